@@ -1,0 +1,3 @@
+//! The program `flashpath`.
+
+fn main() {}

@@ -1,0 +1,533 @@
+//! The language of paths and workloads: `name:option=value,option` joined by `/` and `+`.
+//!
+//! A [`Kind`] says what a name means and which options it takes; [`Term::settle`] holds a term against it and hands
+//! back [`Settings`] in which every option has a value. Every error points at the characters that are wrong
+//! and says what could stand there.
+
+use crate::units;
+use std::fmt;
+use std::ops::Range;
+
+/// What one name can be written for: a station of a path, or a generator of a workload.
+#[derive(Debug)]
+pub struct Kind {
+    /// The name, as it is written.
+    pub name: &'static str,
+    /// One line that says what it is.
+    pub about: &'static str,
+    /// Its options, in the order in which they are shown.
+    pub options: &'static [OptionKind],
+}
+
+/// One option of a [`Kind`].
+#[derive(Debug)]
+pub struct OptionKind {
+    /// The name before the `=`.
+    pub name: &'static str,
+    /// Which values it takes.
+    pub values: Values,
+    /// The value it has when it is not written; an empty text stands for "not set", and the `about` says what then.
+    pub default: &'static str,
+    /// One line that says what it does.
+    pub about: &'static str,
+}
+
+/// The values an option takes. Bounds are inclusive.
+#[derive(Debug, Clone, Copy)]
+pub enum Values {
+    /// Bytes, such as `4K`.
+    Size(u64, u64),
+    /// A whole number.
+    Count(u64, u64),
+    /// A real number.
+    Real(f64, f64),
+    /// A fraction, such as `7%` or `0.07`.
+    Share(f64, f64),
+    /// A duration in nanoseconds, such as `50us`.
+    Duration(u64, u64),
+    /// An amount of writes: a size such as `4G`, or a multiple of the device such as `6x`.
+    Amount,
+    /// One of these words, each with what it means.
+    Choice(&'static [(&'static str, &'static str)]),
+    /// `on` or `off`; the bare name means `on`.
+    Switch,
+    /// Shares joined by `+`, such as `40%+60%`.
+    Shares,
+}
+
+impl Values {
+    /// What could stand there, in words.
+    pub fn describe(&self) -> String {
+        match self {
+            Values::Size(low, high) => {
+                format!("a size from {} to {}", units::format_size(*low), units::format_size(*high))
+            }
+            Values::Count(low, high) => format!("a whole number from {low} to {high}"),
+            Values::Real(low, high) => format!("a number from {low} to {high}"),
+            Values::Share(low, high) => format!("a share from {}% to {}%", low * 100.0, high * 100.0),
+            Values::Duration(low, high) => format!(
+                "a duration from {} to {}, such as 50us or 2ms",
+                units::human_duration(*low as f64),
+                units::human_duration(*high as f64)
+            ),
+            Values::Amount => "a size such as 4G, or a multiple of the device such as 6x".to_string(),
+            Values::Choice(words) => one_of(words.iter().map(|(word, _)| *word)),
+            Values::Switch => "on or off".to_string(),
+            Values::Shares => "shares joined by +, such as 40%+60%".to_string(),
+        }
+    }
+
+    fn accepts(&self, text: &str) -> bool {
+        match self {
+            Values::Size(low, high) => units::parse_size(text).is_some_and(|value| (*low..=*high).contains(&value)),
+            Values::Count(low, high) => text.parse::<u64>().is_ok_and(|value| (*low..=*high).contains(&value)),
+            Values::Real(low, high) => text.parse::<f64>().is_ok_and(|value| (*low..=*high).contains(&value)),
+            Values::Share(low, high) => units::parse_share(text).is_some_and(|value| (*low..=*high).contains(&value)),
+            Values::Duration(low, high) => {
+                units::parse_duration_ns(text).is_some_and(|value| (*low..=*high).contains(&value))
+            }
+            Values::Amount => Amount::parse(text).is_some(),
+            Values::Choice(words) => words.iter().any(|(word, _)| *word == text),
+            Values::Switch => text == "on" || text == "off",
+            Values::Shares => parse_shares(text).is_some(),
+        }
+    }
+}
+
+/// An amount of writes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Amount {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many times the size of the device.
+    Times(f64),
+}
+
+impl Amount {
+    /// Reads `4G` or `6x`.
+    pub fn parse(text: &str) -> Option<Amount> {
+        match text.strip_suffix('x') {
+            Some(times) => times.parse::<f64>().ok().filter(|times| (0.0..1e9).contains(times)).map(Amount::Times),
+            None => units::parse_size(text).map(Amount::Bytes),
+        }
+    }
+
+    /// The bytes it means on a device of `device_bytes`.
+    pub fn bytes(self, device_bytes: u64) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Times(times) => (device_bytes as f64 * times).round() as u64,
+        }
+    }
+}
+
+fn parse_shares(text: &str) -> Option<Vec<f64>> {
+    text.split('+').map(|share| units::parse_share(share).filter(|share| (0.0..=1.0).contains(share))).collect()
+}
+
+/// A part of the text that was read, and where it stands (a range of bytes).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spanned {
+    /// The part.
+    pub text: String,
+    /// Its place in the whole text.
+    pub span: Range<usize>,
+}
+
+/// `name:option=value,...` as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Term {
+    /// The name before the `:`.
+    pub name: Spanned,
+    /// The options: name, and value where one was written.
+    pub options: Vec<(Spanned, Option<Spanned>)>,
+    /// The place of the whole term.
+    pub span: Range<usize>,
+    source: String,
+}
+
+/// An error in an expression, with its place.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub struct ExpressionError {
+    /// The whole expression.
+    pub source_text: String,
+    /// The characters that are wrong (a range of bytes).
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What could stand there.
+    pub help: String,
+}
+
+impl fmt::Display for ExpressionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let before = self.source_text[..self.span.start].chars().count();
+        let width = self.source_text[self.span.clone()].chars().count().max(1);
+        writeln!(f, "{}", self.message)?;
+        writeln!(f, "    {}", self.source_text)?;
+        writeln!(f, "    {}{}", " ".repeat(before), "^".repeat(width))?;
+        write!(f, "{}", self.help)
+    }
+}
+
+/// Splits `text` at the first level of `separator`, each part with its place, trimmed.
+fn split_spanned(text: &str, offset: usize, separator: char) -> Vec<Spanned> {
+    let mut start = 0;
+    let mut parts = Vec::new();
+    for part in text.split(separator) {
+        let lead = part.len() - part.trim_start().len();
+        let trimmed = part.trim();
+        let from = offset + start + lead;
+        parts.push(Spanned { text: trimmed.to_string(), span: from..from + trimmed.len() });
+        start += part.len() + separator.len_utf8();
+    }
+    parts
+}
+
+/// Reads a path expression: stations from top to bottom, each a list of terms side by side.
+pub fn parse_path(text: &str) -> Result<Vec<Vec<Term>>, ExpressionError> {
+    split_spanned(text, 0, '/')
+        .into_iter()
+        .map(|level| {
+            split_side_by_side(&level.text, level.span.start).into_iter().map(|part| term_of(text, part)).collect()
+        })
+        .collect()
+}
+
+/// `a+b` are two devices, but a `+` behind a `=` belongs to the value unless a new `name:` or station follows: shares
+/// are joined by it (`40%+60%`).
+fn split_side_by_side(text: &str, offset: usize) -> Vec<Spanned> {
+    let mut joined: Vec<Spanned> = Vec::new();
+    for part in split_spanned(text, offset, '+') {
+        let continues_value = part.text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+        match joined.last_mut() {
+            Some(last) if continues_value && last.text.contains('=') => {
+                let from = last.span.start - offset;
+                last.span.end = part.span.end;
+                last.text = text[from..part.span.end - offset].to_string();
+            }
+            _ => joined.push(part),
+        }
+    }
+    joined
+}
+
+/// Reads one term, such as a workload's.
+pub fn parse_term(text: &str) -> Result<Term, ExpressionError> {
+    let mut whole = split_spanned(text, 0, '\0');
+    term_of(text, whole.remove(0))
+}
+
+fn term_of(source: &str, part: Spanned) -> Result<Term, ExpressionError> {
+    let error = |span: Range<usize>, message: &str, help: &str| ExpressionError {
+        source_text: source.to_string(),
+        span,
+        message: message.to_string(),
+        help: help.to_string(),
+    };
+    let (name, rest) = match part.text.find(':') {
+        Some(colon) => (&part.text[..colon], Some((&part.text[colon + 1..], part.span.start + colon + 1))),
+        None => (part.text.as_str(), None),
+    };
+    let name = split_spanned(name, part.span.start, '\0').remove(0);
+    if name.text.is_empty() {
+        return Err(error(name.span, "a name is missing here", "write a name, such as page or nand"));
+    }
+    let mut options = Vec::new();
+    if let Some((rest, offset)) = rest {
+        for option in split_spanned(rest, offset, ',') {
+            if option.text.is_empty() {
+                return Err(error(
+                    option.span,
+                    "an option is missing here",
+                    "write option=value, or take the mark before it away",
+                ));
+            }
+            let (key, value) = match option.text.find('=') {
+                Some(equals) => (
+                    split_spanned(&option.text[..equals], option.span.start, '\0').remove(0),
+                    Some(split_spanned(&option.text[equals + 1..], option.span.start + equals + 1, '\0').remove(0)),
+                ),
+                None => (option.clone(), None),
+            };
+            options.push((key, value));
+        }
+    }
+    Ok(Term { name, options, span: part.span, source: source.to_string() })
+}
+
+impl Term {
+    /// The kind that has this term's name, or an error that lists the names there are. `what` is the field's word for
+    /// the kinds, such as "station".
+    pub fn find<'k>(&self, what: &str, kinds: &[&'k Kind]) -> Result<&'k Kind, ExpressionError> {
+        kinds.iter().copied().find(|kind| kind.name == self.name.text).ok_or_else(|| {
+            let names = || kinds.iter().map(|kind| kind.name);
+            let help = match nearest(&self.name.text, names()) {
+                Some(near) => format!("did you mean {near}? There are: {}", names().collect::<Vec<_>>().join(", ")),
+                None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
+            };
+            self.error(self.name.span.clone(), format!("unknown {what} '{}'", self.name.text), help)
+        })
+    }
+
+    /// Holds this term against `kind`: every option must be known, written once, and have a value it takes.
+    pub fn settle(&self, kind: &'static Kind) -> Result<Settings, ExpressionError> {
+        let mut values: Vec<Setting> = kind
+            .options
+            .iter()
+            .map(|option| Setting { option, text: option.default.to_string(), span: None })
+            .collect();
+        for (key, value) in &self.options {
+            let Some(setting) = values.iter_mut().find(|setting| setting.option.name == key.text) else {
+                let names = || kind.options.iter().map(|option| option.name);
+                let help = match (names().next(), nearest(&key.text, names())) {
+                    (None, _) => format!("{} takes no options", kind.name),
+                    (_, Some(near)) => {
+                        format!("did you mean {near}? {} takes: {}", kind.name, names().collect::<Vec<_>>().join(", "))
+                    }
+                    (_, None) => format!("{} takes: {}", kind.name, names().collect::<Vec<_>>().join(", ")),
+                };
+                let message = format!("{} has no option '{}'", kind.name, key.text);
+                return Err(self.error(key.span.clone(), message, help));
+            };
+            if setting.span.is_some() {
+                let help = "write it once".to_string();
+                return Err(self.error(key.span.clone(), format!("option '{}' is written twice", key.text), help));
+            }
+            let (text, span) = match (value, setting.option.values) {
+                (Some(value), _) => (value.text.clone(), value.span.clone()),
+                (None, Values::Switch) => ("on".to_string(), key.span.clone()),
+                (None, takes) => {
+                    let help = format!("write {}= and {}", key.text, takes.describe());
+                    return Err(self.error(key.span.clone(), format!("option '{}' needs a value", key.text), help));
+                }
+            };
+            if !setting.option.values.accepts(&text) {
+                let message = format!("'{text}' is not a value of {}:{}", kind.name, key.text);
+                let help = format!("{} takes {}", key.text, setting.option.values.describe());
+                return Err(self.error(span, message, help));
+            }
+            setting.text = text;
+            setting.span = Some(span);
+        }
+        Ok(Settings { kind, values, term: self.clone() })
+    }
+
+    /// An error at `span` of the text this term was read from.
+    pub fn error(&self, span: Range<usize>, message: String, help: String) -> ExpressionError {
+        ExpressionError { source_text: self.source.clone(), span, message, help }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Setting {
+    option: &'static OptionKind,
+    text: String,
+    /// Where it was written; `None` for a default.
+    span: Option<Range<usize>>,
+}
+
+/// A term whose options all have values. The getters panic when asked for an option that the kind does not have, or as
+/// another type: that is a bug of the asker, as [`Term::settle`] has checked what the user wrote.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    kind: &'static Kind,
+    values: Vec<Setting>,
+    term: Term,
+}
+
+impl Settings {
+    /// The kind these settings are of.
+    pub fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    fn get(&self, name: &str) -> &Setting {
+        self.values
+            .iter()
+            .find(|setting| setting.option.name == name)
+            .unwrap_or_else(|| panic!("{} has no option {name}", self.kind.name))
+    }
+
+    /// Whether the user wrote this option.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.get(name).span.is_some()
+    }
+
+    /// Whether the option has a value at all, written or by default.
+    pub fn is_set(&self, name: &str) -> bool {
+        !self.get(name).text.is_empty()
+    }
+
+    /// The value as it was written, or the default.
+    pub fn text(&self, name: &str) -> &str {
+        &self.get(name).text
+    }
+
+    /// Takes `text` for an option that the user did not write: how a preset fills in its values.
+    pub fn set_default(&mut self, name: &str, text: &str) {
+        let at = self.values.iter().position(|setting| setting.option.name == name).expect("the kind has this option");
+        let setting = &mut self.values[at];
+        assert!(setting.option.values.accepts(text), "a preset's {name}={text} is not a value");
+        if setting.span.is_none() {
+            setting.text = text.to_string();
+        }
+    }
+
+    /// A [`Values::Size`], in bytes.
+    pub fn size(&self, name: &str) -> u64 {
+        units::parse_size(self.text(name)).expect("checked when settled")
+    }
+
+    /// A [`Values::Count`].
+    pub fn count(&self, name: &str) -> u64 {
+        self.text(name).parse().expect("checked when settled")
+    }
+
+    /// A [`Values::Real`].
+    pub fn real(&self, name: &str) -> f64 {
+        self.text(name).parse().expect("checked when settled")
+    }
+
+    /// A [`Values::Share`], as a fraction.
+    pub fn share(&self, name: &str) -> f64 {
+        units::parse_share(self.text(name)).expect("checked when settled")
+    }
+
+    /// A [`Values::Duration`], in nanoseconds.
+    pub fn duration_ns(&self, name: &str) -> u64 {
+        units::parse_duration_ns(self.text(name)).expect("checked when settled")
+    }
+
+    /// A [`Values::Amount`].
+    pub fn amount(&self, name: &str) -> Amount {
+        Amount::parse(self.text(name)).expect("checked when settled")
+    }
+
+    /// A [`Values::Switch`].
+    pub fn switch(&self, name: &str) -> bool {
+        self.text(name) == "on"
+    }
+
+    /// A [`Values::Shares`], as fractions.
+    pub fn shares(&self, name: &str) -> Vec<f64> {
+        parse_shares(self.text(name)).expect("checked when settled")
+    }
+
+    /// An error at the place where option `name` was written, or at the term's name if it was not.
+    pub fn error(&self, name: &str, message: String, help: String) -> ExpressionError {
+        let span = self.get(name).span.clone().unwrap_or(self.term.name.span.clone());
+        self.term.error(span, message, help)
+    }
+
+    /// The term with every option that has a value, written out: what a report shows so that a run can be repeated.
+    pub fn written_out(&self) -> String {
+        let options: Vec<_> = self
+            .values
+            .iter()
+            .filter(|setting| !setting.text.is_empty())
+            .map(|setting| format!("{}={}", setting.option.name, setting.text))
+            .collect();
+        if options.is_empty() {
+            self.kind.name.to_string()
+        } else {
+            format!("{}:{}", self.kind.name, options.join(","))
+        }
+    }
+}
+
+/// `a, b or c`.
+pub fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let mut words: Vec<&str> = words.collect();
+    match words.pop() {
+        None => "nothing".to_string(),
+        Some(last) if words.is_empty() => last.to_string(),
+        Some(last) => format!("{} or {last}", words.join(", ")),
+    }
+}
+
+/// The word of `words` that `text` most likely means: one that is at most two edits away, or a third of its length.
+fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    words
+        .map(|word| (edit_distance(text, word), word))
+        .filter(|(distance, word)| *distance <= 2.min(word.len() / 3 + 1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static LAMP: Kind = Kind {
+        name: "lamp",
+        about: "a lamp",
+        options: &[
+            OptionKind { name: "size", values: Values::Size(1024, 1 << 20), default: "4K", about: "" },
+            OptionKind { name: "lit", values: Values::Switch, default: "off", about: "" },
+            OptionKind { name: "parts", values: Values::Shares, default: "", about: "" },
+        ],
+    };
+
+    fn settle(text: &str) -> Result<Settings, ExpressionError> {
+        parse_term(text)?.settle(&LAMP)
+    }
+
+    #[test]
+    fn a_term_has_its_defaults_and_what_is_written() {
+        let settings = settle("lamp: size = 8K , lit").unwrap();
+        assert_eq!(settings.size("size"), 8192);
+        assert!(settings.switch("lit"));
+        assert!(!settings.is_set("parts"));
+        assert_eq!(settings.written_out(), "lamp:size=8K,lit=on");
+    }
+
+    #[test]
+    fn an_error_points_at_its_characters() {
+        for (text, pointed, said) in [
+            ("lamp:sise=8K", "sise", "did you mean size?"),
+            ("lamp:size=8X", "8X", "a size from 1K to 1M"),
+            ("lamp:size=2M", "2M", "a size from 1K to 1M"),
+            ("lamp:size", "size", "write size="),
+            ("lamp:lit=maybe", "maybe", "on or off"),
+            ("lamp:lit,lit", "lit", "write it once"),
+            ("lamp:", "", "write option=value"),
+            ("", "", "write a name"),
+        ] {
+            let error = settle(text).unwrap_err();
+            assert_eq!(&text[error.span.clone()], pointed, "{text}");
+            assert!(error.help.contains(said), "{text}: {}", error.help);
+        }
+    }
+
+    #[test]
+    fn a_path_is_levels_of_terms_side_by_side() {
+        let path = parse_path("dm-zoned / conv:size=1G + zns:size=4G").unwrap();
+        assert_eq!(path.len(), 2);
+        assert_eq!(path[1].iter().map(|term| term.name.text.as_str()).collect::<Vec<_>>(), ["conv", "zns"]);
+        let shares = parse_path("lamp:parts=40%+60%,lit/x").unwrap();
+        assert_eq!(shares[0].len(), 1);
+        assert_eq!(shares[0][0].settle(&LAMP).unwrap().shares("parts"), [0.4, 0.6]);
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_wrong_characters_whatever_their_width() {
+        let error = parse_term("lämp:x=1").unwrap().find("lamp", &[&LAMP]).unwrap_err();
+        assert!(error.to_string().contains("    lämp:x=1\n    ^^^^\n"), "{error}");
+    }
+}

@@ -1,0 +1,1 @@
+//! What assembles a path and drives it.

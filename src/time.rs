@@ -1,0 +1,41 @@
+//! Time as a value.
+//!
+//! There is no clock and no event loop: a caller hands a [`Time`] down with a request, and a device answers with the
+//! time at which it is done. Whoever waits goes on from the answer.
+
+use std::ops::{Add, Sub};
+
+/// A point in a run's own time: nanoseconds since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// The instant at which a run begins.
+    pub const ZERO: Time = Time(0);
+
+    /// Nanoseconds from `earlier` to `self`; zero if `earlier` is the later one.
+    pub fn since_ns(self, earlier: Time) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Seconds since the run began.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl Add<u64> for Time {
+    type Output = Time;
+
+    fn add(self, nanoseconds: u64) -> Time {
+        Time(self.0 + nanoseconds)
+    }
+}
+
+impl Sub<u64> for Time {
+    type Output = Time;
+
+    fn sub(self, nanoseconds: u64) -> Time {
+        Time(self.0.saturating_sub(nanoseconds))
+    }
+}

@@ -1,0 +1,122 @@
+//! Quantities as people write them: sizes, shares and durations.
+//!
+//! Sizes are binary: `4K` is 4,096 bytes. Durations are decimal: `50us` is 50,000 ns.
+
+/// The unit in which paths count what passes: 4 KiB.
+pub const BLOCK_BYTES: u64 = 4096;
+
+const SIZE_SUFFIXES: [(&str, u32); 6] = [("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10), ("", 0)];
+const DURATION_SUFFIXES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+
+/// Bytes of a size such as `512`, `4K`, `1.5G` or `64MiB`. `None` if it is not one, or does not fit 64 bits.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits_end);
+    let suffix = suffix.to_ascii_uppercase();
+    let suffix = suffix.strip_suffix("IB").unwrap_or(suffix.strip_suffix('B').unwrap_or(&suffix));
+    let (_, shift) = SIZE_SUFFIXES.iter().find(|(name, _)| *name == suffix)?;
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(1 << shift);
+    }
+    let bytes = number.parse::<f64>().ok()? * (1u64 << shift) as f64;
+    (bytes.is_finite() && bytes >= 0.0 && bytes < u64::MAX as f64 && bytes.fract() == 0.0).then_some(bytes as u64)
+}
+
+/// A size as short as it can be said exactly: `4K`, `1536M`, `513`.
+pub fn format_size(bytes: u64) -> String {
+    for (suffix, shift) in SIZE_SUFFIXES {
+        if bytes >= 1 << shift && bytes.is_multiple_of(1 << shift) {
+            return format!("{}{suffix}", bytes >> shift);
+        }
+    }
+    bytes.to_string()
+}
+
+/// A size for people, to three digits: `1.25 GiB`.
+pub fn human_size(bytes: f64) -> String {
+    for (suffix, shift) in SIZE_SUFFIXES {
+        let unit = (1u64 << shift) as f64;
+        if bytes >= unit && shift > 0 {
+            let value = bytes / unit;
+            let digits = if value >= 100.0 {
+                0
+            } else if value >= 10.0 {
+                1
+            } else {
+                2
+            };
+            return format!("{value:.digits$} {suffix}iB");
+        }
+    }
+    format!("{bytes:.0} B")
+}
+
+/// A share such as `7%` or `0.07`, as a fraction. `None` if it is not a finite number.
+pub fn parse_share(text: &str) -> Option<f64> {
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(number) => (number, 0.01),
+        None => (text, 1.0),
+    };
+    number.parse::<f64>().ok().map(|value| value * scale).filter(|value| value.is_finite())
+}
+
+/// Nanoseconds of a duration such as `50us`, `2ms`, `1.5s`. `None` if it is not one.
+pub fn parse_duration_ns(text: &str) -> Option<u64> {
+    let (suffix, scale) = DURATION_SUFFIXES.iter().find(|(suffix, _)| text.ends_with(suffix))?;
+    let value = text.strip_suffix(suffix)?.parse::<f64>().ok()? * scale;
+    (value.is_finite() && (0.0..9e18).contains(&value)).then_some(value.round() as u64)
+}
+
+/// A duration for people: `263 us`, `1.50 s`.
+pub fn human_duration(nanoseconds: f64) -> String {
+    let (suffix, scale) =
+        DURATION_SUFFIXES.iter().rev().find(|(_, scale)| nanoseconds >= *scale).unwrap_or(&DURATION_SUFFIXES[0]);
+    let value = nanoseconds / scale;
+    let digits = if value >= 100.0 || *scale == 1.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary_and_exact() {
+        assert_eq!(parse_size("4K"), Some(4096));
+        assert_eq!(parse_size("1.5G"), Some(3 << 29));
+        assert_eq!(parse_size("64MiB"), Some(64 << 20));
+        assert_eq!(parse_size("512"), Some(512));
+        for wrong in ["", "K", "-1K", "4X", "1e3", "99999999T", "0.3", "4KK", "1.1.1K"] {
+            assert_eq!(parse_size(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_formatted_size_reads_back() {
+        for bytes in [0, 1, 4096, 4097, 3 << 29, 1 << 40] {
+            assert_eq!(parse_size(&format_size(bytes)), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn durations_name_their_unit() {
+        assert_eq!(parse_duration_ns("50us"), Some(50_000));
+        assert_eq!(parse_duration_ns("1.5s"), Some(1_500_000_000));
+        for wrong in ["", "50", "us", "-1us", "infs", "NaNs"] {
+            assert_eq!(parse_duration_ns(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn shares_are_percent_or_fractions() {
+        assert!((parse_share("7%").unwrap() - 0.07).abs() < 1e-12);
+        assert_eq!(parse_share("0.9"), Some(0.9));
+        assert_eq!(parse_share("seven"), None);
+    }
+}
