@@ -1,1 +1,3 @@
 //! What stores bits.
+
+pub mod nand;

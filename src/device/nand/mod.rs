@@ -1,0 +1,258 @@
+//! NAND flash: pages are programmed once and in order, blocks are erased whole and wear out.
+//!
+//! Fault model: a page programmed out of order or twice, or a page read that was never programmed, is an error of the
+//! layer above and is refused ([`NandError`]). A block that has been erased as often as its endurance allows is worn
+//! out: the erase that reaches the limit says so, and later ones are refused. Nothing else fails here; faults and power
+//! cuts are wrappers' business.
+//!
+//! The bytes of a page are not kept. Its [`Spare`] area is, and, if asked for, a stamp that stands for its bytes.
+
+mod geometry;
+mod preset;
+mod settings;
+mod timing;
+
+pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
+pub use settings::{KIND, NandSettings};
+pub use timing::{Latencies, Reserving, Timing, Untimed};
+
+use crate::label::{Cause, Content, Tally};
+use crate::time::Time;
+
+/// What the spare area of a page says of it: which logical page it holds, and what kind of content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spare(u32);
+
+impl Spare {
+    const LOGICAL_BITS: u32 = 30;
+
+    /// Packs a logical page (below [`Geometry::MAX_LOGICAL_PAGES`]) and a content.
+    #[inline]
+    pub fn new(page: LogicalPage, content: Content) -> Spare {
+        debug_assert!(u64::from(page.0) < Geometry::MAX_LOGICAL_PAGES);
+        Spare(page.0 | (content as u32) << Self::LOGICAL_BITS)
+    }
+
+    /// The logical page.
+    #[inline]
+    pub fn logical_page(self) -> LogicalPage {
+        LogicalPage(self.0 & ((1 << Self::LOGICAL_BITS) - 1))
+    }
+
+    /// The content.
+    #[inline]
+    pub fn content(self) -> Content {
+        Content::from_low_bits((self.0 >> Self::LOGICAL_BITS) as u8)
+    }
+}
+
+/// What flash refuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NandError {
+    /// Pages of a block are programmed in ascending order, once each between erases.
+    #[error(
+        "page {page} of block {block} was programmed when page {expected} was next: flash is programmed in order, once"
+    )]
+    OutOfOrderProgram {
+        /// The erase block.
+        block: u32,
+        /// The page within it that was asked for.
+        page: u32,
+        /// The page that could have been programmed; the number of pages if the block is full.
+        expected: u32,
+    },
+    /// Nothing has been programmed there since the last erase.
+    #[error("page {page} of block {block} was read, but only {programmed} pages are programmed there")]
+    ReadOfErasedPage {
+        /// The erase block.
+        block: u32,
+        /// The page within it.
+        page: u32,
+        /// How many of its pages are programmed.
+        programmed: u32,
+    },
+    /// The block has been erased as often as it stands.
+    #[error("block {block} is worn out: it has been erased {erases} times")]
+    WornOut {
+        /// The erase block.
+        block: u32,
+        /// Its erase count.
+        erases: u32,
+    },
+}
+
+/// What an erase leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Erased {
+    /// A block that can be programmed again.
+    Usable,
+    /// A block that has reached its endurance: it must be retired.
+    WornOut,
+}
+
+/// What the flash has done since it was new.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NandCounts {
+    /// Pages programmed.
+    pub programmed: Tally,
+    /// Pages read.
+    pub read: Tally,
+    /// Blocks erased.
+    pub erased_blocks: u64,
+}
+
+/// A drive's flash.
+pub struct Nand<T> {
+    geometry: Geometry,
+    spare: Vec<u32>,
+    stamps: Option<Vec<u32>>,
+    /// The page of each block that can be programmed next.
+    next_page: Vec<u32>,
+    erase_counts: Vec<u32>,
+    endurance: u32,
+    counts: NandCounts,
+    timing: T,
+}
+
+impl<T: Timing> Nand<T> {
+    /// New flash, erased. `stamps` says whether a stamp is kept for each page.
+    pub fn new(geometry: Geometry, endurance: u32, stamps: bool, timing: T) -> Nand<T> {
+        let blocks = geometry.blocks as usize;
+        Nand {
+            geometry,
+            spare: vec![0; geometry.page_slots()],
+            stamps: stamps.then(|| vec![0; geometry.page_slots()]),
+            next_page: vec![0; blocks],
+            erase_counts: vec![0; blocks],
+            endurance,
+            counts: NandCounts::default(),
+            timing,
+        }
+    }
+
+    /// The shape.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// What has been done since the flash was new.
+    pub fn counts(&self) -> &NandCounts {
+        &self.counts
+    }
+
+    /// How often each block has been erased.
+    pub fn erase_counts(&self) -> &[u32] {
+        &self.erase_counts
+    }
+
+    /// How often a block can be erased.
+    pub fn endurance(&self) -> u32 {
+        self.endurance
+    }
+
+    /// How many pages of `block` are programmed.
+    pub fn programmed_pages(&self, block: EraseBlock) -> u32 {
+        self.next_page[block.index()]
+    }
+
+    /// Programs `page`, and says when it is done.
+    #[inline]
+    pub fn program(
+        &mut self,
+        page: PhysicalPage,
+        spare: Spare,
+        stamp: u32,
+        cause: Cause,
+        at: Time,
+    ) -> Result<Time, NandError> {
+        let block = self.geometry.block_of(page);
+        let within = self.geometry.page_in_block(page);
+        let next = &mut self.next_page[block.index()];
+        if *next != within || within >= self.geometry.pages_per_block {
+            return Err(NandError::OutOfOrderProgram { block: block.0, page: within, expected: *next });
+        }
+        *next = within + 1;
+        self.spare[page.0 as usize] = spare.0;
+        if let Some(stamps) = &mut self.stamps {
+            stamps[page.0 as usize] = stamp;
+        }
+        self.counts.programmed.add(cause, spare.content(), 1);
+        Ok(self.timing.program(block, at))
+    }
+
+    /// Reads `page`: its spare area and its stamp (0 if none are kept), and when they are there.
+    #[inline]
+    pub fn read(&mut self, page: PhysicalPage, cause: Cause, at: Time) -> Result<(Spare, u32, Time), NandError> {
+        let block = self.geometry.block_of(page);
+        let within = self.geometry.page_in_block(page);
+        let programmed = self.next_page[block.index()];
+        if within >= programmed {
+            return Err(NandError::ReadOfErasedPage { block: block.0, page: within, programmed });
+        }
+        let spare = Spare(self.spare[page.0 as usize]);
+        let stamp = self.stamps.as_ref().map_or(0, |stamps| stamps[page.0 as usize]);
+        self.counts.read.add(cause, spare.content(), 1);
+        Ok((spare, stamp, self.timing.read(block, at)))
+    }
+
+    /// Erases `block`, and says when it is done and whether the block can be used again.
+    pub fn erase(&mut self, block: EraseBlock, at: Time) -> Result<(Erased, Time), NandError> {
+        let erases = &mut self.erase_counts[block.index()];
+        if *erases >= self.endurance {
+            return Err(NandError::WornOut { block: block.0, erases: *erases });
+        }
+        *erases += 1;
+        let erased = if *erases == self.endurance { Erased::WornOut } else { Erased::Usable };
+        self.next_page[block.index()] = 0;
+        self.counts.erased_blocks += 1;
+        Ok((erased, self.timing.erase(block, at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flash() -> Nand<Untimed> {
+        let geometry = Geometry::new(64 << 10, 4096, 4, (1, 1, 1)).unwrap();
+        Nand::new(geometry, 2, true, Untimed)
+    }
+
+    fn program(flash: &mut Nand<Untimed>, page: u32) -> Result<Time, NandError> {
+        let spare = Spare::new(LogicalPage(page + 100), Content::Journal);
+        flash.program(PhysicalPage(page), spare, page, Cause::HostWrite, Time::ZERO)
+    }
+
+    #[test]
+    fn pages_are_programmed_in_order_and_once() {
+        let mut flash = flash();
+        assert_eq!(program(&mut flash, 1), Err(NandError::OutOfOrderProgram { block: 0, page: 1, expected: 0 }));
+        program(&mut flash, 0).unwrap();
+        assert_eq!(program(&mut flash, 0), Err(NandError::OutOfOrderProgram { block: 0, page: 0, expected: 1 }));
+        for page in 1..4 {
+            program(&mut flash, page).unwrap();
+        }
+        assert_eq!(program(&mut flash, 3), Err(NandError::OutOfOrderProgram { block: 0, page: 3, expected: 4 }));
+        flash.erase(EraseBlock(0), Time::ZERO).unwrap();
+        program(&mut flash, 0).unwrap();
+    }
+
+    #[test]
+    fn a_read_returns_what_was_programmed_and_refuses_what_was_not() {
+        let mut flash = flash();
+        program(&mut flash, 0).unwrap();
+        let (spare, stamp, _) = flash.read(PhysicalPage(0), Cause::HostWrite, Time::ZERO).unwrap();
+        assert_eq!((spare.logical_page(), spare.content(), stamp), (LogicalPage(100), Content::Journal, 0));
+        let error = flash.read(PhysicalPage(1), Cause::HostWrite, Time::ZERO).unwrap_err();
+        assert_eq!(error, NandError::ReadOfErasedPage { block: 0, page: 1, programmed: 1 });
+    }
+
+    #[test]
+    fn a_block_wears_out_at_its_endurance() {
+        let mut flash = flash();
+        assert_eq!(flash.erase(EraseBlock(3), Time::ZERO).unwrap().0, Erased::Usable);
+        assert_eq!(flash.erase(EraseBlock(3), Time::ZERO).unwrap().0, Erased::WornOut);
+        assert_eq!(flash.erase(EraseBlock(3), Time::ZERO), Err(NandError::WornOut { block: 3, erases: 2 }));
+    }
+}

@@ -1,0 +1,122 @@
+//! The options of `nand`.
+
+use super::preset::{PRESETS, Preset};
+use super::{Geometry, Latencies};
+use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+
+/// The station `nand`. Without a preset it is the textbook drive that theory speaks of: one die, and the times of TLC.
+pub static KIND: Kind = Kind {
+    name: "nand",
+    about: "NAND flash: channels, dies and planes of blocks that are programmed in order, erased whole, and wear out",
+    options: &[
+        OptionKind {
+            name: "preset",
+            values: Values::Choice(Preset::CHOICES),
+            default: "",
+            about: "a known drive; options written beside it come first (not set: the defaults below)",
+        },
+        OptionKind {
+            name: "size",
+            values: Values::Size(1 << 16, 1 << 50),
+            default: "8G",
+            about: "bytes of flash, exported and spare; rounded down to whole blocks",
+        },
+        OptionKind {
+            name: "page",
+            values: Values::Choice(&[("2K", ""), ("4K", ""), ("8K", ""), ("16K", "")]),
+            default: "4K",
+            about: "bytes programmed at once",
+        },
+        OptionKind {
+            name: "pages-per-block",
+            values: Values::Count(2, 16384),
+            default: "256",
+            about: "pages erased at once",
+        },
+        OptionKind {
+            name: "channels",
+            values: Values::Count(1, 64),
+            default: "1",
+            about: "buses that transfer at once",
+        },
+        OptionKind { name: "dies", values: Values::Count(1, 64), default: "1", about: "dies on each channel" },
+        OptionKind { name: "planes", values: Values::Count(1, 16), default: "1", about: "planes in each die" },
+        OptionKind {
+            name: "timing",
+            values: Values::Switch,
+            default: "on",
+            about: "whether operations take time; off is faster and counts the same",
+        },
+        OptionKind {
+            name: "read",
+            values: Values::Duration(0, 1_000_000_000),
+            default: "50us",
+            about: "a page from the array to its register",
+        },
+        OptionKind {
+            name: "program",
+            values: Values::Duration(0, 1_000_000_000),
+            default: "500us",
+            about: "a page from its register to the array",
+        },
+        OptionKind { name: "erase", values: Values::Duration(0, 10_000_000_000), default: "3ms", about: "a block" },
+        OptionKind {
+            name: "transfer",
+            values: Values::Duration(0, 1_000_000_000),
+            default: "10us",
+            about: "a page over the channel",
+        },
+        OptionKind {
+            name: "endurance",
+            values: Values::Count(1, 10_000_000),
+            default: "3000",
+            about: "erases a block stands before it is worn out",
+        },
+    ],
+};
+
+/// The options of `nand`, read.
+#[derive(Debug, Clone)]
+pub struct NandSettings {
+    /// The shape.
+    pub geometry: Geometry,
+    /// The timing model; `None` for `timing=off`.
+    pub latencies: Option<Latencies>,
+    /// Erases a block stands.
+    pub endurance: u32,
+    /// The term with every option written out.
+    pub written_out: String,
+}
+
+impl NandSettings {
+    /// Reads a term. Errors point at the option that is wrong.
+    pub fn read(term: &Term) -> Result<NandSettings, ExpressionError> {
+        let mut settings = term.settle(&KIND)?;
+        if settings.is_set("preset") {
+            let name = settings.text("preset");
+            let preset = PRESETS.iter().find(|preset| preset.name == name).expect("the choices are the presets");
+            for (option, value) in preset.values {
+                settings.set_default(option, value);
+            }
+        }
+        let count = |name: &str| settings.count(name) as u32;
+        let geometry = Geometry::new(
+            settings.size("size"),
+            settings.size("page") as u32,
+            count("pages-per-block"),
+            (count("channels"), count("dies"), count("planes")),
+        )
+        .map_err(|help| Self::does_not_fit(&settings, help))?;
+        let latencies = settings.switch("timing").then(|| Latencies {
+            read_ns: settings.duration_ns("read"),
+            program_ns: settings.duration_ns("program"),
+            erase_ns: settings.duration_ns("erase"),
+            transfer_ns: settings.duration_ns("transfer"),
+        });
+        Ok(NandSettings { geometry, latencies, endurance: count("endurance"), written_out: settings.written_out() })
+    }
+
+    fn does_not_fit(settings: &Settings, help: String) -> ExpressionError {
+        settings.error("size", format!("a drive of {} cannot have this shape", settings.text("size")), help)
+    }
+}

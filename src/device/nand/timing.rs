@@ -1,0 +1,154 @@
+//! How long flash takes: each operation reserves its plane and its channel, and answers with the time it is done.
+//!
+//! There are no events. A plane and a channel each remember until when they are taken; an operation starts when it is
+//! asked for or when they are free, whichever is later, in the order in which operations are issued. Planes work
+//! independently of each other, as they do for the commands of several planes at their best. A plane is held while its
+//! page register is in use: through the transfer that follows a read, and through the one that precedes a program.
+
+use super::geometry::{EraseBlock, Geometry};
+use crate::time::Time;
+
+/// The timing model of a drive.
+pub trait Timing {
+    /// Whether times mean anything: without a model every operation is done when it is issued.
+    const TIMED: bool;
+
+    /// Reads a page of `block` and brings it out over the channel.
+    fn read(&mut self, block: EraseBlock, at: Time) -> Time;
+
+    /// Brings a page in over the channel and programs it in `block`.
+    fn program(&mut self, block: EraseBlock, at: Time) -> Time;
+
+    /// Erases `block`.
+    fn erase(&mut self, block: EraseBlock, at: Time) -> Time;
+}
+
+/// No timing model: costs nothing, as every call is inlined away.
+#[derive(Debug, Clone, Copy)]
+pub struct Untimed;
+
+impl Timing for Untimed {
+    const TIMED: bool = false;
+
+    #[inline(always)]
+    fn read(&mut self, _block: EraseBlock, at: Time) -> Time {
+        at
+    }
+
+    #[inline(always)]
+    fn program(&mut self, _block: EraseBlock, at: Time) -> Time {
+        at
+    }
+
+    #[inline(always)]
+    fn erase(&mut self, _block: EraseBlock, at: Time) -> Time {
+        at
+    }
+}
+
+/// How long each operation takes, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latencies {
+    /// From the array to the page register.
+    pub read_ns: u64,
+    /// From the page register to the array.
+    pub program_ns: u64,
+    /// A block.
+    pub erase_ns: u64,
+    /// A page over the channel.
+    pub transfer_ns: u64,
+}
+
+/// Reserves planes and channels.
+#[derive(Debug, Clone)]
+pub struct Reserving {
+    geometry: Geometry,
+    latencies: Latencies,
+    planes_free_at: Vec<Time>,
+    channels_free_at: Vec<Time>,
+}
+
+impl Reserving {
+    /// All planes and channels are free at the beginning.
+    pub fn new(geometry: Geometry, latencies: Latencies) -> Reserving {
+        Reserving {
+            geometry,
+            latencies,
+            planes_free_at: vec![Time::ZERO; geometry.units() as usize],
+            channels_free_at: vec![Time::ZERO; geometry.channels as usize],
+        }
+    }
+
+    #[inline]
+    fn resources(&mut self, block: EraseBlock) -> (&mut Time, &mut Time) {
+        let unit = self.geometry.unit_of(block);
+        let channel = self.geometry.channel_of(unit);
+        (&mut self.planes_free_at[unit as usize], &mut self.channels_free_at[channel as usize])
+    }
+}
+
+impl Timing for Reserving {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn read(&mut self, block: EraseBlock, at: Time) -> Time {
+        let Latencies { read_ns, transfer_ns, .. } = self.latencies;
+        let (plane, channel) = self.resources(block);
+        let loaded = at.max(*plane) + read_ns;
+        let done = loaded.max(*channel) + transfer_ns;
+        (*plane, *channel) = (done, done);
+        done
+    }
+
+    #[inline]
+    fn program(&mut self, block: EraseBlock, at: Time) -> Time {
+        let Latencies { program_ns, transfer_ns, .. } = self.latencies;
+        let (plane, channel) = self.resources(block);
+        let loaded = at.max(*plane).max(*channel) + transfer_ns;
+        *channel = loaded;
+        *plane = loaded + program_ns;
+        *plane
+    }
+
+    #[inline]
+    fn erase(&mut self, block: EraseBlock, at: Time) -> Time {
+        let erase_ns = self.latencies.erase_ns;
+        let (plane, _) = self.resources(block);
+        *plane = at.max(*plane) + erase_ns;
+        *plane
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATENCIES: Latencies = Latencies { read_ns: 50, program_ns: 500, erase_ns: 3000, transfer_ns: 10 };
+
+    fn drive(channels: u32, dies: u32) -> Reserving {
+        Reserving::new(Geometry::new(1 << 20, 4096, 4, (channels, dies, 1)).unwrap(), LATENCIES)
+    }
+
+    #[test]
+    fn one_die_does_one_thing_at_a_time() {
+        let mut drive = drive(1, 1);
+        assert_eq!(drive.program(EraseBlock(0), Time(0)), Time(510));
+        assert_eq!(drive.program(EraseBlock(1), Time(0)), Time(1020));
+        assert_eq!(drive.read(EraseBlock(0), Time(0)), Time(1080));
+        assert_eq!(drive.erase(EraseBlock(0), Time(5000)), Time(8000));
+    }
+
+    #[test]
+    fn dies_on_a_channel_share_only_the_transfer() {
+        let mut drive = drive(1, 2);
+        assert_eq!(drive.program(EraseBlock(0), Time(0)), Time(510));
+        assert_eq!(drive.program(EraseBlock(1), Time(0)), Time(520));
+    }
+
+    #[test]
+    fn channels_share_nothing() {
+        let mut drive = drive(2, 1);
+        assert_eq!(drive.program(EraseBlock(0), Time(0)), Time(510));
+        assert_eq!(drive.program(EraseBlock(1), Time(0)), Time(510));
+    }
+}
