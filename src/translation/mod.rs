@@ -1,1 +1,99 @@
-//! What maps addresses.
+//! What maps addresses: translation layers on flash.
+//!
+//! A [`Translation`] is the inside of a drive. The replayer drives it with no lock and no dynamic call per page: it is
+//! generic over the translation, which is generic over the flash's timing.
+
+pub mod page_level;
+mod request;
+
+pub use request::Requests;
+
+use crate::device::nand::{Geometry, LogicalPage, NandCounts, NandError};
+use crate::label::{Content, Tally};
+use crate::time::Time;
+
+/// A logical page that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageWrite {
+    /// Which.
+    pub page: LogicalPage,
+    /// What it holds.
+    pub content: Content,
+    /// The host's placement hint.
+    pub stream: u8,
+    /// Stands for the bytes; a read returns it if the flash keeps stamps.
+    pub stamp: u32,
+}
+
+/// Why a translation layer cannot serve.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TranslationError {
+    /// The flash refused: a bug of the layer, as it must not ask for what flash cannot do.
+    #[error("the translation layer misused its flash: {0}")]
+    Flash(#[from] NandError),
+    /// So many blocks are worn out that the rest cannot hold what is exported.
+    #[error(
+        "the drive is worn out: {retired} of its {blocks} blocks have reached their endurance of {endurance} erases, and the rest cannot hold what it exports"
+    )]
+    WornOut {
+        /// Blocks out of use.
+        retired: u32,
+        /// Blocks of the drive.
+        blocks: u32,
+        /// Erases a block stands.
+        endurance: u32,
+    },
+}
+
+/// A translation layer on flash: the inside of a drive.
+///
+/// Pages are logical pages of the flash's page size, from 0 to [`Translation::exported_pages`]; asking beyond is a bug
+/// of the caller and panics.
+pub trait Translation {
+    /// Whether times mean anything.
+    const TIMED: bool;
+
+    /// Writes a page, and says when it is on flash.
+    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError>;
+
+    /// Reads a page: its stamp, and when it is there. A page that was never written, or was discarded, has no stamp
+    /// and costs nothing.
+    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError>;
+
+    /// Says that a page is no longer needed.
+    fn discard(&mut self, page: LogicalPage);
+
+    /// Nothing is asked for from `from` until `until`: what the layer does in that time disturbs no one.
+    fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError>;
+
+    /// Pages that can be written.
+    fn exported_pages(&self) -> u64;
+
+    /// Pages it asked its flash to program, by cause and content: its own count, which the flash's must equal.
+    fn sent(&self) -> &Tally;
+
+    /// The flash below.
+    fn flash(&self) -> Flash<'_>;
+
+    /// Spare pages over exported pages, as collection finds them: without the reserve, and without what open blocks
+    /// still have to take.
+    fn effective_overprovisioning(&self) -> f64;
+
+    /// Bytes of mapping that a real drive would hold in RAM.
+    fn mapping_ram_bytes(&self) -> u64;
+}
+
+/// What can be seen of the flash under a translation layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Flash<'a> {
+    /// Its shape.
+    pub geometry: &'a Geometry,
+    /// What it has done since it was new.
+    pub counts: &'a NandCounts,
+    /// How often each block has been erased.
+    pub erase_counts: &'a [u32],
+    /// How often a block can be erased.
+    pub endurance: u32,
+    /// How many pages of each block are programmed now.
+    pub programmed_pages: &'a [u32],
+}

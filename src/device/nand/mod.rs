@@ -151,9 +151,9 @@ impl<T: Timing> Nand<T> {
         self.endurance
     }
 
-    /// How many pages of `block` are programmed.
-    pub fn programmed_pages(&self, block: EraseBlock) -> u32 {
-        self.next_page[block.index()]
+    /// How many pages of each block are programmed.
+    pub fn programmed_pages(&self) -> &[u32] {
+        &self.next_page
     }
 
     /// Programs `page`, and says when it is done.

@@ -1,0 +1,391 @@
+//! What drives a workload through a path: fill, preconditioning, then the run that counts.
+
+use super::outcome::{self, Outcome};
+use super::pace::Pace;
+use super::path::Path;
+use super::windows::{Mark, Windows};
+use crate::device::nand::NandCounts;
+use crate::expression::Amount;
+use crate::label::{Content, Tally};
+use crate::report::LatencyHistogram;
+use crate::time::Time;
+use crate::translation::{PageWrite, Requests, Translation, TranslationError};
+use crate::units::BLOCK_BYTES;
+use crate::workload::{Action, Operation, Workload, WorkloadError};
+
+/// Operations that are taken from a workload at once.
+const BATCH: usize = 1024;
+
+/// How a workload is run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// When requests are issued.
+    pub replay: Replay,
+    /// End after so many requests.
+    pub limit: Option<u64>,
+    /// Write the exported space once in order before anything is counted.
+    pub fill: bool,
+    /// Run the workload for so many bytes of writes before anything is counted.
+    pub precondition: Option<Amount>,
+    /// Check that every read returns the newest write, and at the end read all that was written.
+    pub verify: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let replay = Replay::Closed { depth: 32 };
+        Options { seed: 1, replay, limit: None, fill: false, precondition: None, verify: false }
+    }
+}
+
+/// When requests are issued.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Replay {
+    /// As soon as fewer than this many are in flight.
+    Closed {
+        /// Requests in flight.
+        depth: u32,
+    },
+    /// At the recorded times, multiplied by `scale`.
+    Open {
+        /// 1 as recorded, 0.5 twice as fast.
+        scale: f64,
+    },
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// What is being done.
+    pub phase: &'static str,
+    /// Requests done in the phase.
+    pub requests: u64,
+    /// The share of the phase that is done, if known.
+    pub share: Option<f64>,
+}
+
+/// Why a run did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The workload cannot go on.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The translation layer cannot go on.
+    #[error(transparent)]
+    Translation(#[from] TranslationError),
+    /// The workload asks for more than the path exports.
+    #[error("request {request} ends at byte {end}, and the path exports {exported} bytes: a drive that exports {} would do", crate::units::human_size(*end as f64))]
+    BeyondEnd {
+        /// The number of the request, from 1.
+        request: u64,
+        /// The first byte behind it.
+        end: u64,
+        /// Bytes of the path.
+        exported: u64,
+    },
+    /// A read returned something other than the newest write.
+    #[error(
+        "logical page {page} returned the write with stamp {found:?}, and the newest has {expected:?}: data is lost"
+    )]
+    WrongData {
+        /// The page.
+        page: u32,
+        /// The stamp of the newest write; `None` if there is none.
+        expected: Option<u32>,
+        /// The stamp that was returned.
+        found: Option<u32>,
+    },
+    /// A sum of the ledger does not hold.
+    #[error("the ledger does not add up: {0}")]
+    Sum(String),
+    /// The workload asked for nothing at all.
+    #[error("the workload {0} has no requests")]
+    Empty(String),
+}
+
+/// What the workload asked for, as it was served.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Served {
+    pub requests: u64,
+    pub read_blocks: u64,
+    pub written_blocks: u64,
+    pub discarded_blocks: u64,
+    /// Written blocks and pages, by content.
+    pub written: [(u64, u64); Content::COUNT],
+}
+
+/// The counters of the drive when counting began.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Baseline {
+    pub sent: Tally,
+    pub flash: NandCounts,
+    pub start: Time,
+}
+
+/// A run in progress.
+pub(super) struct Run<T> {
+    pub drive: T,
+    pub served: Served,
+    pub windows: Windows,
+    pub baseline: Baseline,
+    pub read_latency: LatencyHistogram,
+    pub write_latency: LatencyHistogram,
+    /// When the last of all requests is done.
+    pub end: Time,
+    requests: Requests,
+    page_bytes: u64,
+    exported_bytes: u64,
+    pace: Pace,
+    next_stamp: u32,
+    /// The stamp of the newest write of each page, 0 for none; empty unless reads are verified.
+    newest: Vec<u32>,
+}
+
+/// Runs `workload` on `drive`.
+pub(super) fn drive<T: Translation>(
+    path: &Path,
+    drive: T,
+    workload: &mut dyn Workload,
+    options: &Options,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Outcome {
+    let page_bytes = u64::from(drive.flash().geometry.page_bytes);
+    let exported = drive.exported_pages();
+    let mut run = Run {
+        served: Served::default(),
+        windows: Windows::new(),
+        baseline: Baseline::default(),
+        read_latency: LatencyHistogram::new(),
+        write_latency: LatencyHistogram::new(),
+        end: Time::ZERO,
+        requests: Requests::new(page_bytes as u32),
+        page_bytes,
+        exported_bytes: exported * page_bytes,
+        pace: Pace::closed(1, Time::ZERO),
+        next_stamp: 0,
+        newest: if options.verify { vec![0; exported as usize] } else { Vec::new() },
+        drive,
+    };
+    let ended = run.all_phases(workload, options, watch);
+    outcome::conclude(path, run, workload, options, ended)
+}
+
+impl<T: Translation> Run<T> {
+    /// Fill, precondition, run, read back. Answers whether it came to its end or was interrupted.
+    fn all_phases(
+        &mut self,
+        workload: &mut dyn Workload,
+        options: &Options,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<bool, RunError> {
+        if options.fill && !self.fill(watch)? {
+            return Ok(false);
+        }
+        self.pace = Pace::closed(Self::depth(options), self.end);
+        if let Some(amount) = options.precondition {
+            let blocks = amount.bytes(self.exported_bytes).div_ceil(BLOCK_BYTES);
+            let until = |run: &Self| run.served.written_blocks >= blocks;
+            if !self.serve_until(workload, u64::MAX, "preconditioning", until, watch)? {
+                return Ok(false);
+            }
+        }
+        self.begin_counting(options);
+        let limit = options.limit.unwrap_or(u64::MAX);
+        let complete = self.serve_until(workload, limit, "running", |_| false, watch)?;
+        if self.served.requests == 0 && complete {
+            return Err(RunError::Empty(workload.name().to_string()));
+        }
+        Ok(complete)
+    }
+
+    fn depth(options: &Options) -> usize {
+        match options.replay {
+            Replay::Closed { depth } => depth as usize,
+            Replay::Open { .. } => 1,
+        }
+    }
+
+    /// Writes the exported space once, in order.
+    fn fill(&mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<bool, RunError> {
+        let pages = self.drive.exported_pages();
+        let mut pace = Pace::closed(256, Time::ZERO);
+        for page in 0..pages as u32 {
+            let share = f64::from(page) / pages as f64;
+            let progress = Progress { phase: "filling", requests: u64::from(page), share: Some(share) };
+            if u64::from(page).is_multiple_of(65536) && !watch(&progress) {
+                return Ok(false);
+            }
+            let write = PageWrite {
+                page: crate::device::nand::LogicalPage(page),
+                content: Content::Data,
+                stream: 0,
+                stamp: self.stamp(),
+            };
+            self.remember(page, write.stamp);
+            let at = if T::TIMED { pace.issue(0) } else { Time::ZERO };
+            let done = self.drive.write(write, at)?;
+            if T::TIMED {
+                pace.done(done);
+                self.end = self.end.max(done);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What was done so far does not count.
+    fn begin_counting(&mut self, options: &Options) {
+        self.baseline =
+            Baseline { sent: self.drive.sent().clone(), flash: self.drive.flash().counts.clone(), start: self.end };
+        self.served = Served::default();
+        self.windows = Windows::new();
+        self.read_latency = LatencyHistogram::new();
+        self.write_latency = LatencyHistogram::new();
+        self.pace = match options.replay {
+            Replay::Closed { depth } => Pace::closed(depth as usize, self.end),
+            Replay::Open { scale } => Pace::Open { start: self.end, scale },
+        };
+    }
+
+    /// Serves the workload until it ends, `limit` requests are done, or `enough` says so. Answers false if `watch`
+    /// ended it.
+    fn serve_until(
+        &mut self,
+        workload: &mut dyn Workload,
+        limit: u64,
+        phase: &'static str,
+        enough: impl Fn(&Self) -> bool,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<bool, RunError> {
+        let mut batch = Vec::with_capacity(BATCH);
+        while self.served.requests < limit && !enough(self) {
+            batch.clear();
+            let wanted = (limit - self.served.requests).min(BATCH as u64) as usize;
+            if workload.next_batch(&mut batch, wanted)? == 0 {
+                break;
+            }
+            for operation in &batch {
+                self.serve(operation)?;
+            }
+            let share = match limit {
+                u64::MAX => workload.progress(),
+                limit => Some(self.served.requests as f64 / limit as f64),
+            };
+            if !watch(&Progress { phase, requests: self.served.requests, share }) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn stamp(&mut self) -> u32 {
+        // 0 means "never written".
+        self.next_stamp = self.next_stamp.wrapping_add(1).max(1);
+        self.next_stamp
+    }
+
+    #[inline]
+    fn remember(&mut self, page: u32, stamp: u32) {
+        if let Some(newest) = self.newest.get_mut(page as usize) {
+            *newest = stamp;
+        }
+    }
+
+    #[inline]
+    fn serve(&mut self, operation: &Operation) -> Result<(), RunError> {
+        let &Operation { offset_bytes: offset, length_bytes: length, action, .. } = operation;
+        self.served.requests += 1;
+        if operation.end_bytes() > self.exported_bytes {
+            let (request, end) = (self.served.requests, operation.end_bytes());
+            return Err(RunError::BeyondEnd { request, end, exported: self.exported_bytes });
+        }
+        let at = if T::TIMED { self.issue(operation.time_ns)? } else { Time::ZERO };
+        let blocks = (offset + length).div_ceil(BLOCK_BYTES) - offset / BLOCK_BYTES;
+        let done = match action {
+            Action::Write => {
+                let stamp = self.stamp();
+                let pages = self.requests.pages(offset, length);
+                if !self.newest.is_empty() {
+                    pages.clone().for_each(|page| self.remember(page, stamp));
+                }
+                let label = (operation.content, operation.stream, stamp);
+                let done = self.requests.write(&mut self.drive, (offset, length), label, at)?;
+                let written = &mut self.served.written[operation.content as usize];
+                *written = (written.0 + blocks, written.1 + u64::from(pages.end - pages.start));
+                self.served.written_blocks += blocks;
+                if self.served.written_blocks >= self.windows.next() {
+                    self.mark_window(done);
+                }
+                done
+            }
+            Action::Read => {
+                self.served.read_blocks += blocks;
+                self.read(offset, length, at)?
+            }
+            Action::Discard => {
+                self.served.discarded_blocks += blocks;
+                for page in self.requests.covered(offset, length) {
+                    self.drive.discard(crate::device::nand::LogicalPage(page));
+                    self.remember(page, 0);
+                }
+                at
+            }
+            // Writes are on flash when they are done: a flush waits for those in flight, and costs nothing itself.
+            Action::Flush => self.end.max(at),
+        };
+        if T::TIMED {
+            self.end = self.end.max(done);
+            self.pace.done(done);
+            match action {
+                Action::Read => self.read_latency.record(done.since_ns(at)),
+                Action::Write => self.write_latency.record(done.since_ns(at)),
+                Action::Discard | Action::Flush => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next request is issued. If nothing is in flight until then, the drive has the time for itself.
+    #[inline]
+    fn issue(&mut self, stamp_ns: u64) -> Result<Time, RunError> {
+        let at = self.pace.issue(stamp_ns);
+        if at > self.end {
+            self.drive.idle(self.end, at)?;
+        }
+        Ok(at)
+    }
+
+    fn read(&mut self, offset: u64, length: u64, at: Time) -> Result<Time, RunError> {
+        let mut wrong = None;
+        let newest = &self.newest;
+        let done = self.requests.read(&mut self.drive, (offset, length), at, |page, found| {
+            if let Some(&expected) = newest.get(page.0 as usize) {
+                let expected = (expected != 0).then_some(expected);
+                if expected != found {
+                    wrong = Some(RunError::WrongData { page: page.0, expected, found });
+                }
+            }
+        })?;
+        wrong.map_or(Ok(done), Err)
+    }
+
+    #[cold]
+    fn mark_window(&mut self, at: Time) {
+        let programmed = self.drive.flash().counts.programmed.total() - self.baseline.flash.programmed.total();
+        self.windows.mark(Mark {
+            written_blocks: self.served.written_blocks,
+            programmed_bytes: programmed * self.page_bytes,
+            at,
+        });
+    }
+
+    /// Reads every page, and checks it against the newest write. Nothing of this is counted.
+    pub fn read_back(&mut self) -> Result<(), RunError> {
+        for page in 0..self.newest.len() as u64 {
+            self.read(page * self.page_bytes, self.page_bytes, self.end)?;
+        }
+        Ok(())
+    }
+}

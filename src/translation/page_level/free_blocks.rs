@@ -1,0 +1,79 @@
+//! The erased blocks, by plane.
+
+use crate::device::nand::{EraseBlock, Geometry};
+use std::collections::{BTreeSet, VecDeque};
+
+/// The order in which a plane's erased blocks are taken.
+enum Queue {
+    /// As they were erased.
+    Erased(VecDeque<EraseBlock>),
+    /// The least worn first: dynamic wear levelling.
+    Worn(BTreeSet<(u32, EraseBlock)>),
+}
+
+/// The pool of erased blocks.
+pub struct FreeBlocks {
+    planes: Vec<Queue>,
+    count: u32,
+}
+
+impl FreeBlocks {
+    /// All blocks of a new drive. `by_wear` takes the least worn first.
+    pub fn new(geometry: &Geometry, by_wear: bool) -> FreeBlocks {
+        let queue = || if by_wear { Queue::Worn(BTreeSet::new()) } else { Queue::Erased(VecDeque::new()) };
+        let mut free = FreeBlocks { planes: (0..geometry.units()).map(|_| queue()).collect(), count: 0 };
+        for block in (0..geometry.blocks).map(EraseBlock) {
+            free.put(geometry.unit_of(block), block, 0);
+        }
+        free
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Adds a block of this plane, erased so often.
+    pub fn put(&mut self, plane: u32, block: EraseBlock, erases: u32) {
+        match &mut self.planes[plane as usize] {
+            Queue::Erased(queue) => queue.push_back(block),
+            Queue::Worn(set) => {
+                set.insert((erases, block));
+            }
+        }
+        self.count += 1;
+    }
+
+    /// Takes a block of `plane`, or, if it has none, of the plane that has the most.
+    pub fn take(&mut self, plane: u32) -> Option<EraseBlock> {
+        if self.count == 0 {
+            return None;
+        }
+        let len = |queue: &Queue| match queue {
+            Queue::Erased(queue) => queue.len(),
+            Queue::Worn(set) => set.len(),
+        };
+        let mut from = plane as usize;
+        if len(&self.planes[from]) == 0 {
+            from = (0..self.planes.len()).max_by_key(|&plane| len(&self.planes[plane])).expect("there are planes");
+        }
+        self.count -= 1;
+        match &mut self.planes[from] {
+            Queue::Erased(queue) => queue.pop_front(),
+            Queue::Worn(set) => set.pop_first().map(|(_, block)| block),
+        }
+    }
+
+    /// Takes the most worn block of the drive, for pages that are not expected to change; blocks must be kept by wear.
+    pub fn take_most_worn(&mut self) -> Option<EraseBlock> {
+        let worst = self.planes.iter_mut().filter_map(|queue| match queue {
+            Queue::Worn(set) => set.last().copied().map(|worst| (worst, set)),
+            Queue::Erased(_) => None,
+        });
+        let ((erases, block), set) = worst.max_by_key(|(worst, _)| *worst)?;
+        set.remove(&(erases, block));
+        self.count -= 1;
+        Some(block)
+    }
+}

@@ -1,0 +1,80 @@
+//! Where the next page goes: an open block on each plane, written in turn.
+
+use crate::device::nand::{EraseBlock, Geometry, PhysicalPage};
+
+/// The part of an open block that is still to be written; empty if the plane has no open block.
+#[derive(Clone, Copy, Default)]
+struct OpenBlock {
+    next: u32,
+    end: u32,
+    block: Option<EraseBlock>,
+}
+
+/// Open blocks that take one stream of writes, a page on each in turn, so that planes and channels work at once.
+pub struct Frontier {
+    open: Vec<OpenBlock>,
+    turn: usize,
+}
+
+impl Frontier {
+    /// A frontier over so many planes, with no block open.
+    pub fn new(planes: u32) -> Frontier {
+        Frontier { open: vec![OpenBlock::default(); planes as usize], turn: 0 }
+    }
+
+    /// The next page, if the block whose turn it is has one left.
+    #[inline]
+    pub fn take(&mut self) -> Option<PhysicalPage> {
+        let open = &mut self.open[self.turn];
+        if open.next == open.end {
+            return None;
+        }
+        let page = PhysicalPage(open.next);
+        open.next += 1;
+        self.pass_turn();
+        Some(page)
+    }
+
+    /// Lets the next plane have its turn.
+    #[inline]
+    pub fn pass_turn(&mut self) {
+        self.turn += 1;
+        if self.turn == self.open.len() {
+            self.turn = 0;
+        }
+    }
+
+    /// The plane whose turn it is.
+    pub fn plane(&self) -> u32 {
+        self.turn as u32
+    }
+
+    /// How many planes there are.
+    pub fn planes(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether the block whose turn it is has a page left.
+    pub fn has_room(&self) -> bool {
+        let open = &self.open[self.turn];
+        open.next < open.end
+    }
+
+    /// Gives up the full block whose turn it is.
+    pub fn close(&mut self) -> Option<EraseBlock> {
+        debug_assert!(!self.has_room());
+        self.open[self.turn].block.take()
+    }
+
+    /// Opens an erased block for the plane whose turn it is.
+    pub fn open(&mut self, block: EraseBlock, geometry: &Geometry) {
+        let first = geometry.first_page(block).0;
+        let open = OpenBlock { next: first, end: first + geometry.pages_per_block, block: Some(block) };
+        self.open[self.turn] = open;
+    }
+
+    /// Pages that can still be written without opening a block.
+    pub fn room(&self) -> u64 {
+        self.open.iter().map(|open| u64::from(open.end - open.next)).sum()
+    }
+}

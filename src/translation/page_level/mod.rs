@@ -1,0 +1,390 @@
+//! The page-level translation layer: a map from every logical page to any physical one.
+//!
+//! A write takes the next page of its stream's [`Frontier`], and the page that held the old version becomes invalid.
+//! When a frontier needs a block and only the reserve is erased, [`PageLevel::collect`] copies the valid pages of a
+//! victim ([`Victims`]) to the copy frontier and erases it.
+//!
+//! Promises: a read returns the newest write; a copy keeps the content label of what it holds; collection never needs
+//! more erased blocks than the reserve. Refuses: settings that leave too little spare space ([`PageSettings::read`]).
+
+mod free_blocks;
+mod frontier;
+mod settings;
+mod valid_pages;
+mod victims;
+
+pub use settings::{KIND, PageSettings, Streams, WearLevelling};
+pub use victims::VictimPolicy;
+
+use super::{Flash, PageWrite, Translation, TranslationError};
+use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::label::{Cause, Content, Tally};
+use crate::time::Time;
+use free_blocks::FreeBlocks;
+use frontier::Frontier;
+use std::collections::BTreeSet;
+use valid_pages::ValidPages;
+use victims::Victims;
+
+/// In the map: the page is nowhere, as it was never written or was discarded.
+const NOWHERE: u32 = u32::MAX;
+
+/// The page-level translation layer on flash.
+pub struct PageLevel<T> {
+    nand: Nand<T>,
+    /// The physical page of each logical page, or [`NOWHERE`].
+    map: Vec<u32>,
+    valid: ValidPages,
+    free: FreeBlocks,
+    /// Candidates; one set for all streams, or one for each where they have shares of the spare space.
+    victims: Vec<Victims>,
+    /// The stream whose pages a block holds.
+    stream_of_block: Vec<u8>,
+    /// Where host writes go, by stream.
+    host: Vec<Frontier>,
+    /// Where copies go, by stream; empty if they share the host's.
+    copies: Vec<Frontier>,
+    /// Where static wear levelling puts what does not change.
+    settled: Frontier,
+    /// Closed blocks by erase count, for static wear levelling.
+    closed_by_wear: BTreeSet<(u32, EraseBlock)>,
+    streams: Streams,
+    spare_shares: Option<Vec<f64>>,
+    wear: WearLevelling,
+    reserve: u32,
+    background_blocks: u32,
+    retired: u32,
+    sent: Tally,
+    /// Pages programmed: the clock by which ages are measured.
+    written: u64,
+    /// Sum and count of the page slots that hold something, live or not, when a victim is chosen.
+    occupied: (u128, u64),
+}
+
+impl<T: Timing> PageLevel<T> {
+    /// A drive with nothing written.
+    pub fn new(nand: Nand<T>, settings: &PageSettings, seed: u64) -> PageLevel<T> {
+        let geometry = *nand.geometry();
+        let streams = settings.streams.count();
+        let frontiers = || (0..streams).map(|_| Frontier::new(geometry.units())).collect::<Vec<_>>();
+        let sets = if settings.spare_shares.is_some() { streams } else { 1 };
+        PageLevel {
+            map: vec![NOWHERE; settings.exported_pages as usize],
+            valid: ValidPages::new(&geometry),
+            free: FreeBlocks::new(&geometry, settings.wear != WearLevelling::None),
+            victims: (0..sets)
+                .map(|_| Victims::new(settings.victim, geometry.blocks, geometry.pages_per_block, seed))
+                .collect(),
+            stream_of_block: vec![0; geometry.blocks as usize],
+            host: frontiers(),
+            copies: if settings.shared_frontier { Vec::new() } else { frontiers() },
+            settled: Frontier::new(1),
+            closed_by_wear: BTreeSet::new(),
+            streams: settings.streams,
+            spare_shares: settings.spare_shares.clone(),
+            wear: settings.wear,
+            reserve: settings.reserve,
+            background_blocks: settings.background_blocks,
+            retired: 0,
+            sent: Tally::default(),
+            written: 0,
+            occupied: (0, 0),
+            nand,
+        }
+    }
+
+    #[inline]
+    fn stream_of(&self, write: &PageWrite) -> usize {
+        match self.streams {
+            Streams::None => 0,
+            Streams::Content => write.content as usize,
+            Streams::Hint(hints) => (write.stream % hints) as usize,
+        }
+    }
+
+    /// The candidates that a block of this stream belongs to.
+    #[inline]
+    fn victims_of(&mut self, stream: usize) -> &mut Victims {
+        let set = if self.victims.len() == 1 { 0 } else { stream };
+        &mut self.victims[set]
+    }
+
+    #[inline]
+    fn invalidate(&mut self, page: PhysicalPage) {
+        let block = self.nand.geometry().block_of(page);
+        self.valid.clear(page);
+        let stream = if self.victims.len() == 1 { 0 } else { self.stream_of_block[block.index()] as usize };
+        let now = self.written;
+        self.victims_of(stream).invalidate(block, now);
+    }
+
+    /// A block is full: it can be collected from now on.
+    fn close(&mut self, block: EraseBlock) {
+        let stream = self.stream_of_block[block.index()] as usize;
+        let now = self.written;
+        self.victims_of(stream).close(block, now);
+        if let WearLevelling::Static(_) = self.wear {
+            self.closed_by_wear.insert((self.nand.erase_counts()[block.index()], block));
+        }
+    }
+
+    /// Gives the frontier of host writes a block, after collecting until more than the reserve is erased.
+    #[cold]
+    fn refill(&mut self, stream: usize, at: Time) -> Result<PhysicalPage, TranslationError> {
+        if let Some(full) = self.host[stream].close() {
+            self.close(full);
+        }
+        while self.free.count() <= self.reserve {
+            self.collect_one(at)?;
+            // Copies that share the frontier may have opened a block for it.
+            if let Some(page) = self.host[stream].take() {
+                return Ok(page);
+            }
+        }
+        let block = self.free.take(self.host[stream].plane()).expect("more than the reserve is erased");
+        self.stream_of_block[block.index()] = stream as u8;
+        self.host[stream].open(block, self.nand.geometry());
+        Ok(self.host[stream].take().expect("an erased block has room"))
+    }
+
+    #[inline]
+    fn copy_frontier(&mut self, stream: usize) -> &mut Frontier {
+        if self.copies.is_empty() { &mut self.host[stream] } else { &mut self.copies[stream] }
+    }
+
+    /// The next page for a copy.
+    #[inline]
+    fn copy_page(&mut self, stream: usize, cause: Cause) -> Result<PhysicalPage, TranslationError> {
+        if cause == Cause::WearLevelling {
+            return self.settled_page(stream);
+        }
+        match self.copy_frontier(stream).take() {
+            Some(page) => Ok(page),
+            None => self.refill_copies(stream),
+        }
+    }
+
+    /// A plane without an open block gets one while there are any, else its turn passes: a victim's pages always fit,
+    /// as at least one block is erased when a collection begins.
+    #[cold]
+    fn refill_copies(&mut self, stream: usize) -> Result<PhysicalPage, TranslationError> {
+        for _ in 0..self.copy_frontier(stream).planes() {
+            if let Some(page) = self.copy_frontier(stream).take() {
+                return Ok(page);
+            }
+            if let Some(full) = self.copy_frontier(stream).close() {
+                self.close(full);
+            }
+            let plane = self.copy_frontier(stream).plane();
+            if let Some(block) = self.free.take(plane) {
+                let geometry = *self.nand.geometry();
+                self.stream_of_block[block.index()] = stream as u8;
+                self.copy_frontier(stream).open(block, &geometry);
+            } else {
+                self.copy_frontier(stream).pass_turn();
+            }
+        }
+        self.copy_frontier(stream).take().ok_or_else(|| self.worn_out())
+    }
+
+    /// The next page of the most worn erased block.
+    fn settled_page(&mut self, stream: usize) -> Result<PhysicalPage, TranslationError> {
+        if let Some(page) = self.settled.take() {
+            return Ok(page);
+        }
+        if let Some(full) = self.settled.close() {
+            self.close(full);
+        }
+        let block = self.free.take_most_worn().ok_or_else(|| self.worn_out())?;
+        self.stream_of_block[block.index()] = stream as u8;
+        self.settled.open(block, self.nand.geometry());
+        Ok(self.settled.take().expect("an erased block has room"))
+    }
+
+    fn worn_out(&self) -> TranslationError {
+        TranslationError::WornOut {
+            retired: self.retired,
+            blocks: self.nand.geometry().blocks,
+            endurance: self.nand.endurance(),
+        }
+    }
+
+    /// The candidates to choose from: with shares of the spare space, those of the stream that has most more than its
+    /// share.
+    fn set_to_collect(&self) -> usize {
+        let Some(shares) = &self.spare_shares else { return 0 };
+        let total: u64 = self.victims.iter().map(Victims::invalid_in_candidates).sum();
+        let excess = |set: usize| self.victims[set].invalid_in_candidates() as f64 - shares[set] * total as f64;
+        (0..self.victims.len())
+            .filter(|&set| self.victims[set].candidates() > 0)
+            .max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
+            .unwrap_or(0)
+    }
+
+    /// Chooses a victim and collects it. Says when it is erased.
+    fn collect_one(&mut self, at: Time) -> Result<Time, TranslationError> {
+        self.occupied.0 += u128::from(self.occupied_slots());
+        self.occupied.1 += 1;
+        let set = self.set_to_collect();
+        let now = self.written;
+        let victim = self.victims[set].choose(now).ok_or_else(|| self.worn_out())?;
+        let done = self.collect(victim, Cause::GarbageCollection, at)?;
+        if let WearLevelling::Static(gap) = self.wear {
+            self.level_wear(victim, gap, at)?;
+        }
+        Ok(done)
+    }
+
+    /// Empties the least worn closed block if it lags so far behind the one that was just erased: what does not change
+    /// sits in blocks that are not erased, and is moved to worn ones.
+    fn level_wear(&mut self, erased: EraseBlock, gap: u32, at: Time) -> Result<(), TranslationError> {
+        let Some(&(least, block)) = self.closed_by_wear.first() else { return Ok(()) };
+        if self.free.count() > 1 && self.nand.erase_counts()[erased.index()] > least + gap {
+            self.collect(block, Cause::WearLevelling, at)?;
+        }
+        Ok(())
+    }
+
+    /// Copies what is valid in `victim` elsewhere and erases it. Says when it is erased.
+    fn collect(&mut self, victim: EraseBlock, cause: Cause, at: Time) -> Result<Time, TranslationError> {
+        let stream = self.stream_of_block[victim.index()] as usize;
+        self.victims_of(stream).remove(victim);
+        if let WearLevelling::Static(_) = self.wear {
+            self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
+        }
+        let mut copied = [0; Content::COUNT];
+        let mut done = at;
+        for word in self.valid.words_of(victim) {
+            let mut pages = self.valid.take_word(word);
+            while pages != 0 {
+                let from = self.valid.page(word, pages.trailing_zeros());
+                pages &= pages - 1;
+                let (spare, stamp, read) = self.nand.read(from, cause, at)?;
+                let to = self.copy_page(stream, cause)?;
+                self.map[spare.logical_page().0 as usize] = to.0;
+                self.valid.set(to);
+                done = done.max(self.nand.program(to, spare, stamp, cause, read)?);
+                copied[spare.content() as usize] += 1;
+            }
+        }
+        for (content, count) in Content::ALL.into_iter().zip(copied) {
+            self.sent.add(cause, content, count);
+            self.written += count;
+        }
+        self.victims_of(stream).erased(victim);
+        let (erased, done) = self.nand.erase(victim, done)?;
+        match erased {
+            Erased::Usable => {
+                let plane = self.nand.geometry().unit_of(victim);
+                self.free.put(plane, victim, self.nand.erase_counts()[victim.index()]);
+            }
+            Erased::WornOut => self.retire()?,
+        }
+        Ok(done)
+    }
+
+    /// A block is out of use. The drive goes on as long as the others can hold what is exported beside the reserve.
+    fn retire(&mut self) -> Result<(), TranslationError> {
+        self.retired += 1;
+        let geometry = self.nand.geometry();
+        let usable = u64::from(geometry.blocks - self.retired).saturating_sub(u64::from(self.reserve) + 2);
+        if usable * u64::from(geometry.pages_per_block) <= self.map.len() as u64 {
+            return Err(self.worn_out());
+        }
+        Ok(())
+    }
+
+    /// Page slots that hold something, live or not.
+    fn occupied_slots(&self) -> u64 {
+        let geometry = self.nand.geometry();
+        let room: u64 = self.host.iter().chain(&self.copies).chain([&self.settled]).map(Frontier::room).sum();
+        geometry.pages() - u64::from(self.free.count() + self.retired) * u64::from(geometry.pages_per_block) - room
+    }
+}
+
+impl<T: Timing> Translation for PageLevel<T> {
+    const TIMED: bool = T::TIMED;
+
+    #[inline]
+    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
+        let stream = self.stream_of(&write);
+        let to = match self.host[stream].take() {
+            Some(page) => page,
+            None => self.refill(stream, at)?,
+        };
+        let from = std::mem::replace(&mut self.map[write.page.0 as usize], to.0);
+        if from != NOWHERE {
+            self.invalidate(PhysicalPage(from));
+        }
+        self.valid.set(to);
+        self.written += 1;
+        self.sent.add(Cause::HostWrite, write.content, 1);
+        let spare = Spare::new(write.page, write.content);
+        Ok(self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?)
+    }
+
+    #[inline]
+    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
+        let from = self.map[page.0 as usize];
+        if from == NOWHERE {
+            return Ok((None, at));
+        }
+        let (spare, stamp, done) = self.nand.read(PhysicalPage(from), Cause::HostWrite, at)?;
+        assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
+        Ok((Some(stamp), done))
+    }
+
+    fn discard(&mut self, page: LogicalPage) {
+        let from = std::mem::replace(&mut self.map[page.0 as usize], NOWHERE);
+        if from != NOWHERE {
+            self.invalidate(PhysicalPage(from));
+        }
+    }
+
+    fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {
+        let mut at = from;
+        while at < until && self.free.count() < self.background_blocks {
+            let invalid: u64 = self.victims.iter().map(Victims::invalid_in_candidates).sum();
+            if invalid < u64::from(self.nand.geometry().pages_per_block) {
+                break;
+            }
+            at = self.collect_one(at)?;
+        }
+        Ok(())
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    fn sent(&self) -> &Tally {
+        &self.sent
+    }
+
+    fn flash(&self) -> Flash<'_> {
+        Flash {
+            geometry: self.nand.geometry(),
+            counts: self.nand.counts(),
+            erase_counts: self.nand.erase_counts(),
+            endurance: self.nand.endurance(),
+            programmed_pages: self.nand.programmed_pages(),
+        }
+    }
+
+    fn effective_overprovisioning(&self) -> f64 {
+        let exported = self.map.len() as f64;
+        let geometry = self.nand.geometry();
+        let occupied = if self.occupied.1 > 0 {
+            self.occupied.0 as f64 / self.occupied.1 as f64
+        } else {
+            (geometry.pages() - u64::from(self.reserve) * u64::from(geometry.pages_per_block)) as f64
+        };
+        occupied / exported - 1.0
+    }
+
+    fn mapping_ram_bytes(&self) -> u64 {
+        // An entry must be able to name every physical page.
+        let bits = u64::from(u64::BITS - (self.nand.geometry().pages() - 1).leading_zeros());
+        (self.map.len() as u64 * bits).div_ceil(8)
+    }
+}

@@ -1,0 +1,271 @@
+//! The options of `page`.
+
+use super::victims::VictimPolicy;
+use crate::device::nand::Geometry;
+use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::units::format_size;
+
+/// The station `page`.
+pub static KIND: Kind = Kind {
+    name: "page",
+    about: "the page-level translation layer: any page goes anywhere, and garbage collection frees blocks",
+    options: &[
+        OptionKind {
+            name: "export",
+            values: Values::Share(0.01, 0.999),
+            default: "90%",
+            about: "the share of the raw pages that is exported; write this or op",
+        },
+        OptionKind {
+            name: "op",
+            values: Values::Share(0.001, 99.0),
+            default: "",
+            about: "over-provisioning: spare pages over exported ones (not set: what export leaves)",
+        },
+        OptionKind {
+            name: "victim",
+            values: Values::Choice(&[
+                ("greedy", "the block with the most invalid pages"),
+                ("fifo", "the block that was closed first"),
+                ("random", "any block"),
+                ("d-choices", "the best of d blocks drawn at random"),
+                ("cost-benefit", "the largest age x (1 - u) / 2u, with u the valid share"),
+            ]),
+            default: "greedy",
+            about: "which block is collected",
+        },
+        OptionKind {
+            name: "d",
+            values: Values::Count(1, 1000),
+            default: "10",
+            about: "how many blocks d-choices draws",
+        },
+        OptionKind {
+            name: "frontiers",
+            values: Values::Choice(&[
+                ("separate", "host writes and copies go to blocks of their own"),
+                ("shared", "they share blocks"),
+            ]),
+            default: "separate",
+            about: "where copies go",
+        },
+        OptionKind {
+            name: "streams",
+            values: Values::Choice(&[
+                ("none", "all writes go to the same blocks"),
+                ("content", "data, metadata, journal and mapping go to blocks of their own"),
+                ("hint", "each placement hint of the host goes to blocks of its own"),
+            ]),
+            default: "none",
+            about: "what is kept apart",
+        },
+        OptionKind {
+            name: "hints",
+            values: Values::Count(1, 64),
+            default: "2",
+            about: "how many hints are told apart; the hint is taken modulo this",
+        },
+        OptionKind {
+            name: "spare-shares",
+            values: Values::Shares,
+            default: "",
+            about: "how the streams share the spare space, such as 49%+51% (not set: as the victims fall)",
+        },
+        OptionKind {
+            name: "reserve",
+            values: Values::Count(1, 100_000),
+            default: "2",
+            about: "erased blocks that are kept for copies",
+        },
+        OptionKind {
+            name: "wear",
+            values: Values::Choice(&[
+                ("none", "erased blocks are used in the order in which they were erased"),
+                ("dynamic", "the least worn erased block is used first"),
+                ("static", "dynamic, and pages that do not change are moved to the most worn blocks"),
+            ]),
+            default: "dynamic",
+            about: "wear levelling",
+        },
+        OptionKind {
+            name: "wear-gap",
+            values: Values::Count(1, 1_000_000),
+            default: "50",
+            about: "how many erases a block may lag behind before static wear levelling moves its pages",
+        },
+        OptionKind {
+            name: "background",
+            values: Values::Share(0.0, 0.5),
+            default: "0%",
+            about: "collect in idle time until this share of the blocks is erased; needs timing and a timed replay",
+        },
+    ],
+};
+
+/// What is kept apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streams {
+    /// Nothing.
+    None,
+    /// Contents.
+    Content,
+    /// The host's placement hints, modulo this.
+    Hint(u8),
+}
+
+impl Streams {
+    /// How many streams there are.
+    pub fn count(self) -> usize {
+        match self {
+            Streams::None => 1,
+            Streams::Content => crate::label::Content::COUNT,
+            Streams::Hint(hints) => hints as usize,
+        }
+    }
+}
+
+/// Wear levelling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WearLevelling {
+    /// None.
+    None,
+    /// The least worn erased block is used first.
+    Dynamic,
+    /// Dynamic, and a block that lags this many erases behind is emptied.
+    Static(u32),
+}
+
+/// The options of `page`, read.
+#[derive(Debug, Clone)]
+pub struct PageSettings {
+    /// Pages offered to the host.
+    pub exported_pages: u64,
+    /// How victims are chosen.
+    pub victim: VictimPolicy,
+    /// Whether copies go to the blocks of host writes.
+    pub shared_frontier: bool,
+    /// What is kept apart.
+    pub streams: Streams,
+    /// Each stream's share of the spare space, if they are set.
+    pub spare_shares: Option<Vec<f64>>,
+    /// Erased blocks kept for copies.
+    pub reserve: u32,
+    /// Wear levelling.
+    pub wear: WearLevelling,
+    /// Erased blocks that background collection strives for.
+    pub background_blocks: u32,
+    /// The term with every option written out.
+    pub written_out: String,
+}
+
+impl PageSettings {
+    /// Reads a term for a drive of this shape. Errors point at the option that is wrong; a drive that is too small for
+    /// its open blocks and its reserve is refused with the size or share that would do.
+    pub fn read(term: &Term, geometry: &Geometry) -> Result<PageSettings, ExpressionError> {
+        let settings = term.settle(&KIND)?;
+        if settings.is_given("op") && settings.is_given("export") {
+            let help = "op=7% exports raw / 1.07; export=90% exports 0.9 of raw: write one of them".to_string();
+            return Err(settings.error("op", "both export and op are written".to_string(), help));
+        }
+        let exported_share =
+            if settings.is_given("op") { 1.0 / (1.0 + settings.share("op")) } else { settings.share("export") };
+        let victim = match settings.text("victim") {
+            "greedy" => VictimPolicy::Greedy,
+            "fifo" => VictimPolicy::Fifo,
+            "random" => VictimPolicy::Random,
+            "d-choices" => VictimPolicy::DChoices(settings.count("d") as u32),
+            _ => VictimPolicy::CostBenefit,
+        };
+        if settings.is_given("d") && settings.text("victim") != "d-choices" {
+            let help = "write victim=d-choices beside it, or take it away".to_string();
+            return Err(settings.error("d", "d means nothing without victim=d-choices".to_string(), help));
+        }
+        if settings.is_given("hints") && settings.text("streams") != "hint" {
+            let help = "write streams=hint beside it, or take it away".to_string();
+            return Err(settings.error("hints", "hints means nothing without streams=hint".to_string(), help));
+        }
+        if settings.is_given("wear-gap") && settings.text("wear") != "static" {
+            let help = "write wear=static beside it, or take it away".to_string();
+            return Err(settings.error("wear-gap", "wear-gap means nothing without wear=static".to_string(), help));
+        }
+        let streams = match settings.text("streams") {
+            "none" => Streams::None,
+            "content" => Streams::Content,
+            _ => Streams::Hint(settings.count("hints") as u8),
+        };
+        let page = PageSettings {
+            exported_pages: (geometry.pages() as f64 * exported_share).floor() as u64,
+            victim,
+            shared_frontier: settings.text("frontiers") == "shared",
+            streams,
+            spare_shares: Self::spare_shares(&settings, streams)?,
+            reserve: settings.count("reserve") as u32,
+            wear: match settings.text("wear") {
+                "none" => WearLevelling::None,
+                "dynamic" => WearLevelling::Dynamic,
+                _ => WearLevelling::Static(settings.count("wear-gap") as u32),
+            },
+            background_blocks: (f64::from(geometry.blocks) * settings.share("background")) as u32,
+            written_out: settings.written_out(),
+        };
+        page.check_room(&settings, geometry, exported_share)?;
+        Ok(page)
+    }
+
+    fn spare_shares(settings: &Settings, streams: Streams) -> Result<Option<Vec<f64>>, ExpressionError> {
+        if !settings.is_set("spare-shares") {
+            return Ok(None);
+        }
+        let shares = settings.shares("spare-shares");
+        let help = || format!("write {} shares that add up to 100%", streams.count());
+        if streams.count() == 1 {
+            let message = "there is one stream: it has all the spare space".to_string();
+            let help = "write streams=hint or streams=content beside it, or take it away".to_string();
+            return Err(settings.error("spare-shares", message, help));
+        }
+        if shares.len() != streams.count() {
+            let message = format!("{} shares for {} streams", shares.len(), streams.count());
+            return Err(settings.error("spare-shares", message, help()));
+        }
+        let sum: f64 = shares.iter().sum();
+        if (sum - 1.0).abs() > 0.001 {
+            let message = format!("the shares add up to {:.1}%", sum * 100.0);
+            return Err(settings.error("spare-shares", message, help()));
+        }
+        Ok(Some(shares))
+    }
+
+    /// Blocks that can be open or in reserve at once, and therefore hold nothing that could be collected.
+    fn blocks_held_back(&self, geometry: &Geometry) -> u64 {
+        let frontiers = if self.shared_frontier { 1 } else { 2 };
+        let wear = u64::from(matches!(self.wear, WearLevelling::Static(_)));
+        self.streams.count() as u64 * frontiers * u64::from(geometry.units()) + u64::from(self.reserve) + wear
+    }
+
+    fn check_room(&self, settings: &Settings, geometry: &Geometry, exported_share: f64) -> Result<(), ExpressionError> {
+        let per_block = u64::from(geometry.pages_per_block);
+        let needed = (self.blocks_held_back(geometry) + 1) * per_block;
+        let spare = geometry.pages() - self.exported_pages;
+        if self.exported_pages > 0 && spare >= needed {
+            return Ok(());
+        }
+        let page_bytes = u64::from(geometry.page_bytes);
+        let block_bytes = per_block * page_bytes;
+        let size = (needed as f64 / (1.0 - exported_share) * page_bytes as f64) as u64;
+        let size = size.div_ceil(block_bytes) * block_bytes + block_bytes;
+        let message = format!(
+            "the drive is too small for its reserves: {} blocks can be open or in reserve, and {} are spare",
+            self.blocks_held_back(geometry) + 1,
+            spare / per_block,
+        );
+        let share = 1.0 - needed as f64 / geometry.pages() as f64;
+        let help = if share > 0.01 {
+            let share = (share * 1000.0).floor() / 10.0;
+            format!("size={} would do, or export={share}%", format_size(size))
+        } else {
+            format!("size={} would do", format_size(size))
+        };
+        let option = if settings.is_given("op") { "op" } else { "export" };
+        Err(settings.error(option, message, help))
+    }
+}

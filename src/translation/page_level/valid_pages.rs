@@ -1,0 +1,58 @@
+//! Which pages hold the newest version of a logical page: a bit for each.
+
+use crate::device::nand::{EraseBlock, Geometry, PhysicalPage};
+use std::ops::Range;
+
+/// A bit for each physical page, by block in whole words.
+pub struct ValidPages {
+    words: Vec<u64>,
+    words_per_block: usize,
+    /// Low bits of a page's address that choose the bit in a word: 6, or fewer where a block is shorter than a word.
+    word_bits: u32,
+}
+
+impl ValidPages {
+    /// No page is valid.
+    pub fn new(geometry: &Geometry) -> ValidPages {
+        let word_bits = geometry.page_bits().min(u64::BITS.trailing_zeros());
+        let words_per_block = 1 << (geometry.page_bits() - word_bits);
+        ValidPages { words: vec![0; words_per_block * geometry.blocks as usize], words_per_block, word_bits }
+    }
+
+    #[inline]
+    fn place(&self, page: PhysicalPage) -> (usize, u64) {
+        ((page.0 >> self.word_bits) as usize, 1 << (page.0 & ((1 << self.word_bits) - 1)))
+    }
+
+    /// The page is valid.
+    #[inline]
+    pub fn set(&mut self, page: PhysicalPage) {
+        let (word, bit) = self.place(page);
+        self.words[word] |= bit;
+    }
+
+    /// The page is not valid.
+    #[inline]
+    pub fn clear(&mut self, page: PhysicalPage) {
+        let (word, bit) = self.place(page);
+        self.words[word] &= !bit;
+    }
+
+    /// The words that a block's pages are in.
+    pub fn words_of(&self, block: EraseBlock) -> Range<usize> {
+        let first = block.index() * self.words_per_block;
+        first..first + self.words_per_block
+    }
+
+    /// A word's bits; from now on none of its pages is valid.
+    #[inline]
+    pub fn take_word(&mut self, word: usize) -> u64 {
+        std::mem::take(&mut self.words[word])
+    }
+
+    /// The page of a bit in a word.
+    #[inline]
+    pub fn page(&self, word: usize, bit: u32) -> PhysicalPage {
+        PhysicalPage(((word as u32) << self.word_bits) + bit)
+    }
+}

@@ -1,0 +1,312 @@
+//! Which block is collected next.
+//!
+//! Candidates are the closed blocks. Each policy keeps them in the one order it needs, so that neither an invalidated
+//! page nor a choice ever scans the drive: lists by the number of invalid pages (greedy, cost-benefit), one list by the
+//! time of closing (fifo), or an array (random, d-choices).
+
+use crate::device::nand::EraseBlock;
+use crate::random::Random;
+
+/// How victims are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VictimPolicy {
+    /// The block with the most invalid pages; of several, the one that came to it first.
+    Greedy,
+    /// The block that was closed first.
+    Fifo,
+    /// Any block.
+    Random,
+    /// The block with the most invalid pages of so many that are drawn at random, with replacement (Van Houdt,
+    /// SIGMETRICS '13).
+    DChoices(u32),
+    /// The block with the largest age x (1 - u) / 2u, with u the valid share and the age counted in pages written
+    /// since one of its pages was last invalidated (Kawaguchi et al., USENIX '95).
+    CostBenefit,
+}
+
+const UNLISTED: u32 = u32::MAX;
+
+/// A block, or the head of a list, in a ring.
+#[derive(Clone, Copy)]
+struct Node {
+    previous: u32,
+    next: u32,
+    /// Pages of the block that hold nothing any more.
+    invalid: u32,
+}
+
+/// The candidates, and how many invalid pages each block has.
+pub struct Victims {
+    policy: VictimPolicy,
+    pages_per_block: u32,
+    /// One node a block, then one a list; a list is a ring through its head.
+    nodes: Vec<Node>,
+    blocks: u32,
+    /// For greedy: no list above this one has a block in it.
+    fullest: u32,
+    /// For random and d-choices: the candidates in any order. A candidate's node holds its place here in `next`.
+    array: Vec<u32>,
+    random: Random,
+    /// For cost-benefit: the time at which a page of the block was last invalidated, or the block closed.
+    touched: Vec<u64>,
+    invalid_in_candidates: u64,
+    candidates: u32,
+}
+
+impl Victims {
+    /// No candidates, no invalid pages.
+    pub fn new(policy: VictimPolicy, blocks: u32, pages_per_block: u32, seed: u64) -> Victims {
+        let lists = match policy {
+            VictimPolicy::Greedy | VictimPolicy::CostBenefit => pages_per_block + 1,
+            VictimPolicy::Fifo => 1,
+            VictimPolicy::Random | VictimPolicy::DChoices(_) => 0,
+        };
+        let mut nodes = vec![Node { previous: UNLISTED, next: UNLISTED, invalid: 0 }; blocks as usize];
+        nodes.extend((blocks..blocks + lists).map(|head| Node { previous: head, next: head, invalid: 0 }));
+        Victims {
+            policy,
+            pages_per_block,
+            nodes,
+            blocks,
+            fullest: 0,
+            array: Vec::new(),
+            random: Random::new(seed, "victims"),
+            touched: if policy == VictimPolicy::CostBenefit { vec![0; blocks as usize] } else { Vec::new() },
+            invalid_in_candidates: 0,
+            candidates: 0,
+        }
+    }
+
+    /// Invalid pages of all candidates.
+    pub fn invalid_in_candidates(&self) -> u64 {
+        self.invalid_in_candidates
+    }
+
+    /// How many blocks can be chosen.
+    pub fn candidates(&self) -> u32 {
+        self.candidates
+    }
+
+    /// Invalid pages of a block, candidate or open.
+    pub fn invalid(&self, block: EraseBlock) -> u32 {
+        self.nodes[block.index()].invalid
+    }
+
+    #[inline]
+    fn unlink(&mut self, block: u32) {
+        let Node { previous, next, .. } = self.nodes[block as usize];
+        self.nodes[previous as usize].next = next;
+        self.nodes[next as usize].previous = previous;
+    }
+
+    #[inline]
+    fn append(&mut self, list: u32, block: u32) {
+        let head = self.blocks + list;
+        let last = std::mem::replace(&mut self.nodes[head as usize].previous, block);
+        self.nodes[last as usize].next = block;
+        let node = &mut self.nodes[block as usize];
+        (node.previous, node.next) = (last, head);
+    }
+
+    /// `block` is full: from now on it can be chosen. `now` counts the pages written so far.
+    pub fn close(&mut self, block: EraseBlock, now: u64) {
+        let invalid = self.nodes[block.index()].invalid;
+        debug_assert_eq!(self.nodes[block.index()].previous, UNLISTED);
+        match self.policy {
+            VictimPolicy::Greedy | VictimPolicy::CostBenefit => {
+                self.append(invalid, block.0);
+                self.fullest = self.fullest.max(invalid);
+                if let Some(touched) = self.touched.get_mut(block.index()) {
+                    *touched = now;
+                }
+            }
+            VictimPolicy::Fifo => self.append(0, block.0),
+            VictimPolicy::Random | VictimPolicy::DChoices(_) => {
+                let node = &mut self.nodes[block.index()];
+                (node.previous, node.next) = (0, self.array.len() as u32);
+                self.array.push(block.0);
+            }
+        }
+        self.invalid_in_candidates += u64::from(invalid);
+        self.candidates += 1;
+    }
+
+    /// One more page of `block` holds nothing any more.
+    #[inline]
+    pub fn invalidate(&mut self, block: EraseBlock, now: u64) {
+        let node = &mut self.nodes[block.index()];
+        node.invalid += 1;
+        if node.previous == UNLISTED {
+            return;
+        }
+        let invalid = node.invalid;
+        self.invalid_in_candidates += 1;
+        if matches!(self.policy, VictimPolicy::Greedy | VictimPolicy::CostBenefit) {
+            self.unlink(block.0);
+            self.append(invalid, block.0);
+            self.fullest = self.fullest.max(invalid);
+            if let Some(touched) = self.touched.get_mut(block.index()) {
+                *touched = now;
+            }
+        }
+    }
+
+    /// Takes a candidate out: it is being collected.
+    pub fn remove(&mut self, block: EraseBlock) {
+        match self.policy {
+            VictimPolicy::Random | VictimPolicy::DChoices(_) => {
+                let place = self.nodes[block.index()].next;
+                self.array.swap_remove(place as usize);
+                if let Some(&moved) = self.array.get(place as usize) {
+                    self.nodes[moved as usize].next = place;
+                }
+            }
+            _ => self.unlink(block.0),
+        }
+        let node = &mut self.nodes[block.index()];
+        node.previous = UNLISTED;
+        self.invalid_in_candidates -= u64::from(node.invalid);
+        self.candidates -= 1;
+    }
+
+    /// `block` has been erased: it has no pages, valid or invalid.
+    pub fn erased(&mut self, block: EraseBlock) {
+        self.nodes[block.index()].invalid = 0;
+    }
+
+    fn first_of(&self, list: u32) -> Option<EraseBlock> {
+        let head = self.blocks + list;
+        let first = self.nodes[head as usize].next;
+        (first != head).then_some(EraseBlock(first))
+    }
+
+    /// The block to collect at time `now`, if there is a candidate. It stays a candidate until it is removed.
+    pub fn choose(&mut self, now: u64) -> Option<EraseBlock> {
+        if self.candidates == 0 {
+            return None;
+        }
+        match self.policy {
+            VictimPolicy::Fifo => self.first_of(0),
+            VictimPolicy::Greedy => loop {
+                match self.first_of(self.fullest) {
+                    Some(block) => break Some(block),
+                    None => self.fullest -= 1,
+                }
+            },
+            VictimPolicy::Random => Some(self.draw()),
+            VictimPolicy::DChoices(choices) => {
+                let mut best = self.draw();
+                for _ in 1..choices {
+                    let other = self.draw();
+                    if self.invalid(other) > self.invalid(best) {
+                        best = other;
+                    }
+                }
+                Some(best)
+            }
+            VictimPolicy::CostBenefit => self.best_benefit(now),
+        }
+    }
+
+    fn draw(&mut self) -> EraseBlock {
+        EraseBlock(self.array[self.random.below(self.array.len() as u64) as usize])
+    }
+
+    /// Among blocks with equally many invalid pages the oldest is best, and it is the first of its list: a block that
+    /// is touched goes to the end of another. So one look at each list finds the best of all.
+    fn best_benefit(&self, now: u64) -> Option<EraseBlock> {
+        if let Some(empty) = self.first_of(self.pages_per_block) {
+            return Some(empty);
+        }
+        let score = |block: EraseBlock| {
+            let age = (now - self.touched[block.index()] + 1) as f64;
+            let invalid = f64::from(self.invalid(block));
+            age * invalid / (2.0 * (f64::from(self.pages_per_block) - invalid))
+        };
+        (0..self.pages_per_block)
+            .filter_map(|list| self.first_of(list))
+            .map(|block| (score(block), block))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, block)| block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCKS: u32 = 40;
+    const PAGES: u32 = 8;
+
+    /// What a policy must choose, by looking at every candidate.
+    struct Model {
+        candidates: Vec<(u32, u32, u64)>, // block, invalid, touched; in the order of closing
+    }
+
+    fn churn(policy: VictimPolicy, mut check: impl FnMut(&Model, EraseBlock, u64)) {
+        let mut victims = Victims::new(policy, BLOCKS, PAGES, 7);
+        let mut model = Model { candidates: Vec::new() };
+        let mut random = Random::new(1, "test");
+        for now in 1..4000u64 {
+            let block = random.below(u64::from(BLOCKS)) as u32;
+            match model.candidates.iter().position(|candidate| candidate.0 == block) {
+                None => {
+                    victims.close(EraseBlock(block), now);
+                    model.candidates.push((block, 0, now));
+                }
+                Some(at) if model.candidates[at].1 < PAGES => {
+                    victims.invalidate(EraseBlock(block), now);
+                    let candidate = &mut model.candidates[at];
+                    (candidate.1, candidate.2) = (candidate.1 + 1, now);
+                }
+                Some(_) => {}
+            }
+            let invalid: u32 = model.candidates.iter().map(|candidate| candidate.1).sum();
+            assert_eq!(victims.invalid_in_candidates(), u64::from(invalid));
+            if random.below(10) == 0 {
+                let chosen = victims.choose(now).unwrap();
+                check(&model, chosen, now);
+                victims.remove(chosen);
+                victims.erased(chosen);
+                model.candidates.retain(|candidate| candidate.0 != chosen.0);
+            }
+        }
+    }
+
+    #[test]
+    fn greedy_takes_a_block_with_the_most_invalid_pages() {
+        churn(VictimPolicy::Greedy, |model, chosen, _| {
+            let most = model.candidates.iter().map(|candidate| candidate.1).max().unwrap();
+            assert!(model.candidates.iter().any(|candidate| candidate.0 == chosen.0 && candidate.1 == most));
+        });
+    }
+
+    #[test]
+    fn fifo_takes_the_block_that_was_closed_first() {
+        churn(VictimPolicy::Fifo, |model, chosen, _| assert_eq!(model.candidates[0].0, chosen.0));
+    }
+
+    #[test]
+    fn random_policies_take_candidates_only() {
+        for policy in [VictimPolicy::Random, VictimPolicy::DChoices(3)] {
+            churn(policy, |model, chosen, _| {
+                assert!(model.candidates.iter().any(|candidate| candidate.0 == chosen.0));
+            });
+        }
+    }
+
+    #[test]
+    fn cost_benefit_takes_the_best_of_all_candidates() {
+        churn(VictimPolicy::CostBenefit, |model, chosen, now| {
+            let score = |&(_, invalid, touched): &(u32, u32, u64)| {
+                if invalid == PAGES {
+                    return f64::INFINITY;
+                }
+                (now - touched + 1) as f64 * f64::from(invalid) / (2.0 * f64::from(PAGES - invalid))
+            };
+            let best = model.candidates.iter().map(score).fold(0.0, f64::max);
+            let ours = model.candidates.iter().find(|candidate| candidate.0 == chosen.0).map(score).unwrap();
+            assert_eq!(ours, best);
+        });
+    }
+}

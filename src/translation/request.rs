@@ -1,0 +1,81 @@
+//! Requests in bytes, as pages of a translation layer.
+//!
+//! A host counts in bytes or 4 KiB blocks; a drive's page has 2 to 16 KiB. A write that covers a page in part makes the
+//! drive read the old page first and program it whole.
+
+use super::{PageWrite, Translation, TranslationError};
+use crate::device::nand::LogicalPage;
+use crate::label::Content;
+use crate::time::Time;
+
+/// Splits requests into the pages of a drive.
+#[derive(Debug, Clone, Copy)]
+pub struct Requests {
+    page_bits: u32,
+}
+
+impl Requests {
+    /// For pages of so many bytes, a power of two.
+    pub fn new(page_bytes: u32) -> Requests {
+        assert!(page_bytes.is_power_of_two());
+        Requests { page_bits: page_bytes.trailing_zeros() }
+    }
+
+    /// The pages that a request touches.
+    #[inline]
+    pub fn pages(&self, offset: u64, length: u64) -> std::ops::Range<u32> {
+        let first = offset >> self.page_bits;
+        let end = (offset + length + (1 << self.page_bits) - 1) >> self.page_bits;
+        first as u32..end as u32
+    }
+
+    /// Writes `length` bytes at `offset`, and says when the last page is on flash.
+    #[inline]
+    pub fn write<T: Translation>(
+        &self,
+        drive: &mut T,
+        (offset, length): (u64, u64),
+        (content, stream, stamp): (Content, u8, u32),
+        at: Time,
+    ) -> Result<Time, TranslationError> {
+        let whole = (1u64 << self.page_bits) - 1;
+        let mut done = at;
+        let pages = self.pages(offset, length);
+        for page in pages.clone() {
+            let cut_head = page == pages.start && offset & whole != 0;
+            let cut_tail = page + 1 == pages.end && (offset + length) & whole != 0;
+            let mut begin = at;
+            if cut_head || cut_tail {
+                (_, begin) = drive.read(LogicalPage(page), at)?;
+            }
+            let write = PageWrite { page: LogicalPage(page), content, stream, stamp };
+            done = done.max(drive.write(write, begin)?);
+        }
+        Ok(done)
+    }
+
+    /// Reads `length` bytes at `offset`, and says when the last page is there. `see` is shown each page's stamp.
+    #[inline]
+    pub fn read<T: Translation>(
+        &self,
+        drive: &mut T,
+        (offset, length): (u64, u64),
+        at: Time,
+        mut see: impl FnMut(LogicalPage, Option<u32>),
+    ) -> Result<Time, TranslationError> {
+        let mut done = at;
+        for page in self.pages(offset, length) {
+            let (stamp, there) = drive.read(LogicalPage(page), at)?;
+            see(LogicalPage(page), stamp);
+            done = done.max(there);
+        }
+        Ok(done)
+    }
+
+    /// The pages that a discard covers whole: only those can be dropped.
+    pub fn covered(&self, offset: u64, length: u64) -> std::ops::Range<u32> {
+        let first = (offset + (1 << self.page_bits) - 1) >> self.page_bits;
+        let end = (offset + length) >> self.page_bits;
+        first as u32..end.max(first) as u32
+    }
+}
