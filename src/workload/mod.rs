@@ -5,6 +5,9 @@
 
 use crate::label::Content;
 
+pub mod fio_job;
+pub mod generator;
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -56,6 +59,12 @@ pub trait Workload: Send {
 
     /// The share of the workload that has been emitted, from 0 to 1, if it is known.
     fn progress(&self) -> Option<f64>;
+
+    /// How many requests the source keeps in flight at this point, if it has an opinion: a fio job has one. It may
+    /// change between batches, never inside one.
+    fn queue_depth(&self) -> Option<u32> {
+        None
+    }
 
     /// Lines or records that could not be read so far.
     fn rejected(&self) -> u64 {

@@ -1,0 +1,140 @@
+//! Generators: workloads that are written down as a name and options, such as `zipf:theta=1.2,writes=6x`.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `kinds` | the names and options |
+//! | `stream` | the workload: operations from places |
+//! | [`pattern`] | places: in order, even, ranked, hot and cold |
+//! | [`distribution`] | ranks: fio's zipf, pareto and normal |
+//! | [`permutation`], [`mod@zeta`] | what those stand on |
+//!
+//! A request is aligned to its own size, and lies wholly inside the device: what is left over at the end is not
+//! addressed. The same expression, device size and seed give the same operations on every machine. A workload that
+//! could make no request is refused.
+
+pub mod distribution;
+mod kinds;
+pub mod pattern;
+pub mod permutation;
+mod stream;
+pub mod zeta;
+
+use super::Workload;
+use crate::expression::{ExpressionError, Kind, Settings, Term};
+use crate::label::Content;
+use crate::random::Random;
+use crate::units::format_size;
+use distribution::{Bell, Distribution, SelfSimilar, Zipf};
+use pattern::{HotCold, Layout, Pattern, Ranked, Sequential, Uniform};
+use stream::{Plan, Stream};
+
+/// The generators there are, with their options.
+pub fn kinds() -> &'static [&'static Kind] {
+    &kinds::KINDS
+}
+
+/// The generator that `term` describes, on a device of `device_bytes`.
+///
+/// Errors point at the option that is unknown, has a value it does not take, or asks for what this device cannot give.
+pub fn generator(term: &Term, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, ExpressionError> {
+    let settings = term.settle(term.find("generator", kinds())?)?;
+    let setup = Setup::new(term, &settings, device_bytes, seed)?;
+    let n = setup.places;
+    Ok(match settings.kind().name {
+        "sequential" => setup.stream(Sequential::new(n)),
+        "uniform" => setup.stream(Uniform::new(n)),
+        "zipf" => setup.ranked(&settings, Zipf::new(n, settings.real("theta"))),
+        "pareto" => setup.ranked(&settings, SelfSimilar::new(n, settings.real("h"))),
+        "normal" => setup.ranked(&settings, Bell::new(n, settings.share("deviation"))),
+        "hotcold" => setup.hot_cold(&settings)?,
+        name => unreachable!("{name} is a kind without a generator"),
+    })
+}
+
+/// What all generators have in common.
+struct Setup {
+    name: String,
+    plan: Plan,
+    /// How many requests lie side by side in the span.
+    places: u64,
+    /// Draws the layout, so that a draw more there does not shift the requests.
+    layout_random: Random,
+    random: Random,
+}
+
+impl Setup {
+    fn new(term: &Term, settings: &Settings, device_bytes: u64, seed: u64) -> Result<Setup, ExpressionError> {
+        let request_bytes = settings.size("request");
+        let span = settings.share("span");
+        let span_bytes = if span == 1.0 { device_bytes } else { (device_bytes as f64 * span) as u64 };
+        let places = span_bytes / request_bytes;
+        if places == 0 {
+            let message = format!(
+                "a request of {} does not fit: {} are addressed",
+                settings.text("request"),
+                format_size(span_bytes)
+            );
+            let help = "take a smaller request, a larger span or a larger device".to_string();
+            return Err(settings.error(if settings.is_given("request") { "request" } else { "span" }, message, help));
+        }
+        let (read_share, discard_share) = (settings.share("reads"), settings.share("discards"));
+        if read_share + discard_share > 1.0 {
+            let message =
+                format!("reads={} and discards={} exceed 100%", settings.text("reads"), settings.text("discards"));
+            let help = "together they are at most 100%: what is left are writes".to_string();
+            return Err(settings.error("discards", message, help));
+        }
+        let counted_requests = settings.amount("writes").bytes(device_bytes).div_ceil(request_bytes);
+        if counted_requests == 0 {
+            let message = format!("writes={} asks for nothing", settings.text("writes"));
+            return Err(settings.error("writes", message, "take at least one byte, such as 4K or 2x".to_string()));
+        }
+        let content = match settings.text("content") {
+            "metadata" => Content::Metadata,
+            "journal" => Content::Journal,
+            _ => Content::Data,
+        };
+        Ok(Setup {
+            name: as_written(term),
+            plan: Plan { request_bytes, read_share, discard_share, content, counted_requests },
+            places,
+            layout_random: Random::new(seed, "generator layout"),
+            random: Random::new(seed, "generator requests"),
+        })
+    }
+
+    fn stream(self, pattern: impl Pattern + 'static) -> Box<dyn Workload> {
+        Box::new(Stream::new(self.name, self.plan, pattern, self.random))
+    }
+
+    fn ranked(mut self, settings: &Settings, distribution: impl Distribution + 'static) -> Box<dyn Workload> {
+        let layout = Layout::new(self.places, settings.switch("scatter"), &mut self.layout_random);
+        self.stream(Ranked::new(distribution, layout))
+    }
+
+    fn hot_cold(mut self, settings: &Settings) -> Result<Box<dyn Workload>, ExpressionError> {
+        if self.places < 2 {
+            let message = "hot and cold need two places, and one request fills the span".to_string();
+            let help = "take a smaller request, a larger span or a larger device".to_string();
+            return Err(settings.error("request", message, help));
+        }
+        // Both parts keep a place, however small a share of the device they are.
+        let hot_places = ((self.places as f64 * settings.share("r")).round() as u64).clamp(1, self.places - 1);
+        let layout = Layout::new(self.places, settings.switch("scatter"), &mut self.layout_random);
+        let pattern = HotCold::new(self.places, hot_places, settings.share("f"), layout);
+        Ok(self.stream(pattern))
+    }
+}
+
+/// The expression as the user wrote it, without its spaces.
+fn as_written(term: &Term) -> String {
+    let options: Vec<String> = term
+        .options
+        .iter()
+        .map(|(key, value)| match value {
+            Some(value) => format!("{}={}", key.text, value.text),
+            None => key.text.clone(),
+        })
+        .collect();
+    if options.is_empty() { term.name.text.clone() } else { format!("{}:{}", term.name.text, options.join(",")) }
+}

@@ -1,0 +1,154 @@
+//! Where requests go: patterns over the places `0..n`, each the size of one request.
+
+use super::distribution::Distribution;
+use super::permutation::Permutation;
+use crate::random::Random;
+
+/// The hint of writes to the hot part.
+const HOT_STREAM: u8 = 0;
+/// The hint of writes to the cold part.
+const COLD_STREAM: u8 = 1;
+
+/// A place, and the stream that a write to it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the place.
+    pub index: u64,
+    /// The placement hint.
+    pub stream: u8,
+}
+
+impl Place {
+    #[inline]
+    fn unhinted(index: u64) -> Place {
+        Place { index, stream: 0 }
+    }
+}
+
+/// Draws places.
+pub trait Pattern: Send {
+    /// The next place.
+    fn place(&mut self, random: &mut Random) -> Place;
+}
+
+/// One place behind the other, and round again.
+#[derive(Clone, Debug)]
+pub struct Sequential {
+    n: u64,
+    next: u64,
+}
+
+impl Sequential {
+    /// The places `0..n` in order.
+    pub fn new(n: u64) -> Sequential {
+        Sequential { n, next: 0 }
+    }
+}
+
+impl Pattern for Sequential {
+    #[inline]
+    fn place(&mut self, _: &mut Random) -> Place {
+        let index = self.next;
+        self.next = if index + 1 == self.n { 0 } else { index + 1 };
+        Place::unhinted(index)
+    }
+}
+
+/// Every place is as likely as any other.
+#[derive(Clone, Debug)]
+pub struct Uniform {
+    n: u64,
+}
+
+impl Uniform {
+    /// The places `0..n`.
+    pub fn new(n: u64) -> Uniform {
+        Uniform { n }
+    }
+}
+
+impl Pattern for Uniform {
+    #[inline]
+    fn place(&mut self, random: &mut Random) -> Place {
+        Place::unhinted(random.below(self.n))
+    }
+}
+
+/// Where ranks lie: in order, or each at a place of its own, scattered.
+///
+/// fio multiplies the rank by a constant and takes the rest by n. That is a bijection only where n is a power of two;
+/// elsewhere ranks collide and some places are never asked for. The permutation has neither flaw.
+#[derive(Clone, Debug)]
+pub enum Layout {
+    /// Rank k lies at place k.
+    InOrder,
+    /// Rank k lies at the permutation's k-th place.
+    Scattered(Permutation),
+}
+
+impl Layout {
+    /// The layout of `n` places: scattered by a permutation drawn from `random`, or in order.
+    pub fn new(n: u64, is_scattered: bool, random: &mut Random) -> Layout {
+        if is_scattered { Layout::Scattered(Permutation::new(n, random)) } else { Layout::InOrder }
+    }
+
+    /// Where `rank` lies.
+    #[inline]
+    pub fn place(&self, rank: u64) -> u64 {
+        match self {
+            Layout::InOrder => rank,
+            Layout::Scattered(permutation) => permutation.apply(rank),
+        }
+    }
+}
+
+/// The ranks of a distribution, laid out.
+#[derive(Clone, Debug)]
+pub struct Ranked<D> {
+    distribution: D,
+    layout: Layout,
+}
+
+impl<D: Distribution> Ranked<D> {
+    /// The ranks of `distribution`, each at its place in `layout`; both are over the same number of places.
+    pub fn new(distribution: D, layout: Layout) -> Ranked<D> {
+        Ranked { distribution, layout }
+    }
+}
+
+impl<D: Distribution> Pattern for Ranked<D> {
+    #[inline]
+    fn place(&mut self, random: &mut Random) -> Place {
+        Place::unhinted(self.layout.place(self.distribution.rank(random)))
+    }
+}
+
+/// Two parts, each uniform in itself: the hot and cold pages of Rosenblum and Ousterhout, "The Design and
+/// Implementation of a Log-Structured File System", TOCS 1992, section 3.5.
+#[derive(Clone, Debug)]
+pub struct HotCold {
+    hot_places: u64,
+    cold_places: u64,
+    hot_requests: f64,
+    layout: Layout,
+}
+
+impl HotCold {
+    /// The first `hot_places` ranks of `n` get `hot_requests` of the requests (a fraction). Both parts have a place:
+    /// `hot_places` is from 1 to n - 1.
+    pub fn new(n: u64, hot_places: u64, hot_requests: f64, layout: Layout) -> HotCold {
+        HotCold { hot_places, cold_places: n - hot_places, hot_requests, layout }
+    }
+}
+
+impl Pattern for HotCold {
+    #[inline]
+    fn place(&mut self, random: &mut Random) -> Place {
+        let (rank, stream) = if random.unit() < self.hot_requests {
+            (random.below(self.hot_places), HOT_STREAM)
+        } else {
+            (self.hot_places + random.below(self.cold_places), COLD_STREAM)
+        };
+        Place { index: self.layout.place(rank), stream }
+    }
+}

@@ -1,0 +1,120 @@
+//! From places to operations: the one workload that all generators are.
+
+use super::pattern::{Pattern, Place};
+use crate::label::Content;
+use crate::random::Random;
+use crate::workload::{Action, Operation, Workload, WorkloadError};
+
+/// The longest batch that is handed out at once, whatever the limit: 64Ki operations are 2 MiB.
+const BATCH_LIMIT: u64 = 1 << 16;
+
+/// Which requests a generator makes, and how many.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The size of a request, in bytes.
+    pub request_bytes: u64,
+    /// The share of the requests that read.
+    pub read_share: f64,
+    /// The share of the requests that discard.
+    pub discard_share: f64,
+    /// What the writes hold.
+    pub content: Content,
+    /// How many requests are made: those that write, or, where none does, all.
+    pub counted_requests: u64,
+}
+
+impl Plan {
+    fn writes_only(&self) -> bool {
+        self.read_share == 0.0 && self.discard_share == 0.0
+    }
+
+    fn never_writes(&self) -> bool {
+        self.read_share + self.discard_share >= 1.0
+    }
+
+    #[inline]
+    fn operation(&self, action: Action, place: Place) -> Operation {
+        let (content, stream) = match action {
+            Action::Write => (self.content, place.stream),
+            _ => (Content::Data, 0),
+        };
+        Operation {
+            time_ns: 0,
+            offset_bytes: place.index * self.request_bytes,
+            length_bytes: self.request_bytes,
+            action,
+            content,
+            stream,
+            device: 0,
+        }
+    }
+}
+
+/// A pattern's places as operations. It is generic so that a batch is one loop without a dynamic call.
+pub struct Stream<P> {
+    name: String,
+    plan: Plan,
+    pattern: P,
+    random: Random,
+    /// How many of the plan's counted requests were made.
+    counted: u64,
+}
+
+impl<P: Pattern> Stream<P> {
+    /// The workload called `name` that carries out `plan` on the places of `pattern`.
+    pub fn new(name: String, plan: Plan, pattern: P, random: Random) -> Stream<P> {
+        Stream { name, plan, pattern, random, counted: 0 }
+    }
+
+    fn append_writes(&mut self, batch: &mut Vec<Operation>, count: u64) {
+        // A local copy: its state stays in registers while the batch is written.
+        let mut random = self.random.clone();
+        let (plan, pattern) = (&self.plan, &mut self.pattern);
+        batch.extend((0..count as usize).map(|_| plan.operation(Action::Write, pattern.place(&mut random))));
+        self.random = random;
+        self.counted += count;
+    }
+
+    /// Appends `limit` operations, or fewer if the plan is fulfilled before, and says how many.
+    fn append_mixed(&mut self, batch: &mut Vec<Operation>, limit: u64) -> u64 {
+        let counts_all = self.plan.never_writes();
+        let not_writes = self.plan.read_share + self.plan.discard_share;
+        let mut appended = 0;
+        while appended < limit && self.counted < self.plan.counted_requests {
+            let draw = self.random.unit();
+            let action = if draw < self.plan.read_share {
+                Action::Read
+            } else if counts_all || draw < not_writes {
+                Action::Discard
+            } else {
+                Action::Write
+            };
+            batch.push(self.plan.operation(action, self.pattern.place(&mut self.random)));
+            self.counted += u64::from(counts_all || action == Action::Write);
+            appended += 1;
+        }
+        appended
+    }
+}
+
+impl<P: Pattern> Workload for Stream<P> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
+        let limit = BATCH_LIMIT.min(limit as u64);
+        let appended = if self.plan.writes_only() {
+            let count = limit.min(self.plan.counted_requests - self.counted);
+            self.append_writes(batch, count);
+            count
+        } else {
+            self.append_mixed(batch, limit)
+        };
+        Ok(appended as usize)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        Some(self.counted as f64 / self.plan.counted_requests as f64)
+    }
+}
