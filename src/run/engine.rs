@@ -4,7 +4,7 @@ use super::outcome::{self, Outcome};
 use super::pace::Pace;
 use super::path::Path;
 use super::windows::{Mark, Windows};
-use crate::device::nand::NandCounts;
+use crate::device::nand::{LogicalPage, NandCounts};
 use crate::expression::Amount;
 use crate::label::{Content, Tally};
 use crate::report::LatencyHistogram;
@@ -15,6 +15,9 @@ use crate::workload::{Action, Operation, Workload, WorkloadError};
 
 /// Operations that are taken from a workload at once.
 const BATCH: usize = 1024;
+
+/// Operations whose first pages are looked up ahead, so that their cache misses overlap.
+const PREFETCHED: usize = 64;
 
 /// How a workload is run.
 #[derive(Debug, Clone)]
@@ -217,12 +220,7 @@ impl<T: Translation> Run<T> {
             if u64::from(page).is_multiple_of(65536) && !watch(&progress) {
                 return Ok(false);
             }
-            let write = PageWrite {
-                page: crate::device::nand::LogicalPage(page),
-                content: Content::Data,
-                stream: 0,
-                stamp: self.stamp(),
-            };
+            let write = PageWrite { page: LogicalPage(page), content: Content::Data, stream: 0, stamp: self.stamp() };
             self.remember(page, write.stamp);
             let at = if T::TIMED { pace.issue(0) } else { Time::ZERO };
             let done = self.drive.write(write, at)?;
@@ -265,8 +263,13 @@ impl<T: Translation> Run<T> {
             if workload.next_batch(&mut batch, wanted)? == 0 {
                 break;
             }
-            for operation in &batch {
-                self.serve(operation)?;
+            for near in batch.chunks(PREFETCHED) {
+                for operation in near {
+                    self.drive.prefetch(self.requests.first_page(operation.offset_bytes));
+                }
+                for operation in near {
+                    self.serve(operation)?;
+                }
             }
             let share = match limit {
                 u64::MAX => workload.progress(),
@@ -327,7 +330,7 @@ impl<T: Translation> Run<T> {
             Action::Discard => {
                 self.served.discarded_blocks += blocks;
                 for page in self.requests.covered(offset, length) {
-                    self.drive.discard(crate::device::nand::LogicalPage(page));
+                    self.drive.discard(LogicalPage(page));
                     self.remember(page, 0);
                 }
                 at

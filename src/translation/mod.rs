@@ -4,6 +4,7 @@
 //! generic over the translation, which is generic over the flash's timing.
 
 pub mod page_level;
+mod prefetch;
 mod request;
 
 pub use request::Requests;
@@ -65,6 +66,9 @@ pub trait Translation {
 
     /// Nothing is asked for from `from` until `until`: what the layer does in that time disturbs no one.
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError>;
+
+    /// `page` will be asked for soon: brings what is known of it into the processor's cache. Changes nothing.
+    fn prefetch(&self, page: LogicalPage);
 
     /// Pages that can be written.
     fn exported_pages(&self) -> u64;

@@ -29,6 +29,12 @@ impl Requests {
         first as u32..end as u32
     }
 
+    /// The page that holds the byte at `offset`.
+    #[inline]
+    pub fn first_page(&self, offset: u64) -> LogicalPage {
+        LogicalPage((offset >> self.page_bits) as u32)
+    }
+
     /// Writes `length` bytes at `offset`, and says when the last page is on flash.
     #[inline]
     pub fn write<T: Translation>(

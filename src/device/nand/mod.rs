@@ -156,6 +156,12 @@ impl<T: Timing> Nand<T> {
         &self.next_page
     }
 
+    /// The spare area of `page` as the simulator holds it, whatever the flash's state: a hint for a prefetch, no read.
+    #[inline]
+    pub fn peek_spare(&self, page: PhysicalPage) -> Spare {
+        Spare(self.spare[page.0 as usize])
+    }
+
     /// Programs `page`, and says when it is done.
     #[inline]
     pub fn program(

@@ -16,6 +16,7 @@ mod victims;
 pub use settings::{KIND, PageSettings, Streams, WearLevelling};
 pub use victims::VictimPolicy;
 
+use super::prefetch::prefetch;
 use super::{Flash, PageWrite, Translation, TranslationError};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Content, Tally};
@@ -254,7 +255,12 @@ impl<T: Timing> PageLevel<T> {
         }
         let mut copied = [0; Content::COUNT];
         let mut done = at;
-        for word in self.valid.words_of(victim) {
+        let words = self.valid.words_of(victim);
+        self.prefetch_owners(words.start);
+        for word in words.clone() {
+            if word + 1 < words.end {
+                self.prefetch_owners(word + 1);
+            }
             let mut pages = self.valid.take_word(word);
             while pages != 0 {
                 let from = self.valid.page(word, pages.trailing_zeros());
@@ -281,6 +287,17 @@ impl<T: Timing> PageLevel<T> {
             Erased::WornOut => self.retire()?,
         }
         Ok(done)
+    }
+
+    /// Asks for the map's entries of the valid pages of a word: in the copying loop each would wait for memory alone.
+    #[inline]
+    fn prefetch_owners(&self, word: usize) {
+        let mut pages = self.valid.word(word);
+        while pages != 0 {
+            let page = self.valid.page(word, pages.trailing_zeros());
+            pages &= pages - 1;
+            prefetch(&self.map, self.nand.peek_spare(page).logical_page().0 as usize);
+        }
     }
 
     /// A block is out of use. The drive goes on as long as the others can hold what is exported beside the reserve.
@@ -351,6 +368,11 @@ impl<T: Timing> Translation for PageLevel<T> {
             at = self.collect_one(at)?;
         }
         Ok(())
+    }
+
+    #[inline]
+    fn prefetch(&self, page: LogicalPage) {
+        prefetch(&self.map, page.0 as usize);
     }
 
     fn exported_pages(&self) -> u64 {

@@ -44,6 +44,12 @@ impl ValidPages {
         first..first + self.words_per_block
     }
 
+    /// A word's bits.
+    #[inline]
+    pub fn word(&self, word: usize) -> u64 {
+        self.words[word]
+    }
+
     /// A word's bits; from now on none of its pages is valid.
     #[inline]
     pub fn take_word(&mut self, word: usize) -> u64 {
