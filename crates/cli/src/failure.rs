@@ -1,0 +1,81 @@
+//! How the program ends when it does not end well: what it says, and its exit code.
+
+use flashpath::expression::ExpressionError;
+use flashpath::run::RunError;
+use flashpath::workload::WorkloadError;
+use miette::{Diagnostic, SourceSpan};
+use std::process::ExitCode;
+
+/// Why the program cannot go on.
+pub enum Failure {
+    /// The command line or an input is wrong.
+    Input(miette::Report),
+    /// A run failed. All has been said already.
+    Run,
+    /// The user ended it.
+    Interrupted,
+}
+
+/// An error that points into what the user wrote.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+#[error("{message}")]
+struct Pointed {
+    message: String,
+    #[source_code]
+    source_text: String,
+    #[label("here")]
+    span: SourceSpan,
+    #[help]
+    help: String,
+}
+
+/// An error without a place.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+#[error("{message}")]
+struct Plain {
+    message: String,
+    #[help]
+    help: Option<String>,
+}
+
+impl Failure {
+    /// An input that is wrong, and what would be right.
+    pub fn input(message: impl Into<String>, help: Option<String>) -> Failure {
+        Failure::Input(Plain { message: message.into(), help }.into())
+    }
+
+    /// A file that cannot be written.
+    pub fn write(name: &str, error: std::io::Error) -> Failure {
+        Failure::input(format!("cannot write {name}: {error}"), None)
+    }
+
+    /// Says why on standard error, and answers the exit code.
+    pub fn report(self) -> ExitCode {
+        match self {
+            Failure::Input(report) => {
+                eprintln!("{report:?}");
+                ExitCode::from(2)
+            }
+            Failure::Run => ExitCode::from(1),
+            Failure::Interrupted => ExitCode::from(130),
+        }
+    }
+}
+
+/// Whether a run failed because its input is wrong, rather than on its way.
+pub fn is_input(error: &RunError) -> bool {
+    matches!(error, RunError::Workload(_) | RunError::Empty(_) | RunError::BeyondEnd { .. })
+}
+
+impl From<ExpressionError> for Failure {
+    fn from(error: ExpressionError) -> Failure {
+        let ExpressionError { source_text, span, message, help } = error;
+        Failure::Input(Pointed { message, source_text, span: span.into(), help }.into())
+    }
+}
+
+impl From<WorkloadError> for Failure {
+    fn from(error: WorkloadError) -> Failure {
+        Failure::input(error.to_string(), None)
+    }
+}

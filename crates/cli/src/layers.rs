@@ -1,0 +1,73 @@
+//! `flashpath layers`: what can stand in a path.
+
+use crate::failure::Failure;
+use flashpath::expression::{Kind, Values, one_of};
+use flashpath::run::STATIONS;
+use flashpath::workload::generator;
+use std::fmt::Write;
+
+/// Show what can stand in a path, with every option and default
+#[derive(clap::Args)]
+pub struct Layers {
+    /// Only this station or generator
+    station: Option<String>,
+}
+
+impl Layers {
+    /// Prints one kind, or all.
+    pub fn run(self) -> Result<(), Failure> {
+        let mut text = String::new();
+        let mut known = Vec::new();
+        if self.station.is_none() {
+            text.push_str("A path, from top to bottom: STATION:option=value,option=value/STATION:...\n\n");
+        }
+        for station in STATIONS {
+            known.push(station.kind.name);
+            if self.wants(station.kind.name) {
+                let below = match station.stands_on {
+                    [] => "stands at the bottom".to_string(),
+                    names => format!("stands on {}", one_of(names.iter().copied())),
+                };
+                describe(&mut text, station.kind, &format!("{}, {below}", station.level));
+            }
+        }
+        if self.station.is_none() {
+            text.push_str("Workloads: a trace file, fio:JOBFILE, or a generator:\n\n");
+        }
+        for kind in generator::kinds() {
+            known.push(kind.name);
+            if self.wants(kind.name) {
+                describe(&mut text, kind, "generator");
+            }
+        }
+        if let Some(name) = self.station.as_ref().filter(|name| !known.contains(&name.as_str())) {
+            let help = format!("there are: {}", known.join(", "));
+            return Err(Failure::input(format!("there is no station or generator '{name}'"), Some(help)));
+        }
+        crate::print(&text)
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.station.as_ref().is_none_or(|wanted| wanted == name)
+    }
+}
+
+fn describe(text: &mut String, kind: &Kind, place: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{}  ({place})\n    {}", kind.name, kind.about);
+    for option in kind.options {
+        let default = if option.default.is_empty() { "not set" } else { option.default };
+        let _ = writeln!(text, "    {:<16} {}", format!("{}={default}", option.name), option.about);
+        match option.values {
+            Values::Choice(words) => {
+                for (word, about) in words {
+                    let _ = writeln!(text, "    {:<16}   {word}{}{about}", "", if about.is_empty() { "" } else { ": " });
+                }
+            }
+            values => {
+                let _ = writeln!(text, "    {:<16}   {}", "", values.describe());
+            }
+        }
+    }
+    text.push('\n');
+}
