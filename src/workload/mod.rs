@@ -3,6 +3,8 @@
 //! A workload knows nothing of paths. It is told how many bytes it may address, and emits operations in batches, so
 //! that the engine pays one dynamic call for a thousand operations.
 
+pub mod trace;
+
 use crate::label::Content;
 
 pub mod fio_job;

@@ -10,10 +10,8 @@ use std::process::ExitCode;
 pub enum Failure {
     /// The command line or an input is wrong.
     Input(miette::Report),
-    /// A run failed. All has been said already.
-    Run,
-    /// The user ended it.
-    Interrupted,
+    /// All has been said already: only the exit code is left.
+    Quiet(u8),
 }
 
 /// An error that points into what the user wrote.
@@ -56,8 +54,7 @@ impl Failure {
                 eprintln!("{report:?}");
                 ExitCode::from(2)
             }
-            Failure::Run => ExitCode::from(1),
-            Failure::Interrupted => ExitCode::from(130),
+            Failure::Quiet(code) => ExitCode::from(code),
         }
     }
 }

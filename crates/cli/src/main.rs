@@ -3,6 +3,8 @@
 //! Results go to standard output; progress, warnings and errors to standard error. Exit 0: done. 1: a run failed or a
 //! sum did not hold. 2: the command line or an input is wrong. 130: interrupted, after what was measured is printed.
 
+#![allow(clippy::disallowed_methods, reason = "the program has the clock and the threads that the library does not")]
+
 mod convert;
 mod failure;
 mod layers;

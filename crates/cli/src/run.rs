@@ -1,0 +1,195 @@
+//! `flashpath run`: one workload on one path, or side by side on several.
+
+use crate::failure::{Failure, is_input};
+use crate::progress::Bars;
+use crate::workload::{Replaying, Source};
+use flashpath::expression::Amount;
+use flashpath::report;
+use flashpath::run::{Options, Outcome, Path, Replay};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Run one workload on one path, or side by side on several
+#[derive(clap::Args)]
+pub struct Run {
+    /// A trace file, fio:JOBFILE, or a generator such as uniform:writes=6x
+    #[arg(value_name = "WORKLOAD")]
+    workload: String,
+    /// A path, from top to bottom; more than one are run side by side
+    #[arg(long, value_name = "PATH", required = true)]
+    on: Vec<String>,
+    /// The seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Requests in flight (a fio job's iodepth comes first if this is not written) [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    depth: Option<u32>,
+    /// Replay a trace at its recorded times, multiplied by SCALE: 0.5 is twice as fast
+    #[arg(long, value_name = "SCALE", num_args = 0..=1, default_missing_value = "1", conflicts_with = "depth", value_parser = scale)]
+    timed: Option<f64>,
+    /// End after so many requests
+    #[arg(long, value_name = "REQUESTS")]
+    limit: Option<u64>,
+    /// Write the exported space once in order before anything is counted
+    #[arg(long)]
+    fill: bool,
+    /// Run the workload for this much writing, such as 2x or 4G, before anything is counted
+    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
+    precondition: Option<Amount>,
+    /// Check that every read returns the newest write, and read everything back at the end
+    #[arg(long)]
+    verify: bool,
+    #[command(flatten)]
+    replaying: Replaying,
+    /// Write the results as JSON; - is standard output, and then nothing else is written there
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    json: Option<PathBuf>,
+    /// Write the results as one self-contained HTML page
+    #[arg(long, value_name = "FILE.html", help_heading = "Results")]
+    report: Option<PathBuf>,
+    /// No progress and no warnings
+    #[arg(long, help_heading = "Results")]
+    quiet: bool,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let scale = text.parse::<f64>().ok().filter(|scale| (0.0..=1e6).contains(scale));
+    scale.ok_or_else(|| "write a number from 0 to 1000000".to_string())
+}
+
+fn amount(text: &str) -> Result<Amount, String> {
+    Amount::parse(text).ok_or_else(|| "write a size such as 4G, or a multiple of the drive such as 2x".to_string())
+}
+
+/// Runs that share the terminal, the interrupt and the clock.
+struct Floor<'a> {
+    command: &'a Run,
+    source: Source,
+    stop: &'a AtomicBool,
+    bars: Bars,
+}
+
+impl Run {
+    /// Runs, prints, and writes what was asked for.
+    pub fn run(self) -> Result<(), Failure> {
+        let source = Source::read(&self.workload)?;
+        let paths = self.on.iter().map(|text| Path::read(text)).collect::<Result<Vec<_>, _>>()?;
+        self.check(&source, &paths)?;
+        static STOP: AtomicBool = AtomicBool::new(false);
+        // A second interrupt ends the program at once: what is being written then is beside its place.
+        let handler = || {
+            if STOP.swap(true, Ordering::SeqCst) {
+                std::process::exit(130);
+            }
+        };
+        ctrlc::set_handler(handler).map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
+        let floor = Floor { command: &self, source, stop: &STOP, bars: Bars::new(self.quiet) };
+        let outcomes = floor.run_all(&paths)?;
+        self.tell(outcomes)
+    }
+
+    fn check(&self, source: &Source, paths: &[Path]) -> Result<(), Failure> {
+        if self.timed.is_some() {
+            if !source.has_times() {
+                let help = "leave --timed out, or take a trace".to_string();
+                return Err(Failure::input("only a trace has recorded times to replay", Some(help)));
+            }
+            if let Some(path) = paths.iter().find(|path| !path.is_timed()) {
+                let help = "leave --timed out, or take timing=off away".to_string();
+                return Err(Failure::input(format!("--timed needs a timing model, and {} has none", path.text), Some(help)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the results, writes the files, and answers how it all ended.
+    fn tell(&self, outcomes: Vec<Outcome>) -> Result<(), Failure> {
+        let interrupted = outcomes.iter().any(|outcome| outcome.result.interrupted);
+        let (results, failures): (Vec<_>, Vec<_>) =
+            outcomes.into_iter().map(|outcome| (outcome.result, outcome.failure)).unzip();
+        let on_stdout = self.json.as_deref() == Some(std::path::Path::new("-"));
+        if on_stdout {
+            crate::print(&report::json(&results))?;
+        } else {
+            let terminal = std::io::stdout().is_terminal();
+            let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
+            crate::print(&report::table(&results, width, terminal))?;
+        }
+        if let Some(file) = self.json.as_ref().filter(|_| !on_stdout) {
+            crate::write_file(file, &report::json(&results))?;
+        }
+        if let Some(file) = &self.report {
+            crate::write_file(file, &report::html(&results))?;
+            if !self.quiet {
+                eprintln!("wrote {}", file.display());
+            }
+        }
+        let mut wrong_input = false;
+        let mut failed = false;
+        for (result, failure) in results.iter().zip(&failures) {
+            if let Some(error) = failure {
+                eprintln!("error: {}: {error}", result.path);
+                failed = true;
+                wrong_input |= is_input(error);
+            }
+        }
+        match (failed, wrong_input, interrupted) {
+            (true, true, _) => Err(Failure::Quiet(2)),
+            (true, false, _) => Err(Failure::Quiet(1)),
+            (false, _, true) => Err(Failure::Quiet(130)),
+            (false, _, false) => Ok(()),
+        }
+    }
+}
+
+impl Floor<'_> {
+    /// Runs the paths, as many at once as there are processors; answers in the order of the paths.
+    fn run_all(&self, paths: &[Path]) -> Result<Vec<Outcome>, Failure> {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(paths.len());
+        let next = AtomicUsize::new(0);
+        let outcomes: Vec<Mutex<Option<Result<Outcome, Failure>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let place = paths.iter().position(|other| std::ptr::eq(other, path)).expect("it is one of them");
+                        *outcomes[place].lock().expect("no run panics") = Some(self.run_one(path));
+                    }
+                });
+            }
+        });
+        outcomes
+            .into_iter()
+            .map(|outcome| outcome.into_inner().expect("no run panics").expect("every path was run"))
+            .collect()
+    }
+
+    fn run_one(&self, path: &Path) -> Result<Outcome, Failure> {
+        let command = self.command;
+        let mut workload = self.source.open(&command.replaying, path.exported_bytes(), command.seed)?;
+        let replay = match command.timed {
+            Some(scale) => Replay::Open { scale },
+            None => Replay::Closed { depth: command.depth.or(workload.queue_depth()).unwrap_or(32) },
+        };
+        let options = Options {
+            seed: command.seed,
+            replay,
+            limit: command.limit,
+            fill: command.fill,
+            precondition: command.precondition,
+            verify: command.verify,
+        };
+        let mut bar = self.bars.add(&path.text);
+        let started = Instant::now();
+        let mut outcome = flashpath::run::run(path, workload.as_mut(), &options, &mut |progress| {
+            bar.show(progress);
+            !self.stop.load(Ordering::Relaxed)
+        });
+        bar.finish();
+        outcome.result.seconds_wall = started.elapsed().as_secs_f64();
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,272 @@
+//! Parquet with the columns that `convert` writes; a file that another program wrote serves too, if it has the columns.
+
+use super::captured::{OPERATIONS_HEADER, action_named, content_named, request_of_columns};
+use super::fields::Reason;
+use super::intake::{Intake, Request};
+use super::numbering::Numbering;
+use super::reader::RecordReader;
+use super::rejected::Place;
+use crate::workload::Operation;
+use bytes::Bytes;
+use parquet::basic::{ConvertedType, Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use std::fs::File;
+use std::io;
+
+/// The first and the last four bytes of a Parquet file.
+pub(super) const MAGIC: &[u8] = b"PAR1";
+/// The most bytes of a Parquet trace that are held in memory, if it is not a plain file.
+pub(super) const MOST_STREAMED_BYTES: u64 = 1 << 30;
+
+const COLUMNS: usize = 7;
+const ROWS_AT_ONCE: usize = 8192;
+
+fn damaged(error: ParquetError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+fn invalid(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+/// A column of one row group, and the values of the rows at hand.
+struct Column<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    values: Vec<T::T>,
+    levels: Vec<i16>,
+}
+
+impl<T: DataType> Column<T> {
+    fn new(reader: ColumnReaderImpl<T>) -> Column<T> {
+        Column { reader, values: Vec::new(), levels: Vec::new() }
+    }
+
+    fn fill(&mut self, rows: usize) -> io::Result<usize> {
+        self.values.clear();
+        self.levels.clear();
+        while self.values.len() < rows {
+            let wanted = rows - self.values.len();
+            let levels = Some(&mut self.levels);
+            let (records, values, _) =
+                self.reader.read_records(wanted, levels, None, &mut self.values).map_err(damaged)?;
+            if values != records {
+                return Err(invalid("a column has rows without a value".to_string()));
+            }
+            if records == 0 {
+                break;
+            }
+        }
+        Ok(self.values.len())
+    }
+}
+
+/// A column of whole numbers, of either width, with or without a sign.
+enum Numbers {
+    Narrow(Column<Int32Type>, bool),
+    Wide(Column<Int64Type>, bool),
+}
+
+impl Numbers {
+    fn fill(&mut self, rows: usize) -> io::Result<usize> {
+        match self {
+            Numbers::Narrow(column, _) => column.fill(rows),
+            Numbers::Wide(column, _) => column.fill(rows),
+        }
+    }
+
+    fn get(&self, row: usize) -> Option<u64> {
+        match self {
+            Numbers::Narrow(column, true) => column.values.get(row).map(|value| u64::from(*value as u32)),
+            Numbers::Wide(column, true) => column.values.get(row).map(|value| *value as u64),
+            Numbers::Narrow(column, false) => column.values.get(row).and_then(|value| u64::try_from(*value).ok()),
+            Numbers::Wide(column, false) => column.values.get(row).and_then(|value| u64::try_from(*value).ok()),
+        }
+    }
+}
+
+/// The columns of one row group.
+struct Group {
+    time: Numbers,
+    device: Numbers,
+    action: Column<ByteArrayType>,
+    offset: Numbers,
+    length: Numbers,
+    content: Column<ByteArrayType>,
+    stream: Numbers,
+}
+
+impl Group {
+    /// Reads the next rows of all columns and says how many there are.
+    fn fill(&mut self) -> io::Result<usize> {
+        let rows = self.time.fill(ROWS_AT_ONCE)?;
+        let others = [
+            self.device.fill(rows)?,
+            self.action.fill(rows)?,
+            self.offset.fill(rows)?,
+            self.length.fill(rows)?,
+            self.content.fill(rows)?,
+            self.stream.fill(rows)?,
+        ];
+        if others.iter().any(|other| *other != rows) {
+            return Err(invalid("its columns are not equally long".to_string()));
+        }
+        Ok(rows)
+    }
+
+    fn request(&self, row: usize, devices: &mut Numbering<u64>) -> Result<Option<Request>, Reason> {
+        let text =
+            |column: &Column<ByteArrayType>| column.values.get(row).map(ByteArray::data).unwrap_or_default().to_vec();
+        let time_ns = self.time.get(row).ok_or("time_ns is negative")?;
+        let device = self.device.get(row).ok_or("device is negative")?;
+        let action = action_named(&text(&self.action))?;
+        let offset_bytes = self.offset.get(row).ok_or("offset_bytes is negative")?;
+        let length_bytes = self.length.get(row).ok_or("length_bytes is negative")?;
+        let content = content_named(&text(&self.content))?;
+        let stream = self.stream.get(row).and_then(|stream| u8::try_from(stream).ok());
+        let stream = stream.ok_or("stream is not a whole number up to 255")?;
+        let request = request_of_columns(time_ns, 0, action, (offset_bytes, length_bytes), content, stream)?;
+        Ok(Some(request.on(devices.number(&device)?)))
+    }
+}
+
+/// The rows of a Parquet file.
+pub(super) struct ParquetReader {
+    file: Box<dyn FileReader>,
+    intake: Intake,
+    devices: Numbering<u64>,
+    columns: [usize; COLUMNS],
+    next_group: usize,
+    group: Option<Group>,
+    rows: usize,
+    next_row: usize,
+    rows_before: u64,
+}
+
+impl ParquetReader {
+    /// Reads from a file.
+    pub fn open(file: File, intake: Intake) -> Result<ParquetReader, String> {
+        ParquetReader::new(file, intake)
+    }
+
+    /// Reads from memory.
+    pub fn of_bytes(bytes: Bytes, intake: Intake) -> Result<ParquetReader, String> {
+        ParquetReader::new(bytes, intake)
+    }
+
+    fn new<R: ChunkReader + 'static>(source: R, intake: Intake) -> Result<ParquetReader, String> {
+        let file =
+            SerializedFileReader::new(source).map_err(|error| format!("its Parquet index is damaged: {error}"))?;
+        let schema = file.metadata().file_metadata().schema_descr();
+        let mut columns = [0; COLUMNS];
+        for (place, name) in columns.iter_mut().zip(OPERATIONS_HEADER.split(',')) {
+            *place = (0..schema.num_columns())
+                .find(|column| schema.column(*column).path().parts() == [name])
+                .filter(|column| schema.column(*column).max_rep_level() == 0)
+                .ok_or_else(|| {
+                    format!("it has no column {name}: a Parquet trace has the columns {OPERATIONS_HEADER}")
+                })?;
+            let kind = schema.column(*place).physical_type();
+            let is_text = matches!(name, "action" | "content");
+            let fits = if is_text { kind == Type::BYTE_ARRAY } else { matches!(kind, Type::INT32 | Type::INT64) };
+            if !fits {
+                let expected = if is_text { "text" } else { "a whole number" };
+                return Err(format!("its column {name} is of type {kind}, and not {expected}"));
+            }
+        }
+        Ok(ParquetReader {
+            file: Box::new(file),
+            intake,
+            devices: Numbering::default(),
+            columns,
+            next_group: 0,
+            group: None,
+            rows: 0,
+            next_row: 0,
+            rows_before: 0,
+        })
+    }
+
+    /// Brings the next rows to hand; false at the end.
+    fn advance(&mut self) -> io::Result<bool> {
+        self.rows_before += self.rows as u64;
+        (self.rows, self.next_row) = (0, 0);
+        loop {
+            if let Some(group) = &mut self.group {
+                self.rows = group.fill()?;
+                if self.rows > 0 {
+                    return Ok(true);
+                }
+            }
+            if self.next_group == self.file.num_row_groups() {
+                return Ok(false);
+            }
+            self.group = Some(self.open_group(self.next_group)?);
+            self.next_group += 1;
+        }
+    }
+
+    fn open_group(&self, number: usize) -> io::Result<Group> {
+        let [time, device, action, offset, length, content, stream] = self.columns;
+        Ok(Group {
+            time: self.numbers(number, time)?,
+            device: self.numbers(number, device)?,
+            action: self.text(number, action)?,
+            offset: self.numbers(number, offset)?,
+            length: self.numbers(number, length)?,
+            content: self.text(number, content)?,
+            stream: self.numbers(number, stream)?,
+        })
+    }
+
+    fn column(&self, group: usize, column: usize) -> io::Result<ColumnReader> {
+        self.file.get_row_group(group).and_then(|group| group.get_column_reader(column)).map_err(damaged)
+    }
+
+    fn numbers(&self, group: usize, column: usize) -> io::Result<Numbers> {
+        let kind = self.file.metadata().file_metadata().schema_descr().column(column).converted_type();
+        let unsigned = matches!(
+            kind,
+            ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64
+        );
+        match self.column(group, column)? {
+            ColumnReader::Int32ColumnReader(reader) => Ok(Numbers::Narrow(Column::new(reader), unsigned)),
+            ColumnReader::Int64ColumnReader(reader) => Ok(Numbers::Wide(Column::new(reader), unsigned)),
+            _ => Err(invalid("a column changes its type".to_string())),
+        }
+    }
+
+    fn text(&self, group: usize, column: usize) -> io::Result<Column<ByteArrayType>> {
+        match self.column(group, column)? {
+            ColumnReader::ByteArrayColumnReader(reader) => Ok(Column::new(reader)),
+            _ => Err(invalid("a column changes its type".to_string())),
+        }
+    }
+}
+
+impl RecordReader for ParquetReader {
+    fn read_batch(&mut self, out: &mut Vec<Operation>, limit: usize) -> io::Result<()> {
+        let full = out.len() + limit;
+        while out.len() < full {
+            if self.next_row == self.rows && !self.advance()? {
+                break;
+            }
+            let Some(group) = &self.group else { break };
+            let parsed = group.request(self.next_row, &mut self.devices);
+            self.next_row += 1;
+            let number = self.rows_before + self.next_row as u64;
+            self.intake.settle(parsed, || Place::Record(number), b"", out);
+        }
+        Ok(())
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    fn met_bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,130 @@
+//! fio's I/O logs, of version 2 and 3: a header, then one line per call.
+
+use super::fields::{Reason, extent, number, take_last_word, take_word};
+use super::intake::Request;
+use super::lines::LineParser;
+use super::numbering::Numbering;
+use crate::workload::Action;
+
+/// Version 2: `file action [offset length]`; time passes only in `wait` lines, whose offset counts microseconds.
+/// Version 3: `milliseconds file action [offset length]`. Offsets and lengths are bytes; each file is a device.
+#[derive(Debug)]
+pub(super) struct Iolog {
+    version: u8,
+    saw_header: bool,
+    clock_us: u64,
+    devices: Numbering<Vec<u8>>,
+}
+
+impl Iolog {
+    /// Version 2 or 3.
+    pub fn new(version: u8) -> Iolog {
+        Iolog { version, saw_header: false, clock_us: 0, devices: Numbering::default() }
+    }
+
+    fn header(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
+        let expected: &[u8] = if self.version == 2 { b"fio version 2 iolog" } else { b"fio version 3 iolog" };
+        if line.trim_ascii_end() != expected {
+            return Err("the log does not begin with `fio version N iolog`, where N is its version");
+        }
+        self.saw_header = true;
+        Ok(None)
+    }
+
+    /// Splits `file action` or `file action offset length` from the end, since a file may have blanks in its name.
+    fn call<'a>(&self, line: &'a [u8]) -> Result<Call<'a>, Reason> {
+        let mut rest = line;
+        let last = take_last_word(&mut rest);
+        if matches!(last, b"add" | b"open" | b"close" | b"sync" | b"datasync") && !rest.trim_ascii().is_empty() {
+            return Ok(Call { file: rest.trim_ascii(), action: last, offset: 0, length: 0 });
+        }
+        let length = number(last).ok_or("the line does not end with add, open, close or a length in bytes")?;
+        let offset = number(take_last_word(&mut rest)).ok_or("the offset is not a whole number")?;
+        let action = take_last_word(&mut rest);
+        let file = rest.trim_ascii();
+        if file.is_empty() {
+            return Err("there are not four fields: file, action, offset, length");
+        }
+        Ok(Call { file, action, offset, length })
+    }
+}
+
+struct Call<'a> {
+    file: &'a [u8],
+    action: &'a [u8],
+    offset: u64,
+    length: u64,
+}
+
+impl LineParser for Iolog {
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
+        if !self.saw_header {
+            return self.header(line);
+        }
+        let mut rest = line;
+        let mut time_us = self.clock_us;
+        if self.version == 3 {
+            let time_ms = number(take_word(&mut rest)).ok_or("the time is not a whole number of milliseconds")?;
+            time_us = time_ms.checked_mul(1000).ok_or("the time does not fit 64 bits")?;
+        }
+        let call = self.call(rest)?;
+        let time_ns = time_us.checked_mul(1000).ok_or("the time does not fit 64 bits")?;
+        let action = match call.action {
+            b"read" => Action::Read,
+            b"write" => Action::Write,
+            b"trim" => Action::Discard,
+            b"sync" | b"datasync" => {
+                return Ok(Some(Request::flush(time_ns).on(self.devices.number(call.file)?)));
+            }
+            b"wait" if self.version == 2 => {
+                self.clock_us = time_us.checked_add(call.offset).ok_or("the time does not fit 64 bits")?;
+                return Ok(None);
+            }
+            b"add" | b"open" | b"close" => return Ok(None),
+            _ => return Err("the action is not add, open, close, read, write, trim, sync, datasync or wait"),
+        };
+        let request = Request::new(time_ns, action, extent(call.offset, call.length)?);
+        Ok(Some(request.on(self.devices.number(call.file)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Format;
+    use super::super::samples;
+    use super::super::testing::{operation, read_sample};
+    use super::*;
+
+    #[test]
+    fn a_log_of_version_2_is_read_field_by_field() {
+        let mut expected = vec![
+            operation(0, Action::Write, 4096, 8192),
+            operation(250_000, Action::Read, 0, 512),
+            operation(250_000, Action::Flush, 0, 0),
+            operation(250_000, Action::Discard, 4096, 4096),
+        ];
+        expected[1].device = 1;
+        expected[3].device = 1;
+        assert_eq!(read_sample(samples::FIO_V2, Format::FioV2), expected);
+    }
+
+    #[test]
+    fn a_log_of_version_3_is_read_field_by_field() {
+        let expected = [
+            operation(0, Action::Write, 491_520, 4096),
+            operation(2_000_000, Action::Read, 0, 4096),
+            operation(3_000_000, Action::Flush, 0, 0),
+        ];
+        assert_eq!(read_sample(samples::FIO_V3, Format::FioV3), expected);
+    }
+
+    #[test]
+    fn lines_without_a_header_or_a_known_action_are_rejected() {
+        assert!(Iolog::new(2).parse(b"/dev/sdb write 4096 8192").is_err());
+        let mut log = Iolog::new(3);
+        assert_eq!(log.parse(b"fio version 3 iolog"), Ok(None));
+        for wrong in ["/f write 0 512", "1 /f write 0 0", "1 /f erase 0 1", "1 write 0 1", "1 /f wait 5 0", "add"] {
+            assert!(log.parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! A trace as a stream of operations, whatever its format.
+
+use super::blkparse::{Blkparse, Ftrace};
+use super::blktrace::BlktraceReader;
+use super::captured::{Captured, Operations};
+use super::columnar::{self, ParquetReader};
+use super::columns::{DiskSim, Fiu, Midas, Mqsim};
+use super::comma_separated::{Alibaba, Msr, Spc, Systor, Tencent, VscsiCsv};
+use super::format::{Format, Stage};
+use super::intake::Intake;
+use super::iolog::Iolog;
+use super::lines::LineParser;
+use super::open::{Compression, Input};
+use super::recognise;
+use super::rejected::Rejected;
+use super::strace::Strace;
+use super::vscsi::VscsiReader;
+use super::{TraceOptions, unusable};
+use crate::workload::{Operation, WorkloadError};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+
+/// The seam of the formats. One dynamic call is made for each batch.
+pub(super) trait RecordReader: Send {
+    /// Appends at most `limit` operations; none means that the trace has ended.
+    fn read_batch(&mut self, out: &mut Vec<Operation>, limit: usize) -> io::Result<()>;
+
+    /// What was taken so far, and what was not.
+    fn intake(&self) -> &Intake;
+
+    /// How many decompressed bytes were met, for the text of an error.
+    fn met_bytes(&self) -> u64;
+
+    /// What a user should know of what was read.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+struct TextReader {
+    input: Input,
+    parser: Box<dyn LineParser>,
+    intake: Intake,
+}
+
+impl RecordReader for TextReader {
+    fn read_batch(&mut self, out: &mut Vec<Operation>, limit: usize) -> io::Result<()> {
+        self.parser.read_lines(&mut self.input, &mut self.intake, out, limit)
+    }
+
+    fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    fn met_bytes(&self) -> u64 {
+        self.input.met_bytes()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.parser.notes()
+    }
+}
+
+/// The parser of a text format; `None` for the other formats.
+pub(super) fn line_parser(format: Format, stage: Stage) -> Option<Box<dyn LineParser>> {
+    Some(match format {
+        Format::Captured => Box::new(Captured),
+        Format::Operations => Box::<Operations>::default(),
+        Format::Msr => Box::<Msr>::default(),
+        Format::Spc => Box::<Spc>::default(),
+        Format::Alibaba => Box::<Alibaba>::default(),
+        Format::Tencent => Box::<Tencent>::default(),
+        Format::Systor => Box::<Systor>::default(),
+        Format::VscsiCsv => Box::new(VscsiCsv),
+        Format::Blkparse => Box::new(Blkparse::new(stage)),
+        Format::Ftrace => Box::<Ftrace>::default(),
+        Format::FioV2 => Box::new(Iolog::new(2)),
+        Format::FioV3 => Box::new(Iolog::new(3)),
+        Format::Fiu => Box::<Fiu>::default(),
+        Format::DiskSim => Box::<DiskSim>::default(),
+        Format::Mqsim | Format::Ssdsim => Box::<Mqsim>::default(),
+        Format::Midas => Box::new(Midas),
+        Format::Strace => Box::<Strace>::default(),
+        Format::Parquet | Format::Vscsi | Format::Blktrace | Format::OracleGeneral | Format::Filebench => return None,
+    })
+}
+
+/// Reads one trace once, from its first operation to its last.
+///
+/// Times begin at zero and never go back, devices are numbered as they appear, and a request that cannot be read is
+/// counted and passed over. Of the options, those of replay ([`addresses`](TraceOptions::addresses) and
+/// [`repeat`](TraceOptions::repeat)) are no matter here.
+pub struct TraceReader {
+    name: String,
+    format: Format,
+    compression: Compression,
+    records: Box<dyn RecordReader>,
+    emitted: u64,
+    limit: u64,
+    only_device: Option<u32>,
+    recognition_notes: Vec<String>,
+}
+
+impl TraceReader {
+    /// Opens a file, compressed or not, and recognises its format unless the options name it.
+    pub fn open(path: &Path, options: &TraceOptions) -> Result<TraceReader, WorkloadError> {
+        let name = path.display().to_string();
+        let read = |source| WorkloadError::Read { file: name.clone(), source };
+        let mut file = File::open(path).map_err(read)?;
+        // A Parquet file is read from its end, so the file itself is needed and not a stream of it.
+        let mut head = Vec::with_capacity(columnar::MAGIC.len());
+        file.by_ref().take(columnar::MAGIC.len() as u64).read_to_end(&mut head).map_err(read)?;
+        if head == columnar::MAGIC {
+            return TraceReader::of_parquet(&name, options, |intake| ParquetReader::open(file, intake));
+        }
+        TraceReader::from_reader(&name, Box::new(io::Cursor::new(head).chain(file)), options)
+    }
+
+    /// Reads from anything that yields bytes, compressed or not; `name` stands for it in errors.
+    pub fn from_reader(
+        name: &str,
+        source: Box<dyn Read + Send>,
+        options: &TraceOptions,
+    ) -> Result<TraceReader, WorkloadError> {
+        let read = |source| WorkloadError::Read { file: name.to_string(), source };
+        let mut input = Input::new(source).map_err(read)?;
+        let compression = input.compression();
+        let damaged = |error: io::Error| read(at_byte(&error, 0, 0));
+        if input.peek(BYTE_ORDER_MARK.len()).map_err(damaged)?.starts_with(BYTE_ORDER_MARK) {
+            input.consume(BYTE_ORDER_MARK.len());
+        }
+        let head = input.peek(recognise::HEAD_BYTES).map_err(damaged)?.to_vec();
+        if head.is_empty() {
+            return Err(unusable(name, "it is empty".to_string()));
+        }
+        let (format, recognition_notes) = match options.format {
+            Some(format) => (format, Vec::new()),
+            None => recognise::recognise(&head, input.shows_the_end(), options.stage.unwrap_or_default())
+                .map_err(|reason| unusable(name, reason))?,
+        };
+        if let Some(reason) = format.refusal() {
+            return Err(unusable(name, reason.to_string()));
+        }
+        if format == Format::Parquet {
+            let bytes = input.read_to_end(columnar::MOST_STREAMED_BYTES).map_err(damaged)?;
+            let bytes = bytes.ok_or_else(|| {
+                unusable(name, "a Parquet trace of more than 1 GiB is read only from a file, uncompressed".to_string())
+            })?;
+            let mut reader =
+                TraceReader::of_parquet(name, options, |intake| ParquetReader::of_bytes(bytes.into(), intake))?;
+            reader.compression = compression;
+            return Ok(reader);
+        }
+        let stage = stage_of(name, format, options)?;
+        let intake = Intake::new(options.device);
+        let records: Box<dyn RecordReader> = match format {
+            Format::Vscsi => Box::new(VscsiReader::new(input, intake)),
+            Format::Blktrace => Box::new(BlktraceReader::new(input, intake, stage)),
+            _ => {
+                let parser = line_parser(format, stage)
+                    .ok_or_else(|| unusable(name, format!("the format {format} cannot be read")))?;
+                let from_zero = format == Format::Operations;
+                let intake = if from_zero { intake.with_times_from_zero() } else { intake };
+                Box::new(TextReader { input, parser, intake })
+            }
+        };
+        Ok(TraceReader::new(name, format, compression, records, recognition_notes, options))
+    }
+
+    fn of_parquet(
+        name: &str,
+        options: &TraceOptions,
+        open: impl FnOnce(Intake) -> Result<ParquetReader, String>,
+    ) -> Result<TraceReader, WorkloadError> {
+        if let Some(format) = options.format.filter(|format| *format != Format::Parquet) {
+            return Err(unusable(name, format!("it is a Parquet file, and not of the format {format}")));
+        }
+        stage_of(name, Format::Parquet, options)?;
+        let intake = Intake::new(options.device).with_times_from_zero();
+        let records = Box::new(open(intake).map_err(|reason| unusable(name, reason))?);
+        Ok(TraceReader::new(name, Format::Parquet, Compression::None, records, Vec::new(), options))
+    }
+
+    fn new(
+        name: &str,
+        format: Format,
+        compression: Compression,
+        records: Box<dyn RecordReader>,
+        recognition_notes: Vec<String>,
+        options: &TraceOptions,
+    ) -> TraceReader {
+        TraceReader {
+            name: name.to_string(),
+            format,
+            compression,
+            records,
+            emitted: 0,
+            limit: options.limit.unwrap_or(u64::MAX),
+            only_device: options.device,
+            recognition_notes,
+        }
+    }
+
+    /// Appends at most `limit` operations to `batch` and says how many; 0 means that the trace has ended.
+    ///
+    /// Fails if the file cannot be read or what is compressed in it is damaged, and at the end of a trace that held no
+    /// operation. Operations that were appended before a failure are good.
+    pub fn read_batch(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
+        let limit = limit.min(usize::try_from(self.limit - self.emitted).unwrap_or(usize::MAX));
+        let before = batch.len();
+        let result = self.records.read_batch(batch, limit);
+        let count = batch.len() - before;
+        self.emitted += count as u64;
+        if let Err(error) = result {
+            let source = at_byte(&error, self.records.met_bytes(), self.emitted);
+            return Err(WorkloadError::Read { file: self.name.clone(), source });
+        }
+        if self.emitted == 0 && limit > 0 {
+            return Err(unusable(&self.name, self.why_nothing()));
+        }
+        Ok(count)
+    }
+
+    /// The format that is read.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What the file is compressed with.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// Lines or records that could not be read so far.
+    pub fn rejected(&self) -> u64 {
+        self.records.intake().rejections.count
+    }
+
+    /// The first lines or records that could not be read.
+    pub fn first_rejected(&self) -> &[Rejected] {
+        &self.records.intake().rejections.first
+    }
+
+    /// Lines or records of the format that hold no operation: headers, comments, events of other kinds.
+    pub fn without_operation(&self) -> u64 {
+        self.records.intake().others
+    }
+
+    /// Operations whose time is before that of an earlier one; they were given the later time.
+    pub fn backward_times(&self) -> u64 {
+        self.records.intake().backward_times
+    }
+
+    /// What a user should know of how the trace was read, but for what was rejected.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.recognition_notes.clone();
+        notes.extend(self.records.notes());
+        notes
+    }
+
+    /// Why the trace held no operation at all.
+    fn why_nothing(&self) -> String {
+        let intake = self.records.intake();
+        let mut reason = match (self.only_device, intake.rejections.first.first()) {
+            (Some(device), _) if intake.passed_over > 0 => {
+                format!("device {device} has no operation: the trace has the devices 0 to {}", intake.devices - 1)
+            }
+            (_, Some(first)) => format!(
+                "nothing in it could be read as the format {}: {} rejected, first {first}",
+                self.format, intake.rejections.count
+            ),
+            _ => format!("it is of the format {}, and holds no operation", self.format),
+        };
+        for note in self.records.notes() {
+            reason.push_str("; ");
+            reason.push_str(&note);
+        }
+        reason
+    }
+}
+
+fn stage_of(name: &str, format: Format, options: &TraceOptions) -> Result<Stage, WorkloadError> {
+    match options.stage {
+        Some(stage) if !format.has_stages() => Err(unusable(
+            name,
+            format!("the format {format} has no action {}: only blkparse and blktrace do", stage.letter() as char),
+        )),
+        stage => Ok(stage.unwrap_or_default()),
+    }
+}
+
+/// The same error, with the place at which it was met.
+fn at_byte(error: &io::Error, bytes: u64, operations: u64) -> io::Error {
+    let place = format!("{error} (after {bytes} decompressed bytes and {operations} operations)");
+    io::Error::new(error.kind(), place)
+}

@@ -1,0 +1,171 @@
+//! Which format a trace is of, told by its content and never by its name.
+//!
+//! Binary formats are told by their magic numbers or by fields that have few values. For text, the first lines are read
+//! with the strict parser of every format, and the one that takes most of them wins.
+
+use super::format::{Format, Stage};
+use super::lines::LineParser;
+use super::reader::line_parser;
+use super::{blktrace, columnar, vscsi};
+
+/// How much of a file is looked at.
+pub(super) const HEAD_BYTES: usize = 64 << 10;
+const MOST_LINES: usize = 500;
+const EXCERPT_BYTES: usize = 60;
+
+const ORACLE_BYTES: usize = 24;
+const FILEBENCH_WORDS: [&[u8]; 4] = [b"define fileset", b"define process", b"define posset", b"define randvar"];
+
+/// The format and what a user should know of the choice; or why there is none.
+pub(super) fn recognise(head: &[u8], is_whole: bool, stage: Stage) -> Result<(Format, Vec<String>), String> {
+    if head.starts_with(columnar::MAGIC) {
+        return Ok((Format::Parquet, Vec::new()));
+    }
+    if blktrace::recognises(head) {
+        return Ok((Format::Blktrace, Vec::new()));
+    }
+    if vscsi::recognises(head) {
+        return Ok((Format::Vscsi, Vec::new()));
+    }
+    if vscsi::recognises_version_2(head) {
+        return Err("it looks like a vscsi trace of version 2, of which only version 1 can be read".to_string());
+    }
+    if is_oracle_general(head) {
+        return Ok((Format::OracleGeneral, Vec::new()));
+    }
+    let lines = first_lines(head, is_whole);
+    if lines.iter().any(|line| FILEBENCH_WORDS.iter().any(|word| line.starts_with(word))) {
+        return Ok((Format::Filebench, Vec::new()));
+    }
+    recognise_text(&lines, stage).ok_or_else(|| why_unknown(head))
+}
+
+fn first_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').collect();
+    if !is_whole {
+        // The last one may be cut.
+        lines.pop();
+    }
+    let trimmed = lines.into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    trimmed.filter(|line| !line.trim_ascii_start().is_empty()).take(MOST_LINES).collect()
+}
+
+fn recognise_text(lines: &[&[u8]], stage: Stage) -> Option<(Format, Vec<String>)> {
+    let mut scores: Vec<(Format, usize)> = Vec::new();
+    for format in Format::ALL {
+        if let Some(mut parser) = line_parser(format, stage).filter(|_| format != Format::Ssdsim) {
+            scores.push((format, score(parser.as_mut(), lines)));
+        }
+    }
+    let best = scores.iter().map(|(_, score)| *score).max().filter(|best| *best > 0 && 2 * best >= lines.len())?;
+    let (format, _) = *scores.iter().find(|(_, score)| *score == best)?;
+    let mut notes = Vec::new();
+    if format == Format::Mqsim {
+        notes.push(
+            "its fields mean the same to MQSim, SSDsim and DiskSim, but for the unit of time: it was read as mqsim, in \
+             nanoseconds (the format disksim takes the times for milliseconds)"
+                .to_string(),
+        );
+    }
+    if best < lines.len() {
+        notes
+            .push(format!("it was taken for the format {format}, which {best} of its first {} lines fit", lines.len()));
+    }
+    Some((format, notes))
+}
+
+/// How many of the lines are of the parser's format.
+fn score(parser: &mut dyn LineParser, lines: &[&[u8]]) -> usize {
+    lines.iter().filter(|line| parser.parse(line).is_ok()).count()
+}
+
+/// oracleGeneral has no magic number: its times never go back, its sizes are small, and the next access to an object is in
+/// the future or never (-1).
+fn is_oracle_general(head: &[u8]) -> bool {
+    let mut earlier = 0;
+    let mut records = head.chunks_exact(ORACLE_BYTES).take(64).peekable();
+    records.peek().is_some()
+        && records.all(|record| {
+            let time = u32::from_le_bytes(vscsi::bytes_at(record, 0));
+            let size = u32::from_le_bytes(vscsi::bytes_at(record, 12));
+            let next = i64::from_le_bytes(vscsi::bytes_at(record, 16));
+            let in_order = time >= earlier;
+            earlier = time;
+            in_order && (1..1 << 30).contains(&size) && (next == -1 || (1..1 << 40).contains(&next))
+        })
+}
+
+fn why_unknown(head: &[u8]) -> String {
+    let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+    let line = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or(head);
+    let excerpt = line[..line.len().min(EXCERPT_BYTES)].escape_ascii();
+    format!(
+        "it is of no known format. Tried: {}. It begins with `{excerpt}`; if it is one of these, name the format",
+        names.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+
+    fn format_of(bytes: &[u8]) -> Result<Format, String> {
+        recognise(bytes, true, Stage::default()).map(|(format, _)| format)
+    }
+
+    #[test]
+    fn every_sample_is_recognised_by_its_content() {
+        for (name, bytes) in samples::all() {
+            assert_eq!(format_of(&bytes).map(Format::name), Ok(name));
+        }
+    }
+
+    #[test]
+    fn a_sample_is_recognised_by_its_first_line_with_an_operation() {
+        for (name, sample) in [
+            ("captured", &b"0,RAM,4104,8,ext4lazyinit"[..]),
+            ("msr", b"128166372011600556,mds,0,Write,3201662976,20480,45361"),
+            ("systor17", b"1456095145.133076000,0.000806000,R,0,899056122368,131072"),
+            ("tencent", b"1538323200,6338688,8,1,1627"),
+            ("vscsi-csv", b"1,5633898,2a,512,42932745"),
+            ("disksim", b"7961.833 0 20228336 8 0"),
+            ("disksim", b"7961 0 20228336 8 2"),
+            ("mqsim", b"26214000 0 303574 7 0"),
+        ] {
+            assert_eq!(format_of(sample).map(Format::name), Ok(name));
+        }
+    }
+
+    #[test]
+    fn a_choice_between_formats_of_the_same_layout_is_told() {
+        let (format, notes) = recognise(samples::MQSIM, true, Stage::default()).unwrap();
+        assert_eq!(format, Format::Mqsim);
+        assert!(notes[0].contains("disksim"), "{notes:?}");
+        assert_eq!(recognise(samples::DISKSIM, true, Stage::default()).unwrap().1, [] as [String; 0]);
+    }
+
+    #[test]
+    fn what_is_no_trace_is_of_no_format() {
+        let noise: Vec<u8> = (0..HEAD_BYTES).map(|at| (at * at % 251) as u8).collect();
+        for bytes in [&b"hello\nworld\n"[..], &noise, &[0; 4096], b"1 2 3", b"\n\n\n", b"a,b,c,d,e"] {
+            let error = format_of(bytes).unwrap_err();
+            assert!(error.contains("Tried: operations, parquet"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_few_bad_lines_do_not_hide_the_format_and_are_told() {
+        let lines = [b"garbage\n", samples::ALIBABA, b"\n1,2\n"].concat();
+        let (format, notes) = recognise(&lines, true, Stage::default()).unwrap();
+        assert_eq!(format, Format::Alibaba);
+        assert!(notes[0].contains("2 of its first 4 lines"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_vscsi_trace_of_version_2_is_named() {
+        let mut record = [0u8; 40];
+        record[..4].copy_from_slice(&[0x2a, 0, 0, 2]);
+        assert!(format_of(&record.repeat(3)).unwrap_err().contains("version 2"));
+    }
+}

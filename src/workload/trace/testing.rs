@@ -1,0 +1,41 @@
+//! What the tests of the formats share.
+
+use super::{Format, TraceOptions, TraceReader};
+use crate::label::Content;
+use crate::workload::{Action, Operation};
+use std::io::Cursor;
+
+/// An operation on data of device 0.
+pub(super) fn operation(time_ns: u64, action: Action, offset_bytes: u64, length_bytes: u64) -> Operation {
+    Operation { time_ns, offset_bytes, length_bytes, action, content: Content::Data, stream: 0, device: 0 }
+}
+
+pub(super) fn reader_of(bytes: &[u8], options: TraceOptions) -> TraceReader {
+    TraceReader::from_reader("sample", Box::new(Cursor::new(bytes.to_vec())), &options).unwrap()
+}
+
+/// The operations of a sample, all of whose lines are good, read as `format`.
+pub(super) fn read_sample(bytes: &[u8], format: Format) -> Vec<Operation> {
+    read_sample_with(bytes, format, TraceOptions::default())
+}
+
+/// As [`read_sample`], with options. Batches of one and of many must give the same.
+pub(super) fn read_sample_with(bytes: &[u8], format: Format, options: TraceOptions) -> Vec<Operation> {
+    let options = TraceOptions { format: Some(format), ..options };
+    let [single, many] = [1, 1000].map(|limit| {
+        let mut reader = reader_of(bytes, options.clone());
+        let mut operations = Vec::new();
+        loop {
+            let before = operations.len();
+            let count = reader.read_batch(&mut operations, limit).unwrap();
+            assert!(count <= limit && operations.len() - before == count);
+            if count == 0 {
+                break;
+            }
+        }
+        assert_eq!(reader.first_rejected(), []);
+        operations
+    });
+    assert_eq!(single, many);
+    many
+}
