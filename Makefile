@@ -1,0 +1,45 @@
+# Two commands do everything on a Debian machine with a Rust toolchain: `make demo` and `make test`.
+
+SHELL := /bin/bash
+FLASHPATH := target/release/flashpath
+SECONDS_OF_FUZZING ?= 300
+
+.PHONY: help demo test check bench fuzz build needs
+
+help:
+	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
+	@echo "make test    all tests"
+	@echo "make check   format, lints, import table"
+	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
+	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
+
+build:
+	cargo build --release --locked
+
+# What the tests use beside Rust: fio to check its distributions, a browser to look at the report.
+needs:
+	@scripts/needs fio chromium
+
+demo: build
+	@mkdir -p demo
+	$(FLASHPATH) run traces/fb_varmail_ext4.csv.zst --repeat 4 \
+	    --on page:op=7%,streams=none/nand:size=4G,channels=4,dies=2 \
+	    --on page:op=7%,streams=content/nand:size=4G,channels=4,dies=2 \
+	    --on page:op=28%,streams=content/nand:size=4608M,channels=4,dies=2 \
+	    --report demo/report.html --json demo/result.json
+	@echo "open demo/report.html in a browser; demo/result.json holds the numbers"
+
+test: needs check
+	cargo test --workspace --locked
+
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	cargo test --locked --test imports
+
+bench: needs
+	cargo bench --locked
+
+fuzz:
+	@scripts/fuzz $(SECONDS_OF_FUZZING)
