@@ -61,7 +61,8 @@ fn describe(text: &mut String, kind: &Kind, place: &str) {
         match option.values {
             Values::Choice(words) => {
                 for (word, about) in words {
-                    let _ = writeln!(text, "    {:<16}   {word}{}{about}", "", if about.is_empty() { "" } else { ": " });
+                    let _ =
+                        writeln!(text, "    {:<16}   {word}{}{about}", "", if about.is_empty() { "" } else { ": " });
                 }
             }
             values => {

@@ -85,7 +85,8 @@ impl Run {
                 std::process::exit(130);
             }
         };
-        ctrlc::set_handler(handler).map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
+        ctrlc::set_handler(handler)
+            .map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
         let floor = Floor { command: &self, source, stop: &STOP, bars: Bars::new(self.quiet) };
         let outcomes = floor.run_all(&paths)?;
         self.tell(outcomes)
@@ -99,7 +100,10 @@ impl Run {
             }
             if let Some(path) = paths.iter().find(|path| !path.is_timed()) {
                 let help = "leave --timed out, or take timing=off away".to_string();
-                return Err(Failure::input(format!("--timed needs a timing model, and {} has none", path.text), Some(help)));
+                return Err(Failure::input(
+                    format!("--timed needs a timing model, and {} has none", path.text),
+                    Some(help),
+                ));
             }
         }
         Ok(())
@@ -155,7 +159,8 @@ impl Floor<'_> {
             for _ in 0..workers {
                 scope.spawn(|| {
                     while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let place = paths.iter().position(|other| std::ptr::eq(other, path)).expect("it is one of them");
+                        let place =
+                            paths.iter().position(|other| std::ptr::eq(other, path)).expect("it is one of them");
                         *outcomes[place].lock().expect("no run panics") = Some(self.run_one(path));
                     }
                 });
