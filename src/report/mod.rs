@@ -1,7 +1,23 @@
 //! What a run tells: its results as one value ([`RunResult`]), and the forms in which people and programs read it.
+//!
+//! | form | for |
+//! |---|---|
+//! | [`table`] | a terminal |
+//! | [`json()`] | programs |
+//!
+//! The engine fills the distributions in a result with [`LatencyHistogram`] and [`wear_bins`]. No form has access to a
+//! terminal, a file or a clock: each is a function from results to text.
 
+mod comparison;
 mod histogram;
+mod json;
+mod number;
 mod result;
+#[cfg(test)]
+mod sample;
+mod terminal;
 
 pub use histogram::{LatencyHistogram, wear_bins};
+pub use json::json;
 pub use result::*;
+pub use terminal::table;

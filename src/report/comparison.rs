@@ -1,0 +1,312 @@
+//! Results side by side: one row a quantity, one cell a path. The terminal and the HTML page show the same rows.
+
+use super::number::{self, NONE};
+use super::{Percentiles, RunResult};
+use crate::units::BLOCK_BYTES;
+
+/// Rows that belong together.
+pub struct Section {
+    /// What they tell.
+    pub title: &'static str,
+    /// In the order in which they are shown.
+    pub rows: Vec<Row>,
+}
+
+/// One quantity of every path.
+pub struct Row {
+    /// The quantity, with its unit where the cells do not name it.
+    pub label: String,
+    /// One for each path.
+    pub cells: Vec<Cell>,
+}
+
+impl Row {
+    fn is_empty(&self) -> bool {
+        self.cells.iter().all(|cell| cell.text == NONE)
+    }
+}
+
+/// One quantity of one path.
+pub struct Cell {
+    /// For people.
+    pub text: String,
+    /// Whether no other path has a better one, and some path has a worse one.
+    pub best: bool,
+}
+
+/// Which of two values is the better one.
+#[derive(Clone, Copy, PartialEq)]
+enum Better {
+    Lower,
+    Higher,
+    /// Neither: the quantity describes the run, it does not judge the path.
+    Neither,
+}
+
+/// A quantity of one path: its text, and the number by which paths are compared.
+type Quantity = Option<(String, f64)>;
+
+/// All rows, the key numbers first. Rows for which no path has a value are left out.
+pub fn sections(results: &[RunResult]) -> Vec<Section> {
+    // A path that wrote less has programmed less: totals are compared only where every path did the same work.
+    let same_work = results.windows(2).all(|pair| {
+        let (a, b) = (&pair[0].workload, &pair[1].workload);
+        (&a.name, a.requests, a.written_blocks) == (&b.name, b.requests, b.written_blocks)
+    });
+    let lower_if_same_work = if same_work { Better::Lower } else { Better::Neither };
+    let row = |label: &str, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity| {
+        make_row(results, label.to_string(), better, quantity)
+    };
+    let key = vec![
+        row("write amplification, steady", Better::Lower, &|r| factor(r.write_amplification.steady)),
+        row("write amplification, total", Better::Lower, &|r| factor(r.write_amplification.total)),
+        row("lifetime, host writes", Better::Higher, &|r| tebibytes(r.wear.lifetime_host_tib)),
+        row("pages programmed", lower_if_same_work, &|r| counted(r.flash.programmed_pages)),
+        row("blocks erased", lower_if_same_work, &|r| counted(r.flash.erased_blocks)),
+        row("write latency, p99", Better::Lower, &|r| latency(write_of(r), |p| p.p99)),
+    ];
+    let work = vec![
+        row("requests", Better::Neither, &|r| counted(r.workload.requests)),
+        row("written by the host", Better::Neither, &|r| blocks_as_bytes(r.workload.written_blocks)),
+        row("read by the host", Better::Neither, &|r| blocks_as_bytes(r.workload.read_blocks)),
+        row("discarded by the host", Better::Neither, &|r| nonzero(r.workload.discarded_blocks, blocks_as_bytes)),
+        row("rejected lines", Better::Neither, &|r| nonzero(r.workload.rejected_lines, counted)),
+    ];
+    let drive = vec![
+        row("effective over-provisioning", Better::Neither, &|r| {
+            let share = r.flash.effective_overprovisioning;
+            Some((number::percent(share), share))
+        }),
+        row("erases of a block, min / mean / max", Better::Neither, &|r| Some((wear_range(r), 0.0))),
+        row("lifetime until the first block wears out", Better::Higher, &|r| {
+            tebibytes(r.wear.lifetime_host_tib_first_block)
+        }),
+        row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
+        row("pages read", lower_if_same_work, &|r| counted(r.flash.read_pages)),
+        row("mapping in the drive's RAM", Better::Neither, &|r| {
+            let bytes = r.flash.mapping_ram_bytes as f64;
+            Some((number::bytes(bytes), bytes))
+        }),
+    ];
+    let rates: [(&str, fn(&Percentiles) -> u64); 4] =
+        [("p50", |p| p.p50), ("p99", |p| p.p99), ("p99.9", |p| p.p999), ("max", |p| p.max)];
+    let mut latencies = Vec::new();
+    for (name, of) in rates {
+        latencies.push(row(&format!("write, {name}"), Better::Lower, &|r| latency(write_of(r), of)));
+    }
+    for (name, of) in rates {
+        latencies.push(row(&format!("read, {name}"), Better::Lower, &|r| latency(read_of(r), of)));
+    }
+    let speed = vec![
+        row("throughput", Better::Higher, &|r| {
+            r.throughput_mib_s.map(|mib| (format!("{} MiB/s", number::three_digits(mib)), mib))
+        }),
+        row("simulated time", Better::Neither, &|r| r.seconds_simulated.map(|s| (number::seconds(s), s))),
+        row("wall time", Better::Neither, &|r| {
+            (r.seconds_wall > 0.0).then(|| (number::seconds(r.seconds_wall), r.seconds_wall))
+        }),
+        row("host writes simulated a second", Better::Neither, &|r| {
+            let rate = r.workload.written_blocks as f64 / r.seconds_wall;
+            (r.seconds_wall > 0.0).then(|| (number::decimal(rate, 0), rate))
+        }),
+    ];
+    let mut sections = vec![
+        Section { title: "Key numbers", rows: key },
+        Section { title: "Pages programmed", rows: programmed_rows(results, lower_if_same_work) },
+        Section { title: "Workload", rows: work },
+        Section { title: "Drive", rows: drive },
+        Section { title: "Latency", rows: latencies },
+        Section { title: "Speed", rows: speed },
+    ];
+    for section in &mut sections {
+        section.rows.retain(|row| !row.is_empty());
+    }
+    sections.retain(|section| !section.rows.is_empty());
+    sections
+}
+
+/// What the flash programmed, by cause and content, in pages, with its share of all.
+fn programmed_rows(results: &[RunResult], better: Better) -> Vec<Row> {
+    let mut kinds: Vec<(&str, &str)> = Vec::new();
+    for row in results.iter().flat_map(RunResult::programmed) {
+        if row.blocks > 0.0 && !kinds.contains(&(&row.cause, &row.content)) {
+            kinds.push((&row.cause, &row.content));
+        }
+    }
+    let pages = |result: &RunResult, cause: &str, content: &str| {
+        let rows = result.programmed().filter(|row| row.cause == cause && row.content == content);
+        let blocks = rows.map(|row| row.blocks).sum::<f64>();
+        let pages = blocks * BLOCK_BYTES as f64 / result.flash.page_bytes.max(1) as f64;
+        let share = pages / result.flash.programmed_pages as f64;
+        (blocks > 0.0).then(|| (format!("{} ({})", number::decimal(pages, 0), number::percent(share)), pages))
+    };
+    // What the host wrote is the same work for all: only what was added to it can be better or worse.
+    let better_of = |cause| if cause == "host-write" { Better::Neither } else { better };
+    kinds.sort_by_key(|kind| (order(&crate::label::Cause::ALL.map(|c| c.name()), kind.0), order_of_content(kind.1)));
+    kinds
+        .into_iter()
+        .map(|(cause, content)| {
+            make_row(results, phrase(cause, content), better_of(cause), &|r| pages(r, cause, content))
+        })
+        .collect()
+}
+
+fn order(names: &[&str], name: &str) -> usize {
+    names.iter().position(|known| *known == name).unwrap_or(names.len())
+}
+
+/// The place of a content among all, by its name; unknown names come last.
+pub fn order_of_content(content: &str) -> usize {
+    order(&crate::label::Content::ALL.map(|c| c.name()), content)
+}
+
+/// A cause and a content in words: `copied journal`.
+pub fn phrase(cause: &str, content: &str) -> String {
+    let deed = match cause {
+        "host-write" => "host",
+        "journal-commit" => "committed",
+        "checkpoint" => "checkpointed",
+        "segment-cleaning" => "cleaned",
+        "reclaim" => "reclaimed",
+        "merge" => "merged",
+        "garbage-collection" => "copied",
+        "wear-levelling" => "levelled",
+        other => other,
+    };
+    number::visible(&format!("{deed} {content}"))
+}
+
+fn make_row(results: &[RunResult], label: String, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity) -> Row {
+    let quantities: Vec<Quantity> = results.iter().map(quantity).collect();
+    // A run that was cut short, or that did nothing, is no rival.
+    let comparable = |index: usize| !results[index].interrupted && results[index].workload.requests > 0;
+    let value = |index: usize| {
+        let value = quantities[index].as_ref().map(|(_, value)| *value);
+        value.filter(|value| value.is_finite() && comparable(index))
+    };
+    let values = || (0..results.len()).filter_map(value);
+    let (lowest, highest) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let best = match better {
+        _ if lowest >= highest => None,
+        Better::Lower => Some(lowest),
+        Better::Higher => Some(highest),
+        Better::Neither => None,
+    };
+    let is_best = |index| best.is_some() && value(index) == best;
+    let best_cells: Vec<bool> = (0..results.len()).map(is_best).collect();
+    let text = |quantity: Quantity| quantity.map_or_else(|| NONE.to_string(), |(text, _)| text);
+    let cells = quantities.into_iter().zip(best_cells).map(|(quantity, best)| Cell { text: text(quantity), best });
+    Row { label, cells: cells.collect() }
+}
+
+impl RunResult {
+    /// The ledger's rows of its last station: what the flash programmed.
+    pub(super) fn programmed(&self) -> impl Iterator<Item = &super::LedgerRow> {
+        let last = self.ledger.last().map(|row| row.station.as_str());
+        self.ledger.iter().filter(move |row| Some(row.station.as_str()) == last && row.station != "workload")
+    }
+}
+
+fn write_of(result: &RunResult) -> Option<&Percentiles> {
+    result.latency_ns.as_ref()?.write.as_ref()
+}
+
+fn read_of(result: &RunResult) -> Option<&Percentiles> {
+    result.latency_ns.as_ref()?.read.as_ref()
+}
+
+fn latency(percentiles: Option<&Percentiles>, of: impl Fn(&Percentiles) -> u64) -> Quantity {
+    percentiles.map(of).map(|nanoseconds| (number::latency(nanoseconds), nanoseconds as f64))
+}
+
+fn counted(value: u64) -> Quantity {
+    Some((number::count(value), value as f64))
+}
+
+fn nonzero(value: u64, quantity: fn(u64) -> Quantity) -> Quantity {
+    if value > 0 { quantity(value) } else { None }
+}
+
+fn factor(value: Option<f64>) -> Quantity {
+    value.map(|value| (number::decimal(value, 3), value))
+}
+
+fn tebibytes(value: Option<f64>) -> Quantity {
+    let text = |value: f64| if value.is_finite() { number::three_digits(value) + " TiB" } else { NONE.into() };
+    value.map(|value| (text(value), value))
+}
+
+fn blocks_as_bytes(blocks: u64) -> Quantity {
+    let bytes = blocks as f64 * BLOCK_BYTES as f64;
+    Some((number::bytes(bytes), bytes))
+}
+
+fn wear_range(result: &RunResult) -> String {
+    let wear = &result.wear;
+    format!(
+        "{} / {} / {}",
+        number::count(wear.erase_count_min.into()),
+        number::decimal(wear.erase_count_mean, 1),
+        number::count(wear.erase_count_max.into())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    fn find<'a>(sections: &'a [Section], label: &str) -> &'a Row {
+        sections.iter().flat_map(|section| &section.rows).find(|row| row.label == label).unwrap()
+    }
+
+    #[test]
+    fn the_lowest_write_amplification_and_the_longest_life_are_best() {
+        let sections = sections(&[sample::page_level("a", 1), sample::log_structured("b", 1)]);
+        for label in ["write amplification, total", "lifetime, host writes", "pages programmed", "copied data"] {
+            let best: Vec<bool> = find(&sections, label).cells.iter().map(|cell| cell.best).collect();
+            let expected = if label == "copied data" { [false, false] } else { [false, true] };
+            assert_eq!(best, expected, "{label}");
+        }
+    }
+
+    #[test]
+    fn totals_are_not_judged_when_the_paths_did_different_work() {
+        let mut less = sample::log_structured("b", 1);
+        less.workload.written_blocks /= 2;
+        let sections = sections(&[sample::page_level("a", 1), less]);
+        assert!(find(&sections, "pages programmed").cells.iter().all(|cell| !cell.best));
+        assert!(find(&sections, "write amplification, total").cells[1].best);
+    }
+
+    #[test]
+    fn an_interrupted_run_is_never_best() {
+        let sections = sections(&[
+            sample::page_level("a", 1),
+            sample::without_timing("b", 1),
+            RunResult { interrupted: true, ..sample::log_structured("c", 1) },
+        ]);
+        assert!(!find(&sections, "write amplification, total").cells[2].best);
+        assert!(find(&sections, "write amplification, total").cells[0].best);
+    }
+
+    #[test]
+    fn what_no_path_measured_has_no_row() {
+        let sections = sections(&[sample::without_timing("a", 1), sample::empty("b")]);
+        let labels = || sections.iter().flat_map(|section| &section.rows).map(|row| row.label.as_str());
+        assert!(!labels().any(|label| label.contains("latency") || label.contains("throughput")));
+        assert!(labels().any(|label| label == "copied mapping"));
+    }
+
+    #[test]
+    fn the_shares_of_what_was_programmed_add_up_to_all_of_it() {
+        let results = [sample::journaled("a", 1)];
+        let rows = programmed_rows(&results, Better::Lower);
+        assert_eq!(rows.len(), 8);
+        let share = |row: &Row| {
+            let text = &row.cells[0].text;
+            text[text.find('(').unwrap() + 1..text.find(" %").unwrap()].parse::<f64>().unwrap()
+        };
+        assert!((rows.iter().map(share).sum::<f64>() - 100.0).abs() < 0.5);
+    }
+}

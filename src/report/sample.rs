@@ -1,0 +1,201 @@
+//! Results as runs of several minutes give them, for the tests of every form of report.
+//!
+//! Compiled into the library's unit tests and, by path, into `tests/html_report.rs`.
+
+use crate::report::{
+    FlashResult, Latencies, LatencyHistogram, LedgerRow, RunResult, SumCheck, Wear, Window, WorkloadResult,
+    WriteAmplification, wear_bins,
+};
+
+const EXPORTED_BLOCKS: u64 = 14_680_064;
+const WRITTEN_BLOCKS: u64 = 6 * EXPORTED_BLOCKS;
+const PAGES_PER_BLOCK: u64 = 256;
+
+/// A small, fixed source of disorder.
+struct Disorder(u64);
+
+impl Disorder {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Ledger rows of one station from (cause, content, share of the written blocks).
+fn rows(station: &str, shares: &[(&str, &str, f64)]) -> Vec<LedgerRow> {
+    let row = |&(cause, content, share): &(&str, &str, f64)| LedgerRow {
+        station: station.into(),
+        cause: cause.into(),
+        content: content.into(),
+        blocks: (share * WRITTEN_BLOCKS as f64).round(),
+    };
+    shares.iter().map(row).collect()
+}
+
+/// A run whose flash programs what `stations` say last, in shares of the host's writes.
+fn run(path: &str, seed: u64, stations: &[(&str, &[(&str, &str, f64)])], latency_scale: Option<f64>) -> RunResult {
+    let mut ledger = rows("workload", &[("host-write", "data", 1.0)]);
+    for (station, shares) in stations {
+        ledger.extend(rows(station, shares));
+    }
+    let last = stations.last().map_or("workload", |(station, _)| station);
+    let programmed = ledger.iter().filter(|row| row.station == last).map(|row| row.blocks).sum::<f64>();
+    let total = programmed / WRITTEN_BLOCKS as f64;
+    let mut disorder = Disorder(seed);
+    let windows = (1..=60u64).map(|number| {
+        let age = number as f64 / 60.0;
+        let settled = 1.0 - (-5.0 * age).exp();
+        Window {
+            written_blocks: WRITTEN_BLOCKS / 60 * number,
+            seconds_simulated: latency_scale.map(|scale| age * 2_412.0 * scale),
+            write_amplification: 1.0 + (total - 1.0) * 1.18 * settled + 0.06 * total * (disorder.next() - 0.5),
+        }
+    });
+    let windows: Vec<Window> = windows.collect();
+    let erases: Vec<u32> = (0..64_512)
+        .map(|_| (total * 6.0 * (0.7 + 0.2 * (disorder.next() + disorder.next() + disorder.next()))) as u32)
+        .collect();
+    let erase_sum: u64 = erases.iter().map(|&count| u64::from(count)).sum();
+    let mean = erase_sum as f64 / erases.len() as f64;
+    let latencies = latency_scale.map(|scale| {
+        let (mut read, mut write) = (LatencyHistogram::new(), LatencyHistogram::new());
+        for _ in 0..200_000 {
+            let wait = if disorder.next() < 0.06 * total { 3.0e6 * disorder.next().powi(3) } else { 0.0 };
+            read.record((scale * (62_000.0 + 45_000.0 * disorder.next().powi(4) + wait)) as u64);
+            write.record((scale * (215_000.0 + 190_000.0 * disorder.next().powi(2) + 4.0 * wait)) as u64);
+        }
+        Latencies { read: read.percentiles(), write: write.percentiles() }
+    });
+    RunResult {
+        path: path.into(),
+        path_in_full: format!("{path}:victim=greedy,overprovisioning=0.111,page=4K,pages_per_block=256,blocks=64512"),
+        seed,
+        seconds_wall: 8.41 * total,
+        seconds_simulated: latency_scale.map(|scale| 2_412.0 * scale),
+        interrupted: false,
+        workload: WorkloadResult {
+            name: "hotcold:r=0.2,f=0.8,writes=6x,reads=0.3".into(),
+            requests: WRITTEN_BLOCKS / 10 * 13,
+            read_blocks: WRITTEN_BLOCKS / 10 * 3,
+            written_blocks: WRITTEN_BLOCKS,
+            discarded_blocks: 0,
+            rejected_lines: 0,
+        },
+        flash: FlashResult {
+            programmed_pages: programmed as u64,
+            read_pages: (programmed * 0.9) as u64,
+            erased_blocks: erase_sum,
+            effective_overprovisioning: 0.1087,
+            page_bytes: 4096,
+            pages_per_block: PAGES_PER_BLOCK,
+            blocks: erases.len() as u64,
+            raw_bytes: erases.len() as u64 * PAGES_PER_BLOCK * 4096,
+            exported_bytes: EXPORTED_BLOCKS * 4096,
+            mapping_ram_bytes: EXPORTED_BLOCKS * 4,
+        },
+        write_amplification: WriteAmplification {
+            total: Some(total),
+            steady: Some(1.0 + (total - 1.0) * 1.17),
+            steady_from_fraction: Some(0.55),
+        },
+        ledger,
+        wear: Wear {
+            erase_count_min: erases.iter().copied().min().unwrap_or(0),
+            erase_count_mean: mean,
+            erase_count_max: erases.iter().copied().max().unwrap_or(0),
+            endurance: 3_000,
+            worn_out_blocks: 0,
+            lifetime_host_tib: Some(184.5 / total),
+            lifetime_host_tib_first_block: Some(141.2 / total),
+            histogram: wear_bins(&erases),
+        },
+        latency_ns: latencies,
+        throughput_mib_s: latency_scale.map(|scale| 181.7 / scale),
+        windows,
+        sums: vec![SumCheck {
+            name: "pages programmed = the sum over all causes".into(),
+            left: programmed,
+            right: programmed,
+            holds: true,
+        }],
+        warnings: Vec::new(),
+    }
+}
+
+/// A page-level FTL on flash, with a timing model.
+pub fn page_level(path: &str, seed: u64) -> RunResult {
+    let flash = [("host-write", "data", 1.0), ("garbage-collection", "data", 1.376)];
+    run(path, seed, &[("page", &flash), ("nand", &flash)], Some(1.0))
+}
+
+/// A DFTL without a timing model: its mapping is on flash too.
+pub fn without_timing(path: &str, seed: u64) -> RunResult {
+    let flash = [
+        ("host-write", "data", 1.0),
+        ("host-write", "mapping", 0.214),
+        ("garbage-collection", "data", 1.31),
+        ("garbage-collection", "mapping", 0.088),
+    ];
+    run(path, seed, &[("dftl", &flash), ("nand", &flash)], None)
+}
+
+/// A journaling file system on a page-level FTL: three contents, five causes, four stations. It was interrupted.
+pub fn journaled(path: &str, seed: u64) -> RunResult {
+    let file_system = [
+        ("host-write", "data", 1.0),
+        ("journal-commit", "journal", 0.412),
+        ("checkpoint", "data", 0.022),
+        ("checkpoint", "metadata", 0.131),
+    ];
+    let flash = [
+        ("host-write", "data", 1.0),
+        ("journal-commit", "journal", 0.412),
+        ("checkpoint", "data", 0.022),
+        ("checkpoint", "metadata", 0.131),
+        ("garbage-collection", "data", 0.847),
+        ("garbage-collection", "metadata", 0.066),
+        ("garbage-collection", "journal", 0.158),
+        ("wear-levelling", "data", 0.019),
+    ];
+    let mut result = run(path, seed, &[("ext", &file_system), ("page", &flash), ("nand", &flash)], Some(1.34));
+    result.interrupted = true;
+    result.write_amplification.steady = None;
+    result.write_amplification.steady_from_fraction = None;
+    result.warnings.push("no steady state was found: the write amplification still rose in the last windows".into());
+    result
+}
+
+/// A log-structured file system on zones, which cleans segments and merges nothing.
+pub fn log_structured(path: &str, seed: u64) -> RunResult {
+    let flash = [
+        ("host-write", "data", 1.0),
+        ("checkpoint", "metadata", 0.018),
+        ("segment-cleaning", "data", 0.604),
+        ("segment-cleaning", "metadata", 0.011),
+    ];
+    run(path, seed, &[("sfs", &flash), ("zns", &flash)], Some(0.83))
+}
+
+/// A run in which nothing was asked.
+pub fn empty(path: &str) -> RunResult {
+    let mut result = run(path, 0, &[], None);
+    result.seconds_wall = 0.0;
+    result.workload =
+        WorkloadResult { requests: 0, read_blocks: 0, written_blocks: 0, rejected_lines: 17, ..result.workload };
+    result.flash = FlashResult { programmed_pages: 0, read_pages: 0, erased_blocks: 0, ..result.flash };
+    result.write_amplification = WriteAmplification { total: None, steady: None, steady_from_fraction: None };
+    result.ledger.clear();
+    result.wear = Wear {
+        erase_count_min: 0,
+        erase_count_mean: 0.0,
+        erase_count_max: 0,
+        lifetime_host_tib: None,
+        lifetime_host_tib_first_block: None,
+        histogram: wear_bins(&vec![0; 64_512]),
+        ..result.wear
+    };
+    result.windows.clear();
+    result.sums.clear();
+    result.warnings = vec!["17 lines of the trace could not be read".into()];
+    result
+}

@@ -1,0 +1,264 @@
+//! Results as a table for a terminal of a given width.
+
+use comfy_table::{
+    Cell as TableCell, CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table,
+    TableStyle,
+};
+
+use super::comparison::{Cell, Section, sections};
+use super::{RunResult, number};
+
+/// Less than this is taken for this: numbers are never broken into pieces.
+const NARROWEST_TERMINAL: usize = 40;
+
+/// The widest header of a column: a longer path is broken after a separator.
+const WIDEST_HEADER: usize = 32;
+
+/// What the table puts around a cell.
+const PADDING: usize = 2;
+
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+const PLAIN: &str = "\x1b[0m";
+
+/// Invisible and of no width: they go through the table's layout in place of escape sequences. User text has none.
+const STARTS_BOLD: char = '\u{2061}';
+const STARTS_DIM: char = '\u{2062}';
+const ENDS: char = '\u{2063}';
+
+/// The results as text for a terminal `width` columns wide: one column a path, or, where they do not fit side by side,
+/// one table a path. Less than 40 columns are taken for 40. The best value of a row is bold with `colour`, and marked `*` without.
+pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
+    let width = width.max(NARROWEST_TERMINAL);
+    let sections = sections(results);
+    let mut text = heading(results);
+    let paths: Vec<String> = results.iter().map(|result| number::visible(&result.path)).collect();
+    let value_widths = value_widths(&sections, &paths);
+    if results.len() > 1 && label_width(&sections) + value_widths.iter().sum::<usize>() <= width {
+        let headers = paths.iter().zip(&value_widths).map(|(path, width)| broken(path, width - PADDING)).collect();
+        let columns: Vec<usize> = (0..results.len()).collect();
+        text += &layout(&sections, Some(headers), &columns, width, colour);
+    } else {
+        for (column, path) in paths.iter().enumerate() {
+            text += &format!("{STARTS_BOLD}{path}{ENDS}\n{}\n", layout(&sections, None, &[column], width, colour));
+        }
+    }
+    if !colour && sections.iter().flat_map(|section| &section.rows).flat_map(|row| &row.cells).any(|cell| cell.best) {
+        text += "* the best of its row\n";
+    }
+    text += &notes(results);
+    painted(&text, colour)
+}
+
+/// What was run, and what is to be known before the numbers are read.
+fn heading(results: &[RunResult]) -> String {
+    let mut text = String::new();
+    let runs: Vec<String> = results
+        .iter()
+        .map(|result| format!("{}, seed {}", number::visible(&result.workload.name), result.seed))
+        .collect();
+    if let Some(first) = runs.first().filter(|first| runs.iter().all(|run| run == *first)) {
+        text += &format!("workload {first}\n");
+    } else {
+        for (result, run) in results.iter().zip(&runs) {
+            text += &format!("workload on {}: {run}\n", number::visible(&result.path));
+        }
+    }
+    for result in results.iter().filter(|result| result.interrupted) {
+        let path = number::visible(&result.path);
+        text += &format!("{STARTS_BOLD}{path} was interrupted: what follows holds for the part that was done{ENDS}\n");
+    }
+    text.push('\n');
+    text
+}
+
+/// The sums and the warnings.
+fn notes(results: &[RunResult]) -> String {
+    let mut text = String::new();
+    let sums = || results.iter().flat_map(|result| &result.sums);
+    if sums().next().is_some() && sums().all(|sum| sum.holds) {
+        let count = sums().count();
+        text += &format!("{STARTS_DIM}sums of the ledger that were checked: {count}, all hold{ENDS}\n");
+    }
+    for result in results {
+        let path = number::visible(&result.path);
+        for sum in result.sums.iter().filter(|sum| !sum.holds) {
+            let (name, left, right) = (number::visible(&sum.name), exact(sum.left), exact(sum.right));
+            text += &format!("{STARTS_BOLD}a sum does not hold{ENDS} on {path}: {name}: {left} is not {right}\n");
+        }
+        for warning in &result.warnings {
+            text += &format!("{STARTS_BOLD}warning{ENDS} on {path}: {}\n", number::visible(warning));
+        }
+    }
+    text
+}
+
+/// A side of a sum, with decimals only if it has any.
+fn exact(value: f64) -> String {
+    number::decimal(value, if value.fract() == 0.0 { 0 } else { 3 })
+}
+
+/// The table of the paths in these columns of the rows, under their headers if there are any. A row in which none of
+/// them has a value is left out.
+fn layout(sections: &[Section], headers: Option<Vec<String>>, columns: &[usize], width: usize, colour: bool) -> String {
+    let mut table = Table::new();
+    let rule = LineStyle::none().fill('\u{2500}').junction('\u{2500}');
+    let blank = ContentLineStyle::none();
+    table.load_style(TableStyle::new().header_lines(blank).header_separator(rule).content_lines(blank));
+    if let Some(headers) = headers {
+        table.set_header(std::iter::once(TableCell::new("")).chain(headers.into_iter().map(right)));
+    }
+    for section in sections {
+        table.add_row([format!("{STARTS_DIM}{}{ENDS}", section.title)]);
+        for row in &section.rows {
+            let cells: Vec<&Cell> = columns.iter().map(|&column| &row.cells[column]).collect();
+            if cells.iter().any(|cell| cell.text != number::NONE) {
+                let values = cells.into_iter().map(|cell| right(marked(cell, colour)));
+                table.add_row(std::iter::once(TableCell::new(format!("  {}", row.label))).chain(values));
+            }
+        }
+    }
+    if let Ok(width) = u16::try_from(width) {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    // Where it is too narrow for all, labels are broken, not numbers.
+    for column in table.column_iter_mut().skip(1) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn right(text: String) -> TableCell {
+    TableCell::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// A cell's text with a place for the mark of the best, so that numbers stay in line.
+fn marked(cell: &Cell, colour: bool) -> String {
+    match (cell.best, colour) {
+        (false, _) => format!("{} ", cell.text),
+        (true, false) => format!("{}*", cell.text),
+        (true, true) => format!("{STARTS_BOLD}{}{ENDS} ", cell.text),
+    }
+}
+
+fn label_width(sections: &[Section]) -> usize {
+    let labels = sections.iter().flat_map(|section| &section.rows).map(|row| row.label.chars().count() + 2);
+    labels.max().unwrap_or(0) + PADDING
+}
+
+/// What each path's column takes: its longest value, and its path up to [`WIDEST_HEADER`].
+fn value_widths(sections: &[Section], paths: &[String]) -> Vec<usize> {
+    let rows = || sections.iter().flat_map(|section| &section.rows);
+    let longest =
+        |column: usize| rows().map(|row| marked(&row.cells[column], false).chars().count()).max().unwrap_or(0);
+    let header = |path: &String| path.chars().count().min(WIDEST_HEADER);
+    paths.iter().enumerate().map(|(column, path)| longest(column).max(header(path)) + PADDING).collect()
+}
+
+/// A path in lines of at most `width` characters, broken after `/`, `,`, `:` or `+` where there is one.
+fn broken(path: &str, width: usize) -> String {
+    let width = width.max(1);
+    let mut lines: Vec<String> = Vec::new();
+    let mut rest: Vec<char> = path.chars().collect();
+    while rest.len() > width {
+        let separator = rest[..width].iter().rposition(|c| "/,:+".contains(*c));
+        let line = rest.drain(..separator.map_or(width, |at| at + 1)).collect();
+        lines.push(line);
+    }
+    lines.push(rest.into_iter().collect());
+    lines.join("\n")
+}
+
+/// The marks of emphasis turned into escape sequences, or taken out.
+fn painted(text: &str, colour: bool) -> String {
+    let mut painted = String::with_capacity(text.len());
+    for c in text.chars() {
+        match (c, colour) {
+            (STARTS_BOLD, true) => painted += BOLD,
+            (STARTS_DIM, true) => painted += DIM,
+            (ENDS, true) => painted += PLAIN,
+            (STARTS_BOLD | STARTS_DIM | ENDS, false) => {}
+            (c, _) => painted.push(c),
+        }
+    }
+    painted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    fn three() -> [RunResult; 3] {
+        [
+            sample::page_level("page:victim=greedy/nand:size=64G", 42),
+            sample::log_structured("sfs:groups=4,cleaner=cost-hotness/zns:zone=64M,size=64G", 42),
+            sample::journaled("ext:data=ordered,journal=inline/page/nand:size=64G", 42),
+        ]
+    }
+
+    /// Of the tables alone: sentences are left to the terminal to break.
+    fn widest_line(text: &str) -> usize {
+        let is_sentence = |line: &str| line.starts_with(|c: char| !c.is_whitespace() && c != '\u{2500}');
+        text.lines().filter(|line| !is_sentence(line)).map(|line| line.chars().count()).max().unwrap()
+    }
+
+    #[test]
+    fn paths_that_fit_stand_side_by_side() {
+        let text = table(&three(), 200, false);
+        let row = text.lines().find(|line| line.contains("write amplification, total")).unwrap();
+        for value in ["2.376", "1.633*", "2.655"] {
+            assert!(row.contains(value), "{row}");
+        }
+    }
+
+    #[test]
+    fn no_line_of_a_table_is_wider_than_the_terminal() {
+        for width in [40, 50, 60, 80, 100, 132, 200] {
+            let text = table(&three(), width, false);
+            assert!(widest_line(&text) <= width, "{} in {width}:\n{text}", widest_line(&text));
+            assert!(text.contains("2.376"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_one_table_a_path() {
+        let text = table(&three(), 80, false);
+        assert_eq!(text.lines().filter(|line| line.contains("write amplification, total")).count(), 3);
+        assert!(text.contains("1.633*"));
+    }
+
+    #[test]
+    fn a_width_of_any_size_gives_a_table() {
+        for width in [0, 1, 2, usize::MAX] {
+            assert!(table(&three(), width, true).contains("sfs"));
+        }
+        assert!(!table(&[sample::empty("page/nand")], 80, false).contains("NaN"));
+        assert!(!table(&[], 80, false).contains('*'));
+    }
+
+    #[test]
+    fn colour_changes_nothing_but_the_emphasis() {
+        let with_colour = table(&three(), 200, true);
+        assert!(with_colour.contains("\x1b[1m1.633\x1b[0m"));
+        assert!(!with_colour.contains('*'));
+        assert!(!table(&three(), 200, false).contains('\x1b'));
+    }
+
+    #[test]
+    fn interruption_warnings_and_broken_sums_are_told() {
+        let mut results = three();
+        results[0].sums[0].right += 1.0;
+        results[0].sums[0].holds = false;
+        let text = table(&results, 200, false);
+        assert!(text.contains("was interrupted: what follows holds for the part that was done"));
+        assert!(text.contains("warning on ext:data=ordered"));
+        assert!(text.contains("a sum does not hold on page:victim=greedy"));
+    }
+
+    #[test]
+    fn long_paths_are_broken_after_a_separator() {
+        assert_eq!(broken("sfs:groups=4/zns:zone=64M", 14), "sfs:groups=4/\nzns:zone=64M");
+        assert_eq!(broken("aaaaaaaa", 3), "aaa\naaa\naa");
+    }
+}
