@@ -12,9 +12,11 @@ use parquet::basic::{ConvertedType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The first and the last four bytes of a Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
@@ -26,6 +28,22 @@ const ROWS_AT_ONCE: usize = 8192;
 
 fn damaged(error: ParquetError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// Calls the Parquet library, which asserts what a damaged file may break: such a panic is an error like the others.
+fn guarded<T>(call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(invalid("its Parquet pages are damaged".to_string())))
+}
+
+/// Whether the sizes and places of all column chunks are possible. The library asserts it.
+fn has_possible_chunks(metadata: &ParquetMetaData) -> bool {
+    metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).all(|chunk| {
+        chunk.data_page_offset() >= 0
+            && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
+            && chunk.compressed_size() >= 0
+            && chunk.uncompressed_size() >= 0
+            && chunk.num_values() >= 0
+    })
 }
 
 fn invalid(reason: String) -> io::Error {
@@ -157,8 +175,11 @@ impl ParquetReader {
     }
 
     fn new<R: ChunkReader + 'static>(source: R, intake: Intake) -> Result<ParquetReader, String> {
-        let file =
-            SerializedFileReader::new(source).map_err(|error| format!("its Parquet index is damaged: {error}"))?;
+        let file = guarded(|| SerializedFileReader::new(source).map_err(damaged))
+            .map_err(|error| format!("its Parquet index is damaged: {error}"))?;
+        if !has_possible_chunks(file.metadata()) {
+            return Err("its Parquet index is damaged: a column lies at no possible place".to_string());
+        }
         let schema = file.metadata().file_metadata().schema_descr();
         let mut columns = [0; COLUMNS];
         for (place, name) in columns.iter_mut().zip(OPERATIONS_HEADER.split(',')) {
@@ -250,7 +271,7 @@ impl RecordReader for ParquetReader {
     fn read_batch(&mut self, out: &mut Vec<Operation>, limit: usize) -> io::Result<()> {
         let full = out.len() + limit;
         while out.len() < full {
-            if self.next_row == self.rows && !self.advance()? {
+            if self.next_row == self.rows && !guarded(|| self.advance())? {
                 break;
             }
             let Some(group) = &self.group else { break };
