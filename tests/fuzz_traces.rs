@@ -14,7 +14,7 @@ use std::io::Cursor;
 #[path = "../src/workload/trace/samples.rs"]
 mod samples;
 
-const ROUNDS: u64 = 6000;
+const ROUNDS: u64 = 2000;
 
 /// Reads `data` as a trace of any format, and checks all that is emitted.
 fn read_any(data: &[u8], options: &TraceOptions, batch_limit: usize) -> Vec<Operation> {

@@ -157,6 +157,7 @@ fn a_replay_repeats_with_times_that_go_on() {
     let options = TraceOptions { repeat: 3, limit: Some(3000), ..TraceOptions::default() };
     let mut workload = TraceWorkload::open(&path, options, 1 << 30).unwrap();
     assert_eq!(workload.name(), "trace.csv");
+    assert_eq!(workload.next_batch(&mut Vec::new(), 0).unwrap(), 0);
     let all = replayed(&mut workload, 700);
     assert_eq!(workload.progress(), Some(1.0));
     assert_eq!(all.len(), 9000);
