@@ -77,7 +77,7 @@ pub(super) fn request_of_columns(
 ) -> Result<Request, Reason> {
     let mut request = match action {
         Action::Flush if length_bytes > 0 => return Err("a flush has no length"),
-        Action::Flush => Request::new(time_ns, action, (offset_bytes, 0)),
+        Action::Flush => Request::flush(time_ns),
         _ => Request::new(time_ns, action, extent(offset_bytes, length_bytes)?),
     };
     request.operation.content = content;

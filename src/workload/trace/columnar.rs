@@ -12,9 +12,11 @@ use parquet::basic::{ConvertedType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The first and the last four bytes of a Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
@@ -26,6 +28,22 @@ const ROWS_AT_ONCE: usize = 8192;
 
 fn damaged(error: ParquetError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// Calls the Parquet library, which asserts what a damaged file may break: such a panic is an error like the others.
+fn guarded<T>(call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(invalid("its Parquet pages are damaged".to_string())))
+}
+
+/// Whether the sizes and places of all column chunks are possible. The library asserts it.
+fn has_possible_chunks(metadata: &ParquetMetaData) -> bool {
+    metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).all(|chunk| {
+        chunk.data_page_offset() >= 0
+            && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
+            && chunk.compressed_size() >= 0
+            && chunk.uncompressed_size() >= 0
+            && chunk.num_values() >= 0
+    })
 }
 
 fn invalid(reason: String) -> io::Error {
@@ -157,8 +175,11 @@ impl ParquetReader {
     }
 
     fn new<R: ChunkReader + 'static>(source: R, intake: Intake) -> Result<ParquetReader, String> {
-        let file =
-            SerializedFileReader::new(source).map_err(|error| format!("its Parquet index is damaged: {error}"))?;
+        let file = guarded(|| SerializedFileReader::new(source).map_err(damaged))
+            .map_err(|error| format!("its Parquet index is damaged: {error}"))?;
+        if !has_possible_chunks(file.metadata()) {
+            return Err("its Parquet index is damaged: a column lies at no possible place".to_string());
+        }
         let schema = file.metadata().file_metadata().schema_descr();
         let mut columns = [0; COLUMNS];
         for (place, name) in columns.iter_mut().zip(OPERATIONS_HEADER.split(',')) {
@@ -250,7 +271,7 @@ impl RecordReader for ParquetReader {
     fn read_batch(&mut self, out: &mut Vec<Operation>, limit: usize) -> io::Result<()> {
         let full = out.len() + limit;
         while out.len() < full {
-            if self.next_row == self.rows && !self.advance()? {
+            if self.next_row == self.rows && !guarded(|| self.advance())? {
                 break;
             }
             let Some(group) = &self.group else { break };
@@ -268,5 +289,76 @@ impl RecordReader for ParquetReader {
 
     fn met_bytes(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::operation;
+    use super::*;
+    use crate::label::Content;
+    use crate::workload::Action;
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+    use parquet::schema::parser::parse_message_type;
+    use std::sync::Arc;
+
+    /// Writes a column of rows that may have no value, as most programs do.
+    fn write<T: DataType>(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, rows: &[Option<T::T>]) {
+        let levels: Vec<i16> = rows.iter().map(|row| i16::from(row.is_some())).collect();
+        let values: Vec<T::T> = rows.iter().flatten().cloned().collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<T>().write_batch(&values, Some(&levels), None).unwrap();
+        column.close().unwrap();
+    }
+
+    /// Two rows as a data frame's program writes them: signed, optional, in another order, with a column more.
+    fn foreign(second_length: Option<i64>, stream_name: &str) -> Bytes {
+        let schema = format!(
+            "message frame {{ OPTIONAL BYTE_ARRAY content (UTF8); OPTIONAL INT64 time_ns; OPTIONAL INT64 device;
+             OPTIONAL BYTE_ARRAY action (UTF8); OPTIONAL INT64 index; OPTIONAL INT64 offset_bytes;
+             OPTIONAL INT64 length_bytes; OPTIONAL INT32 {stream_name}; }}"
+        );
+        let schema = Arc::new(parse_message_type(&schema).unwrap());
+        let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(WriterProperties::default())).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        write::<ByteArrayType>(&mut group, &[Some("metadata".into()), Some("data".into())]);
+        write::<Int64Type>(&mut group, &[Some(7), Some(9)]);
+        write::<Int64Type>(&mut group, &[Some(40), Some(3)]);
+        write::<ByteArrayType>(&mut group, &[Some("write".into()), Some("read".into())]);
+        write::<Int64Type>(&mut group, &[None, Some(1)]);
+        write::<Int64Type>(&mut group, &[Some(4096), Some(0)]);
+        write::<Int64Type>(&mut group, &[Some(512), second_length]);
+        write::<Int32Type>(&mut group, &[Some(1), Some(0)]);
+        group.close().unwrap();
+        file.into_inner().unwrap().into()
+    }
+
+    fn read(bytes: Bytes) -> (io::Result<Vec<Operation>>, u64) {
+        let mut reader = ParquetReader::of_bytes(bytes, Intake::new(None).with_times_from_zero()).unwrap();
+        let mut out = Vec::new();
+        let result = reader.read_batch(&mut out, 100).map(|()| out);
+        (result, reader.intake.rejections.count)
+    }
+
+    #[test]
+    fn a_file_of_another_program_serves_if_it_has_the_columns() {
+        let first = Operation { content: Content::Metadata, stream: 1, ..operation(7, Action::Write, 4096, 512) };
+        let second = Operation { device: 1, ..operation(9, Action::Read, 0, 8192) };
+        let (operations, rejected) = read(foreign(Some(8192), "stream"));
+        assert_eq!((operations.unwrap(), rejected), (vec![first, second], 0));
+    }
+
+    #[test]
+    fn a_row_of_negative_length_is_rejected_and_one_without_a_length_is_an_error() {
+        let (operations, rejected) = read(foreign(Some(-8192), "stream"));
+        assert_eq!((operations.unwrap().len(), rejected), (1, 1));
+        assert!(read(foreign(None, "stream")).0.unwrap_err().to_string().contains("rows without a value"));
+    }
+
+    #[test]
+    fn a_file_without_one_of_the_columns_is_an_error_that_names_it() {
+        let error = ParquetReader::of_bytes(foreign(Some(1), "lane"), Intake::new(None)).err().unwrap();
+        assert!(error.contains("no column stream"), "{error}");
     }
 }

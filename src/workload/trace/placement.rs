@@ -99,6 +99,10 @@ impl Placement {
     /// The operation at its place, and what of it goes on at the beginning of the device. `None` if the operation lies
     /// outside the span for which the placement was made.
     pub fn place(&self, mut operation: Operation) -> Option<(Operation, Option<Operation>)> {
+        if operation.length_bytes == 0 {
+            // A flush has no address.
+            return Some((operation, None));
+        }
         let number = operation.device as usize;
         if operation.end_bytes() > *self.spans.get(number)? {
             return None;

@@ -143,6 +143,9 @@ impl Workload for TraceWorkload {
     }
 
     fn next_batch(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
+        if limit == 0 {
+            return Ok(0);
+        }
         if self.placement.is_direct() { self.read_direct(batch, limit) } else { self.read_mapped(batch, limit) }
     }
 

@@ -103,7 +103,7 @@ pub const STRACE: &[u8] =
 27715 1699.124500 read(7</pg/log>, 0x7ffe, 5) = -1 EBADF (Bad file descriptor)
 27715 1699.124600 +++ exited with 0 +++
 "#;
-pub const FILEBENCH: &[u8] = br#"set $dir=/tmp
+pub const FILEBENCH: &[u8] = br#"set $dir=/data
 define fileset name=bigfileset,path=$dir,size=16k,entries=1000
 define process name=filereader,instances=1
 {
@@ -147,8 +147,9 @@ pub fn oracle_general() -> Vec<u8> {
 
 pub fn blktrace(version: u8, big_endian: bool) -> Vec<u8> {
     // Categories: write, flush, sync, queue, issue, notify, metadata, discard.
-    let records: [(u64, u64, u32, u64, u32, u32, &[u8]); 6] = [
-        (0, 0, 0, 0 | 1 << 26, 6570, 0, b"jbd2/pmem0-8\0\0\0\0"),
+    type Record = (u64, u64, u32, u64, u32, u32, &'static [u8]);
+    let records: [Record; 6] = [
+        (0, 0, 0, 1 << 26, 6570, 0, b"jbd2/pmem0-8\0\0\0\0"),
         (5000, 3_932_216, 4096, 1 | 1 << 17 | 1 << 28, 6570, 259 << 20, b""),
         (5500, 3_932_216, 8192, 7 | 1 << 17, 6570, 259 << 20, b"x"),
         (6000, 64, 4096, 1 | 1 << 17 | 1 << 18 | 1 << 28, 1, 259 << 20, b"seven b"),

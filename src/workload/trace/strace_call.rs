@@ -100,7 +100,7 @@ pub(super) fn split_call(text: &[u8]) -> Option<Call<'_>> {
     let mut count = 0;
     let mut scan = Scan::default();
     let mut start = open + 1;
-    for at in start..text.len() {
+    for at in open + 1..text.len() {
         let ends_argument = match scan.step(text, at) {
             Mark::None => continue,
             Mark::Comma => false,

@@ -97,7 +97,7 @@ impl TraceSummary {
     /// One line for people.
     pub fn describe(&self) -> String {
         format!(
-            "{} ({}, compression {}): {} reads, {} writes, {} discards and {} flushes on {} devices in {}",
+            "{} ({}, compression {}): {} reads, {} writes, {} discards, {} flushes; devices {}; duration {}",
             self.file,
             self.format,
             self.compression,

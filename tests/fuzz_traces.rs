@@ -1,0 +1,168 @@
+//! No input panics a trace reader, and whatever it emits is sane.
+//!
+//! The samples of all formats are damaged at random, by a generator with a fixed seed. The same check serves a coverage-guided
+//! fuzzer.
+
+use flashpath::random::Random;
+use flashpath::workload::trace::{
+    Addresses, Format, OutputFormat, Stage, TraceOptions, TraceReader, TraceWorkload, convert,
+};
+use flashpath::workload::{Action, Operation, Workload};
+use std::io::Cursor;
+
+#[allow(dead_code)]
+#[path = "../src/workload/trace/samples.rs"]
+mod samples;
+
+const ROUNDS: u64 = 2000;
+
+/// Reads `data` as a trace of any format, and checks all that is emitted.
+fn read_any(data: &[u8], options: &TraceOptions, batch_limit: usize) -> Vec<Operation> {
+    let mut all: Vec<Operation> = Vec::new();
+    let Ok(mut reader) = TraceReader::from_reader("fuzz", Box::new(Cursor::new(data.to_vec())), options) else {
+        return all;
+    };
+    let mut devices = 0;
+    while let Ok(count) = reader.read_batch(&mut all, batch_limit) {
+        assert!(count <= batch_limit);
+        if count == 0 {
+            break;
+        }
+    }
+    for (number, operation) in all.iter().enumerate() {
+        assert_eq!(operation.length_bytes == 0, operation.action == Action::Flush);
+        assert!(operation.offset_bytes.checked_add(operation.length_bytes).is_some());
+        assert!(operation.device <= devices, "device {} appears before {devices}", operation.device);
+        devices = devices.max(operation.device + 1);
+        assert!(number == 0 || all[number - 1].time_ns <= operation.time_ns);
+    }
+    assert!(reader.first_rejected().len() as u64 <= reader.rejected());
+    all
+}
+
+fn mutate(data: &mut Vec<u8>, random: &mut Random, other: &[u8]) {
+    for _ in 0..=random.below(6) {
+        if data.is_empty() {
+            return;
+        }
+        let at = random.below(data.len() as u64) as usize;
+        match random.below(9) {
+            0 => data[at] = random.bits() as u8,
+            1 => data[at] ^= 1 << random.below(8),
+            2 => data.truncate(at),
+            3 => drop(data.remove(at)),
+            4 => data.insert(at, random.bits() as u8),
+            5 => {
+                let texts: [&[u8]; 10] = [
+                    b"0",
+                    b"-1",
+                    b"18446744073709551615",
+                    b",",
+                    b" ",
+                    b"\n",
+                    b"\"",
+                    b"(",
+                    b"<",
+                    b"99999999999999999999",
+                ];
+                let text = texts[random.below(10) as usize];
+                data.splice(at..at, text.iter().copied());
+            }
+            6 => {
+                let end = (at + random.below(64) as usize).min(data.len());
+                let part = data[at..end].to_vec();
+                data.splice(at..at, part);
+            }
+            7 => {
+                let end = (at + random.below(64) as usize).min(data.len());
+                data.drain(at..end);
+            }
+            _ => {
+                let from = random.below(other.len() as u64) as usize;
+                let end = (from + random.below(128) as usize).min(other.len());
+                data.splice(at..at, other[from..end].iter().copied());
+            }
+        }
+    }
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds: Vec<Vec<u8>> = samples::all().into_iter().map(|(_, bytes)| bytes).collect();
+    seeds.push(zstd::encode_all(samples::CAPTURED, 1).unwrap());
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, samples::MSR).unwrap();
+    seeds.push(gzip.finish().unwrap());
+    seeds
+}
+
+#[test]
+fn damaged_traces_never_panic_and_emit_only_sane_operations() {
+    let seeds = seeds();
+    let mut random = Random::new(1, "fuzz_traces");
+    let mut emitted = 0;
+    for round in 0..ROUNDS {
+        for seed in &seeds {
+            let mut data = seed.clone();
+            let other = &seeds[random.below(seeds.len() as u64) as usize];
+            mutate(&mut data, &mut random, other);
+            let forced = Format::ALL[random.below(Format::ALL.len() as u64) as usize];
+            let options = TraceOptions {
+                format: (round % 4 == 0).then_some(forced),
+                stage: (round % 7 == 0).then_some(Stage::Issue),
+                ..TraceOptions::default()
+            };
+            let limit = 1 + random.below(5) as usize;
+            let operations = read_any(&data, &options, limit);
+            emitted += operations.len();
+            if round % 16 == 0 {
+                assert_eq!(operations, read_any(&data, &options, 1000), "batches of {limit} and of 1000 differ");
+            }
+        }
+    }
+    // If most of them were refused, the readers would not have been tried.
+    assert!(2 * emitted as u64 > ROUNDS * seeds.len() as u64, "{emitted}");
+}
+
+#[test]
+fn damaged_parquet_never_panics() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out.parquet"));
+    std::fs::write(&input, samples::CAPTURED).unwrap();
+    convert(&input, &TraceOptions::default(), &output, OutputFormat::Parquet).unwrap();
+    let good = std::fs::read(&output).unwrap();
+    assert_eq!(read_any(&good, &TraceOptions::default(), 1000).len(), 7);
+    let mut random = Random::new(2, "fuzz_parquet");
+    for _ in 0..ROUNDS {
+        let mut data = good.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(data.len() as u64) as usize;
+            data[at] = random.bits() as u8;
+        }
+        read_any(&data, &TraceOptions::default(), 1000);
+    }
+}
+
+#[test]
+fn damaged_traces_stay_on_the_device_however_they_are_placed() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("trace");
+    let seeds = seeds();
+    let mut random = Random::new(3, "fuzz_placement");
+    let mut placed = 0;
+    for round in 0..ROUNDS {
+        let mut data = seeds[random.below(seeds.len() as u64) as usize].clone();
+        mutate(&mut data, &mut random, samples::SPC);
+        std::fs::write(&path, &data).unwrap();
+        let addresses = [Addresses::Refuse, Addresses::Wrap, Addresses::Scale][(round % 3) as usize];
+        let device_bytes = 1 << (10 + random.below(40));
+        let options = TraceOptions { addresses, repeat: 1 + random.below(2), ..TraceOptions::default() };
+        let Ok(mut workload) = TraceWorkload::open(&path, options, device_bytes) else { continue };
+        let mut batch = Vec::new();
+        while workload.next_batch(&mut batch, 7).unwrap() > 0 {}
+        assert!(batch.iter().all(|operation| operation.end_bytes() <= device_bytes));
+        assert!(batch.is_sorted_by_key(|operation| operation.time_ns));
+        assert!(batch.iter().all(|operation| (operation.length_bytes == 0) == (operation.action == Action::Flush)));
+        placed += batch.len();
+    }
+    assert!(placed as u64 > ROUNDS, "{placed}");
+}
