@@ -33,7 +33,7 @@ impl Convert {
             self.trace.display(),
             summary.input.operations,
             summary.input.format.name(),
-            summary.input.rejected.count,
+            summary.input.rejected,
             self.output.display(),
             human_size(summary.output_bytes as f64)
         );
