@@ -294,67 +294,38 @@ fn a_file_that_is_missing_or_no_text_is_an_error_that_names_it() {
     assert_eq!(good.name(), format!("fio:{}", path.display()));
 }
 
-/// Lines that are nearly right: a known key with a value of any kind, or noise.
+/// A line of a job file: mostly a key with a value that it takes, at times one that it does not take, or noise.
 fn any_line() -> impl Strategy<Value = String> {
-    let key = prop::sample::select(vec![
-        "rw",
-        "bs",
-        "size",
-        "offset",
-        "io_size",
-        "iodepth",
-        "numjobs",
-        "rwmixread",
-        "random_distribution",
-        "loops",
-        "norandommap",
-        "fsync",
-        "end_fsync",
-        "percentage_random",
-        "stonewall",
-        "offset_increment",
-        "randseed",
-        "[a]",
-        "[global]",
-        "time_based",
-        "filename",
-        "write_hint",
-    ]);
-    let value = prop::sample::select(vec![
-        "",
-        "0",
-        "1",
-        "2",
-        "-1",
-        "4k",
-        "4k,8k",
-        ",,",
-        "100%",
-        "50%",
-        "0.1%",
-        "16e",
-        "0x200",
-        "18446744073709551615",
-        "99999999999999999999",
-        "randwrite",
-        "randrw",
-        "trimwrite",
-        "rw",
-        "zipf:1",
-        "zipf:10:1",
-        "pareto:0.999",
-        "normal:100",
-        "zoned:1/99:99/1",
-        "zoned:100/100",
-        "zoned:",
-        "512",
-        "513",
-        "1m",
-        "é",
-        "NaN",
-        "inf",
-    ]);
-    prop_oneof![8 => (key, value).prop_map(|(key, value)| format!("{key}={value}")), 2 => ".{0,20}", 1 => Just("[b]".to_string())]
+    const LINES: [(&str, &[&str]); 16] = [
+        ("rw", &["read", "write", "randwrite", "randrw", "rw", "trimwrite", "randtrimwrite", "randtrim"]),
+        ("bs", &["512", "513", "4k", "4k,8k", ",,16k", "0x200", "1m"]),
+        ("size", &["50%", "100%", "0.1%", "1m", "4k", "4097"]),
+        ("offset", &["0", "512", "1%", "50%", "513"]),
+        ("io_size", &["1", "1m", "200%", "50%", "18446744073709551615"]),
+        ("offset_increment", &["0", "512", "1%", "18446744073709551615"]),
+        (
+            "random_distribution",
+            &["zipf:1", "zipf:10:1", "pareto:0.999", "normal:100", "zoned:1/99:99/1", "zoned:100/100"],
+        ),
+        ("numjobs", &["1", "3", "100"]),
+        ("loops", &["0", "2", "18446744073709551615"]),
+        ("rwmixread", &["0", "100", "33.3"]),
+        ("percentage_random", &["0", "50", "100,0", ",1,"]),
+        ("fsync", &["0", "1", "7"]),
+        ("norandommap", &["0", "1"]),
+        ("stonewall", &["0", "1"]),
+        ("randseed", &["0", "18446744073709551615"]),
+        ("write_hint", &["none", "extreme"]),
+    ];
+    const WRONG: [&str; 12] =
+        ["", "-1", ",,", "16e", "99999999999999999999", "zipf:", "zoned:", "101%", "é", "NaN", "inf", "4k,4k,4k,4k"];
+    let right = prop::sample::select(LINES.to_vec())
+        .prop_flat_map(|(key, values)| (Just(key), prop::sample::select(values)))
+        .prop_map(|(key, value)| format!("{key}={value}"));
+    let wrong = (prop::sample::select(LINES.to_vec()), prop::sample::select(WRONG.to_vec()))
+        .prop_map(|((key, _), value)| format!("{key} = {value}"));
+    let section = prop::sample::select(vec!["[b]", "[global]", "[", "; x"]).prop_map(str::to_string);
+    prop_oneof![40 => right, 1 => wrong, 1 => ".{0,20}", 2 => section]
 }
 
 proptest! {
