@@ -18,9 +18,9 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// A permutation of `0..n`; `n` is from 1 to 2^63.
+    /// A permutation of `0..n`; `n` is at least 1.
     pub fn new(n: u64, random: &mut Random) -> Permutation {
-        let mask = n.next_power_of_two() - 1;
+        let mask = n.checked_next_power_of_two().map_or(u64::MAX, |power| power - 1);
         let bits = 64 - mask.leading_zeros();
         let rounds = std::array::from_fn(|_| (random.bits() | 1, random.bits()));
         Permutation { n, mask, fold_bits: bits.div_ceil(2).max(1), rounds }

@@ -1,0 +1,174 @@
+//! What each key of fio 3.33 means here: it is honoured, has no meaning, or is refused.
+
+/// What becomes of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It is read, and decides about the requests.
+    Honoured,
+    /// It says where or how fio reaches the device, or what it reports: the path and the report decide that here.
+    Ignored,
+    /// It would change the requests, and is not implemented. It is let through with a value that says "not used".
+    Refused { unless: &'static str, because: &'static str },
+}
+
+/// The keys that are read, by the one name under which they are kept.
+const HONOURED: [(&str, &str); 29] = [
+    ("blocksize", "bs"),
+    ("bs", "bs"),
+    ("end_fsync", "end_fsync"),
+    ("fdatasync", "fdatasync"),
+    ("filename", "filename"),
+    ("fsync", "fsync"),
+    // There is one file and it is closed once.
+    ("fsync_on_close", "end_fsync"),
+    ("io_limit", "io_size"),
+    ("io_size", "io_size"),
+    ("ioengine", "ioengine"),
+    ("iodepth", "iodepth"),
+    ("loops", "loops"),
+    ("norandommap", "norandommap"),
+    ("numjobs", "numjobs"),
+    ("offset", "offset"),
+    ("offset_increment", "offset_increment"),
+    ("percentage_random", "percentage_random"),
+    ("random_distribution", "random_distribution"),
+    ("randseed", "randseed"),
+    ("readwrite", "rw"),
+    ("runtime", "runtime"),
+    ("rw", "rw"),
+    ("rwmixread", "rwmixread"),
+    ("rwmixwrite", "rwmixwrite"),
+    ("size", "size"),
+    ("stonewall", "stonewall"),
+    ("timeout", "runtime"),
+    ("wait_for_previous", "stonewall"),
+    ("write_hint", "write_hint"),
+];
+
+/// How fio reaches the device, and what it measures and prints; and what only tunes a key that is refused.
+const IGNORED: &str = "\
+    allow_file_create allow_mounted_write allrandrepeat atomic block_error_percentiles buffer_compress_chunk \
+    buffer_compress_percentage buffer_pattern buffered bwavgtime cgroup cgroup_nodelete cgroup_weight clat_percentiles \
+    clocksource continue_on_error cpuload cpumask cpus_allowed cpus_allowed_policy create_fsync create_on_open \
+    create_only create_serialize dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage description \
+    direct directory disable_bw disable_bw_measurement disable_clat disable_lat disable_slat disk_util do_verify \
+    error_dump exec_postrun exec_prerun exitall_on_error experimental_verify fadvise_hint fallocate file_service_type \
+    filename_format fixedbufs force_async gid group_reporting gtod_cpu gtod_reduce hipri \
+    hipri_percentage hugepage-size ignore_error invalidate io_submit_mode iodepth_batch iodepth_batch_complete \
+    iodepth_batch_complete_max iodepth_batch_complete_min iodepth_batch_submit iodepth_low iomem iomem_align \
+    iopsavgtime ioscheduler lat_percentiles lockfile lockmem log_alternate_epoch log_alternate_epoch_clock_id \
+    log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness log_hist_msec log_max_value \
+    log_offset log_prio log_store_compressed log_unix_epoch max_latency mem mem_align merge_blktrace_iters \
+    merge_blktrace_scalars name new_group nice nonvectored \
+    nowait numa_cpu_nodes numa_mem_policy openfiles overwrite per_job_logs percentile_list prio prioclass \
+    random_generator randrepeat rate_ignore_thinktime \
+    read_iolog_chunked refill_buffers registerfiles replay_align replay_no_stall replay_redirect replay_scale \
+    replay_skip replay_time_scale scramble_buffers serialize_overlap significant_figures \
+    slat_percentiles softrandommap sqthread_poll sqthread_poll_cpu stats steadystate_duration \
+    steadystate_ramp_time thinktime_blocks_type thread trim_backlog_batch trim_verify_zero uid uncached \
+    unified_rw_reporting unique_filename unit_base unlink unlink_each_loop userspace_reap verify verify_async \
+    verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal verify_interval verify_offset \
+    verify_pattern verify_state_load verify_state_save write_bw_log write_hist_log write_iolog write_iops_log \
+    write_lat_log zero_buffers zone_reset_frequency zone_reset_threshold zonecapacity";
+
+const CLOCK: &str = "it follows the clock, which a simulation does not have";
+const ZONES: &str = "zoned targets are not modelled in job files";
+const REPLAY: &str = "give the log itself as the workload";
+const ENDS_EARLY: &str = "it ends jobs by what is measured; say io_size instead";
+
+/// key, the values that mean "not used" (joined by |), why it is refused.
+const REFUSED: [(&str, &str, &str); 64] = [
+    ("ba", "", "requests are aligned to their size"),
+    ("blockalign", "", "requests are aligned to their size"),
+    ("blocksize_range", "", "mixed sizes are not implemented; write one job per size"),
+    ("blocksize_unaligned", "0", "requests are aligned to their size"),
+    ("bs_is_seq_rand", "0", "say bs for each kind of request in a job of its own"),
+    ("bs_unaligned", "0", "requests are aligned to their size"),
+    ("bsrange", "", "mixed sizes are not implemented; write one job per size"),
+    ("bssplit", "", "mixed sizes are not implemented; write one job per size"),
+    ("dataplacement", "none", "say write_hint for streams"),
+    ("exitall", "0", ENDS_EARLY),
+    ("exit_what", "", ENDS_EARLY),
+    ("fdp", "0", "say write_hint for streams"),
+    ("fdp_pli", "", "say write_hint for streams"),
+    ("file_append", "0", "a device has no end to append to; say offset"),
+    ("filesize", "", "say size for the region and io_size for the amount"),
+    ("fill_device", "0", "say size"),
+    ("fill_fs", "0", "say size"),
+    ("flow", "0", CLOCK),
+    ("flow_id", "0", CLOCK),
+    ("flow_sleep", "0", CLOCK),
+    ("ignore_zone_limits", "0", ZONES),
+    ("job_max_open_zones", "0", ZONES),
+    ("kb_base", "1024", "sizes are binary"),
+    ("latency_percentile", "100", ENDS_EARLY),
+    ("latency_run", "0", ENDS_EARLY),
+    ("latency_target", "0", ENDS_EARLY),
+    ("latency_window", "0", ENDS_EARLY),
+    ("max_open_zones", "0", ZONES),
+    ("merge_blktrace_file", "", REPLAY),
+    ("nrfiles", "1", "there is one device; write one job for each region"),
+    ("number_ios", "0", "say io_size"),
+    ("offset_align", "0", "offsets in percent are aligned to the block size"),
+    ("opendir", "", "there is one device"),
+    ("pre_read", "0", "say rw=read in a job of its own, and stonewall in the next"),
+    ("profile", "", "write its jobs out"),
+    ("ramp_time", "0", CLOCK),
+    ("rate", "0", CLOCK),
+    ("rate_cycle", "", CLOCK),
+    ("rate_iops", "0", CLOCK),
+    ("rate_iops_min", "0", CLOCK),
+    ("rate_min", "0", CLOCK),
+    ("rate_process", "linear", CLOCK),
+    ("read_beyond_wp", "0", ZONES),
+    ("read_iolog", "", REPLAY),
+    ("rw_sequencer", "sequential", "offset modifiers are not implemented"),
+    ("startdelay", "0", CLOCK),
+    ("start_delay", "0", CLOCK),
+    ("steadystate", "", ENDS_EARLY),
+    ("sync", "0|none", "say fsync=1, which makes each write durable"),
+    ("sync_file_range", "", "say fsync"),
+    ("thinktime", "0", CLOCK),
+    ("thinktime_blocks", "1", CLOCK),
+    ("thinktime_iotime", "0", CLOCK),
+    ("thinktime_spin", "0", CLOCK),
+    (
+        "time_based",
+        "0",
+        "it runs until the clock says so, and a simulation has none; say how much with io_size or loops",
+    ),
+    ("trim_backlog", "0", "say rw=trimwrite or a job of its own with rw=trim"),
+    ("trim_percentage", "0", "say rw=trimwrite or a job of its own with rw=trim"),
+    ("verify_only", "0", "nothing is verified here; say rw=read"),
+    ("wait_for", "", "say stonewall"),
+    ("write_barrier", "0", "say fsync"),
+    ("zonemode", "none", ZONES),
+    ("zonerange", "0", ZONES),
+    ("zonesize", "0", ZONES),
+    ("zoneskip", "0", ZONES),
+];
+
+/// What becomes of `key`, and the name under which it is kept; `None` if fio 3.33 has no such key for block devices.
+pub(super) fn meaning(key: &str) -> Option<(Meaning, &'static str)> {
+    if let Some((_, kept)) = HONOURED.iter().find(|(name, _)| *name == key) {
+        return Some((Meaning::Honoured, kept));
+    }
+    if let Some((name, unless, because)) = REFUSED.iter().find(|(name, ..)| *name == key) {
+        return Some((Meaning::Refused { unless, because }, name));
+    }
+    IGNORED.split_whitespace().find(|name| *name == key).map(|name| (Meaning::Ignored, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_key_has_one_meaning() {
+        let honoured = HONOURED.iter().map(|(name, _)| *name);
+        let refused = REFUSED.iter().map(|(name, ..)| *name);
+        let names: Vec<&str> = honoured.chain(refused).chain(IGNORED.split_whitespace()).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    }
+}

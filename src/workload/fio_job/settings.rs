@@ -1,0 +1,317 @@
+//! What one job asks for: its section, held against the keys there are and the device it is to run on.
+
+use super::ini::{Section, error_at};
+use super::keys::{Meaning, meaning};
+use super::skew::Skew;
+use super::values::{Value, parse_number, percent_of};
+use crate::expression::one_of;
+use crate::units::format_size;
+use crate::workload::{Action, WorkloadError};
+use std::collections::BTreeMap;
+
+/// Which requests a job makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Requests {
+    /// Of one action alone.
+    Only(Action),
+    /// Reads and writes.
+    Mixed,
+    /// Each block is discarded and then written.
+    TrimWrite,
+}
+
+impl Requests {
+    /// Whether there are requests of `action`.
+    pub fn include(self, action: Action) -> bool {
+        match self {
+            Requests::Only(only) => only == action,
+            Requests::Mixed => matches!(action, Action::Read | Action::Write),
+            Requests::TrimWrite => matches!(action, Action::Discard | Action::Write),
+        }
+    }
+}
+
+/// The actions in the order in which fio lists values for them.
+pub(super) const DIRECTIONS: [Action; 3] = [Action::Read, Action::Write, Action::Discard];
+
+/// What one clone of a job works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Portion {
+    /// The start of its region.
+    pub start_bytes: u64,
+    /// The length of its region, which holds one block at least.
+    pub length_bytes: u64,
+    /// How much it moves.
+    pub amount_bytes: u64,
+}
+
+/// One job, checked.
+#[derive(Clone, Debug)]
+pub(super) struct JobSettings {
+    pub requests: Requests,
+    /// Whether offsets are drawn; otherwise they follow each other.
+    pub is_random: bool,
+    /// The size of a read, a write and a discard.
+    pub block_bytes: [u64; 3],
+    /// One portion for each clone.
+    pub portions: Vec<Portion>,
+    pub queue_depth: u32,
+    pub read_share: f64,
+    pub skew: Skew,
+    /// Whether every block is visited once before any is visited again.
+    pub covers: bool,
+    /// After how many writes a flush is due: fsync's and fdatasync's number, 0 for never.
+    pub flush_every: [u64; 2],
+    pub flushes_at_end: bool,
+    pub seed: Option<u64>,
+    /// The share of the reads, writes and discards that is drawn; the rest follows the one before.
+    pub random_share: [f64; 3],
+    /// Whether it waits for the jobs before it.
+    pub waits: bool,
+    pub stream: u8,
+}
+
+const RW: [(&str, Requests, bool); 11] = [
+    ("read", Requests::Only(Action::Read), false),
+    ("write", Requests::Only(Action::Write), false),
+    ("trim", Requests::Only(Action::Discard), false),
+    ("randread", Requests::Only(Action::Read), true),
+    ("randwrite", Requests::Only(Action::Write), true),
+    ("randtrim", Requests::Only(Action::Discard), true),
+    ("rw", Requests::Mixed, false),
+    ("readwrite", Requests::Mixed, false),
+    ("randrw", Requests::Mixed, true),
+    ("trimwrite", Requests::TrimWrite, false),
+    ("randtrimwrite", Requests::TrimWrite, true),
+];
+const WRITE_HINTS: [(&str, u8); 5] = [("none", 0), ("short", 1), ("medium", 2), ("long", 3), ("extreme", 4)];
+/// The engines that have one request in flight, whatever iodepth says.
+const SYNCHRONOUS_ENGINES: [&str; 6] = ["mmap", "psync", "pvsync", "pvsync2", "sync", "vsync"];
+const CLONES_MAX: u32 = 4096;
+const DEPTH_MAX: u32 = 1 << 20;
+const BLOCK_DEFAULT: u64 = 4096;
+/// Devices have no smaller unit.
+const SECTOR_BYTES: u64 = 512;
+
+/// The keys of a job that are honoured, by their one name.
+struct Job<'a> {
+    file: &'a str,
+    section: &'a Section,
+    values: BTreeMap<&'static str, Value<'a>>,
+}
+
+impl<'a> Job<'a> {
+    fn get(&self, key: &str) -> Option<Value<'a>> {
+        self.values.get(key).copied()
+    }
+
+    fn or<T>(
+        &self,
+        key: &str,
+        default: T,
+        read: impl Fn(&Value<'a>) -> Result<T, WorkloadError>,
+    ) -> Result<T, WorkloadError> {
+        self.get(key).map_or(Ok(default), |value| read(&value))
+    }
+
+    /// An error at `key`, or at the section if the key is not written.
+    fn error(&self, key: &str, reason: String) -> WorkloadError {
+        match self.get(key) {
+            Some(value) => value.error(reason),
+            None => error_at(self.file, self.section.line, format!("[{}]: {reason}", self.section.name)),
+        }
+    }
+}
+
+/// The settings of `section` on a device of `device_bytes`. What the user should know is added to `warnings`, once.
+pub(super) fn settle(
+    file: &str,
+    section: &Section,
+    device_bytes: u64,
+    warnings: &mut Vec<String>,
+) -> Result<JobSettings, WorkloadError> {
+    let job = sort_keys(file, section, warnings)?;
+    let (requests, is_random) = read_rw(&job)?;
+    let block_bytes = read_block_sizes(&job)?;
+    let portions = read_portions(&job, requests, block_bytes, device_bytes)?;
+    let skew = job.or("random_distribution", Skew::Even, Skew::parse)?;
+    let random_share =
+        job.or("percentage_random", [1.0; 3], |value| value.triple(1.0, "a percentage from 0 to 100", percent_of))?;
+    let is_wholly_random = DIRECTIONS.iter().zip(random_share).all(|(a, share)| !requests.include(*a) || share == 1.0);
+    let no_map = job.or("norandommap", false, Value::switch)?;
+    let covers = is_random && !no_map && skew == Skew::Even && is_wholly_random;
+    let settings = JobSettings {
+        requests,
+        is_random,
+        block_bytes,
+        portions,
+        queue_depth: read_queue_depth(&job, warnings)?,
+        read_share: read_mix(&job)?,
+        skew,
+        covers,
+        flush_every: [job.or("fsync", 0, Value::number)?, job.or("fdatasync", 0, Value::number)?],
+        flushes_at_end: job.or("end_fsync", false, Value::switch)?,
+        seed: job.get("randseed").map(|value| value.number()).transpose()?,
+        random_share,
+        waits: job.or("stonewall", false, Value::switch)?,
+        stream: job.or("write_hint", 0, |value| choose(value, WRITE_HINTS))?,
+    };
+    refuse_unequal_blocks(&job, &settings)?;
+    if let Some(value) = job.get("runtime").filter(|value| value.text() != "0") {
+        warn(warnings, format!("{file}:{}: runtime has no effect: the job ends at its size", value.entry.line));
+    }
+    if let Some(value) = job.get("filename") {
+        if value.text().replace("\\:", "").contains(':') {
+            return Err(value.error("there is one device; write one job for each region of it"));
+        }
+        warn(warnings, format!("{file}:{}: filename has no effect: requests go to the path", value.entry.line));
+    }
+    Ok(settings)
+}
+
+/// Adds a warning unless it is there: the clones and sections under one [global] say the same.
+fn warn(warnings: &mut Vec<String>, text: String) {
+    if !warnings.contains(&text) {
+        warnings.push(text);
+    }
+}
+
+fn sort_keys<'a>(file: &'a str, section: &'a Section, warnings: &mut Vec<String>) -> Result<Job<'a>, WorkloadError> {
+    let mut values = BTreeMap::new();
+    // The last of equal keys counts, and an earlier one is not held against the job either.
+    let is_last =
+        |index: usize| section.entries[index + 1..].iter().all(|later| later.key != section.entries[index].key);
+    for (_, entry) in section.entries.iter().enumerate().filter(|(index, _)| is_last(*index)) {
+        let value = Value { file, entry };
+        match meaning(&entry.key) {
+            Some((Meaning::Honoured, kept)) => {
+                values.insert(kept, value);
+            }
+            Some((Meaning::Ignored, _)) => {}
+            Some((Meaning::Refused { unless, because }, _)) => {
+                if !unless.split('|').any(|unused| !unused.is_empty() && unused == entry.value) {
+                    return Err(value.error(format_args!("this key is not implemented: {because}")));
+                }
+            }
+            None => warn(warnings, format!("{file}:{}: unknown key '{}' has no effect", entry.line, entry.key)),
+        }
+    }
+    Ok(Job { file, section, values })
+}
+
+fn choose<T: Copy, const N: usize>(value: &Value, words: [(&str, T); N]) -> Result<T, WorkloadError> {
+    words
+        .iter()
+        .find(|(word, _)| *word == value.text())
+        .map(|(_, meant)| *meant)
+        .ok_or_else(|| value.error(format_args!("it is {}", one_of(words.iter().map(|(word, _)| *word)))))
+}
+
+fn read_rw(job: &Job) -> Result<(Requests, bool), WorkloadError> {
+    let Some(value) = job.get("rw") else {
+        return Ok((Requests::Only(Action::Read), false));
+    };
+    if value.text().contains(':') {
+        return Err(value.error("offset modifiers (behind the colon) are not implemented"));
+    }
+    choose(&value, RW.map(|(word, requests, is_random)| (word, (requests, is_random))))
+}
+
+fn read_block_sizes(job: &Job) -> Result<[u64; 3], WorkloadError> {
+    job.or("bs", [BLOCK_DEFAULT; 3], |value| {
+        value.triple(BLOCK_DEFAULT, "a size from 512 such as 4k", |text| {
+            parse_number(text).filter(|bytes| *bytes >= SECTOR_BYTES)
+        })
+    })
+}
+
+/// What each clone works on.
+fn read_portions(
+    job: &Job,
+    requests: Requests,
+    block_bytes: [u64; 3],
+    device_bytes: u64,
+) -> Result<Vec<Portion>, WorkloadError> {
+    let used = || DIRECTIONS.iter().zip(block_bytes).filter(|(action, _)| requests.include(**action)).map(|(_, b)| b);
+    let (smallest, largest) = (used().min().unwrap_or(BLOCK_DEFAULT), used().max().unwrap_or(BLOCK_DEFAULT));
+    // A percentage is a place nobody counted out: it is moved up to a block, as in fio.
+    let place = |key: &str| {
+        job.or(key, 0, |value| {
+            let extent = value.extent()?;
+            let bytes = extent.of(device_bytes);
+            Ok(if value.text().ends_with('%') {
+                bytes.checked_next_multiple_of(smallest).unwrap_or(u64::MAX)
+            } else {
+                bytes
+            })
+        })
+    };
+    let (offset, increment) = (place("offset")?, place("offset_increment")?);
+    let size = job.get("size").map(|value| value.extent()).transpose()?.map(|extent| extent.of(device_bytes));
+    if let Some(size) = size.filter(|size| *size > device_bytes) {
+        let reason = format!(
+            "{} exceed the device, which has {}; size=100% fits any",
+            format_size(size),
+            format_size(device_bytes)
+        );
+        return Err(job.error("size", reason));
+    }
+    let io_size = job.get("io_size").map(|value| value.extent()).transpose()?;
+    let loops = job.or("loops", 1, Value::number)?.max(1);
+    let clones = job.or("numjobs", 1, |value| value.count(CLONES_MAX))?;
+    let mut portions = Vec::new();
+    for clone in 0..u64::from(clones) {
+        let start = increment.checked_mul(clone).and_then(|moved| moved.checked_add(offset)).unwrap_or(u64::MAX);
+        let length = device_bytes.saturating_sub(start).min(size.unwrap_or(u64::MAX));
+        if length < largest {
+            let reason = format!(
+                "no block of {} fits between offset {} and the end of the region, at {}",
+                format_size(largest),
+                format_size(start),
+                format_size(start.saturating_add(length).min(device_bytes))
+            );
+            return Err(job.error(if clone > 0 { "offset_increment" } else { "offset" }, reason));
+        }
+        // Without io_size, a rest that holds no whole block is not moved; with it, the last block is moved whole.
+        let amount = io_size.map_or(length - length % smallest, |extent| extent.of(length));
+        if amount == 0 {
+            return Err(job.error("io_size", "nothing would be moved".to_string()));
+        }
+        let amount_bytes = amount.saturating_mul(loops);
+        portions.push(Portion { start_bytes: start, length_bytes: length, amount_bytes });
+    }
+    Ok(portions)
+}
+
+/// The share of reads; of rwmixread and rwmixwrite, the one that is written last counts.
+fn read_mix(job: &Job) -> Result<f64, WorkloadError> {
+    let read = job.get("rwmixread").map(|value| Ok((value.entry.line, value.percentage()?))).transpose()?;
+    let write = job.get("rwmixwrite").map(|value| Ok((value.entry.line, 1.0 - value.percentage()?))).transpose()?;
+    Ok(read.into_iter().chain(write).max_by_key(|(line, _)| *line).map_or(0.5, |(_, share)| share))
+}
+
+fn read_queue_depth(job: &Job, warnings: &mut Vec<String>) -> Result<u32, WorkloadError> {
+    let depth = job.or("iodepth", 1, |value| value.count(DEPTH_MAX))?;
+    match job.get("ioengine") {
+        Some(engine) if depth > 1 && SYNCHRONOUS_ENGINES.contains(&engine.text()) => {
+            let line = engine.entry.line;
+            let text =
+                format!("{}:{line}: ioengine={} has one request in flight: iodepth is 1", job.file, engine.text());
+            warn(warnings, text);
+            Ok(1)
+        }
+        _ => Ok(depth),
+    }
+}
+
+fn refuse_unequal_blocks(job: &Job, settings: &JobSettings) -> Result<(), WorkloadError> {
+    let [read, write, discard] = settings.block_bytes;
+    let reason = match settings.requests {
+        Requests::Mixed if settings.covers && read != write => {
+            "reads and writes of different sizes cannot cover the blocks once: add norandommap"
+        }
+        Requests::TrimWrite if discard != write => "a block is written as it was trimmed: give both one size",
+        _ => return Ok(()),
+    };
+    Err(job.error("bs", reason.to_string()))
+}

@@ -1,0 +1,148 @@
+//! The values of fio's keys: numbers with suffixes, percentages, lists for reads, writes and trims.
+
+use super::ini::{Entry, error_at};
+use crate::units;
+use crate::workload::WorkloadError;
+
+/// An amount of bytes as a job file says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Extent {
+    Bytes(u64),
+    /// A fraction of the device or of the size.
+    Share(f64),
+}
+
+impl Extent {
+    /// The bytes, where a percentage is one of `whole`.
+    pub fn of(self, whole: u64) -> u64 {
+        match self {
+            Extent::Bytes(bytes) => bytes,
+            Extent::Share(share) => (whole as f64 * share) as u64,
+        }
+    }
+}
+
+/// One key of a job with its place, so that its value can be read as one type or another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value<'a> {
+    pub file: &'a str,
+    pub entry: &'a Entry,
+}
+
+impl<'a> Value<'a> {
+    pub fn text(&self) -> &'a str {
+        &self.entry.value
+    }
+
+    /// The error that this value is wrong, because of `reason`.
+    pub fn error(&self, reason: impl std::fmt::Display) -> WorkloadError {
+        error_at(self.file, self.entry.line, format!("{}={}: {reason}", self.entry.key, self.entry.value))
+    }
+
+    /// A whole number in decimal or, behind 0x, in hexadecimal; fio lets it have a binary suffix such as k.
+    pub fn number(&self) -> Result<u64, WorkloadError> {
+        parse_number(self.text()).ok_or_else(|| self.error("that is not a whole number"))
+    }
+
+    /// A whole number of at least 1 that fits `limit`.
+    pub fn count(&self, limit: u32) -> Result<u32, WorkloadError> {
+        let number = self.number()?;
+        u32::try_from(number)
+            .ok()
+            .filter(|number| (1..=limit).contains(number))
+            .ok_or_else(|| self.error(format_args!("it is from 1 to {limit}")))
+    }
+
+    pub fn switch(&self) -> Result<bool, WorkloadError> {
+        match self.text() {
+            "0" | "false" => Ok(false),
+            "1" | "true" => Ok(true),
+            _ => Err(self.error("it is 0 or 1")),
+        }
+    }
+
+    /// Bytes, or a percentage from 0 to 100.
+    pub fn extent(&self) -> Result<Extent, WorkloadError> {
+        match self.text().strip_suffix('%') {
+            Some(percent) => percent_of(percent).map(Extent::Share),
+            None => parse_number(self.text()).map(Extent::Bytes),
+        }
+        .ok_or_else(|| self.error("that is not a size such as 4k, 1g or 50%"))
+    }
+
+    /// A percentage, written without its sign.
+    pub fn percentage(&self) -> Result<f64, WorkloadError> {
+        percent_of(self.text()).ok_or_else(|| self.error("it is a percentage from 0 to 100"))
+    }
+
+    /// Values for reads, writes and trims, joined by commas. One that is missing is `default` if a comma stands for
+    /// it, and otherwise that of the one before: fio's "a value not terminated in a comma applies to subsequent types".
+    pub fn triple<T: Copy>(
+        &self,
+        default: T,
+        takes: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<[T; 3], WorkloadError> {
+        let parts: Vec<&str> = self.text().split(',').map(str::trim).collect();
+        if parts.len() > 3 || parts.iter().all(|part| part.is_empty()) {
+            return Err(self.error(format_args!("it is {takes}, or three of them for reads, writes and trims")));
+        }
+        let mut values = [default; 3];
+        for (index, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+            let value = parse(part).ok_or_else(|| self.error(format_args!("'{part}' is not {takes}")))?;
+            let is_last = index + 1 == parts.len();
+            values[index..if is_last { 3 } else { index + 1 }].fill(value);
+        }
+        Ok(values)
+    }
+}
+
+pub(super) fn parse_number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => units::parse_size(text),
+    }
+}
+
+/// The fraction of a percentage from 0 to 100.
+pub(super) fn percent_of(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent)).map(|percent| percent / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_value<T>(text: &str, read: impl Fn(Value) -> T) -> T {
+        let entry = Entry { key: "k".to_string(), value: text.to_string(), line: 3 };
+        read(Value { file: "x.fio", entry: &entry })
+    }
+
+    #[test]
+    fn a_list_fills_up_as_fio_says() {
+        for (text, due) in [
+            ("8k", [8192, 8192, 8192]),
+            ("256k,8k", [262_144, 8192, 8192]),
+            (",8k", [4096, 8192, 8192]),
+            (",8k,", [4096, 8192, 4096]),
+            ("8k,", [8192, 4096, 4096]),
+            ("1k,2k,0x10", [1024, 2048, 16]),
+        ] {
+            let got = with_value(text, |value| value.triple(4096, "a size", parse_number).unwrap());
+            assert_eq!(got, due, "{text}");
+        }
+        for wrong in ["", ",", "1,2,3,4", "4x", "4k,y"] {
+            assert!(with_value(wrong, |value| value.triple(4096, "a size", parse_number)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn extents_are_bytes_or_percent() {
+        assert_eq!(with_value("1m", |value| value.extent().unwrap()), Extent::Bytes(1 << 20));
+        assert_eq!(with_value("25%", |value| value.extent().unwrap().of(1000)), 250);
+        for wrong in ["101%", "-1%", "x", "", "NaN%", "4z", "-4k"] {
+            let error = with_value(wrong, |value| value.extent()).unwrap_err().to_string();
+            assert!(error.starts_with("x.fio:3: k="), "{error}");
+        }
+    }
+}
