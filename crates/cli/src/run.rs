@@ -177,7 +177,7 @@ impl Floor<'_> {
         let mut workload = self.source.open(&command.replaying, path.exported_bytes(), command.seed)?;
         let replay = match command.timed {
             Some(scale) => Replay::Open { scale },
-            None => Replay::Closed { depth: command.depth.unwrap_or(32) },
+            None => Replay::Closed { depth: command.depth.or(workload.queue_depth()).unwrap_or(32) },
         };
         let options = Options {
             seed: command.seed,
