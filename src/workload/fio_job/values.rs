@@ -97,10 +97,12 @@ impl<'a> Value<'a> {
     }
 }
 
+/// A whole number in decimal with a binary suffix, or in hexadecimal. `4k`, `4ki`, `4kb` and `4kib` are the same: fio's
+/// manual calls two of them decimal, and fio 3.33 does not hold to it.
 pub(super) fn parse_number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => units::parse_size(text),
+        None => units::parse_size(text.strip_suffix(['i', 'I']).unwrap_or(text)),
     }
 }
 
@@ -127,6 +129,7 @@ mod tests {
             (",8k,", [4096, 8192, 4096]),
             ("8k,", [8192, 4096, 4096]),
             ("1k,2k,0x10", [1024, 2048, 16]),
+            ("1ki,2KiB,3kb", [1024, 2048, 3072]),
         ] {
             let got = with_value(text, |value| value.triple(4096, "a size", parse_number).unwrap());
             assert_eq!(got, due, "{text}");
