@@ -168,7 +168,9 @@ fn streams_by_content_keep_the_journal_apart() {
         })
         .collect();
     let copied_journal = |streams: &str| {
-        let path = format!("page:export=80%,victim=cost-benefit,streams={streams}/nand:size=208M,pages-per-block=64,timing=off");
+        let path = format!(
+            "page:export=80%,victim=cost-benefit,streams={streams}/nand:size=208M,pages-per-block=64,timing=off"
+        );
         let path = Path::read(&path).unwrap();
         let outcome = run(&path, &mut Script::new(operations.clone()), &Options::default(), &mut |_| true);
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);

@@ -183,7 +183,7 @@ impl<T: Translation> Run<T> {
         options: &Options,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<bool, RunError> {
-        if options.fill && !self.fill(watch)? {
+        if options.fill && !self.fill(workload, watch)? {
             return Ok(false);
         }
         self.pace = Pace::closed(Self::depth(options), self.end);
@@ -210,8 +210,8 @@ impl<T: Translation> Run<T> {
         }
     }
 
-    /// Writes the exported space once, in order.
-    fn fill(&mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<bool, RunError> {
+    /// Writes the exported space once, in order, with the hints that the workload's own writes will carry.
+    fn fill(&mut self, workload: &dyn Workload, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<bool, RunError> {
         let pages = self.drive.exported_pages();
         let mut pace = Pace::closed(256, Time::ZERO);
         for page in 0..pages as u32 {
@@ -220,7 +220,8 @@ impl<T: Translation> Run<T> {
             if u64::from(page).is_multiple_of(65536) && !watch(&progress) {
                 return Ok(false);
             }
-            let write = PageWrite { page: LogicalPage(page), content: Content::Data, stream: 0, stamp: self.stamp() };
+            let stream = workload.stream_at(u64::from(page) * self.page_bytes);
+            let write = PageWrite { page: LogicalPage(page), content: Content::Data, stream, stamp: self.stamp() };
             self.remember(page, write.stamp);
             let at = if T::TIMED { pace.issue(0) } else { Time::ZERO };
             let done = self.drive.write(write, at)?;

@@ -68,6 +68,11 @@ pub trait Workload: Send {
         None
     }
 
+    /// The placement hint that this workload's writes to `offset_bytes` carry: a fill before the run carries the same.
+    fn stream_at(&self, _offset_bytes: u64) -> u8 {
+        0
+    }
+
     /// Lines or records that could not be read so far.
     fn rejected(&self) -> u64 {
         0

@@ -29,6 +29,11 @@ impl Place {
 pub trait Pattern: Send {
     /// The next place.
     fn place(&mut self, random: &mut Random) -> Place;
+
+    /// The hint that writes to the place with this index carry.
+    fn stream_at(&self, _index: u64) -> u8 {
+        0
+    }
 }
 
 /// One place behind the other, and round again.
@@ -100,6 +105,14 @@ impl Layout {
             Layout::Scattered(permutation) => permutation.apply(rank),
         }
     }
+
+    /// The rank that lies at `place`.
+    pub fn rank(&self, place: u64) -> u64 {
+        match self {
+            Layout::InOrder => place,
+            Layout::Scattered(permutation) => permutation.find(place),
+        }
+    }
 }
 
 /// The ranks of a distribution, laid out.
@@ -150,5 +163,10 @@ impl Pattern for HotCold {
             (self.hot_places + random.below(self.cold_places), COLD_STREAM)
         };
         Place { index: self.layout.place(rank), stream }
+    }
+
+    fn stream_at(&self, index: u64) -> u8 {
+        let is_placed = index < self.hot_places + self.cold_places;
+        if is_placed && self.layout.rank(index) < self.hot_places { HOT_STREAM } else { COLD_STREAM }
     }
 }

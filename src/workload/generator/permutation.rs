@@ -43,6 +43,29 @@ impl Permutation {
     }
 }
 
+impl Permutation {
+    /// The index that goes to `place`; `place` is below `n`.
+    pub fn find(&self, place: u64) -> u64 {
+        let mut at = place;
+        loop {
+            for (factor, summand) in self.rounds.iter().rev() {
+                // The fold changes only bits that the shift does not bring down: it undoes itself.
+                at ^= at >> self.fold_bits;
+                at = at.wrapping_sub(*summand).wrapping_mul(inverse(*factor)) & self.mask;
+            }
+            if at < self.n {
+                return at;
+            }
+        }
+    }
+}
+
+/// The number that an odd `factor` is multiplied by to give 1, modulo 2^64: each of Newton's steps doubles the bits that
+/// are right, of which there are three at first.
+fn inverse(factor: u64) -> u64 {
+    (0..5).fold(factor, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(factor.wrapping_mul(inverse))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +79,7 @@ mod tests {
                 let at = permutation.apply(index) as usize;
                 assert!(!hit[at], "n={n}: {at} is hit twice");
                 hit[at] = true;
+                assert_eq!(permutation.find(at as u64), index, "n={n}");
             }
         }
     }

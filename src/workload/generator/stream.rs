@@ -114,6 +114,10 @@ impl<P: Pattern> Workload for Stream<P> {
         Ok(appended as usize)
     }
 
+    fn stream_at(&self, offset_bytes: u64) -> u8 {
+        self.pattern.stream_at(offset_bytes / self.plan.request_bytes)
+    }
+
     fn progress(&self) -> Option<f64> {
         Some(self.counted as f64 / self.plan.counted_requests as f64)
     }
