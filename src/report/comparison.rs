@@ -46,25 +46,15 @@ enum Better {
 /// A quantity of one path: its text, and the number by which paths are compared.
 type Quantity = Option<(String, f64)>;
 
+/// One of the numbers of a distribution.
+type Rank = fn(&Percentiles) -> u64;
+
 /// All rows, the key numbers first. Rows for which no path has a value are left out.
 pub fn sections(results: &[RunResult]) -> Vec<Section> {
-    // A path that wrote less has programmed less: totals are compared only where every path did the same work.
-    let same_work = results.windows(2).all(|pair| {
-        let (a, b) = (&pair[0].workload, &pair[1].workload);
-        (&a.name, a.requests, a.written_blocks) == (&b.name, b.requests, b.written_blocks)
-    });
-    let lower_if_same_work = if same_work { Better::Lower } else { Better::Neither };
+    let judged = judged_if_same_work(results);
     let row = |label: &str, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity| {
         make_row(results, label.to_string(), better, quantity)
     };
-    let key = vec![
-        row("write amplification, steady", Better::Lower, &|r| factor(r.write_amplification.steady)),
-        row("write amplification, total", Better::Lower, &|r| factor(r.write_amplification.total)),
-        row("lifetime, host writes", Better::Higher, &|r| tebibytes(r.wear.lifetime_host_tib)),
-        row("pages programmed", lower_if_same_work, &|r| counted(r.flash.programmed_pages)),
-        row("blocks erased", lower_if_same_work, &|r| counted(r.flash.erased_blocks)),
-        row("write latency, p99", Better::Lower, &|r| latency(write_of(r), |p| p.p99)),
-    ];
     let work = vec![
         row("requests", Better::Neither, &|r| counted(r.workload.requests)),
         row("written by the host", Better::Neither, &|r| blocks_as_bytes(r.workload.written_blocks)),
@@ -73,28 +63,24 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         row("rejected lines", Better::Neither, &|r| nonzero(r.workload.rejected_lines, counted)),
     ];
     let drive = vec![
-        row("effective over-provisioning", Better::Neither, &|r| {
-            let share = r.flash.effective_overprovisioning;
-            Some((number::percent(share), share))
-        }),
+        overprovisioning_row(results),
         row("erases of a block, min / mean / max", Better::Neither, &|r| Some((wear_range(r), 0.0))),
         row("lifetime until the first block wears out", Better::Higher, &|r| {
             tebibytes(r.wear.lifetime_host_tib_first_block)
         }),
         row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
-        row("pages read", lower_if_same_work, &|r| counted(r.flash.read_pages)),
+        row("pages read", judged, &|r| counted(r.flash.read_pages)),
         row("mapping in the drive's RAM", Better::Neither, &|r| {
             let bytes = r.flash.mapping_ram_bytes as f64;
             Some((number::bytes(bytes), bytes))
         }),
     ];
-    let rates: [(&str, fn(&Percentiles) -> u64); 4] =
-        [("p50", |p| p.p50), ("p99", |p| p.p99), ("p99.9", |p| p.p999), ("max", |p| p.max)];
+    let ranks: [(&str, Rank); 4] = [("p50", |p| p.p50), ("p99", |p| p.p99), ("p99.9", |p| p.p999), ("max", |p| p.max)];
     let mut latencies = Vec::new();
-    for (name, of) in rates {
+    for (name, of) in ranks {
         latencies.push(row(&format!("write, {name}"), Better::Lower, &|r| latency(write_of(r), of)));
     }
-    for (name, of) in rates {
+    for (name, of) in ranks {
         latencies.push(row(&format!("read, {name}"), Better::Lower, &|r| latency(read_of(r), of)));
     }
     let speed = vec![
@@ -111,8 +97,8 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         }),
     ];
     let mut sections = vec![
-        Section { title: "Key numbers", rows: key },
-        Section { title: "Pages programmed", rows: programmed_rows(results, lower_if_same_work) },
+        Section { title: "Key numbers", rows: key_rows(results) },
+        Section { title: "Pages programmed", rows: programmed_rows(results, judged) },
         Section { title: "Workload", rows: work },
         Section { title: "Drive", rows: drive },
         Section { title: "Latency", rows: latencies },
@@ -123,6 +109,39 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
     }
     sections.retain(|section| !section.rows.is_empty());
     sections
+}
+
+/// The numbers that most runs are made for.
+pub fn key_rows(results: &[RunResult]) -> Vec<Row> {
+    let judged = judged_if_same_work(results);
+    let row = |label: &str, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity| {
+        make_row(results, label.to_string(), better, quantity)
+    };
+    vec![
+        row("write amplification, steady", Better::Lower, &|r| factor(r.write_amplification.steady)),
+        row("write amplification, total", Better::Lower, &|r| factor(r.write_amplification.total)),
+        row("lifetime, host writes", Better::Higher, &|r| tebibytes(r.wear.lifetime_host_tib)),
+        row("pages programmed", judged, &|r| counted(r.flash.programmed_pages)),
+        row("blocks erased", judged, &|r| counted(r.flash.erased_blocks)),
+        row("write latency, p99", Better::Lower, &|r| latency(write_of(r), |p| p.p99)),
+    ]
+}
+
+/// How much room the drive has beyond what it offers.
+pub fn overprovisioning_row(results: &[RunResult]) -> Row {
+    make_row(results, "effective over-provisioning".into(), Better::Neither, &|r| {
+        let share = r.flash.effective_overprovisioning;
+        Some((number::percent(share), share))
+    })
+}
+
+/// Lower totals are better only where every path did the same work: one that wrote less has programmed less.
+fn judged_if_same_work(results: &[RunResult]) -> Better {
+    let same_work = results.windows(2).all(|pair| {
+        let (a, b) = (&pair[0].workload, &pair[1].workload);
+        (&a.name, a.requests, a.written_blocks) == (&b.name, b.requests, b.written_blocks)
+    });
+    if same_work { Better::Lower } else { Better::Neither }
 }
 
 /// What the flash programmed, by cause and content, in pages, with its share of all.

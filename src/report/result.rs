@@ -39,6 +39,9 @@ pub struct RunResult {
     pub sums: Vec<SumCheck>,
     /// What the user should know: rejected lines, time stamps that go backwards, no steady state.
     pub warnings: Vec<String>,
+    /// The options of the run beyond its seed, as arguments of `flashpath run`: `--fill`, `--limit 1000`. With the
+    /// workload, the seed and the path in full they repeat it.
+    pub options: Vec<String>,
 }
 
 /// The workload's side of a run.

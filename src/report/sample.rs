@@ -32,8 +32,11 @@ fn rows(station: &str, shares: &[(&str, &str, f64)]) -> Vec<LedgerRow> {
     shares.iter().map(row).collect()
 }
 
+/// A station's name, and what it passes on.
+type Station<'a> = (&'a str, &'a [(&'a str, &'a str, f64)]);
+
 /// A run whose flash programs what `stations` say last, in shares of the host's writes.
-fn run(path: &str, seed: u64, stations: &[(&str, &[(&str, &str, f64)])], latency_scale: Option<f64>) -> RunResult {
+fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) -> RunResult {
     let mut ledger = rows("workload", &[("host-write", "data", 1.0)]);
     for (station, shares) in stations {
         ledger.extend(rows(station, shares));
@@ -119,6 +122,7 @@ fn run(path: &str, seed: u64, stations: &[(&str, &[(&str, &str, f64)])], latency
             holds: true,
         }],
         warnings: Vec::new(),
+        options: vec!["--fill".into()],
     }
 }
 

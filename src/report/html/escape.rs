@@ -1,0 +1,65 @@
+//! Text from users inside a page: it is shown, never obeyed.
+
+use serde_json::Value;
+
+use crate::report::number::visible;
+
+/// Text for an element or a quoted attribute.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// JSON for the inside of a `<script>` element, which no text in it can end.
+pub fn script_json(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// An argument as a POSIX shell reads it back.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/:,+=._-%@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_string();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "</script><img src=x onerror=\"alert('1')\">&amp;";
+
+    #[test]
+    fn escaped_text_opens_no_element_and_ends_no_attribute() {
+        let escaped = escape(HOSTILE);
+        assert!(!escaped.contains(['<', '>', '"', '\'']));
+        assert!(escaped.ends_with("&amp;amp;"));
+    }
+
+    #[test]
+    fn json_in_a_script_reads_back_and_cannot_end_it() {
+        let value = Value::from(HOSTILE);
+        let text = script_json(&value);
+        assert!(!text.contains('<'));
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn a_shell_word_is_quoted_only_where_it_must_be() {
+        assert_eq!(shell_word("zipf:theta=1.2,writes=6x"), "zipf:theta=1.2,writes=6x");
+        assert_eq!(shell_word("my trace's.csv"), r"'my trace'\''s.csv'");
+        assert_eq!(shell_word("$(reboot)"), "'$(reboot)'");
+        assert_eq!(shell_word(""), "''");
+    }
+}

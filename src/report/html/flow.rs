@@ -1,0 +1,309 @@
+//! The ledger of one path as a flow: from the workload's blocks, through every station, to programs and erases.
+//!
+//! Each cause and content has a row of its own, in which it flows straight to the right from the station that first
+//! passed it on. What a station adds (a journal's commits, a collector's copies) begins at that station; what it
+//! absorbs ends there. The last two columns are the flash: what it programmed, and how much of that was erased.
+
+use serde_json::{Value, json};
+
+use super::escape::escape;
+use crate::report::comparison::{order_of_content, phrase};
+use crate::report::{RunResult, number};
+use crate::units::BLOCK_BYTES;
+
+/// Pixels between rows: room for a label under a row that is only a line.
+const ROW_GAP: f64 = 22.0;
+
+/// Pixels of all rows together.
+const ROWS_HEIGHT: f64 = 190.0;
+
+/// Pixels above the rows, for the names of the stations, and below.
+const MARGIN_TOP: f64 = 34.0;
+const MARGIN_BOTTOM: f64 = 10.0;
+
+/// Less than this many blocks is rounding.
+const ROUNDING: f64 = 0.5;
+
+type Kind<'a> = (&'a str, &'a str);
+
+/// What one station passed on.
+struct Column<'a> {
+    station: &'a str,
+    blocks: Vec<(Kind<'a>, f64)>,
+}
+
+impl<'a> Column<'a> {
+    fn of(&self, kind: Kind) -> f64 {
+        self.blocks.iter().filter(|(other, _)| *other == kind).map(|(_, blocks)| *blocks).sum()
+    }
+
+    fn total(&self) -> f64 {
+        self.blocks.iter().map(|(_, blocks)| *blocks).sum()
+    }
+}
+
+/// The chart in the making: nodes and links as plotly.js numbers them.
+#[derive(Default)]
+struct Flow {
+    labels: Vec<String>,
+    hovers: Vec<String>,
+    colours: Vec<String>,
+    x: Vec<f64>,
+    y: Vec<f64>,
+    links: Vec<(usize, usize, f64, String, String)>,
+}
+
+impl Flow {
+    fn node(&mut self, place: (f64, f64), label: String, hover: String, colour: String) -> usize {
+        self.labels.push(label);
+        self.hovers.push(hover);
+        self.colours.push(colour);
+        // plotly.js takes a zero for a missing place.
+        self.x.push(place.0.clamp(0.001, 0.999));
+        self.y.push(place.1.clamp(0.001, 0.999));
+        self.labels.len() - 1
+    }
+
+    fn link(&mut self, from: usize, to: usize, blocks: f64, hover: String, colour: String) {
+        if blocks > ROUNDING {
+            self.links.push((from, to, blocks, hover, colour));
+        }
+    }
+}
+
+/// The flow of a run; `None` when its ledger says that nothing was programmed.
+pub fn flow(result: &RunResult) -> Option<Value> {
+    let columns = columns(result);
+    let (flash, stations) = columns.split_last()?;
+    let programmed = flash.total();
+    if programmed <= ROUNDING || stations.is_empty() {
+        return None;
+    }
+    // Where the flash programmed just what it was given, its own column would repeat the one above it.
+    let above = stations.last()?;
+    let repeats = above.blocks.len() == flash.blocks.len()
+        && flash.blocks.iter().all(|(kind, blocks)| (above.of(*kind) - blocks).abs() <= ROUNDING);
+    let shown = if repeats { stations } else { &columns[..] };
+    let rows = rows(shown);
+
+    let tallest: f64 = rows.iter().map(|(_, blocks)| blocks).sum();
+    let height = ROWS_HEIGHT + ROW_GAP * (rows.len() - 1) as f64;
+    let scale = ROWS_HEIGHT / tallest;
+    let middle = |top: f64, blocks: f64| (top + blocks * scale / 2.0) / height;
+    let last_column = (shown.len() + 1) as f64;
+
+    let mut chart = Flow::default();
+    let mut top = 0.0;
+    let centre = 0.5;
+    let flash_node = chart.node(
+        (shown.len() as f64 / last_column, centre),
+        format!("programmed<br>{}", size(programmed)),
+        format!("programmed: {}", amount(programmed)),
+        "--flash".into(),
+    );
+    for &(kind, row_blocks) in &rows {
+        let colour = content_colour(kind.1);
+        let mut before: Option<(usize, f64)> = None;
+        for (number, column) in shown.iter().enumerate() {
+            let blocks = column.of(kind);
+            if blocks <= ROUNDING {
+                before = None;
+                continue;
+            }
+            let name = escape(&phrase(kind.0, kind.1));
+            let label = if before.is_none() { format!("{name}, {}", size(blocks)) } else { String::new() };
+            let station = escape(column.station);
+            let node = chart.node(
+                (number as f64 / last_column, middle(top, blocks)),
+                label,
+                format!("{station} passed on {name}: {}", amount(blocks)),
+                colour.clone(),
+            );
+            if let Some((from, sent)) = before {
+                let passed = sent.min(blocks);
+                chart.link(from, node, passed, hover(kind, passed), format!("{colour}-flow"));
+            }
+            before = Some((node, blocks));
+        }
+        if let Some((from, blocks)) = before {
+            chart.link(from, flash_node, blocks, hover(kind, blocks), format!("{colour}-flow"));
+        }
+        top += row_blocks * scale + ROW_GAP;
+    }
+    erases(&mut chart, result, flash_node, programmed, scale, height);
+    Some(figure(&chart, shown, height))
+}
+
+/// The last column: what was erased of what was programmed, and what was not.
+fn erases(chart: &mut Flow, result: &RunResult, flash_node: usize, programmed: f64, scale: f64, height: f64) {
+    let blocks_per_page = result.flash.page_bytes as f64 / BLOCK_BYTES as f64;
+    let erased = result.flash.erased_blocks as f64 * result.flash.pages_per_block as f64 * blocks_per_page;
+    let (within, left) = (erased.min(programmed), (programmed - erased).max(0.0));
+    let gap = if within > ROUNDING && left > ROUNDING { ROW_GAP } else { 0.0 };
+    let mut top = (height - programmed * scale - gap) / 2.0;
+    let erase_blocks = number::count(result.flash.erased_blocks);
+    let ends = [
+        (within, "erased", format!("{erase_blocks} erase blocks erased: {}", amount(erased))),
+        (left, "not yet erased", format!("not yet erased: {}", amount(left))),
+    ];
+    for (blocks, label, hover) in ends.into_iter().filter(|(blocks, ..)| *blocks > ROUNDING) {
+        let place = (1.0, (top + blocks * scale / 2.0) / height);
+        let colour = if label == "erased" { "--erased" } else { "--rest" };
+        let node = chart.node(place, format!("{label}<br>{}", size(blocks)), hover.clone(), colour.into());
+        chart.link(flash_node, node, blocks, hover, format!("{colour}-flow"));
+        top += blocks * scale + gap;
+    }
+}
+
+/// What plotly.js draws.
+fn figure(chart: &Flow, shown: &[Column], height: f64) -> Value {
+    let last_column = (shown.len() + 1) as f64;
+    let names = shown.iter().map(|column| escape(column.station)).chain(["flash".into(), "erases".into()]);
+    let annotations = names.enumerate().map(|(number, name)| {
+        let anchor = match number {
+            0 => "left",
+            _ if number == shown.len() + 1 => "right",
+            _ => "center",
+        };
+        json!({
+            "text": format!("<b>{name}</b>"), "x": number as f64 / last_column, "xref": "paper", "xanchor": anchor,
+            "y": 1.0, "yref": "paper", "yanchor": "bottom", "yshift": 10, "showarrow": false,
+        })
+    });
+    let of_links = |value: fn(&(usize, usize, f64, String, String)) -> Value| -> Vec<Value> {
+        chart.links.iter().map(value).collect()
+    };
+    json!({
+        "data": [{
+            "type": "sankey",
+            "arrangement": "fixed",
+            "node": {
+                "label": chart.labels, "color": chart.colours, "x": chart.x, "y": chart.y,
+                "customdata": chart.hovers, "hovertemplate": "%{customdata}<extra></extra>",
+                "thickness": 10, "pad": ROW_GAP, "line": { "width": 0 },
+            },
+            "link": {
+                "source": of_links(|link| json!(link.0)),
+                "target": of_links(|link| json!(link.1)),
+                "value": of_links(|link| json!(link.2)),
+                "customdata": of_links(|link| json!(link.3)),
+                "color": of_links(|link| json!(link.4)),
+                "hovertemplate": "%{customdata}<extra></extra>",
+            },
+        }],
+        "layout": {
+            "height": height + MARGIN_TOP + MARGIN_BOTTOM,
+            "margin": { "l": 2, "r": 2, "t": MARGIN_TOP, "b": MARGIN_BOTTOM },
+            "annotations": annotations.collect::<Vec<_>>(),
+        },
+    })
+}
+
+/// The ledger by station, in its order.
+fn columns(result: &RunResult) -> Vec<Column<'_>> {
+    let mut columns: Vec<Column> = Vec::new();
+    for row in &result.ledger {
+        if columns.last().is_none_or(|column| column.station != row.station) {
+            columns.push(Column { station: &row.station, blocks: Vec::new() });
+        }
+        if let Some(column) = columns.last_mut().filter(|_| row.blocks.is_finite() && row.blocks > 0.0) {
+            column.blocks.push(((&row.cause, &row.content), row.blocks));
+        }
+    }
+    columns
+}
+
+/// The rows of the chart with the most blocks each has at any station: by the station that first passed them on, then
+/// by content.
+fn rows<'a>(columns: &[Column<'a>]) -> Vec<(Kind<'a>, f64)> {
+    let mut rows: Vec<(Kind, f64)> = Vec::new();
+    for column in columns {
+        let mut fresh: Vec<Kind> = column.blocks.iter().map(|(kind, _)| *kind).collect();
+        fresh.retain(|kind| rows.iter().all(|(other, _)| other != kind));
+        fresh.sort_by_key(|kind| order_of_content(kind.1));
+        fresh.dedup();
+        for kind in fresh {
+            rows.push((kind, columns.iter().map(|column| column.of(kind)).fold(0.0, f64::max)));
+        }
+    }
+    rows
+}
+
+/// The CSS property of a content's colour.
+pub fn content_colour(content: &str) -> String {
+    let known = crate::label::Content::ALL.map(|known| known.name());
+    format!("--{}", known.into_iter().find(|known| *known == content).unwrap_or("rest"))
+}
+
+fn hover((cause, content): Kind, blocks: f64) -> String {
+    format!("{}<br>cause: {}<br>{}", escape(content), escape(cause), amount(blocks))
+}
+
+fn size(blocks: f64) -> String {
+    number::bytes(blocks * BLOCK_BYTES as f64)
+}
+
+fn amount(blocks: f64) -> String {
+    format!("{} blocks of 4 KiB ({})", number::decimal(blocks, 0), size(blocks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    /// The sum of a node's incoming (or outgoing) links.
+    fn links_at(figure: &Value, end: &str, label: &str) -> f64 {
+        let (node, link) = (&figure["data"][0]["node"], &figure["data"][0]["link"]);
+        let labels = node["label"].as_array().unwrap();
+        let wanted = labels.iter().position(|other| other.as_str().unwrap().starts_with(label)).unwrap();
+        let ends = link[end].as_array().unwrap().iter().zip(link["value"].as_array().unwrap());
+        ends.filter(|(node, _)| node.as_u64() == Some(wanted as u64)).map(|(_, value)| value.as_f64().unwrap()).sum()
+    }
+
+    #[test]
+    fn all_that_the_flash_programmed_flows_into_it_and_on_to_the_erases() {
+        let result = sample::journaled("ext/page/nand", 1);
+        let figure = flow(&result).unwrap();
+        let programmed: f64 = result.programmed().map(|row| row.blocks).sum();
+        assert_eq!(links_at(&figure, "target", "programmed"), programmed);
+        assert!((links_at(&figure, "source", "programmed") - programmed).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_flash_that_programs_what_it_is_given_has_no_column_of_its_own() {
+        let headings = |result: &RunResult| flow(result).unwrap()["layout"]["annotations"].as_array().unwrap().len();
+        let mut result = sample::page_level("page/nand", 1);
+        assert_eq!(headings(&result), 4);
+        result.ledger.last_mut().unwrap().blocks += 1000.0;
+        assert_eq!(headings(&result), 5);
+    }
+
+    #[test]
+    fn what_is_absorbed_flows_no_further() {
+        let mut result = sample::page_level("page/nand", 1);
+        for row in result.ledger.iter_mut().filter(|row| row.station != "workload" && row.cause == "host-write") {
+            row.blocks /= 2.0;
+        }
+        let figure = flow(&result).unwrap();
+        let half = result.workload.written_blocks as f64 / 2.0;
+        assert_eq!(links_at(&figure, "source", "host data"), half);
+    }
+
+    #[test]
+    fn rows_do_not_overlap_and_stay_inside() {
+        let figure = flow(&sample::journaled("ext/page/nand", 1)).unwrap();
+        let node = &figure["data"][0]["node"];
+        for axis in ["x", "y"] {
+            assert!(node[axis].as_array().unwrap().iter().all(|at| (0.0..1.0).contains(&at.as_f64().unwrap())));
+        }
+    }
+
+    #[test]
+    fn an_empty_ledger_has_no_flow() {
+        assert!(flow(&sample::empty("page/nand")).is_none());
+        let mut result = sample::page_level("page/nand", 1);
+        result.ledger.iter_mut().for_each(|row| row.blocks = f64::NAN);
+        assert!(flow(&result).is_none());
+    }
+}

@@ -1,0 +1,251 @@
+//! Results as one HTML page that opens offline: key numbers, flows, charts, and everything needed to repeat the run.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `mod.rs` | the page: its sections, in order |
+//! | [`parts`] | cards, tables and legends |
+//! | [`flow`] | the ledger of a path as a flow |
+//! | [`charts`] | the charts that compare paths |
+//! | [`escape`] | what makes a user's text harmless |
+//! | `page.css`, `page.js`, `errors.js` | the looks and the drawing, put into the page as they are |
+//!
+//! The page fetches nothing. plotly.js is inside it, from the crate `plotly`, of which only that is used: its types
+//! for flows cannot say what a link holds. Text of the user (a path, a warning) passes through [`escape`].
+
+mod charts;
+mod escape;
+mod flow;
+mod parts;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Percentiles, RunResult, number};
+use escape::{escape, script_json, shell_word};
+
+/// The results as a self-contained HTML page of about 4.7 MB, almost all of which is plotly.js. It holds its numbers
+/// as text too: without scripts, all but the charts can be read.
+pub fn html(results: &[RunResult]) -> String {
+    let mut figures = BTreeMap::new();
+    let sections = [
+        notes(results),
+        section("Key numbers", &parts::cards(results)),
+        flows(results, &mut figures),
+        over_time(results, &mut figures),
+        latencies(results, &mut figures),
+        wear(results, &mut figures),
+        section("Comparison", &format!("<div class=\"panel\">{}</div>", parts::comparison(results))),
+        section("Sums checked", &format!("<div class=\"panel\">{}</div>", parts::sums(results))),
+        section("To repeat this run", &repeat(results)),
+    ];
+    let title = title(results);
+    let figures = json!(figures);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title} \u{b7} Flashpath</title>\n<style>\n{css}</style>\n<script>\n{errors}</script>\n</head>\n<body>\n\
+         <header><div><div class=\"eyebrow\">Flashpath report</div><h1>{title}</h1><p class=\"muted\">{subtitle}</p></div>\
+         <button id=\"theme\" type=\"button\" aria-label=\"Change between light and dark\">Dark</button></header>\n\
+         <main>\n{sections}</main>\n<footer>Blocks are 4 KiB. Sizes are binary. A dot (\u{2022}) marks the best of its row. \
+         Charts: plotly.js, MIT licence.</footer>\n\
+         <script id=\"figures\" type=\"application/json\">{figures}</script>\n\
+         <script>{library}</script>\n<script>\n{script}</script>\n</body>\n</html>\n",
+        css = include_str!("page.css"),
+        errors = include_str!("errors.js"),
+        subtitle = subtitle(results),
+        sections = sections.concat(),
+        figures = script_json(&figures),
+        library = plotly_js(&plotly::Plot::offline_js_sources()),
+        script = include_str!("page.js"),
+    )
+}
+
+/// plotly.js out of the scripts that the crate offers: the first of them. The second, MathJax, is left out.
+fn plotly_js(scripts: &str) -> &str {
+    let (_, after) = scripts.split_once('>').unwrap_or(("", scripts));
+    after.split_once("</script>").map_or(after, |(script, _)| script)
+}
+
+/// Text that is the same for all results, if it is.
+fn shared<T: PartialEq>(results: &[RunResult], of: impl Fn(&RunResult) -> T) -> Option<T> {
+    let first = of(results.first()?);
+    results.iter().all(|result| of(result) == first).then_some(first)
+}
+
+fn title(results: &[RunResult]) -> String {
+    match shared(results, |result| result.workload.name.clone()) {
+        Some(name) => escape(&name),
+        None => format!("{} runs", results.len()),
+    }
+}
+
+fn subtitle(results: &[RunResult]) -> String {
+    let mut facts = vec![match results.len() {
+        1 => "one path".to_string(),
+        paths => format!("{paths} paths side by side"),
+    }];
+    if let Some(blocks) = shared(results, |result| result.workload.written_blocks) {
+        let written = number::bytes(blocks as f64 * crate::units::BLOCK_BYTES as f64);
+        facts.push(format!("{written} written by the host"));
+    }
+    if let Some(bytes) = shared(results, |result| result.flash.exported_bytes) {
+        facts.push(format!("device of {}", number::bytes(bytes as f64)));
+    }
+    facts.extend(shared(results, |result| result.seed).map(|seed| format!("seed {seed}")));
+    facts.join(" \u{b7} ")
+}
+
+fn section(title: &str, body: &str) -> String {
+    format!("<section><h2>{title}</h2>\n{body}</section>\n")
+}
+
+/// What is to be known before the numbers are read; nothing if there is nothing.
+fn notes(results: &[RunResult]) -> String {
+    let mut notes = String::new();
+    for (index, result) in results.iter().enumerate() {
+        let tag = parts::tag(index);
+        if result.interrupted {
+            notes += &format!(
+                "<li>{tag}<span class=\"alarm\">interrupted</span>: what follows holds for the part that was done</li>"
+            );
+        }
+        for sum in result.sums.iter().filter(|sum| !sum.holds) {
+            notes += &format!("<li>{tag}<span class=\"alarm\">a sum does not hold</span>: {}</li>", escape(&sum.name));
+        }
+        for warning in &result.warnings {
+            notes += &format!("<li>{tag}{}</li>", escape(warning));
+        }
+    }
+    if notes.is_empty() {
+        return notes;
+    }
+    format!("<section class=\"notes\" role=\"note\"><h2>Before you read the numbers</h2><ul>{notes}</ul></section>\n")
+}
+
+/// The place of a chart, which says in words what it shows.
+fn chart(figures: &mut BTreeMap<String, Value>, name: &str, figure: Value, summary: &str) -> String {
+    // The height is known before the script runs, so that the page does not jump.
+    let height = figure["layout"]["height"].as_f64().unwrap_or(340.0);
+    figures.insert(name.to_string(), figure);
+    format!(
+        "<div class=\"chart\" data-figure=\"{name}\" role=\"img\" aria-label=\"{}\" style=\"height:{height:.0}px\"></div>",
+        escape(summary)
+    )
+}
+
+fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
+    let mut body = String::from(
+        "<p class=\"muted\">From the host\u{2019}s writes to the erases. What a station adds begins at that station; \
+         what it absorbs ends there. Widths are to scale within a path.</p>",
+    );
+    body += &parts::content_legend(results);
+    body += "<div class=\"flows\">";
+    for (index, result) in results.iter().enumerate() {
+        let heading = format!("<h3>{}<span class=\"path\">{}</span></h3>", parts::tag(index), escape(&result.path));
+        let drawn = match flow::flow(result) {
+            Some(figure) => {
+                let summary = format!("The flow of writes through {}; its numbers are in the table below", result.path);
+                let drawn = chart(figures, &format!("flow-{index}"), figure, &summary);
+                format!("{drawn}<details><summary>The ledger as a table</summary>{}</details>", parts::ledger(result))
+            }
+            None => "<p class=\"muted\">Nothing was programmed.</p>".to_string(),
+        };
+        body += &format!("<figure class=\"panel\">{heading}{drawn}</figure>");
+    }
+    section("The path of the writes", &(body + "</div>"))
+}
+
+fn over_time(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
+    let Some(figure) = charts::write_amplification(results) else { return String::new() };
+    let drawn = chart(figures, "amplification", figure, "Write amplification over what the host had written, by path");
+    let legend = parts::path_legend(results);
+    let caption = "<figcaption>The thick part of a line is the steady one.</figcaption>";
+    section("Write amplification over time", &format!("{legend}<figure class=\"panel\">{drawn}{caption}</figure>"))
+}
+
+fn latencies(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
+    type Of = fn(&RunResult) -> Option<&Percentiles>;
+    let kinds: [(&str, &str, Of); 2] = [
+        ("latency-write", "Writes", |result| result.latency_ns.as_ref()?.write.as_ref()),
+        ("latency-read", "Reads", |result| result.latency_ns.as_ref()?.read.as_ref()),
+    ];
+    let mut body = String::new();
+    for (name, title, of) in kinds {
+        if let Some(figure) = charts::latency(results, of) {
+            let summary = format!("{title}: the share of requests that took at most so long, by path");
+            let drawn = chart(figures, name, figure, &summary);
+            body += &format!("<figure class=\"panel\"><h3>{title}</h3>{drawn}</figure>");
+        }
+    }
+    if body.is_empty() {
+        return body;
+    }
+    let legend = parts::path_legend(results);
+    let note = "<p class=\"muted\">The share of requests that took at most so long. Every further nine has as much room \
+                as the one before it.</p>";
+    section("Latency", &format!("{note}{legend}<div class=\"pair\">{body}</div>"))
+}
+
+fn wear(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
+    let Some(figure) = charts::wear(results) else { return String::new() };
+    let drawn = chart(figures, "wear", figure, "The share of the erase blocks at each erase count, by path");
+    let legend = parts::path_legend(results);
+    section("Wear", &format!("{legend}<figure class=\"panel\">{drawn}</figure>"))
+}
+
+/// The commands that repeat the runs, and the paths and drives in full.
+fn repeat(results: &[RunResult]) -> String {
+    let command = |result: &RunResult, paths: &[&RunResult]| {
+        let mut words = vec!["flashpath run".to_string(), shell_word(&result.workload.name)];
+        words.push(format!("--seed {}", result.seed));
+        words.extend(result.options.iter().map(|option| shell_word(option)));
+        let on = paths.iter().map(|path| format!("\\\n    --on {}", shell_word(&path.path_in_full)));
+        words.extend(on);
+        format!("<pre>{}</pre>", escape_lines(&words.join(" ")))
+    };
+    let all: Vec<&RunResult> = results.iter().collect();
+    let asked = |result: &RunResult| (result.workload.name.clone(), result.seed, result.options.clone());
+    let commands = match shared(results, asked) {
+        Some(_) => command(all[0], &all),
+        None => results.iter().map(|result| command(result, &[result])).collect(),
+    };
+    format!("<div class=\"panel\">{commands}{}</div>", parts::drives(results))
+}
+
+/// Text of several lines for a `<pre>`.
+fn escape_lines(text: &str) -> String {
+    text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn the_library_in_the_page_is_plotly_js_alone() {
+        let scripts = plotly::Plot::offline_js_sources();
+        let library = plotly_js(&scripts);
+        assert!(library.contains("plotly.js v3"), "the crate plotly gives its scripts in another order");
+        assert!(library.len() > 1_000_000 && !library.contains("<script") && !library.contains("MathJax.js"));
+        assert!(library.len() < scripts.len() / 4 * 3, "MathJax is in the page");
+    }
+
+    #[test]
+    fn one_command_repeats_all_paths_of_one_workload() {
+        let results = [sample::page_level("page/nand", 1), sample::log_structured("sfs/zns", 1)];
+        let text = repeat(&results);
+        assert_eq!(text.matches("flashpath run").count(), 1);
+        assert_eq!(text.matches("--on").count(), 2);
+        assert!(text.contains("--seed 1 --fill"));
+        let other_seed = [sample::page_level("page/nand", 1), sample::page_level("page/nand", 2)];
+        assert_eq!(repeat(&other_seed).matches("flashpath run").count(), 2);
+    }
+
+    #[test]
+    fn a_page_of_no_results_is_a_page() {
+        let page = html(&[]);
+        assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    }
+}

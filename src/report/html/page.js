@@ -1,0 +1,69 @@
+// Draws the figures that the page carries as JSON, in the colours of the theme that is shown.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
+  const isTouched = window.matchMedia("(pointer: coarse)").matches;
+
+  // A custom property holds light-dark(...): only a property that uses it has one colour.
+  const probe = document.body.appendChild(document.createElement("span"));
+  probe.hidden = true;
+  const colour = (name) => {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color;
+  };
+
+  // Every text that begins with "--" names a colour.
+  const themed = (value) => {
+    if (typeof value === "string") return value.startsWith("--") ? colour(value) : value;
+    if (Array.isArray(value)) return value.map(themed);
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, themed(inner)]));
+  };
+
+  const axis = (own) => ({
+    gridcolor: "--grid", linecolor: "--line", zeroline: false, ticks: "outside", tickcolor: "--line", ticklen: 4,
+    fixedrange: isTouched, automargin: true, ...own,
+    title: { standoff: 12, font: { size: 13 }, ...own.title },
+  });
+
+  const layoutOf = (figure) => {
+    const own = figure.layout;
+    const layout = {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, autosize: true,
+      margin: { l: 52, r: 14, t: 12, b: 48 }, dragmode: isTouched ? false : "zoom",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "--ink" },
+      hoverlabel: { bgcolor: "--card", bordercolor: "--line", font: { color: "--ink" }, align: "left" },
+      ...own,
+    };
+    for (const name of ["xaxis", "yaxis"]) {
+      if (own[name]) layout[name] = axis(own[name]);
+    }
+    return themed(layout);
+  };
+
+  const config = {
+    responsive: true, displaylogo: false, displayModeBar: isTouched ? false : "hover",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d"], toImageButtonOptions: { format: "svg" },
+  };
+
+  const draw = () => Promise.all(Array.from(document.querySelectorAll("[data-figure]"), (place) => {
+    const figure = figures[place.dataset.figure];
+    return Plotly.react(place, themed(figure.data), layoutOf(figure), config);
+  }));
+
+  const button = document.getElementById("theme");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
+  const nameButton = () => { button.textContent = isDark() ? "Light" : "Dark"; };
+  const restyle = () => { nameButton(); return draw(); };
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    restyle();
+  });
+  prefersDark.addEventListener("change", restyle);
+
+  // A theme can be asked for in the address: report.html#dark.
+  if (["#dark", "#light"].includes(location.hash)) root.dataset.theme = location.hash.slice(1);
+  restyle().then(() => { root.dataset.rendered = "yes"; });
+})();

@@ -1,0 +1,169 @@
+//! The parts of the page that are text: cards, tables, legends.
+
+use super::charts::{PATH_STYLES, path_tag};
+use super::escape::escape;
+use super::flow::content_colour;
+use crate::report::comparison::{Cell, Row, key_rows, overprovisioning_row, sections};
+use crate::report::{RunResult, number};
+
+/// Dashes of the legend's lines, as those of the charts.
+const DASH_ARRAYS: [&str; PATH_STYLES] = ["none", "8 4", "2 3", "8 3 2 3", "13 4", "13 3 2 3"];
+
+/// The letter of a path, in its colour.
+pub fn tag(index: usize) -> String {
+    format!("<span class=\"tag\" style=\"--path:var(--path-{})\">{}</span>", index % PATH_STYLES, path_tag(index))
+}
+
+fn value(cell: &Cell) -> String {
+    let text = escape(&cell.text);
+    if cell.best { format!("<span class=\"best\">{text}</span>") } else { text }
+}
+
+/// A card for each path: the first key number large, the others below it.
+pub fn cards(results: &[RunResult]) -> String {
+    let mut rows = key_rows(results);
+    rows.push(overprovisioning_row(results));
+    let card = |(index, result): (usize, &RunResult)| {
+        let (first, others) = rows.split_first().map_or((None, &rows[..]), |(first, others)| (Some(first), others));
+        let hero = first.map_or_else(String::new, |row| hero(row, index));
+        let line = |row: &Row| format!("<div><dt>{}</dt><dd>{}</dd></div>", row.label, value(&row.cells[index]));
+        let interrupted = if result.interrupted { "<div class=\"alarm\">interrupted</div>" } else { "" };
+        format!(
+            "<article class=\"card\" style=\"--path:var(--path-{})\"><p class=\"path\">{}{}</p>{interrupted}{hero}<dl>{}</dl></article>\n",
+            index % PATH_STYLES,
+            tag(index),
+            escape(&result.path),
+            others.iter().map(line).collect::<String>(),
+        )
+    };
+    format!("<div class=\"cards\">{}</div>\n", results.iter().enumerate().map(card).collect::<String>())
+}
+
+fn hero(row: &Row, index: usize) -> String {
+    let cell = &row.cells[index];
+    format!("<div class=\"hero\"><b>{}</b><span class=\"muted\">{}</span></div>", value(cell), row.label)
+}
+
+/// A table in a box of its own that scrolls where it is wider than the page.
+fn table(label: &str, head: &str, body: &str) -> String {
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table><thead>{head}</thead>\
+         <tbody>{body}</tbody></table></div>\n"
+    )
+}
+
+/// All rows of the comparison, a column a path.
+pub fn comparison(results: &[RunResult]) -> String {
+    let heading = |(index, result): (usize, &RunResult)| {
+        format!("<th scope=\"col\">{}<span class=\"path\">{}</span></th>", tag(index), escape(&result.path))
+    };
+    let head = format!("<tr><th></th>{}</tr>", results.iter().enumerate().map(heading).collect::<String>());
+    let mut body = String::new();
+    for section in sections(results) {
+        body += &format!(
+            "<tr class=\"title\"><th scope=\"colgroup\" colspan=\"{}\">{}</th></tr>",
+            results.len() + 1,
+            section.title
+        );
+        for row in &section.rows {
+            let cells = row.cells.iter().map(|cell| format!("<td>{}</td>", value(cell))).collect::<String>();
+            body += &format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", escape(&row.label));
+        }
+    }
+    table("Comparison of the paths", &head, &body)
+}
+
+/// The ledger of one path, row by row.
+pub fn ledger(result: &RunResult) -> String {
+    let written = result.workload.written_blocks as f64;
+    let head = "<tr><th scope=\"col\">station</th><th scope=\"col\">cause</th><th scope=\"col\">content</th>\
+                <th scope=\"col\">blocks</th><th scope=\"col\">per block written</th></tr>";
+    let row = |row: &crate::report::LedgerRow| {
+        format!(
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            escape(&row.station),
+            escape(&row.cause),
+            escape(&row.content),
+            number::decimal(row.blocks, 0),
+            number::decimal(row.blocks / written, 3)
+        )
+    };
+    table("The ledger", head, &result.ledger.iter().map(row).collect::<String>())
+}
+
+/// The sums that were checked.
+pub fn sums(results: &[RunResult]) -> String {
+    if results.iter().all(|result| result.sums.is_empty()) {
+        return "<p class=\"muted\">None were.</p>".into();
+    }
+    let head = "<tr><th scope=\"col\">path</th><th scope=\"col\">what must be equal</th><th scope=\"col\">one side</th>\
+                <th scope=\"col\">the other</th><th scope=\"col\"></th></tr>";
+    let mut body = String::new();
+    for (index, result) in results.iter().enumerate() {
+        for sum in &result.sums {
+            let side = |value: f64| number::decimal(value, if value.fract() == 0.0 { 0 } else { 3 });
+            let verdict = if sum.holds { "holds" } else { "<span class=\"alarm\">does not hold</span>" };
+            body += &format!(
+                "<tr><td>{}</td><td class=\"words\">{}</td><td>{}</td><td>{}</td><td>{verdict}</td></tr>",
+                tag(index),
+                escape(&sum.name),
+                side(sum.left),
+                side(sum.right)
+            );
+        }
+    }
+    table("Sums checked", head, &body)
+}
+
+/// The drive of each path, and its path with every option.
+pub fn drives(results: &[RunResult]) -> String {
+    let mut drives = String::new();
+    for (index, result) in results.iter().enumerate() {
+        let flash = &result.flash;
+        let facts = [
+            ("workload", escape(&result.workload.name)),
+            ("seed", result.seed.to_string()),
+            ("exported", number::bytes(flash.exported_bytes as f64)),
+            ("raw", number::bytes(flash.raw_bytes as f64)),
+            ("page", number::bytes(flash.page_bytes as f64)),
+            ("pages of an erase block", number::count(flash.pages_per_block)),
+            ("erase blocks", number::count(flash.blocks)),
+            ("endurance", format!("{} erases", number::count(result.wear.endurance.into()))),
+        ];
+        let facts = facts.map(|(name, value)| format!("{name} {value}")).join(" \u{b7} ");
+        drives += &format!(
+            "<h3>{}<span class=\"path\">{}</span></h3><p class=\"muted\">{facts}</p>",
+            tag(index),
+            escape(&result.path_in_full)
+        );
+    }
+    drives
+}
+
+/// The contents that occur, with their colours.
+pub fn content_legend(results: &[RunResult]) -> String {
+    let mut contents: Vec<&str> = results.iter().flat_map(|r| &r.ledger).map(|row| row.content.as_str()).collect();
+    contents.sort_by_key(|content| (crate::report::comparison::order_of_content(content), *content));
+    contents.dedup();
+    let item = |content: &&str| {
+        let (colour, name) = (content_colour(content), escape(content));
+        format!("<li><span class=\"square\" style=\"--content:var({colour})\"></span>{name}</li>")
+    };
+    format!("<ul class=\"legend\">{}</ul>\n", contents.iter().map(item).collect::<String>())
+}
+
+/// The paths with their lines.
+pub fn path_legend(results: &[RunResult]) -> String {
+    let item = |(index, result): (usize, &RunResult)| {
+        let style = index % PATH_STYLES;
+        format!(
+            "<li><svg width=\"30\" height=\"8\" aria-hidden=\"true\"><line x1=\"0\" y1=\"4\" x2=\"30\" y2=\"4\" \
+             stroke-width=\"2.5\" stroke-dasharray=\"{}\" style=\"stroke:var(--path-{style})\"/></svg>\
+             <b>{}</b><span class=\"path\">{}</span></li>",
+            DASH_ARRAYS[style],
+            path_tag(index),
+            escape(&result.path)
+        )
+    };
+    format!("<ul class=\"legend\">{}</ul>\n", results.iter().enumerate().map(item).collect::<String>())
+}

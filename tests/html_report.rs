@@ -1,0 +1,202 @@
+//! The HTML report in a real browser: it draws every chart, offline, in light and dark, on a desk and on a phone.
+//!
+//! Chromium is driven from the command line: it loads the page, runs its scripts and prints the document that results.
+//! Where there is no Chromium these tests say so and check nothing.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use flashpath::report;
+use flashpath::report::RunResult;
+
+#[path = "../src/report/sample.rs"]
+mod sample;
+
+/// What a user may write without meaning harm, or meaning it.
+const HOSTILE: &str = "</script><img src=x onerror=\"document.title='obeyed'\">%{x}";
+
+const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
+const DARK: &str = "--blink-settings=preferredColorScheme=0";
+const DESK: &str = "--window-size=1280,900";
+const PHONE: &str = "--window-size=390,844";
+
+/// Notes how wide the page is when it has been drawn: wider than the window means that it scrolls sideways.
+const PROBE: &str = "<script>
+const root = document.documentElement;
+const probe = () => {
+  if (!root.dataset.rendered) return setTimeout(probe, 20);
+  root.dataset.widths = `${root.scrollWidth} in ${window.innerWidth}`;
+};
+probe();
+</script></body>";
+
+/// A page after its scripts have run.
+struct Drawn {
+    document: String,
+}
+
+impl Drawn {
+    /// The document without what is inside script and style elements.
+    fn visible(&self) -> String {
+        let mut visible = String::new();
+        let mut rest = self.document.as_str();
+        while let Some((before, after)) = rest.split_once("<script") {
+            visible += before;
+            rest = after.split_once("</script>").map_or("", |(_, after)| after);
+        }
+        visible + rest
+    }
+
+    /// The attribute of the root element with this name.
+    fn root(&self, name: &str) -> Option<&str> {
+        let root = &self.document[self.document.find("<html")?..];
+        let root = &root[..root.find('>')?];
+        root.split_once(&format!("data-{name}=\""))?.1.split('"').next()
+    }
+}
+
+/// Loads the report in Chromium; `None`, and a word about it, where there is none.
+fn draw(results: &[RunResult], theme: &str, size: &str) -> Option<Drawn> {
+    let directory = TemporaryDirectory::new();
+    let page = directory.0.join("report.html");
+    std::fs::write(&page, report::html(results).replacen("</body>", PROBE, 1)).expect("the page can be written");
+    let browser = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--virtual-time-budget=10000", "--dump-dom", theme, size])
+        .arg(format!("--user-data-dir={}", directory.0.join("profile").display()))
+        .arg(format!("file://{}", page.display()))
+        .stderr(Stdio::null())
+        .output();
+    match browser {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            println!("skipped: there is no chromium on the PATH");
+            None
+        }
+        browser => {
+            let document = String::from_utf8(browser.expect("chromium runs").stdout).expect("a document is UTF-8");
+            Some(Drawn { document })
+        }
+    }
+}
+
+struct TemporaryDirectory(std::path::PathBuf);
+
+impl TemporaryDirectory {
+    fn new() -> Self {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("flashpath-report-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).expect("a new directory can be made");
+        TemporaryDirectory(path)
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system's cleaning of temporary files.
+        let _ = std::fs::remove_dir_all(Path::new(&self.0));
+    }
+}
+
+/// Checks what must hold of every page, then hands it back.
+fn drawn_well(results: &[RunResult], theme: &str, size: &str, charts: usize) -> Option<Drawn> {
+    let drawn = draw(results, theme, size)?;
+    assert_eq!(drawn.root("script-errors"), None, "scripts failed");
+    assert_eq!(drawn.root("rendered"), Some("yes"), "the charts were not all drawn");
+    let visible = drawn.visible();
+    assert_eq!(visible.matches("js-plotly-plot").count(), charts, "charts in the page");
+    assert!(visible.matches("class=\"main-svg\"").count() >= charts, "charts without a drawing");
+    for wrong in ["NaN", "Infinity", "undefined"] {
+        assert!(!visible.contains(wrong), "the page says {wrong}");
+    }
+    let widths: Vec<u32> = drawn.root("widths").unwrap().split(" in ").map(|width| width.parse().unwrap()).collect();
+    assert!(widths[0] <= widths[1], "a page of {} px scrolls sideways in {} px", widths[0], widths[1]);
+    Some(drawn)
+}
+
+fn three() -> [RunResult; 3] {
+    [
+        sample::page_level("page:victim=greedy/nand:size=64G", 42),
+        sample::log_structured("sfs:groups=4,cleaner=cost-hotness/zns:zone=64M,size=64G", 42),
+        sample::journaled("ext:data=ordered,journal=inline/page/nand:size=64G", 42),
+    ]
+}
+
+#[test]
+fn three_paths_are_drawn_in_light_and_in_dark() {
+    for (theme, ink) in [(LIGHT, "rgb(26, 28, 31)"), (DARK, "rgb(230, 230, 227)")] {
+        let Some(drawn) = drawn_well(&three(), theme, DESK, 3 + 1 + 2 + 1) else { return };
+        let visible = drawn.visible();
+        assert_eq!(visible.matches("<g class=\"sankey\"").count(), 3);
+        assert!(visible.contains(&format!("fill: {ink}")), "the charts' text is not {ink}");
+    }
+}
+
+#[test]
+fn a_phone_shows_the_page_without_scrolling_sideways() {
+    drawn_well(&three(), LIGHT, PHONE, 7);
+    drawn_well(&three(), DARK, PHONE, 7);
+}
+
+#[test]
+fn one_path_without_timing_has_no_latency_charts() {
+    let results = [sample::without_timing("dftl/nand:timing=none", 7)];
+    let Some(drawn) = drawn_well(&results, LIGHT, DESK, 1 + 1 + 1) else { return };
+    assert!(!drawn.visible().contains("<h2>Latency</h2>"));
+}
+
+#[test]
+fn six_paths_one_of_them_empty_stand_side_by_side() {
+    let [first, second, third] = three();
+    let results =
+        [first, second, third, sample::empty("page/nand"), sample::without_timing("dftl/nand", 42), three()[0].clone()];
+    drawn_well(&results, LIGHT, DESK, 5 + 1 + 2 + 1);
+    drawn_well(&results, LIGHT, PHONE, 5 + 1 + 2 + 1);
+}
+
+#[test]
+fn an_empty_run_and_numbers_that_are_not_finite_are_drawn() {
+    drawn_well(&[sample::empty("page/nand")], LIGHT, DESK, 1);
+    let mut broken = sample::page_level("page/nand", 3);
+    broken.write_amplification.total = Some(f64::NAN);
+    broken.wear.lifetime_host_tib = Some(f64::INFINITY);
+    broken.flash.effective_overprovisioning = f64::NAN;
+    broken.windows[3].write_amplification = f64::NEG_INFINITY;
+    broken.sums[0].left = f64::NAN;
+    broken.seconds_wall = f64::NAN;
+    drawn_well(&[broken], LIGHT, DESK, 1 + 1 + 2 + 1);
+}
+
+#[test]
+fn hostile_text_is_shown_and_never_obeyed() {
+    let mut result = sample::journaled(HOSTILE, 5);
+    result.workload.name = HOSTILE.into();
+    result.warnings = vec![HOSTILE.into()];
+    result.sums[0].name = HOSTILE.into();
+    result.options = vec![HOSTILE.into()];
+    for row in result.ledger.iter_mut().filter(|row| row.station != "workload") {
+        row.station = HOSTILE.to_string() + &row.station;
+        row.content = HOSTILE.to_string() + &row.content;
+    }
+    let page = report::html(std::slice::from_ref(&result));
+    assert!(!page.contains("<img src=x"), "the page holds the element");
+    let Some(drawn) = drawn_well(&[result], LIGHT, DESK, 5) else { return };
+    let visible = drawn.visible();
+    assert!(!visible.contains("<title>obeyed"), "the element's script ran");
+    assert!(!visible.contains("<img"), "a chart made the element");
+}
+
+#[test]
+fn the_page_refers_to_nothing_outside_itself() {
+    let page = report::html(&three());
+    let library = page.find("* plotly.js v").expect("plotly.js is in the page");
+    let library = page[..library].rfind("<script>").unwrap()..library + page[library..].find("</script>").unwrap();
+    for part in [&page[..library.start], &page[library.end..]] {
+        for outside in ["http:", "https:", "src=", "href=", "url(", "@import", "//cdn"] {
+            assert!(!part.contains(outside), "the page contains {outside}");
+        }
+    }
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+}
