@@ -22,8 +22,8 @@ needs:
 
 demo: build
 	@mkdir -p demo
-	$(FLASHPATH) run traces/fb_varmail_ext4.csv.zst --repeat 4 \
-	    --on page:op=7%,streams=none/nand:size=4G,channels=4,dies=2 \
+	$(FLASHPATH) run traces/fb_varmail_ext4.csv.zst --fill --repeat 4 \
+	    --on page:op=7%/nand:size=4G,channels=4,dies=2 \
 	    --on page:op=7%,streams=content/nand:size=4G,channels=4,dies=2 \
 	    --on page:op=28%,streams=content/nand:size=4608M,channels=4,dies=2 \
 	    --report demo/report.html --json demo/result.json

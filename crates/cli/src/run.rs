@@ -126,7 +126,7 @@ impl Run {
             crate::write_file(file, &report::json(&results))?;
         }
         if let Some(file) = &self.report {
-            crate::write_file(file, &report::json(&results))?;
+            crate::write_file(file, &report::html(&results))?;
             if !self.quiet {
                 eprintln!("wrote {}", file.display());
             }
