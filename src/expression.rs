@@ -121,6 +121,15 @@ impl Amount {
     }
 }
 
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Amount::Bytes(bytes) => f.write_str(&units::format_size(*bytes)),
+            Amount::Times(times) => write!(f, "{times}x"),
+        }
+    }
+}
+
 fn parse_shares(text: &str) -> Option<Vec<f64>> {
     text.split('+').map(|share| units::parse_share(share).filter(|share| (0.0..=1.0).contains(share))).collect()
 }

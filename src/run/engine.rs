@@ -43,6 +43,21 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The options beyond the seed, as arguments of the program.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![match self.replay {
+            Replay::Closed { depth } => format!("--depth {depth}"),
+            Replay::Open { scale } => format!("--timed {scale}"),
+        }];
+        arguments.extend(self.limit.map(|limit| format!("--limit {limit}")));
+        arguments.extend(self.fill.then(|| "--fill".to_string()));
+        arguments.extend(self.precondition.map(|amount| format!("--precondition {amount}")));
+        arguments.extend(self.verify.then(|| "--verify".to_string()));
+        arguments
+    }
+}
+
 /// When requests are issued.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Replay {

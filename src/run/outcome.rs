@@ -99,6 +99,7 @@ fn result_of<T: Translation>(path: &Path, run: &Run<T>, workload: &dyn Workload,
         windows: run.windows.report(run.baseline.start, T::TIMED),
         sums: sums(run, &sent, &programmed),
         warnings,
+        options: options.arguments(),
     }
 }
 

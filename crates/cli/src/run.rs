@@ -195,6 +195,7 @@ impl Floor<'_> {
         });
         bar.finish();
         outcome.result.seconds_wall = started.elapsed().as_secs_f64();
+        outcome.result.options.extend(command.replaying.arguments());
         Ok(outcome)
     }
 }

@@ -59,6 +59,23 @@ impl Reading {
     }
 }
 
+impl Replaying {
+    /// The options that were written, as arguments of the program.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        arguments.extend(self.reading.format.map(|format| format!("--format {}", format.name())));
+        arguments.extend(self.reading.device.map(|device| format!("--device {device}")));
+        arguments.extend(self.reading.stage.map(|stage| format!("--stage {}", char::from(stage.letter()))));
+        arguments.extend(match self.addresses {
+            Addresses::Refuse => None,
+            Addresses::Wrap => Some("--addresses wrap".to_string()),
+            Addresses::Scale => Some("--addresses scale".to_string()),
+        });
+        arguments.extend((self.repeat > 1).then(|| format!("--repeat {}", self.repeat)));
+        arguments
+    }
+}
+
 /// A workload's text, understood.
 pub enum Source {
     /// A trace in this file.
