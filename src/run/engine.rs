@@ -16,8 +16,8 @@ use crate::workload::{Action, Operation, Workload, WorkloadError};
 /// Operations that are taken from a workload at once.
 const BATCH: usize = 1024;
 
-/// Operations whose first pages are looked up ahead, so that their cache misses overlap.
-const PREFETCHED: usize = 64;
+/// How many operations ahead a first page is looked up, so that cache misses overlap.
+const PREFETCHED: usize = 16;
 
 /// How a workload is run.
 #[derive(Debug, Clone)]
@@ -279,13 +279,11 @@ impl<T: Translation> Run<T> {
             if workload.next_batch(&mut batch, wanted)? == 0 {
                 break;
             }
-            for near in batch.chunks(PREFETCHED) {
-                for operation in near {
-                    self.drive.prefetch(self.requests.first_page(operation.offset_bytes));
+            for (index, operation) in batch.iter().enumerate() {
+                if let Some(coming) = batch.get(index + PREFETCHED) {
+                    self.drive.prefetch(self.requests.first_page(coming.offset_bytes));
                 }
-                for operation in near {
-                    self.serve(operation)?;
-                }
+                self.serve(operation)?;
             }
             let share = match limit {
                 u64::MAX => workload.progress(),

@@ -202,6 +202,54 @@ impl<T: Timing> Nand<T> {
         Ok((spare, stamp, self.timing.read(block, at)))
     }
 
+    /// Copies pages of one block: those of the bits set in `pages`, counted from `from`, in order, to consecutive pages
+    /// from `to` on. Each is read and programmed as by [`Nand::read`] and [`Nand::program`]; `moved` is told where each
+    /// went. Answers when the last is programmed. It is one call so that what can be checked once is.
+    #[inline]
+    pub fn copy(
+        &mut self,
+        (from, pages): (PhysicalPage, u64),
+        to: PhysicalPage,
+        cause: Cause,
+        at: Time,
+        mut moved: impl FnMut(Spare, PhysicalPage),
+    ) -> Result<Time, NandError> {
+        let count = pages.count_ones();
+        let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
+        let last = self.geometry.page_in_block(from) + pages.checked_ilog2().unwrap_or(0);
+        let programmed = self.next_page[source.index()];
+        if last >= programmed {
+            return Err(NandError::ReadOfErasedPage { block: source.0, page: last, programmed });
+        }
+        let within = self.geometry.page_in_block(to);
+        let next = &mut self.next_page[target.index()];
+        if *next != within || within + count > self.geometry.pages_per_block {
+            return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: *next });
+        }
+        *next += count;
+        let mut by_content = [0; Content::COUNT];
+        let (mut rest, mut to, mut done) = (pages, to, at);
+        while rest != 0 {
+            let from = PhysicalPage(from.0 + rest.trailing_zeros());
+            rest &= rest - 1;
+            let spare = Spare(self.spare[from.0 as usize]);
+            self.spare[to.0 as usize] = spare.0;
+            if let Some(stamps) = &mut self.stamps {
+                stamps[to.0 as usize] = stamps[from.0 as usize];
+            }
+            by_content[spare.content() as usize] += 1;
+            moved(spare, to);
+            let read = self.timing.read(source, at);
+            done = done.max(self.timing.program(target, read));
+            to.0 += 1;
+        }
+        for (content, count) in Content::ALL.into_iter().zip(by_content) {
+            self.counts.read.add(cause, content, count);
+            self.counts.programmed.add(cause, content, count);
+        }
+        Ok(done)
+    }
+
     /// Erases `block`, and says when it is done and whether the block can be used again.
     pub fn erase(&mut self, block: EraseBlock, at: Time) -> Result<(Erased, Time), NandError> {
         let erases = &mut self.erase_counts[block.index()];

@@ -35,6 +35,20 @@ impl Frontier {
         Some(page)
     }
 
+    /// The next pages that follow each other, at most `most`, and how many; none if the block whose turn it is is full.
+    /// Where there are several planes that is one page: the next one is on another plane.
+    #[inline]
+    pub fn take_run(&mut self, most: u32) -> Option<(PhysicalPage, u32)> {
+        if self.open.len() > 1 {
+            return self.take().map(|page| (page, 1));
+        }
+        let open = &mut self.open[0];
+        let count = most.min(open.end - open.next);
+        let page = PhysicalPage(open.next);
+        open.next += count;
+        (count > 0).then_some((page, count))
+    }
+
     /// Lets the next plane have its turn.
     #[inline]
     pub fn pass_turn(&mut self) {

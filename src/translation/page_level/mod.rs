@@ -153,25 +153,25 @@ impl<T: Timing> PageLevel<T> {
         if self.copies.is_empty() { &mut self.host[stream] } else { &mut self.copies[stream] }
     }
 
-    /// The next page for a copy.
+    /// The next pages for copies that follow each other, at most `most`, and how many.
     #[inline]
-    fn copy_page(&mut self, stream: usize, cause: Cause) -> Result<PhysicalPage, TranslationError> {
+    fn copy_run(&mut self, stream: usize, cause: Cause, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
         if cause == Cause::WearLevelling {
-            return self.settled_page(stream);
+            return self.settled_run(stream, most);
         }
-        match self.copy_frontier(stream).take() {
-            Some(page) => Ok(page),
-            None => self.refill_copies(stream),
+        match self.copy_frontier(stream).take_run(most) {
+            Some(run) => Ok(run),
+            None => self.refill_copies(stream, most),
         }
     }
 
     /// A plane without an open block gets one while there are any, else its turn passes: a victim's pages always fit,
     /// as at least one block is erased when a collection begins.
     #[cold]
-    fn refill_copies(&mut self, stream: usize) -> Result<PhysicalPage, TranslationError> {
+    fn refill_copies(&mut self, stream: usize, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
         for _ in 0..self.copy_frontier(stream).planes() {
-            if let Some(page) = self.copy_frontier(stream).take() {
-                return Ok(page);
+            if let Some(run) = self.copy_frontier(stream).take_run(most) {
+                return Ok(run);
             }
             if let Some(full) = self.copy_frontier(stream).close() {
                 self.close(full);
@@ -185,13 +185,13 @@ impl<T: Timing> PageLevel<T> {
                 self.copy_frontier(stream).pass_turn();
             }
         }
-        self.copy_frontier(stream).take().ok_or_else(|| self.worn_out())
+        self.copy_frontier(stream).take_run(most).ok_or_else(|| self.worn_out())
     }
 
-    /// The next page of the most worn erased block.
-    fn settled_page(&mut self, stream: usize) -> Result<PhysicalPage, TranslationError> {
-        if let Some(page) = self.settled.take() {
-            return Ok(page);
+    /// The next pages of the most worn erased block.
+    fn settled_run(&mut self, stream: usize, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
+        if let Some(run) = self.settled.take_run(most) {
+            return Ok(run);
         }
         if let Some(full) = self.settled.close() {
             self.close(full);
@@ -199,7 +199,7 @@ impl<T: Timing> PageLevel<T> {
         let block = self.free.take_most_worn().ok_or_else(|| self.worn_out())?;
         self.stream_of_block[block.index()] = stream as u8;
         self.settled.open(block, self.nand.geometry());
-        Ok(self.settled.take().expect("an erased block has room"))
+        Ok(self.settled.take_run(most).expect("an erased block has room"))
     }
 
     fn worn_out(&self) -> TranslationError {
@@ -261,16 +261,19 @@ impl<T: Timing> PageLevel<T> {
             if word + 1 < words.end {
                 self.prefetch_owners(word + 1);
             }
-            let mut pages = self.valid.take_word(word);
-            while pages != 0 {
-                let from = self.valid.page(word, pages.trailing_zeros());
-                pages &= pages - 1;
-                let (spare, stamp, read) = self.nand.read(from, cause, at)?;
-                let to = self.copy_page(stream, cause)?;
-                self.map[spare.logical_page().0 as usize] = to.0;
-                self.valid.set(to);
-                done = done.max(self.nand.program(to, spare, stamp, cause, read)?);
-                copied[spare.content() as usize] += 1;
+            let from = self.valid.page(word, 0);
+            let mut left = self.valid.take_word(word);
+            while left != 0 {
+                let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
+                let pages = lowest_bits(left, room);
+                left &= !pages;
+                self.valid.set_run(to, room);
+                let map = &mut self.map;
+                let programmed = self.nand.copy((from, pages), to, cause, at, |spare, to| {
+                    map[spare.logical_page().0 as usize] = to.0;
+                    copied[spare.content() as usize] += 1;
+                })?;
+                done = done.max(programmed);
             }
         }
         for (content, count) in Content::ALL.into_iter().zip(copied) {
@@ -317,6 +320,19 @@ impl<T: Timing> PageLevel<T> {
         let room: u64 = self.host.iter().chain(&self.copies).chain([&self.settled]).map(Frontier::room).sum();
         geometry.pages() - u64::from(self.free.count() + self.retired) * u64::from(geometry.pages_per_block) - room
     }
+}
+
+/// The lowest `count` bits that are set in `bits`, which has at least so many.
+#[inline]
+fn lowest_bits(bits: u64, count: u32) -> u64 {
+    if bits.count_ones() == count {
+        return bits;
+    }
+    let mut rest = bits;
+    for _ in 0..count {
+        rest &= rest - 1;
+    }
+    bits & !rest
 }
 
 impl<T: Timing> Translation for PageLevel<T> {

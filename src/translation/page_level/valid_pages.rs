@@ -31,6 +31,18 @@ impl ValidPages {
         self.words[word] |= bit;
     }
 
+    /// The page and those that follow it, `count` in all (1 to 64), are valid; they are in one block.
+    #[inline]
+    pub fn set_run(&mut self, first: PhysicalPage, count: u32) {
+        let (word, bit) = self.place(first);
+        let run = (u64::MAX >> (u64::BITS - count)) as u128 * bit as u128;
+        self.words[word] |= run as u64;
+        let beyond = (run >> u64::BITS) as u64;
+        if beyond != 0 {
+            self.words[word + 1] |= beyond;
+        }
+    }
+
     /// The page is not valid.
     #[inline]
     pub fn clear(&mut self, page: PhysicalPage) {
