@@ -98,11 +98,11 @@ fn the_page_level_layer_returns_the_newest_write_whatever_its_options() {
 fn a_tight_drive_with_many_open_blocks_still_finds_room() {
     // Every plane has an open block for hosts and one for copies, and hardly a block is spare beyond them.
     for seed in 1..=5 {
-        let text = "page:export=10%,streams=content/nand:size=4M,pages-per-block=8,channels=4,dies=2,planes=1";
+        let text = "page:export=99%,streams=content/nand:size=4M,pages-per-block=8,channels=4,dies=2,planes=1";
         let error = Path::read(text).err().map(|error| error.help);
         let export =
-            error.and_then(|help| help.split("export=").nth(1).map(str::to_string)).unwrap_or("10%".to_string());
-        let path = text.replace("export=10%", &format!("export={export}"));
+            error.and_then(|help| help.split("export=").nth(1).map(str::to_string)).expect("a share that would do");
+        let path = text.replace("export=99%", &format!("export={export}"));
         println!("{path}");
         holds_its_promises(page_level(&path, seed), seed);
     }
