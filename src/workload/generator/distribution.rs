@@ -2,9 +2,10 @@
 //! "pareto") and [`Bell`] (fio's "normal").
 //!
 //! They follow the published formulas and what fio 3.33 is seen to do; `tests/fio_distributions.rs` holds them against
-//! the programs. Logarithms and powers come from `libm` rather than from the system, whose last bit differs between
-//! machines: a seed must mean the same requests everywhere.
+//! the programs. Logarithms and powers come from `libm` and [`Powers`] rather than from the system, whose last bit differs
+//! between machines: a seed must mean the same requests everywhere.
 
+use super::power::Powers;
 use super::zeta::zeta;
 use crate::random::Random;
 
@@ -15,7 +16,7 @@ pub trait Distribution: Send {
 }
 
 /// Rank k (from 1) has a weight of about `k^-theta`: the approximation in constant time by Gray et al., "Quickly
-/// generating billion-record synthetic databases", SIGMOD 1994, section 3.2. The first two ranks are exact, the others
+/// generating billion-record synthetic databases", SIGMOD 1994. The first two ranks are exact, the others
 /// follow a power of the draw.
 #[derive(Clone, Debug)]
 pub struct Zipf {
@@ -28,7 +29,11 @@ pub struct Zipf {
     exponent: f64,
     /// The paper's eta; for theta = 1, eta / (1 - theta) as theta goes to 1.
     eta: f64,
+    powers: Powers,
 }
+
+/// How near to 1 theta must be for the slower formula, which stays exact there.
+const NEAR_POLE: f64 = 1e-3;
 
 impl Zipf {
     /// The distribution over `0..n` with exponent `theta` from 0 (uniform) to 10. The paper's formula has a pole at
@@ -46,7 +51,7 @@ impl Zipf {
         } else {
             -libm::expm1(-exponent * log_half_n) / rest
         };
-        Zipf { n, zeta_n, zeta_2, exponent, eta }
+        Zipf { n, zeta_n, zeta_2, exponent, eta, powers: Powers::new() }
     }
 }
 
@@ -62,31 +67,38 @@ impl Distribution for Zipf {
             return 1.min(self.n - 1);
         }
         let grade = self.eta * (unit - 1.0);
-        // The paper's (eta u - eta + 1)^(1 / (1 - theta)), in a form that stays exact near the pole.
-        let log = if self.exponent == 0.0 { grade } else { libm::log1p(grade) / self.exponent };
-        ((self.n as f64 * libm::exp(log)) as u64).min(self.n - 1)
+        // The paper's (eta u - eta + 1)^(1 / (1 - theta)).
+        let part = if self.exponent == 0.0 {
+            libm::exp(grade)
+        } else if self.exponent.abs() < NEAR_POLE {
+            libm::exp(libm::log1p(grade) / self.exponent)
+        } else {
+            self.powers.power(1.0 + grade, 1.0 / self.exponent)
+        };
+        ((self.n as f64 * part) as u64).min(self.n - 1)
     }
 }
 
 /// The first `h` of the ranks get `1 - h` of the draws, and so on inside every part: the self-similar distribution of
-/// Gray et al., section 3.3, "the 80-20 rule" for h = 0.2. fio calls it pareto.
+/// Gray et al., "the 80-20 rule" for h = 0.2. fio calls it pareto.
 #[derive(Clone, Debug)]
 pub struct SelfSimilar {
     n: u64,
-    power: f64,
+    exponent: f64,
+    powers: Powers,
 }
 
 impl SelfSimilar {
     /// The distribution over `0..n`; `h` is between 0 and 1, without them. Above 0.5 the last ranks are the likely ones.
     pub fn new(n: u64, h: f64) -> SelfSimilar {
-        SelfSimilar { n, power: libm::log(h) / libm::log(1.0 - h) }
+        SelfSimilar { n, exponent: libm::log(h) / libm::log(1.0 - h), powers: Powers::new() }
     }
 }
 
 impl Distribution for SelfSimilar {
     #[inline]
     fn rank(&mut self, random: &mut Random) -> u64 {
-        ((self.n as f64 * libm::pow(random.unit(), self.power)) as u64).min(self.n - 1)
+        ((self.n as f64 * self.powers.power(random.unit(), self.exponent)) as u64).min(self.n - 1)
     }
 }
 
@@ -94,8 +106,8 @@ impl Distribution for SelfSimilar {
 /// twelfth of the space, moved by one more uniform draw from a window of `window` of the space around it. What passes
 /// an end comes in at the other.
 ///
-/// Neither fio's documentation nor a paper says so: it is what the shares of the blocks that fio 3.33 writes fit, to
-/// within 1 %, for every deviation from 0.1 to 99. In particular fio's deviations above 50 all mean 50.
+/// Neither fio's documentation nor a paper says so. It is what the shares of the blocks that fio 3.33 writes fit, to
+/// within 1 %, for the deviations 1, 20, 50 and 90; what fio writes for 50, 75 and 99 is the same.
 #[derive(Clone, Debug)]
 pub struct Bell {
     n: u64,
@@ -104,7 +116,7 @@ pub struct Bell {
 
 /// The largest window of a [`Bell`], as a share of the space.
 const WINDOW_MAX: f64 = 0.5;
-const BELL_DRAWS: u32 = 12;
+const BELL_DRAWS: u64 = 12;
 
 impl Bell {
     /// The distribution over `0..n` for fio's `normal:deviation`; `deviation` is fio's as a fraction, from 0 to 1.
@@ -116,9 +128,10 @@ impl Bell {
 impl Distribution for Bell {
     #[inline]
     fn rank(&mut self, random: &mut Random) -> u64 {
-        let sum: f64 = (0..BELL_DRAWS).map(|_| random.unit()).sum();
-        let place = sum / f64::from(BELL_DRAWS) + (random.unit() - 0.5) * self.window;
-        let place = place - place.floor();
+        // Twelve numbers of 60 bits do not overflow.
+        let sum: u64 = (0..BELL_DRAWS).map(|_| random.bits() >> 4).sum();
+        let place = sum as f64 * (1.0 / (BELL_DRAWS << 60) as f64) + (random.unit() - 0.5) * self.window;
+        let place = place + f64::from(u8::from(place < 0.0)) - f64::from(u8::from(place >= 1.0));
         ((self.n as f64 * place) as u64).min(self.n - 1)
     }
 }

@@ -6,7 +6,7 @@
 //! | `stream` | the workload: operations from places |
 //! | [`pattern`] | places: in order, even, ranked, hot and cold |
 //! | [`distribution`] | ranks: fio's zipf, pareto and normal |
-//! | [`permutation`], [`mod@zeta`] | what those stand on |
+//! | [`permutation`], [`power`], [`mod@zeta`] | what those stand on |
 //!
 //! A request is aligned to its own size, and lies wholly inside the device: what is left over at the end is not
 //! addressed. The same expression, device size and seed give the same operations on every machine. A workload that
@@ -16,6 +16,7 @@ pub mod distribution;
 mod kinds;
 pub mod pattern;
 pub mod permutation;
+pub mod power;
 mod stream;
 pub mod zeta;
 

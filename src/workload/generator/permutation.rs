@@ -7,7 +7,7 @@ const ROUNDS: usize = 4;
 /// A bijection of `0..n` onto itself, chosen by a random generator.
 ///
 /// It permutes the next power of two and walks on until it is inside `0..n` again, which takes less than two steps on
-/// average ("cycle walking": Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, section 3). A
+/// average ("cycle walking": Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002). A
 /// round multiplies by an odd number, adds, and folds the upper half of the bits onto the lower: three bijections.
 #[derive(Clone, Debug)]
 pub struct Permutation {
