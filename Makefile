@@ -4,13 +4,14 @@ SHELL := /bin/bash
 FLASHPATH := target/release/flashpath
 SECONDS_OF_FUZZING ?= 300
 
-.PHONY: help demo test check bench fuzz build needs
+.PHONY: help demo test check bench results fuzz build needs
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
 	@echo "make test    all tests"
 	@echo "make check   format, lints, import table"
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
+	@echo "make results write docs/results.md from the tests against theory and the benchmark"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 
 build:
@@ -40,6 +41,9 @@ check:
 
 bench: needs
 	cargo bench --locked
+
+results:
+	@scripts/results
 
 fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
