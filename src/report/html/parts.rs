@@ -95,7 +95,7 @@ pub fn sums(results: &[RunResult]) -> String {
     if results.iter().all(|result| result.sums.is_empty()) {
         return "<p class=\"muted\">None were.</p>".into();
     }
-    let head = "<tr><th scope=\"col\">path</th><th scope=\"col\">what must be equal</th><th scope=\"col\">one side</th>\
+    let head = "<tr><th scope=\"col\">path</th><th scope=\"col\" class=\"words\">what must be equal</th><th scope=\"col\">one side</th>\
                 <th scope=\"col\">the other</th><th scope=\"col\"></th></tr>";
     let mut body = String::new();
     for (index, result) in results.iter().enumerate() {
@@ -114,7 +114,7 @@ pub fn sums(results: &[RunResult]) -> String {
     table("Sums checked", head, &body)
 }
 
-/// The drive of each path, and its path with every option.
+/// What each path was given to do, and on which drive.
 pub fn drives(results: &[RunResult]) -> String {
     let mut drives = String::new();
     for (index, result) in results.iter().enumerate() {
@@ -131,9 +131,9 @@ pub fn drives(results: &[RunResult]) -> String {
         ];
         let facts = facts.map(|(name, value)| format!("{name} {value}")).join(" \u{b7} ");
         drives += &format!(
-            "<h3>{}<span class=\"path\">{}</span></h3><p class=\"muted\">{facts}</p>",
+            "<h3>{}<span class=\"path\">{}</span></h3><p class=\"muted facts\">{facts}</p>",
             tag(index),
-            escape_path(&result.path_in_full)
+            escape_path(&result.path)
         );
     }
     drives
