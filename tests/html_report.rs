@@ -17,18 +17,37 @@ const HOSTILE: &str = "</script><img src=x onerror=\"document.title='obeyed'\">%
 
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
-const DESK: &str = "--window-size=1280,900";
-const PHONE: &str = "--window-size=390,844";
+/// The page's `--ink`.
+const INK_IN_LIGHT: &str = "rgb(26, 28, 31)";
+const INK_IN_THE_DARK: &str = "rgb(230, 230, 227)";
 
-/// Notes how wide the page is when it has been drawn: wider than the window means that it scrolls sideways.
-const PROBE: &str = "<script>
-const root = document.documentElement;
+/// Widths of a page, in pixels.
+const DESK: u32 = 1280;
+const PHONE: u32 = 390;
+
+/// Shows the report in a frame, since the browser's own windows are never as narrow as a phone, and puts what was drawn
+/// in the frame's place.
+const FRAME: &str = r#"<!doctype html><html><body style="margin:0">
+<iframe src="report.html" style="border:0;width:WIDTHpx;height:900px"></iframe>
+<script>
+const frame = document.querySelector("iframe");
+let presses = PRESSES;
 const probe = () => {
-  if (!root.dataset.rendered) return setTimeout(probe, 20);
-  root.dataset.widths = `${root.scrollWidth} in ${window.innerWidth}`;
+  const root = frame.contentDocument.documentElement;
+  if (!root.dataset.rendered && !root.dataset.scriptErrors) return setTimeout(probe, 20);
+  if (presses-- > 0) {
+    frame.contentDocument.getElementById("theme").click();
+    return setTimeout(probe, 1000);
+  }
+  Object.assign(document.documentElement.dataset, root.dataset);
+  document.documentElement.dataset.widths = `${root.scrollWidth} in ${frame.contentWindow.innerWidth}`;
+  document.documentElement.dataset.frameTitle = frame.contentDocument.title;
+  const drawn = frame.contentDocument.body.cloneNode(true);
+  drawn.querySelectorAll("script").forEach((script) => script.remove());
+  document.body.replaceChildren(...drawn.childNodes);
 };
-probe();
-</script></body>";
+frame.addEventListener("load", probe);
+</script></body></html>"#;
 
 /// A page after its scripts have run.
 struct Drawn {
@@ -36,17 +55,6 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// The document without what is inside script and style elements.
-    fn visible(&self) -> String {
-        let mut visible = String::new();
-        let mut rest = self.document.as_str();
-        while let Some((before, after)) = rest.split_once("<script") {
-            visible += before;
-            rest = after.split_once("</script>").map_or("", |(_, after)| after);
-        }
-        visible + rest
-    }
-
     /// The attribute of the root element with this name.
     fn root(&self, name: &str) -> Option<&str> {
         let root = &self.document[self.document.find("<html")?..];
@@ -55,17 +63,20 @@ impl Drawn {
     }
 }
 
-/// Loads the report in Chromium; `None`, and a word about it, where there is none.
-fn draw(results: &[RunResult], theme: &str, size: &str) -> Option<Drawn> {
+/// Loads the report in Chromium and presses the button of the theme so many times; `None`, and a word about it, where there is none.
+fn draw(results: &[RunResult], theme: &str, width: u32, presses: u32) -> Option<Drawn> {
     let directory = TemporaryDirectory::new();
-    let page = directory.0.join("report.html");
-    std::fs::write(&page, report::html(results).replacen("</body>", PROBE, 1)).expect("the page can be written");
+    let frame = directory.0.join("frame.html");
+    let framed = FRAME.replace("WIDTH", &width.to_string()).replace("PRESSES", &presses.to_string());
+    std::fs::write(directory.0.join("report.html"), report::html(results)).expect("the page can be written");
+    std::fs::write(&frame, framed).expect("the frame can be written");
     let browser = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--virtual-time-budget=10000", "--dump-dom", theme, size])
+        .args(["--allow-file-access-from-files", "--virtual-time-budget=10000", "--dump-dom", theme])
+        .arg(format!("--window-size={},1000", width.max(500)))
         .arg(format!("--user-data-dir={}", directory.0.join("profile").display()))
-        .arg(format!("file://{}", page.display()))
+        .arg(format!("file://{}", frame.display()))
         .stderr(Stdio::null())
         .output();
     match browser {
@@ -101,17 +112,18 @@ impl Drop for TemporaryDirectory {
 }
 
 /// Checks what must hold of every page, then hands it back.
-fn drawn_well(results: &[RunResult], theme: &str, size: &str, charts: usize) -> Option<Drawn> {
-    let drawn = draw(results, theme, size)?;
+fn drawn_well(results: &[RunResult], theme: &str, width: u32, charts: usize) -> Option<Drawn> {
+    let drawn = draw(results, theme, width, 0)?;
     assert_eq!(drawn.root("script-errors"), None, "scripts failed");
     assert_eq!(drawn.root("rendered"), Some("yes"), "the charts were not all drawn");
-    let visible = drawn.visible();
+    let visible = &drawn.document;
     assert_eq!(visible.matches("js-plotly-plot").count(), charts, "charts in the page");
     assert!(visible.matches("class=\"main-svg\"").count() >= charts, "charts without a drawing");
     for wrong in ["NaN", "Infinity", "undefined"] {
         assert!(!visible.contains(wrong), "the page says {wrong}");
     }
     let widths: Vec<u32> = drawn.root("widths").unwrap().split(" in ").map(|width| width.parse().unwrap()).collect();
+    assert_eq!(widths[1], width);
     assert!(widths[0] <= widths[1], "a page of {} px scrolls sideways in {} px", widths[0], widths[1]);
     Some(drawn)
 }
@@ -126,11 +138,22 @@ fn three() -> [RunResult; 3] {
 
 #[test]
 fn three_paths_are_drawn_in_light_and_in_dark() {
-    for (theme, ink) in [(LIGHT, "rgb(26, 28, 31)"), (DARK, "rgb(230, 230, 227)")] {
+    for (theme, ink) in [(LIGHT, INK_IN_LIGHT), (DARK, INK_IN_THE_DARK)] {
         let Some(drawn) = drawn_well(&three(), theme, DESK, 3 + 1 + 2 + 1) else { return };
-        let visible = drawn.visible();
+        let visible = &drawn.document;
         assert_eq!(visible.matches("<g class=\"sankey\"").count(), 3);
         assert!(visible.contains(&format!("fill: {ink}")), "the charts' text is not {ink}");
+    }
+}
+
+#[test]
+fn the_button_changes_the_theme_of_the_charts_too() {
+    let results = [sample::page_level("page/nand", 1)];
+    for (theme, presses, ink, name) in [(LIGHT, 1, INK_IN_THE_DARK, "Light"), (DARK, 1, INK_IN_LIGHT, "Dark")] {
+        let Some(drawn) = draw(&results, theme, DESK, presses) else { return };
+        assert_eq!(drawn.root("script-errors"), None);
+        assert!(drawn.document.contains(&format!("fill: {ink}")), "the charts' text is not {ink}");
+        assert!(drawn.document.contains(&format!(">{name}</button>")), "the button does not say {name}");
     }
 }
 
@@ -144,7 +167,7 @@ fn a_phone_shows_the_page_without_scrolling_sideways() {
 fn one_path_without_timing_has_no_latency_charts() {
     let results = [sample::without_timing("dftl/nand:timing=none", 7)];
     let Some(drawn) = drawn_well(&results, LIGHT, DESK, 1 + 1 + 1) else { return };
-    assert!(!drawn.visible().contains("<h2>Latency</h2>"));
+    assert!(!drawn.document.contains("<h2>Latency</h2>"));
 }
 
 #[test]
@@ -183,8 +206,8 @@ fn hostile_text_is_shown_and_never_obeyed() {
     let page = report::html(std::slice::from_ref(&result));
     assert!(!page.contains("<img src=x"), "the page holds the element");
     let Some(drawn) = drawn_well(&[result], LIGHT, DESK, 5) else { return };
-    let visible = drawn.visible();
-    assert!(!visible.contains("<title>obeyed"), "the element's script ran");
+    let visible = &drawn.document;
+    assert!(drawn.root("frame-title").is_some_and(|title| title.contains("onerror")), "the element's script ran");
     assert!(!visible.contains("<img"), "a chart made the element");
 }
 

@@ -181,6 +181,11 @@ pub fn order_of_content(content: &str) -> usize {
 
 /// A cause and a content in words: `copied journal`.
 pub fn phrase(cause: &str, content: &str) -> String {
+    format!("{} {}", deed(cause), number::visible(content))
+}
+
+/// A cause as what was done to the content: `copied`.
+pub fn deed(cause: &str) -> String {
     let deed = match cause {
         "host-write" => "host",
         "journal-commit" => "committed",
@@ -192,7 +197,7 @@ pub fn phrase(cause: &str, content: &str) -> String {
         "wear-levelling" => "levelled",
         other => other,
     };
-    number::visible(&format!("{deed} {content}"))
+    number::visible(deed)
 }
 
 fn make_row(results: &[RunResult], label: String, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity) -> Row {

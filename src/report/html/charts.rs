@@ -97,26 +97,37 @@ pub fn latency(results: &[RunResult], of: fn(&RunResult) -> Option<&Percentiles>
     if traces.is_empty() {
         return None;
     }
-    let decades: Vec<u32> = (0..=12).collect();
-    let tick = |decade: &u32| number::latency(10u64.pow(*decade)).replace(".00", "").replace(".0", "");
+    let (ticks, names) = latency_ticks(results.iter().filter_map(of));
     let layout = json!({
         "height": 360,
         "hovermode": "closest",
         "xaxis": {
             "type": "log",
             "title": { "text": "latency" },
-            "tickvals": decades.iter().map(|decade| 10u64.pow(*decade)).collect::<Vec<_>>(),
-            "ticktext": decades.iter().map(tick).collect::<Vec<_>>(),
+            "tickvals": ticks,
+            "ticktext": names,
         },
         "yaxis": {
             "type": "log",
             "autorange": "reversed",
             "title": { "text": "share of requests" },
-            "tickvals": [1.0, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001],
-            "ticktext": ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"],
+            "tickvals": [0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001],
+            "ticktext": ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"],
         },
     });
     Some(json!({ "data": traces, "layout": layout }))
+}
+
+/// Ticks of a logarithmic axis over all latencies, and their names: at 1 and 3 of every decade if these are few.
+fn latency_ticks<'a>(all: impl Iterator<Item = &'a Percentiles>) -> (Vec<u64>, Vec<String>) {
+    let ends = all.filter_map(|percentiles| Some((percentiles.cumulative.first()?.0.max(1), percentiles.max.max(1))));
+    let (least, most) = ends.fold((u64::MAX, 1), |(least, most), ends| (least.min(ends.0), most.max(ends.1)));
+    let steps = if most / least < 2_000 { &[1, 3][..] } else { &[1] };
+    let decades = (0..=15).map(|decade| 10u64.pow(decade));
+    let ticks: Vec<u64> = decades.flat_map(|decade| steps.iter().map(move |step| decade * step)).collect();
+    let name = |tick: &u64| number::latency(*tick).replace(".00 ", " ").replace(".0 ", " ");
+    let names = ticks.iter().map(name).collect();
+    (ticks, names)
 }
 
 /// A share in per cent, with as many nines as it has.

@@ -20,6 +20,11 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
+/// A path for an element: a line may break after a separator.
+pub fn escape_path(path: &str) -> String {
+    path.split_inclusive(['/', ',', '+', ':']).map(escape).collect::<Vec<_>>().join("<wbr>")
+}
+
 /// JSON for the inside of a `<script>` element, which no text in it can end.
 pub fn script_json(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::escape::escape;
-use crate::report::comparison::{order_of_content, phrase};
+use crate::report::comparison::{deed, order_of_content, phrase};
 use crate::report::{RunResult, number};
 use crate::units::BLOCK_BYTES;
 
@@ -46,6 +46,8 @@ impl<'a> Column<'a> {
 #[derive(Default)]
 struct Flow {
     labels: Vec<String>,
+    /// The labels where there is little room.
+    short_labels: Vec<String>,
     hovers: Vec<String>,
     colours: Vec<String>,
     x: Vec<f64>,
@@ -54,8 +56,9 @@ struct Flow {
 }
 
 impl Flow {
-    fn node(&mut self, place: (f64, f64), label: String, hover: String, colour: String) -> usize {
-        self.labels.push(label);
+    fn node(&mut self, place: (f64, f64), labels: (String, String), hover: String, colour: String) -> usize {
+        self.labels.push(labels.0);
+        self.short_labels.push(labels.1);
         self.hovers.push(hover);
         self.colours.push(colour);
         // plotly.js takes a zero for a missing place.
@@ -97,7 +100,7 @@ pub fn flow(result: &RunResult) -> Option<Value> {
     let centre = 0.5;
     let flash_node = chart.node(
         (shown.len() as f64 / last_column, centre),
-        format!("programmed<br>{}", size(programmed)),
+        (format!("programmed<br>{}", size(programmed)), String::new()),
         format!("programmed: {}", amount(programmed)),
         "--flash".into(),
     );
@@ -111,11 +114,16 @@ pub fn flow(result: &RunResult) -> Option<Value> {
                 continue;
             }
             let name = escape(&phrase(kind.0, kind.1));
-            let label = if before.is_none() { format!("{name}, {}", size(blocks)) } else { String::new() };
+            // In five columns on a phone there is room for the size alone.
+            let deed = if shown.len() <= 2 { escape(&deed(kind.0)) + " " } else { String::new() };
+            let labels = match before {
+                None => (format!("{name}, {}", size(blocks)), deed + &size(blocks)),
+                Some(_) => Default::default(),
+            };
             let station = escape(column.station);
             let node = chart.node(
                 (number as f64 / last_column, middle(top, blocks)),
-                label,
+                labels,
                 format!("{station} passed on {name}: {}", amount(blocks)),
                 colour.clone(),
             );
@@ -149,7 +157,8 @@ fn erases(chart: &mut Flow, result: &RunResult, flash_node: usize, programmed: f
     for (blocks, label, hover) in ends.into_iter().filter(|(blocks, ..)| *blocks > ROUNDING) {
         let place = (1.0, (top + blocks * scale / 2.0) / height);
         let colour = if label == "erased" { "--erased" } else { "--rest" };
-        let node = chart.node(place, format!("{label}<br>{}", size(blocks)), hover.clone(), colour.into());
+        let labels = (format!("{label}<br>{}", size(blocks)), size(blocks));
+        let node = chart.node(place, labels, hover.clone(), colour.into());
         chart.link(flash_node, node, blocks, hover, format!("{colour}-flow"));
         top += blocks * scale + gap;
     }
@@ -196,6 +205,7 @@ fn figure(chart: &Flow, shown: &[Column], height: f64) -> Value {
             "margin": { "l": 2, "r": 2, "t": MARGIN_TOP, "b": MARGIN_BOTTOM },
             "annotations": annotations.collect::<Vec<_>>(),
         },
+        "short_labels": chart.short_labels,
     })
 }
 

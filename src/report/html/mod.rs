@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Percentiles, RunResult, number};
-use escape::{escape, script_json, shell_word};
+use escape::{escape, escape_path, script_json, shell_word};
 
 /// The results as a self-contained HTML page of about 4.7 MB, almost all of which is plotly.js. It holds its numbers
 /// as text too: without scripts, all but the charts can be read.
@@ -39,18 +39,20 @@ pub fn html(results: &[RunResult]) -> String {
         section("Sums checked", &format!("<div class=\"panel\">{}</div>", parts::sums(results))),
         section("To repeat this run", &repeat(results)),
     ];
-    let title = title(results);
+    let workload = title(results);
     let figures = json!(figures);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title} \u{b7} Flashpath</title>\n<style>\n{css}</style>\n<script>\n{errors}</script>\n</head>\n<body>\n\
-         <header><div><div class=\"eyebrow\">Flashpath report</div><h1>{title}</h1><p class=\"muted\">{subtitle}</p></div>\
+         <header><div><div class=\"eyebrow\">Flashpath report</div><h1>{heading}</h1><p class=\"muted\">{subtitle}</p></div>\
          <button id=\"theme\" type=\"button\" aria-label=\"Change between light and dark\">Dark</button></header>\n\
          <main>\n{sections}</main>\n<footer>Blocks are 4 KiB. Sizes are binary. A dot (\u{2022}) marks the best of its row. \
          Charts: plotly.js, MIT licence.</footer>\n\
          <script id=\"figures\" type=\"application/json\">{figures}</script>\n\
          <script>{library}</script>\n<script>\n{script}</script>\n</body>\n</html>\n",
+        title = escape(&workload),
+        heading = escape_path(&workload),
         css = include_str!("page.css"),
         errors = include_str!("errors.js"),
         subtitle = subtitle(results),
@@ -75,7 +77,7 @@ fn shared<T: PartialEq>(results: &[RunResult], of: impl Fn(&RunResult) -> T) -> 
 
 fn title(results: &[RunResult]) -> String {
     match shared(results, |result| result.workload.name.clone()) {
-        Some(name) => escape(&name),
+        Some(name) => name,
         None => format!("{} runs", results.len()),
     }
 }
@@ -142,7 +144,8 @@ fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String
     body += &parts::content_legend(results);
     body += "<div class=\"flows\">";
     for (index, result) in results.iter().enumerate() {
-        let heading = format!("<h3>{}<span class=\"path\">{}</span></h3>", parts::tag(index), escape(&result.path));
+        let heading =
+            format!("<h3>{}<span class=\"path\">{}</span></h3>", parts::tag(index), escape_path(&result.path));
         let drawn = match flow::flow(result) {
             Some(figure) => {
                 let summary = format!("The flow of writes through {}; its numbers are in the table below", result.path);
@@ -160,7 +163,12 @@ fn over_time(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> St
     let Some(figure) = charts::write_amplification(results) else { return String::new() };
     let drawn = chart(figures, "amplification", figure, "Write amplification over what the host had written, by path");
     let legend = parts::path_legend(results);
-    let caption = "<figcaption>The thick part of a line is the steady one.</figcaption>";
+    let is_steady = |result: &RunResult| result.write_amplification.steady_from_fraction.is_some();
+    let caption = if results.iter().any(is_steady) {
+        "<figcaption>The thick part of a line is the steady one.</figcaption>"
+    } else {
+        "<figcaption>No run became steady.</figcaption>"
+    };
     section("Write amplification over time", &format!("{legend}<figure class=\"panel\">{drawn}{caption}</figure>"))
 }
 

@@ -32,9 +32,10 @@
     const own = figure.layout;
     const layout = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, autosize: true,
-      margin: { l: 52, r: 14, t: 12, b: 48 }, dragmode: isTouched ? false : "zoom",
+      margin: { l: 52, r: 14, t: isTouched ? 12 : 30, b: 48 }, dragmode: isTouched ? false : "zoom",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "--ink" },
       hoverlabel: { bgcolor: "--card", bordercolor: "--line", font: { color: "--ink" }, align: "left" },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: "--muted", activecolor: "--ink" },
       ...own,
     };
     for (const name of ["xaxis", "yaxis"]) {
@@ -43,14 +44,28 @@
     return themed(layout);
   };
 
-  const config = {
-    responsive: true, displaylogo: false, displayModeBar: isTouched ? false : "hover",
+  // The tools have no place over a flow's headings, nor under a finger.
+  const configOf = (figure) => ({
+    responsive: true, displaylogo: false, displayModeBar: isTouched || !figure.layout.xaxis ? false : "hover",
     modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d"], toImageButtonOptions: { format: "svg" },
+  });
+
+  // Where a flow has little room, its labels are short and its headings small.
+  const isNarrow = (place) => place.clientWidth < 560;
+  const narrowed = (figure, place) => {
+    if (!figure.short_labels || !isNarrow(place)) return figure;
+    const [trace] = figure.data;
+    const annotations = figure.layout.annotations.map((heading) => ({ ...heading, font: { size: 10 } }));
+    return {
+      data: [{ ...trace, node: { ...trace.node, label: figure.short_labels }, textfont: { size: 11 } }],
+      layout: { ...figure.layout, annotations },
+    };
   };
 
   const draw = () => Promise.all(Array.from(document.querySelectorAll("[data-figure]"), (place) => {
-    const figure = figures[place.dataset.figure];
-    return Plotly.react(place, themed(figure.data), layoutOf(figure), config);
+    const figure = narrowed(figures[place.dataset.figure], place);
+    place.dataset.narrow = isNarrow(place);
+    return Plotly.react(place, themed(figure.data), layoutOf(figure), configOf(figure));
   }));
 
   const button = document.getElementById("theme");
@@ -62,6 +77,10 @@
     restyle();
   });
   prefersDark.addEventListener("change", restyle);
+  window.addEventListener("resize", () => {
+    const places = Array.from(document.querySelectorAll("[data-figure]"));
+    if (places.some((place) => String(isNarrow(place)) !== place.dataset.narrow)) draw();
+  });
 
   // A theme can be asked for in the address: report.html#dark.
   if (["#dark", "#light"].includes(location.hash)) root.dataset.theme = location.hash.slice(1);

@@ -1,7 +1,7 @@
 //! The parts of the page that are text: cards, tables, legends.
 
 use super::charts::{PATH_STYLES, path_tag};
-use super::escape::escape;
+use super::escape::{escape, escape_path};
 use super::flow::content_colour;
 use crate::report::comparison::{Cell, Row, key_rows, overprovisioning_row, sections};
 use crate::report::{RunResult, number};
@@ -24,24 +24,23 @@ pub fn cards(results: &[RunResult]) -> String {
     let mut rows = key_rows(results);
     rows.push(overprovisioning_row(results));
     let card = |(index, result): (usize, &RunResult)| {
-        let (first, others) = rows.split_first().map_or((None, &rows[..]), |(first, others)| (Some(first), others));
-        let hero = first.map_or_else(String::new, |row| hero(row, index));
+        // Without a steady part the total takes its place.
+        let large = usize::from(result.write_amplification.steady.is_none()).min(rows.len() - 1);
+        let others = rows.iter().enumerate().filter(|(place, _)| *place != large).map(|(_, row)| row);
         let line = |row: &Row| format!("<div><dt>{}</dt><dd>{}</dd></div>", row.label, value(&row.cells[index]));
-        let interrupted = if result.interrupted { "<div class=\"alarm\">interrupted</div>" } else { "" };
+        let interrupted = if result.interrupted { "<span class=\"alarm\">interrupted</span> " } else { "" };
         format!(
-            "<article class=\"card\" style=\"--path:var(--path-{})\"><p class=\"path\">{}{}</p>{interrupted}{hero}<dl>{}</dl></article>\n",
+            "<article class=\"card\" style=\"--path:var(--path-{})\"><p class=\"path\">{}{interrupted}{}</p>\
+             <div class=\"hero\"><b>{}</b><span class=\"muted\">{}</span></div><dl>{}</dl></article>\n",
             index % PATH_STYLES,
             tag(index),
-            escape(&result.path),
-            others.iter().map(line).collect::<String>(),
+            escape_path(&result.path),
+            value(&rows[large].cells[index]),
+            rows[large].label,
+            others.map(line).collect::<String>(),
         )
     };
     format!("<div class=\"cards\">{}</div>\n", results.iter().enumerate().map(card).collect::<String>())
-}
-
-fn hero(row: &Row, index: usize) -> String {
-    let cell = &row.cells[index];
-    format!("<div class=\"hero\"><b>{}</b><span class=\"muted\">{}</span></div>", value(cell), row.label)
 }
 
 /// A table in a box of its own that scrolls where it is wider than the page.
@@ -55,7 +54,7 @@ fn table(label: &str, head: &str, body: &str) -> String {
 /// All rows of the comparison, a column a path.
 pub fn comparison(results: &[RunResult]) -> String {
     let heading = |(index, result): (usize, &RunResult)| {
-        format!("<th scope=\"col\">{}<span class=\"path\">{}</span></th>", tag(index), escape(&result.path))
+        format!("<th scope=\"col\">{}<span class=\"path\">{}</span></th>", tag(index), escape_path(&result.path))
     };
     let head = format!("<tr><th></th>{}</tr>", results.iter().enumerate().map(heading).collect::<String>());
     let mut body = String::new();
@@ -96,7 +95,7 @@ pub fn sums(results: &[RunResult]) -> String {
     if results.iter().all(|result| result.sums.is_empty()) {
         return "<p class=\"muted\">None were.</p>".into();
     }
-    let head = "<tr><th scope=\"col\">path</th><th scope=\"col\">what must be equal</th><th scope=\"col\">one side</th>\
+    let head = "<tr><th scope=\"col\">path</th><th scope=\"col\" class=\"words\">what must be equal</th><th scope=\"col\">one side</th>\
                 <th scope=\"col\">the other</th><th scope=\"col\"></th></tr>";
     let mut body = String::new();
     for (index, result) in results.iter().enumerate() {
@@ -115,7 +114,7 @@ pub fn sums(results: &[RunResult]) -> String {
     table("Sums checked", head, &body)
 }
 
-/// The drive of each path, and its path with every option.
+/// What each path was given to do, and on which drive.
 pub fn drives(results: &[RunResult]) -> String {
     let mut drives = String::new();
     for (index, result) in results.iter().enumerate() {
@@ -132,9 +131,9 @@ pub fn drives(results: &[RunResult]) -> String {
         ];
         let facts = facts.map(|(name, value)| format!("{name} {value}")).join(" \u{b7} ");
         drives += &format!(
-            "<h3>{}<span class=\"path\">{}</span></h3><p class=\"muted\">{facts}</p>",
+            "<h3>{}<span class=\"path\">{}</span></h3><p class=\"muted facts\">{facts}</p>",
             tag(index),
-            escape(&result.path_in_full)
+            escape_path(&result.path)
         );
     }
     drives
@@ -162,7 +161,7 @@ pub fn path_legend(results: &[RunResult]) -> String {
              <b>{}</b><span class=\"path\">{}</span></li>",
             DASH_ARRAYS[style],
             path_tag(index),
-            escape(&result.path)
+            escape_path(&result.path)
         )
     };
     format!("<ul class=\"legend\">{}</ul>\n", results.iter().enumerate().map(item).collect::<String>())
