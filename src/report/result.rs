@@ -29,7 +29,8 @@ pub struct RunResult {
     pub ledger: Vec<LedgerRow>,
     /// Erase counts.
     pub wear: Wear,
-    /// Latencies; `None` without a timing model.
+    /// Latencies; absent without a timing model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latencies>,
     /// Bytes read and written by the workload over simulated seconds, in MiB/s; `None` without a timing model.
     pub throughput_mib_s: Option<f64>,

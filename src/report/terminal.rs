@@ -11,8 +11,9 @@ use super::{RunResult, number};
 /// Less than this is taken for this: numbers are never broken into pieces.
 const NARROWEST_TERMINAL: usize = 40;
 
-/// The widest header of a column: a longer path is broken after a separator.
-const WIDEST_HEADER: usize = 32;
+/// How wide the header of a column may be: a longer path is broken after a separator. The widest at which all paths fit
+/// side by side is taken.
+const HEADER_WIDTHS: [usize; 4] = [32, 24, 18, 14];
 
 /// What the table puts around a cell.
 const PADDING: usize = 2;
@@ -33,8 +34,11 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
     let sections = sections(results);
     let mut text = heading(results);
     let paths: Vec<String> = results.iter().map(|result| number::visible(&result.path)).collect();
-    let value_widths = value_widths(&sections, &paths);
-    if results.len() > 1 && label_width(&sections) + value_widths.iter().sum::<usize>() <= width {
+    let fitting = HEADER_WIDTHS
+        .into_iter()
+        .map(|widest| value_widths(&sections, &paths, widest))
+        .find(|widths| label_width(&sections) + widths.iter().sum::<usize>() <= width);
+    if let Some(value_widths) = fitting.filter(|_| results.len() > 1) {
         let headers = paths.iter().zip(&value_widths).map(|(path, width)| broken(path, width - PADDING)).collect();
         let columns: Vec<usize> = (0..results.len()).collect();
         text += &layout(&sections, Some(headers), &columns, width, colour);
@@ -146,12 +150,12 @@ fn label_width(sections: &[Section]) -> usize {
     labels.max().unwrap_or(0) + PADDING
 }
 
-/// What each path's column takes: its longest value, and its path up to [`WIDEST_HEADER`].
-fn value_widths(sections: &[Section], paths: &[String]) -> Vec<usize> {
+/// What each path's column takes: its longest value, and its path up to `widest`.
+fn value_widths(sections: &[Section], paths: &[String], widest: usize) -> Vec<usize> {
     let rows = || sections.iter().flat_map(|section| &section.rows);
     let longest =
         |column: usize| rows().map(|row| marked(&row.cells[column], false).chars().count()).max().unwrap_or(0);
-    let header = |path: &String| path.chars().count().min(WIDEST_HEADER);
+    let header = |path: &String| path.chars().count().min(widest);
     paths.iter().enumerate().map(|(column, path)| longest(column).max(header(path)) + PADDING).collect()
 }
 

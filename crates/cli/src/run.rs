@@ -195,6 +195,8 @@ impl Floor<'_> {
         });
         bar.finish();
         outcome.result.seconds_wall = started.elapsed().as_secs_f64();
+        // As it was written, so that the command that repeats the run is right.
+        outcome.result.workload.name = command.workload.clone();
         outcome.result.options.extend(command.replaying.arguments());
         Ok(outcome)
     }
