@@ -1,8 +1,6 @@
 //! What drives a workload through a path: fill, preconditioning, then the run that counts.
 
-use super::outcome::{self, Outcome};
 use super::pace::Pace;
-use super::path::Path;
 use super::windows::{Mark, Windows};
 use crate::device::nand::{LogicalPage, NandCounts};
 use crate::expression::Amount;
@@ -161,14 +159,13 @@ pub(super) struct Run<T> {
     newest: Vec<u32>,
 }
 
-/// Runs `workload` on `drive`.
+/// Runs `workload` on `drive`. Answers the run as far as it came, and whether that is its end or an interrupt.
 pub(super) fn drive<T: Translation>(
-    path: &Path,
     drive: T,
     workload: &mut dyn Workload,
     options: &Options,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Outcome {
+) -> (Run<T>, Result<bool, RunError>) {
     let page_bytes = u64::from(drive.flash().geometry.page_bytes);
     let exported = drive.exported_pages();
     let mut run = Run {
@@ -187,7 +184,7 @@ pub(super) fn drive<T: Translation>(
         drive,
     };
     let ended = run.all_phases(workload, options, watch);
-    outcome::conclude(path, run, workload, options, ended)
+    (run, ended)
 }
 
 impl<T: Translation> Run<T> {

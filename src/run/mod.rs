@@ -12,7 +12,7 @@ pub use outcome::Outcome;
 pub use path::{Path, STATIONS, Station};
 pub use steady::steady_from;
 
-use crate::device::nand::{Nand, Reserving, Untimed};
+use crate::device::nand::{Nand, Reserving, Timing, Untimed};
 use crate::translation::page_level::PageLevel;
 use crate::workload::Workload;
 
@@ -23,16 +23,22 @@ pub fn run(
     options: &Options,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Outcome {
-    let (nand, page) = (&path.nand, &path.page);
+    let nand = &path.nand;
     match nand.latencies {
-        None => {
-            let flash = Nand::new(nand.geometry, nand.endurance, options.verify, Untimed);
-            engine::drive(path, PageLevel::new(flash, page, options.seed), workload, options, watch)
-        }
-        Some(latencies) => {
-            let timing = Reserving::new(nand.geometry, latencies);
-            let flash = Nand::new(nand.geometry, nand.endurance, options.verify, timing);
-            engine::drive(path, PageLevel::new(flash, page, options.seed), workload, options, watch)
-        }
+        None => run_timed(path, Untimed, workload, options, watch),
+        Some(latencies) => run_timed(path, Reserving::new(nand.geometry, latencies), workload, options, watch),
     }
+}
+
+fn run_timed<T: Timing>(
+    path: &Path,
+    timing: T,
+    workload: &mut dyn Workload,
+    options: &Options,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Outcome {
+    let flash = Nand::new(path.nand.geometry, path.nand.endurance, options.verify, timing);
+    let drive = PageLevel::new(flash, &path.page, options.seed);
+    let (run, ended) = engine::drive(drive, workload, options, watch);
+    outcome::conclude(path, run, workload, options, ended)
 }

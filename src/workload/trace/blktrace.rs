@@ -23,7 +23,7 @@ use super::format::Stage;
 use super::intake::{Intake, Request};
 use super::numbering::Numbering;
 use super::open::Input;
-use super::reader::RecordReader;
+use super::records::RecordReader;
 use super::rejected::Place;
 use super::vscsi::bytes_at;
 use crate::label::Content;

@@ -4,7 +4,7 @@ use super::captured::{OPERATIONS_HEADER, action_named, content_named, request_of
 use super::fields::Reason;
 use super::intake::{Intake, Request};
 use super::numbering::Numbering;
-use super::reader::RecordReader;
+use super::records::RecordReader;
 use super::rejected::Place;
 use crate::workload::Operation;
 use bytes::Bytes;

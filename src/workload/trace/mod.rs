@@ -5,6 +5,7 @@
 //! | `open` | decompression, lines, records |
 //! | `recognise` | which format a file is of, by its content |
 //! | `reader` | one trace, read once; [`TraceReader`] |
+//! | `records`, `parsers` | the seam of the formats, and which parser each text format has |
 //! | `intake` | what all formats share: times, devices, rejections |
 //! | `captured`, `comma_separated`, `columns`, `blkparse`, `iolog`, `strace` | the text formats |
 //! | `vscsi`, `blktrace`, `columnar` | the binary formats |
@@ -31,9 +32,11 @@ mod iolog;
 mod lines;
 mod numbering;
 mod open;
+mod parsers;
 mod placement;
 mod reader;
 mod recognise;
+mod records;
 mod rejected;
 mod replay;
 mod rwbs;

@@ -150,8 +150,8 @@ fn too_small(summary: &TraceSummary, span_bytes: u64, device_bytes: u64) -> Work
         count => format!(" ({count} devices side by side)"),
     };
     let reason = format!(
-        "it spans {spans}{side_by_side}, and the device has {has}: {} would do, or ask for its addresses to wrap or to \
-         scale",
+        "it spans {spans}{side_by_side}, and the path exports {has}: one that exports {} would do, or ask for its \
+         addresses to wrap or to scale",
         format_size(enough)
     );
     unusable(&summary.file, reason)

@@ -1,19 +1,15 @@
 //! A trace as a stream of operations, whatever its format.
 
-use super::blkparse::{Blkparse, Ftrace};
 use super::blktrace::BlktraceReader;
-use super::captured::{Captured, Operations};
 use super::columnar::{self, ParquetReader};
-use super::columns::{DiskSim, Fiu, Midas, Mqsim};
-use super::comma_separated::{Alibaba, Msr, Spc, Systor, Tencent, VscsiCsv};
 use super::format::{Format, Stage};
 use super::intake::Intake;
-use super::iolog::Iolog;
 use super::lines::LineParser;
 use super::open::{Compression, Input};
+use super::parsers::line_parser;
 use super::recognise;
+use super::records::RecordReader;
 use super::rejected::Rejected;
-use super::strace::Strace;
 use super::vscsi::VscsiReader;
 use super::{TraceOptions, unusable};
 use crate::workload::{Operation, WorkloadError};
@@ -22,23 +18,6 @@ use std::io::{self, Read};
 use std::path::Path;
 
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
-
-/// The seam of the formats. One dynamic call is made for each batch.
-pub(super) trait RecordReader: Send {
-    /// Appends at most `limit` operations; none means that the trace has ended.
-    fn read_batch(&mut self, out: &mut Vec<Operation>, limit: usize) -> io::Result<()>;
-
-    /// What was taken so far, and what was not.
-    fn intake(&self) -> &Intake;
-
-    /// How many decompressed bytes were met, for the text of an error.
-    fn met_bytes(&self) -> u64;
-
-    /// What a user should know of what was read.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
 
 struct TextReader {
     input: Input,
@@ -62,30 +41,6 @@ impl RecordReader for TextReader {
     fn notes(&self) -> Vec<String> {
         self.parser.notes()
     }
-}
-
-/// The parser of a text format; `None` for the other formats.
-pub(super) fn line_parser(format: Format, stage: Stage) -> Option<Box<dyn LineParser>> {
-    Some(match format {
-        Format::Captured => Box::new(Captured),
-        Format::Operations => Box::<Operations>::default(),
-        Format::Msr => Box::<Msr>::default(),
-        Format::Spc => Box::<Spc>::default(),
-        Format::Alibaba => Box::<Alibaba>::default(),
-        Format::Tencent => Box::<Tencent>::default(),
-        Format::Systor => Box::<Systor>::default(),
-        Format::VscsiCsv => Box::new(VscsiCsv),
-        Format::Blkparse => Box::new(Blkparse::new(stage)),
-        Format::Ftrace => Box::<Ftrace>::default(),
-        Format::FioV2 => Box::new(Iolog::new(2)),
-        Format::FioV3 => Box::new(Iolog::new(3)),
-        Format::Fiu => Box::<Fiu>::default(),
-        Format::DiskSim => Box::<DiskSim>::default(),
-        Format::Mqsim | Format::Ssdsim => Box::<Mqsim>::default(),
-        Format::Midas => Box::new(Midas),
-        Format::Strace => Box::<Strace>::default(),
-        Format::Parquet | Format::Vscsi | Format::Blktrace | Format::OracleGeneral | Format::Filebench => return None,
-    })
 }
 
 /// Reads one trace once, from its first operation to its last.

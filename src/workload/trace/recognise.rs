@@ -5,7 +5,7 @@
 
 use super::format::{Format, Stage};
 use super::lines::LineParser;
-use super::reader::line_parser;
+use super::parsers::line_parser;
 use super::{blktrace, columnar, vscsi};
 
 /// How much of a file is looked at.

@@ -9,7 +9,7 @@
 use super::fields::{Reason, SECTOR_BYTES, extent};
 use super::intake::{Intake, Request};
 use super::open::Input;
-use super::reader::RecordReader;
+use super::records::RecordReader;
 use super::rejected::Place;
 use crate::workload::{Action, Operation};
 use std::io;
