@@ -10,7 +10,6 @@ mod windows;
 pub use engine::{Options, Progress, Replay, RunError};
 pub use outcome::Outcome;
 pub use path::{Path, STATIONS, Station};
-pub use steady::steady_from;
 
 use crate::device::nand::{Nand, Reserving, Timing, Untimed};
 use crate::translation::page_level::PageLevel;

@@ -14,7 +14,7 @@ const TOLERANCE: f64 = 0.02;
 /// The marks are joined to [`BATCHES`] batches of equal host writes. The warm-up is cut where the squared standard error
 /// of the rest is least (the marginal standard error rule, White 1997); if that takes more than half the run, or the
 /// first and second half of the rest differ by more than [`TOLERANCE`], the run is not steady.
-pub fn steady_from(marks: &[Mark]) -> Option<(u64, f64)> {
+pub(super) fn steady_from(marks: &[Mark]) -> Option<(u64, f64)> {
     let batches = batches(marks);
     let first = warm_up(&batches)?;
     let rest = &batches[first..];
