@@ -1,8 +1,8 @@
 //! The page-level translation layer: a map from every logical page to any physical one.
 //!
-//! A write takes the next page of its stream's [`Frontier`], and the page that held the old version becomes invalid.
-//! When a frontier needs a block and only the reserve is erased, [`PageLevel::collect`] copies the valid pages of a
-//! victim ([`Victims`]) to the copy frontier and erases it.
+//! A write takes the next page of its stream's frontier, and the page that held the old version becomes invalid.
+//! When a frontier needs a block and only the reserve is erased, collection copies the valid pages of a
+//! victim to the copy frontier and erases it.
 //!
 //! Promises: a read returns the newest write; a copy keeps the content label of what it holds; collection never needs
 //! more erased blocks than the reserve. Refuses: settings that leave too little spare space ([`PageSettings::read`]).
