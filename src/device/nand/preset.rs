@@ -98,7 +98,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "tlc",
         values: &[
-            ("size", "64G"),
+            ("size", "256G"),
             ("page", "16K"),
             ("pages-per-block", "1077"),
             ("channels", "8"),

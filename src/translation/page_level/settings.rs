@@ -253,6 +253,8 @@ impl PageSettings {
         let block_bytes = per_block * page_bytes;
         let size = (needed as f64 / (1.0 - exported_share) * page_bytes as f64) as u64;
         let size = size.div_ceil(block_bytes) * block_bytes + block_bytes;
+        // A size that people write, at most a thirty-second larger.
+        let size = size.next_multiple_of(1 << (size.ilog2() - 5));
         let message = format!(
             "the drive is too small for its reserves: {} blocks can be open or in reserve, and {} are spare",
             self.blocks_held_back(geometry) + 1,
