@@ -512,6 +512,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_of_a_term_is_passed_over() {
+        // What stood behind a zero character was once dropped without a word.
+        for (text, pointed) in [("lamp\0:lit", "lamp\0"), ("lamp:lit\0=off", "lit\0"), ("lamp:size=4K\0M", "4K\0M")] {
+            let error = parse_term(text).and_then(|term| term.settle(term.find("thing", &[&LAMP])?)).unwrap_err();
+            assert_eq!(&text[error.span.clone()], pointed);
+        }
+    }
+
+    #[test]
     fn an_error_points_at_its_characters() {
         for (text, pointed, said) in [
             ("lamp:sise=8K", "sise", "did you mean size?"),

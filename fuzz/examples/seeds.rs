@@ -1,5 +1,6 @@
 //! Writes the samples of the tests to `corpus/TARGET/`, as the first inputs of every target.
 
+use expressions::{GENERATORS, NO_PATHS, PATHS};
 use flashpath::workload::trace::Format;
 use std::{fs, io};
 
@@ -33,7 +34,7 @@ fn write(target: &str, seeds: impl Iterator<Item = Vec<u8>>) -> io::Result<()> {
 
 fn main() -> io::Result<()> {
     let sized = |text: &str| [&DEVICE_BYTES.to_le_bytes(), text.as_bytes()].concat();
-    let texts = expressions::PATHS.iter().chain(&expressions::GENERATORS);
+    let texts = PATHS.iter().chain(&NO_PATHS).chain(&GENERATORS);
     write("path_expression", texts.map(|text| sized(text)))?;
     write("fio_job", JOBS.iter().map(|text| sized(text)))?;
     write("trace", samples::all().into_iter().map(|(_, bytes)| bytes))?;

@@ -8,7 +8,7 @@ use flashpath::workload::generator::generator;
 const OPERATIONS: usize = 64;
 
 /// Expressions that are right, and together use every station, generator and kind of value.
-pub const PATHS: [&str; 12] = [
+pub const PATHS: [&str; 9] = [
     "page/nand",
     "page:op=7%,victim=fifo/nand:size=4G,channels=4,dies=2",
     " page : op = 28% , streams = content / nand : preset = tlc ",
@@ -18,10 +18,9 @@ pub const PATHS: [&str; 12] = [
     "page:export=0.75,wear=none,victim=random/nand:preset=ssd-h,timing=on,erase=1.5s",
     "page:victim=greedy,streams=none/nand:preset=ssd-m,size=64GiB,program=0ns",
     "page:wear=dynamic/nand:preset=ssd-l,timing,transfer=3ms",
-    "page/nand:size=16M",
-    "nand/page+nand:size=1G/page",
-    "page:pgae=1/nnad",
 ];
+/// Texts that are no path, each for another reason.
+pub const NO_PATHS: [&str; 3] = ["page/nand:size=16M", "nand/page+nand:size=1G/page", "page:pgae=1/nnad"];
 /// As [`PATHS`], for generators.
 pub const GENERATORS: [&str; 9] = [
     "sequential",
