@@ -179,15 +179,19 @@ impl fmt::Display for ExpressionError {
     }
 }
 
-/// Splits `text` at the first level of `separator`, each part with its place, trimmed.
+/// `text` without the spaces around it; it stands at `offset`.
+fn trim_spanned(text: &str, offset: usize) -> Spanned {
+    let trimmed = text.trim();
+    let from = offset + text.len() - text.trim_start().len();
+    Spanned { text: trimmed.to_string(), span: from..from + trimmed.len() }
+}
+
+/// Splits `text` at every `separator`, each part with its place, trimmed.
 fn split_spanned(text: &str, offset: usize, separator: char) -> Vec<Spanned> {
-    let mut start = 0;
+    let mut start = offset;
     let mut parts = Vec::new();
     for part in text.split(separator) {
-        let lead = part.len() - part.trim_start().len();
-        let trimmed = part.trim();
-        let from = offset + start + lead;
-        parts.push(Spanned { text: trimmed.to_string(), span: from..from + trimmed.len() });
+        parts.push(trim_spanned(part, start));
         start += part.len() + separator.len_utf8();
     }
     parts
@@ -223,8 +227,7 @@ fn split_side_by_side(text: &str, offset: usize) -> Vec<Spanned> {
 
 /// Reads one term, such as a workload's.
 pub fn parse_term(text: &str) -> Result<Term, ExpressionError> {
-    let mut whole = split_spanned(text, 0, '\0');
-    term_of(text, whole.remove(0))
+    term_of(text, trim_spanned(text, 0))
 }
 
 fn term_of(source: &str, part: Spanned) -> Result<Term, ExpressionError> {
@@ -238,7 +241,7 @@ fn term_of(source: &str, part: Spanned) -> Result<Term, ExpressionError> {
         Some(colon) => (&part.text[..colon], Some((&part.text[colon + 1..], part.span.start + colon + 1))),
         None => (part.text.as_str(), None),
     };
-    let name = split_spanned(name, part.span.start, '\0').remove(0);
+    let name = trim_spanned(name, part.span.start);
     if name.text.is_empty() {
         return Err(error(name.span, "a name is missing here", "write a name, such as page or nand"));
     }
@@ -254,8 +257,8 @@ fn term_of(source: &str, part: Spanned) -> Result<Term, ExpressionError> {
             }
             let (key, value) = match option.text.find('=') {
                 Some(equals) => (
-                    split_spanned(&option.text[..equals], option.span.start, '\0').remove(0),
-                    Some(split_spanned(&option.text[equals + 1..], option.span.start + equals + 1, '\0').remove(0)),
+                    trim_spanned(&option.text[..equals], option.span.start),
+                    Some(trim_spanned(&option.text[equals + 1..], option.span.start + equals + 1)),
                 ),
                 None => (option.clone(), None),
             };
@@ -430,11 +433,13 @@ impl Settings {
     }
 
     /// The term with every option that has a value, written out: what a report shows so that a run can be repeated.
-    pub fn written_out(&self) -> String {
+    /// `meaningless` options, which others of this term rule out, are left out if they only have their default.
+    pub fn written_out(&self, meaningless: &[&str]) -> String {
         let options: Vec<_> = self
             .values
             .iter()
             .filter(|setting| !setting.text.is_empty())
+            .filter(|setting| setting.span.is_some() || !meaningless.contains(&setting.option.name))
             .map(|setting| format!("{}={}", setting.option.name, setting.text))
             .collect();
         if options.is_empty() {
@@ -503,7 +508,16 @@ mod tests {
         assert_eq!(settings.size("size"), 8192);
         assert!(settings.switch("lit"));
         assert!(!settings.is_set("parts"));
-        assert_eq!(settings.written_out(), "lamp:size=8K,lit=on");
+        assert_eq!(settings.written_out(&[]), "lamp:size=8K,lit=on");
+    }
+
+    #[test]
+    fn nothing_of_a_term_is_passed_over() {
+        // What stood behind a zero character was once dropped without a word.
+        for (text, pointed) in [("lamp\0:lit", "lamp\0"), ("lamp:lit\0=off", "lit\0"), ("lamp:size=4K\0M", "4K\0M")] {
+            let error = parse_term(text).and_then(|term| term.settle(term.find("thing", &[&LAMP])?)).unwrap_err();
+            assert_eq!(&text[error.span.clone()], pointed);
+        }
     }
 
     #[test]

@@ -2,8 +2,12 @@
 
 use flashpath::workload::fio_job::{fio_job, fio_job_text};
 use flashpath::workload::{Action, Operation, Workload, WorkloadError};
+use properties::check_job;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+
+#[path = "properties/jobs.rs"]
+mod properties;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -338,18 +342,6 @@ proptest! {
         seed: u64,
     ) {
         let text = format!("[first]\n{}", lines.join("\n"));
-        match fio_job_text("x.fio", &text, device_bytes, seed) {
-            Err(error) => prop_assert!(error.to_string().starts_with("x.fio:"), "{}", error),
-            Ok(mut workload) => {
-                let mut batch = Vec::new();
-                while batch.len() < 2000 && workload.next_batch(&mut batch, 500).unwrap() > 0 {}
-                prop_assert!(!batch.is_empty());
-                for operation in &batch {
-                    let is_flush = operation.action == Action::Flush;
-                    prop_assert!(is_flush || operation.length_bytes >= 512);
-                    prop_assert!(operation.offset_bytes.checked_add(operation.length_bytes).unwrap() <= device_bytes);
-                }
-            }
-        }
+        check_job(&text, device_bytes, seed, 2000);
     }
 }

@@ -1,44 +1,21 @@
 //! No input panics a trace reader, and whatever it emits is sane.
 //!
-//! The samples of all formats are damaged at random, by a generator with a fixed seed. The same check serves a coverage-guided
-//! fuzzer.
+//! The samples of all formats are damaged at random, by a generator with a fixed seed. The same check serves the
+//! coverage-guided fuzzer in `fuzz/`.
 
 use flashpath::random::Random;
-use flashpath::workload::trace::{
-    Addresses, Format, OutputFormat, Stage, TraceOptions, TraceReader, TraceWorkload, convert,
-};
-use flashpath::workload::{Action, Operation, Workload};
-use std::io::Cursor;
+use flashpath::workload::trace::{Addresses, Format, OutputFormat, Stage, TraceOptions, TraceWorkload, convert};
+use flashpath::workload::{Action, Workload};
+use properties::check_trace;
+
+#[path = "properties/traces.rs"]
+mod properties;
 
 #[allow(dead_code)]
 #[path = "../src/workload/trace/samples.rs"]
 mod samples;
 
 const ROUNDS: u64 = 2000;
-
-/// Reads `data` as a trace of any format, and checks all that is emitted.
-fn read_any(data: &[u8], options: &TraceOptions, batch_limit: usize) -> Vec<Operation> {
-    let mut all: Vec<Operation> = Vec::new();
-    let Ok(mut reader) = TraceReader::from_reader("fuzz", Box::new(Cursor::new(data.to_vec())), options) else {
-        return all;
-    };
-    let mut devices = 0;
-    while let Ok(count) = reader.read_batch(&mut all, batch_limit) {
-        assert!(count <= batch_limit);
-        if count == 0 {
-            break;
-        }
-    }
-    for (number, operation) in all.iter().enumerate() {
-        assert_eq!(operation.length_bytes == 0, operation.action == Action::Flush);
-        assert!(operation.offset_bytes.checked_add(operation.length_bytes).is_some());
-        assert!(operation.device <= devices, "device {} appears before {devices}", operation.device);
-        devices = devices.max(operation.device + 1);
-        assert!(number == 0 || all[number - 1].time_ns <= operation.time_ns);
-    }
-    assert!(reader.first_rejected().len() as u64 <= reader.rejected());
-    all
-}
 
 fn mutate(data: &mut Vec<u8>, random: &mut Random, other: &[u8]) {
     for _ in 0..=random.below(6) {
@@ -112,10 +89,10 @@ fn damaged_traces_never_panic_and_emit_only_sane_operations() {
                 ..TraceOptions::default()
             };
             let limit = 1 + random.below(5) as usize;
-            let operations = read_any(&data, &options, limit);
+            let operations = check_trace(&data, &options, limit);
             emitted += operations.len();
             if round % 16 == 0 {
-                assert_eq!(operations, read_any(&data, &options, 1000), "batches of {limit} and of 1000 differ");
+                assert_eq!(operations, check_trace(&data, &options, 1000), "batches of {limit} and of 1000 differ");
             }
         }
     }
@@ -130,7 +107,7 @@ fn damaged_parquet_never_panics() {
     std::fs::write(&input, samples::CAPTURED).unwrap();
     convert(&input, &TraceOptions::default(), &output, OutputFormat::Parquet).unwrap();
     let good = std::fs::read(&output).unwrap();
-    assert_eq!(read_any(&good, &TraceOptions::default(), 1000).len(), 7);
+    assert_eq!(check_trace(&good, &TraceOptions::default(), 1000).len(), 7);
     let mut random = Random::new(2, "fuzz_parquet");
     for _ in 0..ROUNDS {
         let mut data = good.clone();
@@ -138,7 +115,7 @@ fn damaged_parquet_never_panics() {
             let at = random.below(data.len() as u64) as usize;
             data[at] = random.bits() as u8;
         }
-        read_any(&data, &TraceOptions::default(), 1000);
+        check_trace(&data, &TraceOptions::default(), 1000);
     }
 }
 

@@ -77,6 +77,21 @@ fn a_workload_without_writes_counts_its_requests() {
 }
 
 #[test]
+fn shares_that_leave_no_write_in_decimal_leave_none() {
+    // In binary, some of these sums fell short of 100%, and the workload waited for a write that never came; others
+    // exceeded it, and were refused.
+    for tenths in 0..=1000 {
+        let (reads, discards) = (f64::from(tenths) / 10.0, f64::from(1000 - tenths) / 10.0);
+        let text = format!("uniform:writes=1x,reads={reads}%,discards={discards}%");
+        let mut all = Vec::new();
+        let mut workload = workload(&text, 8 * 4096, 1).unwrap();
+        workload.next_batch(&mut all, 100).unwrap();
+        assert_eq!(all.len(), 8, "{text}");
+        assert!(all.iter().all(|operation| operation.action != Action::Write), "{text}");
+    }
+}
+
+#[test]
 fn sequential_goes_round_the_span_in_order() {
     let offsets: Vec<u64> =
         operations("sequential:span=50%", 40_960, 1).iter().map(|o| o.offset_bytes / 4096).collect();

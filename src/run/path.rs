@@ -150,6 +150,17 @@ mod tests {
 
     #[test]
     fn a_path_written_out_means_the_same() {
+        // A report shows the path in full as the command that repeats the run. It once wrote export=90% beside op=28%, and
+        // d=10 without d-choices, and was refused.
+        for text in [
+            "page/nand",
+            "page:op=28%,victim=fifo/nand:preset=tlc",
+            "page:victim=d-choices,wear=static,streams=hint/nand:size=64G,page=16K",
+        ] {
+            let path = Path::read(text).unwrap();
+            let again = Path::read(&path.in_full).unwrap();
+            assert_eq!(format!("{:?}{:?}", path.page, path.nand), format!("{:?}{:?}", again.page, again.nand));
+        }
         let path = Path::read("page:op=28%,victim=fifo/nand:preset=tlc").unwrap();
         assert!(path.in_full.contains("channels=8"), "{}", path.in_full);
         assert_eq!(Path::read("page/nand").unwrap().exported_bytes(), (2097152 * 9 / 10) * 4096);

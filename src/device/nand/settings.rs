@@ -113,7 +113,7 @@ impl NandSettings {
             erase_ns: settings.duration_ns("erase"),
             transfer_ns: settings.duration_ns("transfer"),
         });
-        Ok(NandSettings { geometry, latencies, endurance: count("endurance"), written_out: settings.written_out() })
+        Ok(NandSettings { geometry, latencies, endurance: count("endurance"), written_out: settings.written_out(&[]) })
     }
 
     fn does_not_fit(settings: &Settings, help: String) -> ExpressionError {

@@ -206,10 +206,21 @@ impl PageSettings {
                 _ => WearLevelling::Static(settings.count("wear-gap") as u32),
             },
             background_blocks: (f64::from(geometry.blocks) * settings.share("background")) as u32,
-            written_out: settings.written_out(),
+            written_out: settings.written_out(&Self::meaningless(&settings)),
         };
         page.check_room(&settings, geometry, exported_share)?;
         Ok(page)
+    }
+
+    /// Options that mean nothing beside the others, and are refused where they are written.
+    fn meaningless(settings: &Settings) -> Vec<&'static str> {
+        let ruled_out = [
+            ("export", settings.is_given("op")),
+            ("d", settings.text("victim") != "d-choices"),
+            ("hints", settings.text("streams") != "hint"),
+            ("wear-gap", settings.text("wear") != "static"),
+        ];
+        ruled_out.into_iter().filter(|(_, is_ruled_out)| *is_ruled_out).map(|(name, _)| name).collect()
     }
 
     fn spare_shares(settings: &Settings, streams: Streams) -> Result<Option<Vec<f64>>, ExpressionError> {
