@@ -64,7 +64,7 @@ impl Values {
             }
             Values::Count(low, high) => format!("a whole number from {low} to {high}"),
             Values::Real(low, high) => format!("a number from {low} to {high}"),
-            Values::Share(low, high) => format!("a share from {}% to {}%", low * 100.0, high * 100.0),
+            Values::Share(low, high) => format!("a share from {} to {}", percent(*low), percent(*high)),
             Values::Duration(low, high) => format!(
                 "a duration from {} to {}, such as 50us or 2ms",
                 units::human_duration(*low as f64),
@@ -460,8 +460,14 @@ pub fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
+/// A share as people write it. The detour by text takes away what binary fractions add: 0.000001 is 0.0001%.
+fn percent(share: f64) -> String {
+    let rounded = format!("{:.9}", share * 100.0);
+    format!("{}%", rounded.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// The word of `words` that `text` most likely means: one that is at most two edits away, or a third of its length.
-fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     words
         .map(|word| (edit_distance(text, word), word))
         .filter(|(distance, word)| *distance <= 2.min(word.len() / 3 + 1))
@@ -518,6 +524,12 @@ mod tests {
             let error = parse_term(text).and_then(|term| term.settle(term.find("thing", &[&LAMP])?)).unwrap_err();
             assert_eq!(&text[error.span.clone()], pointed);
         }
+    }
+
+    #[test]
+    fn a_share_is_shown_without_what_binary_fractions_add() {
+        let shown: Vec<String> = [1e-6, 0.999, 0.07, 99.0, 0.0].into_iter().map(percent).collect();
+        assert_eq!(shown, ["0.0001%", "99.9%", "7%", "9900%", "0%"]);
     }
 
     #[test]

@@ -116,6 +116,11 @@ pub enum RunError {
     /// A sum of the ledger does not hold.
     #[error("the ledger does not add up: {0}")]
     Sum(String),
+    /// The preconditioning took all that the workload had.
+    #[error(
+        "the workload {0} ended while preconditioning, and nothing was left to count: precondition with less, or make the workload longer"
+    )]
+    Spent(String),
     /// The workload asked for nothing at all.
     #[error("the workload {0} has no requests")]
     Empty(String),
@@ -210,7 +215,9 @@ impl<T: Translation> Run<T> {
         let limit = options.limit.unwrap_or(u64::MAX);
         let complete = self.serve_until(workload, limit, "running", |_| false, watch)?;
         if self.served.requests == 0 && complete {
-            return Err(RunError::Empty(workload.name().to_string()));
+            let name = workload.name().to_string();
+            let spent = options.precondition.is_some_and(|amount| amount.bytes(self.exported_bytes) > 0);
+            return Err(if spent { RunError::Spent(name) } else { RunError::Empty(name) });
         }
         Ok(complete)
     }

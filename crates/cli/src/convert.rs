@@ -24,6 +24,10 @@ impl Convert {
             let help = "name it NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet".to_string();
             return Err(Failure::input(format!("{} says no format", self.output.display()), Some(help)));
         };
+        if crate::is_same_file(&self.trace, &self.output) {
+            let message = format!("{} is the trace itself: the conversion would replace it", self.output.display());
+            return Err(Failure::input(message, Some("give the output a name of its own".to_string())));
+        }
         let summary = convert(&self.trace, &self.reading.options(), &self.output, format)?;
         for warning in summary.input.warnings() {
             eprintln!("warning: {warning}");

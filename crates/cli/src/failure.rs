@@ -61,7 +61,7 @@ impl Failure {
 
 /// Whether a run failed because its input is wrong, rather than on its way.
 pub fn is_input(error: &RunError) -> bool {
-    matches!(error, RunError::Workload(_) | RunError::Empty(_) | RunError::BeyondEnd { .. })
+    matches!(error, RunError::Workload(_) | RunError::Empty(_) | RunError::Spent(_) | RunError::BeyondEnd { .. })
 }
 
 impl From<ExpressionError> for Failure {

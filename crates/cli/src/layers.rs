@@ -1,7 +1,7 @@
 //! `flashpath layers`: what can stand in a path.
 
 use crate::failure::Failure;
-use flashpath::expression::{Kind, Values, one_of};
+use flashpath::expression::{Kind, Values, nearest, one_of};
 use flashpath::run::STATIONS;
 use flashpath::workload::generator;
 use std::fmt::Write;
@@ -41,7 +41,8 @@ impl Layers {
             }
         }
         if let Some(name) = self.station.as_ref().filter(|name| !known.contains(&name.as_str())) {
-            let help = format!("there are: {}", known.join(", "));
+            let near = nearest(name, known.iter().copied()).map(|near| format!("did you mean {near}? "));
+            let help = format!("{}there are: {}", near.unwrap_or_default(), known.join(", "));
             return Err(Failure::input(format!("there is no station or generator '{name}'"), Some(help)));
         }
         crate::print(&text)

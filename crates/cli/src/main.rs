@@ -14,6 +14,7 @@ mod workload;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Shows, and shortens, the path of every write from file to flash.
@@ -41,6 +42,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    keep_parquet_panics_silent();
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Run(command) => command.run(),
@@ -62,12 +64,58 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes a file whole: beside its place first, so that a failure leaves the old one.
-fn write_file(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+/// Writes a file whole: beside its place first, so that a failure leaves the old one. A device or a pipe, such as
+/// /dev/null, is written where it is, and never replaced.
+fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    if is_special(path) {
+        return std::fs::write(path, text).map_err(|error| Failure::write(&path.display().to_string(), error));
+    }
+    let beside = beside(path);
+    std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
+        // What is left of the failure is of no use, and the error says more than one of the removal would.
+        let _ = std::fs::remove_file(&beside);
+        Failure::write(&path.display().to_string(), error)
+    })
+}
+
+/// Refuses a place that [`write_file`] could not write. Leaves it as it is.
+fn check_writable(path: &Path) -> Result<(), Failure> {
     let name = path.display().to_string();
+    if path.is_dir() {
+        return Err(Failure::write(&name, std::io::ErrorKind::IsADirectory.into()));
+    }
+    if is_special(path) {
+        return Ok(());
+    }
+    let beside = beside(path);
+    std::fs::File::create(&beside)
+        .and_then(|_| std::fs::remove_file(&beside))
+        .map_err(|error| Failure::write(&name, error))
+}
+
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+fn beside(path: &Path) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
-    std::fs::write(&beside, text)
-        .and_then(|()| std::fs::rename(&beside, path))
-        .map_err(|error| Failure::write(&name, error))
+    PathBuf::from(beside)
+}
+
+/// Whether both names lead to one plain file that is there.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    one.is_file() && matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The Parquet library asserts what a damaged file may break. Such a panic is caught where the file is read and becomes
+/// an error, so nobody need see it; any other is a bug, and says so.
+fn keep_parquet_panics_silent() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let in_parquet = |file: &str| file.split(['/', '\\']).any(|part| part.starts_with("parquet-"));
+        if !panic.location().is_some_and(|location| in_parquet(location.file())) {
+            report(panic);
+        }
+    }));
 }

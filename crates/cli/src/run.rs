@@ -31,7 +31,7 @@ pub struct Run {
     #[arg(long, value_name = "SCALE", num_args = 0..=1, default_missing_value = "1", conflicts_with = "depth", value_parser = scale)]
     timed: Option<f64>,
     /// End after so many requests
-    #[arg(long, value_name = "REQUESTS")]
+    #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Write the exported space once in order before anything is counted
     #[arg(long)]
@@ -61,7 +61,8 @@ fn scale(text: &str) -> Result<f64, String> {
 }
 
 fn amount(text: &str) -> Result<Amount, String> {
-    Amount::parse(text).ok_or_else(|| "write a size such as 4G, or a multiple of the drive such as 2x".to_string())
+    let amount = Amount::parse(text).filter(|amount| amount.bytes(u64::MAX) > 0);
+    amount.ok_or_else(|| "write a size such as 4G, or a multiple of the drive such as 2x".to_string())
 }
 
 /// Runs that share the terminal, the interrupt and the clock.
@@ -78,6 +79,7 @@ impl Run {
         let source = Source::read(&self.workload)?;
         let paths = self.on.iter().map(|text| Path::read(text)).collect::<Result<Vec<_>, _>>()?;
         self.check(&source, &paths)?;
+        self.check_outputs(&source)?;
         static STOP: AtomicBool = AtomicBool::new(false);
         // A second interrupt ends the program at once: what is being written then is beside its place.
         let handler = || {
@@ -109,6 +111,26 @@ impl Run {
         Ok(())
     }
 
+    /// A run may take hours: that its results have no place is said before.
+    fn check_outputs(&self, source: &Source) -> Result<(), Failure> {
+        let json = self.json.as_deref().filter(|file| *file != std::path::Path::new("-"));
+        let report = self.report.as_deref();
+        for file in [json, report].into_iter().flatten() {
+            crate::check_writable(file)?;
+            if source.file().is_some_and(|workload| crate::is_same_file(workload, file)) {
+                let message = format!("{} is the workload: the results would replace it", file.display());
+                return Err(Failure::input(message, Some("give the results a name of their own".to_string())));
+            }
+        }
+        if let (Some(json), Some(report)) = (json, report)
+            && (json == report && !crate::is_special(json) || crate::is_same_file(json, report))
+        {
+            let message = format!("--json and --report both write {}", json.display());
+            return Err(Failure::input(message, Some("give each a name of its own".to_string())));
+        }
+        Ok(())
+    }
+
     /// Prints the results, writes the files, and answers how it all ended.
     fn tell(&self, outcomes: Vec<Outcome>) -> Result<(), Failure> {
         let interrupted = outcomes.iter().any(|outcome| outcome.result.interrupted);
@@ -120,7 +142,11 @@ impl Run {
         } else {
             let terminal = std::io::stdout().is_terminal();
             let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
-            crate::print(&report::table(&results, width, terminal))?;
+            let mut shown = results.clone();
+            if self.quiet {
+                shown.iter_mut().for_each(|result| result.warnings.clear());
+            }
+            crate::print(&report::table(&shown, width, terminal))?;
         }
         if let Some(file) = self.json.as_ref().filter(|_| !on_stdout) {
             crate::write_file(file, &report::json(&results))?;

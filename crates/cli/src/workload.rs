@@ -2,9 +2,10 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use flashpath::expression::parse_term;
+use flashpath::expression::{nearest, parse_term};
 use flashpath::workload::trace::{Addresses, Format, Stage, TraceOptions, TraceWorkload};
 use flashpath::workload::{Workload, fio_job, generator};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// How a trace is read.
@@ -90,15 +91,19 @@ impl Source {
     /// Understands the text. A file comes before a generator of the same name.
     pub fn read(text: &str) -> Result<Source, Failure> {
         if let Some(job) = text.strip_prefix("fio:") {
-            return Ok(Source::FioJob(PathBuf::from(job)));
+            let job = PathBuf::from(job);
+            return if job.exists() && !job.is_dir() { Ok(Source::FioJob(job)) } else { Err(no_file(&job)) };
         }
         if Path::new(text).exists() {
+            if begins_with_section(Path::new(text)) {
+                let message = format!("{text} looks like a fio job, not a trace");
+                return Err(Failure::input(message, Some(format!("if it is one, write fio:{text}"))));
+            }
             return Ok(Source::Trace(PathBuf::from(text)));
         }
         let looks_like_a_file = text.contains('/') || (text.contains('.') && !text.contains(':'));
         if looks_like_a_file {
-            let help = "WORKLOAD is a trace file, fio:JOBFILE or a generator such as uniform:writes=6x".to_string();
-            return Err(Failure::input(format!("there is no file {text}"), Some(help)));
+            return Err(no_file(Path::new(text)));
         }
         let term = parse_term(text)?;
         term.find("workload", generator::kinds())?;
@@ -118,8 +123,55 @@ impl Source {
         })
     }
 
+    /// The file it is read from, if any.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Source::Trace(file) | Source::FioJob(file) => Some(file),
+            Source::Generator(_) => None,
+        }
+    }
+
     /// Whether the workload has time stamps that it can be replayed at.
     pub fn has_times(&self) -> bool {
         matches!(self, Source::Trace(_))
     }
+}
+
+/// A name that leads to no file, and the file beside it that may be meant.
+fn no_file(path: &Path) -> Failure {
+    let usage = "WORKLOAD is a trace file, fio:JOBFILE or a generator such as uniform:writes=6x";
+    let message = match path.exists() {
+        true => format!("{} is a directory", path.display()),
+        false => format!("there is no file {}", path.display()),
+    };
+    let help = match neighbour(path) {
+        Some(near) => format!("did you mean {}? {usage}", near.display()),
+        None => usage.to_string(),
+    };
+    Failure::input(message, Some(help))
+}
+
+/// The file in the same directory whose name is most like this one's.
+fn neighbour(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = directory.read_dir().ok()?.flatten().take(LOOKED_THROUGH);
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    nearest(name, names.iter().map(String::as_str)).map(|near| path.with_file_name(near))
+}
+
+/// How many names of a directory are looked through for one that may be meant.
+const LOOKED_THROUGH: usize = 10_000;
+
+/// Whether the first line that says anything is `[SECTION]`, as in every fio job.
+fn begins_with_section(path: &Path) -> bool {
+    if !path.is_file() {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(64 << 10).read_to_end(&mut head));
+    let says_something = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#") && !line.starts_with(b";");
+    let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    read.is_ok() && lines.find(says_something).is_some_and(|line| line.starts_with(b"[") && line.ends_with(b"]"))
 }

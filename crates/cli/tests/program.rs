@@ -1,0 +1,14 @@
+//! The program as its user meets it: exit codes, what is printed where, the files it writes, and how it is stopped.
+
+#[path = "program/bench.rs"]
+mod bench;
+#[path = "program/convert.rs"]
+mod convert;
+#[path = "program/refused.rs"]
+mod refused;
+#[path = "program/results.rs"]
+mod results;
+#[path = "program/stopped.rs"]
+mod stopped;
+#[path = "program/traces.rs"]
+mod traces;

@@ -1,0 +1,138 @@
+//! A command line that is wrong ends with exit code 2 and says what would be right.
+
+use super::bench::{Bench, DRIVE, TIMED};
+
+#[test]
+fn a_wrong_path_is_refused_at_its_place() {
+    let bench = Bench::new();
+    for (path, said) in [
+        ("pag/nand", "did you mean page?"),
+        ("page:vctim=fifo/nand", "did you mean victim?"),
+        ("page/nand:size=64Q", "a size from 64K"),
+        ("page:op=inf%/nand", "a share from 0.1%"),
+        ("page:op=NaN%/nand", "a share from 0.1%"),
+        ("page:op=-5%/nand", "a share from 0.1%"),
+        ("page/nand:read=NaNus", "a duration from"),
+        ("page/nand:endurance=0", "a whole number from 1"),
+        ("page/nand:size=10T", "larger pages"),
+        ("nand:size=64M/page", "write it last"),
+        ("page", "write /nand behind it"),
+        ("page//nand", "a name is missing here"),
+        ("", "a name is missing here"),
+        ("größe/nand", "unknown station 'größe'"),
+    ] {
+        bench.refuses(&["run", "uniform", "--on", path], &[said]);
+    }
+}
+
+#[test]
+fn a_drive_too_small_for_its_reserves_is_told_a_size_that_works() {
+    let bench = Bench::new();
+    for rest in ["", ",page=16K", ",channels=64", ",pages-per-block=3,dies=8"] {
+        let small = format!("page/nand:timing=off,size=1M{rest}");
+        let answer = bench.refuses(&["run", "uniform:writes=64K", "--on", &small], &["size="]);
+        let size = answer.stderr.rsplit("size=").next().unwrap().split(' ').next().unwrap();
+        let large = format!("page/nand:timing=off,size={size}{rest}");
+        assert_eq!(bench.flashpath(&["run", "uniform:writes=64K", "--on", &large]).code, Some(0), "{large}");
+    }
+}
+
+#[test]
+fn a_wrong_generator_is_refused_at_its_place() {
+    let bench = Bench::new();
+    for (workload, said) in [
+        ("unform", "did you mean uniform?"),
+        ("uniform:wrtes=3x", "did you mean writes?"),
+        ("uniform:writes=NaNx", "a size such as 4G"),
+        ("uniform:writes=0x", "asks for nothing"),
+        ("uniform:request=1G", "does not fit"),
+        ("uniform:reads=60%,discards=60%", "exceed 100%"),
+        ("zipf:theta=inf", "a number from 0 to 10"),
+        ("pareto:h=NaN", "a number from 0.001"),
+    ] {
+        bench.refuses(&["run", workload, "--on", DRIVE], &[said]);
+    }
+}
+
+#[test]
+fn a_number_out_of_range_is_refused() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 10);
+    for option in [
+        "--limit=0",
+        "--limit=-1",
+        "--depth=0",
+        "--depth=NaN",
+        "--repeat=0",
+        "--seed=-1",
+        "--timed=NaN",
+        "--timed=inf",
+        "--timed=-1",
+        "--precondition=0x",
+        "--precondition=0",
+        "--precondition=NaNx",
+        "--precondition=-1x",
+    ] {
+        let name = option.split('=').next().unwrap();
+        bench.refuses(&["run", "t.csv", "--on", TIMED, option], &["invalid value", name]);
+    }
+}
+
+#[test]
+fn a_preconditioning_that_takes_the_whole_workload_says_so() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 10);
+    bench.refuses(&["run", "t.csv", "--on", DRIVE, "--precondition", "1x"], &["ended while preconditioning"]);
+}
+
+#[test]
+fn recorded_times_need_a_trace_and_a_timing_model() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 10);
+    bench.refuses(&["run", "uniform", "--on", TIMED, "--timed"], &["only a trace has recorded times"]);
+    bench.refuses(&["run", "t.csv", "--on", DRIVE, "--timed"], &["needs a timing model", "take timing=off away"]);
+}
+
+#[test]
+fn results_without_a_place_are_refused_before_the_run() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 10);
+    let before = std::fs::read(bench.path("t.csv")).unwrap();
+    for (option, place, said) in [
+        ("--json", "nowhere/r.json", "cannot write nowhere/r.json"),
+        ("--report", "nowhere/r.html", "cannot write nowhere/r.html"),
+        ("--json", ".", "directory"),
+        ("--json", "./t.csv", "would replace it"),
+        ("--report", "t.csv", "would replace it"),
+    ] {
+        let answer = bench.refuses(&["run", "t.csv", "--on", DRIVE, option, place], &[said]);
+        assert_eq!(answer.stdout, "", "nothing has run");
+    }
+    bench.refuses(&["run", "t.csv", "--on", DRIVE, "--json", "r", "--report", "r"], &["both write r"]);
+    assert_eq!(bench.files(), ["t.csv"]);
+    assert_eq!(std::fs::read(bench.path("t.csv")).unwrap(), before);
+}
+
+#[test]
+fn a_fio_job_is_refused_with_file_and_line() {
+    let bench = Bench::new();
+    bench.write("j.fio", "[a]\nrw=randwrite\nbs=banana\nsize=1m\n");
+    bench.refuses(&["run", "fio:j.fio", "--on", DRIVE], &["j.fio:3", "banana"]);
+    bench.refuses(&["run", "j.fio", "--on", DRIVE], &["write fio:j.fio"]);
+    bench.refuses(&["run", "fio:k.fio", "--on", DRIVE], &["there is no file k.fio", "did you mean j.fio?"]);
+    bench.refuses(&["run", "fio:.", "--on", DRIVE], &["is a directory"]);
+}
+
+#[test]
+fn layers_tells_every_option_and_refuses_an_unknown_name() {
+    let bench = Bench::new();
+    let all = bench.flashpath(&["layers"]);
+    assert_eq!(all.code, Some(0));
+    for option in ["op=not set", "victim=greedy", "wear-gap=50", "pages-per-block=256", "transfer=10us", "theta=1.2"] {
+        assert!(all.stdout.contains(option), "{option}");
+    }
+    assert!(all.stdout.contains("a share from 0.0001% to 100%"));
+    let nand = bench.flashpath(&["layers", "nand"]).stdout;
+    assert!(nand.starts_with("nand ") && nand.contains("endurance=3000") && !nand.contains("victim="));
+    bench.refuses(&["layers", "nnd"], &["no station or generator 'nnd'", "did you mean nand?", "hotcold"]);
+}

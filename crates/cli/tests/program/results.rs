@@ -1,0 +1,154 @@
+//! What a run prints and writes.
+
+use super::bench::{Bench, DRIVE, TIMED};
+use serde_json::Value;
+
+/// The names that the design promises, and whether each is a number.
+const PROMISED: [(&str, bool); 23] = [
+    ("/path", false),
+    ("/seed", true),
+    ("/seconds_wall", true),
+    ("/workload/name", false),
+    ("/workload/requests", true),
+    ("/workload/read_blocks", true),
+    ("/workload/written_blocks", true),
+    ("/workload/discarded_blocks", true),
+    ("/workload/rejected_lines", true),
+    ("/flash/programmed_pages", true),
+    ("/flash/read_pages", true),
+    ("/flash/erased_blocks", true),
+    ("/flash/effective_overprovisioning", true),
+    ("/write_amplification/total", true),
+    ("/write_amplification/steady", true),
+    ("/write_amplification/steady_from_fraction", true),
+    ("/ledger/0/station", false),
+    ("/ledger/0/cause", false),
+    ("/ledger/0/content", false),
+    ("/ledger/0/blocks", true),
+    ("/wear/erase_count_min", true),
+    ("/wear/erase_count_mean", true),
+    ("/wear/erase_count_max", true),
+];
+
+const MIXED: &str = "uniform:writes=12x,reads=30%,discards=5%";
+
+fn without_wall(mut result: Value) -> Value {
+    result.as_object_mut().unwrap().remove("seconds_wall").unwrap();
+    result
+}
+
+#[test]
+fn the_json_of_one_path_is_an_object_with_every_promised_name() {
+    let result = Bench::new().json(MIXED, TIMED, &[]);
+    for (pointer, is_number) in PROMISED {
+        let value = result.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing"));
+        assert!(if is_number { value.is_number() } else { value.is_string() }, "{pointer}: {value}");
+    }
+    assert!(result["wear"]["lifetime_host_tib"].is_number());
+    assert!(result["seconds_simulated"].is_number() && result["throughput_mib_s"].is_number());
+    for (kind, percentile) in ["read", "write"].iter().flat_map(|kind| ["p50", "p99", "p999", "max"].map(|p| (kind, p)))
+    {
+        assert!(result["latency_ns"][kind][percentile].is_u64(), "{kind} {percentile}");
+    }
+}
+
+#[test]
+fn there_is_latency_only_with_a_timing_model() {
+    let result = Bench::new().json("uniform", DRIVE, &[]);
+    for name in ["latency_ns", "seconds_simulated", "throughput_mib_s"] {
+        assert!(result[name].is_null(), "{name}");
+    }
+}
+
+#[test]
+fn the_json_of_two_paths_is_an_array_in_their_order() {
+    let paths = [DRIVE, "page:victim=fifo/nand:size=64M,timing=off"];
+    let results = Bench::new().json("uniform", paths[0], &["--on", paths[1], "--on", paths[0]]);
+    let results = results.as_array().unwrap().clone();
+    let names: Vec<&str> = results.iter().map(|result| result["path"].as_str().unwrap()).collect();
+    assert_eq!(names, [paths[0], paths[1], paths[0]]);
+    assert_eq!(without_wall(results[0].clone()), without_wall(results[2].clone()), "the same path twice");
+    assert_ne!(results[0]["flash"], results[1]["flash"]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_json() {
+    let bench = Bench::new();
+    let run = |seed: &str| without_wall(bench.json(MIXED, TIMED, &["--seed", seed]));
+    assert_eq!(run("7"), run("7"));
+    assert_ne!(run("7")["flash"], run("8")["flash"]);
+}
+
+#[test]
+fn a_run_prints_a_table_and_writes_what_was_asked_for() {
+    let bench = Bench::new();
+    let answer = bench.flashpath(&[
+        "run",
+        "uniform",
+        "--on",
+        DRIVE,
+        "--json",
+        "ünï.json",
+        "--report",
+        "r.html",
+        "--limit",
+        "500",
+    ]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for said in ["workload uniform", "pages programmed", "all hold", DRIVE] {
+        assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);
+    }
+    assert!(answer.stderr.contains("wrote r.html"));
+    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("ünï.json")).unwrap()).unwrap();
+    assert_eq!(json["workload"]["requests"], 500);
+    let page = std::fs::read_to_string(bench.path("r.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("</html>"));
+    assert_eq!(bench.files().len(), 2, "nothing is left beside them");
+}
+
+#[test]
+fn quiet_says_nothing_on_standard_error_and_warns_of_nothing() {
+    let bench = Bench::new();
+    let arguments = ["run", "uniform", "--on", DRIVE, "--report", "r.html", "--limit", "500"];
+    assert!(bench.flashpath(&arguments).stdout.contains("warning on"));
+    let answer = bench.flashpath(&[arguments.as_slice(), &["--quiet"]].concat());
+    assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
+    assert!(!answer.stdout.contains("warning on"));
+}
+
+/// A result is written beside its place and renamed over it, which once replaced a device by a plain file.
+#[test]
+fn a_pipe_that_is_to_hold_results_is_written_and_not_replaced() {
+    let bench = Bench::new();
+    assert!(std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
+    let reader = bench.path("pipe");
+    let reader = std::thread::spawn(move || std::fs::read(reader).unwrap());
+    let answer = bench.flashpath(&["run", "uniform", "--on", DRIVE, "--json", "pipe", "--limit", "500"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let json: Value = serde_json::from_slice(&reader.join().unwrap()).unwrap();
+    assert_eq!(json["workload"]["requests"], 500);
+    assert_eq!(bench.files(), ["pipe"]);
+    assert!(!bench.path("pipe").is_file());
+}
+
+#[test]
+fn odd_drives_and_requests_run_and_every_sum_holds() {
+    let bench = Bench::new();
+    for (workload, path) in [
+        ("uniform", "page/nand:size=64M,pages-per-block=3,timing=off"),
+        ("uniform:request=512,writes=8M", DRIVE),
+        ("uniform:request=3000,writes=8M", DRIVE),
+        ("uniform:request=57M", DRIVE),
+        ("uniform:writes=16M", "page/nand:size=256M,page=16K"),
+        ("uniform:discards=100%", TIMED),
+        ("uniform:reads=100%", TIMED),
+        ("zipf:theta=10", DRIVE),
+        ("normal:deviation=0%", DRIVE),
+        ("uniform:writes=1", TIMED),
+        ("uniform", "page/nand:size=64M,read=0ns,program=0ns,erase=0ns,transfer=0ns"),
+    ] {
+        let result = bench.json(workload, path, &["--verify"]);
+        assert!(result["sums"].as_array().unwrap().iter().all(|sum| sum["holds"] == true), "{workload} {path}");
+        assert!(result["workload"]["requests"].as_u64().unwrap() > 0);
+    }
+}

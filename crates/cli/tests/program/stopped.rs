@@ -1,0 +1,55 @@
+//! Runs that do not come to their end.
+
+use super::bench::{Answer, Bench, DRIVE};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[test]
+fn an_interrupt_ends_a_run_with_what_was_measured() {
+    let bench = Bench::new();
+    let endless = ["run", "uniform:writes=1000000x", "--on", DRIVE, "--json", "r.json"];
+    let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // No output tells that it has begun; a drive of 64 MiB takes far less than this to build.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.stdout.contains("was interrupted") && answer.stdout.contains("pages programmed"), "{answer:?}");
+    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+    assert_eq!(json["interrupted"], true);
+    assert!(json["workload"]["requests"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_drive_that_wears_out_fails_with_what_was_measured() {
+    let path = "page/nand:size=64M,endurance=3,timing=off";
+    let answer = Bench::new().flashpath(&["run", "uniform:writes=50x", "--on", path, "--on", DRIVE]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(answer.stderr.contains(&format!("error: {path}: the drive is worn out")), "{answer:?}");
+    assert!(answer.stdout.contains("pages programmed") && answer.stdout.contains(DRIVE), "{answer:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let bench = Bench::new();
+    for arguments in [&["layers"][..], &["run", "uniform", "--on", DRIVE, "--json", "-"]] {
+        let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        // The pipe is closed with its reader, while the program still has more to say.
+        BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty());
+        let answer = Answer::of(child.wait_with_output().unwrap());
+        assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn results_that_cannot_be_printed_are_an_error() {
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let output = Bench::new().command(&["run", "uniform", "--on", DRIVE]).stdout(full).output().unwrap();
+    let answer = Answer::of(output);
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.stderr.contains("cannot write standard output"));
+}

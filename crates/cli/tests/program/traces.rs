@@ -1,0 +1,125 @@
+//! Traces that are odd, damaged, or no traces.
+
+use super::bench::{Bench, DRIVE, HEADER, TIMED};
+use std::process::Command;
+
+#[test]
+fn what_is_no_trace_is_refused_with_its_reason() {
+    let bench = Bench::new();
+    bench.write("empty.csv", "");
+    bench.write("binary.bin", (0..20_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<_>>());
+    bench.write("nul.csv", [0; 5000]);
+    bench.write("long.csv", vec![b'7'; 3 << 20]);
+    bench.write("varmail.f", "define fileset name=bigfileset\nset $dir=/mnt\nload varmail\nrun 60\n");
+    let mut oracle = Vec::new();
+    for n in 0..100u32 {
+        oracle.extend(
+            [
+                n.to_le_bytes().as_slice(),
+                &u64::from(n * 77).to_le_bytes(),
+                &4096u32.to_le_bytes(),
+                &(-1i64).to_le_bytes(),
+            ]
+            .concat(),
+        );
+    }
+    bench.write("o.oracleGeneral", oracle);
+    std::fs::create_dir(bench.path("directory")).unwrap();
+    for (workload, said) in [
+        ("./empty.csv", "it is empty"),
+        ("./binary.bin", "no known format"),
+        ("./nul.csv", "nul.csv"),
+        ("./long.csv", "long.csv"),
+        ("./varmail.f", "filebench"),
+        ("./o.oracleGeneral", "no field that tells reads from writes"),
+        ("./directory", "no plain file"),
+        ("./missing.csv", "there is no file ./missing.csv"),
+        ("./emty.csv", "did you mean ./empty.csv?"),
+    ] {
+        bench.refuses(&["run", workload, "--on", DRIVE], &[said]);
+    }
+}
+
+#[test]
+fn a_compressed_trace_that_was_cut_off_is_refused() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 5000);
+    assert_eq!(bench.flashpath(&["convert", "t.csv", "whole.csv.zst"]).code, Some(0));
+    let whole = std::fs::read(bench.path("whole.csv.zst")).unwrap();
+    bench.write("cut.csv.zst", &whole[..whole.len() / 2]);
+    bench.refuses(&["run", "cut.csv.zst", "--on", DRIVE], &["cannot read cut.csv.zst", "incomplete frame"]);
+}
+
+#[test]
+fn addresses_beyond_the_drive_are_refused_with_a_size_that_works() {
+    let bench = Bench::new();
+    bench.write("far.csv", format!("{HEADER}0,0,write,1073741824,4096,data,0\n"));
+    let answer = bench.refuses(&["run", "far.csv", "--on", DRIVE], &["2G would do"]);
+    assert!(answer.stderr.contains("far.csv"));
+    assert_eq!(bench.flashpath(&["run", "far.csv", "--on", "page/nand:size=2G,timing=off"]).code, Some(0));
+    for way in ["wrap", "scale"] {
+        let result = bench.json("far.csv", DRIVE, &["--addresses", way]);
+        assert_eq!(result["workload"]["written_blocks"], 1, "{way}");
+    }
+}
+
+#[test]
+fn a_trace_of_reads_only_runs_and_has_no_write_amplification() {
+    let bench = Bench::new();
+    bench.write("reads.csv", format!("{HEADER}0,0,read,0,4096,data,0\n1000,0,read,8192,8192,data,0\n"));
+    let result = bench.json("reads.csv", TIMED, &[]);
+    assert!(result["write_amplification"]["total"].is_null());
+    assert_eq!(result["workload"]["read_blocks"], 3);
+    assert!(result["warnings"].to_string().contains("writes nothing"), "{result}");
+}
+
+#[test]
+fn times_that_go_back_are_counted() {
+    let bench = Bench::new();
+    let rows = "5000,0,write,0,4096,data,0\n1000,0,write,0,4096,data,0\n2000,0,write,0,4096,data,0\n9000,0,write,0,4096,data,0\n";
+    bench.write("back.csv", format!("{HEADER}{rows}"));
+    let result = bench.json("back.csv", TIMED, &["--timed"]);
+    assert!(result["warnings"].to_string().contains("the times of 2 operations go back"), "{result}");
+}
+
+#[test]
+fn lines_that_do_not_parse_are_counted_and_shown() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 100);
+    let mut text = std::fs::read_to_string(bench.path("t.csv")).unwrap();
+    text.push_str("garbage\n1,2,3\n9,0,write,-5,4096,data,0\n999999,0,write,0,4096,data,0\n");
+    bench.write("bad.csv", text);
+    let result = bench.json("bad.csv", DRIVE, &[]);
+    assert_eq!((&result["workload"]["rejected_lines"], &result["workload"]["requests"]), (&3.into(), &101.into()));
+    let warnings = result["warnings"].to_string();
+    for said in ["bad.csv", "line 102", "`garbage`", "line 104", "offset_bytes is not a whole number"] {
+        assert!(warnings.contains(said), "{said}: {warnings}");
+    }
+}
+
+/// The Parquet library asserts what a damaged file may break. The reader catches that; its message must not be seen.
+#[test]
+fn a_damaged_parquet_file_never_shows_a_panic() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 200);
+    assert_eq!(bench.flashpath(&["convert", "t.csv", "t.parquet"]).code, Some(0));
+    let whole = std::fs::read(bench.path("t.parquet")).unwrap();
+    let mut refused = 0;
+    for at in (4..whole.len()).step_by(whole.len() / 120) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x85;
+        bench.write("damaged.parquet", bytes);
+        let answer = bench.flashpath(&["run", "damaged.parquet", "--on", DRIVE, "--quiet"]);
+        assert!(matches!(answer.code, Some(0 | 2)) && !answer.stderr.contains("panicked"), "byte {at}: {answer:?}");
+        refused += u32::from(answer.code == Some(2));
+    }
+    assert!(refused > 10, "only {refused} damages were noticed");
+}
+
+/// A pipe blocks whoever opens it: a look at the first line of a trace must not.
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let bench = Bench::new();
+    assert!(Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
+    bench.refuses(&["run", "./pipe", "--on", DRIVE], &["no plain file"]);
+}
