@@ -129,7 +129,7 @@ mod tests {
             ("page/", "", "write a name"),
             ("", "", "write a name"),
             ("page:d=3/nand", "3", "victim=d-choices"),
-            ("page/nand:size=1M,pages-per-block=4,channels=64,dies=64", "1M", "64M"),
+            ("page/nand:size=1M,pages-per-block=4,channels=64,dies=64", "page", "size=1312M would do"),
         ] {
             let error = Path::read(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], pointed, "{text}: {error}");

@@ -4,24 +4,35 @@ use super::windows::Mark;
 use crate::units::BLOCK_BYTES;
 
 /// Batches that the run is judged by: few enough that one holds many victims, many enough to see a trend.
-const BATCHES: usize = 50;
-/// How far the halves of the steady part may lie apart, as a share of its write amplification.
+const BATCHES: usize = 64;
+/// Parts of the steady run that must agree.
+const PARTS: usize = 4;
+/// How far a part may lie from the whole, as a share of its write amplification.
 const TOLERANCE: f64 = 0.02;
 
 /// The written blocks after which the write amplification is steady, and its value from there on; `None` if it still
 /// moves.
 ///
-/// The marks are joined to [`BATCHES`] batches of equal host writes. The warm-up is cut where the squared standard error
-/// of the rest is least (the marginal standard error rule, White 1997); if that takes more than half the run, or the
-/// first and second half of the rest differ by more than [`TOLERANCE`], the run is not steady.
+/// The marks are joined to [`BATCHES`] batches of equal host writes. The run is steady from the first batch after which
+/// each of [`PARTS`] equal parts of the rest lies within [`TOLERANCE`] of the whole rest, if that is at least a quarter of
+/// the run. What is left of the warm-up therefore moves the value by less than a part's share of the tolerance.
 pub(super) fn steady_from(marks: &[Mark]) -> Option<(u64, f64)> {
     let batches = batches(marks);
-    let first = warm_up(&batches)?;
-    let rest = &batches[first..];
-    let middle = rest.len() / 2;
-    let (early, late) = (amplification(&rest[..middle + 1])?, amplification(&rest[middle..])?);
-    let whole = amplification(rest)?;
-    ((early - late).abs() <= TOLERANCE * whole).then(|| (rest[0].written_blocks, whole))
+    let least = BATCHES / 4;
+    let cuts = 0..batches.len().checked_sub(least)?;
+    cuts.map(|cut| &batches[cut..])
+        .find(|rest| is_even(rest))
+        .and_then(|rest| amplification(rest).map(|value| (rest[0].written_blocks, value)))
+}
+
+/// Whether each part of the run between the first and the last of these marks is like the whole.
+fn is_even(rest: &[Mark]) -> bool {
+    let Some(whole) = amplification(rest) else { return false };
+    (0..PARTS).all(|part| {
+        let ends = |part: usize| part * (rest.len() - 1) / PARTS;
+        let part = amplification(&rest[ends(part)..=ends(part + 1)]);
+        part.is_some_and(|part| (part - whole).abs() <= TOLERANCE * whole)
+    })
 }
 
 /// The marks at the ends of the batches, and the run's beginning.
@@ -35,21 +46,6 @@ fn batches(marks: &[Mark]) -> Vec<Mark> {
         }
     }
     batches
-}
-
-/// The number of batches to cut, by the marginal standard error rule.
-fn warm_up(batches: &[Mark]) -> Option<usize> {
-    if batches.len() < BATCHES / 2 {
-        return None;
-    }
-    let values: Vec<f64> = batches.windows(2).map(|pair| amplification(pair).unwrap_or(0.0)).collect();
-    let error = |cut: usize| {
-        let rest = &values[cut..];
-        let mean = rest.iter().sum::<f64>() / rest.len() as f64;
-        rest.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (rest.len() as f64).powi(2)
-    };
-    let best = (0..values.len() - 5).min_by(|&a, &b| error(a).total_cmp(&error(b)))?;
-    (best <= values.len() / 2).then_some(best)
 }
 
 /// Bytes programmed over bytes written between the first and the last of these marks.
@@ -81,7 +77,7 @@ mod tests {
     fn the_warm_up_is_cut_and_the_rest_is_the_steady_value() {
         let (from, value) = steady_from(&marks(|x| if x < 0.25 { 1.0 + 12.0 * x } else { 4.0 })).unwrap();
         assert!((value - 4.0).abs() < 0.05, "{value}");
-        assert!((150_000..=260_000).contains(&from), "{from}");
+        assert!((120_000..=180_000).contains(&from), "{from}");
     }
 
     #[test]
@@ -92,7 +88,7 @@ mod tests {
     #[test]
     fn a_run_that_is_steady_from_the_beginning_loses_little() {
         let (from, _) = steady_from(&marks(|_| 2.0)).unwrap();
-        assert!(from <= 350_000, "{from}");
+        assert!(from <= 20_000, "{from}");
     }
 
     #[test]

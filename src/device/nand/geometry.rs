@@ -47,7 +47,8 @@ impl Geometry {
     /// Logical page numbers share 32 bits with the two bits of the content label in the spare area.
     pub const MAX_LOGICAL_PAGES: u64 = 1 << 30;
 
-    /// A drive of `size_bytes`, rounded down to whole blocks. Errors say which bound is broken and what would do.
+    /// A drive of `size_bytes`, rounded down to whole blocks, which may be none: how many a drive needs, its translation
+    /// layer knows. Errors say which bound is broken and what would do.
     pub fn new(
         size_bytes: u64,
         page_bytes: u32,
@@ -65,13 +66,6 @@ impl Geometry {
             return Err(format!(
                 "a drive has at most {most} blocks of this shape ({}): take larger pages",
                 crate::units::human_size((most * block_bytes) as f64)
-            ));
-        }
-        let units = u64::from(channels * dies * planes);
-        if blocks < units {
-            return Err(format!(
-                "{units} planes need a block each: at least {}",
-                crate::units::format_size(units * block_bytes)
             ));
         }
         Ok(Geometry { page_bytes, pages_per_block, blocks: blocks as u32, channels, dies, planes, page_bits })

@@ -9,7 +9,8 @@ use std::time::Duration;
 #[test]
 fn an_interrupt_ends_a_run_with_what_was_measured() {
     let bench = Bench::new();
-    let endless = ["run", "uniform:writes=1000000x", "--on", DRIVE, "--json", "r.json"];
+    let lasting = format!("{DRIVE},endurance=10000000");
+    let endless = ["run", "uniform:writes=1000000x", "--on", &lasting, "--json", "r.json"];
     let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // No output tells that it has begun; a drive of 64 MiB takes far less than this to build.
     std::thread::sleep(Duration::from_millis(1500));
