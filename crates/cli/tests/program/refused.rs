@@ -28,9 +28,11 @@ fn a_wrong_path_is_refused_at_its_place() {
 #[test]
 fn a_drive_too_small_for_its_reserves_is_told_a_size_that_works() {
     let bench = Bench::new();
-    for rest in ["", ",page=16K", ",channels=64", ",pages-per-block=3,dies=8"] {
-        let small = format!("page/nand:timing=off,size=1M{rest}");
-        let answer = bench.refuses(&["run", "uniform:writes=64K", "--on", &small], &["size="]);
+    for (size, rest) in [("1M", ""), ("64M", ",page=16K"), ("64M", ",channels=64"), ("1M", ",pages-per-block=3,dies=8")]
+    {
+        let small = format!("page/nand:timing=off,size={size}{rest}");
+        let answer =
+            bench.refuses(&["run", "uniform:writes=64K", "--on", &small], &["too small for its reserves", "would do"]);
         let size = answer.stderr.rsplit("size=").next().unwrap().split(' ').next().unwrap();
         let large = format!("page/nand:timing=off,size={size}{rest}");
         assert_eq!(bench.flashpath(&["run", "uniform:writes=64K", "--on", &large]).code, Some(0), "{large}");

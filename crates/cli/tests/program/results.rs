@@ -30,7 +30,7 @@ const PROMISED: [(&str, bool); 23] = [
     ("/wear/erase_count_max", true),
 ];
 
-const MIXED: &str = "uniform:writes=12x,reads=30%,discards=5%";
+const MIXED: &str = "uniform:writes=30x,reads=30%,discards=5%";
 
 fn without_wall(mut result: Value) -> Value {
     result.as_object_mut().unwrap().remove("seconds_wall").unwrap();

@@ -6,14 +6,30 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+/// The run begins right after, and is asked whether to go on only behind its first requests.
+fn wait_until_it_catches_interrupts(process: u32) {
+    let status = format!("/proc/{process}/status");
+    for _ in 0..500 {
+        std::thread::sleep(Duration::from_millis(20));
+        // Where there is no /proc, the waiting itself must do.
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        if mask.is_some_and(|mask| mask & 1 << (INTERRUPT - 1) != 0) {
+            return;
+        }
+    }
+}
+
+const INTERRUPT: u32 = 2;
+
 #[test]
 fn an_interrupt_ends_a_run_with_what_was_measured() {
     let bench = Bench::new();
     let lasting = format!("{DRIVE},endurance=10000000");
     let endless = ["run", "uniform:writes=1000000x", "--on", &lasting, "--json", "r.json"];
     let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // No output tells that it has begun; a drive of 64 MiB takes far less than this to build.
-    std::thread::sleep(Duration::from_millis(1500));
+    wait_until_it_catches_interrupts(child.id());
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let answer = Answer::of(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
