@@ -1,6 +1,7 @@
 //! Any text as a path, and as a generator for a device of any size. The first eight bytes are that size.
 #![no_main]
 
+#[allow(dead_code)]
 #[path = "../../tests/properties/expressions.rs"]
 mod properties;
 

@@ -13,7 +13,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if format == Format::Parquet || !plain::is_ours(data) {
         return;
     }
-    let stage = (format.has_stages() && choice & 0x80 != 0).then_some(Stage::Issue);
+    let has_stages = matches!(format, Format::Blkparse | Format::Blktrace);
+    let stage = (has_stages && choice & 0x80 != 0).then_some(Stage::Issue);
     let options = TraceOptions { format: Some(format), stage, ..TraceOptions::default() };
     let whole = properties::check_trace(data, &options, 1000);
     assert_eq!(whole, properties::check_trace(data, &options, 3), "batches of 1000 and of 3 differ");
