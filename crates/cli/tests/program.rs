@@ -1,5 +1,7 @@
 //! The program as its user meets it: exit codes, what is printed where, the files it writes, and how it is stopped.
 
+#![allow(clippy::disallowed_methods, reason = "a test waits for a program beside it")]
+
 #[path = "program/bench.rs"]
 mod bench;
 #[path = "program/convert.rs"]
