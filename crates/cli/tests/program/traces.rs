@@ -104,16 +104,17 @@ fn a_damaged_parquet_file_never_shows_a_panic() {
     bench.write_trace("t.csv", 200);
     assert_eq!(bench.flashpath(&["convert", "t.csv", "t.parquet"]).code, Some(0));
     let whole = std::fs::read(bench.path("t.parquet")).unwrap();
-    let mut refused = 0;
-    for at in (4..whole.len()).step_by(whole.len() / 120) {
+    let mut caught = 0;
+    // The last quarter describes the pages, where the library trusts most.
+    for at in whole.len() * 3 / 4..whole.len() {
         let mut bytes = whole.clone();
-        bytes[at] ^= 0x85;
+        bytes[at] ^= 0x80;
         bench.write("damaged.parquet", bytes);
         let answer = bench.flashpath(&["run", "damaged.parquet", "--on", DRIVE, "--quiet"]);
         assert!(matches!(answer.code, Some(0 | 2)) && !answer.stderr.contains("panicked"), "byte {at}: {answer:?}");
-        refused += u32::from(answer.code == Some(2));
+        caught += u32::from(answer.stderr.contains("its Parquet pages are damaged"));
     }
-    assert!(refused > 10, "only {refused} damages were noticed");
+    assert!(caught > 0, "no damage made the library panic: this test shows nothing any more");
 }
 
 /// A pipe blocks whoever opens it: a look at the first line of a trace must not.
