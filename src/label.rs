@@ -60,11 +60,13 @@ pub enum Cause {
     GarbageCollection,
     /// An FTL moved valid pages to even out the erase counts.
     WearLevelling,
+    /// An FTL brought the part of its map that is on flash up to date.
+    Mapping,
 }
 
 impl Cause {
     /// How many causes there are.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
     /// All causes, in the order of their numbers.
     pub const ALL: [Cause; Self::COUNT] = [
         Cause::HostWrite,
@@ -75,6 +77,7 @@ impl Cause {
         Cause::Merge,
         Cause::GarbageCollection,
         Cause::WearLevelling,
+        Cause::Mapping,
     ];
 
     /// The name in reports and JSON.
@@ -88,6 +91,7 @@ impl Cause {
             Cause::Merge => "merge",
             Cause::GarbageCollection => "garbage-collection",
             Cause::WearLevelling => "wear-levelling",
+            Cause::Mapping => "mapping",
         }
     }
 }

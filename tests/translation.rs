@@ -1,63 +1,227 @@
-//! What every translation layer promises, checked once for all of them: a read returns the newest write, and the
-//! ledger's sums hold, under random writes, discards, reads and collection.
+//! What every translation layer promises, checked once for all of them: a read returns the newest write, the ledger's sums
+//! hold, and a cut of power at any operation of the flash loses nothing that was answered, under random writes, discards,
+//! reads, collection and merging.
 
-use flashpath::device::nand::{LogicalPage, Nand, Untimed};
+use flashpath::device::nand::{EraseBlock, LogicalPage, Nand, Timing, Untimed};
 use flashpath::label::{Cause, Content};
 use flashpath::random::Random;
-use flashpath::run::Path;
+use flashpath::run::{Layer, Path};
 use flashpath::time::Time;
-use flashpath::translation::page_level::PageLevel;
+use flashpath::translation::page_level::{PageLevel, RamMap};
 use flashpath::translation::{PageWrite, Translation};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 
-/// A small drive of this path, with stamps.
-fn page_level(path: &str, seed: u64) -> PageLevel<Untimed> {
-    let path = Path::read(path).unwrap();
-    let flash = Nand::new(path.nand.geometry, path.nand.endurance, true, Untimed);
-    PageLevel::new(flash, &path.page, seed)
+/// Operations of the flash until its power is cut.
+#[derive(Clone)]
+struct Plug(Rc<Cell<u64>>);
+
+/// What unwinds from the flash when the plug is pulled.
+struct PowerCut;
+
+impl Plug {
+    fn operate(&self, at: Time) -> Time {
+        match self.0.get() {
+            0 => resume_unwind(Box::new(PowerCut)),
+            left => self.0.set(left - 1),
+        }
+        at
+    }
 }
 
-/// Random operations, each checked against an array of what every page must hold.
-fn holds_its_promises<T: Translation>(mut drive: T, seed: u64) {
-    let pages = drive.exported_pages();
-    let mut model: Vec<Option<(u32, Content)>> = vec![None; pages as usize];
-    let mut random = Random::new(seed, "model");
-    let mut host_writes = [0u64; Content::COUNT];
-    for step in 1..=(8 * pages as u32) {
-        // Most requests go to an eighth of the pages, so that blocks are emptied at different rates.
-        let span = if random.below(4) > 0 { pages / 8 } else { pages };
-        let page = LogicalPage(random.below(span) as u32);
+/// The last operation is done when the power goes: a page is programmed or not, a block erased or not.
+impl Timing for Plug {
+    const TIMED: bool = false;
+
+    fn read(&mut self, _block: EraseBlock, at: Time) -> Time {
+        self.operate(at)
+    }
+
+    fn program(&mut self, _block: EraseBlock, at: Time) -> Time {
+        self.operate(at)
+    }
+
+    fn erase(&mut self, _block: EraseBlock, at: Time) -> Time {
+        self.operate(at)
+    }
+}
+
+/// A page as it must be, and as it may be.
+#[derive(Clone, Default)]
+struct Expected {
+    /// The newest write that was answered, and what it holds; `None` after a discard.
+    newest: Option<(u32, Content)>,
+    /// Every write there was: after a power cut a discard may be forgotten.
+    earlier: Vec<u32>,
+}
+
+/// A drive beside an array of what every page must hold.
+struct Checked<T> {
+    drive: T,
+    model: Vec<Expected>,
+    random: Random,
+    step: u32,
+    host_writes: [u64; Content::COUNT],
+    /// What was asked for and not answered yet.
+    asked: Option<(LogicalPage, Option<u32>)>,
+}
+
+impl<T: Translation> Checked<T> {
+    fn new(drive: T, seed: u64) -> Checked<T> {
+        let model = vec![Expected::default(); drive.exported_pages() as usize];
+        Checked { drive, model, random: Random::new(seed, "model"), step: 0, host_writes: [0; 4], asked: None }
+    }
+
+    /// One random operation.
+    fn step(&mut self) {
+        self.step += 1;
+        let pages = self.model.len() as u64;
+        let random = &mut self.random;
+        // Most requests go to an eighth of the pages, so that blocks are emptied at different rates; some follow each other.
+        let page = match random.below(8) {
+            0 => random.below(pages),
+            1 | 2 => u64::from(self.step) % pages,
+            _ => random.below(pages.div_ceil(8)),
+        };
+        let page = LogicalPage(page as u32);
+        let expected = page.0 as usize;
         match random.below(20) {
             0 => {
-                drive.discard(page);
-                model[page.0 as usize] = None;
+                self.asked = Some((page, None));
+                self.drive.discard(page, Time::ZERO).unwrap();
+                self.model[expected].newest = None;
             }
             1 | 2 => {
-                let (stamp, _) = drive.read(page, Time::ZERO).unwrap();
-                assert_eq!(stamp, model[page.0 as usize].map(|(stamp, _)| stamp), "page {}", page.0);
+                let (stamp, _) = self.drive.read(page, Time::ZERO).unwrap();
+                assert_eq!(stamp, self.model[expected].newest.map(|(stamp, _)| stamp), "page {}", page.0);
             }
             _ => {
                 let content = Content::from_low_bits(random.below(4) as u8);
-                let write = PageWrite { page, content, stream: random.below(7) as u8, stamp: step };
-                drive.write(write, Time::ZERO).unwrap();
-                model[page.0 as usize] = Some((step, content));
-                host_writes[content as usize] += 1;
+                let write = PageWrite { page, content, stream: random.below(7) as u8, stamp: self.step };
+                self.asked = Some((page, Some(self.step)));
+                self.model[expected].earlier.push(self.step);
+                self.drive.write(write, Time::ZERO).unwrap();
+                self.model[expected].newest = Some((self.step, content));
+                self.host_writes[content as usize] += 1;
             }
         }
+        self.asked = None;
     }
-    for (page, expected) in model.iter().enumerate() {
-        let (stamp, _) = drive.read(LogicalPage(page as u32), Time::ZERO).unwrap();
-        assert_eq!(stamp, expected.map(|(stamp, _)| stamp), "page {page} at the end");
+
+    fn read_back(&mut self) {
+        for (page, expected) in self.model.iter().enumerate() {
+            let (stamp, _) = self.drive.read(LogicalPage(page as u32), Time::ZERO).unwrap();
+            assert_eq!(stamp, expected.newest.map(|(stamp, _)| stamp), "page {page}");
+        }
     }
-    for content in Content::ALL {
-        assert_eq!(drive.sent().get(Cause::HostWrite, content), host_writes[content as usize]);
+
+    /// The flash's side of every sum.
+    fn check_sums(&self) {
+        let flash = self.drive.flash();
+        assert_eq!(&flash.counts.programmed, self.drive.sent(), "the flash programmed what the layer sent");
+        let erases: u64 = flash.erase_counts.iter().map(|&count| u64::from(count)).sum();
+        let there: u64 = flash.programmed_pages.iter().map(|&pages| u64::from(pages)).sum();
+        assert_eq!(erases, flash.counts.erased_blocks);
+        assert_eq!(
+            erases * u64::from(flash.geometry.pages_per_block) + there,
+            flash.counts.programmed.total() + flash.counts.erased_unprogrammed
+        );
     }
-    let flash = drive.flash();
-    assert_eq!(&flash.counts.programmed, drive.sent(), "the flash programmed what the layer sent");
-    assert!(flash.counts.erased_blocks > 0, "the work was heavy enough to collect");
-    let erases: u64 = flash.erase_counts.iter().map(|&count| u64::from(count)).sum();
-    let there: u64 = flash.programmed_pages.iter().map(|&pages| u64::from(pages)).sum();
-    assert_eq!(erases * u64::from(flash.geometry.pages_per_block) + there, flash.counts.programmed.total());
+
+    /// What a drive returns after a power cut is the newest write, or the one that was asked for; where there is none,
+    /// any earlier one. From then on it is what every read must return.
+    fn accept_after_power_cut(&mut self) {
+        let asked = self.asked.take();
+        for (page, expected) in self.model.iter_mut().enumerate() {
+            let (stamp, _) = self.drive.read(LogicalPage(page as u32), Time::ZERO).unwrap();
+            let asked = asked.filter(|(other, _)| other.0 as usize == page).map(|(_, stamp)| stamp);
+            let newest = expected.newest.map(|(stamp, _)| stamp);
+            let is_right = match (stamp, newest) {
+                (found, newest) if found == newest => true,
+                (found, _) if Some(found) == asked => true,
+                (Some(found), None) => expected.earlier.contains(&found),
+                // A discard that was under way lets earlier versions come back as one that was answered does.
+                (Some(found), Some(_)) => asked == Some(None) && expected.earlier.contains(&found),
+                (None, _) => false,
+            };
+            assert!(is_right, "page {page}: found {stamp:?}, newest {newest:?}, asked {asked:?}");
+            expected.newest = stamp.map(|stamp| (stamp, Content::Data));
+        }
+    }
 }
+
+/// Random operations, each checked.
+fn holds_its_promises<T: Translation>(drive: T, seed: u64) {
+    let mut checked = Checked::new(drive, seed);
+    for _ in 0..8 * checked.model.len() {
+        checked.step();
+    }
+    checked.read_back();
+    for content in Content::ALL {
+        let sent = checked.drive.sent().get(Cause::HostWrite, content);
+        assert_eq!(sent, checked.host_writes[content as usize]);
+    }
+    checked.check_sums();
+    assert!(checked.drive.flash().counts.erased_blocks > 0, "the work was heavy enough to collect");
+    let mut checked = Checked { drive: checked.drive.after_power_cut().unwrap(), ..checked };
+    checked.accept_after_power_cut();
+    checked.check_sums();
+}
+
+/// Random operations with the plug pulled again and again.
+fn survives_power_cuts<T: Translation>(drive: T, plug: &Plug, seed: u64) {
+    let mut checked = Checked::new(drive, seed);
+    let mut random = Random::new(seed, "power cuts");
+    for _ in 0..60 {
+        plug.0.set(random.below(4 * checked.model.len() as u64));
+        let steps = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                checked.step();
+            }
+        }));
+        let Err(cause) = steps;
+        if !cause.is::<PowerCut>() {
+            resume_unwind(cause);
+        }
+        plug.0.set(u64::MAX);
+        let Checked { drive, model, random: operations, step, host_writes, asked } = checked;
+        let drive = drive.after_power_cut().unwrap();
+        checked = Checked { drive, model, random: operations, step, host_writes, asked };
+        checked.accept_after_power_cut();
+        checked.check_sums();
+    }
+    for _ in 0..4 * checked.model.len() {
+        checked.step();
+    }
+    checked.read_back();
+}
+
+/// All of it for a small drive of this path.
+fn with_drive(path: &str, seed: u64) {
+    println!("{path}");
+    let path = Path::read(path).unwrap();
+    let plug = Plug(Rc::new(Cell::new(u64::MAX)));
+    let nand = || Nand::new(path.nand.geometry, path.nand.endurance, true, Untimed);
+    let plugged = || Nand::new(path.nand.geometry, path.nand.endurance, true, plug.clone());
+    match &path.layer {
+        Layer::Page(settings) => {
+            let map = || RamMap::new(settings.exported_pages);
+            holds_its_promises(PageLevel::new(nand(), settings, map(), seed), seed);
+            survives_power_cuts(PageLevel::new(plugged(), settings, map(), seed), &plug, seed);
+        }
+        Layer::Dftl(settings) => {
+            holds_its_promises(settings.drive(nand(), seed), seed);
+            survives_power_cuts(settings.drive(plugged(), seed), &plug, seed);
+        }
+    }
+}
+
+/// One die, and several planes.
+const SHAPES: [&str; 2] = [
+    "size=4M,pages-per-block=16,endurance=100000",
+    "size=4M,pages-per-block=12,channels=2,dies=2,planes=2,endurance=100000",
+];
 
 #[test]
 fn the_page_level_layer_returns_the_newest_write_whatever_its_options() {
@@ -76,21 +240,23 @@ fn the_page_level_layer_returns_the_newest_write_whatever_its_options() {
     options.push("export=60%,streams=hint,hints=3,spare-shares=50%+30%+20%".to_string());
     options.push("export=60%,streams=content,frontiers=shared,wear=static,wear-gap=2".to_string());
     for (seed, option) in (1..).zip(&options) {
-        for shape in ["size=4M,pages-per-block=16", "size=4M,pages-per-block=12,channels=2,dies=2,planes=2"] {
-            // Where many blocks can be open at once, less can be exported.
-            let option = if shape.contains("planes") {
-                option.replace("export=", "export=0.6,reserve=1,x=")
-            } else {
-                option.clone()
-            };
-            let option: Vec<&str> = option.split(',').filter(|part| !part.starts_with("x=")).collect();
-            let path = format!("page:{}/nand:{shape},endurance=100000", option.join(","));
-            if option.iter().any(|part| part.starts_with("streams")) && shape.contains("planes") {
-                continue;
-            }
-            println!("{path}");
-            holds_its_promises(page_level(&path, seed), seed);
+        with_drive(&format!("page:{option}/nand:{}", SHAPES[0]), seed);
+        // Where many blocks can be open at once, less can be exported.
+        if !option.contains("streams") {
+            let option = option.split_once(',').unwrap().1;
+            with_drive(&format!("page:export=60%,reserve=1,{option}/nand:{}", SHAPES[1]), seed);
         }
+    }
+}
+
+#[test]
+fn dftl_returns_the_newest_write_however_small_its_table_is() {
+    for (seed, table) in (1..).zip([1, 2, 7, 64, 500, 100_000]) {
+        for option in ["", ",protected=0%", ",frontiers=shared", ",victim=fifo", ",wear=static,wear-gap=2"] {
+            with_drive(&format!("dftl:export=70%,table={table}{option}/nand:{},page=2K", SHAPES[0]), seed);
+        }
+        with_drive(&format!("dftl:export=50%,table={table}/nand:{},page=2K", SHAPES[1]), seed);
+        with_drive(&format!("dftl:export=50%,table={table},streams=content/nand:{},page=2K", SHAPES[0]), seed);
     }
 }
 
@@ -98,12 +264,12 @@ fn the_page_level_layer_returns_the_newest_write_whatever_its_options() {
 fn a_tight_drive_with_many_open_blocks_still_finds_room() {
     // Every plane has an open block for hosts and one for copies, and hardly a block is spare beyond them.
     for seed in 1..=5 {
-        let text = "page:export=99%,streams=content/nand:size=4M,pages-per-block=8,channels=4,dies=2,planes=1";
-        let error = Path::read(text).err().map(|error| error.help);
-        let export =
-            error.and_then(|help| help.split("export=").nth(1).map(str::to_string)).expect("a share that would do");
-        let path = text.replace("export=99%", &format!("export={export}"));
-        println!("{path}");
-        holds_its_promises(page_level(&path, seed), seed);
+        for layer in ["page:export=99%,streams=content", "dftl:export=99%,table=10"] {
+            let text = format!("{layer}/nand:size=4M,pages-per-block=8,channels=4,dies=2,planes=1,endurance=100000");
+            let error = Path::read(&text).err().map(|error| error.help);
+            let export =
+                error.and_then(|help| help.split("export=").nth(1).map(str::to_string)).expect("a share that would do");
+            with_drive(&text.replace("export=99%", &format!("export={export}")), seed);
+        }
     }
 }

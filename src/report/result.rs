@@ -3,6 +3,7 @@
 //! The names are fixed: other programs rely on them. More may be added, none renamed. Blocks are 4 KiB.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What one run on one path measured.
 #[derive(Debug, Clone, Serialize)]
@@ -23,6 +24,8 @@ pub struct RunResult {
     pub workload: WorkloadResult,
     /// The drive.
     pub flash: FlashResult,
+    /// What the translation layer did beside programs and erases.
+    pub translation: TranslationResult,
     /// Bytes programmed over bytes the workload wrote.
     pub write_amplification: WriteAmplification,
     /// What each station passed on, by cause and content, from the workload down to the flash.
@@ -85,6 +88,17 @@ pub struct FlashResult {
     pub exported_bytes: u64,
     /// Bytes of mapping that a real drive would hold in its RAM.
     pub mapping_ram_bytes: u64,
+}
+
+/// The translation layer's side of a run, without what was done before counting began.
+#[derive(Debug, Clone, Serialize)]
+pub struct TranslationResult {
+    /// The station.
+    pub station: String,
+    /// Pages of flash that were read for what they say of the mapping.
+    pub mapping_reads: u64,
+    /// What else the layer counts, by name: merges by kind, hits and misses of a table.
+    pub events: BTreeMap<String, u64>,
 }
 
 /// Bytes programmed over bytes the workload wrote.

@@ -3,8 +3,8 @@
 //! Compiled into the library's unit tests and, by path, into `tests/html_report.rs`.
 
 use crate::report::{
-    FlashResult, Latencies, LatencyHistogram, LedgerRow, RunResult, SumCheck, Wear, Window, WorkloadResult,
-    WriteAmplification, wear_bins,
+    FlashResult, Latencies, LatencyHistogram, LedgerRow, RunResult, SumCheck, TranslationResult, Wear, Window,
+    WorkloadResult, WriteAmplification, wear_bins,
 };
 
 const EXPORTED_BLOCKS: u64 = 14_680_064;
@@ -96,6 +96,11 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             exported_bytes: EXPORTED_BLOCKS * 4096,
             mapping_ram_bytes: EXPORTED_BLOCKS * 4,
         },
+        translation: TranslationResult {
+            station: "page".into(),
+            mapping_reads: 0,
+            events: std::collections::BTreeMap::new(),
+        },
         write_amplification: WriteAmplification {
             total: Some(total),
             steady: Some(1.0 + (total - 1.0) * 1.17),
@@ -136,7 +141,7 @@ pub fn page_level(path: &str, seed: u64) -> RunResult {
 pub fn without_timing(path: &str, seed: u64) -> RunResult {
     let flash = [
         ("host-write", "data", 1.0),
-        ("host-write", "mapping", 0.214),
+        ("mapping", "mapping", 0.214),
         ("garbage-collection", "data", 1.31),
         ("garbage-collection", "mapping", 0.088),
     ];

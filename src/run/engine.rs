@@ -143,6 +143,7 @@ pub(super) struct Baseline {
     pub sent: Tally,
     pub flash: NandCounts,
     pub start: Time,
+    pub events: Vec<(&'static str, u64)>,
 }
 
 /// A run in progress.
@@ -254,8 +255,12 @@ impl<T: Translation> Run<T> {
 
     /// What was done so far does not count.
     fn begin_counting(&mut self, options: &Options) {
-        self.baseline =
-            Baseline { sent: self.drive.sent().clone(), flash: self.drive.flash().counts.clone(), start: self.end };
+        self.baseline = Baseline {
+            sent: self.drive.sent().clone(),
+            flash: self.drive.flash().counts.clone(),
+            start: self.end,
+            events: self.drive.events(),
+        };
         self.served = Served::default();
         self.windows = Windows::new();
         self.read_latency = LatencyHistogram::new();
@@ -347,11 +352,12 @@ impl<T: Translation> Run<T> {
             }
             Action::Discard => {
                 self.served.discarded_blocks += blocks;
+                let mut done = at;
                 for page in self.requests.covered(offset, length) {
-                    self.drive.discard(LogicalPage(page));
+                    done = done.max(self.drive.discard(LogicalPage(page), at)?);
                     self.remember(page, 0);
                 }
-                at
+                done
             }
             // Writes are on flash when they are done: a flush waits for those in flight, and costs nothing itself.
             Action::Flush => self.end.max(at),

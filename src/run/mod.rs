@@ -9,10 +9,11 @@ mod windows;
 
 pub use engine::{Options, Progress, Replay, RunError};
 pub use outcome::Outcome;
-pub use path::{Path, STATIONS, Station};
+pub use path::{Layer, Path, STATIONS, Station};
 
 use crate::device::nand::{Nand, Reserving, Timing, Untimed};
-use crate::translation::page_level::PageLevel;
+use crate::translation::Translation;
+use crate::translation::page_level::{PageLevel, RamMap};
 use crate::workload::Workload;
 
 /// Runs `workload` on a new drive of this path. `watch` is called now and then, and ends the run by answering false.
@@ -37,7 +38,22 @@ fn run_timed<T: Timing>(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Outcome {
     let flash = Nand::new(path.nand.geometry, path.nand.endurance, options.verify, timing);
-    let drive = PageLevel::new(flash, &path.page, options.seed);
+    match &path.layer {
+        Layer::Page(settings) => {
+            let drive = PageLevel::new(flash, settings, RamMap::new(settings.exported_pages), options.seed);
+            run_drive(path, drive, workload, options, watch)
+        }
+        Layer::Dftl(settings) => run_drive(path, settings.drive(flash, options.seed), workload, options, watch),
+    }
+}
+
+fn run_drive<T: Translation>(
+    path: &Path,
+    drive: T,
+    workload: &mut dyn Workload,
+    options: &Options,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Outcome {
     let (run, ended) = engine::drive(drive, workload, options, watch);
     outcome::conclude(path, run, workload, options, ended)
 }

@@ -5,7 +5,8 @@ use super::path::Path;
 use super::steady::steady_from;
 use crate::label::{Cause, Content, Tally};
 use crate::report::{
-    FlashResult, Latencies, LedgerRow, RunResult, SumCheck, Wear, WorkloadResult, WriteAmplification, wear_bins,
+    FlashResult, Latencies, LedgerRow, RunResult, SumCheck, TranslationResult, Wear, WorkloadResult,
+    WriteAmplification, wear_bins,
 };
 use crate::translation::Translation;
 use crate::units::BLOCK_BYTES;
@@ -86,6 +87,24 @@ fn result_of<T: Translation>(path: &Path, run: &Run<T>, workload: &dyn Workload,
             exported_bytes: run.drive.exported_pages() * page_bytes,
             mapping_ram_bytes: run.drive.mapping_ram_bytes(),
         },
+        translation: TranslationResult {
+            station: run.drive.name().to_string(),
+            mapping_reads: flash
+                .counts
+                .read
+                .since(&run.baseline.flash.read)
+                .entries()
+                .filter(|(_, content, _)| *content == Content::Mapping)
+                .map(|(.., count)| count)
+                .sum(),
+            events: run
+                .drive
+                .events()
+                .into_iter()
+                .zip(&run.baseline.events)
+                .map(|((name, now), (_, then))| (name.to_string(), now - then))
+                .collect(),
+        },
         write_amplification: WriteAmplification {
             total,
             steady: steady.map(|(_, value)| value),
@@ -117,7 +136,7 @@ fn ledger<T: Translation>(run: &Run<T>, sent: &Tally, programmed: &Tally, page_b
         .filter(|content| run.served.written[*content as usize].0 > 0)
         .map(|content| row("workload", Cause::HostWrite, content, run.served.written[content as usize].0 as f64))
         .collect();
-    for (station, tally) in [("page", sent), ("nand", programmed)] {
+    for (station, tally) in [(run.drive.name(), sent), ("nand", programmed)] {
         rows.extend(
             tally.entries().map(|(cause, content, pages)| row(station, cause, content, pages as f64 * per_page)),
         );
@@ -158,25 +177,26 @@ fn sums<T: Translation>(run: &Run<T>, sent: &Tally, programmed: &Tally) -> Vec<S
         .into_iter()
         .all(|content| sent.get(Cause::HostWrite, content) == run.served.written[content as usize].1);
     let flash = run.drive.flash();
+    let layer = run.drive.name();
     let there_now: u64 = flash.programmed_pages.iter().map(|&pages| u64::from(pages)).sum();
     let erases: u64 = flash.erase_counts.iter().map(|&count| u64::from(count)).sum();
     let per_block = u64::from(flash.geometry.pages_per_block);
     vec![
         check(
-            "pages that page received = pages that the workload wrote, for each content",
+            &format!("pages that {layer} received = pages that the workload wrote, for each content"),
             sent.of_cause(Cause::HostWrite),
             host_pages,
             same_contents,
         ),
         check(
-            "pages that nand programmed = pages that page sent, for each cause and content",
+            &format!("pages that nand programmed = pages that {layer} sent, for each cause and content"),
             programmed.total(),
             sent.total(),
             programmed == sent,
         ),
         check(
-            "pages programmed since new = blocks erased x pages per block + pages in blocks not erased",
-            flash.counts.programmed.total(),
+            "pages programmed since new + pages erased unprogrammed = blocks erased x pages per block + pages in blocks not erased",
+            flash.counts.programmed.total() + flash.counts.erased_unprogrammed,
             erases * per_block + there_now,
             true,
         ),

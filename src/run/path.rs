@@ -1,7 +1,8 @@
 //! A path: which stations there are, what each can stand on, and the path that a text means.
 
-use crate::device::nand::{self, NandSettings};
+use crate::device::nand::{self, Geometry, NandSettings};
 use crate::expression::{ExpressionError, Kind, Term, one_of, parse_path};
+use crate::translation::dftl::{self, DftlSettings};
 use crate::translation::page_level::{self, PageSettings};
 
 /// A kind of station, and its place.
@@ -18,8 +19,42 @@ pub struct Station {
 /// All stations, from the top of a path to the bottom.
 pub static STATIONS: &[Station] = &[
     Station { kind: &page_level::KIND, level: "translation", stands_on: &["nand"] },
+    Station { kind: &dftl::KIND, level: "translation", stands_on: &["nand"] },
     Station { kind: &nand::KIND, level: "media", stands_on: &[] },
 ];
+
+/// A translation layer on flash.
+#[derive(Debug, Clone)]
+pub enum Layer {
+    /// `page`.
+    Page(PageSettings),
+    /// `dftl`.
+    Dftl(DftlSettings),
+}
+
+impl Layer {
+    fn read(term: &Term, kind: &Kind, geometry: &Geometry) -> Result<Layer, ExpressionError> {
+        Ok(match kind.name {
+            "page" => Layer::Page(PageSettings::read(term, geometry)?),
+            "dftl" => Layer::Dftl(DftlSettings::read(term, geometry)?),
+            name => unreachable!("{name} is no translation layer on flash"),
+        })
+    }
+
+    fn exported_pages(&self) -> u64 {
+        match self {
+            Layer::Page(settings) => settings.exported_pages,
+            Layer::Dftl(settings) => settings.page.exported_pages,
+        }
+    }
+
+    fn written_out(&self) -> &str {
+        match self {
+            Layer::Page(settings) => &settings.written_out,
+            Layer::Dftl(settings) => &settings.page.written_out,
+        }
+    }
+}
 
 /// A path that can be run.
 #[derive(Debug, Clone)]
@@ -29,7 +64,7 @@ pub struct Path {
     /// The text with every option written out.
     pub in_full: String,
     /// The translation layer.
-    pub page: PageSettings,
+    pub layer: Layer,
     /// The flash.
     pub nand: NandSettings,
 }
@@ -52,9 +87,9 @@ impl Path {
         }
         Self::check_order(&stations)?;
         let nand = NandSettings::read(stations[1].1)?;
-        let page = PageSettings::read(stations[0].1, &nand.geometry)?;
-        let in_full = format!("{}/{}", page.written_out, nand.written_out);
-        Ok(Path { text: text.to_string(), in_full, page, nand })
+        let layer = Layer::read(stations[0].1, stations[0].0.kind, &nand.geometry)?;
+        let in_full = format!("{}/{}", layer.written_out(), nand.written_out);
+        Ok(Path { text: text.to_string(), in_full, layer, nand })
     }
 
     /// Every station must be able to stand on the one below it, and the whole must offer a drive.
@@ -86,9 +121,10 @@ impl Path {
         if first.stands_on.is_empty() {
             let name = first.kind.name;
             let layers = STATIONS.iter().filter(|station| station.stands_on.contains(&name));
-            let layers = one_of(layers.map(|station| station.kind.name));
+            let layers: Vec<String> = layers.map(|station| format!("{}/", station.kind.name)).collect();
+            let layers = one_of(layers.iter().map(String::as_str));
             let message = format!("{name} has no addresses that can be written again: a translation layer is missing");
-            let help = format!("write {layers}/ before it");
+            let help = format!("write {layers} before it");
             return Err(term.error(term.name.span.clone(), message, help));
         }
         Ok(())
@@ -96,7 +132,7 @@ impl Path {
 
     /// Bytes that the path offers.
     pub fn exported_bytes(&self) -> u64 {
-        self.page.exported_pages * u64::from(self.nand.geometry.page_bytes)
+        self.layer.exported_pages() * u64::from(self.nand.geometry.page_bytes)
     }
 
     /// Whether the path has a timing model.
@@ -116,7 +152,7 @@ mod tests {
     #[test]
     fn a_wrong_path_is_pointed_at_with_what_could_stand_there() {
         for (text, pointed, said) in [
-            ("nand", "nand", "write page/ before it"),
+            ("nand", "nand", "write page/, dftl/, fast/ or superblock/ before it"),
             ("page", "", "write /nand behind it"),
             ("page/page/nand", "page", "below page stands nand"),
             ("page/nand/page", "page", "write it last"),
@@ -159,7 +195,7 @@ mod tests {
         ] {
             let path = Path::read(text).unwrap();
             let again = Path::read(&path.in_full).unwrap();
-            assert_eq!(format!("{:?}{:?}", path.page, path.nand), format!("{:?}{:?}", again.page, again.nand));
+            assert_eq!(format!("{:?}{:?}", path.layer, path.nand), format!("{:?}{:?}", again.layer, again.nand));
         }
         let path = Path::read("page:op=28%,victim=fifo/nand:preset=tlc").unwrap();
         assert!(path.in_full.contains("channels=8"), "{}", path.in_full);

@@ -3,15 +3,25 @@
 //! A [`Translation`] is the inside of a drive. The replayer drives it with no lock and no dynamic call per page: it is
 //! generic over the translation, which is generic over the flash's timing.
 
+pub mod dftl;
+mod free_blocks;
+mod frontier;
 pub mod page_level;
 mod prefetch;
 mod request;
+mod segmented_lru;
+mod valid_pages;
+mod victims;
 
 pub use request::Requests;
+pub use victims::VictimPolicy;
 
 use crate::device::nand::{Geometry, LogicalPage, NandCounts, NandError};
 use crate::label::{Content, Tally};
 use crate::time::Time;
+
+/// In a map: the page is nowhere, as it was never written or was discarded.
+const NOWHERE: u32 = u32::MAX;
 
 /// A logical page that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +60,12 @@ pub enum TranslationError {
 ///
 /// Pages are logical pages of the flash's page size, from 0 to [`Translation::exported_pages`]; asking beyond is a bug
 /// of the caller and panics.
-pub trait Translation {
+pub trait Translation: Sized {
     /// Whether times mean anything.
     const TIMED: bool;
+
+    /// The station's name in a path and in the ledger.
+    fn name(&self) -> &'static str;
 
     /// Writes a page, and says when it is on flash.
     fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError>;
@@ -61,8 +74,9 @@ pub trait Translation {
     /// and costs nothing.
     fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError>;
 
-    /// Says that a page is no longer needed.
-    fn discard(&mut self, page: LogicalPage);
+    /// Says that a page is no longer needed. Answers when that is noted: a layer with its map on flash may have to fetch
+    /// it first. What is noted in RAM alone is forgotten in a power cut, and an older version may come back.
+    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError>;
 
     /// Nothing is asked for from `from` until `until`: what the layer does in that time disturbs no one.
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError>;
@@ -85,6 +99,19 @@ pub trait Translation {
 
     /// Bytes of mapping that a real drive would hold in RAM.
     fn mapping_ram_bytes(&self) -> u64;
+
+    /// What the layer does beyond programs, reads and erases, by name, since the drive was new: merges by kind, hits and
+    /// misses of a table.
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// The drive after a cut of power and its return: RAM is lost, and the mapping is rebuilt from the spare areas of the
+    /// flash, which must keep versions. Reading them is neither timed nor counted, writes that it takes are.
+    ///
+    /// Every page returns the newest write that was answered; one that was not is there or is not. A discard may be
+    /// forgotten: the page then returns an earlier write to it.
+    fn after_power_cut(self) -> Result<Self, TranslationError>;
 }
 
 /// What can be seen of the flash under a translation layer.

@@ -5,7 +5,9 @@
 //! out: the erase that reaches the limit says so, and later ones are refused. Nothing else fails here; faults and power
 //! cuts are wrappers' business.
 //!
-//! The bytes of a page are not kept. Its [`Spare`] area is, and, if asked for, a stamp that stands for its bytes.
+//! The bytes of a page are not kept. Its [`Spare`] area is, and, if asked for, what only a reader of the flash needs: a
+//! stamp that stands for the bytes, and the [sequence number](Found::sequence) by which a layer that has lost its RAM
+//! tells a new version from an old one.
 
 mod geometry;
 mod preset;
@@ -25,6 +27,19 @@ pub struct Spare(u32);
 
 impl Spare {
     const LOGICAL_BITS: u32 = 30;
+    /// The logical page of a page that holds nothing: it was programmed because flash is programmed in order.
+    pub const NO_PAGE: LogicalPage = LogicalPage((1 << Self::LOGICAL_BITS) - 1);
+
+    /// Of a page that holds nothing. It belongs to the structures of the layer that leaves it.
+    pub fn filler() -> Spare {
+        Spare::new(Self::NO_PAGE, Content::Mapping)
+    }
+
+    /// Whether the page holds nothing.
+    #[inline]
+    pub fn is_filler(self) -> bool {
+        self.logical_page() == Self::NO_PAGE
+    }
 
     /// Packs a logical page (below [`Geometry::MAX_LOGICAL_PAGES`]) and a content.
     #[inline]
@@ -99,13 +114,37 @@ pub struct NandCounts {
     pub read: Tally,
     /// Blocks erased.
     pub erased_blocks: u64,
+    /// Pages of those blocks that had not been programmed.
+    pub erased_unprogrammed: u64,
+}
+
+/// A version of a page as flash keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    sequence: u64,
+    stamp: u32,
+    copies: u32,
+}
+
+/// What a layer finds in a page when it reads the flash after its RAM was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The page.
+    pub page: PhysicalPage,
+    /// What its spare area says.
+    pub spare: Spare,
+    /// How new it is. The first: later programs have larger numbers, and a copy keeps the number of what it copies. The
+    /// second: how often it was copied. A layer would write both to the spare area; the flash counts for all of them.
+    pub sequence: (u64, u32),
 }
 
 /// A drive's flash.
 pub struct Nand<T> {
     geometry: Geometry,
     spare: Vec<u32>,
-    stamps: Option<Vec<u32>>,
+    versions: Option<Vec<Version>>,
+    /// The last sequence number that was given.
+    sequence: u64,
     /// The page of each block that can be programmed next.
     next_page: Vec<u32>,
     erase_counts: Vec<u32>,
@@ -115,13 +154,15 @@ pub struct Nand<T> {
 }
 
 impl<T: Timing> Nand<T> {
-    /// New flash, erased. `stamps` says whether a stamp is kept for each page.
-    pub fn new(geometry: Geometry, endurance: u32, stamps: bool, timing: T) -> Nand<T> {
+    /// New flash, erased. `versions` says whether a stamp and a sequence number are kept for each page: without them reads
+    /// return 0, and [`Nand::found`] finds nothing.
+    pub fn new(geometry: Geometry, endurance: u32, versions: bool, timing: T) -> Nand<T> {
         let blocks = geometry.blocks as usize;
         Nand {
             geometry,
             spare: vec![0; geometry.page_slots()],
-            stamps: stamps.then(|| vec![0; geometry.page_slots()]),
+            sequence: 0,
+            versions: versions.then(|| vec![Version { sequence: 0, stamp: 0, copies: 0 }; geometry.page_slots()]),
             next_page: vec![0; blocks],
             erase_counts: vec![0; blocks],
             endurance,
@@ -180,8 +221,9 @@ impl<T: Timing> Nand<T> {
         }
         *next = within + 1;
         self.spare[page.0 as usize] = spare.0;
-        if let Some(stamps) = &mut self.stamps {
-            stamps[page.0 as usize] = stamp;
+        if let Some(versions) = &mut self.versions {
+            self.sequence += 1;
+            versions[page.0 as usize] = Version { sequence: self.sequence, stamp, copies: 0 };
         }
         self.counts.programmed.add(cause, spare.content(), 1);
         Ok(self.timing.program(block, at))
@@ -197,9 +239,38 @@ impl<T: Timing> Nand<T> {
             return Err(NandError::ReadOfErasedPage { block: block.0, page: within, programmed });
         }
         let spare = Spare(self.spare[page.0 as usize]);
-        let stamp = self.stamps.as_ref().map_or(0, |stamps| stamps[page.0 as usize]);
+        let stamp = self.versions.as_ref().map_or(0, |versions| versions[page.0 as usize].stamp);
         self.counts.read.add(cause, spare.content(), 1);
         Ok((spare, stamp, self.timing.read(block, at)))
+    }
+
+    /// Reads the spare area of `page` for what it says of the mapping, and says when it is there. It takes as long as a
+    /// page, and is counted as a read of mapping.
+    #[inline]
+    pub fn read_spare(&mut self, page: PhysicalPage, at: Time) -> Result<Time, NandError> {
+        let block = self.geometry.block_of(page);
+        let within = self.geometry.page_in_block(page);
+        let programmed = self.next_page[block.index()];
+        if within >= programmed {
+            return Err(NandError::ReadOfErasedPage { block: block.0, page: within, programmed });
+        }
+        self.counts.read.add(Cause::Mapping, Content::Mapping, 1);
+        Ok(self.timing.read(block, at))
+    }
+
+    /// All that is programmed in `block`, in order, as a layer finds it that has lost its RAM. Neither timed nor counted:
+    /// it happens before the drive serves. Nothing, unless the flash keeps versions.
+    pub fn found(&self, block: EraseBlock) -> impl Iterator<Item = Found> + '_ {
+        let first = self.geometry.first_page(block).0;
+        let programmed = if self.versions.is_some() { self.next_page[block.index()] } else { 0 };
+        (first..first + programmed).map(|page| Found {
+            page: PhysicalPage(page),
+            spare: Spare(self.spare[page as usize]),
+            sequence: self.versions.as_ref().map_or((0, 0), |versions| {
+                let Version { sequence, copies, .. } = versions[page as usize];
+                (sequence, copies)
+            }),
+        })
     }
 
     /// Copies pages of one block: those of the bits set in `pages`, counted from `from`, in order, to consecutive pages
@@ -222,30 +293,28 @@ impl<T: Timing> Nand<T> {
             return Err(NandError::ReadOfErasedPage { block: source.0, page: last, programmed });
         }
         let within = self.geometry.page_in_block(to);
-        let next = &mut self.next_page[target.index()];
-        if *next != within || within + count > self.geometry.pages_per_block {
-            return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: *next });
+        let next = self.next_page[target.index()];
+        if next != within || within + count > self.geometry.pages_per_block {
+            return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: next });
         }
-        *next += count;
-        let mut by_content = [0; Content::COUNT];
         let (mut rest, mut to, mut done) = (pages, to, at);
         while rest != 0 {
             let from = PhysicalPage(from.0 + rest.trailing_zeros());
             rest &= rest - 1;
             let spare = Spare(self.spare[from.0 as usize]);
             self.spare[to.0 as usize] = spare.0;
-            if let Some(stamps) = &mut self.stamps {
-                stamps[to.0 as usize] = stamps[from.0 as usize];
+            if let Some(versions) = &mut self.versions {
+                let version = versions[from.0 as usize];
+                versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
             }
-            by_content[spare.content() as usize] += 1;
+            // One by one, so that the flash is whole whenever a timing model cuts its power.
+            self.next_page[target.index()] += 1;
+            self.counts.read.add(cause, spare.content(), 1);
+            self.counts.programmed.add(cause, spare.content(), 1);
             moved(spare, to);
             let read = self.timing.read(source, at);
             done = done.max(self.timing.program(target, read));
             to.0 += 1;
-        }
-        for (content, count) in Content::ALL.into_iter().zip(by_content) {
-            self.counts.read.add(cause, content, count);
-            self.counts.programmed.add(cause, content, count);
         }
         Ok(done)
     }
@@ -258,8 +327,9 @@ impl<T: Timing> Nand<T> {
         }
         *erases += 1;
         let erased = if *erases == self.endurance { Erased::WornOut } else { Erased::Usable };
-        self.next_page[block.index()] = 0;
+        let programmed = std::mem::take(&mut self.next_page[block.index()]);
         self.counts.erased_blocks += 1;
+        self.counts.erased_unprogrammed += u64::from(self.geometry.pages_per_block - programmed);
         Ok((erased, self.timing.erase(block, at)))
     }
 }

@@ -1,5 +1,8 @@
 //! The page-level translation layer: a map from every logical page to any physical one.
 //!
+//! Where the map is kept is a [`PageMap`]'s business: in RAM as a whole (`page`), or on flash with a part of it in RAM
+//! (`dftl`, [`super::dftl`]). All else is the same code.
+//!
 //! A write takes the next page of its stream's frontier, and the page that held the old version becomes invalid.
 //! When a frontier needs a block and only the reserve is erased, collection copies the valid pages of a
 //! victim to the copy frontier and erases it.
@@ -7,34 +10,28 @@
 //! Promises: a read returns the newest write; a copy keeps the content label of what it holds; collection never needs
 //! more erased blocks than the reserve. Refuses: settings that leave too little spare space ([`PageSettings::read`]).
 
-mod free_blocks;
-mod frontier;
-mod settings;
-mod valid_pages;
-mod victims;
+mod map;
+mod rebuild;
+pub(super) mod settings;
+
+pub use map::{Miss, PageMap, RamMap};
 
 pub use settings::{KIND, PageSettings, Streams, WearLevelling};
-pub use victims::VictimPolicy;
 
-use super::prefetch::prefetch;
-use super::{Flash, PageWrite, Translation, TranslationError};
+use super::free_blocks::FreeBlocks;
+use super::frontier::Frontier;
+use super::valid_pages::ValidPages;
+use super::victims::Victims;
+use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Content, Tally};
 use crate::time::Time;
-use free_blocks::FreeBlocks;
-use frontier::Frontier;
 use std::collections::BTreeSet;
-use valid_pages::ValidPages;
-use victims::Victims;
 
-/// In the map: the page is nowhere, as it was never written or was discarded.
-const NOWHERE: u32 = u32::MAX;
-
-/// The page-level translation layer on flash.
-pub struct PageLevel<T> {
+/// A page-level translation layer on flash.
+pub struct PageLevel<T, M = RamMap> {
     nand: Nand<T>,
-    /// The physical page of each logical page, or [`NOWHERE`].
-    map: Vec<u32>,
+    map: M,
     valid: ValidPages,
     free: FreeBlocks,
     /// Candidates; one set for all streams, or one for each where they have shares of the spare space.
@@ -49,11 +46,8 @@ pub struct PageLevel<T> {
     settled: Frontier,
     /// Closed blocks by erase count, for static wear levelling.
     closed_by_wear: BTreeSet<(u32, EraseBlock)>,
-    streams: Streams,
-    spare_shares: Option<Vec<f64>>,
-    wear: WearLevelling,
-    reserve: u32,
-    background_blocks: u32,
+    settings: PageSettings,
+    seed: u64,
     retired: u32,
     sent: Tally,
     /// Pages programmed: the clock by which ages are measured.
@@ -62,15 +56,25 @@ pub struct PageLevel<T> {
     occupied: (u128, u64),
 }
 
-impl<T: Timing> PageLevel<T> {
-    /// A drive with nothing written.
-    pub fn new(nand: Nand<T>, settings: &PageSettings, seed: u64) -> PageLevel<T> {
+impl<T: Timing, M: PageMap> PageLevel<T, M> {
+    /// A drive with nothing written, and an empty map.
+    pub fn new(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
+        let mut drive = PageLevel::without_blocks(nand, settings, map, seed);
+        let geometry = *drive.nand.geometry();
+        for block in (0..geometry.blocks).map(EraseBlock) {
+            drive.free.put(geometry.unit_of(block), block, 0);
+        }
+        drive
+    }
+
+    /// A drive that has yet to learn what its blocks hold.
+    fn without_blocks(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
         let geometry = *nand.geometry();
-        let streams = settings.streams.count();
+        let streams = settings.streams.count() + usize::from(M::ON_FLASH);
         let frontiers = || (0..streams).map(|_| Frontier::new(geometry.units())).collect::<Vec<_>>();
         let sets = if settings.spare_shares.is_some() { streams } else { 1 };
         PageLevel {
-            map: vec![NOWHERE; settings.exported_pages as usize],
+            map,
             valid: ValidPages::new(&geometry),
             free: FreeBlocks::new(&geometry, settings.wear != WearLevelling::None),
             victims: (0..sets)
@@ -81,11 +85,8 @@ impl<T: Timing> PageLevel<T> {
             copies: if settings.shared_frontier { Vec::new() } else { frontiers() },
             settled: Frontier::new(1),
             closed_by_wear: BTreeSet::new(),
-            streams: settings.streams,
-            spare_shares: settings.spare_shares.clone(),
-            wear: settings.wear,
-            reserve: settings.reserve,
-            background_blocks: settings.background_blocks,
+            settings: settings.clone(),
+            seed,
             retired: 0,
             sent: Tally::default(),
             written: 0,
@@ -96,7 +97,7 @@ impl<T: Timing> PageLevel<T> {
 
     #[inline]
     fn stream_of(&self, write: &PageWrite) -> usize {
-        match self.streams {
+        match self.settings.streams {
             Streams::None => 0,
             Streams::Content => write.content as usize,
             Streams::Hint(hints) => (write.stream % hints) as usize,
@@ -124,7 +125,7 @@ impl<T: Timing> PageLevel<T> {
         let stream = self.stream_of_block[block.index()] as usize;
         let now = self.written;
         self.victims_of(stream).close(block, now);
-        if let WearLevelling::Static(_) = self.wear {
+        if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.insert((self.nand.erase_counts()[block.index()], block));
         }
     }
@@ -135,7 +136,7 @@ impl<T: Timing> PageLevel<T> {
         if let Some(full) = self.host[stream].close() {
             self.close(full);
         }
-        while self.free.count() <= self.reserve {
+        while self.free.count() <= self.settings.reserve {
             self.collect_one(at)?;
             // Copies that share the frontier may have opened a block for it.
             if let Some(page) = self.host[stream].take() {
@@ -213,13 +214,17 @@ impl<T: Timing> PageLevel<T> {
     /// The candidates to choose from: with shares of the spare space, those of the stream that has most more than its
     /// share.
     fn set_to_collect(&self) -> usize {
-        let Some(shares) = &self.spare_shares else { return 0 };
-        let total: u64 = self.victims.iter().map(Victims::invalid_in_candidates).sum();
+        let Some(shares) = &self.settings.spare_shares else { return 0 };
+        let total = self.invalid_in_candidates();
         let excess = |set: usize| self.victims[set].invalid_in_candidates() as f64 - shares[set] * total as f64;
         (0..self.victims.len())
             .filter(|&set| self.victims[set].candidates() > 0)
             .max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
             .unwrap_or(0)
+    }
+
+    fn invalid_in_candidates(&self) -> u64 {
+        self.victims.iter().map(Victims::invalid_in_candidates).sum()
     }
 
     /// Chooses a victim and collects it. Says when it is erased.
@@ -230,7 +235,7 @@ impl<T: Timing> PageLevel<T> {
         let now = self.written;
         let victim = self.victims[set].choose(now).ok_or_else(|| self.worn_out())?;
         let done = self.collect(victim, Cause::GarbageCollection, at)?;
-        if let WearLevelling::Static(gap) = self.wear {
+        if let WearLevelling::Static(gap) = self.settings.wear {
             self.level_wear(victim, gap, at)?;
         }
         Ok(done)
@@ -250,7 +255,7 @@ impl<T: Timing> PageLevel<T> {
     fn collect(&mut self, victim: EraseBlock, cause: Cause, at: Time) -> Result<Time, TranslationError> {
         let stream = self.stream_of_block[victim.index()] as usize;
         self.victims_of(stream).remove(victim);
-        if let WearLevelling::Static(_) = self.wear {
+        if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
         }
         let mut copied = [0; Content::COUNT];
@@ -270,7 +275,7 @@ impl<T: Timing> PageLevel<T> {
                 self.valid.set_run(to, room);
                 let map = &mut self.map;
                 let programmed = self.nand.copy((from, pages), to, cause, at, |spare, to| {
-                    map[spare.logical_page().0 as usize] = to.0;
+                    map.moved(spare.logical_page(), to);
                     copied[spare.content() as usize] += 1;
                 })?;
                 done = done.max(programmed);
@@ -289,6 +294,69 @@ impl<T: Timing> PageLevel<T> {
             }
             Erased::WornOut => self.retire()?,
         }
+        if M::ON_FLASH { self.write_moved(cause, done) } else { Ok(done) }
+    }
+
+    /// Brings the mapping of `page` into RAM, if it is not there, and says when it is.
+    #[inline]
+    fn bring(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+        match self.map.request(page) {
+            Some(miss) if M::ON_FLASH => self.load(miss, at),
+            _ => Ok(at),
+        }
+    }
+
+    /// Does what a miss takes: the dirty entries that it pushes out are written, then the entry is read.
+    fn load(&mut self, miss: Miss, at: Time) -> Result<Time, TranslationError> {
+        let mut at = at;
+        if let Some(page) = miss.write {
+            at = self.write_map_page(page, Cause::Mapping, at)?;
+        }
+        let place = miss.read.map_or(NOWHERE, |page| self.map.place(page));
+        if place != NOWHERE {
+            (.., at) = self.nand.read(PhysicalPage(place), Cause::Mapping, at)?;
+        }
+        Ok(at)
+    }
+
+    /// Writes a page of the map anew: what it said before is read, unless it is the first, and the page goes to the
+    /// frontier of such pages.
+    fn write_map_page(&mut self, page: LogicalPage, cause: Cause, at: Time) -> Result<Time, TranslationError> {
+        let mut at = at;
+        let before = self.map.place(page);
+        if before != NOWHERE {
+            (.., at) = self.nand.read(PhysicalPage(before), cause, at)?;
+        }
+        let stream = self.settings.streams.count();
+        let to = match cause {
+            Cause::Mapping => match self.host[stream].take() {
+                Some(to) => to,
+                None => self.refill(stream, at)?,
+            },
+            _ => self.copy_run(stream, cause, 1)?.0,
+        };
+        // Finding room may have moved the page.
+        let before = self.map.place(page);
+        if before != NOWHERE {
+            self.invalidate(PhysicalPage(before));
+        }
+        self.map.written(page, to);
+        self.valid.set(to);
+        self.written += 1;
+        self.sent.add(cause, Content::Mapping, 1);
+        Ok(self.nand.program(to, Spare::new(page, Content::Mapping), 0, cause, at)?)
+    }
+
+    /// Pages were moved whose entries are not in RAM: the pages of the map that name them are written anew, each once.
+    /// The last erased block is left to the copies of the next collection: without room, new entries wait in RAM.
+    fn write_moved(&mut self, cause: Cause, at: Time) -> Result<Time, TranslationError> {
+        let mut done = at;
+        let stream = self.settings.streams.count();
+        while (self.free.count() > 1 || self.copy_frontier(stream).room() > 0)
+            && let Some(page) = self.map.next_stale()
+        {
+            done = done.max(self.write_map_page(page, cause, at)?);
+        }
         Ok(done)
     }
 
@@ -299,7 +367,7 @@ impl<T: Timing> PageLevel<T> {
         while pages != 0 {
             let page = self.valid.page(word, pages.trailing_zeros());
             pages &= pages - 1;
-            prefetch(&self.map, self.nand.peek_spare(page).logical_page().0 as usize);
+            self.map.prefetch(self.nand.peek_spare(page).logical_page());
         }
     }
 
@@ -307,8 +375,8 @@ impl<T: Timing> PageLevel<T> {
     fn retire(&mut self) -> Result<(), TranslationError> {
         self.retired += 1;
         let geometry = self.nand.geometry();
-        let usable = u64::from(geometry.blocks - self.retired).saturating_sub(u64::from(self.reserve) + 2);
-        if usable * u64::from(geometry.pages_per_block) <= self.map.len() as u64 {
+        let usable = u64::from(geometry.blocks - self.retired).saturating_sub(u64::from(self.settings.reserve) + 2);
+        if usable * u64::from(geometry.pages_per_block) <= self.settings.exported_pages + self.map.pages_on_flash() {
             return Err(self.worn_out());
         }
         Ok(())
@@ -335,17 +403,22 @@ fn lowest_bits(bits: u64, count: u32) -> u64 {
     bits & !rest
 }
 
-impl<T: Timing> Translation for PageLevel<T> {
+impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     const TIMED: bool = T::TIMED;
+
+    fn name(&self) -> &'static str {
+        M::STATION
+    }
 
     #[inline]
     fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
+        let at = self.bring(write.page, at)?;
         let stream = self.stream_of(&write);
         let to = match self.host[stream].take() {
             Some(page) => page,
             None => self.refill(stream, at)?,
         };
-        let from = std::mem::replace(&mut self.map[write.page.0 as usize], to.0);
+        let from = self.map.replace(write.page, to.0);
         if from != NOWHERE {
             self.invalidate(PhysicalPage(from));
         }
@@ -358,7 +431,8 @@ impl<T: Timing> Translation for PageLevel<T> {
 
     #[inline]
     fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
-        let from = self.map[page.0 as usize];
+        let at = self.bring(page, at)?;
+        let from = self.map.place(page);
         if from == NOWHERE {
             return Ok((None, at));
         }
@@ -367,18 +441,19 @@ impl<T: Timing> Translation for PageLevel<T> {
         Ok((Some(stamp), done))
     }
 
-    fn discard(&mut self, page: LogicalPage) {
-        let from = std::mem::replace(&mut self.map[page.0 as usize], NOWHERE);
-        if from != NOWHERE {
+    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+        let at = self.bring(page, at)?;
+        if self.map.place(page) != NOWHERE {
+            let from = self.map.replace(page, NOWHERE);
             self.invalidate(PhysicalPage(from));
         }
+        Ok(at)
     }
 
     fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError> {
         let mut at = from;
-        while at < until && self.free.count() < self.background_blocks {
-            let invalid: u64 = self.victims.iter().map(Victims::invalid_in_candidates).sum();
-            if invalid < u64::from(self.nand.geometry().pages_per_block) {
+        while at < until && self.free.count() < self.settings.background_blocks {
+            if self.invalid_in_candidates() < u64::from(self.nand.geometry().pages_per_block) {
                 break;
             }
             at = self.collect_one(at)?;
@@ -388,11 +463,15 @@ impl<T: Timing> Translation for PageLevel<T> {
 
     #[inline]
     fn prefetch(&self, page: LogicalPage) {
-        prefetch(&self.map, page.0 as usize);
+        self.map.prefetch(page);
     }
 
     fn exported_pages(&self) -> u64 {
-        self.map.len() as u64
+        self.settings.exported_pages
+    }
+
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        self.map.events()
     }
 
     fn sent(&self) -> &Tally {
@@ -410,19 +489,21 @@ impl<T: Timing> Translation for PageLevel<T> {
     }
 
     fn effective_overprovisioning(&self) -> f64 {
-        let exported = self.map.len() as f64;
+        let exported = self.settings.exported_pages as f64;
         let geometry = self.nand.geometry();
         let occupied = if self.occupied.1 > 0 {
             self.occupied.0 as f64 / self.occupied.1 as f64
         } else {
-            (geometry.pages() - u64::from(self.reserve) * u64::from(geometry.pages_per_block)) as f64
+            (geometry.pages() - u64::from(self.settings.reserve) * u64::from(geometry.pages_per_block)) as f64
         };
-        occupied / exported - 1.0
+        (occupied - self.map.pages_on_flash() as f64) / exported - 1.0
     }
 
     fn mapping_ram_bytes(&self) -> u64 {
-        // An entry must be able to name every physical page.
-        let bits = u64::from(u64::BITS - (self.nand.geometry().pages() - 1).leading_zeros());
-        (self.map.len() as u64 * bits).div_ceil(8)
+        self.map.ram_bytes(self.nand.geometry())
+    }
+
+    fn after_power_cut(self) -> Result<Self, TranslationError> {
+        rebuild::rebuilt(self)
     }
 }

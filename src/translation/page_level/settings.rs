@@ -1,105 +1,101 @@
 //! The options of `page`.
 
-use super::victims::VictimPolicy;
 use crate::device::nand::Geometry;
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::translation::VictimPolicy;
 use crate::units::format_size;
 
 /// The station `page`.
 pub static KIND: Kind = Kind {
     name: "page",
     about: "the page-level translation layer: any page goes anywhere, and garbage collection frees blocks",
-    options: &[
-        OptionKind {
-            name: "export",
-            values: Values::Share(0.01, 0.999),
-            default: "90%",
-            about: "the share of the raw pages that is exported; write this or op",
-        },
-        OptionKind {
-            name: "op",
-            values: Values::Share(0.001, 99.0),
-            default: "",
-            about: "over-provisioning: spare pages over exported ones (not set: what export leaves)",
-        },
-        OptionKind {
-            name: "victim",
-            values: Values::Choice(&[
-                ("greedy", "the block with the most invalid pages"),
-                ("fifo", "the block that was closed first"),
-                ("random", "any block"),
-                ("d-choices", "the best of d blocks drawn at random"),
-                ("cost-benefit", "the largest age x (1 - u) / 2u, with u the valid share"),
-            ]),
-            default: "greedy",
-            about: "which block is collected",
-        },
-        OptionKind {
-            name: "d",
-            values: Values::Count(1, 1000),
-            default: "10",
-            about: "how many blocks d-choices draws",
-        },
-        OptionKind {
-            name: "frontiers",
-            values: Values::Choice(&[
-                ("separate", "host writes and copies go to blocks of their own"),
-                ("shared", "they share blocks"),
-            ]),
-            default: "separate",
-            about: "where copies go",
-        },
-        OptionKind {
-            name: "streams",
-            values: Values::Choice(&[
-                ("none", "all writes go to the same blocks"),
-                ("content", "data, metadata, journal and mapping go to blocks of their own"),
-                ("hint", "each placement hint of the host goes to blocks of its own"),
-            ]),
-            default: "none",
-            about: "what is kept apart",
-        },
-        OptionKind {
-            name: "hints",
-            values: Values::Count(1, 64),
-            default: "2",
-            about: "how many hints are told apart; the hint is taken modulo this",
-        },
-        OptionKind {
-            name: "spare-shares",
-            values: Values::Shares,
-            default: "",
-            about: "how the streams share the spare space, such as 49%+51% (not set: as the victims fall)",
-        },
-        OptionKind {
-            name: "reserve",
-            values: Values::Count(1, 100_000),
-            default: "2",
-            about: "erased blocks that are kept for copies",
-        },
-        OptionKind {
-            name: "wear",
-            values: Values::Choice(&[
-                ("none", "erased blocks are used in the order in which they were erased"),
-                ("dynamic", "the least worn erased block is used first"),
-                ("static", "dynamic, and pages that do not change are moved to the most worn blocks"),
-            ]),
-            default: "dynamic",
-            about: "wear levelling",
-        },
-        OptionKind {
-            name: "wear-gap",
-            values: Values::Count(1, 1_000_000),
-            default: "50",
-            about: "how many erases a block may lag behind before static wear levelling moves its pages",
-        },
-        OptionKind {
-            name: "background",
-            values: Values::Share(0.0, 0.5),
-            default: "0%",
-            about: "collect in idle time until this share of the blocks is erased; needs timing and a timed replay",
-        },
-    ],
+    options: &[EXPORT, OP, VICTIM, D, FRONTIERS, STREAMS, HINTS, SPARE_SHARES, RESERVE, WEAR, WEAR_GAP, BACKGROUND],
+};
+
+pub(crate) const EXPORT: OptionKind = OptionKind {
+    name: "export",
+    values: Values::Share(0.01, 0.999),
+    default: "90%",
+    about: "the share of the raw pages that is exported; write this or op",
+};
+pub(crate) const OP: OptionKind = OptionKind {
+    name: "op",
+    values: Values::Share(0.001, 99.0),
+    default: "",
+    about: "over-provisioning: spare pages over exported ones (not set: what export leaves)",
+};
+pub(crate) const VICTIM: OptionKind = OptionKind {
+    name: "victim",
+    values: Values::Choice(&[
+        ("greedy", "the block with the most invalid pages"),
+        ("fifo", "the block that was closed first"),
+        ("random", "any block"),
+        ("d-choices", "the best of d blocks drawn at random"),
+        ("cost-benefit", "the largest age x (1 - u) / 2u, with u the valid share"),
+    ]),
+    default: "greedy",
+    about: "which block is collected",
+};
+pub(crate) const D: OptionKind =
+    OptionKind { name: "d", values: Values::Count(1, 1000), default: "10", about: "how many blocks d-choices draws" };
+pub(crate) const FRONTIERS: OptionKind = OptionKind {
+    name: "frontiers",
+    values: Values::Choice(&[
+        ("separate", "host writes and copies go to blocks of their own"),
+        ("shared", "they share blocks"),
+    ]),
+    default: "separate",
+    about: "where copies go",
+};
+pub(crate) const STREAMS: OptionKind = OptionKind {
+    name: "streams",
+    values: Values::Choice(&[
+        ("none", "all writes go to the same blocks"),
+        ("content", "data, metadata, journal and mapping go to blocks of their own"),
+        ("hint", "each placement hint of the host goes to blocks of its own"),
+    ]),
+    default: "none",
+    about: "what is kept apart",
+};
+pub(crate) const HINTS: OptionKind = OptionKind {
+    name: "hints",
+    values: Values::Count(1, 64),
+    default: "2",
+    about: "how many hints are told apart; the hint is taken modulo this",
+};
+pub(crate) const SPARE_SHARES: OptionKind = OptionKind {
+    name: "spare-shares",
+    values: Values::Shares,
+    default: "",
+    about: "how the streams share the spare space, such as 49%+51% (not set: as the victims fall)",
+};
+pub(crate) const RESERVE: OptionKind = OptionKind {
+    name: "reserve",
+    values: Values::Count(1, 100_000),
+    default: "2",
+    about: "erased blocks that are kept for copies",
+};
+pub(crate) const WEAR: OptionKind = OptionKind {
+    name: "wear",
+    values: Values::Choice(&[
+        ("none", "erased blocks are used in the order in which they were erased"),
+        ("dynamic", "the least worn erased block is used first"),
+        ("static", "dynamic, and pages that do not change are moved to the most worn blocks"),
+    ]),
+    default: "dynamic",
+    about: "wear levelling",
+};
+pub(crate) const WEAR_GAP: OptionKind = OptionKind {
+    name: "wear-gap",
+    values: Values::Count(1, 1_000_000),
+    default: "50",
+    about: "how many erases a block may lag behind before static wear levelling moves its pages",
+};
+pub(crate) const BACKGROUND: OptionKind = OptionKind {
+    name: "background",
+    values: Values::Share(0.0, 0.5),
+    default: "0%",
+    about: "collect in idle time until this share of the blocks is erased; needs timing and a timed replay",
 };
 
 /// What is kept apart.
@@ -163,6 +159,16 @@ impl PageSettings {
     /// its open blocks and its reserve is refused with the size or share that would do.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<PageSettings, ExpressionError> {
         let settings = term.settle(&KIND)?;
+        PageSettings::of(&settings, geometry, |_| 0)
+    }
+
+    /// The same from the settings of a station that has these options and more. `beside` says how many pages of flash
+    /// it needs beside so many exported ones.
+    pub fn of(
+        settings: &Settings,
+        geometry: &Geometry,
+        beside: impl Fn(u64) -> u64,
+    ) -> Result<PageSettings, ExpressionError> {
         if settings.is_given("op") && settings.is_given("export") {
             let help = "op=7% exports raw / 1.07; export=90% exports 0.9 of raw: write one of them".to_string();
             return Err(settings.error("op", "both export and op are written".to_string(), help));
@@ -198,7 +204,7 @@ impl PageSettings {
             victim,
             shared_frontier: settings.text("frontiers") == "shared",
             streams,
-            spare_shares: Self::spare_shares(&settings, streams)?,
+            spare_shares: Self::spare_shares(settings, streams)?,
             reserve: settings.count("reserve") as u32,
             wear: match settings.text("wear") {
                 "none" => WearLevelling::None,
@@ -206,9 +212,9 @@ impl PageSettings {
                 _ => WearLevelling::Static(settings.count("wear-gap") as u32),
             },
             background_blocks: (f64::from(geometry.blocks) * settings.share("background")) as u32,
-            written_out: settings.written_out(&Self::meaningless(&settings)),
+            written_out: settings.written_out(&Self::meaningless(settings)),
         };
-        page.check_room(&settings, geometry, exported_share)?;
+        page.check_room(settings, geometry, exported_share, beside(page.exported_pages))?;
         Ok(page)
     }
 
@@ -224,7 +230,9 @@ impl PageSettings {
     }
 
     fn spare_shares(settings: &Settings, streams: Streams) -> Result<Option<Vec<f64>>, ExpressionError> {
-        if !settings.is_set("spare-shares") {
+        if !settings.kind().options.iter().any(|option| option.name == "spare-shares")
+            || !settings.is_set("spare-shares")
+        {
             return Ok(None);
         }
         let shares = settings.shares("spare-shares");
@@ -253,9 +261,16 @@ impl PageSettings {
         self.streams.count() as u64 * frontiers * u64::from(geometry.units()) + u64::from(self.reserve) + wear
     }
 
-    fn check_room(&self, settings: &Settings, geometry: &Geometry, exported_share: f64) -> Result<(), ExpressionError> {
+    fn check_room(
+        &self,
+        settings: &Settings,
+        geometry: &Geometry,
+        exported_share: f64,
+        beside: u64,
+    ) -> Result<(), ExpressionError> {
         let per_block = u64::from(geometry.pages_per_block);
-        let needed = (self.blocks_held_back(geometry) + 1) * per_block;
+        let held_back = self.blocks_held_back(geometry) + 1 + beside.div_ceil(per_block);
+        let needed = held_back * per_block;
         let spare = geometry.pages() - self.exported_pages;
         if self.exported_pages > 0 && spare >= needed {
             return Ok(());
@@ -268,7 +283,7 @@ impl PageSettings {
         let size = size.next_multiple_of(1 << (size.ilog2() - 5));
         let message = format!(
             "the drive is too small for its reserves: {} blocks can be open or in reserve, and {} are spare",
-            self.blocks_held_back(geometry) + 1,
+            held_back,
             spare / per_block,
         );
         let share = 1.0 - needed as f64 / geometry.pages() as f64;

@@ -18,14 +18,10 @@ pub struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// All blocks of a new drive. `by_wear` takes the least worn first.
+    /// None yet. `by_wear` takes the least worn first.
     pub fn new(geometry: &Geometry, by_wear: bool) -> FreeBlocks {
         let queue = || if by_wear { Queue::Worn(BTreeSet::new()) } else { Queue::Erased(VecDeque::new()) };
-        let mut free = FreeBlocks { planes: (0..geometry.units()).map(|_| queue()).collect(), count: 0 };
-        for block in (0..geometry.blocks).map(EraseBlock) {
-            free.put(geometry.unit_of(block), block, 0);
-        }
-        free
+        FreeBlocks { planes: (0..geometry.units()).map(|_| queue()).collect(), count: 0 }
     }
 
     /// How many there are.

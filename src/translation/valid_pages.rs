@@ -50,6 +50,13 @@ impl ValidPages {
         self.words[word] &= !bit;
     }
 
+    /// Whether the page is valid.
+    #[inline]
+    pub fn contains(&self, page: PhysicalPage) -> bool {
+        let (word, bit) = self.place(page);
+        self.words[word] & bit != 0
+    }
+
     /// The words that a block's pages are in.
     pub fn words_of(&self, block: EraseBlock) -> Range<usize> {
         let first = block.index() * self.words_per_block;

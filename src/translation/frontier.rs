@@ -87,6 +87,17 @@ impl Frontier {
         self.open[self.turn] = open;
     }
 
+    /// Opens a block that is programmed up to page `programmed` for this plane, if the plane has none open.
+    pub fn reopen(&mut self, plane: u32, block: EraseBlock, programmed: u32, geometry: &Geometry) -> bool {
+        let open = &mut self.open[plane as usize];
+        if open.block.is_some() {
+            return false;
+        }
+        let first = geometry.first_page(block).0;
+        *open = OpenBlock { next: first + programmed, end: first + geometry.pages_per_block, block: Some(block) };
+        true
+    }
+
     /// Pages that can still be written without opening a block.
     pub fn room(&self) -> u64 {
         self.open.iter().map(|open| u64::from(open.end - open.next)).sum()

@@ -1,0 +1,224 @@
+//! A map that is on flash, page by page, with a table of cached entries and a directory of its pages in RAM.
+
+use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
+use crate::translation::NOWHERE;
+use crate::translation::page_level::{Miss, PageMap};
+use crate::translation::prefetch::prefetch;
+use crate::translation::segmented_lru::SegmentedLru;
+
+/// A cached entry.
+#[derive(Clone, Copy)]
+struct Entry {
+    place: u32,
+    /// Its translation page says something else.
+    is_dirty: bool,
+}
+
+/// The cached mapping table (CMT), the global translation directory (GTD), and what the translation pages say.
+pub struct CachedMap {
+    exported: u32,
+    entries_per_page: u32,
+    /// What the translation pages say, or will say when they are next written.
+    on_flash: Vec<u32>,
+    /// The global translation directory: where each translation page is.
+    directory: Vec<u32>,
+    /// Which exported pages have a cached entry, by slot of `cached`.
+    table: SegmentedLru,
+    cached: Vec<Entry>,
+    /// Dirty cached entries of each translation page.
+    dirty: Vec<u32>,
+    /// Whether a translation page must be written, as `on_flash` has changed.
+    is_stale: Vec<bool>,
+    /// Of those, the ones nobody is about to write; some may have been written since.
+    stale: Vec<u32>,
+    hits: u64,
+    misses: u64,
+    /// Dirty entries that were written because another was pushed out.
+    batched: u64,
+}
+
+impl CachedMap {
+    /// No page is anywhere; the table has room for so many entries, the second number of them protected.
+    pub fn new(exported_pages: u64, entries_per_page: u32, table: (u32, u32)) -> CachedMap {
+        let translation_pages = exported_pages.div_ceil(u64::from(entries_per_page)) as usize;
+        CachedMap {
+            exported: exported_pages as u32,
+            entries_per_page,
+            on_flash: vec![NOWHERE; exported_pages as usize],
+            directory: vec![NOWHERE; translation_pages],
+            table: SegmentedLru::new(table.0, table.1, exported_pages),
+            cached: vec![Entry { place: NOWHERE, is_dirty: false }; table.0 as usize],
+            dirty: vec![0; translation_pages],
+            is_stale: vec![false; translation_pages],
+            stale: Vec::new(),
+            hits: 0,
+            misses: 0,
+            batched: 0,
+        }
+    }
+
+    #[inline]
+    fn translation_page(&self, page: LogicalPage) -> u32 {
+        page.0 / self.entries_per_page
+    }
+
+    fn logical(&self, translation_page: u32) -> LogicalPage {
+        LogicalPage(self.exported + translation_page)
+    }
+
+    #[inline]
+    fn set_cached(&mut self, page: LogicalPage, slot: usize, place: u32) -> u32 {
+        let translation_page = self.translation_page(page);
+        let entry = &mut self.cached[slot];
+        if !entry.is_dirty {
+            entry.is_dirty = true;
+            self.dirty[translation_page as usize] += 1;
+        }
+        std::mem::replace(&mut entry.place, place)
+    }
+
+    /// Takes the oldest entry out. If it is dirty, its translation page must be written: answers which.
+    fn push_out(&mut self, victim: usize) -> Option<LogicalPage> {
+        let page = LogicalPage(self.table.key(victim));
+        self.table.remove(victim);
+        let Entry { place, is_dirty } = self.cached[victim];
+        if !is_dirty {
+            return None;
+        }
+        let translation_page = self.translation_page(page);
+        self.on_flash[page.0 as usize] = place;
+        self.dirty[translation_page as usize] -= 1;
+        self.is_stale[translation_page as usize] = true;
+        Some(self.logical(translation_page))
+    }
+
+    /// All dirty entries of a translation page go into it; they stay in the table, clean.
+    fn flush_entries(&mut self, translation_page: u32) {
+        let first = translation_page * self.entries_per_page;
+        let end = (first + self.entries_per_page).min(self.exported);
+        let left = &mut self.dirty[translation_page as usize];
+        self.batched += u64::from(*left);
+        for page in first..end {
+            if *left == 0 {
+                break;
+            }
+            if let Some(slot) = self.table.slot(page)
+                && std::mem::take(&mut self.cached[slot].is_dirty)
+            {
+                self.on_flash[page as usize] = self.cached[slot].place;
+                *left -= 1;
+            }
+        }
+    }
+}
+
+impl PageMap for CachedMap {
+    const STATION: &'static str = "dftl";
+    const ON_FLASH: bool = true;
+
+    #[inline]
+    fn request(&mut self, page: LogicalPage) -> Option<Miss> {
+        if let Some(slot) = self.table.slot(page.0) {
+            self.hits += 1;
+            self.table.touch(slot);
+            return None;
+        }
+        self.misses += 1;
+        let write = match self.table.victim() {
+            Some(victim) => self.push_out(victim),
+            None => None,
+        };
+        let slot = self.table.insert(page.0);
+        self.cached[slot] = Entry { place: self.on_flash[page.0 as usize], is_dirty: false };
+        Some(Miss { write, read: Some(self.logical(self.translation_page(page))) })
+    }
+
+    #[inline]
+    fn place(&self, page: LogicalPage) -> u32 {
+        if page.0 >= self.exported {
+            return self.directory[(page.0 - self.exported) as usize];
+        }
+        match self.table.slot(page.0) {
+            Some(slot) => self.cached[slot].place,
+            None => self.on_flash[page.0 as usize],
+        }
+    }
+
+    #[inline]
+    fn replace(&mut self, page: LogicalPage, to: u32) -> u32 {
+        let slot = self.table.slot(page.0).expect("the entry was requested, and nothing was since");
+        self.set_cached(page, slot, to)
+    }
+
+    #[inline]
+    fn moved(&mut self, page: LogicalPage, to: PhysicalPage) {
+        if page.0 >= self.exported {
+            self.directory[(page.0 - self.exported) as usize] = to.0;
+        } else if let Some(slot) = self.table.slot(page.0) {
+            self.set_cached(page, slot, to.0);
+        } else {
+            self.on_flash[page.0 as usize] = to.0;
+            let translation_page = self.translation_page(page);
+            if !std::mem::replace(&mut self.is_stale[translation_page as usize], true) {
+                self.stale.push(translation_page);
+            }
+        }
+    }
+
+    fn written(&mut self, page: LogicalPage, to: PhysicalPage) {
+        let translation_page = page.0 - self.exported;
+        self.flush_entries(translation_page);
+        self.is_stale[translation_page as usize] = false;
+        self.directory[translation_page as usize] = to.0;
+    }
+
+    fn next_stale(&mut self) -> Option<LogicalPage> {
+        while let Some(page) = self.stale.pop() {
+            if self.is_stale[page as usize] {
+                return Some(self.logical(page));
+            }
+        }
+        None
+    }
+
+    fn rebuilt(&mut self, places: Vec<u32>) {
+        let entries = self.entries_per_page;
+        let lost = std::mem::replace(self, CachedMap::new(u64::from(self.exported), entries, (1, 0)));
+        let capacity = lost.cached.len() as u32;
+        let (exported, directory) = places.split_at(self.exported as usize);
+        self.table = SegmentedLru::new(capacity, lost.table.protected_capacity(), u64::from(self.exported));
+        self.cached = vec![Entry { place: NOWHERE, is_dirty: false }; capacity as usize];
+        self.directory = directory.to_vec();
+        self.on_flash = exported.to_vec();
+        (self.hits, self.misses, self.batched) = (lost.hits, lost.misses, lost.batched);
+        let parts = self.on_flash.chunks(entries as usize).zip(lost.on_flash.chunks(entries as usize));
+        self.is_stale = parts.zip(lost.is_stale).map(|((now, then), was_stale)| was_stale || now != then).collect();
+        self.stale = (0..).zip(&self.is_stale).filter(|(_, stale)| **stale).map(|(page, _)| page).collect();
+    }
+
+    #[inline]
+    fn prefetch(&self, page: LogicalPage) {
+        self.table.prefetch(page.0);
+        prefetch(&self.on_flash, page.0 as usize);
+    }
+
+    fn pages_on_flash(&self) -> u64 {
+        self.directory.iter().filter(|&&place| place != NOWHERE).count() as u64
+    }
+
+    fn pages(&self) -> u64 {
+        u64::from(self.exported) + self.directory.len() as u64
+    }
+
+    fn ram_bytes(&self, geometry: &Geometry) -> u64 {
+        let place = u64::from(u64::BITS - (geometry.pages() - 1).leading_zeros());
+        let page = u64::from(u32::BITS - (self.exported - 1).leading_zeros());
+        // A cached entry says which page it is of, where that is, and whether it is dirty.
+        let table = self.cached.len() as u64 * (page + place + 1);
+        (table + self.directory.len() as u64 * place).div_ceil(8)
+    }
+
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        vec![("table_hits", self.hits), ("table_misses", self.misses), ("entries_written_together", self.batched)]
+    }
+}

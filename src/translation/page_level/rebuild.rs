@@ -1,0 +1,101 @@
+//! The mapping after a power cut: from the spare areas of the flash.
+
+use super::{PageLevel, PageMap, Streams};
+use crate::device::nand::{EraseBlock, Found, PhysicalPage, Timing};
+use crate::label::Cause;
+use crate::time::Time;
+use crate::translation::{NOWHERE, TranslationError};
+
+/// The drive with all that its RAM held forgotten and found again.
+pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel<T, M>, TranslationError> {
+    let PageLevel { nand, settings, map, seed, .. } = lost;
+    let mut drive = PageLevel::without_blocks(nand, &settings, map, seed);
+    // What it counted is lost too: it goes on from what the flash has seen.
+    drive.sent = drive.nand.counts().programmed.clone();
+    drive.written = drive.sent.total();
+    let places = newest(&drive);
+    for place in places.iter().filter(|&&place| place != NOWHERE) {
+        drive.valid.set(PhysicalPage(*place));
+    }
+    drive.map.rebuilt(places);
+    let geometry = *drive.nand.geometry();
+    let mut partly_programmed = Vec::new();
+    for block in (0..geometry.blocks).map(EraseBlock) {
+        let erases = drive.nand.erase_counts()[block.index()];
+        drive.stream_of_block[block.index()] = stream_of(&drive, block) as u8;
+        match drive.nand.programmed_pages()[block.index()] {
+            0 if erases >= drive.nand.endurance() => drive.retired += 1,
+            0 => drive.free.put(geometry.unit_of(block), block, erases),
+            programmed if programmed < geometry.pages_per_block => partly_programmed.push((programmed, block)),
+            _ => close(&mut drive, block),
+        }
+    }
+    reopen(&mut drive, partly_programmed);
+    // A collection that was cut short comes to its end before hosts take the room it needs.
+    while drive.free.count() <= settings.reserve && drive.invalid_in_candidates() >= u64::from(geometry.pages_per_block)
+    {
+        drive.collect_one(Time::ZERO)?;
+    }
+    drive.write_moved(Cause::Mapping, Time::ZERO)?;
+    Ok(drive)
+}
+
+/// Where the newest version of each page is: the copy, if it is on flash twice, so that a collection that the cut
+/// interrupted goes on where it was.
+fn newest<T: Timing, M: PageMap>(drive: &PageLevel<T, M>) -> Vec<u32> {
+    let pages = drive.map.pages() as usize;
+    let mut newest = vec![((0, 0), NOWHERE); pages];
+    for block in (0..drive.nand.geometry().blocks).map(EraseBlock) {
+        for Found { page, spare, sequence } in drive.nand.found(block) {
+            let known = &mut newest[spare.logical_page().0 as usize];
+            if sequence > known.0 {
+                *known = (sequence, page.0);
+            }
+        }
+    }
+    newest.into_iter().map(|(_, place)| place).collect()
+}
+
+/// The stream that a block's first page belongs to. Hints are not kept on flash: such blocks count as the first stream's.
+fn stream_of<T: Timing, M: PageMap>(drive: &PageLevel<T, M>, block: EraseBlock) -> usize {
+    let Some(first) = drive.nand.found(block).next() else { return 0 };
+    if u64::from(first.spare.logical_page().0) >= drive.settings.exported_pages {
+        return drive.settings.streams.count();
+    }
+    if drive.settings.streams == Streams::Content { first.spare.content() as usize } else { 0 }
+}
+
+/// The block takes no more pages: all that is not valid in it can be collected.
+fn close<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, block: EraseBlock) {
+    let valid: u32 = drive.valid.words_of(block).map(|word| drive.valid.word(word).count_ones()).sum();
+    let stream = drive.stream_of_block[block.index()] as usize;
+    for _ in valid..drive.nand.geometry().pages_per_block {
+        drive.victims_of(stream).invalidate(block, 0);
+    }
+    drive.close(block);
+}
+
+/// Blocks that were open are open again. Those with most room take copies: a collection that the cut interrupted then
+/// finds at least the room it had.
+fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u32, EraseBlock)>) {
+    blocks.sort_unstable();
+    let geometry = *drive.nand.geometry();
+    for (programmed, block) in blocks {
+        let stream = drive.stream_of_block[block.index()] as usize;
+        let own_plane = geometry.unit_of(block);
+        let planes = || (0..geometry.units()).map(|step| (own_plane + step) % geometry.units());
+        let copies = drive.copies.get_mut(stream);
+        let taken = copies.is_some_and(|copies| planes().any(|p| copies.reopen(p, block, programmed, &geometry)))
+            || planes().any(|p| drive.host[stream].reopen(p, block, programmed, &geometry));
+        if taken {
+            // What is no longer valid in it counts from now on, as it would have.
+            let first = geometry.first_page(block).0;
+            let invalid = (first..first + programmed).filter(|&page| !drive.valid.contains(PhysicalPage(page))).count();
+            for _ in 0..invalid {
+                drive.victims_of(stream).invalidate(block, 0);
+            }
+        } else {
+            close(drive, block);
+        }
+    }
+}
