@@ -7,7 +7,9 @@ use flashpath::label::{Cause, Content};
 use flashpath::random::Random;
 use flashpath::run::{Layer, Path};
 use flashpath::time::Time;
+use flashpath::translation::fast::Fast;
 use flashpath::translation::page_level::{PageLevel, RamMap};
+use flashpath::translation::superblock::SuperblockFtl;
 use flashpath::translation::{PageWrite, Translation};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -214,6 +216,14 @@ fn with_drive(path: &str, seed: u64) {
             holds_its_promises(settings.drive(nand(), seed), seed);
             survives_power_cuts(settings.drive(plugged(), seed), &plug, seed);
         }
+        Layer::Fast(settings) => {
+            holds_its_promises(Fast::new(nand(), settings), seed);
+            survives_power_cuts(Fast::new(plugged(), settings), &plug, seed);
+        }
+        Layer::Superblock(settings) => {
+            holds_its_promises(SuperblockFtl::new(nand(), settings), seed);
+            survives_power_cuts(SuperblockFtl::new(plugged(), settings), &plug, seed);
+        }
     }
 }
 
@@ -261,10 +271,44 @@ fn dftl_returns_the_newest_write_however_small_its_table_is() {
 }
 
 #[test]
+fn superblock_returns_the_newest_write_however_its_superblocks_are_made() {
+    for (seed, option) in (1..).zip([
+        "blocks=1,updates=1",
+        "blocks=1,updates=8",
+        "blocks=4,updates=1",
+        "blocks=4,updates=2,cache=1,group=1",
+        "blocks=8,updates=64,group=3",
+        "blocks=30,updates=4,levels=1",
+    ]) {
+        for export in [50, 80, 90] {
+            for shape in SHAPES {
+                with_drive(&format!("superblock:{option},export={export}%/nand:{shape},page=2K"), seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn fast_returns_the_newest_write_however_many_log_blocks_it_has() {
+    for (seed, option) in
+        (1..).zip(["random-logs=1", "random-logs=2", "random-logs=10", "export=50%", "export=80%", "export=96%"])
+    {
+        for shape in SHAPES {
+            with_drive(&format!("fast:{option}/nand:{shape},page=2K"), seed);
+        }
+    }
+}
+
+#[test]
 fn a_tight_drive_with_many_open_blocks_still_finds_room() {
     // Every plane has an open block for hosts and one for copies, and hardly a block is spare beyond them.
     for seed in 1..=5 {
-        for layer in ["page:export=99%,streams=content", "dftl:export=99%,table=10"] {
+        for layer in [
+            "page:export=99%,streams=content",
+            "dftl:export=99%,table=10",
+            "superblock:export=99%,blocks=2",
+            "fast:export=99%",
+        ] {
             let text = format!("{layer}/nand:size=4M,pages-per-block=8,channels=4,dies=2,planes=1,endurance=100000");
             let error = Path::read(&text).err().map(|error| error.help);
             let export =

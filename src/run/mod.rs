@@ -13,7 +13,9 @@ pub use path::{Layer, Path, STATIONS, Station};
 
 use crate::device::nand::{Nand, Reserving, Timing, Untimed};
 use crate::translation::Translation;
+use crate::translation::fast::Fast;
 use crate::translation::page_level::{PageLevel, RamMap};
+use crate::translation::superblock::SuperblockFtl;
 use crate::workload::Workload;
 
 /// Runs `workload` on a new drive of this path. `watch` is called now and then, and ends the run by answering false.
@@ -44,6 +46,8 @@ fn run_timed<T: Timing>(
             run_drive(path, drive, workload, options, watch)
         }
         Layer::Dftl(settings) => run_drive(path, settings.drive(flash, options.seed), workload, options, watch),
+        Layer::Fast(settings) => run_drive(path, Fast::new(flash, settings), workload, options, watch),
+        Layer::Superblock(settings) => run_drive(path, SuperblockFtl::new(flash, settings), workload, options, watch),
     }
 }
 

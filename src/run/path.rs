@@ -3,7 +3,9 @@
 use crate::device::nand::{self, Geometry, NandSettings};
 use crate::expression::{ExpressionError, Kind, Term, one_of, parse_path};
 use crate::translation::dftl::{self, DftlSettings};
+use crate::translation::fast::{self, FastSettings};
 use crate::translation::page_level::{self, PageSettings};
+use crate::translation::superblock::{self, SuperblockSettings};
 
 /// A kind of station, and its place.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Station {
 pub static STATIONS: &[Station] = &[
     Station { kind: &page_level::KIND, level: "translation", stands_on: &["nand"] },
     Station { kind: &dftl::KIND, level: "translation", stands_on: &["nand"] },
+    Station { kind: &fast::KIND, level: "translation", stands_on: &["nand"] },
+    Station { kind: &superblock::KIND, level: "translation", stands_on: &["nand"] },
     Station { kind: &nand::KIND, level: "media", stands_on: &[] },
 ];
 
@@ -30,6 +34,10 @@ pub enum Layer {
     Page(PageSettings),
     /// `dftl`.
     Dftl(DftlSettings),
+    /// `fast`.
+    Fast(FastSettings),
+    /// `superblock`.
+    Superblock(SuperblockSettings),
 }
 
 impl Layer {
@@ -37,6 +45,8 @@ impl Layer {
         Ok(match kind.name {
             "page" => Layer::Page(PageSettings::read(term, geometry)?),
             "dftl" => Layer::Dftl(DftlSettings::read(term, geometry)?),
+            "fast" => Layer::Fast(FastSettings::read(term, geometry)?),
+            "superblock" => Layer::Superblock(SuperblockSettings::read(term, geometry)?),
             name => unreachable!("{name} is no translation layer on flash"),
         })
     }
@@ -45,6 +55,8 @@ impl Layer {
         match self {
             Layer::Page(settings) => settings.exported_pages,
             Layer::Dftl(settings) => settings.page.exported_pages,
+            Layer::Fast(settings) => settings.exported_pages,
+            Layer::Superblock(settings) => settings.exported_pages,
         }
     }
 
@@ -52,6 +64,8 @@ impl Layer {
         match self {
             Layer::Page(settings) => &settings.written_out,
             Layer::Dftl(settings) => &settings.page.written_out,
+            Layer::Fast(settings) => &settings.written_out,
+            Layer::Superblock(settings) => &settings.written_out,
         }
     }
 }

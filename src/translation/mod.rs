@@ -4,19 +4,21 @@
 //! generic over the translation, which is generic over the flash's timing.
 
 pub mod dftl;
+pub mod fast;
 mod free_blocks;
 mod frontier;
 pub mod page_level;
 mod prefetch;
 mod request;
 mod segmented_lru;
+pub mod superblock;
 mod valid_pages;
 mod victims;
 
 pub use request::Requests;
 pub use victims::VictimPolicy;
 
-use crate::device::nand::{Geometry, LogicalPage, NandCounts, NandError};
+use crate::device::nand::{EraseBlock, Found, Geometry, LogicalPage, Nand, NandCounts, NandError, Timing};
 use crate::label::{Content, Tally};
 use crate::time::Time;
 
@@ -127,4 +129,35 @@ pub struct Flash<'a> {
     pub endurance: u32,
     /// How many pages of each block are programmed now.
     pub programmed_pages: &'a [u32],
+}
+
+impl<'a> Flash<'a> {
+    /// What can be seen of `nand`.
+    pub fn of<T: Timing>(nand: &'a Nand<T>) -> Flash<'a> {
+        Flash {
+            geometry: nand.geometry(),
+            counts: nand.counts(),
+            erase_counts: nand.erase_counts(),
+            endurance: nand.endurance(),
+            programmed_pages: nand.programmed_pages(),
+        }
+    }
+}
+
+/// Where the newest version of each of so many logical pages is, as the spare areas tell: the copy, if it is on flash
+/// twice, so that a collection that a power cut interrupted goes on where it was.
+fn newest_versions<T: Timing>(nand: &Nand<T>, pages: u64) -> Vec<u32> {
+    let mut newest = vec![((0, 0), NOWHERE); pages as usize];
+    for block in (0..nand.geometry().blocks).map(EraseBlock) {
+        for Found { page, spare, sequence } in nand.found(block) {
+            if spare.is_filler() {
+                continue;
+            }
+            let known = &mut newest[spare.logical_page().0 as usize];
+            if sequence > known.0 {
+                *known = (sequence, page.0);
+            }
+        }
+    }
+    newest.into_iter().map(|(_, place)| place).collect()
 }

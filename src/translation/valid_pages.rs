@@ -75,9 +75,28 @@ impl ValidPages {
         std::mem::take(&mut self.words[word])
     }
 
+    /// These pages of a word are not valid any more.
+    #[inline]
+    pub fn take_bits(&mut self, word: usize, pages: u64) {
+        self.words[word] &= !pages;
+    }
+
     /// The page of a bit in a word.
     #[inline]
     pub fn page(&self, word: usize, bit: u32) -> PhysicalPage {
         PhysicalPage(((word as u32) << self.word_bits) + bit)
     }
+}
+
+/// The lowest bits that are set in `bits`, at most `count`.
+#[inline]
+pub fn lowest_bits(bits: u64, count: u32) -> u64 {
+    if bits.count_ones() <= count {
+        return bits;
+    }
+    let mut rest = bits;
+    for _ in 0..count {
+        rest &= rest - 1;
+    }
+    bits & !rest
 }

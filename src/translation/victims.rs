@@ -171,7 +171,20 @@ impl Victims {
 
     /// `block` has been erased: it has no pages, valid or invalid.
     pub fn erased(&mut self, block: EraseBlock) {
-        self.nodes[block.index()].invalid = 0;
+        self.set_invalid(block, 0);
+    }
+
+    /// So many pages of `block`, which is no candidate, hold nothing any more.
+    pub fn set_invalid(&mut self, block: EraseBlock, invalid: u32) {
+        let node = &mut self.nodes[block.index()];
+        debug_assert_eq!(node.previous, UNLISTED);
+        node.invalid = invalid;
+    }
+
+    /// Whether `block` can be chosen.
+    #[inline]
+    pub fn is_candidate(&self, block: EraseBlock) -> bool {
+        self.nodes[block.index()].previous != UNLISTED
     }
 
     fn first_of(&self, list: u32) -> Option<EraseBlock> {

@@ -20,7 +20,7 @@ pub use settings::{KIND, PageSettings, Streams, WearLevelling};
 
 use super::free_blocks::FreeBlocks;
 use super::frontier::Frontier;
-use super::valid_pages::ValidPages;
+use super::valid_pages::{ValidPages, lowest_bits};
 use super::victims::Victims;
 use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
@@ -390,19 +390,6 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     }
 }
 
-/// The lowest `count` bits that are set in `bits`, which has at least so many.
-#[inline]
-fn lowest_bits(bits: u64, count: u32) -> u64 {
-    if bits.count_ones() == count {
-        return bits;
-    }
-    let mut rest = bits;
-    for _ in 0..count {
-        rest &= rest - 1;
-    }
-    bits & !rest
-}
-
 impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     const TIMED: bool = T::TIMED;
 
@@ -479,13 +466,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn flash(&self) -> Flash<'_> {
-        Flash {
-            geometry: self.nand.geometry(),
-            counts: self.nand.counts(),
-            erase_counts: self.nand.erase_counts(),
-            endurance: self.nand.endurance(),
-            programmed_pages: self.nand.programmed_pages(),
-        }
+        Flash::of(&self.nand)
     }
 
     fn effective_overprovisioning(&self) -> f64 {

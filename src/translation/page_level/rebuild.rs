@@ -1,10 +1,10 @@
 //! The mapping after a power cut: from the spare areas of the flash.
 
 use super::{PageLevel, PageMap, Streams};
-use crate::device::nand::{EraseBlock, Found, PhysicalPage, Timing};
+use crate::device::nand::{EraseBlock, PhysicalPage, Timing};
 use crate::label::Cause;
 use crate::time::Time;
-use crate::translation::{NOWHERE, TranslationError};
+use crate::translation::{NOWHERE, TranslationError, newest_versions};
 
 /// The drive with all that its RAM held forgotten and found again.
 pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel<T, M>, TranslationError> {
@@ -13,7 +13,7 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
     // What it counted is lost too: it goes on from what the flash has seen.
     drive.sent = drive.nand.counts().programmed.clone();
     drive.written = drive.sent.total();
-    let places = newest(&drive);
+    let places = newest_versions(&drive.nand, drive.map.pages());
     for place in places.iter().filter(|&&place| place != NOWHERE) {
         drive.valid.set(PhysicalPage(*place));
     }
@@ -38,22 +38,6 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
     }
     drive.write_moved(Cause::Mapping, Time::ZERO)?;
     Ok(drive)
-}
-
-/// Where the newest version of each page is: the copy, if it is on flash twice, so that a collection that the cut
-/// interrupted goes on where it was.
-fn newest<T: Timing, M: PageMap>(drive: &PageLevel<T, M>) -> Vec<u32> {
-    let pages = drive.map.pages() as usize;
-    let mut newest = vec![((0, 0), NOWHERE); pages];
-    for block in (0..drive.nand.geometry().blocks).map(EraseBlock) {
-        for Found { page, spare, sequence } in drive.nand.found(block) {
-            let known = &mut newest[spare.logical_page().0 as usize];
-            if sequence > known.0 {
-                *known = (sequence, page.0);
-            }
-        }
-    }
-    newest.into_iter().map(|(_, place)| place).collect()
 }
 
 /// The stream that a block's first page belongs to. Hints are not kept on flash: such blocks count as the first stream's.

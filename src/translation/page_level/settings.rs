@@ -98,6 +98,15 @@ pub(crate) const BACKGROUND: OptionKind = OptionKind {
     about: "collect in idle time until this share of the blocks is erased; needs timing and a timed replay",
 };
 
+/// The share of the raw pages that is exported, from `export` or `op`.
+pub(crate) fn exported_share(settings: &Settings) -> Result<f64, ExpressionError> {
+    if settings.is_given("op") && settings.is_given("export") {
+        let help = "op=7% exports raw / 1.07; export=90% exports 0.9 of raw: write one of them".to_string();
+        return Err(settings.error("op", "both export and op are written".to_string(), help));
+    }
+    Ok(if settings.is_given("op") { 1.0 / (1.0 + settings.share("op")) } else { settings.share("export") })
+}
+
 /// What is kept apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
@@ -169,12 +178,7 @@ impl PageSettings {
         geometry: &Geometry,
         beside: impl Fn(u64) -> u64,
     ) -> Result<PageSettings, ExpressionError> {
-        if settings.is_given("op") && settings.is_given("export") {
-            let help = "op=7% exports raw / 1.07; export=90% exports 0.9 of raw: write one of them".to_string();
-            return Err(settings.error("op", "both export and op are written".to_string(), help));
-        }
-        let exported_share =
-            if settings.is_given("op") { 1.0 / (1.0 + settings.share("op")) } else { settings.share("export") };
+        let exported_share = exported_share(settings)?;
         let victim = match settings.text("victim") {
             "greedy" => VictimPolicy::Greedy,
             "fifo" => VictimPolicy::Fifo,

@@ -1,0 +1,434 @@
+//! FAST: a hybrid translation layer. Data blocks are mapped whole; what is overwritten goes to log blocks, which are mapped
+//! page by page and shared by all data blocks: fully associative sector translation (Lee et al., ACM TECS 6(3), 2007).
+//!
+//! The first write of a page goes to its place in its data block, if that is the block's next page. An overwrite goes to
+//! the sequential log block (SW) if it is the first page of its block, or follows what is there; else to the random log
+//! blocks (RW), behind whatever was written last. Log blocks become free by merges, which are counted by kind:
+//!
+//! - switch: the sequential log block is full and in order. It becomes the data block, and the old one is erased.
+//! - partial: another block's first page wants the sequential log block. What it lacks is copied into it, and it becomes
+//!   the data block.
+//! - full: all random log blocks are full. For each logical block with a newest page in the oldest of them, the newest
+//!   pages are copied to a new block, and the old data block is erased; in the end so is the log block.
+//!
+//! Flash is programmed in order: where a merge finds no page, it programs one that holds nothing ([`Spare::filler`]).
+
+mod rebuild;
+mod settings;
+
+pub use settings::{FastSettings, KIND};
+
+use super::free_blocks::FreeBlocks;
+use super::prefetch::prefetch;
+use super::valid_pages::ValidPages;
+use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError};
+use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::label::{Cause, Content, Tally};
+use crate::time::Time;
+use std::collections::VecDeque;
+
+/// A logical block: what a data block holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct LogicalBlock(u32);
+
+/// The sequential log block: it holds the first pages of one logical block, in order.
+#[derive(Clone, Copy)]
+struct SequentialLog {
+    of: LogicalBlock,
+    block: EraseBlock,
+}
+
+/// How often each kind of merge was done.
+#[derive(Default, Clone, Copy)]
+struct Merges {
+    switch: u64,
+    partial: u64,
+    full: u64,
+}
+
+/// FAST on flash.
+pub struct Fast<T> {
+    nand: Nand<T>,
+    /// The block map: the data block of each logical block, or [`NOWHERE`].
+    data_blocks: Vec<u32>,
+    /// The page map of the log blocks: where the newest version of a page is, if that is in a log block.
+    logged: Vec<u32>,
+    valid: ValidPages,
+    /// Pages of each logical block that are somewhere.
+    present: Vec<u32>,
+    sequential: Option<SequentialLog>,
+    /// The random log blocks, the oldest first; the last one is written.
+    random: VecDeque<EraseBlock>,
+    free: FreeBlocks,
+    settings: FastSettings,
+    /// The plane that the next block is taken from.
+    plane: u32,
+    retired: u32,
+    sent: Tally,
+    merges: Merges,
+    fillers: u64,
+}
+
+impl<T: Timing> Fast<T> {
+    /// A drive with nothing written.
+    pub fn new(nand: Nand<T>, settings: &FastSettings) -> Fast<T> {
+        let mut drive = Fast::without_blocks(nand, settings);
+        let geometry = *drive.nand.geometry();
+        for block in (0..geometry.blocks).map(EraseBlock) {
+            drive.free.put(geometry.unit_of(block), block, 0);
+        }
+        drive
+    }
+
+    fn without_blocks(nand: Nand<T>, settings: &FastSettings) -> Fast<T> {
+        let geometry = *nand.geometry();
+        Fast {
+            data_blocks: vec![NOWHERE; settings.logical_blocks as usize],
+            logged: vec![NOWHERE; settings.exported_pages as usize],
+            valid: ValidPages::new(&geometry),
+            present: vec![0; settings.logical_blocks as usize],
+            sequential: None,
+            random: VecDeque::with_capacity(settings.random_logs as usize),
+            free: FreeBlocks::new(&geometry, true),
+            settings: settings.clone(),
+            plane: 0,
+            retired: 0,
+            sent: Tally::default(),
+            merges: Merges::default(),
+            fillers: 0,
+            nand,
+        }
+    }
+
+    fn pages_per_block(&self) -> u32 {
+        self.nand.geometry().pages_per_block
+    }
+
+    #[inline]
+    fn split(&self, page: LogicalPage) -> (LogicalBlock, u32) {
+        let pages_per_block = self.pages_per_block();
+        (LogicalBlock(page.0 / pages_per_block), page.0 % pages_per_block)
+    }
+
+    fn page(&self, of: LogicalBlock, offset: u32) -> LogicalPage {
+        LogicalPage(of.0 * self.pages_per_block() + offset)
+    }
+
+    /// The page of a block that can be programmed next; the pages of a block if it is full.
+    #[inline]
+    fn programmed(&self, block: EraseBlock) -> u32 {
+        self.nand.programmed_pages()[block.index()]
+    }
+
+    #[inline]
+    fn at_offset(&self, block: EraseBlock, offset: u32) -> PhysicalPage {
+        PhysicalPage(self.nand.geometry().first_page(block).0 + offset)
+    }
+
+    #[inline]
+    fn data_block(&self, of: LogicalBlock) -> Option<EraseBlock> {
+        let block = self.data_blocks[of.0 as usize];
+        (block != NOWHERE).then_some(EraseBlock(block))
+    }
+
+    /// Where the newest version of a page is.
+    #[inline]
+    fn place(&self, page: LogicalPage) -> Option<PhysicalPage> {
+        let logged = self.logged[page.0 as usize];
+        if logged != NOWHERE {
+            return Some(PhysicalPage(logged));
+        }
+        let (of, offset) = self.split(page);
+        let place = self.at_offset(self.data_block(of)?, offset);
+        self.valid.contains(place).then_some(place)
+    }
+
+    fn take_free(&mut self) -> Result<EraseBlock, TranslationError> {
+        let block = self.free.take(self.plane).ok_or_else(|| self.worn_out())?;
+        self.plane = (self.plane + 1) % self.nand.geometry().units();
+        Ok(block)
+    }
+
+    fn erase(&mut self, block: EraseBlock, at: Time) -> Result<Time, TranslationError> {
+        let (erased, done) = self.nand.erase(block, at)?;
+        match erased {
+            Erased::Usable => {
+                let plane = self.nand.geometry().unit_of(block);
+                self.free.put(plane, block, self.nand.erase_counts()[block.index()]);
+            }
+            Erased::WornOut => {
+                self.retired += 1;
+                if self.nand.geometry().blocks - self.retired < self.settings.needed_blocks() {
+                    return Err(self.worn_out());
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    fn worn_out(&self) -> TranslationError {
+        TranslationError::WornOut {
+            retired: self.retired,
+            blocks: self.nand.geometry().blocks,
+            endurance: self.nand.endurance(),
+        }
+    }
+
+    /// The place for a write of this page, and whether it is in a log block.
+    #[inline]
+    fn place_for(&mut self, page: LogicalPage, at: Time) -> Result<(PhysicalPage, bool), TranslationError> {
+        let (of, offset) = self.split(page);
+        if let Some(log) = self.sequential
+            && log.of == of
+            && offset == self.programmed(log.block)
+        {
+            return Ok((self.at_offset(log.block, offset), true));
+        }
+        match self.data_block(of) {
+            Some(block) if self.programmed(block) == offset => return Ok((self.at_offset(block, offset), false)),
+            None if offset == 0 => {
+                let block = self.take_free()?;
+                self.data_blocks[of.0 as usize] = block.0;
+                return Ok((self.at_offset(block, 0), false));
+            }
+            _ => {}
+        }
+        let block = if offset == 0 { self.start_sequential(of, at)? } else { self.random_log(at)? };
+        Ok((self.at_offset(block, self.programmed(block)), true))
+    }
+
+    /// The sequential log block is this logical block's from now on.
+    fn start_sequential(&mut self, of: LogicalBlock, at: Time) -> Result<EraseBlock, TranslationError> {
+        self.merge_sequential(at)?;
+        let block = self.take_free()?;
+        self.sequential = Some(SequentialLog { of, block });
+        Ok(block)
+    }
+
+    /// A random log block with room.
+    fn random_log(&mut self, at: Time) -> Result<EraseBlock, TranslationError> {
+        if let Some(&block) = self.random.back()
+            && self.programmed(block) < self.pages_per_block()
+        {
+            return Ok(block);
+        }
+        if self.random.len() as u32 >= self.settings.random_logs {
+            self.merge_oldest_random(at)?;
+        }
+        let block = self.take_free()?;
+        self.random.push_back(block);
+        Ok(block)
+    }
+
+    /// Switch or partial merge: the sequential log block becomes a data block.
+    fn merge_sequential(&mut self, at: Time) -> Result<(), TranslationError> {
+        let Some(log) = self.sequential.take() else { return Ok(()) };
+        if self.programmed(log.block) == self.pages_per_block() {
+            self.merges.switch += 1;
+        } else {
+            self.merges.partial += 1;
+        }
+        self.complete(log.of, log.block, at)
+    }
+
+    /// Frees the oldest random log block: a full merge for every logical block that has a newest page in it.
+    fn merge_oldest_random(&mut self, at: Time) -> Result<(), TranslationError> {
+        let victim = self.random.pop_front().ok_or_else(|| self.worn_out())?;
+        for word in self.valid.words_of(victim) {
+            // Each merge takes all pages of its logical block away, in this word too.
+            while self.valid.word(word) != 0 {
+                let page = self.valid.page(word, self.valid.word(word).trailing_zeros());
+                let (of, _) = self.split(self.nand.peek_spare(page).logical_page());
+                self.merge_full(of, at)?;
+            }
+        }
+        self.erase(victim, at)?;
+        Ok(())
+    }
+
+    /// All newest pages of a logical block go to one block.
+    fn merge_full(&mut self, of: LogicalBlock, at: Time) -> Result<(), TranslationError> {
+        if self.sequential.is_some_and(|log| log.of == of) {
+            // The block that has its first pages already can take the rest.
+            return self.merge_sequential(at);
+        }
+        self.merges.full += 1;
+        let target = self.take_free()?;
+        self.complete(of, target, at)
+    }
+
+    /// Copies what `target`, which has the first pages of the logical block, lacks; makes it the data block, and erases the
+    /// old one.
+    fn complete(&mut self, of: LogicalBlock, target: EraseBlock, at: Time) -> Result<(), TranslationError> {
+        let pages_per_block = self.pages_per_block();
+        let first = self.page(of, 0).0;
+        let mut offset = self.programmed(target);
+        let mut done = at;
+        let last = (offset..pages_per_block).rev().find(|&offset| self.place(LogicalPage(first + offset)).is_some());
+        let end = last.map_or(offset, |last| last + 1);
+        while offset < end {
+            let to = self.at_offset(target, offset);
+            match self.place(LogicalPage(first + offset)) {
+                None => {
+                    self.fillers += 1;
+                    self.sent.add(Cause::Merge, Content::Mapping, 1);
+                    done = self.nand.program(to, Spare::filler(), 0, Cause::Merge, done)?;
+                    offset += 1;
+                }
+                Some(from) => {
+                    let run = self.run_length(first + offset, first + end, from);
+                    done = done.max(self.copy_run(from, run, to, at)?);
+                    offset += run;
+                }
+            }
+        }
+        self.forget_logged(of, target);
+        let old = std::mem::replace(&mut self.data_blocks[of.0 as usize], target.0);
+        if old != NOWHERE {
+            self.erase(EraseBlock(old), done)?;
+        }
+        Ok(())
+    }
+
+    /// What is in `block` is found through the block map from now on.
+    fn forget_logged(&mut self, of: LogicalBlock, block: EraseBlock) {
+        let first = self.page(of, 0).0;
+        for page in first..first + self.pages_per_block() {
+            let place = self.logged[page as usize];
+            if place != NOWHERE && self.nand.geometry().block_of(PhysicalPage(place)) == block {
+                self.logged[page as usize] = NOWHERE;
+            }
+        }
+    }
+
+    /// How many pages, at most a word's worth, lie behind each other in the block of `from`, where the newest version of
+    /// `page` is, as they do in the logical block up to `end`.
+    fn run_length(&self, page: u32, end: u32, from: PhysicalPage) -> u32 {
+        let rest_of_block = self.pages_per_block() - self.nand.geometry().page_in_block(from);
+        let most = (end - page).min(rest_of_block).min(u64::BITS);
+        let follows = |run: &u32| self.place(LogicalPage(page + run)) == Some(PhysicalPage(from.0 + run));
+        1 + (1..most).take_while(follows).count() as u32
+    }
+
+    /// Copies pages of one block that follow each other.
+    fn copy_run(&mut self, from: PhysicalPage, run: u32, to: PhysicalPage, at: Time) -> Result<Time, TranslationError> {
+        for step in 0..run {
+            self.valid.clear(PhysicalPage(from.0 + step));
+        }
+        self.valid.set_run(to, run);
+        let (logged, sent) = (&mut self.logged, &mut self.sent);
+        let pages = u64::MAX >> (u64::BITS - run);
+        Ok(self.nand.copy((from, pages), to, Cause::Merge, at, |spare, to| {
+            logged[spare.logical_page().0 as usize] = to.0;
+            sent.add(Cause::Merge, spare.content(), 1);
+        })?)
+    }
+
+    /// A logical block of which nothing is left takes no blocks.
+    fn drop_empty(&mut self, of: LogicalBlock, at: Time) -> Result<Time, TranslationError> {
+        let mut done = at;
+        if let Some(log) = self.sequential.take_if(|log| log.of == of) {
+            done = self.erase(log.block, at)?;
+        }
+        let data = std::mem::replace(&mut self.data_blocks[of.0 as usize], NOWHERE);
+        if data != NOWHERE {
+            done = done.max(self.erase(EraseBlock(data), at)?);
+        }
+        Ok(done)
+    }
+}
+
+impl<T: Timing> Translation for Fast<T> {
+    const TIMED: bool = T::TIMED;
+
+    fn name(&self) -> &'static str {
+        "fast"
+    }
+
+    #[inline]
+    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
+        let (to, is_logged) = self.place_for(write.page, at)?;
+        let (of, _) = self.split(write.page);
+        match self.place(write.page) {
+            Some(from) => self.valid.clear(from),
+            None => self.present[of.0 as usize] += 1,
+        }
+        self.logged[write.page.0 as usize] = if is_logged { to.0 } else { NOWHERE };
+        self.valid.set(to);
+        self.sent.add(Cause::HostWrite, write.content, 1);
+        let spare = Spare::new(write.page, write.content);
+        let done = self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?;
+        if self.sequential.is_some_and(|log| log.of == of && self.programmed(log.block) == self.pages_per_block()) {
+            self.merge_sequential(done)?;
+        }
+        Ok(done)
+    }
+
+    #[inline]
+    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
+        let Some(from) = self.place(page) else { return Ok((None, at)) };
+        let (spare, stamp, done) = self.nand.read(from, Cause::HostWrite, at)?;
+        assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
+        Ok((Some(stamp), done))
+    }
+
+    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+        let Some(from) = self.place(page) else { return Ok(at) };
+        self.valid.clear(from);
+        self.logged[page.0 as usize] = NOWHERE;
+        let (of, _) = self.split(page);
+        self.present[of.0 as usize] -= 1;
+        if self.present[of.0 as usize] == 0 { self.drop_empty(of, at) } else { Ok(at) }
+    }
+
+    fn idle(&mut self, _from: Time, _until: Time) -> Result<(), TranslationError> {
+        Ok(())
+    }
+
+    #[inline]
+    fn prefetch(&self, page: LogicalPage) {
+        prefetch(&self.logged, page.0 as usize);
+        prefetch(&self.data_blocks, self.split(page).0.0 as usize);
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.settings.exported_pages
+    }
+
+    fn sent(&self) -> &Tally {
+        &self.sent
+    }
+
+    fn flash(&self) -> Flash<'_> {
+        Flash::of(&self.nand)
+    }
+
+    fn effective_overprovisioning(&self) -> f64 {
+        // Only the log blocks take updates.
+        f64::from(self.settings.random_logs + 1) / f64::from(self.settings.logical_blocks)
+    }
+
+    fn mapping_ram_bytes(&self) -> u64 {
+        let bits = |values: u64| u64::from(u64::BITS - (values - 1).leading_zeros());
+        let block_map = u64::from(self.settings.logical_blocks) * bits(u64::from(self.nand.geometry().blocks));
+        let logs = u64::from(self.settings.random_logs + 1);
+        // A log block's number, and of each page of it which logical page it holds.
+        let page_map = u64::from(self.pages_per_block()) * bits(self.settings.exported_pages);
+        let log_map = logs * (bits(u64::from(self.nand.geometry().blocks)) + page_map);
+        (block_map + log_map).div_ceil(8)
+    }
+
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        let Merges { switch, partial, full } = self.merges;
+        vec![
+            ("switch_merges", switch),
+            ("partial_merges", partial),
+            ("full_merges", full),
+            ("filler_pages", self.fillers),
+        ]
+    }
+
+    fn after_power_cut(self) -> Result<Self, TranslationError> {
+        rebuild::rebuilt(self)
+    }
+}

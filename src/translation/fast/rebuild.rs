@@ -1,0 +1,69 @@
+//! The mapping after a power cut: from the spare areas of the flash.
+//!
+//! A block whose first page is the first of a logical block, or holds nothing, is in order: a data block, the sequential
+//! log block or the target of a merge. All others are random log blocks, as the first page of a logical block never goes
+//! to one. Where a logical block has two blocks in order, the newer one was about to take the older one's place, and is
+//! given what it lacks.
+
+use super::{EraseBlock, Fast, LogicalBlock};
+use crate::device::nand::{PhysicalPage, Timing};
+use crate::time::Time;
+use crate::translation::{NOWHERE, TranslationError, newest_versions};
+use std::collections::BTreeMap;
+
+/// How new a version is: see [`crate::device::nand::Found::sequence`].
+type Sequence = (u64, u32);
+
+/// The drive with all that its RAM held forgotten and found again.
+pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
+    let Fast { nand, settings, .. } = lost;
+    let mut drive = Fast::without_blocks(nand, &settings);
+    // What it counted is lost too: it goes on from what the flash has seen.
+    drive.sent = drive.nand.counts().programmed.clone();
+    drive.logged = newest_versions(&drive.nand, settings.exported_pages);
+    for (page, place) in (0u32..).zip(&drive.logged) {
+        if *place != NOWHERE {
+            drive.valid.set(PhysicalPage(*place));
+            drive.present[(page / drive.nand.geometry().pages_per_block) as usize] += 1;
+        }
+    }
+    let mut in_order: BTreeMap<u32, Vec<(Sequence, EraseBlock)>> = BTreeMap::new();
+    let mut random = Vec::new();
+    let mut of_fillers = Vec::new();
+    let geometry = *drive.nand.geometry();
+    for block in (0..geometry.blocks).map(EraseBlock) {
+        let erases = drive.nand.erase_counts()[block.index()];
+        let Some(first) = drive.nand.found(block).next() else {
+            if erases >= drive.nand.endurance() {
+                drive.retired += 1;
+            } else {
+                drive.free.put(geometry.unit_of(block), block, erases);
+            }
+            continue;
+        };
+        let known = drive.nand.found(block).find(|found| !found.spare.is_filler());
+        match known.map(|found| drive.split(found.spare.logical_page())) {
+            None => of_fillers.push(block),
+            Some((LogicalBlock(of), offset)) if first.spare.is_filler() || offset == 0 => {
+                in_order.entry(of).or_default().push((first.sequence, block));
+            }
+            Some(_) => random.push((first.sequence, block)),
+        }
+    }
+    for block in of_fillers {
+        drive.erase(block, Time::ZERO)?;
+    }
+    random.sort_unstable();
+    drive.random.extend(random.into_iter().map(|(_, block)| block));
+    for (of, mut blocks) in in_order {
+        blocks.sort_unstable();
+        drive.data_blocks[of as usize] = blocks[0].1.0;
+        // All pages that it has are found through the block map from now on.
+        drive.forget_logged(LogicalBlock(of), blocks[0].1);
+        if let Some(&(_, newer)) = blocks.get(1) {
+            drive.merges.partial += 1;
+            drive.complete(LogicalBlock(of), newer, Time::ZERO)?;
+        }
+    }
+    Ok(drive)
+}

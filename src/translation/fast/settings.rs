@@ -1,0 +1,71 @@
+//! The options of `fast`.
+
+use crate::device::nand::Geometry;
+use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
+use crate::translation::page_level::settings::{EXPORT, OP, exported_share};
+
+/// The station `fast`. The paper leaves the number of log blocks open; the default takes what spare blocks there are.
+pub static KIND: Kind = Kind {
+    name: "fast",
+    about: "block-mapped data, and log blocks shared by all of it for updates (FAST, ACM TECS '07)",
+    options: &[
+        OptionKind {
+            name: "random-logs",
+            values: Values::Count(1, 1 << 24),
+            default: "",
+            about: "log blocks for updates in any order (not set: all that are spare beside the sequential log block and one to merge into)",
+        },
+        EXPORT,
+        OP,
+    ],
+};
+
+/// Spare blocks that are neither data nor random log blocks: the sequential log block, and the target of a merge.
+const BESIDE: u32 = 2;
+
+/// The options of `fast`, read.
+#[derive(Debug, Clone)]
+pub struct FastSettings {
+    /// Logical blocks offered to the host.
+    pub logical_blocks: u32,
+    /// Log blocks for updates in any order.
+    pub random_logs: u32,
+    /// Pages offered to the host.
+    pub exported_pages: u64,
+    /// The term with every option written out.
+    pub written_out: String,
+}
+
+impl FastSettings {
+    /// Reads a term for a drive of this shape. Errors point at the option that is wrong.
+    pub fn read(term: &Term, geometry: &Geometry) -> Result<FastSettings, ExpressionError> {
+        let mut settings = term.settle(&KIND)?;
+        let share = exported_share(&settings)?;
+        let logical_blocks = (f64::from(geometry.blocks) * share) as u32;
+        let spare = geometry.blocks - logical_blocks;
+        let wanted = if settings.is_set("random-logs") { settings.count("random-logs") as u32 } else { 1 };
+        if logical_blocks == 0 || spare < wanted + BESIDE {
+            let message = format!(
+                "the drive is too small for its log blocks: {spare} blocks are spare, and {wanted} random log blocks, a sequential one and one to merge into are asked for"
+            );
+            let most = f64::from(geometry.blocks.saturating_sub(wanted + BESIDE)) / f64::from(geometry.blocks) * 100.0;
+            let help = format!("a larger size would do, or export={:.1}%", (most * 10.0).floor() / 10.0);
+            let option = ["random-logs", "op"].into_iter().find(|option| settings.is_given(option));
+            return Err(settings.error(option.unwrap_or("export"), message, help));
+        }
+        let random_logs = if settings.is_set("random-logs") { wanted } else { spare - BESIDE };
+        settings.set_default("random-logs", &random_logs.to_string());
+        let meaningless: &[&str] = if settings.is_given("op") { &["export"] } else { &[] };
+        Ok(FastSettings {
+            logical_blocks,
+            random_logs,
+            exported_pages: u64::from(logical_blocks) * u64::from(geometry.pages_per_block),
+            written_out: settings.written_out(meaningless),
+        })
+    }
+
+    /// Blocks that must be usable.
+    pub fn needed_blocks(&self) -> u32 {
+        self.logical_blocks + self.random_logs + BESIDE
+    }
+}

@@ -1,0 +1,86 @@
+//! Which parts of the map are in RAM, and what it takes to look up one that is not.
+//!
+//! The entries of a group of neighbouring pages stand together in the spare area of the page of the group that was
+//! written last; those of the levels above stand in spare areas too. A group that is not in RAM is found by reading one
+//! spare area a level.
+
+use super::SuperblockSettings;
+use crate::device::nand::{LogicalPage, Nand, NandError, PhysicalPage, Timing};
+use crate::time::Time;
+use crate::translation::NOWHERE;
+use crate::translation::segmented_lru::SegmentedLru;
+
+/// The groups in RAM, least recently used first to go.
+pub struct MapCache {
+    groups: SegmentedLru,
+    group: u32,
+    levels: u32,
+    hits: u64,
+    misses: u64,
+}
+
+impl MapCache {
+    pub fn new(settings: &SuperblockSettings) -> MapCache {
+        let groups = settings.exported_pages.div_ceil(u64::from(settings.group));
+        MapCache {
+            groups: SegmentedLru::new(settings.cache, 0, groups),
+            group: settings.group,
+            levels: settings.levels,
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    /// The group of a page.
+    #[inline]
+    pub fn group_of(&self, page: LogicalPage) -> u32 {
+        page.0 / self.group
+    }
+
+    /// Brings the group of `page` into RAM, and says when it is there. Nothing is read for a group that was never
+    /// written.
+    #[inline]
+    pub fn look<T: Timing>(
+        &mut self,
+        page: LogicalPage,
+        map: &[u32],
+        nand: &mut Nand<T>,
+        at: Time,
+    ) -> Result<Time, NandError> {
+        let group = self.group_of(page);
+        match self.groups.slot(group) {
+            Some(slot) => {
+                self.hits += 1;
+                self.groups.touch(slot);
+                Ok(at)
+            }
+            None => self.fetch(group, map, nand, at),
+        }
+    }
+
+    fn fetch<T: Timing>(&mut self, group: u32, map: &[u32], nand: &mut Nand<T>, at: Time) -> Result<Time, NandError> {
+        self.misses += 1;
+        if let Some(victim) = self.groups.victim() {
+            self.groups.remove(victim);
+        }
+        self.groups.insert(group);
+        let first = (group * self.group) as usize;
+        let end = (first + self.group as usize).min(map.len());
+        let Some(&written) = map[first..end].iter().find(|&&place| place != NOWHERE) else { return Ok(at) };
+        let mut at = at;
+        for _ in 0..self.levels {
+            // Which page's spare area has the newest of a level makes no difference to the count.
+            at = nand.read_spare(PhysicalPage(written), at)?;
+        }
+        Ok(at)
+    }
+
+    #[inline]
+    pub fn prefetch(&self, page: LogicalPage) {
+        self.groups.prefetch(self.group_of(page));
+    }
+
+    pub fn hits_and_misses(&self) -> (u64, u64) {
+        (self.hits, self.misses)
+    }
+}

@@ -1,0 +1,431 @@
+//! Superblock FTL: neighbouring logical blocks form a superblock, whose pages go anywhere in the blocks it has (Kang, Jo,
+//! Kim and Lee, EMSOFT '06; Jung et al., ACM TECS 9(4), 2010).
+//!
+//! A superblock of N logical blocks has up to N D-blocks, which hold its data, and up to K more, the U-blocks, which take
+//! updates: here they are alike, and the last one is open. The map of a superblock's pages is in the spare areas of the
+//! pages themselves: what is written names its neighbours' places, so that the map is never written for its own sake. It
+//! is read when an entry is asked for that is not among the few in RAM: [`map_cache`].
+//!
+//! A superblock that has all the blocks it may have collects its own garbage: the block with most invalid pages is copied
+//! to a new one and erased. When no block is left to give, the superblock with most invalid pages among those that could
+//! do with one block less is compacted until it has given one. Neither ever moves a page into another superblock's block,
+//! so no merge spans superblocks.
+//!
+//! The abstracts give this scheme; what the papers do in detail is recalled, not re-read: see [`KIND`].
+
+mod map_cache;
+mod rebuild;
+mod settings;
+
+pub use settings::{KIND, SuperblockSettings};
+
+use super::free_blocks::FreeBlocks;
+use super::prefetch::prefetch;
+use super::valid_pages::ValidPages;
+use super::victims::Victims;
+use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError, VictimPolicy};
+use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::label::{Cause, Tally};
+use crate::time::Time;
+use map_cache::MapCache;
+
+/// A superblock's blocks.
+#[derive(Clone, Default)]
+struct Owned {
+    blocks: Vec<EraseBlock>,
+    /// The next page of the open block, and the first behind it; equal if none is open.
+    next: u32,
+    end: u32,
+    /// Pages that hold the newest version of a logical page.
+    valid: u32,
+}
+
+impl Owned {
+    fn room(&self) -> u32 {
+        self.end - self.next
+    }
+}
+
+/// The Superblock FTL on flash.
+pub struct SuperblockFtl<T> {
+    nand: Nand<T>,
+    /// What the spare areas say: the physical page of each logical page.
+    map: Vec<u32>,
+    cache: MapCache,
+    valid: ValidPages,
+    free: FreeBlocks,
+    owned: Vec<Owned>,
+    /// Pages of each block that hold nothing any more.
+    invalid: Vec<u32>,
+    /// The superblocks that could do with a block less, by their invalid pages.
+    victims: Victims,
+    settings: SuperblockSettings,
+    /// The plane that the next block is taken from.
+    plane: u32,
+    retired: u32,
+    sent: Tally,
+    collected_blocks: u64,
+    compacted: u64,
+    /// Pages that open blocks can still take.
+    room: u64,
+    /// Sum and count of the page slots that hold something, live or not, when a block must be found.
+    occupied: (u128, u64),
+}
+
+impl<T: Timing> SuperblockFtl<T> {
+    /// A drive with nothing written.
+    pub fn new(nand: Nand<T>, settings: &SuperblockSettings) -> SuperblockFtl<T> {
+        let mut drive = SuperblockFtl::without_blocks(nand, settings);
+        let geometry = *drive.nand.geometry();
+        for block in (0..geometry.blocks).map(EraseBlock) {
+            drive.free.put(geometry.unit_of(block), block, 0);
+        }
+        drive
+    }
+
+    fn without_blocks(nand: Nand<T>, settings: &SuperblockSettings) -> SuperblockFtl<T> {
+        let geometry = *nand.geometry();
+        // After a power cut a superblock may have a few blocks more than it asks for.
+        let most_pages = (settings.blocks + settings.updates + 3) * geometry.pages_per_block;
+        SuperblockFtl {
+            map: vec![NOWHERE; settings.exported_pages as usize],
+            cache: MapCache::new(settings),
+            valid: ValidPages::new(&geometry),
+            free: FreeBlocks::new(&geometry, true),
+            owned: vec![Owned::default(); settings.superblocks as usize],
+            invalid: vec![0; geometry.blocks as usize],
+            victims: Victims::new(VictimPolicy::Greedy, settings.superblocks, most_pages, 0),
+            settings: settings.clone(),
+            plane: 0,
+            retired: 0,
+            sent: Tally::default(),
+            collected_blocks: 0,
+            compacted: 0,
+            room: 0,
+            occupied: (0, 0),
+            nand,
+        }
+    }
+
+    #[inline]
+    fn superblock_of(&self, page: LogicalPage) -> usize {
+        (page.0 / (self.settings.blocks * self.nand.geometry().pages_per_block)) as usize
+    }
+
+    #[inline]
+    fn invalidate(&mut self, superblock: usize, page: PhysicalPage) {
+        self.valid.clear(page);
+        self.invalid[self.nand.geometry().block_of(page).index()] += 1;
+        self.owned[superblock].valid -= 1;
+        self.victims.invalidate(EraseBlock(superblock as u32), 0);
+    }
+
+    /// Pages that a superblock's blocks have beyond what is valid in them.
+    #[inline]
+    fn excess(&self, superblock: usize) -> u32 {
+        let owned = &self.owned[superblock];
+        owned.blocks.len() as u32 * self.nand.geometry().pages_per_block - owned.valid
+    }
+
+    /// A superblock with a block's worth of pages too many can be asked for a block.
+    #[inline]
+    fn review(&mut self, superblock: usize) {
+        let can_give = self.excess(superblock) >= self.nand.geometry().pages_per_block;
+        let name = EraseBlock(superblock as u32);
+        match (can_give, self.victims.is_candidate(name)) {
+            (true, false) => self.victims.close(name, 0),
+            (false, true) => self.victims.remove(name),
+            _ => {}
+        }
+    }
+
+    /// Gives the superblock an erased block, which is its open one from now on.
+    fn open_block(&mut self, superblock: usize) -> Result<(), TranslationError> {
+        let block = self.free.take(self.plane).ok_or_else(|| self.worn_out())?;
+        let geometry = self.nand.geometry();
+        self.plane = (self.plane + 1) % geometry.units();
+        let first = geometry.first_page(block).0;
+        let owned = &mut self.owned[superblock];
+        debug_assert_eq!(owned.room(), 0);
+        owned.blocks.push(block);
+        (owned.next, owned.end) = (first, first + geometry.pages_per_block);
+        self.room += u64::from(geometry.pages_per_block);
+        self.review(superblock);
+        Ok(())
+    }
+
+    /// The open block has no room: makes some.
+    #[cold]
+    fn make_room(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
+        self.occupied.0 += u128::from(self.occupied_slots());
+        self.occupied.1 += 1;
+        if self.owned[superblock].blocks.len() as u32 >= self.settings.blocks + self.settings.updates {
+            while self.owned[superblock].room() == 0 {
+                self.collect_block(superblock, at)?;
+            }
+            return Ok(());
+        }
+        while self.free.count() <= self.settings.reserve {
+            let victim = self.victims.choose(0).ok_or_else(|| self.worn_out())?;
+            self.release_block(victim.index(), at)?;
+        }
+        if self.owned[superblock].room() == 0 { self.open_block(superblock) } else { Ok(()) }
+    }
+
+    /// Compacts a superblock until it has a block less.
+    fn release_block(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
+        self.compacted += 1;
+        let before = self.owned[superblock].blocks.len();
+        while self.owned[superblock].blocks.len() >= before {
+            self.collect_block(superblock, at)?;
+        }
+        Ok(())
+    }
+
+    /// Copies what is valid in the superblock's block with most invalid pages to its open block and, if that is too
+    /// small, to a new one; and erases it.
+    fn collect_block(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
+        self.collected_blocks += 1;
+        let owned = &self.owned[superblock];
+        let most = (0..owned.blocks.len()).max_by_key(|&place| self.invalid[owned.blocks[place].index()]);
+        let victim = owned.blocks[most.ok_or_else(|| self.worn_out())?];
+        let geometry = *self.nand.geometry();
+        if owned.room() > 0 && geometry.block_of(PhysicalPage(owned.next)) == victim {
+            self.room -= u64::from(owned.room());
+            let owned = &mut self.owned[superblock];
+            owned.next = owned.end;
+        }
+        let mut done = at;
+        for word in self.valid.words_of(victim) {
+            let mut left = self.valid.word(word);
+            while left != 0 {
+                if self.owned[superblock].room() == 0 {
+                    self.open_block(superblock)?;
+                }
+                let room = self.owned[superblock].room();
+                let pages = super::valid_pages::lowest_bits(left, room);
+                left &= !pages;
+                done = done.max(self.copy_pages(superblock, word, pages, at)?);
+            }
+        }
+        let invalid = std::mem::take(&mut self.invalid[victim.index()]);
+        self.owned[superblock].blocks.retain(|&block| block != victim);
+        self.forget_invalid(superblock, invalid);
+        let (erased, _) = self.nand.erase(victim, done)?;
+        match erased {
+            Erased::Usable => {
+                self.free.put(geometry.unit_of(victim), victim, self.nand.erase_counts()[victim.index()]);
+            }
+            Erased::WornOut => self.retire()?,
+        }
+        Ok(())
+    }
+
+    /// Copies pages of one word of valid bits to the open block, which has room for them.
+    fn copy_pages(&mut self, superblock: usize, word: usize, pages: u64, at: Time) -> Result<Time, TranslationError> {
+        let from = self.valid.page(word, 0);
+        // A copy writes the entries of its group with it, and must know them.
+        let mut at = at;
+        let mut rest = pages;
+        let mut known = None;
+        while rest != 0 {
+            let page = self.nand.peek_spare(PhysicalPage(from.0 + rest.trailing_zeros())).logical_page();
+            rest &= rest - 1;
+            if known.replace(self.cache.group_of(page)) != Some(self.cache.group_of(page)) {
+                at = self.cache.look(page, &self.map, &mut self.nand, at)?;
+            }
+        }
+        let owned = &mut self.owned[superblock];
+        let count = pages.count_ones();
+        let to = PhysicalPage(owned.next);
+        owned.next += count;
+        self.room -= u64::from(count);
+        self.valid.take_bits(word, pages);
+        self.valid.set_run(to, count);
+        let (map, sent) = (&mut self.map, &mut self.sent);
+        Ok(self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |spare, to| {
+            map[spare.logical_page().0 as usize] = to.0;
+            sent.add(Cause::GarbageCollection, spare.content(), 1);
+        })?)
+    }
+
+    /// A block with so many invalid pages has left the superblock.
+    fn forget_invalid(&mut self, superblock: usize, invalid: u32) {
+        let name = EraseBlock(superblock as u32);
+        if self.victims.is_candidate(name) {
+            self.victims.remove(name);
+        }
+        self.victims.set_invalid(name, self.victims.invalid(name) - invalid);
+        self.review(superblock);
+    }
+
+    fn retire(&mut self) -> Result<(), TranslationError> {
+        self.retired += 1;
+        let usable = self.nand.geometry().blocks - self.retired;
+        if usable <= self.settings.superblocks * self.settings.blocks + self.settings.reserve {
+            return Err(self.worn_out());
+        }
+        Ok(())
+    }
+
+    fn worn_out(&self) -> TranslationError {
+        TranslationError::WornOut {
+            retired: self.retired,
+            blocks: self.nand.geometry().blocks,
+            endurance: self.nand.endurance(),
+        }
+    }
+
+    fn occupied_slots(&self) -> u64 {
+        let geometry = self.nand.geometry();
+        geometry.pages() - u64::from(self.free.count() + self.retired) * u64::from(geometry.pages_per_block) - self.room
+    }
+}
+
+impl<T: Timing> Translation for SuperblockFtl<T> {
+    const TIMED: bool = T::TIMED;
+
+    fn name(&self) -> &'static str {
+        "superblock"
+    }
+
+    #[inline]
+    fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
+        let superblock = self.superblock_of(write.page);
+        let at = self.cache.look(write.page, &self.map, &mut self.nand, at)?;
+        if self.owned[superblock].room() == 0 {
+            self.make_room(superblock, at)?;
+        }
+        let owned = &mut self.owned[superblock];
+        let to = PhysicalPage(owned.next);
+        owned.next += 1;
+        owned.valid += 1;
+        self.room -= 1;
+        let from = std::mem::replace(&mut self.map[write.page.0 as usize], to.0);
+        if from != NOWHERE {
+            self.invalidate(superblock, PhysicalPage(from));
+        } else {
+            self.review(superblock);
+        }
+        self.valid.set(to);
+        self.sent.add(Cause::HostWrite, write.content, 1);
+        let spare = Spare::new(write.page, write.content);
+        Ok(self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?)
+    }
+
+    #[inline]
+    fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
+        let at = self.cache.look(page, &self.map, &mut self.nand, at)?;
+        let from = self.map[page.0 as usize];
+        if from == NOWHERE {
+            return Ok((None, at));
+        }
+        let (spare, stamp, done) = self.nand.read(PhysicalPage(from), Cause::HostWrite, at)?;
+        assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
+        Ok((Some(stamp), done))
+    }
+
+    fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+        let at = self.cache.look(page, &self.map, &mut self.nand, at)?;
+        let from = std::mem::replace(&mut self.map[page.0 as usize], NOWHERE);
+        if from != NOWHERE {
+            let superblock = self.superblock_of(page);
+            self.invalidate(superblock, PhysicalPage(from));
+            self.review(superblock);
+        }
+        Ok(at)
+    }
+
+    fn idle(&mut self, _from: Time, _until: Time) -> Result<(), TranslationError> {
+        Ok(())
+    }
+
+    #[inline]
+    fn prefetch(&self, page: LogicalPage) {
+        prefetch(&self.map, page.0 as usize);
+        prefetch(&self.owned, self.superblock_of(page));
+        self.cache.prefetch(page);
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.settings.exported_pages
+    }
+
+    fn sent(&self) -> &Tally {
+        &self.sent
+    }
+
+    fn flash(&self) -> Flash<'_> {
+        Flash::of(&self.nand)
+    }
+
+    fn effective_overprovisioning(&self) -> f64 {
+        let geometry = self.nand.geometry();
+        let occupied = match self.occupied {
+            (_, 0) => {
+                (geometry.pages() - u64::from(self.settings.reserve) * u64::from(geometry.pages_per_block)) as f64
+            }
+            (sum, count) => sum as f64 / count as f64,
+        };
+        occupied / self.settings.exported_pages as f64 - 1.0
+    }
+
+    fn mapping_ram_bytes(&self) -> u64 {
+        let geometry = self.nand.geometry();
+        let bits = |values: u64| u64::from(u64::BITS - (values - 1).leading_zeros());
+        // Each superblock: the blocks it has, and the next page of its open one.
+        let most = u64::from(self.settings.blocks + self.settings.updates);
+        let table = most * bits(u64::from(geometry.blocks)) + bits(geometry.pages());
+        let place = bits(most * u64::from(geometry.pages_per_block));
+        let group = bits(self.settings.exported_pages) + u64::from(self.settings.group) * place;
+        (u64::from(self.settings.superblocks) * table + u64::from(self.settings.cache) * group).div_ceil(8)
+    }
+
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        let (hits, misses) = self.cache.hits_and_misses();
+        vec![
+            ("cache_hits", hits),
+            ("cache_misses", misses),
+            ("collected_blocks", self.collected_blocks),
+            ("compacted_superblocks", self.compacted),
+        ]
+    }
+
+    fn after_power_cut(self) -> Result<Self, TranslationError> {
+        rebuild::rebuilt(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::nand::{Geometry, Untimed};
+    use crate::expression::parse_term;
+    use crate::label::Content;
+    use crate::random::Random;
+
+    #[test]
+    fn no_block_ever_holds_pages_of_two_superblocks() {
+        let geometry = Geometry::new(2 << 20, 2048, 16, (1, 1, 1)).unwrap();
+        let term = parse_term("superblock:blocks=4,updates=2,cache=3,export=85%").unwrap();
+        let settings = SuperblockSettings::read(&term, &geometry).unwrap();
+        let mut drive = SuperblockFtl::new(Nand::new(geometry, u32::MAX, true, Untimed), &settings);
+        let mut random = Random::new(1, "test");
+        for stamp in 0..20_000 {
+            let most = random.below(settings.exported_pages) + 1;
+            let page = LogicalPage(random.below(most) as u32);
+            let write = PageWrite { page, content: Content::Data, stream: 0, stamp };
+            drive.write(write, Time::ZERO).unwrap();
+            if stamp % 1000 == 999 {
+                for block in (0..geometry.blocks).map(EraseBlock) {
+                    let mut owners =
+                        drive.nand.found(block).map(|found| drive.superblock_of(found.spare.logical_page()));
+                    let first = owners.next();
+                    assert!(owners.all(|owner| Some(owner) == first));
+                }
+            }
+        }
+        assert!(drive.collected_blocks > 100 && drive.compacted > 100);
+        assert_eq!(drive.sent.of_cause(Cause::Merge), 0);
+    }
+}

@@ -1,0 +1,89 @@
+//! The mapping after a power cut: from the spare areas of the flash.
+
+use super::{EraseBlock, SuperblockFtl};
+use crate::device::nand::{PhysicalPage, Timing};
+use crate::time::Time;
+use crate::translation::{NOWHERE, TranslationError, newest_versions};
+
+/// The drive with all that its RAM held forgotten and found again.
+pub fn rebuilt<T: Timing>(lost: SuperblockFtl<T>) -> Result<SuperblockFtl<T>, TranslationError> {
+    let SuperblockFtl { nand, settings, .. } = lost;
+    let mut drive = SuperblockFtl::without_blocks(nand, &settings);
+    // What it counted is lost too: it goes on from what the flash has seen.
+    drive.sent = drive.nand.counts().programmed.clone();
+    drive.map = newest_versions(&drive.nand, settings.exported_pages);
+    for place in drive.map.iter().filter(|&&place| place != NOWHERE) {
+        drive.valid.set(PhysicalPage(*place));
+    }
+    let geometry = *drive.nand.geometry();
+    for block in (0..geometry.blocks).map(EraseBlock) {
+        let erases = drive.nand.erase_counts()[block.index()];
+        let Some(first) = drive.nand.found(block).next() else {
+            if erases >= drive.nand.endurance() {
+                drive.retired += 1;
+            } else {
+                drive.free.put(geometry.unit_of(block), block, erases);
+            }
+            continue;
+        };
+        let superblock = drive.superblock_of(first.spare.logical_page());
+        drive.adopt(superblock, block);
+    }
+    for superblock in 0..settings.superblocks as usize {
+        let blocks = drive.owned[superblock].blocks.clone();
+        let invalid = blocks.iter().map(|block| drive.invalid[block.index()]).sum();
+        drive.victims.set_invalid(EraseBlock(superblock as u32), invalid);
+        drive.review(superblock);
+    }
+    drive.finish_collections()?;
+    Ok(drive)
+}
+
+impl<T: Timing> SuperblockFtl<T> {
+    /// The block is the superblock's. Of blocks that are programmed in part, the one with most room is the open one; what
+    /// the others have left is as good as invalid.
+    fn adopt(&mut self, superblock: usize, block: EraseBlock) {
+        let geometry = *self.nand.geometry();
+        let programmed = self.nand.programmed_pages()[block.index()];
+        let valid: u32 = self.valid.words_of(block).map(|word| self.valid.word(word).count_ones()).sum();
+        let room = geometry.pages_per_block - programmed;
+        self.invalid[block.index()] = programmed - valid;
+        let owned = &mut self.owned[superblock];
+        owned.blocks.push(block);
+        owned.valid += valid;
+        if room <= owned.room() {
+            self.invalid[block.index()] += room;
+            return;
+        }
+        let first = geometry.first_page(block).0;
+        if owned.room() > 0 {
+            let other = geometry.block_of(PhysicalPage(owned.next));
+            self.invalid[other.index()] += owned.room();
+            self.room -= u64::from(owned.room());
+        }
+        (owned.next, owned.end) = (first + programmed, first + geometry.pages_per_block);
+        self.room += u64::from(room);
+    }
+
+    /// A collection that was cut short comes to its end before hosts take the room it needs: first where that takes no
+    /// erased block, which is where it was.
+    fn finish_collections(&mut self) -> Result<(), TranslationError> {
+        let ppb = self.nand.geometry().pages_per_block;
+        for superblock in 0..self.owned.len() {
+            if self.free.count() > self.settings.reserve {
+                return Ok(());
+            }
+            let owned = &self.owned[superblock];
+            let most = owned.blocks.iter().map(|block| self.invalid[block.index()]).max().unwrap_or(0);
+            if most > 0 && ppb - most <= owned.room() {
+                self.collect_block(superblock, Time::ZERO)?;
+            }
+        }
+        while self.free.count() <= self.settings.reserve
+            && let Some(victim) = self.victims.choose(0)
+        {
+            self.release_block(victim.index(), Time::ZERO)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! The options of `superblock`.
+
+use crate::device::nand::Geometry;
+use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
+use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_share};
+
+/// The station `superblock`.
+///
+/// The paper's abstract fixes the scheme, not its numbers. Those here follow from its three-level map in the spare area of
+/// a 2 KiB page: eight 2-byte entries on each of three levels take 48 of its 64 bytes, and name the 8 x 8 x 8 pages of
+/// eight blocks of 64. They are options where a drive may differ.
+pub static KIND: Kind = Kind {
+    name: "superblock",
+    about: "neighbouring logical blocks share physical blocks, in which any page goes anywhere (Superblock FTL, EMSOFT '06)",
+    options: &[
+        OptionKind {
+            name: "blocks",
+            values: Values::Count(1, 4096),
+            default: "8",
+            about: "logical blocks of a superblock, and its D-blocks (data)",
+        },
+        OptionKind {
+            name: "updates",
+            values: Values::Count(1, 4096),
+            default: "8",
+            about: "U-blocks (updates) that a superblock may have beside, while there are spare ones",
+        },
+        OptionKind {
+            name: "group",
+            values: Values::Count(1, 4096),
+            default: "8",
+            about: "pages whose map entries stand together in a spare area, and in RAM",
+        },
+        OptionKind {
+            name: "levels",
+            values: Values::Count(1, 8),
+            default: "3",
+            about: "spare areas that are read for a group that is not in RAM: one for each level of the map",
+        },
+        OptionKind {
+            name: "cache",
+            values: Values::Count(1, 1 << 30),
+            default: "8192",
+            about: "groups of map entries that are kept in RAM, the least recently used goes first",
+        },
+        EXPORT,
+        OP,
+        RESERVE,
+    ],
+};
+
+/// The options of `superblock`, read.
+#[derive(Debug, Clone)]
+pub struct SuperblockSettings {
+    /// Superblocks of the drive.
+    pub superblocks: u32,
+    /// Logical blocks of each.
+    pub blocks: u32,
+    /// Blocks that each may have beside.
+    pub updates: u32,
+    /// Pages of a map group.
+    pub group: u32,
+    /// Spare areas read for a group that is not in RAM.
+    pub levels: u32,
+    /// Groups kept in RAM.
+    pub cache: u32,
+    /// Pages offered to the host.
+    pub exported_pages: u64,
+    /// Erased blocks kept for copies.
+    pub reserve: u32,
+    /// The term with every option written out.
+    pub written_out: String,
+}
+
+impl SuperblockSettings {
+    /// Reads a term for a drive of this shape. Errors point at the option that is wrong.
+    pub fn read(term: &Term, geometry: &Geometry) -> Result<SuperblockSettings, ExpressionError> {
+        let settings = term.settle(&KIND)?;
+        let share = exported_share(&settings)?;
+        let count = |name: &str| settings.count(name) as u32;
+        let (blocks, reserve) = (count("blocks"), count("reserve"));
+        let superblocks = (f64::from(geometry.blocks) * share / f64::from(blocks)) as u32;
+        let spare = geometry.blocks - superblocks * blocks;
+        if superblocks == 0 {
+            let message =
+                format!("the drive is too small: it exports less than a superblock, which has {blocks} blocks");
+            let help = format!("at most blocks={} would do", (f64::from(geometry.blocks) * share) as u32);
+            return Err(settings.error("blocks", message, help));
+        }
+        if spare <= reserve {
+            let message = format!(
+                "the drive is too small for its reserve: {spare} blocks are spare, and {reserve} are kept for copies"
+            );
+            let most = f64::from(geometry.blocks.saturating_sub(reserve + 1)) / f64::from(geometry.blocks) * 100.0;
+            let help = format!("a larger size would do, or export={:.1}%", (most * 10.0).floor() / 10.0);
+            let option = if settings.is_given("op") { "op" } else { "export" };
+            return Err(settings.error(option, message, help));
+        }
+        let exported_pages = u64::from(superblocks * blocks) * u64::from(geometry.pages_per_block);
+        let group = count("group");
+        let meaningless: &[&str] = if settings.is_given("op") { &["export"] } else { &[] };
+        Ok(SuperblockSettings {
+            superblocks,
+            blocks,
+            updates: count("updates"),
+            group,
+            levels: count("levels"),
+            cache: settings.count("cache").min(exported_pages.div_ceil(u64::from(group))) as u32,
+            exported_pages,
+            reserve,
+            written_out: settings.written_out(meaningless),
+        })
+    }
+}
