@@ -199,9 +199,16 @@ fn survives_power_cuts<T: Translation>(drive: T, plug: &Plug, seed: u64) {
     checked.read_back();
 }
 
-/// All of it for a small drive of this path.
+/// All of it for a small drive of this path. `POWER_CUT_SEEDS=100` takes a hundred seeds where the default is one.
 fn with_drive(path: &str, seed: u64) {
-    println!("{path}");
+    let seeds = std::env::var("POWER_CUT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    for more in 0..seeds {
+        println!("{path}, seed {}", seed + more * 1000);
+        with_seed(path, seed + more * 1000);
+    }
+}
+
+fn with_seed(path: &str, seed: u64) {
     let path = Path::read(path).unwrap();
     let plug = Plug(Rc::new(Cell::new(u64::MAX)));
     let nand = || Nand::new(path.nand.geometry, path.nand.endurance, true, Untimed);

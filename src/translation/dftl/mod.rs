@@ -47,11 +47,7 @@ pub static KIND: Kind = Kind {
         FRONTIERS,
         STREAMS,
         HINTS,
-        OptionKind {
-            default: "3",
-            about: "erased blocks that are kept for copies and for the translation pages that name them",
-            ..RESERVE
-        },
+        RESERVE,
         WEAR,
         WEAR_GAP,
         BACKGROUND,

@@ -150,6 +150,7 @@ impl<T: Timing> Fast<T> {
     }
 
     fn erase(&mut self, block: EraseBlock, at: Time) -> Result<Time, TranslationError> {
+        debug_assert!(self.valid.words_of(block).all(|word| self.valid.word(word) == 0), "nothing newest is erased");
         let (erased, done) = self.nand.erase(block, at)?;
         match erased {
             Erased::Usable => {
@@ -178,15 +179,16 @@ impl<T: Timing> Fast<T> {
     #[inline]
     fn place_for(&mut self, page: LogicalPage, at: Time) -> Result<(PhysicalPage, bool), TranslationError> {
         let (of, offset) = self.split(page);
-        if let Some(log) = self.sequential
-            && log.of == of
-            && offset == self.programmed(log.block)
-        {
-            return Ok((self.at_offset(log.block, offset), true));
-        }
-        match self.data_block(of) {
-            Some(block) if self.programmed(block) == offset => return Ok((self.at_offset(block, offset), false)),
-            None if offset == 0 => {
+        match (self.sequential.filter(|log| log.of == of), self.data_block(of)) {
+            (Some(log), _) if self.programmed(log.block) == offset => {
+                return Ok((self.at_offset(log.block, offset), true));
+            }
+            // The sequential log block is about to replace the data block, which takes no more pages.
+            (Some(_), _) => {}
+            (None, Some(block)) if self.programmed(block) == offset => {
+                return Ok((self.at_offset(block, offset), false));
+            }
+            (None, None) if offset == 0 => {
                 let block = self.take_free()?;
                 self.data_blocks[of.0 as usize] = block.0;
                 return Ok((self.at_offset(block, 0), false));

@@ -57,13 +57,31 @@ pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
     drive.random.extend(random.into_iter().map(|(_, block)| block));
     for (of, mut blocks) in in_order {
         blocks.sort_unstable();
-        drive.data_blocks[of as usize] = blocks[0].1.0;
-        // All pages that it has are found through the block map from now on.
-        drive.forget_logged(LogicalBlock(of), blocks[0].1);
+        let (of, base) = (LogicalBlock(of), blocks[0].1);
+        drive.data_blocks[of.0 as usize] = base.0;
         if let Some(&(_, newer)) = blocks.get(1) {
+            drive.forget_discarded(of, base, newer);
             drive.merges.partial += 1;
-            drive.complete(LogicalBlock(of), newer, Time::ZERO)?;
+            drive.complete(of, newer, Time::ZERO)?;
+        } else {
+            // All pages that it has are found through the block map from now on.
+            drive.forget_logged(of, base);
         }
     }
     Ok(drive)
+}
+
+impl<T: Timing> Fast<T> {
+    /// A merge that was cut short had come past these pages of `base` and not taken them: they had been discarded.
+    fn forget_discarded(&mut self, of: LogicalBlock, base: EraseBlock, newer: EraseBlock) {
+        for offset in 0..self.programmed(newer) {
+            let page = self.page(of, offset).0 as usize;
+            let place = PhysicalPage(self.logged[page]);
+            if place.0 != NOWHERE && self.nand.geometry().block_of(place) == base {
+                self.logged[page] = NOWHERE;
+                self.valid.clear(place);
+                self.present[of.0 as usize] -= 1;
+            }
+        }
+    }
 }

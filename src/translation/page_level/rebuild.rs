@@ -31,7 +31,13 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
         }
     }
     reopen(&mut drive, partly_programmed);
-    // A collection that was cut short comes to its end before hosts take the room it needs.
+    // A collection that was cut short comes to its end before hosts take the room it needs. Its victim is the emptiest
+    // block; whatever the policy says, that is the one for which there is room.
+    while drive.free.count() == 0
+        && let Some(victim) = emptiest(&mut drive)
+    {
+        drive.collect(victim, Cause::GarbageCollection, Time::ZERO)?;
+    }
     while drive.free.count() <= settings.reserve && drive.invalid_in_candidates() >= u64::from(geometry.pages_per_block)
     {
         drive.collect_one(Time::ZERO)?;
@@ -82,4 +88,17 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
             close(drive, block);
         }
     }
+}
+
+/// The block with fewest valid pages of those that can be collected.
+fn emptiest<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>) -> Option<EraseBlock> {
+    let mut emptiest = None;
+    for block in (0..drive.nand.geometry().blocks).map(EraseBlock) {
+        let stream = drive.stream_of_block[block.index()] as usize;
+        let victims = drive.victims_of(stream);
+        if victims.is_candidate(block) {
+            emptiest = emptiest.max(Some((victims.invalid(block), block)));
+        }
+    }
+    emptiest.filter(|(invalid, _)| *invalid > 0).map(|(_, block)| block)
 }

@@ -7,9 +7,9 @@
 //! is read when an entry is asked for that is not among the few in RAM: [`map_cache`].
 //!
 //! A superblock that has all the blocks it may have collects its own garbage: the block with most invalid pages is copied
-//! to a new one and erased. When no block is left to give, the superblock with most invalid pages among those that could
-//! do with one block less is compacted until it has given one. Neither ever moves a page into another superblock's block,
-//! so no merge spans superblocks.
+//! to a new one and erased. When no block is left to give, it does the same if that is the cheaper way to room; else
+//! the superblock with most invalid pages among those that could do with one block less is compacted until it has
+//! given one. Neither ever moves a page into another superblock's block, so no merge spans superblocks.
 //!
 //! The abstracts give this scheme; what the papers do in detail is recalled, not re-read: see [`KIND`].
 
@@ -159,17 +159,45 @@ impl<T: Timing> SuperblockFtl<T> {
     fn make_room(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
         self.occupied.0 += u128::from(self.occupied_slots());
         self.occupied.1 += 1;
-        if self.owned[superblock].blocks.len() as u32 >= self.settings.blocks + self.settings.updates {
-            while self.owned[superblock].room() == 0 {
+        let most = (self.settings.blocks + self.settings.updates) as usize;
+        while self.owned[superblock].room() == 0 {
+            if self.owned[superblock].blocks.len() >= most {
                 self.collect_block(superblock, at)?;
+            } else if self.free.count() > self.settings.reserve {
+                self.open_block(superblock)?;
+            } else {
+                let victim = self.victims.choose(0).ok_or_else(|| self.worn_out())?.index();
+                if victim != superblock && self.collects_cheaper(superblock, victim) {
+                    self.collect_block(superblock, at)?;
+                } else {
+                    self.release_block(victim, at)?;
+                }
             }
-            return Ok(());
         }
-        while self.free.count() <= self.settings.reserve {
-            let victim = self.victims.choose(0).ok_or_else(|| self.worn_out())?;
-            self.release_block(victim.index(), at)?;
+        Ok(())
+    }
+
+    /// Whether the superblock gains a page by fewer copies in its own block with most invalid pages than by compacting
+    /// the other superblock for a block.
+    fn collects_cheaper(&self, superblock: usize, other: usize) -> bool {
+        let pages_per_block = self.nand.geometry().pages_per_block;
+        let invalid = |superblock: usize| {
+            let blocks = &self.owned[superblock].blocks;
+            let mut invalid: Vec<u32> = blocks.iter().map(|block| self.invalid[block.index()]).collect();
+            invalid.sort_unstable_by(|a, b| b.cmp(a));
+            invalid
+        };
+        let most = invalid(superblock).first().copied().unwrap_or(0);
+        let (mut gained, mut copies) = (self.owned[other].room(), 0);
+        for invalid in invalid(other) {
+            if gained >= pages_per_block {
+                break;
+            }
+            gained += invalid;
+            copies += pages_per_block - invalid;
         }
-        if self.owned[superblock].room() == 0 { self.open_block(superblock) } else { Ok(()) }
+        // (pages_per_block - most) / most against copies / pages_per_block
+        u64::from(pages_per_block - most) * u64::from(pages_per_block) <= u64::from(copies) * u64::from(most)
     }
 
     /// Compacts a superblock until it has a block less.

@@ -6,9 +6,10 @@ use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_sha
 
 /// The station `superblock`.
 ///
-/// The paper's abstract fixes the scheme, not its numbers. Those here follow from its three-level map in the spare area of
-/// a 2 KiB page: eight 2-byte entries on each of three levels take 48 of its 64 bytes, and name the 8 x 8 x 8 pages of
-/// eight blocks of 64. They are options where a drive may differ.
+/// The paper's abstract fixes the scheme, not its numbers; they are options. The three-level map with groups of eight
+/// fits the spare area of a 2 KiB page: eight 2-byte entries on each level take 48 of its 64 bytes. The size of a
+/// superblock follows from the spare space: a superblock without a spare block must take one from another before it can
+/// be written, which costs both a compaction, so there are made no more superblocks than half the spare blocks.
 pub static KIND: Kind = Kind {
     name: "superblock",
     about: "neighbouring logical blocks share physical blocks, in which any page goes anywhere (Superblock FTL, EMSOFT '06)",
@@ -16,8 +17,8 @@ pub static KIND: Kind = Kind {
         OptionKind {
             name: "blocks",
             values: Values::Count(1, 4096),
-            default: "8",
-            about: "logical blocks of a superblock, and its D-blocks (data)",
+            default: "",
+            about: "logical blocks of a superblock, and its D-blocks (data) (not set: a power of two that leaves two spare blocks to each superblock)",
         },
         OptionKind {
             name: "updates",
@@ -75,8 +76,14 @@ pub struct SuperblockSettings {
 impl SuperblockSettings {
     /// Reads a term for a drive of this shape. Errors point at the option that is wrong.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<SuperblockSettings, ExpressionError> {
-        let settings = term.settle(&KIND)?;
+        let mut settings = term.settle(&KIND)?;
         let share = exported_share(&settings)?;
+        if !settings.is_set("blocks") {
+            let exported = (f64::from(geometry.blocks) * share) as u32;
+            let spare = (geometry.blocks - exported).max(1);
+            let fitting = (2 * exported).div_ceil(spare).next_power_of_two().clamp(1, exported.clamp(1, 4096));
+            settings.set_default("blocks", &fitting.to_string());
+        }
         let count = |name: &str| settings.count(name) as u32;
         let (blocks, reserve) = (count("blocks"), count("reserve"));
         let superblocks = (f64::from(geometry.blocks) * share / f64::from(blocks)) as u32;
