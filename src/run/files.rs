@@ -43,16 +43,9 @@ pub enum FileRunError {
     /// The workload cannot go on.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// What the workload would make is there.
-    #[error(
-        "{path} holds {root} already, left by an earlier run or someone else's: take it away, or take another directory"
-    )]
-    Occupied {
-        /// Where the files are.
-        path: String,
-        /// What is there.
-        root: &'static str,
-    },
+    /// What the workload would make is there: its root.
+    #[error("it holds {0} already, left by an earlier run or someone else's: take it away, or take another directory")]
+    Occupied(&'static str),
     /// There is no space left.
     #[error("{0}: the file system is full; a smaller workload or a larger file system would do")]
     Full(FileSystemError),
@@ -121,19 +114,19 @@ pub fn run_files<F: FileSystem>(
         interrupted: interrupted && failure.is_none(),
         ..result_of(&name, seed, run, told, &lanes)
     };
-    let failure = failure.map(|error| named(error, &run.path, root));
+    let failure = failure.map(|error| named(error, root));
     let is_empty = failure.is_none() && !interrupted && result.workload.requests == 0;
     FileOutcome { failure: failure.or(is_empty.then_some(FileRunError::Empty(name))), result }
 }
 
 /// An error as the user should read it.
-fn named(error: FileRunError, path: &str, root: &'static str) -> FileRunError {
+fn named(error: FileRunError, root: &'static str) -> FileRunError {
     match error {
         FileRunError::FileSystem(error) if error.is_full() => FileRunError::Full(error),
         FileRunError::FileSystem(error)
             if error.is_there_already() && std::path::Path::new(&error.path).ends_with(root) =>
         {
-            FileRunError::Occupied { path: path.to_string(), root }
+            FileRunError::Occupied(root)
         }
         error => error,
     }

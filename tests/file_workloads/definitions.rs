@@ -244,6 +244,17 @@ fn varmail_keeps_as_many_files_as_it_began_with() {
     assert!((mean / 8192.0 - 1.0).abs() < 0.03, "appends are half of 16K on average: {mean}");
 }
 
+/// Files were once picked in rotation. A lane with a number of files that three divides then appended to the same files
+/// for ever, and sixteen threads moved three times the bytes of one.
+#[test]
+fn varmail_files_do_not_grow_with_the_length_of_the_run() {
+    for threads in [1, 16] {
+        let model = Model::of(workload(&format!("varmail:threads={threads},loops=40000"), 1));
+        let mean = model.files.values().sum::<u64>() as f64 / model.files.len() as f64;
+        assert!((mean / 16_384.0 - 1.0).abs() < 0.15, "{threads} threads: {mean}");
+    }
+}
+
 #[test]
 fn tokubench_fills_all_leaves_evenly_and_syncs_nothing() {
     let model = Model::of(workload("tokubench:files=4000,children=10,threads=4", 1));

@@ -123,7 +123,7 @@ fn a_directory_that_holds_the_workload_is_refused_and_left_as_it_is() {
         let root = place.path().join(text.split(':').next().unwrap());
         std::fs::write(&root, "mine").unwrap();
         let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 1), None, true);
-        assert!(matches!(outcome.failure, Some(FileRunError::Occupied { .. })), "{:?}", outcome.failure);
+        assert!(matches!(outcome.failure, Some(FileRunError::Occupied(_))), "{:?}", outcome.failure);
         assert_eq!(std::fs::read_to_string(root).unwrap(), "mine");
     }
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Runs, prints, and writes what was asked for.
 pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> Result<(), Failure> {
-    let (workload, arguments) = open(command, source)?;
+    let Opened { workload, arguments, warning } = open(command, source)?;
     let directory = Directory::open(place).map_err(|error| {
         Failure::input(error.to_string(), Some("make the directory, or mount the file system, before".to_string()))
     })?;
@@ -31,6 +31,7 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
     // As it was written, so that the command that repeats the run is right.
     outcome.result.workload.name = command.workload.clone();
     outcome.result.options.extend(arguments);
+    outcome.result.warnings.extend(warning);
     // A run that was refused measured nothing.
     if !outcome.failure.as_ref().is_some_and(is_input) {
         tell(command, &outcome.result)?;
@@ -47,11 +48,18 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
 
 /// Whether a run failed because its input is wrong, rather than on its way.
 fn is_input(error: &FileRunError) -> bool {
-    matches!(error, FileRunError::Workload(_) | FileRunError::Occupied { .. } | FileRunError::Empty(_))
+    matches!(error, FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_))
 }
 
-/// The workload, and the options of the command line that made it what it is.
-fn open(command: &Run, source: &Source) -> Result<(FileWorkload, Vec<String>), Failure> {
+/// A workload that is ready to run.
+struct Opened {
+    workload: FileWorkload,
+    /// The options of the command line that made it what it is.
+    arguments: Vec<String>,
+    warning: Option<String>,
+}
+
+fn open(command: &Run, source: &Source) -> Result<Opened, Failure> {
     if let Source::Files(term) = source {
         for (given, option, instead) in [
             (command.size.is_some(), "--size", "an option of the workload such as files= says how large it is"),
@@ -63,19 +71,23 @@ fn open(command: &Run, source: &Source) -> Result<(FileWorkload, Vec<String>), F
                 return Err(Failure::input(message, Some(instead.to_string())));
             }
         }
-        return Ok((file_workload(term, command.seed)?, Vec::new()));
+        let workload = file_workload(term, command.seed)?;
+        return Ok(Opened { workload, arguments: Vec::new(), warning: None });
     }
     let Some(size_bytes) = command.size else {
         let message = format!("{} is a block workload, and --in needs to know how large its disk is", command.workload);
         return Err(Failure::input(message, Some("write --size, such as --size 1G".to_string())));
     };
     let workload = source.open(&command.replaying, size_bytes, command.seed)?;
+    let depth = workload.queue_depth().filter(|depth| *depth > 1);
+    let warning = depth
+        .map(|depth| format!("the job keeps {depth} requests in flight; in a directory one is served after the other"));
     let disk = DiskFile { size_bytes, fill: command.fill, fsync_every: command.fsync_every };
     let mut arguments = vec![format!("--size {}", flashpath::units::format_size(size_bytes))];
     arguments.extend(command.fill.then(|| "--fill".to_string()));
     arguments.extend(command.fsync_every.map(|every| format!("--fsync-every {every}")));
     arguments.extend(command.replaying.arguments());
-    Ok((disk.workload(workload, command.seed), arguments))
+    Ok(Opened { workload: disk.workload(workload, command.seed), arguments, warning })
 }
 
 fn tell(command: &Run, result: &FileRunResult) -> Result<(), Failure> {

@@ -35,7 +35,7 @@ A path is written from top to bottom: stations joined by '/', options behind ':'
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run one workload on one path, or side by side on several
+    /// Run one workload on one path, side by side on several, or in a directory
     Run(run::Run),
     /// Show what can stand in a path, with every option and default
     Layers(layers::Layers),

@@ -1,4 +1,4 @@
-//! `flashpath run`: one workload on one path, or side by side on several, or in a directory.
+//! `flashpath run`: one workload on one path, side by side on several, or in a directory.
 
 use crate::failure::{Failure, is_input};
 use crate::in_directory;
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Run one workload on one path, or side by side on several, or in a directory
+/// Run one workload on one path, side by side on several, or in a directory
 #[derive(clap::Args)]
 pub struct Run {
     /// A trace file, fio:JOBFILE, a generator such as uniform:writes=6x, or a file workload such as varmail
@@ -48,10 +48,10 @@ pub struct Run {
     #[arg(long)]
     verify: bool,
     /// With --in: the size of the file in which a block workload runs, such as 1G
-    #[arg(long, value_name = "BYTES", requires = "directory", value_parser = disk_size, help_heading = "Directory")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "on", value_parser = disk_size, help_heading = "Directory")]
     pub size: Option<u64>,
     /// With --in: make a block workload's data durable after so many writes
-    #[arg(long, value_name = "N", requires = "directory", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Directory")]
+    #[arg(long, value_name = "N", conflicts_with = "on", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Directory")]
     pub fsync_every: Option<u64>,
     #[command(flatten)]
     pub replaying: Replaying,

@@ -1,15 +1,18 @@
 //! `varmail`: the mail server of filebench (`workloads/varmail.f`), flowop by flowop.
 //!
 //! Each loop deletes a file; creates one, appends to it and makes it durable; opens one, reads it whole, appends to it
-//! and makes it durable; opens one and reads it whole: 13 flowops. Files are picked in rotation by their number, as
-//! filebench does: those that are there, and those that are not, each from where the last pick ended. filebench's threads
-//! pick from one set of files, and which they get is decided by their race; here each has a share of its own.
+//! and makes it durable; opens one and reads it whole: 13 flowops.
+//!
+//! filebench's threads pick from one set of files, each in rotation by the files' numbers, and which they get is decided by
+//! their race. Here each thread has a share of its own and draws from it. A thread alone that rotated, in threes, through a
+//! number of files that three divides would delete the same third for ever, and append to files that are never
+//! deleted: throughput would rise with the length of the run. Drawn, a file is made with half of `append`, gets as
+//! much once more on average before it is deleted, and the mean size stays at `append`.
 
 use super::{FileOperation, Lane, Name, Parts, ROOT, Stage, draws, part, push_reads, push_writes, root_once, share_of};
 use crate::expression::{ExpressionError, Settings};
 use crate::random::Random;
 use crate::workload::WorkloadError;
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -27,25 +30,21 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionE
         return Err(settings.error(if settings.is_given("threads") { "threads" } else { "files" }, message, help));
     }
     let lane = |lane| {
-        let mut random = Random::new(seed, &format!("varmail {lane}"));
         let numbers = share_of(files, lane, threads);
         let mut lane = Varmail {
             directory: lane == 0,
-            present: BTreeSet::new(),
-            absent: BTreeSet::new(),
-            sizes: vec![0; (numbers.end - numbers.start) as usize],
-            set_up: numbers.start,
-            present_rotor: numbers.start,
-            absent_rotor: numbers.start,
-            numbers,
+            present: Vec::new(),
+            absent: Vec::new(),
+            sizes: Vec::new(),
+            first: numbers.start,
+            set_up: 0,
             append_bytes: settings.size("append"),
             read_bytes: settings.size("read"),
             loops: share_of(settings.count("loops"), lane, threads),
             version: 0,
-            random: random.clone(),
+            random: Random::new(seed, &format!("varmail {lane}")),
         };
-        lane.lay_out(settings, &mut random);
-        lane.random = random;
+        lane.lay_out(numbers, settings);
         Box::new(lane) as _
     };
     Ok((STAGES, (0..threads).map(lane).collect()))
@@ -54,18 +53,16 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionE
 /// A thread of varmail.
 struct Varmail {
     directory: bool,
-    /// The files of this lane.
-    numbers: Range<u64>,
-    /// Those that are there.
-    present: BTreeSet<u64>,
+    /// The files that are there.
+    present: Vec<u64>,
     /// Those that are not.
-    absent: BTreeSet<u64>,
-    /// The length of each file, in bytes.
+    absent: Vec<u64>,
+    /// The length of each file of the lane, in bytes.
     sizes: Vec<u64>,
-    /// The next file to be made in the setup.
-    set_up: u64,
-    present_rotor: u64,
-    absent_rotor: u64,
+    /// The first file of the lane.
+    first: u64,
+    /// How many of the files that are there the setup has made.
+    set_up: usize,
     append_bytes: u64,
     read_bytes: u64,
     loops: Range<u64>,
@@ -75,30 +72,29 @@ struct Varmail {
 
 impl Varmail {
     /// Draws which files are there at first, and how long they are.
-    fn lay_out(&mut self, settings: &Settings, random: &mut Random) {
+    fn lay_out(&mut self, numbers: Range<u64>, settings: &Settings) {
         let (share, mean) = (settings.share("prealloc"), settings.size("size"));
         let shape = settings.is_set("shape").then(|| settings.real("shape"));
-        for number in self.numbers.clone() {
+        for number in numbers {
             // One at least is there to be deleted.
-            if random.unit() < share || number == self.numbers.start {
-                self.present.insert(number);
+            let is_there = self.random.unit() < share || number == self.first;
+            if is_there {
+                self.present.push(number)
             } else {
-                self.absent.insert(number);
+                self.absent.push(number)
             }
-            let size = shape.map_or(mean, |shape| draws::gamma(random, mean as f64, shape) as u64);
-            self.sizes[(number - self.numbers.start) as usize] = size;
+            let size = shape.map_or(mean, |shape| draws::gamma(&mut self.random, mean as f64, shape) as u64);
+            self.sizes.push(size);
         }
     }
 
     fn size(&mut self, number: u64) -> &mut u64 {
-        &mut self.sizes[(number - self.numbers.start) as usize]
+        &mut self.sizes[(number - self.first) as usize]
     }
 
-    /// The file that is there from the last pick on, and round again.
-    fn pick(&mut self) -> u64 {
-        let number = next_in(&self.present, self.present_rotor);
-        self.present_rotor = number + 1;
-        number
+    /// A place among so many files.
+    fn pick(&mut self, files: usize) -> usize {
+        self.random.below(files as u64) as usize
     }
 
     /// filebench's appendfilerand: up to so many bytes, none being one of the numbers, and then fsync.
@@ -112,17 +108,12 @@ impl Varmail {
     }
 
     fn open_and_read(&mut self, operations: &mut Vec<FileOperation>) -> u64 {
-        let number = self.pick();
+        let place = self.pick(self.present.len());
+        let number = self.present[place];
         operations.push(FileOperation::Open(1 + number));
         push_reads(operations, 1 + number, *self.size(number), self.read_bytes);
         number
     }
-}
-
-/// The first of `numbers` from `rotor` on, and round again. There is one at least: a lane begins with one, and a loop
-/// makes as many as it deletes.
-fn next_in(numbers: &BTreeSet<u64>, rotor: u64) -> u64 {
-    *numbers.range(rotor..).next().or(numbers.first()).expect("a lane has a file of either kind when it picks one")
 }
 
 impl Lane for Varmail {
@@ -130,8 +121,8 @@ impl Lane for Varmail {
         match stage {
             0 => return Ok(root_once(&mut self.directory, operations)),
             1 => {
-                let Some(&number) = self.present.range(self.set_up..).next() else { return Ok(false) };
-                self.set_up = number + 1;
+                let Some(&number) = self.present.get(self.set_up) else { return Ok(false) };
+                self.set_up += 1;
                 operations.push(FileOperation::Create(1 + number));
                 push_writes(operations, 1 + number, 0..*self.size(number), self.read_bytes, 0);
                 operations.push(FileOperation::Close(1 + number));
@@ -141,17 +132,17 @@ impl Lane for Varmail {
                     return Ok(false);
                 }
                 self.version = self.version.wrapping_add(1);
-                let deleted = self.pick();
-                self.present.remove(&deleted);
-                self.absent.insert(deleted);
+                // There is always one: a lane begins with one, and a loop makes as many as it deletes.
+                let place = self.pick(self.present.len());
+                let deleted = self.present.swap_remove(place);
+                self.absent.push(deleted);
                 operations.push(FileOperation::Unlink(1 + deleted));
 
-                let created = next_in(&self.absent, self.absent_rotor);
-                self.absent_rotor = created + 1;
-                self.absent.remove(&created);
-                self.present.insert(created);
-                *self.size(created) = 0;
+                let place = self.pick(self.absent.len());
+                let created = self.absent.swap_remove(place);
+                self.present.push(created);
                 operations.push(FileOperation::Create(1 + created));
+                *self.size(created) = 0;
                 self.append_and_sync(created, operations);
 
                 let grown = self.open_and_read(operations);
@@ -174,7 +165,7 @@ impl Lane for Varmail {
 
     fn progress(&self, stage: usize) -> Option<f64> {
         match stage {
-            1 => part(self.set_up - self.numbers.start, self.numbers.end - self.numbers.start),
+            1 => part(self.set_up as u64, self.present.len() as u64),
             2 => part(self.version.into(), u64::from(self.version) + (self.loops.end - self.loops.start)),
             _ => None,
         }
