@@ -273,6 +273,7 @@ fn tokubench_fills_all_leaves_evenly_and_syncs_nothing() {
 fn options_that_contradict_each_other_are_refused_at_their_place() {
     for (text, said) in [
         ("varmail:files=3,threads=4", "cannot share"),
+        ("postmark:files=3,threads=4", "cannot share"),
         ("postmark:smallest=2K,largest=1K", "is more than"),
         ("rnd_write:file=1K", "does not fit"),
         ("rnd_write:writes=0", "asks for nothing"),

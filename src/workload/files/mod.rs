@@ -30,7 +30,7 @@ mod untar;
 mod varmail;
 
 use super::WorkloadError;
-use crate::expression::{ExpressionError, Kind, Term};
+use crate::expression::{ExpressionError, Kind, Settings, Term};
 use std::ops::Range;
 
 /// The number of a file or directory. It is the same in all lanes of a workload; [`Lane::write_path`] tells the path.
@@ -253,6 +253,17 @@ fn push_reads(operations: &mut Vec<FileOperation>, file: Name, size: u64, block:
         operations.push(FileOperation::Read { file, offset, length });
         offset += length;
     }
+}
+
+/// Refuses more threads than files: each needs files of its own.
+fn check_threads(settings: &Settings) -> Result<(), ExpressionError> {
+    let (files, threads) = (settings.count("files"), settings.count("threads"));
+    if files < threads {
+        let message = format!("{threads} threads cannot share {files} files");
+        let help = format!("take {threads} files or more: each thread works on files of its own");
+        return Err(settings.error(if settings.is_given("threads") { "threads" } else { "files" }, message, help));
+    }
+    Ok(())
 }
 
 /// Makes the root, once, if it is this lane's part to.

@@ -7,7 +7,7 @@
 //! there is none.
 
 use super::contents::mix;
-use super::{FileOperation, Lane, Name, Parts, ROOT, Stage, part, push_reads, push_writes, share_of};
+use super::{FileOperation, Lane, Name, Parts, ROOT, Stage, check_threads, part, push_reads, push_writes, share_of};
 use crate::expression::{ExpressionError, Settings};
 use crate::random::Random;
 use crate::workload::WorkloadError;
@@ -35,6 +35,7 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionE
         let option = if settings.is_given("smallest") { "smallest" } else { "largest" };
         return Err(settings.error(option, message, "the smallest size is at most the largest".to_string()));
     }
+    check_threads(settings)?;
     let (files, threads) = (settings.count("files"), settings.count("threads"));
     let called = |option| {
         let block = settings.size(option);

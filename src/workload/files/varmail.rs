@@ -9,7 +9,10 @@
 //! deleted: throughput would rise with the length of the run. Drawn, a file is made with half of `append`, gets as
 //! much once more on average before it is deleted, and the mean size stays at `append`.
 
-use super::{FileOperation, Lane, Name, Parts, ROOT, Stage, draws, part, push_reads, push_writes, root_once, share_of};
+use super::{
+    FileOperation, Lane, Name, Parts, ROOT, Stage, check_threads, draws, part, push_reads, push_writes, root_once,
+    share_of,
+};
 use crate::expression::{ExpressionError, Settings};
 use crate::random::Random;
 use crate::workload::WorkloadError;
@@ -24,11 +27,7 @@ const STAGES: &[Stage] = &[
 
 pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionError> {
     let (files, threads) = (settings.count("files"), settings.count("threads"));
-    if files < threads {
-        let message = format!("{threads} threads cannot share {files} files");
-        let help = format!("take {threads} files or more: each thread works on files of its own");
-        return Err(settings.error(if settings.is_given("threads") { "threads" } else { "files" }, message, help));
-    }
+    check_threads(settings)?;
     let lane = |lane| {
         let numbers = share_of(files, lane, threads);
         let mut lane = Varmail {

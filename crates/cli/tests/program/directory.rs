@@ -1,7 +1,10 @@
 //! Runs in a directory.
 
-use super::bench::{Bench, DRIVE};
+use super::bench::{Answer, Bench, DRIVE};
+use super::stopped::wait_until_it_catches_interrupts;
 use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn run(bench: &Bench, workload: &str, more: &[&str]) -> Value {
     let answer = bench.flashpath(&[&["run", workload, "--in", ".", "--json", "-"], more].concat());
@@ -120,6 +123,26 @@ fn a_disk_that_the_file_system_cannot_hold_is_an_error_that_names_it() {
     let answer = bench.flashpath(&["run", "uniform", "--in", ".", "--size", "1P"]);
     assert_eq!(answer.code, Some(1));
     assert!(answer.stderr.contains("cannot preallocate ./flashpath.disk"), "{answer:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_run_in_a_directory_with_what_was_measured() {
+    let bench = Bench::new();
+    let endless = ["run", "varmail:loops=1000000000", "--in", ".", "--json", "r.json"];
+    let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until_it_catches_interrupts(child.id());
+    // The setup is short; what is counted lasts.
+    while bench.path("varmail").read_dir().map_or(0, Iterator::count) < 700 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.stdout.contains("was interrupted") && answer.stdout.contains("fsync"), "{answer:?}");
+    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+    assert_eq!(json["interrupted"], true);
+    assert!(json["latency_ns"]["fsync"]["count"].as_u64().unwrap() > 0);
 }
 
 #[test]
