@@ -5,7 +5,7 @@
 //! copies of it that hold a part (one of 9,246 files, i386 and the drivers; one of 2,245, i386 without drivers): 17.6 and 7.3
 //! files a directory; 5.9 and 5.3 subdirectories in a directory that has any; the logarithm of the sizes has a
 //! deviation of 1.52 and 1.57, their median is 6.7 and 4.5 KB, and the mean 16.4 and 10.8 KB; 50% and 44% are C sources,
-//! 34% and 38% headers. A median of 4 KiB is what gives the whole tree its 200 MB.
+//! 34% and 38% headers. A median of 4 KiB is what gives the whole tree about its 200 MB.
 
 use super::contents::mix;
 use super::draws::log_normal;
