@@ -325,6 +325,19 @@ impl Term {
         Ok(Settings { kind, values, term: self.clone() })
     }
 
+    /// The expression as the user wrote it, without its spaces.
+    pub fn as_written(&self) -> String {
+        let options: Vec<String> = self
+            .options
+            .iter()
+            .map(|(key, value)| match value {
+                Some(value) => format!("{}={}", key.text, value.text),
+                None => key.text.clone(),
+            })
+            .collect();
+        if options.is_empty() { self.name.text.clone() } else { format!("{}:{}", self.name.text, options.join(",")) }
+    }
+
     /// An error at `span` of the text this term was read from.
     pub fn error(&self, span: Range<usize>, message: String, help: String) -> ExpressionError {
         ExpressionError { source_text: self.source.clone(), span, message, help }

@@ -8,6 +8,7 @@
 //! | [`run`] | what assembles a path and drives it |
 //! | [`translation`] | what maps addresses: the page-level FTL |
 //! | [`device`] | what stores: NAND flash |
+//! | [`fs`] | what names data: a directory |
 //! | [`report`] | what it tells: ledger, table, JSON, HTML |
 //!
 //! [`units`], [`time`], [`label`], [`random`] and [`expression`] are the words that all rooms share. Which room may
@@ -20,6 +21,7 @@ pub mod time;
 pub mod units;
 
 pub mod device;
+pub mod fs;
 pub mod report;
 pub mod run;
 pub mod translation;

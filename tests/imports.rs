@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 const SHARED: [&str; 5] = ["expression", "label", "random", "time", "units"];
 
 /// Each room, and the rooms it may import besides the shared words and itself.
-const ROOMS: [(&str, &[&str]); 5] = [
+const ROOMS: [(&str, &[&str]); 6] = [
     ("device", &[]),
     ("translation", &["device"]),
+    ("fs", &[]),
     ("workload", &[]),
     ("report", &[]),
-    ("run", &["device", "translation", "workload", "report"]),
+    ("run", &["device", "translation", "fs", "workload", "report"]),
 ];
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -45,6 +45,13 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
+    /// Counts what `other` counted too.
+    pub fn merge(&mut self, other: &LatencyHistogram) {
+        self.counts.add(&other.counts).expect("all have the same bounds");
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
     /// Requests counted.
     pub fn count(&self) -> u64 {
         self.counts.len()

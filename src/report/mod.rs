@@ -6,10 +6,13 @@
 //! | [`json()`] | programs |
 //! | [`html()`] | a page to open offline, with charts |
 //!
+//! A run in a file system has results of its own, [`FileRunResult`], and two forms: [`files_table`] and [`files_json`].
+//!
 //! The engine fills the distributions in a result with [`LatencyHistogram`] and [`wear_bins`]. No form has access to a
 //! terminal, a file or a clock: each is a function from results to text.
 
 mod comparison;
+mod files;
 mod histogram;
 mod html;
 mod json;
@@ -19,6 +22,7 @@ mod result;
 mod sample;
 mod terminal;
 
+pub use files::{FileRunResult, MovedBytes, StageResult, files_json, files_table};
 pub use histogram::{LatencyHistogram, wear_bins};
 pub use html::html;
 pub use json::json;

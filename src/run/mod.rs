@@ -1,13 +1,19 @@
 //! What assembles a path and drives it: the only room that knows which kinds exist.
+//!
+//! [`run()`] drives a path in simulated time; [`run_files`] a file system as fast as it goes.
 
+mod disk_file;
 mod engine;
+mod files;
 mod outcome;
 mod pace;
 mod path;
 mod steady;
 mod windows;
 
+pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
+pub use files::{FileOutcome, FileRun, FileRunError, run_files};
 pub use outcome::Outcome;
 pub use path::{Layer, Path, STATIONS, Station};
 

@@ -7,6 +7,7 @@ pub mod trace;
 
 use crate::label::Content;
 
+pub mod files;
 pub mod fio_job;
 pub mod generator;
 

@@ -3,13 +3,13 @@
 use crate::failure::Failure;
 use flashpath::expression::{Kind, Values, nearest, one_of};
 use flashpath::run::STATIONS;
-use flashpath::workload::generator;
+use flashpath::workload::{files, generator};
 use std::fmt::Write;
 
 /// Show what can stand in a path, with every option and default
 #[derive(clap::Args)]
 pub struct Layers {
-    /// Only this station or generator
+    /// Only this station or workload
     station: Option<String>,
 }
 
@@ -40,10 +40,19 @@ impl Layers {
                 describe(&mut text, kind, "generator");
             }
         }
+        if self.station.is_none() {
+            text.push_str("Or, with --in DIR, a file workload:\n\n");
+        }
+        for kind in files::kinds() {
+            known.push(kind.name);
+            if self.wants(kind.name) {
+                describe(&mut text, kind, "file workload");
+            }
+        }
         if let Some(name) = self.station.as_ref().filter(|name| !known.contains(&name.as_str())) {
             let near = nearest(name, known.iter().copied()).map(|near| format!("did you mean {near}? "));
             let help = format!("{}there are: {}", near.unwrap_or_default(), known.join(", "));
-            return Err(Failure::input(format!("there is no station or generator '{name}'"), Some(help)));
+            return Err(Failure::input(format!("there is no station or workload '{name}'"), Some(help)));
         }
         crate::print(&text)
     }

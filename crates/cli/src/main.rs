@@ -7,6 +7,7 @@
 
 mod convert;
 mod failure;
+mod in_directory;
 mod layers;
 mod progress;
 mod run;
@@ -28,12 +29,13 @@ struct Cli {
 const AFTER_HELP: &str = "\
 A path is written from top to bottom: stations joined by '/', options behind ':', joined by ','.
     flashpath run uniform:writes=6x --on page:op=7%/nand:size=8G
+    flashpath run varmail:threads=2 --in DIR
     flashpath run trace.csv.zst --on page:victim=greedy/nand:preset=tlc --on page:victim=fifo/nand:preset=tlc
 'flashpath layers' shows what can stand in a path.";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run one workload on one path, or side by side on several
+    /// Run one workload on one path, side by side on several, or in a directory
     Run(run::Run),
     /// Show what can stand in a path, with every option and default
     Layers(layers::Layers),

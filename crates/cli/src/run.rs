@@ -1,6 +1,7 @@
-//! `flashpath run`: one workload on one path, or side by side on several.
+//! `flashpath run`: one workload on one path, side by side on several, or in a directory.
 
 use crate::failure::{Failure, is_input};
+use crate::in_directory;
 use crate::progress::Bars;
 use crate::workload::{Replaying, Source};
 use flashpath::expression::Amount;
@@ -12,18 +13,22 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Run one workload on one path, or side by side on several
+/// Run one workload on one path, side by side on several, or in a directory
 #[derive(clap::Args)]
 pub struct Run {
-    /// A trace file, fio:JOBFILE, or a generator such as uniform:writes=6x
+    /// A trace file, fio:JOBFILE, a generator such as uniform:writes=6x, or a file workload such as varmail
     #[arg(value_name = "WORKLOAD")]
-    workload: String,
+    pub workload: String,
     /// A path, from top to bottom; more than one are run side by side
-    #[arg(long, value_name = "PATH", required = true)]
+    #[arg(long, value_name = "PATH", required_unless_present = "directory")]
     on: Vec<String>,
+    /// In this directory, in place of a path: a file workload; or any other inside one file of --size, as on a virtual
+    /// machine's disk. What it makes stays there
+    #[arg(long = "in", id = "directory", value_name = "DIR", conflicts_with_all = ["on", "depth", "timed", "precondition", "verify", "report"])]
+    pub directory: Option<PathBuf>,
     /// The seed of all randomness
     #[arg(long, default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// Requests in flight (a fio job's iodepth comes first if this is not written) [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     depth: Option<u32>,
@@ -32,27 +37,33 @@ pub struct Run {
     timed: Option<f64>,
     /// End after so many requests
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
+    pub limit: Option<u64>,
     /// Write the exported space once in order before anything is counted
     #[arg(long)]
-    fill: bool,
+    pub fill: bool,
     /// Run the workload for this much writing, such as 2x or 4G, before anything is counted
     #[arg(long, value_name = "AMOUNT", value_parser = amount)]
     precondition: Option<Amount>,
     /// Check that every read returns the newest write, and read everything back at the end
     #[arg(long)]
     verify: bool,
+    /// With --in: the size of the file in which a block workload runs, such as 1G
+    #[arg(long, value_name = "BYTES", conflicts_with = "on", value_parser = disk_size, help_heading = "Directory")]
+    pub size: Option<u64>,
+    /// With --in: make a block workload's data durable after so many writes
+    #[arg(long, value_name = "N", conflicts_with = "on", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Directory")]
+    pub fsync_every: Option<u64>,
     #[command(flatten)]
-    replaying: Replaying,
+    pub replaying: Replaying,
     /// Write the results as JSON; - is standard output, and then nothing else is written there
     #[arg(long, value_name = "FILE", help_heading = "Results")]
-    json: Option<PathBuf>,
+    pub json: Option<PathBuf>,
     /// Write the results as one self-contained HTML page
     #[arg(long, value_name = "FILE.html", help_heading = "Results")]
     report: Option<PathBuf>,
     /// No progress and no warnings
     #[arg(long, help_heading = "Results")]
-    quiet: bool,
+    pub quiet: bool,
 }
 
 fn scale(text: &str) -> Result<f64, String> {
@@ -60,9 +71,27 @@ fn scale(text: &str) -> Result<f64, String> {
     scale.ok_or_else(|| "write a number from 0 to 1000000".to_string())
 }
 
+fn disk_size(text: &str) -> Result<u64, String> {
+    let size = flashpath::units::parse_size(text).filter(|size| (4096..=1 << 50).contains(size));
+    size.ok_or_else(|| "write a size from 4K to 1P, such as 1G".to_string())
+}
+
 fn amount(text: &str) -> Result<Amount, String> {
     let amount = Amount::parse(text).filter(|amount| amount.bytes(u64::MAX) > 0);
     amount.ok_or_else(|| "write a size such as 4G, or a multiple of the drive such as 2x".to_string())
+}
+
+/// Answers what an interrupt sets.
+fn catch_interrupts() -> Result<&'static AtomicBool, Failure> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    // A second interrupt ends the program at once: what is being written then is beside its place.
+    let handler = || {
+        if STOP.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
+    Ok(&STOP)
 }
 
 /// Runs that share the terminal, the interrupt and the clock.
@@ -80,21 +109,21 @@ impl Run {
         let paths = self.on.iter().map(|text| Path::read(text)).collect::<Result<Vec<_>, _>>()?;
         self.check(&source, &paths)?;
         self.check_outputs(&source)?;
-        static STOP: AtomicBool = AtomicBool::new(false);
-        // A second interrupt ends the program at once: what is being written then is beside its place.
-        let handler = || {
-            if STOP.swap(true, Ordering::SeqCst) {
-                std::process::exit(130);
-            }
-        };
-        ctrlc::set_handler(handler)
-            .map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
-        let floor = Floor { command: &self, source, stop: &STOP, bars: Bars::new(self.quiet) };
+        let stop = catch_interrupts()?;
+        if let Some(directory) = &self.directory {
+            return in_directory::run(&self, directory, &source, stop);
+        }
+        let floor = Floor { command: &self, source, stop, bars: Bars::new(self.quiet) };
         let outcomes = floor.run_all(&paths)?;
         self.tell(outcomes)
     }
 
     fn check(&self, source: &Source, paths: &[Path]) -> Result<(), Failure> {
+        if let (Source::Files(term), Some(path)) = (source, paths.first()) {
+            let message = format!("{} asks for files, and {} has no file system on top", term.name.text, path.text);
+            let help = "write --in DIR in place of --on to run it in a directory".to_string();
+            return Err(Failure::input(message, Some(help)));
+        }
         if self.timed.is_some() {
             if !source.has_times() {
                 let help = "leave --timed out, or take a trace".to_string();

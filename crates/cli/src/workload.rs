@@ -1,10 +1,10 @@
-//! The WORKLOAD of the command line: a trace file, a fio job, or a generator.
+//! The WORKLOAD of the command line: a trace file, a fio job, a generator, or a file workload.
 
 use crate::failure::Failure;
 use clap::Args;
-use flashpath::expression::{nearest, parse_term};
+use flashpath::expression::{Term, nearest, parse_term};
 use flashpath::workload::trace::{Addresses, Format, Stage, TraceOptions, TraceWorkload};
-use flashpath::workload::{Workload, fio_job, generator};
+use flashpath::workload::{Workload, files, fio_job, generator};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -84,7 +84,9 @@ pub enum Source {
     /// A fio job file.
     FioJob(PathBuf),
     /// A generator.
-    Generator(flashpath::expression::Term),
+    Generator(Term),
+    /// A file workload, which needs a file system.
+    Files(Term),
 }
 
 impl Source {
@@ -106,8 +108,9 @@ impl Source {
             return Err(no_file(Path::new(text)));
         }
         let term = parse_term(text)?;
-        term.find("workload", generator::kinds())?;
-        Ok(Source::Generator(term))
+        let kind = term.find("workload", &[generator::kinds(), files::kinds()].concat())?;
+        let is_files = files::kinds().iter().any(|files| files.name == kind.name);
+        Ok(if is_files { Source::Files(term) } else { Source::Generator(term) })
     }
 
     /// Opens the workload for a path that exports `device_bytes`.
@@ -120,6 +123,9 @@ impl Source {
             }
             Source::FioJob(file) => fio_job::fio_job(file, device_bytes, seed)?,
             Source::Generator(term) => generator::generator(term, device_bytes, seed)?,
+            Source::Files(term) => {
+                return Err(Failure::input(format!("{} is no block workload", term.name.text), None));
+            }
         })
     }
 
@@ -127,7 +133,7 @@ impl Source {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Source::Trace(file) | Source::FioJob(file) => Some(file),
-            Source::Generator(_) => None,
+            Source::Generator(_) | Source::Files(_) => None,
         }
     }
 
@@ -139,7 +145,7 @@ impl Source {
 
 /// A name that leads to no file, and the file beside it that may be meant.
 fn no_file(path: &Path) -> Failure {
-    let usage = "WORKLOAD is a trace file, fio:JOBFILE or a generator such as uniform:writes=6x";
+    let usage = "WORKLOAD is a trace file, fio:JOBFILE, a generator such as uniform:writes=6x, or a file workload such as varmail";
     let message = match path.exists() {
         true => format!("{} is a directory", path.display()),
         false => format!("there is no file {}", path.display()),

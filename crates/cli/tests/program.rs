@@ -6,6 +6,8 @@
 mod bench;
 #[path = "program/convert.rs"]
 mod convert;
+#[path = "program/directory.rs"]
+mod directory;
 #[path = "program/refused.rs"]
 mod refused;
 #[path = "program/results.rs"]

@@ -99,7 +99,7 @@ impl Setup {
             _ => Content::Data,
         };
         Ok(Setup {
-            name: as_written(term),
+            name: term.as_written(),
             plan: Plan { request_bytes, read_share, discard_share, content, counted_requests },
             places,
             layout_random: Random::new(seed, "generator layout"),
@@ -128,17 +128,4 @@ impl Setup {
         let pattern = HotCold::new(self.places, hot_places, settings.share("f"), layout);
         Ok(self.stream(pattern))
     }
-}
-
-/// The expression as the user wrote it, without its spaces.
-fn as_written(term: &Term) -> String {
-    let options: Vec<String> = term
-        .options
-        .iter()
-        .map(|(key, value)| match value {
-            Some(value) => format!("{}={}", key.text, value.text),
-            None => key.text.clone(),
-        })
-        .collect();
-    if options.is_empty() { term.name.text.clone() } else { format!("{}:{}", term.name.text, options.join(",")) }
 }

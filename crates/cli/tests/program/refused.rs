@@ -136,5 +136,5 @@ fn layers_tells_every_option_and_refuses_an_unknown_name() {
     assert!(all.stdout.contains("a share from 0.0001% to 100%"));
     let nand = bench.flashpath(&["layers", "nand"]).stdout;
     assert!(nand.starts_with("nand ") && nand.contains("endurance=3000") && !nand.contains("victim="));
-    bench.refuses(&["layers", "nnd"], &["no station or generator 'nnd'", "did you mean nand?", "hotcold"]);
+    bench.refuses(&["layers", "nnd"], &["no station or workload 'nnd'", "did you mean nand?", "hotcold"]);
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The run begins right after, and is asked whether to go on only behind its first requests.
-fn wait_until_it_catches_interrupts(process: u32) {
+pub fn wait_until_it_catches_interrupts(process: u32) {
     let status = format!("/proc/{process}/status");
     for _ in 0..500 {
         std::thread::sleep(Duration::from_millis(20));

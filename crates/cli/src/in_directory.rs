@@ -1,0 +1,107 @@
+//! `flashpath run --in DIR`: a workload in a real directory.
+
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::run::Run;
+use crate::workload::Source;
+use flashpath::fs::directory::Directory;
+use flashpath::report::{FileRunResult, files_json, files_table};
+use flashpath::run::{DiskFile, FileRun, FileRunError, run_files};
+use flashpath::workload::files::{FileWorkload, file_workload};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Runs, prints, and writes what was asked for.
+pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> Result<(), Failure> {
+    let Opened { workload, arguments, warning } = open(command, source)?;
+    let directory = Directory::open(place).map_err(|error| {
+        Failure::input(error.to_string(), Some("make the directory, or mount the file system, before".to_string()))
+    })?;
+    let path = place.display().to_string();
+    let began = Instant::now();
+    let clock = || began.elapsed().as_nanos() as u64;
+    let options = FileRun { path: path.clone(), limit: command.limit, clock: &clock };
+    let mut bar = Bars::new(command.quiet).add(&path);
+    let mut outcome = run_files(&directory, workload, &options, &mut |progress| {
+        bar.show(progress);
+        !stop.load(Ordering::Relaxed)
+    });
+    bar.finish();
+    // As it was written, so that the command that repeats the run is right.
+    outcome.result.workload.name = command.workload.clone();
+    outcome.result.options.extend(arguments);
+    outcome.result.warnings.extend(warning);
+    // A run that was refused measured nothing.
+    if !outcome.failure.as_ref().is_some_and(is_input) {
+        tell(command, &outcome.result)?;
+    }
+    match outcome.failure {
+        Some(error) => {
+            eprintln!("error: {path}: {error}");
+            Err(Failure::Quiet(if is_input(&error) { 2 } else { 1 }))
+        }
+        None if outcome.result.interrupted => Err(Failure::Quiet(130)),
+        None => Ok(()),
+    }
+}
+
+/// Whether a run failed because its input is wrong, rather than on its way.
+fn is_input(error: &FileRunError) -> bool {
+    matches!(error, FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_))
+}
+
+/// A workload that is ready to run.
+struct Opened {
+    workload: FileWorkload,
+    /// The options of the command line that made it what it is.
+    arguments: Vec<String>,
+    warning: Option<String>,
+}
+
+fn open(command: &Run, source: &Source) -> Result<Opened, Failure> {
+    if let Source::Files(term) = source {
+        for (given, option, instead) in [
+            (command.size.is_some(), "--size", "an option of the workload such as files= says how large it is"),
+            (command.fsync_every.is_some(), "--fsync-every", "seq_write and rnd_write take fsync-every= themselves"),
+            (command.fill, "--fill", "leave it out: a file workload makes its files itself"),
+        ] {
+            if given {
+                let message = format!("{option} is for block workloads, and {} asks for files", term.name.text);
+                return Err(Failure::input(message, Some(instead.to_string())));
+            }
+        }
+        let workload = file_workload(term, command.seed)?;
+        return Ok(Opened { workload, arguments: Vec::new(), warning: None });
+    }
+    let Some(size_bytes) = command.size else {
+        let message = format!("{} is a block workload, and --in needs to know how large its disk is", command.workload);
+        return Err(Failure::input(message, Some("write --size, such as --size 1G".to_string())));
+    };
+    let workload = source.open(&command.replaying, size_bytes, command.seed)?;
+    let depth = workload.queue_depth().filter(|depth| *depth > 1);
+    let warning = depth
+        .map(|depth| format!("the job keeps {depth} requests in flight; in a directory one is served after the other"));
+    let disk = DiskFile { size_bytes, fill: command.fill, fsync_every: command.fsync_every };
+    let mut arguments = vec![format!("--size {}", flashpath::units::format_size(size_bytes))];
+    arguments.extend(command.fill.then(|| "--fill".to_string()));
+    arguments.extend(command.fsync_every.map(|every| format!("--fsync-every {every}")));
+    arguments.extend(command.replaying.arguments());
+    Ok(Opened { workload: disk.workload(workload, command.seed), arguments, warning })
+}
+
+fn tell(command: &Run, result: &FileRunResult) -> Result<(), Failure> {
+    let on_stdout = command.json.as_deref() == Some(Path::new("-"));
+    if on_stdout {
+        return crate::print(&files_json(result));
+    }
+    let mut shown = result.clone();
+    if command.quiet {
+        shown.warnings.clear();
+    }
+    crate::print(&files_table(&shown))?;
+    match &command.json {
+        Some(file) => crate::write_file(file, &files_json(result)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,157 @@
+//! Runs in a directory.
+
+use super::bench::{Answer, Bench, DRIVE};
+use super::stopped::wait_until_it_catches_interrupts;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn run(bench: &Bench, workload: &str, more: &[&str]) -> Value {
+    let answer = bench.flashpath(&[&["run", workload, "--in", ".", "--json", "-"], more].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+#[test]
+fn a_file_workload_runs_in_a_directory_and_leaves_its_files_there() {
+    let bench = Bench::new();
+    let result = run(&bench, "varmail:files=100,threads=2,loops=50", &["--seed", "7"]);
+    for (pointer, value) in [("/path", "."), ("/workload/name", "varmail:files=100,threads=2,loops=50")] {
+        assert_eq!(result.pointer(pointer).unwrap(), value);
+    }
+    assert_eq!((&result["seed"], &result["threads"], &result["interrupted"]), (&7.into(), &2.into(), &false.into()));
+    for number in ["seconds_wall", "seconds_counted", "throughput_mib_s"] {
+        assert!(result[number].as_f64().unwrap() > 0.0, "{number}");
+    }
+    assert!(result["workload"]["read_blocks"].as_u64().unwrap() > 0);
+    assert!(result["workload"]["written_blocks"].as_u64().unwrap() > 0);
+    assert_eq!(result["workload"]["rejected_lines"], 0);
+    for (class, count) in [("create", 50), ("unlink", 50), ("fsync", 100), ("open", 100), ("close", 150)] {
+        assert_eq!(result["latency_ns"][class]["count"], count, "{class}");
+        assert!(result["latency_ns"][class]["p999"].is_u64());
+    }
+    assert_eq!(bench.files(), ["varmail"]);
+    assert!(bench.path("varmail").read_dir().unwrap().count() > 60);
+}
+
+#[test]
+fn the_table_tells_the_stages_and_a_row_for_each_operation() {
+    let bench = Bench::new();
+    let answer = bench.flashpath(&["run", "tokubench:files=200,children=10", "--in", ".", "--json", "r.json"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for said in ["workload tokubench:files=200,children=10, seed 1", "directories", "create", "per second", "p99.9"] {
+        assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);
+    }
+    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+    assert_eq!(json["latency_ns"]["create"]["count"], 200);
+    assert_eq!(bench.files(), ["r.json", "tokubench"]);
+}
+
+#[test]
+fn block_workloads_run_inside_one_file_of_the_size_that_is_told() {
+    for (workload, name, text, more) in [
+        ("zipf:theta=1.0,writes=2x", "", String::new(), &["--fsync-every", "16"][..]),
+        (
+            "fio:j.fio",
+            "j.fio",
+            "[a]\nrw=randrw\nbs=4k\nsize=1m\nfsync=8\nioengine=libaio\niodepth=8\n".to_string(),
+            &["--fill"],
+        ),
+        ("t.csv", "t.csv", String::new(), &["--addresses", "scale", "--repeat", "2"]),
+    ] {
+        let bench = Bench::new();
+        match name {
+            "t.csv" => bench.write_trace("t.csv", 300),
+            "" => {}
+            name => bench.write(name, text),
+        }
+        let result = run(&bench, workload, &[&["--size", "2M"], more].concat());
+        assert_eq!(bench.path("flashpath.disk").metadata().unwrap().len(), 2 << 20);
+        assert!(result["latency_ns"]["write"]["count"].as_u64().unwrap() > 100, "{workload}: {result}");
+        let options: Vec<&str> = result["options"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+        assert!(options.contains(&"--size 2M"), "{options:?}");
+        let warns = result["warnings"].to_string().contains("keeps 8 requests in flight");
+        assert_eq!(warns, name == "j.fio", "{result}");
+    }
+}
+
+#[test]
+fn a_limit_holds_in_a_directory_too() {
+    let bench = Bench::new();
+    let result = run(&bench, "untar:files=1000", &["--limit", "100"]);
+    assert_eq!(result["workload"]["requests"], 100);
+}
+
+#[test]
+fn a_second_run_in_the_same_directory_is_refused() {
+    let bench = Bench::new();
+    run(&bench, "untar:files=10", &[]);
+    let answer = bench.refuses(&["run", "untar:files=10", "--in", "."], &["holds untar already", "take it away"]);
+    assert_eq!(answer.stdout, "", "nothing was measured");
+    run(&bench, "uniform:writes=64K", &["--size", "1M"]);
+    bench.refuses(&["run", "uniform", "--in", ".", "--size", "1M"], &["holds flashpath.disk already"]);
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_with_what_would() {
+    let bench = Bench::new();
+    for (arguments, said) in [
+        (&["varmail", "--on", DRIVE][..], &["no file system on top", "write --in DIR"][..]),
+        (&["varmail"], &["--on", "not provided"]),
+        (&["varmail", "--on", DRIVE, "--in", "."], &["cannot be used with"]),
+        (&["varmail", "--in", "nowhere"], &["nowhere", "make the directory"]),
+        (&["varmail:file=3", "--in", "."], &["did you mean files?"]),
+        (&["varmail:files=1", "--in", "."], &["16 threads cannot share 1 files"]),
+        (&["varmail", "--in", ".", "--size", "1G"], &["--size is for block workloads"]),
+        (&["seq_write", "--in", ".", "--fsync-every", "3"], &["fsync-every= themselves"]),
+        (&["untar", "--in", ".", "--fill"], &["--fill is for block workloads"]),
+        (&["uniform", "--in", "."], &["how large its disk is", "--size 1G"]),
+        (&["uniform", "--in", ".", "--size", "3"], &["a size from 4K"]),
+        (&["uniform", "--on", DRIVE, "--size", "1G"], &["cannot be used with"]),
+        (&["uniform", "--in", ".", "--size", "1G", "--verify"], &["cannot be used with"]),
+        (&["uniform", "--in", ".", "--size", "1G", "--timed"], &["cannot be used with"]),
+    ] {
+        bench.refuses(&[&["run"], arguments].concat(), said);
+    }
+    assert!(bench.files().is_empty(), "nothing was made");
+}
+
+#[test]
+fn a_disk_that_the_file_system_cannot_hold_is_an_error_that_names_it() {
+    // No file system of a test machine has a petabyte.
+    let bench = Bench::new();
+    let answer = bench.flashpath(&["run", "uniform", "--in", ".", "--size", "1P"]);
+    assert_eq!(answer.code, Some(1));
+    assert!(answer.stderr.contains("cannot preallocate ./flashpath.disk"), "{answer:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_run_in_a_directory_with_what_was_measured() {
+    let bench = Bench::new();
+    let endless = ["run", "varmail:loops=1000000000", "--in", ".", "--json", "r.json"];
+    let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until_it_catches_interrupts(child.id());
+    // The setup is short; what is counted lasts.
+    while bench.path("varmail").read_dir().map_or(0, Iterator::count) < 700 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.stdout.contains("was interrupted") && answer.stdout.contains("fsync"), "{answer:?}");
+    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+    assert_eq!(json["interrupted"], true);
+    assert!(json["latency_ns"]["fsync"]["count"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn layers_lists_the_file_workloads() {
+    let bench = Bench::new();
+    let all = bench.flashpath(&["layers"]).stdout;
+    for said in ["varmail (file workload)", "transactions=500", "with --in DIR", "headers-read=100"] {
+        assert!(all.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{said}");
+    }
+    let one = bench.flashpath(&["layers", "postmark"]).stdout;
+    assert!(one.starts_with("postmark ") && one.contains("create-bias=5") && !one.contains("tokubench"));
+}

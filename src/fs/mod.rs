@@ -1,0 +1,100 @@
+//! What names data: where files live.
+//!
+//! [`FileSystem`] is the one seam. File workloads run on whatever stands behind it:
+//!
+//! | file | what it is |
+//! |---|---|
+//! | [`directory`] | a real directory, and so any file system that this machine has mounted |
+//!
+//! A path is text relative to the file system's root: names joined by `/`, none of them empty, `.` or `..`. Whatever is
+//! acknowledged may still be lost in a cut of power until [`FileSystem::sync_file`] or [`FileSystem::sync`] has
+//! returned.
+
+pub mod directory;
+
+use std::io;
+
+/// Files and directories under one root. Threads may share it.
+pub trait FileSystem: Send + Sync {
+    /// An open file. It is given back with [`close`](FileSystem::close).
+    type File: Send;
+
+    /// Makes a directory. Its parent must be there, and nothing of its name.
+    fn make_directory(&self, path: &str) -> Result<(), FileSystemError>;
+
+    /// Removes a directory, which must be empty.
+    fn remove_directory(&self, path: &str) -> Result<(), FileSystemError>;
+
+    /// Makes an empty file, and opens it to be read and written. Nothing of its name may be there.
+    fn create(&self, path: &str) -> Result<Self::File, FileSystemError>;
+
+    /// Opens a file that is there, to be read and written.
+    fn open(&self, path: &str) -> Result<Self::File, FileSystemError>;
+
+    /// Closes a file. What was written need not be durable.
+    fn close(&self, file: Self::File) -> Result<(), FileSystemError>;
+
+    /// Reads from `offset` into `bytes`, and says how much: less than asked for only at the end of the file.
+    fn read_at(&self, file: &Self::File, offset: u64, bytes: &mut [u8]) -> Result<usize, FileSystemError>;
+
+    /// Writes all of `bytes` from `offset` on. The file grows where it must.
+    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError>;
+
+    /// Makes a file durable: its data, its size and whatever else a reader needs; with [`Durable::All`] its times too.
+    fn sync_file(&self, file: &Self::File, what: Durable) -> Result<(), FileSystemError>;
+
+    /// Cuts a file off at `length` bytes, or lengthens it by zeros.
+    fn truncate(&self, file: &Self::File, length: u64) -> Result<(), FileSystemError>;
+
+    /// Reserves space from `offset` on, and lengthens the file to its end where it is shorter. What was not written
+    /// reads as zeros.
+    fn preallocate(&self, file: &Self::File, offset: u64, length: u64) -> Result<(), FileSystemError>;
+
+    /// Gives the space of these bytes back, which read as zeros from then on. The length of the file stays.
+    fn discard(&self, file: &Self::File, offset: u64, length: u64) -> Result<(), FileSystemError>;
+
+    /// Takes a file's name away.
+    fn unlink(&self, path: &str) -> Result<(), FileSystemError>;
+
+    /// Renames a file or directory. A file that has the new name is replaced.
+    fn rename(&self, from: &str, to: &str) -> Result<(), FileSystemError>;
+
+    /// The length of a file, in bytes.
+    fn length(&self, path: &str) -> Result<u64, FileSystemError>;
+
+    /// Makes everything durable.
+    fn sync(&self) -> Result<(), FileSystemError>;
+}
+
+/// How much of a file is made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// The data, and what is needed to read it (fdatasync).
+    Data,
+    /// The data and all that is known of the file (fsync).
+    All,
+}
+
+/// An operation that failed: which, on what, and what the system says.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} {path}: {source}")]
+pub struct FileSystemError {
+    /// What was asked for, such as `create`.
+    pub operation: &'static str,
+    /// The path, as it was given, behind the root.
+    pub path: String,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+impl FileSystemError {
+    /// Whether there is no space left, or no name can be added any more.
+    pub fn is_full(&self) -> bool {
+        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// Whether something of the name is there already.
+    pub fn is_there_already(&self) -> bool {
+        self.source.kind() == io::ErrorKind::AlreadyExists
+    }
+}

@@ -1,0 +1,172 @@
+//! `varmail`: the mail server of filebench (`workloads/varmail.f`), flowop by flowop.
+//!
+//! Each loop deletes a file; creates one, appends to it and makes it durable; opens one, reads it whole, appends to it
+//! and makes it durable; opens one and reads it whole: 13 flowops.
+//!
+//! filebench's threads pick from one set of files, each in rotation by the files' numbers, and which they get is decided by
+//! their race. Here each thread has a share of its own and draws from it. A thread alone that rotated, in threes, through a
+//! number of files that three divides would delete the same third for ever, and append to files that are never
+//! deleted: throughput would rise with the length of the run. Drawn, a file is made with half of `append`, gets as
+//! much once more on average before it is deleted, and the mean size stays at `append`.
+
+use super::{
+    FileOperation, Lane, Name, Parts, ROOT, Stage, check_threads, draws, part, push_reads, push_writes, root_once,
+    share_of,
+};
+use crate::expression::{ExpressionError, Settings};
+use crate::random::Random;
+use crate::workload::WorkloadError;
+use std::fmt::Write;
+use std::ops::Range;
+
+const STAGES: &[Stage] = &[
+    Stage { name: "directory", counted: false },
+    Stage { name: "files", counted: false },
+    Stage { name: "loops", counted: true },
+];
+
+pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionError> {
+    let (files, threads) = (settings.count("files"), settings.count("threads"));
+    check_threads(settings)?;
+    let lane = |lane| {
+        let numbers = share_of(files, lane, threads);
+        let mut lane = Varmail {
+            directory: lane == 0,
+            present: Vec::new(),
+            absent: Vec::new(),
+            sizes: Vec::new(),
+            first: numbers.start,
+            set_up: 0,
+            append_bytes: settings.size("append"),
+            read_bytes: settings.size("read"),
+            loops: share_of(settings.count("loops"), lane, threads),
+            version: 0,
+            random: Random::new(seed, &format!("varmail {lane}")),
+        };
+        lane.lay_out(numbers, settings);
+        Box::new(lane) as _
+    };
+    Ok((STAGES, (0..threads).map(lane).collect()))
+}
+
+/// A thread of varmail.
+struct Varmail {
+    directory: bool,
+    /// The files that are there.
+    present: Vec<u64>,
+    /// Those that are not.
+    absent: Vec<u64>,
+    /// The length of each file of the lane, in bytes.
+    sizes: Vec<u64>,
+    /// The first file of the lane.
+    first: u64,
+    /// How many of the files that are there the setup has made.
+    set_up: usize,
+    append_bytes: u64,
+    read_bytes: u64,
+    loops: Range<u64>,
+    version: u32,
+    random: Random,
+}
+
+impl Varmail {
+    /// Draws which files are there at first, and how long they are.
+    fn lay_out(&mut self, numbers: Range<u64>, settings: &Settings) {
+        let (share, mean) = (settings.share("prealloc"), settings.size("size"));
+        let shape = settings.is_set("shape").then(|| settings.real("shape"));
+        for number in numbers {
+            // One at least is there to be deleted.
+            let is_there = self.random.unit() < share || number == self.first;
+            if is_there {
+                self.present.push(number)
+            } else {
+                self.absent.push(number)
+            }
+            let size = shape.map_or(mean, |shape| draws::gamma(&mut self.random, mean as f64, shape) as u64);
+            self.sizes.push(size);
+        }
+    }
+
+    fn size(&mut self, number: u64) -> &mut u64 {
+        &mut self.sizes[(number - self.first) as usize]
+    }
+
+    /// A place among so many files.
+    fn pick(&mut self, files: usize) -> usize {
+        self.random.below(files as u64) as usize
+    }
+
+    /// filebench's appendfilerand: up to so many bytes, none being one of the numbers, and then fsync.
+    fn append_and_sync(&mut self, number: u64, operations: &mut Vec<FileOperation>) {
+        let (length, version) = (self.random.below(self.append_bytes), self.version);
+        let size = self.size(number);
+        let bytes = *size..*size + length;
+        *size = bytes.end;
+        push_writes(operations, 1 + number, bytes, length, version);
+        operations.extend([FileOperation::Fsync(1 + number), FileOperation::Close(1 + number)]);
+    }
+
+    fn open_and_read(&mut self, operations: &mut Vec<FileOperation>) -> u64 {
+        let place = self.pick(self.present.len());
+        let number = self.present[place];
+        operations.push(FileOperation::Open(1 + number));
+        push_reads(operations, 1 + number, *self.size(number), self.read_bytes);
+        number
+    }
+}
+
+impl Lane for Varmail {
+    fn step(&mut self, stage: usize, operations: &mut Vec<FileOperation>) -> Result<bool, WorkloadError> {
+        match stage {
+            0 => return Ok(root_once(&mut self.directory, operations)),
+            1 => {
+                let Some(&number) = self.present.get(self.set_up) else { return Ok(false) };
+                self.set_up += 1;
+                operations.push(FileOperation::Create(1 + number));
+                push_writes(operations, 1 + number, 0..*self.size(number), self.read_bytes, 0);
+                operations.push(FileOperation::Close(1 + number));
+            }
+            _ => {
+                if self.loops.next().is_none() {
+                    return Ok(false);
+                }
+                self.version = self.version.wrapping_add(1);
+                // There is always one: a lane begins with one, and a loop makes as many as it deletes.
+                let place = self.pick(self.present.len());
+                let deleted = self.present.swap_remove(place);
+                self.absent.push(deleted);
+                operations.push(FileOperation::Unlink(1 + deleted));
+
+                let place = self.pick(self.absent.len());
+                let created = self.absent.swap_remove(place);
+                self.present.push(created);
+                operations.push(FileOperation::Create(1 + created));
+                *self.size(created) = 0;
+                self.append_and_sync(created, operations);
+
+                let grown = self.open_and_read(operations);
+                self.append_and_sync(grown, operations);
+
+                let read = self.open_and_read(operations);
+                operations.push(FileOperation::Close(1 + read));
+            }
+        }
+        Ok(true)
+    }
+
+    fn write_path(&self, name: Name, path: &mut String) {
+        path.push_str("varmail");
+        if name != ROOT {
+            // Writing to a String cannot fail.
+            let _ = write!(path, "/{:08}", name - 1);
+        }
+    }
+
+    fn progress(&self, stage: usize) -> Option<f64> {
+        match stage {
+            1 => part(self.set_up as u64, self.present.len() as u64),
+            2 => part(self.version.into(), u64::from(self.version) + (self.loops.end - self.loops.start)),
+            _ => None,
+        }
+    }
+}

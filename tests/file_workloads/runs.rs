@@ -1,0 +1,216 @@
+//! What a run leaves in a directory, and how it ends when the directory, or its user, does not go along.
+
+use crate::model::{Model, SMALL, workload};
+use flashpath::expression::parse_term;
+use flashpath::fs::directory::{Directory, DirectoryFile};
+use flashpath::fs::{Durable, FileSystem, FileSystemError};
+use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, FileRunError, run_files};
+use flashpath::workload::files::FileWorkload;
+use flashpath::workload::generator::generator;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
+
+fn run<F: FileSystem>(files: &F, workload: FileWorkload, limit: Option<u64>, goes_on: bool) -> FileOutcome {
+    // A microsecond passes whenever it is looked at.
+    let time = AtomicU64::new(0);
+    let clock = || time.fetch_add(1000, Ordering::Relaxed);
+    let options = FileRun { path: "here".to_string(), limit, clock: &clock };
+    run_files(files, workload, &options, &mut |_| goes_on)
+}
+
+/// What is in a directory, below its root.
+fn found(place: &Path) -> (BTreeSet<String>, BTreeMap<String, Vec<u8>>) {
+    let (mut directories, mut files) = (BTreeSet::new(), BTreeMap::new());
+    let mut left = vec![place.to_path_buf()];
+    while let Some(directory) = left.pop() {
+        for entry in directory.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(place).unwrap().to_str().unwrap().to_string();
+            if path.is_dir() {
+                directories.insert(name);
+                left.push(path);
+            } else {
+                files.insert(name, std::fs::read(path).unwrap());
+            }
+        }
+    }
+    (directories, files)
+}
+
+#[test]
+fn a_run_leaves_what_the_model_says_byte_for_byte() {
+    for text in SMALL {
+        let place = TempDir::new().unwrap();
+        let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 3), None, true);
+        assert!(outcome.failure.is_none() && !outcome.result.interrupted, "{text}: {:?}", outcome.failure);
+        let model = Model::with_bytes(workload(text, 3), true);
+        let (directories, files) = found(place.path());
+        assert_eq!(directories, model.directories, "{text}");
+        assert!(files == model.bytes, "{text}: the bytes differ");
+    }
+}
+
+#[test]
+fn a_run_counts_what_was_asked_in_the_counted_stages() {
+    for text in SMALL {
+        let place = TempDir::new().unwrap();
+        let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 3), None, true);
+        let (stages, model) = (workload(text, 3).stages, Model::of(workload(text, 3)));
+        let counted = || (0..stages.len()).filter(|stage| stages[*stage].counted);
+        let result = outcome.result;
+        assert_eq!(
+            result.workload.requests as usize,
+            counted().map(|stage| model.asked[stage].len()).sum::<usize>(),
+            "{text}"
+        );
+        assert_eq!(result.bytes.written, counted().map(|stage| model.written(stage)).sum::<u64>(), "{text}");
+        assert_eq!(
+            result.workload.requests,
+            result.latency_ns.values().map(|class| class.count).sum::<u64>(),
+            "{text}"
+        );
+        let told: Vec<u64> = result.stages.iter().map(|stage| stage.requests).collect();
+        assert_eq!(told, model.asked.iter().map(|asked| asked.len() as u64).collect::<Vec<_>>(), "{text}");
+        assert!(result.seconds_counted > 0.0 && result.seconds_counted <= result.seconds_wall);
+    }
+}
+
+#[test]
+fn a_block_workload_runs_in_one_file() {
+    let size = 1 << 20;
+    let disk = |text: &str, fill| {
+        let blocks = generator(&parse_term(text).unwrap(), size, 5).unwrap();
+        DiskFile { size_bytes: size, fill, fsync_every: Some(10) }.workload(blocks, 5)
+    };
+    for (text, fill) in [("zipf:theta=1.0,writes=2x,reads=20%,discards=10%", true), ("uniform:writes=300K", false)] {
+        let place = TempDir::new().unwrap();
+        let outcome = run(&Directory::open(place.path()).unwrap(), disk(text, fill), None, true);
+        assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+        let model = Model::with_bytes(disk(text, fill), true);
+        let (_, files) = found(place.path());
+        assert_eq!(files.keys().collect::<Vec<_>>(), [DISK_FILE]);
+        assert!(files == model.bytes, "{text}: the bytes differ");
+        let (writes, fsyncs) = (outcome.result.latency_ns["write"].count, outcome.result.latency_ns["fsync"].count);
+        assert_eq!(fsyncs, writes / 10);
+        assert_eq!(outcome.result.workload.written_blocks, writes);
+    }
+}
+
+#[test]
+fn a_limit_ends_a_run_after_so_many_operations_of_all_lanes_together() {
+    for (text, limit) in [("varmail:threads=3", 1000), ("compile:files=500,threads=2", 100), ("untar:files=10", 7)] {
+        let place = TempDir::new().unwrap();
+        let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 1), Some(limit), true);
+        assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+        assert_eq!(outcome.result.workload.requests, limit, "{text}");
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_says_so_and_is_no_failure() {
+    let place = TempDir::new().unwrap();
+    let outcome = run(&Directory::open(place.path()).unwrap(), workload("varmail", 1), None, false);
+    assert!(outcome.result.interrupted && outcome.failure.is_none());
+    assert!(outcome.result.stages.len() < 3);
+}
+
+#[test]
+fn a_directory_that_holds_the_workload_is_refused_and_left_as_it_is() {
+    for text in ["varmail", "tokubench:files=10", "untar:files=10"] {
+        let place = TempDir::new().unwrap();
+        let root = place.path().join(text.split(':').next().unwrap());
+        std::fs::write(&root, "mine").unwrap();
+        let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 1), None, true);
+        assert!(matches!(outcome.failure, Some(FileRunError::Occupied(_))), "{:?}", outcome.failure);
+        assert_eq!(std::fs::read_to_string(root).unwrap(), "mine");
+    }
+}
+
+/// A directory with a fault. A write beyond `space` bytes in all fails as on a full disk, and a read may end early.
+struct Faulty {
+    directory: Directory,
+    space: AtomicU64,
+    lost_bytes: usize,
+}
+
+impl Faulty {
+    fn new(place: &TempDir, space: u64, lost_bytes: usize) -> Faulty {
+        Faulty { directory: Directory::open(place.path()).unwrap(), space: AtomicU64::new(space), lost_bytes }
+    }
+}
+
+impl FileSystem for Faulty {
+    type File = DirectoryFile;
+    fn make_directory(&self, path: &str) -> Result<(), FileSystemError> {
+        self.directory.make_directory(path)
+    }
+    fn remove_directory(&self, path: &str) -> Result<(), FileSystemError> {
+        self.directory.remove_directory(path)
+    }
+    fn create(&self, path: &str) -> Result<DirectoryFile, FileSystemError> {
+        self.directory.create(path)
+    }
+    fn open(&self, path: &str) -> Result<DirectoryFile, FileSystemError> {
+        self.directory.open(path)
+    }
+    fn close(&self, file: DirectoryFile) -> Result<(), FileSystemError> {
+        self.directory.close(file)
+    }
+    fn read_at(&self, file: &DirectoryFile, offset: u64, bytes: &mut [u8]) -> Result<usize, FileSystemError> {
+        let read = self.directory.read_at(file, offset, bytes)?;
+        Ok(read.saturating_sub(self.lost_bytes))
+    }
+    fn write_at(&self, file: &DirectoryFile, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError> {
+        let length = bytes.len() as u64;
+        let take = |space: u64| space.checked_sub(length);
+        if self.space.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            let source = std::io::ErrorKind::StorageFull.into();
+            return Err(FileSystemError { operation: "write", path: "somewhere".to_string(), source });
+        }
+        self.directory.write_at(file, offset, bytes)
+    }
+    fn sync_file(&self, file: &DirectoryFile, what: Durable) -> Result<(), FileSystemError> {
+        self.directory.sync_file(file, what)
+    }
+    fn truncate(&self, file: &DirectoryFile, length: u64) -> Result<(), FileSystemError> {
+        self.directory.truncate(file, length)
+    }
+    fn preallocate(&self, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
+        self.directory.preallocate(file, offset, length)
+    }
+    fn discard(&self, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
+        self.directory.discard(file, offset, length)
+    }
+    fn unlink(&self, path: &str) -> Result<(), FileSystemError> {
+        self.directory.unlink(path)
+    }
+    fn rename(&self, from: &str, to: &str) -> Result<(), FileSystemError> {
+        self.directory.rename(from, to)
+    }
+    fn length(&self, path: &str) -> Result<u64, FileSystemError> {
+        self.directory.length(path)
+    }
+    fn sync(&self) -> Result<(), FileSystemError> {
+        self.directory.sync()
+    }
+}
+
+#[test]
+fn a_full_disk_ends_all_lanes_and_what_was_measured_is_told() {
+    let place = TempDir::new().unwrap();
+    let files = Faulty::new(&place, 20 << 20, 0);
+    let outcome = run(&files, workload("varmail:threads=4,loops=100000", 1), None, true);
+    let Some(FileRunError::Full(error)) = outcome.failure else { panic!("{:?}", outcome.failure) };
+    assert_eq!(error.operation, "write");
+    assert!(!outcome.result.interrupted && outcome.result.workload.requests > 0);
+}
+
+#[test]
+fn a_file_that_lost_its_end_is_noticed_when_it_is_read() {
+    let place = TempDir::new().unwrap();
+    let outcome = run(&Faulty::new(&place, u64::MAX, 1), workload("varmail:threads=1", 1), None, true);
+    let Some(FileRunError::Short { path, found, expected }) = outcome.failure else { panic!("{:?}", outcome.failure) };
+    assert!(path.starts_with("varmail/") && found + 1 == expected, "{path} {found} {expected}");
+}
