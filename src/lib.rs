@@ -9,6 +9,7 @@
 //! | [`translation`] | what maps addresses: the page-level FTL |
 //! | [`device`] | what stores: NAND flash |
 //! | [`report`] | what it tells: ledger, table, JSON, HTML |
+//! | [`layout`] | where a file system keeps its journal and metadata, read from its own structures |
 //!
 //! [`units`], [`time`], [`label`], [`random`] and [`expression`] are the words that all rooms share. Which room may
 //! import which is written down, and checked, in `tests/imports.rs`.
@@ -20,6 +21,7 @@ pub mod time;
 pub mod units;
 
 pub mod device;
+pub mod layout;
 pub mod report;
 pub mod run;
 pub mod translation;
