@@ -59,6 +59,7 @@ pub use placement::Addresses;
 pub use reader::TraceReader;
 pub use rejected::{KEPT_REJECTIONS, Place, Rejected};
 pub use replay::TraceWorkload;
+pub use rwbs::Letters;
 pub use summary::{DeviceSummary, TraceSummary, scan};
 pub use writer::{OutputFormat, TraceWriter};
 

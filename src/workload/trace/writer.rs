@@ -56,15 +56,21 @@ impl TraceWriter {
 
     /// Puts the trace in its place, durably, and says how many bytes it has.
     pub fn finish(self) -> Result<u64, WorkloadError> {
-        let TraceWriter { output, temporary, writer } = self;
+        let output = self.output.clone();
+        self.finish_as(&output)
+    }
+
+    /// As [`finish`](Self::finish), in another place of the same directory.
+    pub fn finish_as(self, output: &Path) -> Result<u64, WorkloadError> {
+        let TraceWriter { temporary, writer, .. } = self;
         let end = || {
             let file = writer.finish()?;
             let bytes = file.metadata()?.len();
             file.sync_all()?;
-            temporary.rename(&output)?;
+            temporary.rename(output)?;
             Ok(bytes)
         };
-        end().map_err(|error| unwritable(&output, error))
+        end().map_err(|error| unwritable(output, error))
     }
 }
 

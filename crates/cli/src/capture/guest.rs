@@ -1,0 +1,71 @@
+//! One file system with its command.
+
+use super::plan::Plan;
+use flashpath::layout::{Layout, LayoutError, Region};
+use flashpath_kernel::{KernelError, MemoryLimit, ScratchFile, Volume};
+use std::path::Path;
+
+/// A guest of a capture: its device and file system, and where that keeps what.
+pub struct Guest {
+    pub number: u32,
+    /// The device's major and minor number.
+    pub device: (u32, u32),
+    pub memory: Option<MemoryLimit>,
+    pub layout: Layout,
+    /// Gone when it is unmounted.
+    volume: Option<Volume>,
+}
+
+impl Guest {
+    /// Makes the file system, and waits until all that making and mounting wrote is on its device.
+    pub fn create(plan: &Plan, number: u32) -> Result<Guest, KernelError> {
+        let memory = plan.memory_bytes.map(MemoryLimit::new).transpose()?;
+        let volume = Volume::create(&plan.directory, plan.size_bytes, &plan.make, &plan.options)?;
+        volume.mount().sync()?;
+        let layout = read_layout(volume.scratch()).map_err(|error| KernelError::Failed {
+            doing: "read the layout of the new file system".to_string(),
+            source: std::io::Error::other(error),
+        })?;
+        Ok(Guest { number, device: volume.device().number(), memory, layout, volume: Some(volume) })
+    }
+
+    /// Where the file system is mounted.
+    pub fn mount(&self) -> Option<&Path> {
+        self.volume.as_ref().map(|volume| volume.mount().path())
+    }
+
+    /// Whether the file system has no room left to speak of.
+    pub fn is_full(&self) -> bool {
+        let share = self.volume.as_ref().and_then(|volume| volume.mount().free_share().ok());
+        share.is_some_and(|share| share < 0.01)
+    }
+
+    /// Bytes of the journal.
+    pub fn journal_bytes(&self) -> u64 {
+        self.layout.regions.bytes_of(Region::Journal)
+    }
+
+    /// Writes back, unmounts and detaches. The layout is read again before and after: chunks may have come and gone.
+    pub fn unmount(&mut self, problems: &mut Vec<String>) {
+        let Some(volume) = self.volume.take() else { return };
+        let synced = volume.mount().sync();
+        self.look_again(volume.scratch(), problems);
+        match synced.and_then(|()| volume.unmount()) {
+            Ok(scratch) => self.look_again(&scratch, problems),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+
+    fn look_again(&mut self, scratch: &ScratchFile, problems: &mut Vec<String>) {
+        match read_layout(scratch) {
+            Ok(later) => self.layout = self.layout.joined(&later),
+            Err(error) => problems.push(format!("cannot read the layout of the file system again: {error}")),
+        }
+    }
+}
+
+/// Reads from the file behind the device: what reached the device is there, and no cache of the device's own is stale.
+fn read_layout(scratch: &ScratchFile) -> Result<Layout, LayoutError> {
+    let mut read = |offset: u64, buffer: &mut [u8]| scratch.read_at(offset, buffer);
+    Layout::read(&mut read, scratch.size_bytes())
+}
