@@ -3,8 +3,10 @@
 //! The superblock's fields, big endian, from the start of the device (XFS Algorithms and Data Structures, 3rd edition,
 //! "Superblocks"):
 //!
-//!     0 magic "XFSB"   4 block size   8 data blocks   48 log's first block   84 blocks of a group   88 groups
-//!     96 log's blocks   102 sector size   120 log2(block size)   124 log2(blocks of a group), rounded up
+//! ```text
+//! 0 magic "XFSB"   4 block size   8 data blocks   48 log's first block   84 blocks of a group   88 groups
+//! 96 log's blocks   102 sector size   120 log2(block size)   124 log2(blocks of a group), rounded up
+//! ```
 
 use super::bytes::Device;
 use super::{FileSystem, Journal, Layout, LayoutError, Region, Regions, damaged};

@@ -27,15 +27,16 @@ impl LoopDevice {
     ///
     /// Others may attach devices at the same time. Fails without root and where the kernel has no loop devices.
     pub fn attach(file: &File) -> Result<LoopDevice, KernelError> {
-        let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control").map_err(|error| {
-            match error.kind() {
-                io::ErrorKind::NotFound => KernelError::missing(
-                    "the kernel's loop devices are missing: there is no /dev/loop-control",
-                    "load them (modprobe loop), or give a container that device and /dev/loop*",
-                ),
-                _ => failed("open /dev/loop-control")(error),
-            }
-        })?;
+        let control =
+            OpenOptions::new().read(true).write(true).open("/dev/loop-control").map_err(|error| {
+                match error.kind() {
+                    io::ErrorKind::NotFound => KernelError::missing(
+                        "the kernel's loop devices are missing: there is no /dev/loop-control",
+                        "load them (modprobe loop), or give a container that device and /dev/loop*",
+                    ),
+                    _ => failed("open /dev/loop-control")(error),
+                }
+            })?;
         for _ in 0..ATTEMPTS {
             let free = ioctls::free_device(&control).map_err(failed("ask for a free loop device"))?;
             let path = PathBuf::from(format!("/dev/loop{free}"));

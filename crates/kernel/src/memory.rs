@@ -81,7 +81,10 @@ fn hierarchy() -> Option<Hierarchy> {
         let mount = PathBuf::from(place.replace("\\040", " "));
         let options = kind.split(' ').nth(2).unwrap_or_default();
         let (is_there, limit_file) = if kind.starts_with("cgroup2 ") {
-            (fs::read_to_string(mount.join("cgroup.subtree_control")).is_ok_and(|text| has_word(&text, ' ')), "memory.max")
+            (
+                fs::read_to_string(mount.join("cgroup.subtree_control")).is_ok_and(|text| has_word(&text, ' ')),
+                "memory.max",
+            )
         } else {
             (kind.starts_with("cgroup ") && has_word(options, ','), "memory.limit_in_bytes")
         };

@@ -2,9 +2,11 @@
 //!
 //! The superblock's fields, little endian, from byte 65536 (btrfs documentation, "On-disk format"):
 //!
-//!     48 its own place   64 magic "_BHRfS_M"   88 chunk tree's root   112 bytes of all devices   144 sector size
-//!     148 node size   160 length of the system chunks   199 chunk tree's level   201 device: number, bytes
-//!     811 system chunks: key, chunk, key, chunk, ...
+//! ```text
+//! 48 its own place   64 magic "_BHRfS_M"   88 chunk tree's root   112 bytes of all devices   144 sector size
+//! 148 node size   160 length of the system chunks   199 chunk tree's level   201 device: number, bytes
+//! 811 system chunks: key, chunk, key, chunk, ...
+//! ```
 //!
 //! Log tree blocks (an fsync's) lie in metadata chunks among all others: by place they are metadata. The superblock is
 //! written in place to up to three mirrors. A zoned btrfs keeps it elsewhere and is not recognised.
@@ -42,7 +44,8 @@ pub(super) fn read(device: &mut Device) -> Result<Option<Layout>, LayoutError> {
     };
     let mut chunks = Chunks::new(device_number, device.size_bytes);
     chunks.add_system(system)?;
-    let tree = Tree { node_bytes: node_bytes as usize, root: Node { at: superblock.le64(88), level: superblock.u8(199) } };
+    let tree =
+        Tree { node_bytes: node_bytes as usize, root: Node { at: superblock.le64(88), level: superblock.u8(199) } };
     chunks.add_tree(device, &tree)?;
 
     let mirrors = MIRRORS

@@ -2,7 +2,9 @@
 //!
 //! A descriptor, of 32 bytes or with its high halves 64:
 //!
-//!     0 block bitmap   4 inode bitmap   8 inode table   32, 36, 40 their high halves
+//! ```text
+//! 0 block bitmap   4 inode bitmap   8 inode table   32, 36, 40 their high halves
+//! ```
 
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, Region, damaged};
@@ -33,7 +35,9 @@ pub(super) fn read(device: &mut Device, superblock: &Superblock) -> Result<Group
         }
         let block = device.read(place * superblock.block_bytes, superblock.block_bytes as usize)?;
         let count = (superblock.groups - number * in_block).min(in_block);
-        groups.extend((0..count as usize).map(|index| Group::parse(&block, index * superblock.descriptor_bytes, superblock)));
+        groups.extend(
+            (0..count as usize).map(|index| Group::parse(&block, index * superblock.descriptor_bytes, superblock)),
+        );
     }
     Ok(Groups { groups })
 }

@@ -1,9 +1,11 @@
 //! The journal's file: its inode, and the blocks that the inode names.
 //!
-//!     inode          0 mode   4 size (low)   32 flags   40 block map or extents (60 bytes)   108 size (high)
-//!     extent header  0 magic 0xF30A   2 entries   6 depth                               12 bytes, then entries of 12
-//!     extent         0 first block of the file   4 blocks   6 start (high)   8 start (low)
-//!     index          0 first block of the file   4 child (low)   8 child (high)
+//! ```text
+//! inode          0 mode   4 size (low)   32 flags   40 block map or extents (60 bytes)   108 size (high)
+//! extent header  0 magic 0xF30A   2 entries   6 depth                               12 bytes, then entries of 12
+//! extent         0 first block of the file   4 blocks   6 start (high)   8 start (low)
+//! index          0 first block of the file   4 child (low)   8 child (high)
+//! ```
 //!
 //! A block map is 12 blocks, then one block of blocks, one of blocks of blocks, and one of three levels. The blocks
 //! that only name others are no part of the journal: nobody writes them while it is in use.

@@ -1,10 +1,12 @@
 //! The superblock, at byte 1024:
 //!
-//!     0 inodes   4 blocks (low)   20 first data block   24 log2(block) - 10   28 log2(cluster) - 10   32 blocks of a group
-//!     40 inodes of a group   56 magic 0xEF53   76 revision   88 inode's bytes   92 compatible features
-//!     96 incompatible   100 read-only compatible   206 reserved descriptor blocks   224 journal's inode
-//!     228 journal's device   253 type of the journal's copy   254 descriptor's bytes   260 first meta group
-//!     268 copy of the journal inode's blocks (17 x 4)   336 blocks (high)   360 MMP block   588 groups with copies (2 x 4)
+//! ```text
+//! 0 inodes   4 blocks (low)   20 first data block   24 log2(block) - 10   28 log2(cluster) - 10   32 blocks of a group
+//! 40 inodes of a group   56 magic 0xEF53   76 revision   88 inode's bytes   92 compatible features
+//! 96 incompatible   100 read-only compatible   206 reserved descriptor blocks   224 journal's inode
+//! 228 journal's device   253 type of the journal's copy   254 descriptor's bytes   260 first meta group
+//! 268 copy of the journal inode's blocks (17 x 4)   336 blocks (high)   360 MMP block   588 groups with copies (2 x 4)
+//! ```
 
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, damaged};
@@ -116,7 +118,8 @@ impl Superblock {
             return Ok(Some(superblock));
         }
         // With clusters, a bitmap's bit stands for more than a block.
-        let cluster = if read_only & BIG_ALLOCATION != 0 { bytes.le32(28).saturating_sub(log_block).min(16) } else { 0 };
+        let cluster =
+            if read_only & BIG_ALLOCATION != 0 { bytes.le32(28).saturating_sub(log_block).min(16) } else { 0 };
         superblock.counted(8 * block_bytes << cluster).map(Some)
     }
 

@@ -126,7 +126,10 @@ fn record(plan: &Plan) -> Result<Run, KernelError> {
     let mut guests = Vec::new();
     for number in 0..plan.guests {
         if was_interrupted() {
-            return Err(KernelError::Failed { doing: "go on".to_string(), source: std::io::ErrorKind::Interrupted.into() });
+            return Err(KernelError::Failed {
+                doing: "go on".to_string(),
+                source: std::io::ErrorKind::Interrupted.into(),
+            });
         }
         guests.push(Guest::create(plan, number)?);
     }

@@ -45,7 +45,10 @@ impl Plan {
             return wrong(format!("--data is for ext3 and ext4, and this is {}", asked.fs), "leave it out");
         }
         if asked.nodatacow && file_system != FileSystem::Btrfs {
-            return wrong(format!("--nodatacow is for btrfs, and this is {}", asked.fs), "leave it out, or add --fs btrfs");
+            return wrong(
+                format!("--nodatacow is for btrfs, and this is {}", asked.fs),
+                "leave it out, or add --fs btrfs",
+            );
         }
         let data = file_system.is_ext().then(|| match asked.data.as_deref() {
             Some("writeback") => DataMode::Writeback,
@@ -151,7 +154,8 @@ fn directory(asked: &Capture) -> Result<PathBuf, Failure> {
 
 /// The program that a name means here and now: the command starts in another directory.
 fn program(name: &str) -> Result<PathBuf, Failure> {
-    let runs = |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let runs =
+        |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
     let found = if name.contains('/') {
         std::path::absolute(name).ok().filter(runs)
     } else {
@@ -159,5 +163,8 @@ fn program(name: &str) -> Result<PathBuf, Failure> {
         std::env::split_paths(&path).map(|directory| directory.join(name)).find(runs)
     };
     let found = found.and_then(|path| std::path::absolute(path).ok());
-    found.map_or_else(|| wrong(format!("the command {name} is not found"), "name a program that is there and may run"), Ok)
+    found.map_or_else(
+        || wrong(format!("the command {name} is not found"), "name a program that is there and may run"),
+        Ok,
+    )
 }

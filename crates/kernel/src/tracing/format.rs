@@ -1,7 +1,8 @@
 //! Where an event's fields are, as the kernel describes them in the event's `format`.
 
 use crate::{KernelError, failed};
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -76,7 +77,7 @@ const EVENTS: [(&str, EventKind); 3] = [
 impl Formats {
     /// Reads them from an instance. A kernel before 5.18 has no event for failed requests; the others must be there.
     pub fn read(instance: &Path) -> Result<Formats, KernelError> {
-        let read = |file: &Path| fs::read_to_string(file).map_err(failed(format!("read {}", file.display())));
+        let read = |file: &Path| described(file).map_err(failed(format!("read {}", file.display())));
         let header = read(&instance.join("events/header_page"))?;
         let unknown = |what: &str| {
             KernelError::missing(
@@ -145,6 +146,14 @@ impl Format {
             letters: field("rwbs").filter(|letters| letters.len() <= 16)?,
         })
     }
+}
+
+/// A description, read in one piece: a first read that is too short for it would get the rest of some of them lost.
+fn described(file: &Path) -> io::Result<String> {
+    let mut text = vec![0; 64 << 10];
+    let length = File::open(file)?.read(&mut text)?;
+    text.truncate(length);
+    String::from_utf8(text).map_err(io::Error::other)
 }
 
 /// The place of a field: `field:sector_t sector;	offset:16;	size:8;	signed:0;`.

@@ -1,10 +1,12 @@
 //! The events of one page of the ring buffer.
 //!
-//!     page   0 time of the first event (8)   8 length of the events, flags in bits 30 and 31   16 events
-//!     event  type (5 bits), nanoseconds since the one before (27 bits), then by type:
-//!            0 a word that counts itself and the bytes behind it   1 to 28 so many words
-//!            29 padding: a word of length, or the end of the page   30 a word: higher bits of the nanoseconds
-//!            31 a word: higher bits of an absolute time
+//! ```text
+//! page   0 time of the first event (8)   8 length of the events, flags in bits 30 and 31   16 events
+//! event  type (5 bits), nanoseconds since the one before (27 bits), then by type:
+//!        0 a word that counts itself and the bytes behind it   1 to 28 so many words
+//!        29 padding: a word of length, or the end of the page   30 a word: higher bits of the nanoseconds
+//!        31 a word: higher bits of an absolute time
+//! ```
 //!
 //! Source: the kernel's `events/header_page` and `events/header_event`, and its "Lockless Ring Buffer Design".
 
@@ -41,10 +43,8 @@ pub(super) fn used_bytes(formats: &Formats, page: &[u8]) -> Option<usize> {
 /// Reads the events of a page, of which only the used bytes need be there; `None` if it is damaged.
 pub(super) fn read(formats: &Formats, page: &[u8], see: &mut impl FnMut(BlockEvent)) -> Option<PageCount> {
     let used = used_bytes(formats, page)?;
-    let mut count = PageCount {
-        missed: number(page.get(formats.length.clone())?)? & MISSED_EVENTS != 0,
-        ..PageCount::default()
-    };
+    let mut count =
+        PageCount { missed: number(page.get(formats.length.clone())?)? & MISSED_EVENTS != 0, ..PageCount::default() };
     let mut time_ns = number(page.get(..8)?)?;
     let mut rest = page.get(formats.events_at..used)?;
     while !rest.is_empty() {
@@ -89,7 +89,11 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// An event's type and time. They are a C bit field: its first bits are the low ones where the low byte comes first.
 fn first_word(word: u32) -> (u32, u32) {
-    if cfg!(target_endian = "little") { (word & 31, word >> 5) } else { (word >> DELTA_BITS, word & ((1 << DELTA_BITS) - 1)) }
+    if cfg!(target_endian = "little") {
+        (word & 31, word >> 5)
+    } else {
+        (word >> DELTA_BITS, word & ((1 << DELTA_BITS) - 1))
+    }
 }
 
 #[cfg(test)]
@@ -123,7 +127,22 @@ mod tests {
         let padding = [&head(29, 3)[..], &8u32.to_ne_bytes(), &[0; 4]].concat();
         let long = [&head(0, 1)[..], &60u32.to_ne_bytes(), &event_bytes(9, 8, b"W")].concat();
         let end = head(29, 0).to_vec();
-        let page = page(1000, &[event(0, 1), event(10, 2), padding, event(1, 3), extension, event(0, 4), absolute, long, end, vec![0xFF; 9]], 0);
+        let page = page(
+            1000,
+            &[
+                event(0, 1),
+                event(10, 2),
+                padding,
+                event(1, 3),
+                extension,
+                event(0, 4),
+                absolute,
+                long,
+                end,
+                vec![0xFF; 9],
+            ],
+            0,
+        );
         let (count, times) = times(&page);
         assert_eq!(count, Some(PageCount { events: 5, unknown: 0, missed: false }));
         let extended = 1014 + 5 + (2 << 27);

@@ -177,8 +177,12 @@ mod tests {
     #[test]
     fn losses_add_up_over_processors() {
         let mut losses = Losses::default();
-        let text = |overrun: u64| format!("entries: 0\noverrun: {overrun}\ncommit overrun: 1\nbytes: 52\n\
-            oldest event ts:  1.5\nnow ts:  2.5\ndropped events: 3\nread events: 7\n");
+        let text = |overrun: u64| {
+            format!(
+                "entries: 0\noverrun: {overrun}\ncommit overrun: 1\nbytes: 52\n\
+            oldest event ts:  1.5\nnow ts:  2.5\ndropped events: 3\nread events: 7\n"
+            )
+        };
         losses.add(&text(5));
         losses.add(&text(6));
         assert_eq!(losses, Losses { overrun: 11, commit_overrun: 2, dropped: 6, unread: 0, read: 14 });

@@ -17,15 +17,17 @@ impl Tracefs {
         let has_instances = |path: &PathBuf| path.join("instances").is_dir();
         match mounts.lines().filter_map(mounted_tracefs).find(has_instances) {
             Some(path) => Ok(Tracefs::Found(path)),
-            None => Mount::new(Path::new("tracefs"), "tracefs", "", directory).map(Tracefs::Own).map_err(|error| {
-                match error {
-                    KernelError::Missing { .. } => KernelError::missing(
-                        format!("tracefs is missing: {error}"),
-                        "it takes root, and a kernel with CONFIG_FTRACE and without lockdown (mount -t tracefs)",
-                    ),
-                    other => other,
-                }
-            }),
+            None => {
+                Mount::new(Path::new("tracefs"), "tracefs", "", directory).map(Tracefs::Own).map_err(
+                    |error| match error {
+                        KernelError::Missing { .. } => KernelError::missing(
+                            format!("tracefs is missing: {error}"),
+                            "it takes root, and a kernel with CONFIG_FTRACE and without lockdown (mount -t tracefs)",
+                        ),
+                        other => other,
+                    },
+                )
+            }
         }
     }
 
