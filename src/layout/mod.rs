@@ -103,10 +103,20 @@ fn damaged(structure: &'static str, reason: impl Into<String>) -> LayoutError {
 }
 
 impl Layout {
-    /// Reads the layout of the file system on a device of `size_bytes`.
+    /// Reads the layout of the file system on a device of `size_bytes`: the journal, and what has a fixed place.
     ///
     /// Fails if a read fails, if there is no file system that it knows, and if a structure on the way is damaged.
     pub fn read(source: &mut dyn ReadAt, size_bytes: u64) -> Result<Layout, LayoutError> {
+        Layout::read_to(source, size_bytes, false)
+    }
+
+    /// As [`read`](Self::read), and of an ext file system also the blocks of every file and directory: its inodes are
+    /// read from end to end.
+    pub fn read_with_files(source: &mut dyn ReadAt, size_bytes: u64) -> Result<Layout, LayoutError> {
+        Layout::read_to(source, size_bytes, true)
+    }
+
+    fn read_to(source: &mut dyn ReadAt, size_bytes: u64, with_files: bool) -> Result<Layout, LayoutError> {
         let mut device = Device::new(source, size_bytes);
         if let Some(layout) = xfs::read(&mut device)? {
             return Ok(layout);
@@ -114,7 +124,7 @@ impl Layout {
         if let Some(layout) = btrfs::read(&mut device)? {
             return Ok(layout);
         }
-        ext::read(&mut device)?.ok_or(LayoutError::Unknown)
+        ext::read(&mut device, with_files)?.ok_or(LayoutError::Unknown)
     }
 
     /// What a write to `offset_bytes` holds.
@@ -129,6 +139,15 @@ impl Layout {
             None if says_metadata => Content::Metadata,
             None => Content::Data,
         }
+    }
+
+    /// Whether a block, as it lies on the device, reads as metadata of a kind that has no fixed place.
+    ///
+    /// It serves where neither a region nor a flag can tell: data that an ext journal brought to its place carries the
+    /// metadata flag, too, and a file that is deleted since names its blocks no more. A block map's blocks have no mark
+    /// of their own and do not read as metadata; XFS's and btrfs's are never asked for.
+    pub fn reads_as_metadata(&self, block: &[u8]) -> bool {
+        self.file_system == FileSystem::Ext && ext::reads_as_metadata(block)
     }
 
     /// What either layout knows of one file system; where both know a place, the later one counts.

@@ -64,7 +64,7 @@ impl FileSystem {
     }
 }
 
-/// How a file system is made. Nothing of it is left for later: inode tables and journal are written at once.
+/// How a file system is made: with blocks of 4 KiB, whatever its size, and otherwise as mkfs chooses. Nothing of it is left for later: inode tables and journal are written at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Make {
     /// Which.
@@ -120,7 +120,9 @@ impl Make {
     fn arguments(&self) -> Vec<String> {
         let mut arguments: Vec<String> = match self.file_system {
             FileSystem::Ext3 | FileSystem::Ext4 => {
-                ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"].map(str::to_string).to_vec()
+                ["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]
+                    .map(str::to_string)
+                    .to_vec()
             }
             FileSystem::Xfs => ["-q", "-f", "-K"].map(str::to_string).to_vec(),
             FileSystem::Btrfs => ["-q", "-f", "-K"].map(str::to_string).to_vec(),

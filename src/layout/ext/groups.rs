@@ -3,7 +3,7 @@
 //! A descriptor, of 32 bytes or with its high halves 64:
 //!
 //! ```text
-//! 0 block bitmap   4 inode bitmap   8 inode table   32, 36, 40 their high halves
+//! 0 block bitmap   4 inode bitmap   8 inode table   32, 36, 40 their high halves   18 flags   28 unused inodes   50 their high half
 //! ```
 
 use super::super::bytes::{Bytes, Device};
@@ -11,11 +11,15 @@ use super::super::{LayoutError, Region, damaged};
 use super::superblock::Superblock;
 use std::ops::Range;
 
+/// The flag of a group whose inodes were never used.
+const NO_INODES: u16 = 1;
+
 /// What one group says of itself, in blocks.
 struct Group {
     block_bitmap: u64,
     inode_bitmap: u64,
     inode_table: u64,
+    unused_inodes: u64,
 }
 
 /// All groups.
@@ -60,7 +64,16 @@ impl Group {
             let high = if superblock.descriptor_bytes >= 64 { u64::from(block.le32(at + low + 32)) << 32 } else { 0 };
             high | u64::from(block.le32(at + low))
         };
-        Group { block_bitmap: number(0), inode_bitmap: number(4), inode_table: number(8) }
+        let all = superblock.group_inodes;
+        let unused_inodes = match block.le16(at + 18) & NO_INODES {
+            _ if !superblock.counts_unused_inodes => 0,
+            0 if superblock.descriptor_bytes >= 64 => {
+                u64::from(block.le16(at + 50)) << 16 | u64::from(block.le16(at + 28))
+            }
+            0 => u64::from(block.le16(at + 28)),
+            _ => all,
+        };
+        Group { block_bitmap: number(0), inode_bitmap: number(4), inode_table: number(8), unused_inodes }
     }
 }
 
@@ -72,6 +85,15 @@ impl Groups {
         let table = superblock.bytes_of(group.inode_table, self.table_blocks(superblock));
         let at = table.start + index % superblock.group_inodes * superblock.inode_bytes;
         (at + superblock.inode_bytes <= table.end).then_some(at)
+    }
+
+    /// Of each group the number of its first inode, and the bytes of those that may be in use.
+    pub fn used_inodes<'a>(&'a self, superblock: &'a Superblock) -> impl Iterator<Item = (u64, Range<u64>)> + 'a {
+        self.groups.iter().enumerate().map(|(number, group)| {
+            let used = superblock.group_inodes.saturating_sub(group.unused_inodes) * superblock.inode_bytes;
+            let table = superblock.bytes_of(group.inode_table, self.table_blocks(superblock));
+            (number as u64 * superblock.group_inodes + 1, table.start..table.end.min(table.start + used))
+        })
     }
 
     fn table_blocks(&self, superblock: &Superblock) -> u64 {

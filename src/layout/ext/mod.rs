@@ -2,16 +2,20 @@
 //!
 //! Sources: "ext4 Data Structures and Algorithms" of the kernel's documentation, for every offset in this folder.
 
+mod contents;
+mod files;
 mod groups;
+mod inode;
 mod journal;
 mod superblock;
 
 use super::bytes::Device;
 use super::{FileSystem, Journal, Layout, LayoutError, Region, Regions};
+pub(super) use contents::reads_as_metadata;
 use superblock::Superblock;
 
-/// The layout, or `None` if the device holds no ext file system.
-pub(super) fn read(device: &mut Device) -> Result<Option<Layout>, LayoutError> {
+/// The layout, with the places of all files if `with_files`; `None` if the device holds no ext file system.
+pub(super) fn read(device: &mut Device, with_files: bool) -> Result<Option<Layout>, LayoutError> {
     let Some(superblock) = Superblock::read(device)? else { return Ok(None) };
     let layout = |journal, regions| Layout {
         file_system: FileSystem::Ext,
@@ -23,7 +27,8 @@ pub(super) fn read(device: &mut Device) -> Result<Option<Layout>, LayoutError> {
         return Ok(Some(layout(Journal::Whole, vec![(0..device.size_bytes, Region::Journal)])));
     }
     let groups = groups::read(device, &superblock)?;
-    let mut regions = groups.metadata(&superblock);
+    let mut regions = if with_files { contents::of_files(device, &superblock, &groups)? } else { Vec::new() };
+    regions.extend(groups.metadata(&superblock));
     let journal = match superblock.journal {
         superblock::JournalPlace::None => Journal::None,
         superblock::JournalPlace::External => Journal::External,

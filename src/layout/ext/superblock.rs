@@ -22,7 +22,11 @@ const META_GROUPS: u32 = 0x10;
 const WIDE: u32 = 0x80;
 const MULTIPLE_MOUNT_PROTECTION: u32 = 0x100;
 const SPARSE_SUPER: u32 = 0x1;
+const GROUP_CHECKSUM: u32 = 0x10;
 const BIG_ALLOCATION: u32 = 0x200;
+const METADATA_CHECKSUM: u32 = 0x400;
+/// The inode that keeps room for more descriptors.
+const SPARE_INODE: u64 = 7;
 
 /// Which groups keep a copy of the superblock.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +68,12 @@ pub(super) struct Superblock {
     /// The block that tells other hosts that the file system is in use.
     pub protection_block: Option<u64>,
     copies: Copies,
+    /// The first inode that a user's file may have.
+    first_inode: u64,
+    /// Inodes of its own beyond the first ones: quotas and the list of orphans.
+    own_inodes: [u64; 4],
+    /// Whether a group says how many of its inodes were never used.
+    pub counts_unused_inodes: bool,
 }
 
 impl Superblock {
@@ -108,6 +118,9 @@ impl Superblock {
             },
             journal_copy: bytes.part(268, 68).filter(|_| bytes.u8(253) == 1).map(|part| Bytes(part.to_vec())),
             protection_block: (incompatible & MULTIPLE_MOUNT_PROTECTION != 0).then(|| bytes.le64(360)),
+            first_inode: if is_old { 11 } else { u64::from(bytes.le32(84)) },
+            own_inodes: [576, 580, 620, 640].map(|at| u64::from(bytes.le32(at))),
+            counts_unused_inodes: read_only & (GROUP_CHECKSUM | METADATA_CHECKSUM) != 0,
             copies: match (compatible & SPARSE_SUPER2 != 0, read_only & SPARSE_SUPER != 0) {
                 (true, _) => Copies::Named([bytes.le32(588), bytes.le32(592)]),
                 (false, true) => Copies::Sparse,
@@ -170,6 +183,16 @@ impl Superblock {
             Copies::Named(named) => named.iter().any(|number| u64::from(*number) == group),
             Copies::Sparse => group == 1 || [3, 5, 7].into_iter().any(is_power_of),
         }
+    }
+
+    /// Whether an inode is the file system's own.
+    pub fn is_reserved(&self, inode: u64) -> bool {
+        inode < self.first_inode || self.own_inodes.contains(&inode)
+    }
+
+    /// Whether an inode's blocks have their places by other rules.
+    pub fn is_journal_or_spare(&self, inode: u64) -> bool {
+        inode == SPARE_INODE || matches!(self.journal, JournalPlace::Inode(number) if u64::from(number) == inode)
     }
 
     /// The blocks from `first` that are inside the file system, as bytes.

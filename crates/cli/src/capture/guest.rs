@@ -14,6 +14,8 @@ pub struct Guest {
     pub layout: Layout,
     /// Gone when it is unmounted.
     volume: Option<Volume>,
+    /// What the device was left with, once it is unmounted.
+    remains: Option<ScratchFile>,
 }
 
 impl Guest {
@@ -26,7 +28,7 @@ impl Guest {
             doing: "read the layout of the new file system".to_string(),
             source: std::io::Error::other(error),
         })?;
-        Ok(Guest { number, device: volume.device().number(), memory, layout, volume: Some(volume) })
+        Ok(Guest { number, device: volume.device().number(), memory, layout, volume: Some(volume), remains: None })
     }
 
     /// Where the file system is mounted.
@@ -40,6 +42,14 @@ impl Guest {
         share.is_some_and(|share| share < 0.01)
     }
 
+    /// Whether the block at `offset`, as it was left, reads as metadata that has no fixed place.
+    pub fn was_left_as_metadata(&self, offset: u64) -> bool {
+        let mut block = vec![0; self.layout.block_bytes as usize];
+        let start = offset - offset % self.layout.block_bytes;
+        let read = self.remains.as_ref().map(|remains| remains.read_at(start, &mut block));
+        matches!(read, Some(Ok(()))) && self.layout.reads_as_metadata(&block)
+    }
+
     /// Bytes of the journal.
     pub fn journal_bytes(&self) -> u64 {
         self.layout.regions.bytes_of(Region::Journal)
@@ -51,7 +61,10 @@ impl Guest {
         let synced = volume.mount().sync();
         self.look_again(volume.scratch(), problems);
         match synced.and_then(|()| volume.unmount()) {
-            Ok(scratch) => self.look_again(&scratch, problems),
+            Ok(scratch) => {
+                self.look_again(&scratch, problems);
+                self.remains = Some(scratch);
+            }
             Err(error) => problems.push(error.to_string()),
         }
     }
@@ -67,5 +80,5 @@ impl Guest {
 /// Reads from the file behind the device: what reached the device is there, and no cache of the device's own is stale.
 fn read_layout(scratch: &ScratchFile) -> Result<Layout, LayoutError> {
     let mut read = |offset: u64, buffer: &mut [u8]| scratch.read_at(offset, buffer);
-    Layout::read(&mut read, scratch.size_bytes())
+    Layout::read_with_files(&mut read, scratch.size_bytes())
 }

@@ -6,6 +6,7 @@ use flashpath::label::Content;
 use flashpath::layout::Region;
 use flashpath::workload::trace::Letters;
 use flashpath::workload::{Action, Operation};
+use flashpath_kernel::DataMode;
 use flashpath_kernel::tracing::{BlockEvent, EventKind};
 
 const SECTOR_BYTES: u64 = 512;
@@ -72,6 +73,7 @@ pub struct Labelling<'a> {
     guests: &'a [Guest],
     size_bytes: u64,
     reads: bool,
+    journals_data: bool,
     started_ns: u64,
     counts: Counts,
 }
@@ -79,7 +81,8 @@ pub struct Labelling<'a> {
 impl Labelling<'_> {
     pub fn new<'a>(guests: &'a [Guest], plan: &Plan, started_ns: u64) -> Labelling<'a> {
         let counts = Counts::default();
-        Labelling { guests, size_bytes: plan.size_bytes, reads: plan.reads, started_ns, counts }
+        let journals_data = plan.data == Some(DataMode::Journal);
+        Labelling { guests, size_bytes: plan.size_bytes, reads: plan.reads, journals_data, started_ns, counts }
     }
 
     /// Appends the operations that an event stands for: at most a flush, and what comes behind it.
@@ -124,11 +127,18 @@ impl Labelling<'_> {
         operation.offset_bytes = u64::from(guest.number) * self.size_bytes + offset;
         operation.length_bytes = bytes;
         if action == Action::Write {
-            operation.content = guest.layout.content_at(offset, letters.metadata);
+            operation.content = self.content(guest, offset, letters.metadata);
             self.count_write(guest, offset, bytes, operation.content, letters.metadata);
         }
         self.counts.sent.add(action, bytes);
         operations.push(operation);
+    }
+
+    /// The flag says metadata of all that a journal brings to its place. Where that may be data, the block itself is asked.
+    fn content(&self, guest: &Guest, offset: u64, says_metadata: bool) -> Content {
+        let is_known = guest.layout.regions.at(offset).is_some();
+        let says_metadata = says_metadata && (is_known || !self.journals_data || guest.was_left_as_metadata(offset));
+        guest.layout.content_at(offset, says_metadata)
     }
 
     fn count_write(&mut self, guest: &Guest, offset: u64, bytes: u64, content: Content, says_metadata: bool) {
