@@ -34,7 +34,9 @@ impl<'a> Device<'a> {
             return Err(fails(io::Error::new(io::ErrorKind::UnexpectedEof, reason)));
         }
         let mut bytes = vec![0; length];
-        self.source.read_at(offset, &mut bytes).map_err(fails)?;
+        if length > 0 {
+            self.source.read_at(offset, &mut bytes).map_err(fails)?;
+        }
         Ok(Bytes(bytes))
     }
 

@@ -52,9 +52,9 @@ fn descriptor_block(superblock: &Superblock, number: u64) -> u64 {
         // Behind the superblock, if the first group of its meta group has one.
         Some(first) if number >= first => {
             let group = number * superblock.descriptors_of_block();
-            superblock.group_start(group) + u64::from(superblock.has_superblock(group))
+            superblock.superblock_block(group) + u64::from(superblock.has_superblock(group))
         }
-        _ => superblock.first_data_block + 1 + number,
+        _ => superblock.superblock_block(0) + 1 + number,
     }
 }
 
@@ -103,8 +103,8 @@ impl Groups {
     /// All that has a fixed place, but for the journal.
     pub fn metadata(&self, superblock: &Superblock) -> Vec<(Range<u64>, Region)> {
         let mut blocks: Vec<(u64, u64)> = Vec::with_capacity(4 * self.groups.len());
-        // The block before the first data block, if there is one, holds the boot record and the superblock.
-        blocks.push((0, superblock.first_data_block));
+        // A block before the first superblock is the boot record's.
+        blocks.push((0, superblock.superblock_block(0)));
         blocks.extend(superblock.protection_block.map(|block| (block, 1)));
         let table_blocks = self.table_blocks(superblock);
         for (number, group) in self.groups.iter().enumerate() {
@@ -121,7 +121,7 @@ impl Groups {
 
 /// The superblock, or its copy, and the descriptors with which a group begins.
 fn descriptions(superblock: &Superblock, group: u64) -> Vec<(u64, u64)> {
-    let start = superblock.group_start(group);
+    let start = superblock.superblock_block(group);
     let has_superblock = superblock.has_superblock(group);
     let mut blocks = Vec::new();
     if has_superblock {

@@ -163,6 +163,12 @@ impl Superblock {
         self.first_data_block + group * self.group_blocks
     }
 
+    /// The block in which a group's superblock is, or would be. The first is at byte 1024, wherever its group begins: with
+    /// clusters and blocks of 1 KiB, that is the second block of the first group.
+    pub fn superblock_block(&self, group: u64) -> u64 {
+        if group == 0 { PLACE / self.block_bytes } else { self.group_start(group) }
+    }
+
     /// How many descriptors a block holds.
     pub fn descriptors_of_block(&self) -> u64 {
         self.block_bytes / self.descriptor_bytes as u64
