@@ -86,7 +86,7 @@ fn instances(process: u32) -> String {
 }
 
 /// 24 MiB of data in three rounds, so that data=journal brings some of it to its place while it goes on.
-const ROUNDS: &str = "for i in 1 2 3; do dd if=/dev/urandom of=f$i bs=64K count=128 conv=fsync 2>&-; done";
+const ROUNDS: &str = "for i in 1 2 3; do dd status=none if=/dev/urandom of=f$i bs=64K count=128 conv=fsync; done";
 const DATA: u64 = 24 << 20;
 
 #[test]
@@ -178,7 +178,7 @@ fn each_guest_has_a_region_of_its_own() {
     }
     let bench = Bench::new();
     let script = "test \"$PWD\" = \"$FLASHPATH_MOUNT\"
-        dd if=/dev/urandom of=f bs=1M count=$((FLASHPATH_GUEST + 1)) conv=fsync 2>&-";
+        dd status=none if=/dev/urandom of=f bs=1M count=$((FLASHPATH_GUEST + 1)) conv=fsync";
     let summary = capture(&bench, &["--guests", "4", "--size", "64M"], script);
     assert_eq!(summary["ended"].as_array().unwrap().len(), 4);
     let operations = operations(&bench, "t.csv");
@@ -197,8 +197,8 @@ fn reads_are_recorded_if_asked() {
     if !can_capture(&["mkfs.ext4"]) {
         return;
     }
-    let script = "dd if=/dev/urandom of=f bs=1M count=4 conv=fsync 2>&-
-        dd if=f of=/dev/null bs=1M iflag=direct 2>&-";
+    let script = "dd status=none if=/dev/urandom of=f bs=1M count=4 conv=fsync
+        dd status=none if=f of=/dev/null bs=1M iflag=direct";
     for (options, expected) in [(&["--size", "64M"][..], 0), (&["--size", "64M", "--reads"], 4 << 20)] {
         let bench = Bench::new();
         let summary = capture(&bench, options, script);
@@ -243,7 +243,7 @@ fn a_command_that_fails_leaves_a_partial_trace() {
         return;
     }
     let bench = Bench::new();
-    let script = "dd if=/dev/urandom of=f bs=1M count=3 conv=fsync 2>&-; exit 7";
+    let script = "dd status=none if=/dev/urandom of=f bs=1M count=3 conv=fsync; exit 7";
     let answer = capture_badly(&bench, &["--size", "64M"], script);
     assert_partial(&bench, &answer, 1, &["the command failed with exit code 7"]);
     assert_eq!(written(&operations(&bench, "t.partial.csv"), Content::Data), 3 << 20);
@@ -259,14 +259,15 @@ fn a_full_file_system_is_named_as_the_reason() {
         return;
     }
     let bench = Bench::new();
-    let answer = capture_badly(&bench, &["--size", "32M"], "dd if=/dev/zero of=f bs=1M count=64");
+    let answer = capture_badly(&bench, &["--size", "32M"], "dd status=none if=/dev/zero of=f bs=1M count=64");
     assert_partial(&bench, &answer, 1, &["exit code 1", "its file system is full: a larger --size would do"]);
 }
 
 /// A capture whose command runs until it is stopped, and says that it runs.
 fn endless(bench: &Bench) -> Child {
     let ready = bench.path("ready").display().to_string();
-    let script = format!("dd if=/dev/urandom of=f bs=1M count=2 conv=fsync 2>&-; echo $$ >{ready}; sleep 100 & wait");
+    let script =
+        format!("dd status=none if=/dev/urandom of=f bs=1M count=2 conv=fsync; echo $$ >{ready}; sleep 100 & wait");
     let arguments = arguments(bench, &["--size", "64M"], &script);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let child = bench.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -280,7 +281,7 @@ fn endless(bench: &Bench) -> Child {
 }
 
 fn signal(name: &str, process: &str) {
-    assert!(Command::new("kill").args([name, process]).status().unwrap().success());
+    assert!(Command::new("kill").args([name, "--", process]).status().unwrap().success());
 }
 
 #[test]
