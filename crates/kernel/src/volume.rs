@@ -38,11 +38,10 @@ impl Volume {
         &self.scratch
     }
 
-    /// Unmounts and detaches, and hands back what the device was left with.
-    pub fn unmount(self) -> Result<ScratchFile, KernelError> {
+    /// Unmounts, and hands back the device, still attached, with the file behind it.
+    pub fn unmount(self) -> Result<(LoopDevice, ScratchFile), KernelError> {
         let Volume { mount, device, scratch } = self;
         mount.unmount()?;
-        drop(device);
-        Ok(scratch)
+        Ok((device, scratch))
     }
 }

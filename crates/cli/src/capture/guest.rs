@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use flashpath::layout::{Layout, LayoutError, Region};
-use flashpath_kernel::{KernelError, MemoryLimit, ScratchFile, Volume};
+use flashpath_kernel::{KernelError, LoopDevice, MemoryLimit, ScratchFile, Volume};
 use std::path::Path;
 
 /// A guest of a capture: its device and file system, and where that keeps what.
@@ -16,6 +16,8 @@ pub struct Guest {
     volume: Option<Volume>,
     /// What the device was left with, once it is unmounted.
     remains: Option<ScratchFile>,
+    /// Kept attached while events are recorded: its number may be another's as soon as it is free.
+    unmounted: Option<LoopDevice>,
 }
 
 impl Guest {
@@ -28,7 +30,15 @@ impl Guest {
             doing: "read the layout of the new file system".to_string(),
             source: std::io::Error::other(error),
         })?;
-        Ok(Guest { number, device: volume.device().number(), memory, layout, volume: Some(volume), remains: None })
+        Ok(Guest {
+            number,
+            device: volume.device().number(),
+            memory,
+            layout,
+            volume: Some(volume),
+            remains: None,
+            unmounted: None,
+        })
     }
 
     /// Where the file system is mounted.
@@ -55,18 +65,24 @@ impl Guest {
         self.layout.regions.bytes_of(Region::Journal)
     }
 
-    /// Writes back, unmounts and detaches. The layout is read again before and after: chunks may have come and gone.
+    /// Writes back and unmounts. The layout is read again before and after: chunks may have come and gone.
     pub fn unmount(&mut self, problems: &mut Vec<String>) {
         let Some(volume) = self.volume.take() else { return };
         let synced = volume.mount().sync();
         self.look_again(volume.scratch(), problems);
         match synced.and_then(|()| volume.unmount()) {
-            Ok(scratch) => {
+            Ok((device, scratch)) => {
                 self.look_again(&scratch, problems);
                 self.remains = Some(scratch);
+                self.unmounted = Some(device);
             }
             Err(error) => problems.push(error.to_string()),
         }
+    }
+
+    /// Lets the device go.
+    pub fn detach(&mut self) {
+        self.unmounted = None;
     }
 
     fn look_again(&mut self, scratch: &ScratchFile, problems: &mut Vec<String>) {

@@ -145,6 +145,7 @@ fn record(plan: &Plan) -> Result<Run, KernelError> {
         guest.unmount(&mut problems);
     }
     let recording = recorder.stop()?;
+    guests.iter_mut().for_each(Guest::detach);
     Ok(Run { guests, ended, recording, started_ns, seconds, problems })
 }
 
