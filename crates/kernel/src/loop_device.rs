@@ -74,6 +74,18 @@ impl LoopDevice {
         &self.path
     }
 
+    /// Bytes that the kernel has counted as written to the device since it was attached to anything; `None` if it does
+    /// not count.
+    pub fn written_bytes(&self) -> Option<u64> {
+        let (major, minor) = self.number;
+        let place = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let is_counting = std::fs::read_to_string(place.join("queue/iostats")).ok()?.trim() == "1";
+        let counters = std::fs::read_to_string(place.join("stat")).ok()?;
+        // The seventh counts sectors of 512 bytes ("Block layer statistics" of the kernel's documentation).
+        let sectors: u64 = counters.split_whitespace().nth(6)?.parse().ok()?;
+        is_counting.then_some(sectors * 512)
+    }
+
     /// Its major and minor number.
     pub fn number(&self) -> (u32, u32) {
         self.number

@@ -18,6 +18,8 @@ pub struct Guest {
     remains: Option<ScratchFile>,
     /// Kept attached while events are recorded: its number may be another's as soon as it is free.
     unmounted: Option<LoopDevice>,
+    /// What the kernel had counted as written to the device before anything was recorded.
+    written_before: Option<u64>,
 }
 
 impl Guest {
@@ -30,6 +32,7 @@ impl Guest {
             doing: "read the layout of the new file system".to_string(),
             source: std::io::Error::other(error),
         })?;
+        let written_before = volume.device().written_bytes();
         Ok(Guest {
             number,
             device: volume.device().number(),
@@ -38,6 +41,7 @@ impl Guest {
             volume: Some(volume),
             remains: None,
             unmounted: None,
+            written_before,
         })
     }
 
@@ -80,9 +84,10 @@ impl Guest {
         }
     }
 
-    /// Lets the device go.
-    pub fn detach(&mut self) {
-        self.unmounted = None;
+    /// Lets the device go, and answers how many bytes the kernel counted as written to it while it was recorded.
+    pub fn detach(&mut self) -> Option<u64> {
+        let after = self.unmounted.take()?.written_bytes()?;
+        after.checked_sub(self.written_before?)
     }
 
     fn look_again(&mut self, scratch: &ScratchFile, problems: &mut Vec<String>) {

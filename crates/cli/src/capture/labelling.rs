@@ -163,9 +163,13 @@ impl Labelling<'_> {
         });
     }
 
-    /// What makes the trace less than whole.
-    pub fn problems(&self) -> Vec<String> {
+    /// What makes the trace less than whole. `counted_bytes` is what the kernel counted as written while it was recorded.
+    pub fn problems(&self, counted_bytes: Option<u64>) -> Vec<String> {
         let mut problems = Vec::new();
+        let written_bytes = self.counts.sent.written_bytes;
+        if let Some(counted) = counted_bytes.filter(|counted| *counted != written_bytes && self.counts.failed == 0) {
+            problems.push(format!("the trace writes {written_bytes} bytes, and the device counted {counted}"));
+        }
         if let Some(first) = &self.counts.first_unreadable {
             problems.push(format!("{} events were not understood: {first}", self.counts.unreadable));
         }

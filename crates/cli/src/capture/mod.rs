@@ -85,6 +85,8 @@ struct Run {
     recording: Recording,
     started_ns: u64,
     seconds: f64,
+    /// What the kernel's own counters say was written to all devices; `None` if one of them does not count.
+    counted_bytes: Option<u64>,
     /// What went wrong after the recording began: the trace that is kept is partial.
     problems: Vec<String>,
 }
@@ -145,13 +147,13 @@ fn record(plan: &Plan) -> Result<Run, KernelError> {
         guest.unmount(&mut problems);
     }
     let recording = recorder.stop()?;
-    guests.iter_mut().for_each(Guest::detach);
-    Ok(Run { guests, ended, recording, started_ns, seconds, problems })
+    let counted_bytes = guests.iter_mut().map(Guest::detach).sum();
+    Ok(Run { guests, ended, recording, started_ns, seconds, counted_bytes, problems })
 }
 
 /// Turns the recording into the trace, and counts it.
 fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
-    let Run { guests, ended, recording, started_ns, seconds, mut problems } = run;
+    let Run { guests, ended, recording, started_ns, seconds, counted_bytes, mut problems } = run;
     let mut labelling = Labelling::new(&guests, plan, started_ns);
     let mut writer = TraceWriter::create(&plan.output, plan.format)?;
     let mut events = recording.events();
@@ -165,7 +167,7 @@ fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
     }
     writer.write(&batch)?;
     let losses = events.losses();
-    problems.extend(labelling.problems());
+    problems.extend(labelling.problems(counted_bytes));
     if losses.total() > 0 {
         problems.push(format!("the kernel lost {} events: its buffers were too small for this load", losses.total()));
     }
