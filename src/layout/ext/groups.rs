@@ -130,16 +130,15 @@ fn descriptions(superblock: &Superblock, group: u64) -> Vec<(u64, u64)> {
     let behind = start + u64::from(has_superblock);
     let in_block = superblock.descriptors_of_block();
     let descriptor_blocks = superblock.groups.div_ceil(in_block);
-    match superblock.first_meta_group {
-        Some(first) if group / in_block >= first => {
-            // The first, the second and the last group of a meta group have its one block.
-            if [0, 1, in_block - 1].contains(&(group % in_block)) {
-                blocks.push((behind, 1));
-            }
+    let is_in_meta_group = superblock.first_meta_group.is_some_and(|first| group / in_block >= first);
+    if is_in_meta_group {
+        // The first, the second and the last group of a meta group have its one block.
+        if [0, 1, in_block - 1].contains(&(group % in_block)) {
+            blocks.push((behind, 1));
         }
-        Some(first) if has_superblock => blocks.push((behind, first.min(descriptor_blocks))),
-        None if has_superblock => blocks.push((behind, descriptor_blocks + superblock.reserved_descriptor_blocks)),
-        _ => {}
+    } else if has_superblock {
+        let together = superblock.first_meta_group.unwrap_or(descriptor_blocks).min(descriptor_blocks);
+        blocks.push((behind, together + superblock.reserved_descriptor_blocks));
     }
     blocks
 }

@@ -133,7 +133,7 @@ impl Superblock {
         // With clusters, a bitmap's bit stands for more than a block.
         let cluster =
             if read_only & BIG_ALLOCATION != 0 { bytes.le32(28).saturating_sub(log_block).min(16) } else { 0 };
-        superblock.counted(8 * block_bytes << cluster).map(Some)
+        superblock.counted((8 * block_bytes) << cluster).map(Some)
     }
 
     /// The superblock with its number of groups, if its numbers fit together.

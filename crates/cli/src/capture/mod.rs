@@ -56,6 +56,9 @@ pub struct Capture {
     /// Record reads, too
     #[arg(long)]
     reads: bool,
+    /// The kernel's buffer for events on each processor; more, if events are lost [default: 16M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    buffer: Option<u64>,
     /// Where the devices' files are made [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -136,7 +139,7 @@ fn record(plan: &Plan) -> Result<Run, KernelError> {
         guests.push(Guest::create(plan, number)?);
     }
     let devices: Vec<_> = guests.iter().map(|guest| guest.device).collect();
-    let tracing = Tracing::new(&devices, &plan.directory)?;
+    let tracing = Tracing::new(&devices, &plan.directory, plan.buffer_bytes)?;
     let recorder = tracing.record(&plan.directory)?;
 
     let mut problems = Vec::new();
@@ -158,7 +161,7 @@ fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
     let mut writer = TraceWriter::create(&plan.output, plan.format)?;
     let mut events = recording.events();
     let mut batch = Vec::with_capacity(BATCH);
-    while let Some(event) = events.next()? {
+    while let Some(event) = events.next_event()? {
         labelling.add(&event, &mut batch);
         if batch.len() >= BATCH - 1 {
             writer.write(&batch)?;
@@ -169,7 +172,10 @@ fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
     let losses = events.losses();
     problems.extend(labelling.problems(counted_bytes));
     if losses.total() > 0 {
-        problems.push(format!("the kernel lost {} events: its buffers were too small for this load", losses.total()));
+        problems.push(format!(
+            "the kernel lost {} events: its buffers were too small for this load (--buffer)",
+            losses.total()
+        ));
     }
     if was_interrupted() {
         problems.push("it was interrupted".to_string());

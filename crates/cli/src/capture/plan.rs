@@ -18,6 +18,7 @@ pub struct Plan {
     pub guests: u32,
     pub memory_bytes: Option<u64>,
     pub reads: bool,
+    pub buffer_bytes: Option<u64>,
     pub directory: PathBuf,
     /// As it was written: the program's own name comes first.
     pub command: Vec<String>,
@@ -78,6 +79,7 @@ impl Plan {
             guests: asked.guests,
             memory_bytes: asked.memory,
             reads: asked.reads,
+            buffer_bytes: asked.buffer,
             directory: directory(asked)?,
             program: program(&asked.command[0])?,
             command: asked.command.clone(),

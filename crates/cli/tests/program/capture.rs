@@ -263,6 +263,48 @@ fn a_full_file_system_is_named_as_the_reason() {
     assert_partial(&bench, &answer, 1, &["exit code 1", "its file system is full: a larger --size would do"]);
 }
 
+#[test]
+fn events_that_the_kernel_lost_make_a_capture_fail() {
+    if !can_capture(&["mkfs.ext4"]) {
+        return;
+    }
+    let bench = Bench::new();
+    let options = ["--buffer", "4K", "--data", "journal", "--size", "256M"];
+    let answer = capture_badly(&bench, &options, ROUNDS);
+    assert_partial(&bench, &answer, 1, &["the kernel lost", "--buffer", "and the device counted"]);
+    let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert!(summary["lost_events"]["overrun"].as_u64().unwrap() > 0, "{summary}");
+}
+
+#[test]
+fn a_memory_limit_holds_for_the_command() {
+    let hierarchy = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let has_memory = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[2] {
+            "cgroup" => words[3].split(',').any(|option| option == "memory"),
+            "cgroup2" => std::fs::read_to_string(format!("{}/cgroup.subtree_control", words[1]))
+                .is_ok_and(|text| text.split_whitespace().any(|word| word == "memory")),
+            _ => false,
+        }
+    };
+    if !can_capture(&["mkfs.ext4"]) {
+        return;
+    }
+    let bench = Bench::new();
+    let options = ["--memory", "32M", "--size", "256M"];
+    if !hierarchy.lines().any(has_memory) {
+        let answer = capture_badly(&bench, &options, "true");
+        assert_eq!(answer.code, Some(2));
+        assert!(answer.stderr.contains("the memory controller is missing"), "{answer:?}");
+        return;
+    }
+    // The file is larger than the memory: its pages must go, but what is kept at once cannot be had.
+    capture(&bench, &options, "dd status=none if=/dev/zero of=f bs=1M count=64");
+    let answer = capture_badly(&bench, &options, "dd status=none if=/dev/zero of=f bs=64M count=1");
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+}
+
 /// A capture whose command runs until it is stopped, and says that it runs.
 fn endless(bench: &Bench) -> Child {
     let ready = bench.path("ready").display().to_string();

@@ -156,7 +156,7 @@ fn described(file: &Path) -> io::Result<String> {
     String::from_utf8(text).map_err(io::Error::other)
 }
 
-/// The place of a field: `field:sector_t sector;	offset:16;	size:8;	signed:0;`.
+/// The place of a field: `field:sector_t sector; offset:16; size:8; signed:0;`, with tabs between.
 fn field(text: &str, name: &str) -> Option<Range<usize>> {
     text.lines().find_map(|line| {
         let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);

@@ -45,10 +45,11 @@ pub struct Tracing {
 
 impl Tracing {
     /// Makes an instance that sees the block events of `devices`, by major and minor number. `directory` is where tracefs
-    /// is mounted if it is not already.
+    /// is mounted if it is not already. `buffer_bytes` is what each processor's buffer may take: 16 MiB if it is not
+    /// named, and less where there are more than 32 processors.
     ///
     /// Fails without root, without tracefs, and if the kernel has no block events.
-    pub fn new(devices: &[(u32, u32)], directory: &Path) -> Result<Tracing, KernelError> {
+    pub fn new(devices: &[(u32, u32)], directory: &Path, buffer_bytes: Option<u64>) -> Result<Tracing, KernelError> {
         let tracefs = Tracefs::find(directory)?;
         let instances = tracefs.path().join("instances");
         remove_forgotten(&instances);
@@ -56,16 +57,18 @@ impl Tracing {
         fs::create_dir(&instance).map_err(failed("make a tracing instance"))?;
         // From here on the guard removes the instance.
         let mut tracing = Tracing { instance, formats: Formats::default(), _tracefs: tracefs };
-        tracing.set_up(devices)?;
+        tracing.set_up(devices, buffer_bytes)?;
         Ok(tracing)
     }
 
-    fn set_up(&mut self, devices: &[(u32, u32)]) -> Result<(), KernelError> {
+    fn set_up(&mut self, devices: &[(u32, u32)], buffer_bytes: Option<u64>) -> Result<(), KernelError> {
         self.set("tracing_on", "0")?;
         // The one clock in nanoseconds that all processors share.
         self.set("trace_clock", "mono")?;
         let processors = processors(&self.instance)?.len().max(1) as u64;
-        self.set("buffer_size_kb", &BUFFER_KIB.min(ALL_BUFFERS_KIB / processors).max(1024).to_string())?;
+        let chosen = BUFFER_KIB.min(ALL_BUFFERS_KIB / processors).max(1024);
+        let buffer_kib = buffer_bytes.map_or(chosen, |bytes| (bytes >> 10).max(1));
+        self.set("buffer_size_kb", &buffer_kib.to_string())?;
         self.formats = Formats::read(&self.instance)?;
         let terms: Vec<String> =
             devices.iter().map(|(major, minor)| format!("dev == {}", format::device_word(*major, *minor))).collect();

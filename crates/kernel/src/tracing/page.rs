@@ -12,8 +12,9 @@
 
 use super::format::{BlockEvent, Formats, number};
 
+/// The flags are added as signed 32-bit numbers to a longer word: what is above them is not to be believed.
+const LENGTH: u64 = (1 << 30) - 1;
 const MISSED_EVENTS: u64 = 1 << 31;
-const MISSED_COUNT: u64 = 1 << 30;
 const PADDING: u32 = 29;
 const TIME_EXTENDED: u32 = 30;
 const TIME_ABSOLUTE: u32 = 31;
@@ -35,7 +36,7 @@ pub(super) struct PageCount {
 
 /// How many bytes of a page, from its start, hold anything; `None` if it says what cannot be.
 pub(super) fn used_bytes(formats: &Formats, page: &[u8]) -> Option<usize> {
-    let length = number(page.get(formats.length.clone())?)? & !(MISSED_EVENTS | MISSED_COUNT);
+    let length = number(page.get(formats.length.clone())?)? & LENGTH;
     let used = formats.events_at.checked_add(usize::try_from(length).ok()?)?;
     (used <= page.len()).then_some(used)
 }
@@ -151,8 +152,10 @@ mod tests {
 
     #[test]
     fn a_page_says_that_events_before_it_were_missed() {
-        let (count, _) = times(&page(0, &[event(0, 1)], MISSED_EVENTS));
-        assert!(count.unwrap().missed);
+        for flags in [0x8000_0000u64, 0xC000_0000, 0xFFFF_FFFF_8000_0000, 0xFFFF_FFFF_C000_0000] {
+            let (count, _) = times(&page(0, &[event(0, 1)], flags));
+            assert_eq!(count, Some(PageCount { events: 1, unknown: 0, missed: true }));
+        }
     }
 
     #[test]

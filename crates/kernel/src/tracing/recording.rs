@@ -146,7 +146,7 @@ impl Stream {
 
 impl Events {
     /// The next event; `None` behind the last.
-    pub fn next(&mut self) -> Result<Option<BlockEvent>, KernelError> {
+    pub fn next_event(&mut self) -> Result<Option<BlockEvent>, KernelError> {
         let mut first: Option<(u64, usize)> = None;
         for (number, stream) in self.streams.iter_mut().enumerate() {
             let count = stream.fill(&self.formats).map_err(failed("read the saved events"))?;
