@@ -51,7 +51,7 @@ impl Plan {
                 "leave it out, or add --fs btrfs",
             );
         }
-        let data = file_system.is_ext().then(|| match asked.data.as_deref() {
+        let data = file_system.is_ext().then_some(match asked.data.as_deref() {
             Some("writeback") => DataMode::Writeback,
             Some("journal") => DataMode::Journal,
             _ => DataMode::Ordered,

@@ -312,13 +312,15 @@ fn endless(bench: &Bench) -> Child {
         format!("dd status=none if=/dev/urandom of=f bs=1M count=2 conv=fsync; echo $$ >{ready}; sleep 100 & wait");
     let arguments = arguments(bench, &["--size", "64M"], &script);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let child = bench.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = bench.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     for _ in 0..1500 {
         if std::fs::read_to_string(&ready).is_ok_and(|text| text.ends_with('\n')) {
             return child;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+    signal("-INT", &child.id().to_string());
+    child.wait().unwrap();
     panic!("the command did not begin");
 }
 
