@@ -305,6 +305,26 @@ fn a_memory_limit_holds_for_the_command() {
     assert_eq!(answer.code, Some(1), "{answer:?}");
 }
 
+#[test]
+fn a_full_disk_below_the_device_is_named_as_the_reason() {
+    if !can_capture(&["mkfs.ext4", "unshare"]) {
+        return;
+    }
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("scratch")).unwrap();
+    // The command itself takes the room that the device's file would have grown into.
+    let script = format!(
+        "mount -t tmpfs -o size=80M none scratch; {} capture --dir scratch --size 64M -o t.csv --json - -- sh -c '
+            head -c 70M /dev/zero >{}/other; dd status=none if=/dev/urandom of=f bs=1M count=30 conv=fsync'",
+        env!("CARGO_BIN_EXE_flashpath"),
+        bench.path("scratch").display()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script]).current_dir(bench.directory.path());
+    let answer = Answer::of(command.output().unwrap());
+    assert_partial(&bench, &answer, 1, &["the device failed", "no room left for its file (--dir)"]);
+}
+
 /// A capture whose command runs until it is stopped, and says that it runs.
 fn endless(bench: &Bench) -> Child {
     let ready = bench.path("ready").display().to_string();
