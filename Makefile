@@ -17,9 +17,10 @@ help:
 build:
 	cargo build --release --locked
 
-# What the tests use beside Rust: fio to check its distributions, a browser to look at the report.
+# What the tests use beside Rust: fio to check its distributions, a browser to look at the report, the tools of the
+# kernel's file systems to compare layouts with and to capture.
 needs:
-	@scripts/needs fio chromium
+	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
 
 demo: build
 	@mkdir -p demo

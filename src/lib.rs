@@ -6,10 +6,11 @@
 //! |---|---|
 //! | [`workload`] | what asks: generators and traces emit [`workload::Operation`]s |
 //! | [`run`] | what assembles a path and drives it |
-//! | [`translation`] | what maps addresses: the page-level FTL |
+//! | [`translation`] | what maps addresses: page-level, DFTL, FAST, Superblock |
 //! | [`device`] | what stores: NAND flash |
 //! | [`fs`] | what names data: a directory |
 //! | [`report`] | what it tells: ledger, table, JSON, HTML |
+//! | [`layout`] | where a file system keeps its journal and metadata, read from its own structures |
 //!
 //! [`units`], [`time`], [`label`], [`random`] and [`expression`] are the words that all rooms share. Which room may
 //! import which is written down, and checked, in `tests/imports.rs`.
@@ -22,6 +23,7 @@ pub mod units;
 
 pub mod device;
 pub mod fs;
+pub mod layout;
 pub mod report;
 pub mod run;
 pub mod translation;

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 const SHARED: [&str; 5] = ["expression", "label", "random", "time", "units"];
 
 /// Each room, and the rooms it may import besides the shared words and itself.
-const ROOMS: [(&str, &[&str]); 6] = [
+const ROOMS: [(&str, &[&str]); 7] = [
     ("device", &[]),
+    ("layout", &[]),
     ("translation", &["device"]),
     ("fs", &[]),
     ("workload", &[]),

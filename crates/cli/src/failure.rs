@@ -3,6 +3,7 @@
 use flashpath::expression::ExpressionError;
 use flashpath::run::RunError;
 use flashpath::workload::WorkloadError;
+use flashpath_kernel::KernelError;
 use miette::{Diagnostic, SourceSpan};
 use std::process::ExitCode;
 
@@ -10,6 +11,8 @@ use std::process::ExitCode;
 pub enum Failure {
     /// The command line or an input is wrong.
     Input(miette::Report),
+    /// What was asked for is right, and failed on its way.
+    Failed(miette::Report),
     /// All has been said already: only the exit code is left.
     Quiet(u8),
 }
@@ -54,6 +57,10 @@ impl Failure {
                 eprintln!("{report:?}");
                 ExitCode::from(2)
             }
+            Failure::Failed(report) => {
+                eprintln!("{report:?}");
+                ExitCode::from(1)
+            }
             Failure::Quiet(code) => ExitCode::from(code),
         }
     }
@@ -74,5 +81,16 @@ impl From<ExpressionError> for Failure {
 impl From<WorkloadError> for Failure {
     fn from(error: WorkloadError) -> Failure {
         Failure::input(error.to_string(), None)
+    }
+}
+
+impl From<KernelError> for Failure {
+    fn from(error: KernelError) -> Failure {
+        match error {
+            KernelError::Missing { what, help } | KernelError::Unfit { what, help } => Failure::input(what, Some(help)),
+            error @ KernelError::Failed { .. } => {
+                Failure::Failed(Plain { message: error.to_string(), help: None }.into())
+            }
+        }
     }
 }

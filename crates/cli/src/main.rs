@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the program has the clock and the threads that the library does not")]
 
+mod capture;
 mod convert;
 mod failure;
 mod in_directory;
@@ -39,6 +40,8 @@ enum Command {
     Run(run::Run),
     /// Show what can stand in a path, with every option and default
     Layers(layers::Layers),
+    /// Record what a kernel file system writes to its device while a command runs in it
+    Capture(capture::Capture),
     /// Convert a trace of any format to CSV or parquet
     Convert(convert::Convert),
 }
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Run(command) => command.run(),
         Command::Layers(command) => command.run(),
+        Command::Capture(command) => command.run(),
         Command::Convert(command) => command.run(),
     };
     match ended {

@@ -4,6 +4,8 @@
 
 #[path = "program/bench.rs"]
 mod bench;
+#[path = "program/capture.rs"]
+mod capture;
 #[path = "program/convert.rs"]
 mod convert;
 #[path = "program/directory.rs"]

@@ -1,4 +1,4 @@
-//! What `capture` records: `time_us,rwbs,sector,nsect,comm`, and what `convert` writes.
+//! Block events as `time_us,rwbs,sector,nsect,comm`, and what `convert` and `capture` write.
 
 use super::fields::{Reason, extent, number, take_byte, take_field, take_number};
 use super::intake::Request;

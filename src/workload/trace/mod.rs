@@ -11,7 +11,8 @@
 //! | `vscsi`, `blktrace`, `columnar` | the binary formats |
 //! | `summary` | one pass that counts: [`scan`] |
 //! | `placement`, `replay` | a trace on a device of another size: [`TraceWorkload`] |
-//! | `convert` | a trace in one of our two formats: [`convert()`] |
+//! | `writer` | operations as a trace in one of our two formats: [`TraceWriter`] |
+//! | `convert` | any trace as one of these: [`convert()`] |
 //!
 //! Every number of a trace is checked where it is read, so that an [`Operation`](crate::workload::Operation) has bytes
 //! (but for a flush), and an end that fits 64 bits. A line that fails is counted and kept as an example; a trace without
@@ -44,20 +45,23 @@ mod strace;
 mod strace_call;
 mod summary;
 mod vscsi;
+mod writer;
 
 #[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod testing;
 
-pub use convert::{ConvertSummary, OutputFormat, convert};
+pub use convert::{ConvertSummary, convert};
 pub use format::{Format, Stage};
 pub use open::Compression;
 pub use placement::Addresses;
 pub use reader::TraceReader;
 pub use rejected::{KEPT_REJECTIONS, Place, Rejected};
 pub use replay::TraceWorkload;
+pub use rwbs::Letters;
 pub use summary::{DeviceSummary, TraceSummary, scan};
+pub use writer::{OutputFormat, TraceWriter};
 
 use super::WorkloadError;
 

@@ -9,12 +9,23 @@ use super::intake::Request;
 use crate::label::Content;
 use crate::workload::Action;
 
-/// What the letters say.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Letters {
-    flush_before: bool,
-    action: Option<Action>,
-    metadata: bool,
+/// What the kernel's letters for a request say: `FWSM` and the like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Letters {
+    /// What was written before it must be durable first.
+    pub flush_before: bool,
+    /// What it does with its sectors; nothing if it has none, or passes through a command of the driver's own.
+    pub action: Option<Action>,
+    /// The file system says that it is metadata, its journal included.
+    pub metadata: bool,
+}
+
+impl Letters {
+    /// Reads the letters. The error says what is wrong with them.
+    #[inline]
+    pub fn parse(rwbs: &[u8]) -> Result<Letters, &'static str> {
+        letters(rwbs)
+    }
 }
 
 #[inline]

@@ -1,0 +1,149 @@
+//! What was counted, and how it is told.
+
+use super::labelling::{Counts, PLACES, Requests};
+use super::plan::Plan;
+use super::processes::Ended;
+use crate::failure::Failure;
+use flashpath::label::Content;
+use flashpath::units::human_size;
+use flashpath_kernel::tracing::Losses;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// What a capture came to.
+pub struct Account {
+    pub counts: Counts,
+    pub losses: Losses,
+    /// Why the trace is partial; none if it is whole.
+    pub problems: Vec<String>,
+    pub output: PathBuf,
+    pub output_bytes: u64,
+    /// Of all guests' journals together.
+    pub journal_bytes: u64,
+    /// How long the commands ran.
+    pub seconds: f64,
+    pub ended: Vec<Ended>,
+}
+
+/// The contents that a file system's writes can have.
+const CONTENTS: [Content; 3] = [Content::Data, Content::Metadata, Content::Journal];
+
+impl Account {
+    /// Prints the summary, and writes the JSON that was asked for; says on standard error why the trace is partial.
+    pub fn tell(&self, plan: &Plan) -> Result<(), Failure> {
+        let mut json = serde_json::to_string_pretty(&self.json(plan)).unwrap_or_default();
+        json.push('\n');
+        match plan.json.as_deref() {
+            Some(file) if file == Path::new("-") => crate::print(&json)?,
+            file => {
+                crate::print(&self.text(plan))?;
+                file.map_or(Ok(()), |file| crate::write_file(file, &json))?;
+            }
+        }
+        for problem in &self.problems {
+            eprintln!("error: {problem}");
+        }
+        if !self.problems.is_empty() {
+            eprintln!("error: what was recorded is kept as {}", self.output.display());
+        } else if self.counts.sent.writes == 0 && !plan.quiet {
+            eprintln!("warning: nothing was written");
+        }
+        Ok(())
+    }
+
+    fn share(&self, content: Content) -> f64 {
+        self.counts.by_content[content as usize] as f64 / (self.counts.sent.written_bytes as f64).max(1.0)
+    }
+
+    fn text(&self, plan: &Plan) -> String {
+        let counts = &self.counts;
+        let mut text = format!("{}\n", plan.describe());
+        let mut line = |name: &str, value: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<18}{value}");
+        };
+        line("seconds", format!("{:.2}", self.seconds));
+        line("requests", requests(&counts.sent, plan.reads));
+        line("  after merging", requests(&counts.issued, plan.reads));
+        line("written", human_size(counts.sent.written_bytes as f64));
+        for content in CONTENTS {
+            let bytes = human_size(counts.by_content[content as usize] as f64);
+            line(&format!("  {}", content.name()), format!("{bytes:<12}{:>5.1} %", 100.0 * self.share(content)));
+        }
+        if counts.sent.discards > 0 {
+            line("discarded", human_size(counts.sent.discarded_bytes as f64));
+        }
+        line("lost events", self.losses.total().to_string());
+        let partial = if self.problems.is_empty() { "" } else { ", partial" };
+        line("trace", format!("{}, {}{partial}", self.output.display(), human_size(self.output_bytes as f64)));
+        text
+    }
+
+    fn json(&self, plan: &Plan) -> Value {
+        let counts = &self.counts;
+        let written: Map<String, Value> = CONTENTS
+            .into_iter()
+            .map(|content| (content.name().to_string(), counts.by_content[content as usize].into()))
+            .collect();
+        let flagged: Map<String, Value> = PLACES
+            .into_iter()
+            .zip(&counts.flagged)
+            .map(|(place, flagged)| (place.to_string(), json!({ "with": flagged.with, "without": flagged.without })))
+            .collect();
+        let ended: Vec<Value> = self
+            .ended
+            .iter()
+            .map(|ended| match ended {
+                Ended::Exited(code) => json!({ "exit_code": code }),
+                Ended::Killed(signal) => json!({ "signal": signal }),
+                Ended::NotStarted => json!({ "not_started": true }),
+            })
+            .collect();
+        json!({
+            "command": plan.command,
+            "file_system": plan.make.file_system.name(),
+            "data": plan.data.map(|mode| mode.name()),
+            "mount_options": plan.options,
+            "guests": plan.guests,
+            "size_bytes": plan.size_bytes,
+            "memory_bytes": plan.memory_bytes,
+            "journal_bytes": self.journal_bytes,
+            "seconds": self.seconds,
+            "ended": ended,
+            "trace": { "file": self.output.display().to_string(), "bytes": self.output_bytes },
+            "partial": !self.problems.is_empty(),
+            "problems": self.problems,
+            "requests": requests_json(&counts.sent),
+            "requests_after_merging": requests_json(&counts.issued),
+            "written_bytes_by_content": written,
+            "journal_share": self.share(Content::Journal),
+            "writes_by_place_and_metadata_flag": flagged,
+            "straddling_writes": counts.straddling,
+            "failed_requests": counts.failed,
+            "lost_events": {
+                "overrun": self.losses.overrun,
+                "commit_overrun": self.losses.commit_overrun,
+                "dropped": self.losses.dropped,
+                "unread": self.losses.unread,
+            },
+        })
+    }
+}
+
+fn requests(requests: &Requests, reads: bool) -> String {
+    let read = if reads { format!("{} reads, ", requests.reads) } else { String::new() };
+    format!("{read}{} writes, {} discards, {} flushes", requests.writes, requests.discards, requests.flushes)
+}
+
+fn requests_json(requests: &Requests) -> Value {
+    json!({
+        "reads": requests.reads,
+        "writes": requests.writes,
+        "discards": requests.discards,
+        "flushes": requests.flushes,
+        "read_bytes": requests.read_bytes,
+        "written_bytes": requests.written_bytes,
+        "discarded_bytes": requests.discarded_bytes,
+    })
+}

@@ -1,0 +1,189 @@
+//! The kernel's events as operations of a trace.
+
+use super::guest::Guest;
+use super::plan::Plan;
+use flashpath::label::Content;
+use flashpath::layout::Region;
+use flashpath::workload::trace::Letters;
+use flashpath::workload::{Action, Operation};
+use flashpath_kernel::DataMode;
+use flashpath_kernel::tracing::{BlockEvent, EventKind};
+
+const SECTOR_BYTES: u64 = 512;
+
+/// Requests by what they do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Requests {
+    pub reads: u64,
+    pub writes: u64,
+    pub discards: u64,
+    pub flushes: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub discarded_bytes: u64,
+}
+
+/// Writes of one kind of place, by what the kernel's metadata flag says of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flagged {
+    pub with: u64,
+    pub without: u64,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// As the file system sent them.
+    pub sent: Requests,
+    /// As the driver got them, merged and split.
+    pub issued: Requests,
+    /// Bytes written, by content.
+    pub by_content: [u64; Content::COUNT],
+    /// Writes by place: journal, fixed metadata, fixed data, and where no region says.
+    pub flagged: [Flagged; 4],
+    /// Writes that begin in a region of one kind and end in another.
+    pub straddling: u64,
+    /// Requests that the device failed.
+    pub failed: u64,
+    unreadable: u64,
+    first_unreadable: Option<String>,
+}
+
+/// The names of [`Counts::flagged`].
+pub const PLACES: [&str; 4] = ["journal", "metadata", "data", "elsewhere"];
+
+impl Requests {
+    fn add(&mut self, action: Action, bytes: u64) {
+        let (count, sum) = match action {
+            Action::Read => (&mut self.reads, &mut self.read_bytes),
+            Action::Write => (&mut self.writes, &mut self.written_bytes),
+            Action::Discard => (&mut self.discards, &mut self.discarded_bytes),
+            Action::Flush => {
+                self.flushes += 1;
+                return;
+            }
+        };
+        *count += 1;
+        *sum += bytes;
+    }
+}
+
+/// Turns events into operations, and counts.
+pub struct Labelling<'a> {
+    guests: &'a [Guest],
+    size_bytes: u64,
+    reads: bool,
+    journals_data: bool,
+    started_ns: u64,
+    counts: Counts,
+}
+
+impl Labelling<'_> {
+    pub fn new<'a>(guests: &'a [Guest], plan: &Plan, started_ns: u64) -> Labelling<'a> {
+        let counts = Counts::default();
+        let journals_data = plan.data == Some(DataMode::Journal);
+        Labelling { guests, size_bytes: plan.size_bytes, reads: plan.reads, journals_data, started_ns, counts }
+    }
+
+    /// Appends the operations that an event stands for: at most a flush, and what comes behind it.
+    pub fn add(&mut self, event: &BlockEvent, operations: &mut Vec<Operation>) {
+        let Some(guest) = self.guests.iter().find(|guest| guest.device == event.device) else { return };
+        if event.kind == EventKind::Failed {
+            self.counts.failed += 1;
+            return;
+        }
+        let letters = match Letters::parse(event.letters()) {
+            Ok(letters) => letters,
+            Err(reason) => return self.reject(event, reason),
+        };
+        let bytes = u64::from(event.sectors) * SECTOR_BYTES;
+        let offset = event.sector.saturating_mul(SECTOR_BYTES);
+        let action = letters.action.filter(|action| bytes > 0 && (self.reads || *action != Action::Read));
+        if event.kind == EventKind::Issued {
+            return match action {
+                Some(action) => self.counts.issued.add(action, bytes),
+                None if bytes == 0 => self.counts.issued.add(Action::Flush, 0),
+                None => {}
+            };
+        }
+        let mut operation = Operation {
+            time_ns: event.time_ns.saturating_sub(self.started_ns),
+            offset_bytes: 0,
+            length_bytes: 0,
+            action: Action::Flush,
+            content: Content::Data,
+            stream: 0,
+            device: 0,
+        };
+        if letters.flush_before {
+            self.counts.sent.add(Action::Flush, 0);
+            operations.push(operation);
+        }
+        let Some(action) = action else { return };
+        if offset.checked_add(bytes).is_none_or(|end| end > self.size_bytes) {
+            return self.reject(event, "it ends behind the device");
+        }
+        operation.action = action;
+        operation.offset_bytes = u64::from(guest.number) * self.size_bytes + offset;
+        operation.length_bytes = bytes;
+        if action == Action::Write {
+            operation.content = self.content(guest, offset, letters.metadata);
+            self.count_write(guest, offset, bytes, operation.content, letters.metadata);
+        }
+        self.counts.sent.add(action, bytes);
+        operations.push(operation);
+    }
+
+    /// The flag says metadata of all that a journal brings to its place. Where that may be data, the block itself is asked.
+    fn content(&self, guest: &Guest, offset: u64, says_metadata: bool) -> Content {
+        let is_known = guest.layout.regions.at(offset).is_some();
+        let says_metadata = says_metadata && (is_known || !self.journals_data || guest.was_left_as_metadata(offset));
+        guest.layout.content_at(offset, says_metadata)
+    }
+
+    fn count_write(&mut self, guest: &Guest, offset: u64, bytes: u64, content: Content, says_metadata: bool) {
+        self.counts.by_content[content as usize] += bytes;
+        let region = guest.layout.regions.at(offset);
+        let place = match region {
+            Some(Region::Journal) => 0,
+            Some(Region::Metadata) => 1,
+            Some(Region::Data) => 2,
+            None => 3,
+        };
+        let flagged = &mut self.counts.flagged[place];
+        *(if says_metadata { &mut flagged.with } else { &mut flagged.without }) += 1;
+        self.counts.straddling += u64::from(guest.layout.regions.at(offset + bytes - 1) != region);
+    }
+
+    fn reject(&mut self, event: &BlockEvent, reason: &str) {
+        self.counts.unreadable += 1;
+        self.counts.first_unreadable.get_or_insert_with(|| {
+            let letters = event.letters().escape_ascii();
+            format!("{letters} of {} sectors at sector {}: {reason}", event.sectors, event.sector)
+        });
+    }
+
+    /// What makes the trace less than whole. `counted_bytes` is what the kernel counted as written while it was recorded.
+    pub fn problems(&self, counted_bytes: Option<u64>) -> Vec<String> {
+        let mut problems = Vec::new();
+        let written_bytes = self.counts.sent.written_bytes;
+        if let Some(counted) = counted_bytes.filter(|counted| *counted != written_bytes && self.counts.failed == 0) {
+            problems.push(format!("the trace writes {written_bytes} bytes, and the device counted {counted}"));
+        }
+        if let Some(first) = &self.counts.first_unreadable {
+            problems.push(format!("{} events were not understood: {first}", self.counts.unreadable));
+        }
+        if self.counts.failed > 0 {
+            problems.push(format!(
+                "the device failed {} requests, as it does if there is no room left for its file (--dir)",
+                self.counts.failed
+            ));
+        }
+        problems
+    }
+
+    /// What was counted.
+    pub fn counts(self) -> Counts {
+        self.counts
+    }
+}

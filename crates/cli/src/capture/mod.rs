@@ -1,0 +1,191 @@
+//! `flashpath capture`: what a kernel file system writes to its device while a command runs in it.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `plan` | what was asked for, checked before anything is made |
+//! | `guest` | one file system with its command |
+//! | `processes` | the commands: started, waited for, stopped |
+//! | `labelling` | the kernel's events as operations of a trace |
+//! | `account` | what was counted, and how it is told |
+
+mod account;
+mod guest;
+mod labelling;
+mod plan;
+mod processes;
+
+use crate::failure::Failure;
+use account::Account;
+use flashpath::workload::trace::TraceWriter;
+use flashpath_kernel::tracing::{Recording, Tracing};
+use flashpath_kernel::{KernelError, make_mounts_private};
+use guest::Guest;
+use labelling::Labelling;
+use plan::Plan;
+use processes::{Ended, STOPS};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// Record what a kernel file system writes to its device while a command runs in it (needs root)
+#[derive(clap::Args)]
+pub struct Capture {
+    /// The file system that is made for the command
+    #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = ["ext4", "ext3", "btrfs", "xfs"])]
+    fs: String,
+    /// What of a write goes into the journal of ext3 and ext4 [default: ordered]
+    #[arg(long, value_name = "MODE", value_parser = ["writeback", "ordered", "journal"])]
+    data: Option<String>,
+    /// Write data in place (btrfs only)
+    #[arg(long)]
+    nodatacow: bool,
+    /// Tell the device what is deleted
+    #[arg(long)]
+    discard: bool,
+    /// The size of the device
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    size: u64,
+    /// The size of the journal (ext3, ext4, xfs) [default: what mkfs chooses]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    journal_size: Option<u64>,
+    /// So many file systems on devices of their own, with a copy of the command in each at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    guests: u32,
+    /// The memory that each guest's command and its page cache may take
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+    /// Record reads, too
+    #[arg(long)]
+    reads: bool,
+    /// The kernel's buffer for events on each processor; more, if events are lost [default: 16M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    buffer: Option<u64>,
+    /// Where the devices' files are made [default: the system's temporary directory]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// The trace to write: NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet
+    #[arg(long, short, value_name = "TRACE", default_value = "capture.csv.zst", help_heading = "Results")]
+    output: PathBuf,
+    /// Write the summary as JSON; - is standard output, and then nothing else is written there
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    json: Option<PathBuf>,
+    /// No progress and no warnings
+    #[arg(long, help_heading = "Results")]
+    quiet: bool,
+    /// The command; it runs in the new file system, which FLASHPATH_MOUNT names, and its output goes to standard error
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let bytes = flashpath::units::parse_size(text).filter(|bytes| *bytes > 0 && bytes.is_multiple_of(4096));
+    bytes.ok_or_else(|| "write a size such as 1G, a multiple of 4K".to_string())
+}
+
+/// What is left when the file systems are gone.
+struct Run {
+    guests: Vec<Guest>,
+    ended: Vec<Ended>,
+    recording: Recording,
+    started_ns: u64,
+    seconds: f64,
+    /// What the kernel's own counters say was written to all devices; `None` if one of them does not count.
+    counted_bytes: Option<u64>,
+    /// What went wrong after the recording began: the trace that is kept is partial.
+    problems: Vec<String>,
+}
+
+impl Capture {
+    /// Captures, prints the summary, and writes the trace.
+    pub fn run(self) -> Result<(), Failure> {
+        let plan = Plan::new(&self)?;
+        ctrlc::set_handler(|| {
+            STOPS.fetch_add(1, Ordering::SeqCst);
+        })
+        .map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
+        let run = match record(&plan) {
+            Err(_) if was_interrupted() => {
+                eprintln!("error: interrupted before the command ran; nothing was recorded");
+                return Err(Failure::Quiet(130));
+            }
+            run => run?,
+        };
+        let account = write(&plan, run)?;
+        account.tell(&plan)?;
+        match (was_interrupted(), account.problems.is_empty()) {
+            (true, _) => Err(Failure::Quiet(130)),
+            (false, false) => Err(Failure::Quiet(1)),
+            (false, true) => Ok(()),
+        }
+    }
+}
+
+fn was_interrupted() -> bool {
+    STOPS.load(Ordering::SeqCst) > 0
+}
+
+/// Makes the file systems, runs the commands, and records until the last file system is unmounted.
+///
+/// An error is one before the commands ran. What fails later is a problem of the run, so that what was recorded is kept.
+fn record(plan: &Plan) -> Result<Run, KernelError> {
+    make_mounts_private()?;
+    let mut guests = Vec::new();
+    for number in 0..plan.guests {
+        if was_interrupted() {
+            return Err(KernelError::Failed {
+                doing: "go on".to_string(),
+                source: std::io::ErrorKind::Interrupted.into(),
+            });
+        }
+        guests.push(Guest::create(plan, number)?);
+    }
+    let devices: Vec<_> = guests.iter().map(|guest| guest.device).collect();
+    let tracing = Tracing::new(&devices, &plan.directory, plan.buffer_bytes)?;
+    let recorder = tracing.record(&plan.directory)?;
+
+    let mut problems = Vec::new();
+    let started_ns = processes::monotonic_ns();
+    let ended = processes::run(plan, &guests, &mut problems);
+    let seconds = (processes::monotonic_ns() - started_ns) as f64 / 1e9;
+    for guest in &mut guests {
+        guest.unmount(&mut problems);
+    }
+    let recording = recorder.stop()?;
+    let counted_bytes = guests.iter_mut().map(Guest::detach).sum();
+    Ok(Run { guests, ended, recording, started_ns, seconds, counted_bytes, problems })
+}
+
+/// Turns the recording into the trace, and counts it.
+fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
+    let Run { guests, ended, recording, started_ns, seconds, counted_bytes, mut problems } = run;
+    let mut labelling = Labelling::new(&guests, plan, started_ns);
+    let mut writer = TraceWriter::create(&plan.output, plan.format)?;
+    let mut events = recording.events();
+    let mut batch = Vec::with_capacity(BATCH);
+    while let Some(event) = events.next_event()? {
+        labelling.add(&event, &mut batch);
+        if batch.len() >= BATCH - 1 {
+            writer.write(&batch)?;
+            batch.clear();
+        }
+    }
+    writer.write(&batch)?;
+    let losses = events.losses();
+    problems.extend(labelling.problems(counted_bytes));
+    if losses.total() > 0 {
+        problems.push(format!(
+            "the kernel lost {} events: its buffers were too small for this load (--buffer)",
+            losses.total()
+        ));
+    }
+    if was_interrupted() {
+        problems.push("it was interrupted".to_string());
+    }
+    let output = if problems.is_empty() { plan.output.clone() } else { plan.partial_output() };
+    let output_bytes = writer.finish_as(&output)?;
+    let journal_bytes = guests.iter().map(Guest::journal_bytes).sum();
+    let counts = labelling.counts();
+    Ok(Account { counts, losses, problems, output, output_bytes, journal_bytes, seconds, ended })
+}
+
+/// Operations that are written at once.
+const BATCH: usize = 4096;

@@ -1,0 +1,172 @@
+//! What was asked for, checked before anything is made.
+
+use super::Capture;
+use crate::failure::Failure;
+use flashpath::units::{format_size, human_size};
+use flashpath::workload::trace::OutputFormat;
+use flashpath_kernel::{DataMode, FileSystem, Make, ScratchFile};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A capture that can be tried.
+pub struct Plan {
+    pub make: Make,
+    pub data: Option<DataMode>,
+    /// The mount options of the file system.
+    pub options: String,
+    pub size_bytes: u64,
+    pub guests: u32,
+    pub memory_bytes: Option<u64>,
+    pub reads: bool,
+    pub buffer_bytes: Option<u64>,
+    pub directory: PathBuf,
+    /// As it was written: the program's own name comes first.
+    pub command: Vec<String>,
+    /// Where the program is.
+    pub program: PathBuf,
+    pub output: PathBuf,
+    pub format: OutputFormat,
+    pub json: Option<PathBuf>,
+    pub quiet: bool,
+}
+
+fn wrong<T>(message: impl Into<String>, help: &str) -> Result<T, Failure> {
+    Err(Failure::input(message, Some(help.to_string())))
+}
+
+impl Plan {
+    pub fn new(asked: &Capture) -> Result<Plan, Failure> {
+        let file_system = match asked.fs.as_str() {
+            "ext3" => FileSystem::Ext3,
+            "xfs" => FileSystem::Xfs,
+            "btrfs" => FileSystem::Btrfs,
+            _ => FileSystem::Ext4,
+        };
+        if asked.data.is_some() && !file_system.is_ext() {
+            return wrong(format!("--data is for ext3 and ext4, and this is {}", asked.fs), "leave it out");
+        }
+        if asked.nodatacow && file_system != FileSystem::Btrfs {
+            return wrong(
+                format!("--nodatacow is for btrfs, and this is {}", asked.fs),
+                "leave it out, or add --fs btrfs",
+            );
+        }
+        let data = file_system.is_ext().then_some(match asked.data.as_deref() {
+            Some("writeback") => DataMode::Writeback,
+            Some("journal") => DataMode::Journal,
+            _ => DataMode::Ordered,
+        });
+        let make = Make { file_system, journal_bytes: asked.journal_size };
+        make.check()?;
+        let Some(format) = OutputFormat::of_path(&asked.output) else {
+            return wrong(
+                format!("{} says no format", asked.output.display()),
+                "name it NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet",
+            );
+        };
+        let json = asked.json.clone();
+        for file in json.iter().filter(|file| *file != Path::new("-")).chain([&asked.output]) {
+            crate::check_writable(file)?;
+        }
+        if json.as_deref() == Some(asked.output.as_path()) {
+            return wrong(format!("the trace and the summary are both {}", asked.output.display()), "give each a name");
+        }
+        let plan = Plan {
+            make,
+            data,
+            options: options(asked, file_system, data),
+            size_bytes: asked.size,
+            guests: asked.guests,
+            memory_bytes: asked.memory,
+            reads: asked.reads,
+            buffer_bytes: asked.buffer,
+            directory: directory(asked)?,
+            program: program(&asked.command[0])?,
+            command: asked.command.clone(),
+            output: asked.output.clone(),
+            format,
+            json,
+            quiet: asked.quiet,
+        };
+        plan.check_room()?;
+        Ok(plan)
+    }
+
+    /// The files take room as they are written, and a device that fails for want of it would spoil the capture.
+    fn check_room(&self) -> Result<(), Failure> {
+        let room = ScratchFile::room_bytes(&self.directory)?;
+        match self.size_bytes.checked_mul(u64::from(self.guests)) {
+            Some(needed) if needed <= room => Ok(()),
+            needed => wrong(
+                format!(
+                    "{} has {} of room, and the devices' files may grow to {}",
+                    self.directory.display(),
+                    human_size(room as f64),
+                    needed.map_or("more than 16 EiB".to_string(), |needed| human_size(needed as f64)),
+                ),
+                "name a directory with more room (--dir), or a smaller --size",
+            ),
+        }
+    }
+
+    /// The name of a trace that is not whole: NAME.partial.csv.zst.
+    pub fn partial_output(&self) -> PathBuf {
+        let name = self.output.file_name().unwrap_or_default().to_string_lossy();
+        let endings = [".csv.zst", ".csv.gz", ".csv", ".parquet"];
+        let ending = endings.into_iter().find(|ending| name.ends_with(ending)).unwrap_or_default();
+        let stem = name.strip_suffix(ending).unwrap_or(&name);
+        self.output.with_file_name(format!("{stem}.partial{ending}"))
+    }
+
+    /// One line for people.
+    pub fn describe(&self) -> String {
+        let guests = if self.guests == 1 { "1 guest".to_string() } else { format!("{} guests", self.guests) };
+        let file_system = self.make.file_system.name();
+        let command = self.command.join(" ");
+        format!("{command}\non {file_system} ({}), {guests} of {}", self.options, format_size(self.size_bytes))
+    }
+}
+
+/// The mount options. What a kernel might choose for itself is named, so that captures can be compared.
+fn options(asked: &Capture, file_system: FileSystem, data: Option<DataMode>) -> String {
+    let mut options = Vec::new();
+    options.extend(data.map(|mode| format!("data={}", mode.name())));
+    if asked.nodatacow {
+        options.push("nodatacow".to_string());
+    }
+    options.push(
+        match (asked.discard, file_system) {
+            (false, _) => "nodiscard",
+            (true, FileSystem::Btrfs) => "discard=sync",
+            (true, _) => "discard",
+        }
+        .to_string(),
+    );
+    options.join(",")
+}
+
+fn directory(asked: &Capture) -> Result<PathBuf, Failure> {
+    let directory = asked.dir.clone().unwrap_or_else(std::env::temp_dir);
+    match std::fs::canonicalize(&directory) {
+        Ok(found) if found.is_dir() => Ok(found),
+        Ok(_) => wrong(format!("{} is no directory", directory.display()), "name a directory for the devices' files"),
+        Err(error) => wrong(format!("cannot use {}: {error}", directory.display()), "name a directory that is there"),
+    }
+}
+
+/// The program that a name means here and now: the command starts in another directory.
+fn program(name: &str) -> Result<PathBuf, Failure> {
+    let runs =
+        |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let found = if name.contains('/') {
+        std::path::absolute(name).ok().filter(runs)
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|directory| directory.join(name)).find(runs)
+    };
+    let found = found.and_then(|path| std::path::absolute(path).ok());
+    found.map_or_else(
+        || wrong(format!("the command {name} is not found"), "name a program that is there and may run"),
+        Ok,
+    )
+}

@@ -1,0 +1,138 @@
+//! mkfs: which file system, with which journal.
+
+use crate::{KernelError, failed};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A file system of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// ext3: block maps, and a journal.
+    Ext3,
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// btrfs.
+    Btrfs,
+}
+
+/// What of a write ext3 and ext4 put into the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataMode {
+    /// Metadata; data is written whenever.
+    Writeback,
+    /// Metadata, after the data that it names.
+    Ordered,
+    /// Metadata and data.
+    Journal,
+}
+
+impl DataMode {
+    /// The mount option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataMode::Writeback => "writeback",
+            DataMode::Ordered => "ordered",
+            DataMode::Journal => "journal",
+        }
+    }
+}
+
+impl FileSystem {
+    /// The name that mount takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileSystem::Ext3 => "ext3",
+            FileSystem::Ext4 => "ext4",
+            FileSystem::Xfs => "xfs",
+            FileSystem::Btrfs => "btrfs",
+        }
+    }
+
+    /// Whether it is of the ext family, whose journal has data modes.
+    pub fn is_ext(self) -> bool {
+        matches!(self, FileSystem::Ext3 | FileSystem::Ext4)
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            FileSystem::Ext3 | FileSystem::Ext4 => "e2fsprogs",
+            FileSystem::Xfs => "xfsprogs",
+            FileSystem::Btrfs => "btrfs-progs",
+        }
+    }
+}
+
+/// How a file system is made: with blocks of 4 KiB, whatever its size, and otherwise as mkfs chooses. Nothing of it is left for later: inode tables and journal are written at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Make {
+    /// Which.
+    pub file_system: FileSystem,
+    /// The journal's size; the program's own choice if none is named. btrfs has no journal.
+    pub journal_bytes: Option<u64>,
+}
+
+impl Make {
+    /// Refuses what no device could be given.
+    pub fn check(&self) -> Result<(), KernelError> {
+        let unfit = |what: &str, help: &str| Err(KernelError::Unfit { what: what.to_string(), help: help.to_string() });
+        match self.journal_bytes {
+            Some(_) if self.file_system == FileSystem::Btrfs => unfit("btrfs has no journal", "leave its size out"),
+            Some(bytes) if bytes == 0 || !bytes.is_multiple_of(1 << 20) => {
+                unfit("the journal's size is no multiple of 1M", "write a size such as 64M")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the file system on a device, whose content is lost.
+    ///
+    /// Fails if the program is not installed, or refuses: the error holds what it said.
+    pub fn run(&self, device: &Path) -> Result<(), KernelError> {
+        self.check()?;
+        let name = format!("mkfs.{}", self.file_system.name());
+        let output = Command::new(&name)
+            .args(self.arguments())
+            .arg(device)
+            // mke2fs asks before what it finds strange; nobody would answer.
+            .stdin(Stdio::null())
+            .env("LC_ALL", "C")
+            .output()
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => KernelError::missing(
+                    format!("the program {name} is not installed"),
+                    format!("install the package {} (apt-get install {0})", self.file_system.package()),
+                ),
+                _ => failed(format!("run {name}"))(error),
+            })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        Err(KernelError::Unfit {
+            what: format!("{name} failed: {}", said.join("; ")),
+            help: "another size of the file system or of its journal may do".to_string(),
+        })
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments: Vec<String> = match self.file_system {
+            FileSystem::Ext3 | FileSystem::Ext4 => {
+                ["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]
+                    .map(str::to_string)
+                    .to_vec()
+            }
+            FileSystem::Xfs => ["-q", "-f", "-K"].map(str::to_string).to_vec(),
+            FileSystem::Btrfs => ["-q", "-f", "-K"].map(str::to_string).to_vec(),
+        };
+        if let Some(bytes) = self.journal_bytes {
+            match self.file_system {
+                FileSystem::Xfs => arguments.extend(["-l".to_string(), format!("size={bytes}")]),
+                _ => arguments.extend(["-J".to_string(), format!("size={}", bytes >> 20)]),
+            }
+        }
+        arguments
+    }
+}

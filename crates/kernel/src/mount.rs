@@ -1,0 +1,121 @@
+//! A mount that ends with its guard.
+
+use crate::{KernelError, failed};
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long a busy mount is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A mounted file system in a directory of its own.
+#[derive(Debug)]
+pub struct Mount {
+    directory: Option<TempDir>,
+    path: PathBuf,
+    is_mounted: bool,
+}
+
+impl Mount {
+    /// Mounts `source`, a device or a name, in a new directory within `beside`.
+    ///
+    /// `options` are those of the file system, joined by commas. Fails without root, if the kernel has no such file
+    /// system, and if that refuses the options (the kernel's log says why).
+    pub fn new(source: &Path, file_system: &str, options: &str, beside: &Path) -> Result<Mount, KernelError> {
+        let directory = tempfile::Builder::new()
+            .prefix("flashpath-mount-")
+            .tempdir_in(beside)
+            .map_err(failed(format!("make a directory in {}", beside.display())))?;
+        let data = (!options.is_empty()).then_some(options);
+        let path = directory.path().to_path_buf();
+        mount(Some(source), &path, Some(file_system), MsFlags::empty(), data).map_err(|error| match error {
+            Errno::ENODEV => KernelError::missing(
+                format!("the kernel has no {file_system}"),
+                format!("load it (modprobe {file_system}), or take a file system that /proc/filesystems lists"),
+            ),
+            _ => failed(format!("mount {} as {file_system} ({options})", source.display()))(error),
+        })?;
+        Ok(Mount { directory: Some(directory), path, is_mounted: true })
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until all that was written is on the device.
+    pub fn sync(&self) -> Result<(), KernelError> {
+        let doing = || format!("write back {}", self.path.display());
+        let directory = File::open(&self.path).map_err(failed(doing()))?;
+        nix::unistd::syncfs(&directory).map_err(failed(doing()))
+    }
+
+    /// The share of its blocks that are free, from 0 to 1.
+    pub fn free_share(&self) -> Result<f64, KernelError> {
+        let status = nix::sys::statvfs::statvfs(&self.path)
+            .map_err(failed(format!("see how full {} is", self.path.display())))?;
+        Ok(status.blocks_available() as f64 / (status.blocks() as f64).max(1.0))
+    }
+
+    /// Unmounts. One that stays busy is taken out of sight, so that it goes with its last user, and the error says who
+    /// that is.
+    pub fn unmount(mut self) -> Result<(), KernelError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), KernelError> {
+        if !std::mem::take(&mut self.is_mounted) {
+            return Ok(());
+        }
+        let until = Instant::now() + PATIENCE;
+        let ended = loop {
+            match umount2(&self.path, MntFlags::UMOUNT_NOFOLLOW) {
+                Err(Errno::EBUSY) if Instant::now() < until => std::thread::sleep(PAUSE),
+                Err(Errno::EINTR) => {}
+                ended => break ended,
+            }
+        };
+        let ended = ended.map_err(|error| {
+            let users = users(&self.path);
+            // The kernel keeps it until its last user goes; there is no more that could be done, or said.
+            let _ = umount2(&self.path, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW);
+            let source = match error {
+                Errno::EBUSY => io::Error::other(format!("it is still in use{users}")),
+                other => other.into(),
+            };
+            KernelError::Failed { doing: format!("unmount {}", self.path.display()), source }
+        });
+        if let Some(directory) = self.directory.take() {
+            // An empty directory is all that could be left.
+            let _ = directory.close();
+        }
+        ended
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `unmount`.
+        let _ = self.end();
+    }
+}
+
+/// The processes that have something open below `path`, as words for an error.
+fn users(path: &Path) -> String {
+    let is_below = |link: PathBuf| std::fs::read_link(link).is_ok_and(|target| target.starts_with(path));
+    let mut users = Vec::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let Some(number) = process.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()) else { continue };
+        let mut files = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        if is_below(process.join("cwd")) || files.any(|file| is_below(file.path())) {
+            let name = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+            users.push(format!("{number} ({})", name.trim()));
+        }
+    }
+    if users.is_empty() { String::new() } else { format!(" by process {}", users.join(", ")) }
+}

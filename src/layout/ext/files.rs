@@ -1,0 +1,119 @@
+//! A file's blocks: by extents, or by a block map.
+//!
+//! ```text
+//! extent header  0 magic 0xF30A   2 entries   6 depth                               12 bytes, then entries of 12
+//! extent         0 first block of the file   4 blocks   6 start (high)   8 start (low)
+//! index          0 first block of the file   4 child (low)   8 child (high)
+//! ```
+//!
+//! A block map is 12 blocks, then one block of blocks, one of blocks of blocks, and one of three levels. Zero is a hole.
+
+use super::super::bytes::{Bytes, Device};
+use super::super::{LayoutError, damaged};
+use super::superblock::Superblock;
+use std::ops::Range;
+
+const STRUCTURE: &str = "the block list of an ext inode";
+pub(super) const EXTENT_MAGIC: u16 = 0xF30A;
+/// An extent of more blocks is an unwritten one, of so many fewer.
+const WRITTEN_EXTENT_BLOCKS: u64 = 32768;
+const DIRECT_BLOCKS: usize = 12;
+const DEEPEST_EXTENTS: u16 = 5;
+
+/// The blocks of one file.
+#[derive(Debug, Default)]
+pub(super) struct FileBlocks {
+    /// What holds the file, in its order.
+    pub runs: Vec<Range<u64>>,
+    /// What only names other blocks.
+    pub naming: Vec<u64>,
+}
+
+/// Reads files' blocks. All files together are named by no more blocks than there are: a damaged tree ends somewhere.
+pub(super) struct Walker<'a, 'b> {
+    device: &'a mut Device<'b>,
+    superblock: &'a Superblock,
+    may_read: u64,
+    found: FileBlocks,
+}
+
+impl<'a, 'b> Walker<'a, 'b> {
+    pub fn new(device: &'a mut Device<'b>, superblock: &'a Superblock) -> Walker<'a, 'b> {
+        Walker { device, superblock, may_read: superblock.blocks, found: FileBlocks::default() }
+    }
+
+    /// The device, between two files.
+    pub fn device(&mut self) -> &mut Device<'b> {
+        self.device
+    }
+
+    /// The blocks that the 60 bytes of an inode's map name.
+    pub fn file(&mut self, map: &Bytes, has_extents: bool) -> Result<FileBlocks, LayoutError> {
+        self.found = FileBlocks::default();
+        if has_extents {
+            self.extents(map, None)?;
+        } else {
+            for index in 0..DIRECT_BLOCKS {
+                self.pointed(map.le32(index * 4), 0)?;
+            }
+            for level in 1..=3 {
+                self.pointed(map.le32((DIRECT_BLOCKS - 1 + level) * 4), level)?;
+            }
+        }
+        Ok(std::mem::take(&mut self.found))
+    }
+
+    /// Takes `count` blocks from `first` on as the next ones of the file.
+    fn take(&mut self, first: u64, count: u64) -> Result<(), LayoutError> {
+        let end = first.checked_add(count).filter(|end| first > 0 && *end <= self.superblock.blocks);
+        let end = end.ok_or_else(|| damaged(STRUCTURE, format!("{count} blocks at block {first} are not inside")))?;
+        match self.found.runs.last_mut() {
+            Some(last) if last.end == first => last.end = end,
+            _ if count > 0 => self.found.runs.push(first..end),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn naming_block(&mut self, block: u64) -> Result<Bytes, LayoutError> {
+        if block == 0 || block >= self.superblock.blocks || self.may_read == 0 {
+            return Err(damaged(STRUCTURE, format!("block {block} cannot name blocks of a file")));
+        }
+        self.may_read -= 1;
+        self.found.naming.push(block);
+        self.device.read(block * self.superblock.block_bytes, self.superblock.block_bytes as usize)
+    }
+
+    /// The blocks behind one pointer of a block map, `level` naming blocks away.
+    fn pointed(&mut self, block: u32, level: usize) -> Result<(), LayoutError> {
+        match (block, level) {
+            (0, _) => Ok(()),
+            (_, 0) => self.take(u64::from(block), 1),
+            _ => {
+                let names = self.naming_block(u64::from(block))?;
+                (0..names.0.len() / 4).try_for_each(|index| self.pointed(names.le32(index * 4), level - 1))
+            }
+        }
+    }
+
+    /// The extents of a node, which is at `depth` if a node above it said so.
+    fn extents(&mut self, node: &Bytes, depth: Option<u16>) -> Result<(), LayoutError> {
+        let (magic, entries, at_depth) = (node.le16(0), usize::from(node.le16(2)), node.le16(6));
+        let fits = 12 + entries * 12 <= node.0.len() && at_depth <= DEEPEST_EXTENTS;
+        if magic != EXTENT_MAGIC || !fits || depth.is_some_and(|depth| depth != at_depth) {
+            return Err(damaged(STRUCTURE, "a node of its extents is none"));
+        }
+        for entry in (1..=entries).map(|number| number * 12) {
+            if at_depth == 0 {
+                let blocks = u64::from(node.le16(entry + 4));
+                let blocks = if blocks > WRITTEN_EXTENT_BLOCKS { blocks - WRITTEN_EXTENT_BLOCKS } else { blocks };
+                self.take(u64::from(node.le16(entry + 6)) << 32 | u64::from(node.le32(entry + 8)), blocks)?;
+            } else {
+                let child = u64::from(node.le16(entry + 8)) << 32 | u64::from(node.le32(entry + 4));
+                let child = self.naming_block(child)?;
+                self.extents(&child, Some(at_depth - 1))?;
+            }
+        }
+        Ok(())
+    }
+}

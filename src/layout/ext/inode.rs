@@ -1,0 +1,64 @@
+//! What of an inode tells whose its blocks are.
+//!
+//! ```text
+//! 0 mode   4 size (low)   26 links   32 flags   40 block map or extents (60 bytes)   104 attributes' block (low)
+//! 108 size (high)   118 attributes' block (high)
+//! ```
+
+use super::super::bytes::Bytes;
+
+const MODE_TYPE: u16 = 0xF000;
+const MODE_FILE: u16 = 0x8000;
+const MODE_DIRECTORY: u16 = 0x4000;
+const MODE_LINK: u16 = 0xA000;
+const HAS_EXTENTS: u32 = 0x80000;
+const HAS_ATTRIBUTES_INSIDE: u32 = 0x20_0000;
+const HAS_DATA_INSIDE: u32 = 0x1000_0000;
+/// The bytes of an inode that are looked at.
+pub(super) const INODE_BYTES: usize = 128;
+
+/// An inode.
+pub(super) struct Inode(pub Bytes);
+
+impl Inode {
+    pub fn is_in_use(&self) -> bool {
+        self.0.le16(0) != 0 && self.0.le16(26) != 0
+    }
+
+    pub fn is_file(&self) -> bool {
+        self.0.le16(0) & MODE_TYPE == MODE_FILE
+    }
+
+    /// Whether its blocks are what a user wrote: not those of a directory, a link or an attribute.
+    pub fn holds_data(&self) -> bool {
+        self.is_file() && self.flags() & HAS_ATTRIBUTES_INSIDE == 0
+    }
+
+    /// Whether its map names blocks: that of a device, or of a short link, holds something else.
+    pub fn has_blocks(&self) -> bool {
+        let kind = self.0.le16(0) & MODE_TYPE;
+        let is_short_link = kind == MODE_LINK && self.size() < 60 && !self.has_extents();
+        matches!(kind, MODE_FILE | MODE_DIRECTORY | MODE_LINK) && !is_short_link && self.flags() & HAS_DATA_INSIDE == 0
+    }
+
+    pub fn has_extents(&self) -> bool {
+        self.flags() & HAS_EXTENTS != 0
+    }
+
+    pub fn size(&self) -> u64 {
+        u64::from(self.0.le32(108)) << 32 | u64::from(self.0.le32(4))
+    }
+
+    pub fn map(&self) -> Bytes {
+        Bytes(self.0.part(40, 60).unwrap_or_default().to_vec())
+    }
+
+    /// The block of extended attributes, or 0.
+    pub fn attributes_block(&self) -> u64 {
+        u64::from(self.0.le16(118)) << 32 | u64::from(self.0.le32(104))
+    }
+
+    fn flags(&self) -> u32 {
+        self.0.le32(32)
+    }
+}
