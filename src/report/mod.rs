@@ -8,10 +8,13 @@
 //!
 //! A run in a file system has results of its own, [`FileRunResult`], and two forms: [`files_table`] and [`files_json`].
 //!
+//! A paper's figures that are made again have theirs too: [`figure`].
+//!
 //! The engine fills the distributions in a result with [`LatencyHistogram`] and [`wear_bins`]. No form has access to a
 //! terminal, a file or a clock: each is a function from results to text.
 
 mod comparison;
+pub mod figure;
 mod files;
 mod histogram;
 mod html;

@@ -45,6 +45,11 @@ impl Failure {
         Failure::Input(Plain { message: message.into(), help }.into())
     }
 
+    /// What was asked for is right, and failed on its way.
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure::Failed(Plain { message: message.into(), help: None }.into())
+    }
+
     /// A file that cannot be written.
     pub fn write(name: &str, error: std::io::Error) -> Failure {
         Failure::input(format!("cannot write {name}: {error}"), None)

@@ -11,6 +11,7 @@ mod failure;
 mod in_directory;
 mod layers;
 mod progress;
+mod reproduce;
 mod run;
 mod workload;
 
@@ -42,6 +43,8 @@ enum Command {
     Layers(layers::Layers),
     /// Record what a kernel file system writes to its device while a command runs in it
     Capture(capture::Capture),
+    /// Make the papers' figures again: their experiments, the paper's number beside ours
+    Reproduce(reproduce::Reproduce),
     /// Convert a trace of any format to CSV or parquet
     Convert(convert::Convert),
 }
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Run(command) => command.run(),
         Command::Layers(command) => command.run(),
         Command::Capture(command) => command.run(),
+        Command::Reproduce(command) => command.run(),
         Command::Convert(command) => command.run(),
     };
     match ended {

@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Percentiles, RunResult, number};
-use escape::{escape, escape_path, script_json, shell_word};
+pub(super) use escape::escape;
+use escape::{escape_path, script_json, shell_word};
 
 /// The results as a self-contained HTML page of about 4.7 MB, almost all of which is plotly.js. It holds its numbers
 /// as text too: without scripts, all but the charts can be read.

@@ -1,0 +1,173 @@
+//! What the experiments are made with: captures of kernel file systems, and their replay on drives.
+
+use crate::failure::Failure;
+use flashpath::expression::Amount;
+use flashpath::report::RunResult;
+use flashpath::run::{Options, Path as DrivePath, run};
+use flashpath::workload::trace::{TraceOptions, TraceWorkload};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A kernel file system, and what is done in it.
+pub struct Experiment {
+    /// Its name among the traces: letters, digits and dashes.
+    pub name: String,
+    /// The arguments of `flashpath capture` that say which file system.
+    pub file_system: Vec<String>,
+    /// The device's size.
+    pub size_bytes: u64,
+    /// Guests with a device each.
+    pub guests: u32,
+    /// Done before the recording, in a shell; `$FLASHPATH` is this program.
+    pub setup: Option<String>,
+    /// Done while it is recorded, in a shell.
+    pub command: String,
+}
+
+/// What was captured.
+pub struct Captured {
+    /// The trace.
+    pub trace: PathBuf,
+    /// Bytes written to the devices.
+    pub written_bytes: u64,
+    /// Of them, the journal's.
+    pub journal_bytes: u64,
+    /// Writes that reached the devices, after the kernel merged what it could.
+    pub writes: u64,
+}
+
+/// Where experiments are made.
+pub struct Lab {
+    /// Our sizes over the paper's.
+    pub scale: f64,
+    /// The seed of all randomness of ours.
+    pub seed: u64,
+    traces: PathBuf,
+    /// Removed with what is in it, unless the user named the place.
+    is_temporary: bool,
+    scratch: Option<PathBuf>,
+    quiet: bool,
+    program: PathBuf,
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            // What cannot be removed from a temporary directory is the system's to remove.
+            let _ = std::fs::remove_dir_all(&self.traces);
+        }
+    }
+}
+
+impl Lab {
+    /// A lab that keeps its traces in `traces`, if that is given, and makes devices in `scratch`.
+    pub fn new(
+        scale: f64,
+        seed: u64,
+        traces: Option<&Path>,
+        scratch: Option<&Path>,
+        quiet: bool,
+    ) -> Result<Lab, Failure> {
+        let temporary = || std::env::temp_dir().join(format!("flashpath-reproduce-{}", std::process::id()));
+        let folder = traces.map_or_else(temporary, Path::to_path_buf);
+        std::fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder.display().to_string(), error))?;
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::failed(format!("cannot find the program itself: {error}")))?;
+        let scratch = scratch.map(Path::to_path_buf);
+        Ok(Lab { scale, seed, traces: folder, is_temporary: traces.is_none(), scratch, quiet, program })
+    }
+
+    /// The paper's size at our scale, a multiple of `unit` and at least one.
+    pub fn scaled(&self, bytes: u64, unit: u64) -> u64 {
+        ((bytes as f64 * self.scale) as u64 / unit).max(1) * unit
+    }
+
+    /// The paper's count at our scale, at least one.
+    pub fn scaled_count(&self, count: u64) -> u64 {
+        ((count as f64 * self.scale) as u64).max(1)
+    }
+
+    /// Says what is being done.
+    pub fn tell(&self, what: &str) {
+        if !self.quiet {
+            eprintln!("{what}");
+        }
+    }
+
+    /// Captures what the experiment writes, or takes the trace that an earlier run kept.
+    pub fn capture(&self, experiment: &Experiment) -> Result<Captured, Failure> {
+        let stem = self.traces.join(format!("{}-x{:.6}-s{}", experiment.name, self.scale, self.seed));
+        let file = |extension: &str| PathBuf::from(format!("{}.{extension}", stem.display()));
+        let (trace, summary) = (file("csv.zst"), file("json"));
+        let asked = self.arguments(experiment);
+        let asked_before = std::fs::read_to_string(file("arguments")).ok();
+        if !(trace.exists() && asked_before.as_deref() == Some(&asked.join("\n"))) {
+            self.tell(&format!("capturing {}", experiment.name));
+            let mut command = Command::new(&self.program);
+            command.arg("capture").args([
+                "--output".as_ref(),
+                trace.as_os_str(),
+                "--json".as_ref(),
+                summary.as_os_str(),
+            ]);
+            command.args(&asked).env("FLASHPATH", &self.program).stdout(Stdio::null());
+            let status = command
+                .status()
+                .map_err(|error| Failure::failed(format!("cannot run {}: {error}", self.program.display())))?;
+            match status.code() {
+                Some(0) => {}
+                // It has said why.
+                Some(code @ (2 | 130)) => return Err(Failure::Quiet(code as u8)),
+                _ => return Err(Failure::failed(format!("the capture of {} failed", experiment.name))),
+            }
+            crate::write_file(&file("arguments"), &asked.join("\n"))?;
+        }
+        let text = std::fs::read_to_string(&summary)
+            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", summary.display())))?;
+        let summary: Value = serde_json::from_str(&text)
+            .map_err(|error| Failure::failed(format!("{} is damaged: {error}", summary.display())))?;
+        let number = |place: &str| summary.pointer(place).and_then(Value::as_u64).unwrap_or(0);
+        Ok(Captured {
+            trace,
+            written_bytes: number("/requests/written_bytes"),
+            journal_bytes: number("/written_bytes_by_content/journal"),
+            writes: number("/requests_after_merging/writes"),
+        })
+    }
+
+    fn arguments(&self, experiment: &Experiment) -> Vec<String> {
+        let mut arguments = experiment.file_system.clone();
+        arguments.extend(["--size".to_string(), experiment.size_bytes.to_string()]);
+        arguments.extend(["--guests".to_string(), experiment.guests.to_string()]);
+        if let Some(scratch) = &self.scratch {
+            arguments.extend(["--dir".to_string(), scratch.display().to_string()]);
+        }
+        if let Some(setup) = &experiment.setup {
+            arguments.extend(["--setup".to_string(), setup.clone()]);
+        }
+        arguments.extend(["--quiet", "--", "sh", "-c", &experiment.command].map(String::from));
+        arguments
+    }
+
+    /// Replays a trace on a new drive, filled once in order; the first `uncounted_bytes` that it writes are not counted.
+    pub fn replay(&self, path: &str, trace: &Path, uncounted_bytes: u64) -> Result<RunResult, Failure> {
+        let drive = DrivePath::read(path)?;
+        let mut workload = TraceWorkload::open(trace, TraceOptions::default(), drive.exported_bytes())?;
+        let precondition = (uncounted_bytes > 0).then_some(Amount::Bytes(uncounted_bytes));
+        let options = Options { seed: self.seed, fill: true, precondition, ..Options::default() };
+        let outcome = run(&drive, &mut workload, &options, &mut |_| true);
+        match outcome.failure {
+            None => Ok(outcome.result),
+            Some(error) => Err(Failure::failed(format!("{path} with {}: {error}", trace.display()))),
+        }
+    }
+
+    /// Replays a trace on several drives at once.
+    pub fn replay_all(&self, paths: &[String], trace: &Path, uncounted: u64) -> Result<Vec<RunResult>, Failure> {
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = paths.iter().map(|path| scope.spawn(|| self.replay(path, trace, uncounted))).collect();
+            runs.into_iter().map(|run| run.join().expect("a run does not panic")).collect()
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! Min, Kim, Cho, Lee and Eom's "SFS: Random Write Considered Harmful in Solid State Drives": figures 13 and 14, for the
+//! kernel's file systems. SFS and LFS-CB themselves are not there yet.
+
+use super::lab::{Experiment, Lab};
+use crate::failure::Failure;
+use flashpath::report::RunResult;
+use flashpath::report::figure::{Claim, Figure, Panel, Reproduction};
+use flashpath::run::Path;
+
+/// The figures.
+pub const FIGURES: &[&str] = &["sfs-fig13", "sfs-fig14"];
+
+const LAYERS: [&str; 2] = ["fast", "page"];
+const SYSTEMS: [(&str, &[&str]); 3] = [
+    ("ext4", &["--fs", "ext4"]),
+    ("btrfs", &["--fs", "btrfs"]),
+    ("btrfs-nodatacow", &["--fs", "btrfs", "--nodatacow"]),
+];
+const EXT4: usize = 0;
+const BTRFS: usize = 1;
+const NODATACOW: usize = 2;
+const LATER: [&str; 2] = ["sfs (later)", "lfs-cb (later)"];
+
+/// The paper's volume, what is written to age it, and what is measured.
+const VOLUME: u64 = 32 << 30;
+const AGING: u64 = 20 << 30;
+const MEASURED: u64 = 8 << 30;
+/// The file that is written. The paper does not give working sets; this is a quarter of the volume.
+const FILE: u64 = 8 << 30;
+const UTILIZATION: f64 = 0.85;
+/// Dirty pages that the paper's machine would hold before it writes: a fifth of its 4 GB.
+const DIRTY: u64 = (4 << 30) / 5;
+
+/// A workload: its name, and its expression for so many bytes of writes.
+struct Load {
+    name: &'static str,
+    expression: fn(&Lab) -> String,
+}
+
+const LOADS: [Load; 4] = [
+    Load { name: "Zipf", expression: |lab| format!("zipf:theta=1,writes={}", writes(lab)) },
+    // 29 % of the writes go to 1.6 % of the pages: what the literature says of TPC-C's traces.
+    Load { name: "TPC-C-like", expression: |lab| format!("hotcold:r=1.6%,f=29%,writes={}", writes(lab)) },
+    Load {
+        name: "desktop-like",
+        expression: |lab| {
+            // A transaction writes about 5 KiB: half of them make a file of 500 to 10,000 bytes, half append to one.
+            let transactions = writes(lab) / 5120;
+            let files = lab.scaled(FILE, 4096) / 2 / 8192;
+            format!("postmark:files={files},transactions={transactions},subdirectories=100")
+        },
+    },
+    Load { name: "uniform", expression: |lab| format!("uniform:writes={}", writes(lab)) },
+];
+
+fn writes(lab: &Lab) -> u64 {
+    lab.scaled(AGING + MEASURED, 4096)
+}
+
+/// Makes the figures.
+pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
+    let drive = format!("nand:size={},page=4K,pages-per-block=128", lab.scaled(VOLUME, 1 << 20));
+    let paths: Vec<String> = LAYERS.iter().map(|layer| format!("{layer}:op=10%/{drive},timing=off")).collect();
+    let exported = paths.iter().map(|path| Ok(Path::read(path)?.exported_bytes()));
+    let exported: Vec<u64> = exported.collect::<Result<_, Failure>>()?;
+    let volume = exported.iter().copied().min().unwrap_or(0) & !((1 << 22) - 1);
+    // For each layer, workload and file system.
+    let mut results: Vec<Vec<Vec<RunResult>>> = vec![Vec::new(); LAYERS.len()];
+    for load in &LOADS {
+        results.iter_mut().for_each(|layer| layer.push(Vec::new()));
+        for (system, arguments) in SYSTEMS {
+            let captured = lab.capture(&experiment(lab, load, system, arguments, volume))?;
+            lab.tell(&format!("replaying {} {system}", load.name));
+            let counted = MEASURED as f64 / (FILE + AGING + MEASURED) as f64;
+            let uncounted = (captured.written_bytes as f64 * (1.0 - counted)) as u64;
+            for (layer, result) in results.iter_mut().zip(lab.replay_all(&paths, &captured.trace, uncounted)?) {
+                layer.last_mut().expect("just pushed").push(result);
+            }
+        }
+    }
+    let made = figures.iter().map(|figure| match *figure {
+        "sfs-fig13" => amplification(&results),
+        _ => erases(&results),
+    });
+    Ok(Reproduction {
+        paper: "sfs".to_string(),
+        title: "Min et al.: SFS, random write considered harmful in SSDs".to_string(),
+        command: "flashpath reproduce sfs".to_string(),
+        scale: lab.scale,
+        seed: lab.seed,
+        conditions: conditions(lab, &drive, volume),
+        figures: made.collect(),
+    })
+}
+
+fn experiment(lab: &Lab, load: &Load, system: &str, arguments: &[&str], volume: u64) -> Experiment {
+    let file = lab.scaled(FILE, 4096);
+    let dummy = ((volume as f64 * UTILIZATION) as u64).saturating_sub(file) & !4095;
+    let run = format!("exec \"$FLASHPATH\" run {} --in . --quiet --seed {}", (load.expression)(lab), lab.seed);
+    let is_block_workload = !load.name.starts_with("desktop");
+    let command = match is_block_workload {
+        true => format!("{run} --size {file} --fill --fsync-every {} >/dev/null", lab.scaled(DIRTY, 4096) / 4096),
+        false => format!("{run} >/dev/null"),
+    };
+    Experiment {
+        name: format!("sfs-{}-{system}", load.name.to_ascii_lowercase()),
+        file_system: arguments.iter().map(|argument| argument.to_string()).collect(),
+        size_bytes: volume,
+        guests: 1,
+        setup: Some(format!("exec \"$FLASHPATH\" run seq_write:file={dummy},append=1M --in . --quiet >/dev/null")),
+        command,
+    }
+}
+
+fn conditions(lab: &Lab, drive: &str, volume: u64) -> Vec<(String, String)> {
+    let size = |bytes: u64| flashpath::units::human_size(bytes as f64);
+    let workloads: Vec<String> =
+        LOADS.iter().map(|load| format!("{}: `{}`", load.name, (load.expression)(lab))).collect();
+    let condition = |name: &str, value: String| (name.to_string(), value);
+    vec![
+        condition(
+            "file systems",
+            format!(
+                "of the running kernel, on a device of {}, of which {:.0} % are taken: a file of {} that is written, and one that \
+                 is not",
+                size(volume),
+                UTILIZATION * 100.0,
+                size(lab.scaled(FILE, 4096))
+            ),
+        ),
+        condition("workloads", workloads.join("; ")),
+        condition(
+            "write-back",
+            format!("an fsync after {} of writes, which stands for the dirty pages that the paper's 4 GB would hold", size(lab.scaled(DIRTY, 4096))),
+        ),
+        condition("drive", format!("`{drive}` with `op=10%`, filled once in order; the last 8 of 36 parts of what a file system writes are counted")),
+        condition(
+            "stand-ins",
+            "the paper's TPC-C and RES traces are not public: the one is replaced by its known skew, the other by postmark".to_string(),
+        ),
+    ]
+}
+
+fn panels(results: &[Vec<Vec<RunResult>>], value: impl Fn(&RunResult) -> f64) -> Vec<Panel> {
+    let series: Vec<String> = SYSTEMS.iter().map(|(system, _)| *system).chain(LATER).map(str::to_string).collect();
+    let panel = |(layer, loads): (&&str, &Vec<Vec<RunResult>>)| Panel {
+        title: layer.to_string(),
+        series: series.clone(),
+        groups: LOADS
+            .iter()
+            .zip(loads)
+            .map(|(load, systems)| {
+                let values = systems.iter().map(|result| Some(value(result))).chain(LATER.map(|_| None));
+                (load.name.to_string(), values.collect())
+            })
+            .collect(),
+    };
+    LAYERS.iter().zip(results).map(panel).collect()
+}
+
+fn of_system(panel: &Panel, system: usize) -> impl Iterator<Item = f64> + '_ {
+    panel.groups.iter().filter_map(move |(_, values)| values[system])
+}
+
+fn claim(says: String, place: &str, paper: f64, ours: f64, because: &str) -> Claim {
+    Claim {
+        says,
+        place: place.to_string(),
+        low: Some(paper),
+        high: Some(paper),
+        ours: Some(ours),
+        because: because.to_string(),
+    }
+}
+
+const WORKING_SET: &str =
+    "the paper gives neither working set nor skew; on a drive that is full, amplification depends on little else";
+const BTRFS_NOW: &str =
+    "btrfs has changed since 2.6.37: its trees are written back less often, and space is found in larger pieces";
+
+fn amplification(results: &[Vec<Vec<RunResult>>]) -> Figure {
+    let panels = panels(results, |result| result.write_amplification.total.unwrap_or(f64::NAN));
+    let mut claims = Vec::new();
+    for (panel, in_place, cow) in [(&panels[0], 5.3, 2.8), (&panels[1], 2.8, 1.2)] {
+        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let both = of_system(panel, EXT4).chain(of_system(panel, NODATACOW)).collect();
+        let says = format!("mean of ext4 and btrfs-nodatacow on {}", panel.title);
+        claims.push(claim(says, "4.4", in_place, mean(both), WORKING_SET));
+        let says = format!("mean of btrfs on {}", panel.title);
+        claims.push(claim(says, "4.4", cow, mean(of_system(panel, BTRFS).collect()), WORKING_SET));
+    }
+    Figure {
+        name: "sfs-fig13".to_string(),
+        title: "SFS figure 13: write amplification of the drive".to_string(),
+        unit: "write amplification".to_string(),
+        about: "Bytes programmed over bytes that the file system wrote, in the part that is counted.".to_string(),
+        panels,
+        claims,
+    }
+}
+
+fn erases(results: &[Vec<Vec<RunResult>>]) -> Figure {
+    let panels = panels(results, |result| result.flash.erased_blocks as f64);
+    let mut claims = Vec::new();
+    // Over SFS the paper has ext4 at 3.1 and 1.8, nodatacow at 3.4 and 2.0, btrfs at 6.1 and 3.8.
+    for (panel, ext4, nodatacow, btrfs) in [(&panels[0], 3.1, 3.4, 6.1), (&panels[1], 1.8, 2.0, 3.8)] {
+        let total = |system| of_system(panel, system).sum::<f64>();
+        for (name, paper, system) in [("btrfs-nodatacow", nodatacow, NODATACOW), ("btrfs", btrfs, BTRFS)] {
+            let says = format!("all erases of {name} over ext4's on {}", panel.title);
+            let place = "4.4, derived: both are given over SFS";
+            claims.push(claim(says, place, paper / ext4, total(system) / total(EXT4), BTRFS_NOW));
+        }
+    }
+    Figure {
+        name: "sfs-fig14".to_string(),
+        title: "SFS figure 14: number of erases".to_string(),
+        unit: "erased blocks".to_string(),
+        about: "Blocks erased in the part that is counted.".to_string(),
+        panels,
+        claims,
+    }
+}

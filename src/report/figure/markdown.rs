@@ -1,0 +1,66 @@
+//! Figures as Markdown: docs/results.md, and what the terminal shows.
+
+use super::{Claim, Figure, Panel, Reproduction};
+use crate::report::number::{NONE, three_digits};
+use std::fmt::Write;
+
+/// The paper's figures as tables. `plots` is the folder of their pictures, NAME.svg each, if there are any.
+pub fn markdown(reproduction: &Reproduction, plots: Option<&str>) -> String {
+    let mut text = format!("## {}\n\n", reproduction.title);
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        text,
+        "`{}`, scale {}, seed {}.\n",
+        reproduction.command,
+        scale(reproduction.scale),
+        reproduction.seed
+    );
+    for (name, value) in &reproduction.conditions {
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+    for figure in &reproduction.figures {
+        let _ = write!(text, "\n### {}\n\n{}\n\n", figure.title, figure.about);
+        if let Some(folder) = plots {
+            let _ = writeln!(text, "![{}]({folder}/{}.svg)\n", figure.title, figure.name);
+        }
+        panels(&mut text, figure);
+        claims(&mut text, &figure.claims);
+    }
+    text
+}
+
+/// `1/16`, or `1`.
+pub(super) fn scale(scale: f64) -> String {
+    let part = 1.0 / scale;
+    if scale < 1.0 && (part - part.round()).abs() < 1e-9 { format!("1/{part:.0}") } else { format!("{scale}") }
+}
+
+fn panels(text: &mut String, figure: &Figure) {
+    for Panel { title, series, groups } in &figure.panels {
+        let _ = writeln!(text, "| {} | {} |", heading(title, &figure.unit), series.join(" | "));
+        let _ = writeln!(text, "|---|{}", "---:|".repeat(series.len()));
+        for (group, values) in groups {
+            let values: Vec<String> = values.iter().map(|value| value.map_or(NONE.into(), three_digits)).collect();
+            let _ = writeln!(text, "| {group} | {} |", values.join(" | "));
+        }
+        text.push('\n');
+    }
+}
+
+/// What stands above the groups: the panel's title, if it has one, and what is counted.
+pub(super) fn heading(title: &str, unit: &str) -> String {
+    if title.is_empty() { unit.to_string() } else { format!("{title}: {unit}") }
+}
+
+fn claims(text: &mut String, claims: &[Claim]) {
+    if claims.is_empty() {
+        return;
+    }
+    text.push_str("| the paper says | paper | ours | |\n|---|---:|---:|---|\n");
+    for claim in claims {
+        let ours = claim.ours.map_or(NONE.into(), three_digits);
+        let reason = if claim.needs_a_reason() { format!(": {}", claim.because) } else { String::new() };
+        let (says, place, bounds) = (&claim.says, &claim.place, claim.bounds());
+        let _ = writeln!(text, "| {says} ({place}) | {bounds} | {ours} | {}{reason} |", claim.verdict());
+    }
+}

@@ -1,0 +1,216 @@
+//! A paper's figures made again: our numbers, what the paper says of them, and the forms in which they are read.
+//!
+//! | form | for |
+//! |---|---|
+//! | JSON, by serde | programs, and the forms below: they are made from nothing else |
+//! | [`markdown`] | docs/results.md, and the terminal |
+//! | [`plot`] | a picture of a figure, SVG |
+//! | [`page`] | all of it as one HTML page |
+
+mod markdown;
+mod page;
+mod plot;
+
+pub use markdown::markdown;
+pub use page::page;
+pub use plot::plot;
+
+use serde::{Deserialize, Serialize};
+
+/// What was made again of one paper, with all that is needed to make it once more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// The paper's name on the command line: `vma`, `sfs`.
+    pub paper: String,
+    /// Its authors and title.
+    pub title: String,
+    /// The command that makes it again.
+    pub command: String,
+    /// Our sizes over the paper's.
+    pub scale: f64,
+    /// The seed of all randomness of ours; the kernel's own timing is not repeatable.
+    pub seed: u64,
+    /// What was run on what: a name and a text each.
+    pub conditions: Vec<(String, String)>,
+    /// The figures.
+    pub figures: Vec<Figure>,
+}
+
+/// A figure: numbers in panels, and what the paper says of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Its name on the command line, and of its picture: `vma-fig4`.
+    pub name: String,
+    /// What it shows, as the paper titles it.
+    pub title: String,
+    /// What its numbers count.
+    pub unit: String,
+    /// How our numbers were got.
+    pub about: String,
+    /// The numbers.
+    pub panels: Vec<Panel>,
+    /// What the paper says of them in words and numbers.
+    pub claims: Vec<Claim>,
+}
+
+/// A part of a figure: a number for each group and series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Panel {
+    /// What the panel is about, such as a translation layer; may be empty.
+    pub title: String,
+    /// What stands side by side in a group: journal modes, file systems.
+    pub series: Vec<String>,
+    /// The groups, such as workloads, with a number for each series; `None` is not there yet.
+    pub groups: Vec<(String, Vec<Option<f64>>)>,
+}
+
+/// Something that the paper says, and our number for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// What is said to lie between the bounds.
+    pub says: String,
+    /// Where the paper says it, and, if it does not in so many words, how the bounds follow.
+    pub place: String,
+    /// The lowest value that agrees; `None` if there is no bound.
+    pub low: Option<f64>,
+    /// The highest value that agrees.
+    pub high: Option<f64>,
+    /// Our value; `None` if it was not measured.
+    pub ours: Option<f64>,
+    /// Why ours may be outside: shown where it is.
+    pub because: String,
+}
+
+impl Claim {
+    /// How far our value is outside of the bounds, as a share of the nearer one: 0.2 is 20 % above the highest, -0.2 below
+    /// the lowest, 0 inside. `None` without a value.
+    pub fn off_by(&self) -> Option<f64> {
+        let ours = self.ours?;
+        Some(match (self.low, self.high) {
+            (Some(low), _) if ours < low => ours / low - 1.0,
+            (_, Some(high)) if ours > high => ours / high - 1.0,
+            _ => 0.0,
+        })
+    }
+
+    /// The bounds in words: `1.74 to 2.31`, `at least 1`, `0.378`.
+    pub fn bounds(&self) -> String {
+        let number = super::number::three_digits;
+        match (self.low, self.high) {
+            (Some(low), Some(high)) if low == high => number(low),
+            (Some(low), Some(high)) => format!("{} to {}", number(low), number(high)),
+            (Some(low), None) => format!("at least {}", number(low)),
+            (None, Some(high)) => format!("at most {}", number(high)),
+            (None, None) => super::number::NONE.to_string(),
+        }
+    }
+
+    /// How ours compares, in words.
+    pub fn verdict(&self) -> String {
+        let by = |off: f64| format!("{:+.0} %", off * 100.0);
+        match (self.off_by(), self.low == self.high) {
+            (None, _) => "not measured".to_string(),
+            (Some(0.0), false) => "inside".to_string(),
+            (Some(off), true) => by(off),
+            (Some(off), false) => format!("outside by {}", by(off)),
+        }
+    }
+
+    /// Whether ours is so far off that the reason must be told: outside of a range, or more than 15 % off a single number.
+    pub fn needs_a_reason(&self) -> bool {
+        let tolerance = if self.low == self.high { 0.15 } else { 0.0 };
+        self.off_by().is_some_and(|off| off.abs() > tolerance)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(low: Option<f64>, high: Option<f64>, ours: Option<f64>) -> Claim {
+        Claim { says: String::new(), place: String::new(), low, high, ours, because: String::new() }
+    }
+
+    #[test]
+    fn a_claim_says_how_far_off_ours_is() {
+        for (low, high, ours, bounds, verdict, tell) in [
+            (Some(1.74), Some(2.31), Some(2.0), "1.74 to 2.31", "inside", false),
+            (Some(1.74), Some(2.31), Some(2.31 * 1.5), "1.74 to 2.31", "outside by +50 %", true),
+            (Some(2.0), None, Some(1.5), "at least 2.00", "outside by -25 %", true),
+            (None, Some(1.0), Some(0.2), "at most 1.00", "inside", false),
+            (Some(0.4), Some(0.4), Some(0.44), "0.400", "+10 %", false),
+            (Some(0.4), Some(0.4), Some(0.6), "0.400", "+50 %", true),
+            (Some(0.4), Some(0.4), None, "0.400", "not measured", false),
+        ] {
+            let claim = claim(low, high, ours);
+            assert_eq!((claim.bounds().as_str(), claim.verdict().as_str()), (bounds, verdict));
+            assert_eq!(claim.needs_a_reason(), tell);
+        }
+    }
+
+    fn reproduction() -> Reproduction {
+        let groups = vec![
+            ("seq <write>".to_string(), vec![Some(1200.0), Some(2.5), None]),
+            ("untar".to_string(), vec![Some(0.0), None, None]),
+        ];
+        let series = ["writeback", "journal", "vma (later)"].map(String::from).to_vec();
+        let figure = Figure {
+            name: "vma-fig4".to_string(),
+            title: "Erase counts".to_string(),
+            unit: "erased blocks".to_string(),
+            about: "Replayed.".to_string(),
+            panels: vec![Panel { title: "fast".to_string(), series, groups }],
+            claims: vec![Claim {
+                says: "half".to_string(),
+                place: "IV".to_string(),
+                because: "it is so".to_string(),
+                ..claim(Some(0.5), Some(0.5), Some(0.8))
+            }],
+        };
+        Reproduction {
+            paper: "vma".to_string(),
+            title: "A paper".to_string(),
+            command: "flashpath reproduce vma".to_string(),
+            scale: 0.0625,
+            seed: 1,
+            conditions: vec![("drive".to_string(), "of flash".to_string())],
+            figures: vec![figure],
+        }
+    }
+
+    #[test]
+    fn markdown_has_every_number_beside_the_papers() {
+        let text = markdown(&reproduction(), Some("results"));
+        for line in [
+            "`flashpath reproduce vma`, scale 1/16, seed 1.",
+            "- drive: of flash",
+            "![Erase counts](results/vma-fig4.svg)",
+            "| fast: erased blocks | writeback | journal | vma (later) |",
+            "| seq <write> | 1,200 | 2.50 | \u{2013} |",
+            "| half (IV) | 0.500 | 0.800 | +60 %: it is so |",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+        }
+        assert!(!markdown(&reproduction(), None).contains("!["));
+    }
+
+    #[test]
+    fn a_figure_survives_json() {
+        let text = serde_json::to_string(&reproduction()).unwrap();
+        assert_eq!(serde_json::from_str::<Reproduction>(&text).unwrap(), reproduction());
+    }
+
+    #[test]
+    fn a_picture_has_a_bar_for_each_number_and_a_page_has_the_pictures() {
+        let bars = |svg: &str| svg.matches("<rect").count();
+        let mut fewer = reproduction();
+        let with_all = plot(&fewer.figures[0]).unwrap();
+        fewer.figures[0].panels[0].groups[0].1[1] = None;
+        assert_eq!(bars(&with_all), bars(&plot(&fewer.figures[0]).unwrap()) + 1);
+        let page = page(&[reproduction()]).unwrap();
+        assert!(page.contains(&with_all) && page.contains("seq &lt;write&gt;") && page.contains("+60 %: it is so"));
+        // Nothing to draw is no error.
+        fewer.figures[0].panels.clear();
+        plot(&fewer.figures[0]).unwrap();
+    }
+}

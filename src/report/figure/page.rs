@@ -1,0 +1,77 @@
+//! Figures as one HTML page that opens offline and runs no script.
+
+use super::markdown::{heading, scale};
+use super::{Claim, Figure, Reproduction, plot};
+use crate::report::html::escape;
+use crate::report::number::{NONE, three_digits};
+
+/// The papers' figures with their pictures, as a self-contained page. Errors are [`plot`]'s.
+pub fn page(reproductions: &[Reproduction]) -> Result<String, String> {
+    let papers = reproductions.iter().map(paper).collect::<Result<Vec<_>, _>>()?;
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Figures \u{b7} Flashpath</title>\n\
+         <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>The papers' figures, made again</h1>\n{}</main>\n</body>\n</html>\n",
+        include_str!("page.css"),
+        papers.concat()
+    ))
+}
+
+fn paper(reproduction: &Reproduction) -> Result<String, String> {
+    let figures = reproduction.figures.iter().map(section).collect::<Result<Vec<_>, _>>()?;
+    let conditions =
+        |(name, value): &(String, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value));
+    Ok(format!(
+        "<h2>{}</h2>\n<p><code>{}</code>, scale {}, seed {}</p>\n<dl>\n{}</dl>\n{}",
+        escape(&reproduction.title),
+        escape(&reproduction.command),
+        scale(reproduction.scale),
+        reproduction.seed,
+        reproduction.conditions.iter().map(conditions).collect::<String>(),
+        figures.concat()
+    ))
+}
+
+fn section(figure: &Figure) -> Result<String, String> {
+    let tables: String = figure
+        .panels
+        .iter()
+        .map(|panel| {
+            let series = panel.series.iter().map(|series| escape(series)).collect();
+            let rows = panel.groups.iter().map(|(group, values)| {
+                let values = values.iter().map(|value| value.map_or(NONE.into(), three_digits));
+                std::iter::once(escape(group)).chain(values).collect()
+            });
+            table(&[escape(&heading(&panel.title, &figure.unit))], series, rows)
+        })
+        .collect();
+    let claims = figure.claims.iter().map(|claim: &Claim| {
+        let reason = if claim.needs_a_reason() { format!(": {}", claim.because) } else { String::new() };
+        vec![
+            escape(&format!("{} ({})", claim.says, claim.place)),
+            claim.bounds(),
+            claim.ours.map_or(NONE.into(), three_digits),
+            escape(&format!("{}{reason}", claim.verdict())),
+        ]
+    });
+    let heads = ["paper", "ours", ""].map(String::from).to_vec();
+    let claims =
+        if figure.claims.is_empty() { String::new() } else { table(&["the paper says".into()], heads, claims) };
+    Ok(format!(
+        "<section>\n<h3>{}</h3>\n<p>{}</p>\n<div class=\"picture\">{}</div>\n{tables}{claims}</section>\n",
+        escape(&figure.title),
+        escape(&figure.about),
+        plot(figure)?
+    ))
+}
+
+fn table(first: &[String], heads: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let cells =
+        |cells: &[String], tag: &str| cells.iter().map(|cell| format!("<{tag}>{cell}</{tag}>")).collect::<String>();
+    let body: String = rows.map(|row| format!("<tr>{}</tr>\n", cells(&row, "td"))).collect();
+    format!(
+        "<div class=\"wide\"><table>\n<tr>{}{}</tr>\n{body}</table></div>\n",
+        cells(first, "th"),
+        cells(&heads, "th")
+    )
+}
