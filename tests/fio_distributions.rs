@@ -1,6 +1,8 @@
 //! Our distributions and jobs beside those of the real programs, fio and fio-genzipf. Where they are not installed, the
 //! tests say so and hold nothing.
 
+mod skipped;
+
 use flashpath::expression::parse_term;
 use flashpath::workload::fio_job::fio_job_text;
 use flashpath::workload::generator::generator;
@@ -22,7 +24,7 @@ fn output_of(command: &mut Command) -> Option<String> {
             Some(String::from_utf8(output.stdout).expect("the program prints text"))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("skipped: {} is not installed", command.get_program().display());
+            skipped::skipped(&format!("{} is not installed", command.get_program().display()));
             None
         }
         Err(error) => panic!("{command:?}: {error}"),

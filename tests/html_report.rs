@@ -3,6 +3,8 @@
 //! Chromium is driven from the command line: it loads the page, runs its scripts and prints the document that results.
 //! Where there is no Chromium these tests say so and check nothing.
 
+mod skipped;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -81,7 +83,7 @@ fn draw(results: &[RunResult], theme: &str, width: u32, presses: u32) -> Option<
         .output();
     match browser {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("skipped: there is no chromium on the PATH");
+            skipped::skipped("there is no chromium on the PATH");
             None
         }
         browser => {

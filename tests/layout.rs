@@ -2,6 +2,8 @@
 //!
 //! A tool that is not installed is named, and its tests are skipped.
 
+mod skipped;
+
 #[path = "layout/btrfs.rs"]
 mod btrfs;
 #[path = "layout/damage.rs"]

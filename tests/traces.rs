@@ -1,5 +1,7 @@
 //! Traces as a user meets them: files on disk, good and bad, replayed and converted.
 
+mod skipped;
+
 use flashpath::label::Content;
 use flashpath::workload::trace::{
     Addresses, Compression, Format, OutputFormat, Stage, TraceOptions, TraceReader, TraceWorkload, convert, scan,
@@ -393,7 +395,8 @@ fn shared_traces() -> Option<PathBuf> {
     let named = std::env::var_os("FLASHPATH_TRACES").map(PathBuf::from);
     let folder = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces"));
     if !folder.is_dir() {
-        println!("skipped: there are no traces in {} (FLASHPATH_TRACES names another place)", folder.display());
+        let place = folder.display();
+        skipped::skipped(&format!("there are no traces in {place} (FLASHPATH_TRACES names another place)"));
         return None;
     }
     Some(folder)

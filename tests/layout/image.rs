@@ -21,7 +21,7 @@ pub fn has_programs(names: &[&str]) -> bool {
     let missing: Vec<&&str> =
         names.iter().filter(|name| !std::env::split_paths(&path).any(|place| place.join(name).exists())).collect();
     if !missing.is_empty() {
-        eprintln!("skipped: {missing:?} not installed");
+        crate::skipped::skipped(&format!("{missing:?} not installed"));
     }
     missing.is_empty()
 }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test waits for a program beside it")]
 
+#[path = "../../../tests/skipped/mod.rs"]
+mod skipped;
+
 #[path = "program/bench.rs"]
 mod bench;
 #[path = "program/capture.rs"]
@@ -12,6 +15,8 @@ mod convert;
 mod directory;
 #[path = "program/refused.rs"]
 mod refused;
+#[path = "program/reproduce.rs"]
+mod reproduce;
 #[path = "program/results.rs"]
 mod results;
 #[path = "program/stopped.rs"]

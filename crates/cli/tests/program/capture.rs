@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Whether this machine can capture with these programs; says what is missing.
-fn can_capture(programs: &[&str]) -> bool {
+pub fn can_capture(programs: &[&str]) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t0"));
     let has_tracefs = std::fs::read_to_string("/proc/filesystems").is_ok_and(|text| text.contains("tracefs"));
@@ -27,7 +27,7 @@ fn can_capture(programs: &[&str]) -> bool {
             None => return true,
         },
     };
-    eprintln!("skipped: {missing} is missing");
+    super::skipped::skipped(&format!("{missing} is missing"));
     false
 }
 

@@ -1,0 +1,125 @@
+//! The papers' figures, made again.
+
+use super::bench::Bench;
+use super::capture::can_capture;
+use flashpath::report::figure::{Claim, Figure, Panel, Reproduction};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Results as an earlier run wrote them.
+fn results() -> Vec<Reproduction> {
+    let figure = |name: &str| Figure {
+        name: name.to_string(),
+        title: format!("The paper's {name}"),
+        unit: "erased blocks".to_string(),
+        about: "Replayed.".to_string(),
+        panels: vec![Panel {
+            title: "fast".to_string(),
+            series: vec!["ordered".to_string(), "journal".to_string()],
+            groups: vec![("untar".to_string(), vec![Some(12_345.0), Some(2.0)])],
+        }],
+        claims: vec![Claim {
+            says: "a ratio".to_string(),
+            place: "IV".to_string(),
+            low: Some(0.4),
+            high: Some(0.4),
+            ours: Some(0.8),
+            because: "this differs".to_string(),
+        }],
+    };
+    vec![Reproduction {
+        paper: "vma".to_string(),
+        title: "A paper".to_string(),
+        command: "flashpath reproduce vma".to_string(),
+        scale: 0.0625,
+        seed: 7,
+        conditions: Vec::new(),
+        figures: vec![figure("vma-fig4"), figure("vma-fig5")],
+    }]
+}
+
+#[test]
+fn earlier_results_are_shown_in_every_form() {
+    let bench = Bench::new();
+    bench.write("earlier.json", serde_json::to_string(&results()).unwrap());
+    let outputs = ["--report", "page.html", "--markdown", "page.md", "--json", "again.json"];
+    let answer = bench.flashpath(&[&["reproduce", "--from", "earlier.json"], &outputs[..]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.stdout.contains("| untar | 12,345 | 2.00 |"), "{}", answer.stdout);
+    let read = |name: &str| std::fs::read_to_string(bench.path(name)).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Reproduction>>(&read("again.json")).unwrap(), results());
+    assert!(read("page.md").contains("(page/vma-fig5.svg)") && read("page/vma-fig5.svg").starts_with("<svg"));
+    assert!(read("page.html").contains("this differs"));
+    assert!(!bench.files().iter().any(|name| name.ends_with(".part")));
+    let one = bench.flashpath(&["reproduce", "vma-fig5", "--from", "earlier.json", "--json", "-"]);
+    let one: Vec<Reproduction> = serde_json::from_str(&one.stdout).unwrap();
+    assert_eq!(one[0].figures.len(), 1);
+}
+
+#[test]
+fn what_cannot_be_made_again_is_refused() {
+    let bench = Bench::new();
+    bench.write("earlier.json", serde_json::to_string(&results()).unwrap());
+    bench.write("other.json", "{\"path\": 1}");
+    bench.refuses(&["reproduce", "vma-fig44"], &["no figure 'vma-fig44'", "did you mean vma-fig4?", "sfs-fig13"]);
+    for scale in ["0", "2", "1/0", "1/1000", "x", "-1"] {
+        bench.refuses(&["reproduce", &format!("--scale={scale}")], &["1/16"]);
+    }
+    bench.refuses(&["reproduce", "--from", "none.json"], &["cannot read none.json"]);
+    bench.refuses(&["reproduce", "--from", "other.json"], &["holds no reproduced figures", "reproduce --json"]);
+    bench.refuses(&["reproduce", "sfs", "--from", "earlier.json"], &["none of the figures"]);
+    bench.refuses(&["reproduce", "--from", "earlier.json", "--json", "none/x.json"], &["cannot write none/x.json"]);
+    bench.refuses(&["reproduce", "--from", "earlier.json", "--markdown", "page"], &["NAME.md"]);
+    bench.refuses(&["reproduce", "--from", "earlier.json", "--scale", "1"], &["--scale"]);
+}
+
+#[test]
+fn the_papers_figures_are_made_from_captures_that_are_kept() {
+    if !can_capture(&["mkfs.ext3"]) {
+        return;
+    }
+    let bench = Bench::new();
+    let make = || {
+        let arguments = ["reproduce", "vma-fig3", "vma-fig4", "--scale", "1/256", "--traces", "traces", "--json", "-"];
+        let answer = bench.flashpath(&arguments);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        (serde_json::from_str::<Vec<Reproduction>>(&answer.stdout).unwrap(), answer.stderr)
+    };
+    let (made, told) = make();
+    assert!(told.contains("capturing vma-untar-journal"), "{told}");
+    let [traffic, erases] = &made[0].figures[..] else { panic!("two figures") };
+    assert_eq!(erases.panels.len(), 4, "the paper's three layers, and the page-level one");
+    for (load, values) in &traffic.panels[0].groups {
+        let [writeback, ordered, journal, later] = values[..] else { panic!("three modes and one to come") };
+        assert!(journal > ordered && journal > writeback && later.is_none(), "{load}: {values:?}");
+    }
+    for panel in &erases.panels {
+        for (load, values) in &panel.groups {
+            assert!(values[2] >= values[1], "{load} on {}: {values:?}", panel.title);
+        }
+    }
+    // From the traces that were kept the same follows, and nothing is captured.
+    let (again, told) = make();
+    assert!(!told.contains("capturing"), "{told}");
+    assert_eq!(made, again);
+}
+
+/// docs/results.md is what the program writes from docs/results.json, and nobody's hand is in it.
+#[test]
+fn the_results_page_is_written_by_the_program() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let bench = Bench::new();
+    let json = docs.join("results.json");
+    let answer =
+        bench.flashpath(&["reproduce", "--from", &json.display().to_string(), "--markdown", "results.md", "--quiet"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let kept = |name: &str| std::fs::read_to_string(docs.join(name)).unwrap_or_default();
+    let written = |name: &str| std::fs::read_to_string(bench.path(name)).unwrap();
+    assert!(written("results.md") == kept("results.md"), "docs/results.md: run make results");
+    let all: Value = serde_json::from_str(&kept("results.json")).unwrap();
+    for figure in all.as_array().unwrap().iter().flat_map(|paper| paper["figures"].as_array().unwrap()) {
+        let name = PathBuf::from("results").join(format!("{}.svg", figure["name"].as_str().unwrap()));
+        let name = name.display().to_string();
+        assert!(written(&name) == kept(&name), "docs/{name}: run make results");
+    }
+}
