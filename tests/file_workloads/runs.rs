@@ -4,7 +4,7 @@ use crate::model::{Model, SMALL, workload};
 use flashpath::expression::parse_term;
 use flashpath::fs::directory::{Directory, DirectoryFile};
 use flashpath::fs::{Durable, FileSystem, FileSystemError};
-use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, FileRunError, run_files};
+use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, FileRunError, Part, run_files};
 use flashpath::workload::files::FileWorkload;
 use flashpath::workload::generator::generator;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ fn run<F: FileSystem>(files: &F, workload: FileWorkload, limit: Option<u64>, goe
     // A microsecond passes whenever it is looked at.
     let time = AtomicU64::new(0);
     let clock = || time.fetch_add(1000, Ordering::Relaxed);
-    let options = FileRun { path: "here".to_string(), limit, clock: &clock };
+    let options = FileRun { path: "here".to_string(), limit, part: Part::Whole, clock: &clock };
     run_files(files, workload, &options, &mut |_| goes_on)
 }
 
