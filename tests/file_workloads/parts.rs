@@ -60,24 +60,27 @@ fn a_counted_part_without_its_setup_says_what_is_missing() {
 
 #[test]
 fn a_setup_with_other_options_or_another_seed_is_noticed() {
-    let after = |text| move |place: &TempDir| drop(run_well(place, text, Part::Setup));
+    let after = |text, part| {
+        move |place: &TempDir| {
+            run_well(place, text, part);
+        }
+    };
 
-    let found = fault("varmail:files=300,prealloc=100%", 3, after("varmail:files=299,prealloc=100%"));
+    let found = fault("varmail:files=300,prealloc=100%", 3, after("varmail:files=299,prealloc=100%", Part::Setup));
     assert!(matches!(&found, SetupFault::Missing(path) if path == "varmail/00000299"), "{found}");
 
-    let found = fault("rnd_write:file=2M,writes=64K", 3, after("rnd_write:file=1M,writes=64K"));
+    let found = fault("rnd_write:file=2M,writes=64K", 3, after("rnd_write:file=1M,writes=64K", Part::Setup));
     let expected = (1 << 20, 2 << 20);
     assert!(
         matches!(&found, SetupFault::Length { found, expected: wanted, .. } if (*found, *wanted) == expected),
         "{found}"
     );
 
-    let found = fault("rnd_write:file=1M,writes=64K", 4, after("rnd_write:file=1M,writes=64K"));
+    let found = fault("rnd_write:file=1M,writes=64K", 4, after("rnd_write:file=1M,writes=64K", Part::Setup));
     assert!(matches!(&found, SetupFault::Contents(path) if path == "rnd_write/file0"), "{found}");
 
     // All that the counted part looks for is there, and more.
-    let found =
-        fault("tokubench:files=10", 3, |place| drop((run_well(place, "tokubench:files=10", Part::Whole), place)));
+    let found = fault("tokubench:files=10", 3, after("tokubench:files=10", Part::Whole));
     assert!(matches!(found, SetupFault::Unexpected(_)), "{found}");
 }
 
