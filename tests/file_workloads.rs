@@ -4,5 +4,7 @@
 mod definitions;
 #[path = "file_workloads/model.rs"]
 mod model;
+#[path = "file_workloads/parts.rs"]
+mod parts;
 #[path = "file_workloads/runs.rs"]
 mod runs;

@@ -13,7 +13,7 @@ mod windows;
 
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
-pub use files::{FileOutcome, FileRun, FileRunError, run_files};
+pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
 pub use outcome::Outcome;
 pub use path::{Layer, Path, STATIONS, Station};
 

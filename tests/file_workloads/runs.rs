@@ -4,7 +4,7 @@ use crate::model::{Model, SMALL, workload};
 use flashpath::expression::parse_term;
 use flashpath::fs::directory::{Directory, DirectoryFile};
 use flashpath::fs::{Durable, FileSystem, FileSystemError};
-use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, FileRunError, run_files};
+use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, FileRunError, Part, run_files};
 use flashpath::workload::files::FileWorkload;
 use flashpath::workload::generator::generator;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,15 +13,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
 fn run<F: FileSystem>(files: &F, workload: FileWorkload, limit: Option<u64>, goes_on: bool) -> FileOutcome {
+    run_part(files, workload, Part::Whole, limit, goes_on)
+}
+
+pub fn run_part<F: FileSystem>(
+    files: &F,
+    workload: FileWorkload,
+    part: Part,
+    limit: Option<u64>,
+    goes_on: bool,
+) -> FileOutcome {
     // A microsecond passes whenever it is looked at.
     let time = AtomicU64::new(0);
     let clock = || time.fetch_add(1000, Ordering::Relaxed);
-    let options = FileRun { path: "here".to_string(), limit, clock: &clock };
+    let options = FileRun { path: "here".to_string(), limit, part, clock: &clock };
     run_files(files, workload, &options, &mut |_| goes_on)
 }
 
 /// What is in a directory, below its root.
-fn found(place: &Path) -> (BTreeSet<String>, BTreeMap<String, Vec<u8>>) {
+pub fn found(place: &Path) -> (BTreeSet<String>, BTreeMap<String, Vec<u8>>) {
     let (mut directories, mut files) = (BTreeSet::new(), BTreeMap::new());
     let mut left = vec![place.to_path_buf()];
     while let Some(directory) = left.pop() {

@@ -6,7 +6,7 @@ use crate::run::Run;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::{FileRunResult, files_json, files_table};
-use flashpath::run::{DiskFile, FileRun, FileRunError, run_files};
+use flashpath::run::{DiskFile, FileRun, FileRunError, Part, run_files};
 use flashpath::workload::files::{FileWorkload, file_workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,8 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
     let path = place.display().to_string();
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
-    let options = FileRun { path: path.clone(), limit: command.limit, clock: &clock };
+    let options =
+        FileRun { path: path.clone(), limit: command.limit, part: command.only.unwrap_or_default(), clock: &clock };
     let mut bar = Bars::new(command.quiet).add(&path);
     let mut outcome = run_files(&directory, workload, &options, &mut |progress| {
         bar.show(progress);
@@ -48,7 +49,12 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
 
 /// Whether a run failed because its input is wrong, rather than on its way.
 fn is_input(error: &FileRunError) -> bool {
-    matches!(error, FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_))
+    match error {
+        FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_) => true,
+        FileRunError::NotSetUp(_) | FileRunError::Inseparable(_) => true,
+        FileRunError::Full(_) | FileRunError::FileSystem(_) => false,
+        FileRunError::Short { .. } | FileRunError::Thread { .. } => false,
+    }
 }
 
 /// A workload that is ready to run.
@@ -71,8 +77,17 @@ fn open(command: &Run, source: &Source) -> Result<Opened, Failure> {
                 return Err(Failure::input(message, Some(instead.to_string())));
             }
         }
+        if command.only == Some(Part::Setup) && command.limit.is_some() {
+            let help = "leave --limit out, or write it with --only counted".to_string();
+            return Err(Failure::input("--limit counts what the setup does not do", Some(help)));
+        }
         let workload = file_workload(term, command.seed)?;
         return Ok(Opened { workload, arguments: Vec::new(), warning: None });
+    }
+    if command.only.is_some() {
+        let message = format!("--only is for file workloads, and {} is a block workload", command.workload);
+        let help = "leave it out: a block workload and its disk are one run".to_string();
+        return Err(Failure::input(message, Some(help)));
     }
     let Some(size_bytes) = command.size else {
         let message = format!("{} is a block workload, and --in needs to know how large its disk is", command.workload);

@@ -4,9 +4,10 @@ use crate::failure::{Failure, is_input};
 use crate::in_directory;
 use crate::progress::Bars;
 use crate::workload::{Replaying, Source};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
 use flashpath::report;
-use flashpath::run::{Options, Outcome, Path, Replay};
+use flashpath::run::{Options, Outcome, Part, Path, Replay};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -53,6 +54,10 @@ pub struct Run {
     /// With --in: make a block workload's data durable after so many writes
     #[arg(long, value_name = "N", conflicts_with = "on", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Directory")]
     pub fsync_every: Option<u64>,
+    /// With --in: of a file workload only the setup, or only the rest, in a directory where --only setup of the same
+    /// workload, options and seed was run before
+    #[arg(long, value_name = "PART", conflicts_with = "on", value_parser = part(), help_heading = "Directory")]
+    pub only: Option<Part>,
     #[command(flatten)]
     pub replaying: Replaying,
     /// Write the results as JSON; - is standard output, and then nothing else is written there
@@ -74,6 +79,12 @@ fn scale(text: &str) -> Result<f64, String> {
 fn disk_size(text: &str) -> Result<u64, String> {
     let size = flashpath::units::parse_size(text).filter(|size| (4096..=1 << 50).contains(size));
     size.ok_or_else(|| "write a size from 4K to 1P, such as 1G".to_string())
+}
+
+fn part() -> impl TypedValueParser<Value = Part> {
+    let parts = [Part::Setup, Part::Counted];
+    let parser = PossibleValuesParser::new(parts.into_iter().filter_map(Part::name));
+    parser.map(move |name| parts.into_iter().find(|part| part.name() == Some(&name)).unwrap_or_default())
 }
 
 fn amount(text: &str) -> Result<Amount, String> {

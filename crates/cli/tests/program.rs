@@ -9,10 +9,14 @@ mod skipped;
 mod bench;
 #[path = "program/capture.rs"]
 mod capture;
+#[path = "program/capture_setup.rs"]
+mod capture_setup;
 #[path = "program/convert.rs"]
 mod convert;
 #[path = "program/directory.rs"]
 mod directory;
+#[path = "program/parts.rs"]
+mod parts;
 #[path = "program/refused.rs"]
 mod refused;
 #[path = "program/reproduce.rs"]

@@ -18,6 +18,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Mount {
     directory: Option<TempDir>,
     path: PathBuf,
+    source: PathBuf,
+    file_system: String,
+    options: String,
     is_mounted: bool,
 }
 
@@ -31,16 +34,39 @@ impl Mount {
             .prefix("flashpath-mount-")
             .tempdir_in(beside)
             .map_err(failed(format!("make a directory in {}", beside.display())))?;
-        let data = (!options.is_empty()).then_some(options);
-        let path = directory.path().to_path_buf();
-        mount(Some(source), &path, Some(file_system), MsFlags::empty(), data).map_err(|error| match error {
-            Errno::ENODEV => KernelError::missing(
-                format!("the kernel has no {file_system}"),
-                format!("load it (modprobe {file_system}), or take a file system that /proc/filesystems lists"),
-            ),
-            _ => failed(format!("mount {} as {file_system} ({options})", source.display()))(error),
-        })?;
-        Ok(Mount { directory: Some(directory), path, is_mounted: true })
+        let mut made = Mount {
+            path: directory.path().to_path_buf(),
+            directory: Some(directory),
+            source: source.to_path_buf(),
+            file_system: file_system.to_string(),
+            options: options.to_string(),
+            is_mounted: false,
+        };
+        made.begin()?;
+        Ok(made)
+    }
+
+    fn begin(&mut self) -> Result<(), KernelError> {
+        let Mount { path, source, file_system, options, .. } = self;
+        let data = (!options.is_empty()).then_some(options.as_str());
+        mount(Some(source.as_path()), path.as_path(), Some(file_system.as_str()), MsFlags::empty(), data).map_err(
+            |error| match error {
+                Errno::ENODEV => KernelError::missing(
+                    format!("the kernel has no {file_system}"),
+                    format!("load it (modprobe {file_system}), or take a file system that /proc/filesystems lists"),
+                ),
+                _ => failed(format!("mount {} as {file_system} ({options})", source.display()))(error),
+            },
+        )?;
+        self.is_mounted = true;
+        Ok(())
+    }
+
+    /// Unmounts, and mounts again in the same place with the same options: no journal holds anything, and no cache. Fails as
+    /// [`unmount`](Mount::unmount) and [`new`](Mount::new) do; then it is not mounted.
+    pub fn mount_again(&mut self) -> Result<(), KernelError> {
+        self.leave()?;
+        self.begin()
     }
 
     /// Where it is mounted.
@@ -69,6 +95,15 @@ impl Mount {
     }
 
     fn end(&mut self) -> Result<(), KernelError> {
+        let left = self.leave();
+        if let Some(directory) = self.directory.take() {
+            // An empty directory is all that could be left.
+            let _ = directory.close();
+        }
+        left
+    }
+
+    fn leave(&mut self) -> Result<(), KernelError> {
         if !std::mem::take(&mut self.is_mounted) {
             return Ok(());
         }
@@ -80,7 +115,7 @@ impl Mount {
                 ended => break ended,
             }
         };
-        let ended = ended.map_err(|error| {
+        ended.map_err(|error| {
             let users = users(&self.path);
             // The kernel keeps it until its last user goes; there is no more that could be done, or said.
             let _ = umount2(&self.path, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW);
@@ -89,12 +124,7 @@ impl Mount {
                 other => other.into(),
             };
             KernelError::Failed { doing: format!("unmount {}", self.path.display()), source }
-        });
-        if let Some(directory) = self.directory.take() {
-            // An empty directory is all that could be left.
-            let _ = directory.close();
-        }
-        ended
+        })
     }
 }
 

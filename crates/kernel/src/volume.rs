@@ -28,6 +28,11 @@ impl Volume {
         &self.mount
     }
 
+    /// Unmounts and mounts again, as [`Mount::mount_again`] does.
+    pub fn mount_again(&mut self) -> Result<(), KernelError> {
+        self.mount.mount_again()
+    }
+
     /// The device that it is on.
     pub fn device(&self) -> &LoopDevice {
         &self.device

@@ -101,6 +101,7 @@ impl Account {
             })
             .collect();
         json!({
+            "setup": plan.setup,
             "command": plan.command,
             "file_system": plan.make.file_system.name(),
             "data": plan.data.map(|mode| mode.name()),

@@ -27,12 +27,7 @@ impl Guest {
     pub fn create(plan: &Plan, number: u32) -> Result<Guest, KernelError> {
         let memory = plan.memory_bytes.map(MemoryLimit::new).transpose()?;
         let volume = Volume::create(&plan.directory, plan.size_bytes, &plan.make, &plan.options)?;
-        volume.mount().sync()?;
-        let layout = read_layout(volume.scratch()).map_err(|error| KernelError::Failed {
-            doing: "read the layout of the new file system".to_string(),
-            source: std::io::Error::other(error),
-        })?;
-        let written_before = volume.device().written_bytes();
+        let (layout, written_before) = settle(&volume)?;
         Ok(Guest {
             number,
             device: volume.device().number(),
@@ -43,6 +38,17 @@ impl Guest {
             unmounted: None,
             written_before,
         })
+    }
+
+    /// Begins anew with what a setup has left: mounted again, so that no journal and no cache holds anything of it, and
+    /// all of it on the device.
+    pub fn begin_anew(&mut self) -> Result<(), KernelError> {
+        if let Some(volume) = &mut self.volume {
+            volume.mount().sync()?;
+            volume.mount_again()?;
+            (self.layout, self.written_before) = settle(volume)?;
+        }
+        Ok(())
     }
 
     /// Where the file system is mounted.
@@ -96,6 +102,16 @@ impl Guest {
             Err(error) => problems.push(format!("cannot read the layout of the file system again: {error}")),
         }
     }
+}
+
+/// Waits until all is on the device, and answers where it keeps what, and how many bytes were written to it so far.
+fn settle(volume: &Volume) -> Result<(Layout, Option<u64>), KernelError> {
+    volume.mount().sync()?;
+    let layout = read_layout(volume.scratch()).map_err(|error| KernelError::Failed {
+        doing: "read the layout of the file system".to_string(),
+        source: std::io::Error::other(error),
+    })?;
+    Ok((layout, volume.device().written_bytes()))
 }
 
 /// Reads from the file behind the device: what reached the device is there, and no cache of the device's own is stale.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `plan` | what was asked for, checked before anything is made |
 //! | `guest` | one file system with its command |
-//! | `processes` | the commands: started, waited for, stopped |
+//! | `processes` | the setup and the commands: started, waited for, stopped |
 //! | `labelling` | the kernel's events as operations of a trace |
 //! | `account` | what was counted, and how it is told |
 
@@ -22,7 +22,7 @@ use flashpath_kernel::{KernelError, make_mounts_private};
 use guest::Guest;
 use labelling::Labelling;
 use plan::Plan;
-use processes::{Ended, STOPS};
+use processes::{Ended, Job, STOPS};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -50,6 +50,10 @@ pub struct Capture {
     /// So many file systems on devices of their own, with a copy of the command in each at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     guests: u32,
+    /// Run by sh in each new file system before the recording begins, as COMMAND is after it; what it writes is not in
+    /// the trace
+    #[arg(long, value_name = "SHELL COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    setup: Option<String>,
     /// The memory that each guest's command and its page cache may take
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
@@ -123,20 +127,25 @@ fn was_interrupted() -> bool {
     STOPS.load(Ordering::SeqCst) > 0
 }
 
-/// Makes the file systems, runs the commands, and records until the last file system is unmounted.
+/// Why nothing more is done; said by whoever sees that it was interrupted.
+fn interrupted() -> KernelError {
+    KernelError::Failed { doing: "go on".to_string(), source: std::io::ErrorKind::Interrupted.into() }
+}
+
+/// Makes the file systems, runs the setup and the commands, and records until the last file system is unmounted.
 ///
 /// An error is one before the commands ran. What fails later is a problem of the run, so that what was recorded is kept.
-fn record(plan: &Plan) -> Result<Run, KernelError> {
+fn record(plan: &Plan) -> Result<Run, Failure> {
     make_mounts_private()?;
     let mut guests = Vec::new();
     for number in 0..plan.guests {
         if was_interrupted() {
-            return Err(KernelError::Failed {
-                doing: "go on".to_string(),
-                source: std::io::ErrorKind::Interrupted.into(),
-            });
+            return Err(interrupted().into());
         }
         guests.push(Guest::create(plan, number)?);
+    }
+    if let Some(setup) = &plan.setup_job {
+        set_up(setup, &mut guests)?;
     }
     let devices: Vec<_> = guests.iter().map(|guest| guest.device).collect();
     let tracing = Tracing::new(&devices, &plan.directory, plan.buffer_bytes)?;
@@ -144,7 +153,7 @@ fn record(plan: &Plan) -> Result<Run, KernelError> {
 
     let mut problems = Vec::new();
     let started_ns = processes::monotonic_ns();
-    let ended = processes::run(plan, &guests, &mut problems);
+    let ended = processes::run(&plan.command_job, &guests, &mut problems);
     let seconds = (processes::monotonic_ns() - started_ns) as f64 / 1e9;
     for guest in &mut guests {
         guest.unmount(&mut problems);
@@ -152,6 +161,29 @@ fn record(plan: &Plan) -> Result<Run, KernelError> {
     let recording = recorder.stop()?;
     let counted_bytes = guests.iter_mut().map(Guest::detach).sum();
     Ok(Run { guests, ended, recording, started_ns, seconds, counted_bytes, problems })
+}
+
+/// Runs the setup in all guests, and leaves each as if what it holds had been there for long.
+fn set_up(setup: &Job, guests: &mut [Guest]) -> Result<(), Failure> {
+    let mut problems = Vec::new();
+    processes::run(setup, guests, &mut problems);
+    if was_interrupted() {
+        return Err(interrupted().into());
+    }
+    if !problems.is_empty() {
+        for problem in problems {
+            eprintln!("error: {problem}");
+        }
+        eprintln!("error: nothing was recorded");
+        return Err(Failure::Quiet(1));
+    }
+    for guest in guests {
+        guest.begin_anew()?;
+        if was_interrupted() {
+            return Err(interrupted().into());
+        }
+    }
+    Ok(())
 }
 
 /// Turns the recording into the trace, and counts it.

@@ -1,6 +1,7 @@
 //! What was asked for, checked before anything is made.
 
 use super::Capture;
+use super::processes::Job;
 use crate::failure::Failure;
 use flashpath::units::{format_size, human_size};
 use flashpath::workload::trace::OutputFormat;
@@ -20,10 +21,13 @@ pub struct Plan {
     pub reads: bool,
     pub buffer_bytes: Option<u64>,
     pub directory: PathBuf,
+    /// A shell command, as it was written.
+    pub setup: Option<String>,
     /// As it was written: the program's own name comes first.
     pub command: Vec<String>,
-    /// Where the program is.
-    pub program: PathBuf,
+    /// The setup as it is run before the command.
+    pub setup_job: Option<Job>,
+    pub command_job: Job,
     pub output: PathBuf,
     pub format: OutputFormat,
     pub json: Option<PathBuf>,
@@ -81,8 +85,15 @@ impl Plan {
             reads: asked.reads,
             buffer_bytes: asked.buffer,
             directory: directory(asked)?,
-            program: program(&asked.command[0])?,
+            setup: asked.setup.clone(),
             command: asked.command.clone(),
+            setup_job: asked.setup.as_deref().map(setup_job).transpose()?,
+            command_job: Job {
+                name: "command",
+                program: program(&asked.command[0])?,
+                words: asked.command.clone(),
+                has_input: asked.guests == 1,
+            },
             output: asked.output.clone(),
             format,
             json,
@@ -123,7 +134,8 @@ impl Plan {
         let guests = if self.guests == 1 { "1 guest".to_string() } else { format!("{} guests", self.guests) };
         let file_system = self.make.file_system.name();
         let command = self.command.join(" ");
-        format!("{command}\non {file_system} ({}), {guests} of {}", self.options, format_size(self.size_bytes))
+        let setup = self.setup.as_ref().map(|setup| format!("after {setup}\n")).unwrap_or_default();
+        format!("{command}\n{setup}on {file_system} ({}), {guests} of {}", self.options, format_size(self.size_bytes))
     }
 }
 
@@ -143,6 +155,12 @@ fn options(asked: &Capture, file_system: FileSystem, data: Option<DataMode>) -> 
         .to_string(),
     );
     options.join(",")
+}
+
+/// The input is the command's.
+fn setup_job(text: &str) -> Result<Job, Failure> {
+    let words = ["sh", "-c", text].map(str::to_string).to_vec();
+    Ok(Job { name: "setup", program: program("sh")?, words, has_input: false })
 }
 
 fn directory(asked: &Capture) -> Result<PathBuf, Failure> {

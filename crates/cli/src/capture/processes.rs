@@ -1,13 +1,13 @@
-//! The commands: started, waited for, stopped.
+//! What runs in the guests, the setup or the command: started, waited for, stopped.
 
 use super::guest::Guest;
-use super::plan::Plan;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +30,18 @@ pub enum Ended {
     NotStarted,
 }
 
+/// What is run in every guest.
+pub struct Job {
+    /// `command` or `setup`.
+    pub name: &'static str,
+    /// Where the program is.
+    pub program: PathBuf,
+    /// The program's own name, as it was written, and its arguments.
+    pub words: Vec<String>,
+    /// Whether this program's standard input is its own.
+    pub has_input: bool,
+}
+
 /// The clock of the kernel's events.
 pub fn monotonic_ns() -> u64 {
     // The clock is there on every Linux.
@@ -44,19 +56,19 @@ struct Running {
 }
 
 impl Running {
-    fn start(plan: &Plan, guest: &Guest) -> io::Result<Running> {
+    fn start(job: &Job, guest: &Guest) -> io::Result<Running> {
         let mount = guest.mount().ok_or_else(|| io::Error::other("the file system is gone"))?;
-        let mut command = Command::new(&plan.program);
+        let mut command = Command::new(&job.program);
         command
-            .arg0(&plan.command[0])
-            .args(&plan.command[1..])
+            .arg0(&job.words[0])
+            .args(&job.words[1..])
             .current_dir(mount)
             .env("FLASHPATH_MOUNT", mount)
             .env("FLASHPATH_GUEST", guest.number.to_string())
             .process_group(0)
             .stdout(io::stderr());
         // A process group in the background that reads the terminal is stopped for good.
-        if plan.guests > 1 || io::stdin().is_terminal() {
+        if !job.has_input || io::stdin().is_terminal() {
             command.stdin(Stdio::null());
         }
         let child = match &guest.memory {
@@ -101,20 +113,20 @@ impl Drop for Running {
     }
 }
 
-/// Runs the command in all guests at once until each has ended, and says how. What is not success is a problem.
-pub fn run(plan: &Plan, guests: &[Guest], problems: &mut Vec<String>) -> Vec<Ended> {
+/// Runs a job in all guests at once until each has ended, and says how. What is not success is a problem.
+pub fn run(job: &Job, guests: &[Guest], problems: &mut Vec<String>) -> Vec<Ended> {
     let mut running = Vec::new();
     for guest in guests {
-        match Running::start(plan, guest) {
+        match Running::start(job, guest) {
             Ok(started) => running.push(Some(started)),
             Err(error) => {
-                problems.push(format!("cannot start {}: {error}", plan.command[0]));
+                problems.push(format!("cannot start {}{}: {error}", job.words[0], whose(guest, guests)));
                 running.push(None);
             }
         }
     }
     if let Err(error) = wait(running.iter_mut().flatten()) {
-        problems.push(format!("cannot wait for {}: {error}", plan.command[0]));
+        problems.push(format!("cannot wait for {}: {error}", job.words[0]));
     }
     let ended: Vec<Ended> = running
         .iter()
@@ -127,11 +139,16 @@ pub fn run(plan: &Plan, guests: &[Guest], problems: &mut Vec<String>) -> Vec<End
             Ended::Exited(code) => format!("failed with exit code {code}"),
             Ended::Killed(signal) => format!("was killed by signal {signal}"),
         };
-        let whose = if guests.len() > 1 { format!(" of guest {}", guest.number) } else { String::new() };
+        let whose = whose(guest, guests);
         let full = if guest.is_full() { "; its file system is full: a larger --size would do" } else { "" };
-        problems.push(format!("the command{whose} {how}{full}"));
+        problems.push(format!("the {}{whose} {how}{full}", job.name));
     }
     ended
+}
+
+/// The guest, if there are others.
+fn whose(guest: &Guest, guests: &[Guest]) -> String {
+    if guests.len() > 1 { format!(" of guest {}", guest.number) } else { String::new() }
 }
 
 /// Waits for all. Whoever interrupts ends them: at first kindly, and at once the second time.

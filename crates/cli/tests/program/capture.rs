@@ -32,21 +32,21 @@ pub fn can_capture(programs: &[&str]) -> bool {
 }
 
 /// Captures into t.csv and answers the summary.
-fn capture(bench: &Bench, options: &[&str], script: &str) -> Value {
+pub fn capture(bench: &Bench, options: &[&str], script: &str) -> Value {
     let answer = bench.flashpath(&arguments(bench, options, script).iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_nothing_is_left(bench);
     serde_json::from_str(&answer.stdout).unwrap()
 }
 
-fn arguments(bench: &Bench, options: &[&str], script: &str) -> Vec<String> {
+pub fn arguments(bench: &Bench, options: &[&str], script: &str) -> Vec<String> {
     std::fs::create_dir_all(bench.path("scratch")).unwrap();
     let common = ["capture", "--dir", "scratch", "-o", "t.csv", "--json", "-"];
     let all = [&common, options, &["--", "sh", "-ec", script]].concat();
     all.into_iter().map(str::to_string).collect()
 }
 
-fn operations(bench: &Bench, name: &str) -> Vec<Operation> {
+pub fn operations(bench: &Bench, name: &str) -> Vec<Operation> {
     let mut reader = TraceReader::open(&bench.path(name), &TraceOptions::default()).unwrap();
     let mut operations = Vec::new();
     while reader.read_batch(&mut operations, 4096).unwrap() > 0 {}
@@ -54,13 +54,13 @@ fn operations(bench: &Bench, name: &str) -> Vec<Operation> {
     operations
 }
 
-fn written(operations: &[Operation], content: Content) -> u64 {
+pub fn written(operations: &[Operation], content: Content) -> u64 {
     let writes = operations.iter().filter(|it| it.action == Action::Write && it.content == content);
     writes.map(|it| it.length_bytes).sum()
 }
 
 /// The files of loop devices that are in a test's own directory.
-fn attached(bench: &Bench) -> Vec<String> {
+pub fn attached(bench: &Bench) -> Vec<String> {
     let place = bench.path("scratch").canonicalize().unwrap().display().to_string();
     std::fs::read_dir("/sys/block")
         .unwrap()
@@ -69,7 +69,7 @@ fn attached(bench: &Bench) -> Vec<String> {
         .collect()
 }
 
-fn assert_nothing_is_left(bench: &Bench) {
+pub fn assert_nothing_is_left(bench: &Bench) {
     assert_eq!(attached(bench), [] as [String; 0]);
     let files: Vec<_> = bench.path("scratch").read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(files.is_empty(), "{files:?}");
@@ -233,7 +233,7 @@ fn assert_partial(bench: &Bench, answer: &Answer, code: i32, said: &[&str]) {
     assert_eq!(summary["partial"], true);
 }
 
-fn capture_badly(bench: &Bench, options: &[&str], script: &str) -> Answer {
+pub fn capture_badly(bench: &Bench, options: &[&str], script: &str) -> Answer {
     bench.flashpath(&arguments(bench, options, script).iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -344,7 +344,7 @@ fn endless(bench: &Bench) -> Child {
     panic!("the command did not begin");
 }
 
-fn signal(name: &str, process: &str) {
+pub fn signal(name: &str, process: &str) {
     assert!(Command::new("kill").args([name, "--", process]).status().unwrap().success());
 }
 

@@ -1,0 +1,127 @@
+//! One operation of a lane as calls of the file system.
+
+use super::FileRunError;
+use super::floor::Floor;
+use super::lane::{LaneRun, opened};
+use crate::fs::{Durable, FileSystem, FileSystemError};
+use crate::workload::files::{FileOperation, Name, contents};
+
+/// The most that is read or written with one call, and so what a lane holds in memory.
+const LARGEST_CALL: u64 = 16 << 20;
+
+impl<F: FileSystem> Floor<'_, F> {
+    /// Does one operation, and says how long the file system took. What is written is made before the clock runs.
+    pub(super) fn apply(&self, lane: &mut LaneRun<F>, operation: &FileOperation) -> Result<u64, FileRunError> {
+        let (files, clock) = (self.files, self.run.clock);
+        let timed = |call: &mut dyn FnMut() -> Result<(), FileSystemError>| {
+            let began = clock();
+            call()?;
+            Ok(clock().saturating_sub(began))
+        };
+        match *operation {
+            FileOperation::MakeDirectory(name) => {
+                lane.write_path(name);
+                timed(&mut || files.make_directory(&lane.path))
+            }
+            FileOperation::Create(name) | FileOperation::Open(name) => {
+                lane.write_path(name);
+                let creates = matches!(operation, FileOperation::Create(_));
+                let began = clock();
+                let file = if creates { files.create(&lane.path)? } else { files.open(&lane.path)? };
+                let latency_ns = clock().saturating_sub(began);
+                lane.open.push((name, file));
+                Ok(latency_ns)
+            }
+            FileOperation::Stat(name) => {
+                lane.write_path(name);
+                timed(&mut || files.length(&lane.path).map(|_| ()))
+            }
+            FileOperation::Read { file, offset, length } => self.read(lane, file, offset, length),
+            FileOperation::Write { file, offset, length, version } => self.write(lane, file, offset, length, version),
+            FileOperation::Fsync(name) => timed(&mut || files.sync_file(opened(&lane.open, name), Durable::All)),
+            FileOperation::Fdatasync(name) => timed(&mut || files.sync_file(opened(&lane.open, name), Durable::Data)),
+            FileOperation::Close(name) => {
+                opened(&lane.open, name);
+                let place = lane.open.iter().position(|(open, _)| *open == name).expect("it was just found");
+                let (_, file) = lane.open.swap_remove(place);
+                let began = clock();
+                files.close(file)?;
+                Ok(clock().saturating_sub(began))
+            }
+            FileOperation::Unlink(name) => {
+                lane.write_path(name);
+                timed(&mut || files.unlink(&lane.path))
+            }
+            FileOperation::Rename { from, to } => {
+                lane.other_path.clear();
+                lane.lane.write_path(to, &mut lane.other_path);
+                lane.write_path(from);
+                timed(&mut || files.rename(&lane.path, &lane.other_path))
+            }
+            FileOperation::Preallocate { file, length } => {
+                timed(&mut || files.preallocate(opened(&lane.open, file), 0, length))
+            }
+            FileOperation::Discard { file, offset, length } => {
+                timed(&mut || files.discard(opened(&lane.open, file), offset, length))
+            }
+            FileOperation::Sync => timed(&mut || files.sync()),
+        }
+    }
+
+    fn write(
+        &self,
+        lane: &mut LaneRun<F>,
+        file: Name,
+        offset: u64,
+        length: u64,
+        version: u32,
+    ) -> Result<u64, FileRunError> {
+        let (mut latency_ns, mut at) = (0, offset);
+        while at < offset + length {
+            let bytes = room(&mut lane.buffer, (offset + length - at).min(LARGEST_CALL));
+            contents::fill(self.seed, file, version, at, bytes);
+            let began = (self.run.clock)();
+            self.files.write_at(opened(&lane.open, file), at, bytes)?;
+            latency_ns += (self.run.clock)().saturating_sub(began);
+            at += bytes.len() as u64;
+        }
+        Ok(latency_ns)
+    }
+
+    fn read(&self, lane: &mut LaneRun<F>, file: Name, offset: u64, length: u64) -> Result<u64, FileRunError> {
+        let (mut latency_ns, mut at) = (0, offset);
+        while at < offset + length {
+            let bytes = room(&mut lane.buffer, (offset + length - at).min(LARGEST_CALL));
+            let asked = bytes.len();
+            let began = (self.run.clock)();
+            let read = self.files.read_at(opened(&lane.open, file), at, bytes)?;
+            latency_ns += (self.run.clock)().saturating_sub(began);
+            if read < asked {
+                lane.write_path(file);
+                let path = lane.path.clone();
+                return Err(FileRunError::Short { path, found: at + read as u64, expected: offset + length });
+            }
+            at += asked as u64;
+        }
+        Ok(latency_ns)
+    }
+
+    /// Closes what a lane that was stopped has open. An error here comes too late to change what was measured, but it is
+    /// one.
+    pub(super) fn close_all(&self, lane: &mut LaneRun<F>) {
+        for (_, file) in lane.open.drain(..) {
+            if let Err(error) = self.files.close(file) {
+                self.fail(error.into());
+            }
+        }
+    }
+}
+
+/// The first `length` bytes of a buffer that grows as it must.
+fn room(buffer: &mut Vec<u8>, length: u64) -> &mut [u8] {
+    let length = length as usize;
+    if buffer.len() < length {
+        buffer.resize(length, 0);
+    }
+    &mut buffer[..length]
+}

@@ -1,0 +1,45 @@
+//! A lane of a run: what it has open, and what it has done.
+
+use super::tally::Tally;
+use crate::fs::FileSystem;
+use crate::workload::files::{FileOperation, Lane, Name};
+
+/// A lane, and what it has open.
+pub(super) struct LaneRun<F: FileSystem> {
+    pub(super) lane: Box<dyn Lane>,
+    /// A lane has a few files open at most.
+    pub(super) open: Vec<(Name, F::File)>,
+    pub(super) operations: Vec<FileOperation>,
+    pub(super) buffer: Vec<u8>,
+    pub(super) path: String,
+    pub(super) other_path: String,
+    /// Operations of the counted stages that it may still ask for.
+    pub(super) left: Option<u64>,
+    pub(super) requests: u64,
+    pub(super) tally: Tally,
+}
+
+impl<F: FileSystem> LaneRun<F> {
+    pub(super) fn new(lane: Box<dyn Lane>, left: Option<u64>) -> LaneRun<F> {
+        LaneRun {
+            lane,
+            open: Vec::new(),
+            operations: Vec::new(),
+            buffer: Vec::new(),
+            path: String::new(),
+            other_path: String::new(),
+            left,
+            requests: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    pub(super) fn write_path(&mut self, name: Name) {
+        self.path.clear();
+        self.lane.write_path(name, &mut self.path);
+    }
+}
+
+pub(super) fn opened<File>(open: &[(Name, File)], name: Name) -> &File {
+    &open.iter().find(|(open, _)| *open == name).expect("a lane asks only for files that it has open").1
+}

@@ -1,0 +1,191 @@
+//! The setup of an earlier run: its operations are drawn from the lanes, so that these are where they were behind it, and
+//! what they would have left is held against what is there.
+//!
+//! Every directory must be there, and every file with its length. Of the bytes only the first of each lane's last write
+//! are read, which tells a setup with another seed; that, and the look at each file, is all that the caches know of the
+//! files when the counted stages begin.
+
+use super::FileRunError;
+use super::floor::{Floor, Watch};
+use super::lane::LaneRun;
+use crate::fs::FileSystem;
+use crate::run::engine::Progress;
+use crate::workload::files::{FileOperation, Name, Stage, contents};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+
+/// How many bytes of a write are read again.
+const READ_AGAIN: u64 = 64;
+
+/// What is not as the setup leaves it.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupFault {
+    /// A file or directory is not there.
+    #[error("{0} is missing")]
+    Missing(String),
+    /// A file is longer or shorter.
+    #[error("{path} has {found} bytes, and the setup leaves {expected}")]
+    Length {
+        /// The file.
+        path: String,
+        /// Its length, in bytes.
+        found: u64,
+        /// The length that the setup gives it, in bytes.
+        expected: u64,
+    },
+    /// A file holds something else.
+    #[error("{0} does not hold what the setup writes")]
+    Contents(String),
+    /// Something is there that the setup does not make.
+    #[error("{0} is there, and the setup does not leave it")]
+    Unexpected(String),
+}
+
+impl<F: FileSystem> Floor<'_, F> {
+    /// Draws what the lanes ask for in these stages, which an earlier run has gone through, and checks that it has.
+    pub(super) fn skip(&self, stages: &[Stage], name: &str, lanes: &mut [LaneRun<F>], watch: &mut Watch<'_>) {
+        if stages.is_empty() {
+            return;
+        }
+        for lane in lanes {
+            if self.stops() {
+                return;
+            }
+            if let Err(error) = self.draw(stages, name, lane, watch).and_then(|left| self.check(&left, lane, watch)) {
+                self.fail(error);
+            }
+        }
+    }
+
+    fn draw(
+        &self,
+        stages: &[Stage],
+        name: &str,
+        lane: &mut LaneRun<F>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Left, FileRunError> {
+        let (mut left, mut requests) = (Left::default(), 0);
+        let mut operations = std::mem::take(&mut lane.operations);
+        for (number, stage) in stages.iter().enumerate() {
+            while !self.stops() && lane.lane.step(number, &mut operations)? {
+                requests += operations.len() as u64;
+                operations.drain(..).for_each(|operation| left.add(&operation));
+                self.ask(watch, &Progress { phase: stage.name, requests, share: None });
+            }
+        }
+        lane.operations = operations;
+        let is_open = !left.open.is_empty() && !self.stops();
+        if is_open { Err(FileRunError::Inseparable(name.to_string())) } else { Ok(left) }
+    }
+
+    fn check(&self, left: &Left, lane: &mut LaneRun<F>, watch: &mut Watch<'_>) -> Result<(), FileRunError> {
+        let directories = left.directories.iter().map(|name| (*name, None));
+        let files = left.files.iter().map(|(name, length)| (*name, Some(*length)));
+        for ((name, expected), requests) in directories.chain(files).zip(1..) {
+            if self.stops() {
+                return Ok(());
+            }
+            lane.write_path(name);
+            let path = || lane.path.clone();
+            let found = match self.files.length(&lane.path) {
+                Err(error) if matches!(error.source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    return Err(FileRunError::NotSetUp(SetupFault::Missing(path())));
+                }
+                found => found?,
+            };
+            if let Some(expected) = expected.filter(|expected| *expected != found) {
+                return Err(FileRunError::NotSetUp(SetupFault::Length { path: path(), found, expected }));
+            }
+            self.ask(watch, &Progress { phase: "looking for the setup", requests, share: None });
+        }
+        match left.last_write {
+            Some(write) => self.read_again(write, lane),
+            None => Ok(()),
+        }
+    }
+
+    fn read_again(&self, write: Written, lane: &mut LaneRun<F>) -> Result<(), FileRunError> {
+        let length = write.length.min(READ_AGAIN) as usize;
+        let (mut expected, mut found) = (vec![0; length], vec![0; length]);
+        contents::fill(self.seed, write.file, write.version, write.offset, &mut expected);
+        lane.write_path(write.file);
+        let file = self.files.open(&lane.path)?;
+        let read = self.files.read_at(&file, write.offset, &mut found);
+        self.files.close(file)?;
+        if read? == length && found == expected {
+            return Ok(());
+        }
+        Err(FileRunError::NotSetUp(SetupFault::Contents(lane.path.clone())))
+    }
+}
+
+/// The bytes that an operation wrote.
+#[derive(Clone, Copy)]
+struct Written {
+    file: Name,
+    offset: u64,
+    length: u64,
+    version: u32,
+}
+
+/// What operations of one lane leave.
+#[derive(Default)]
+struct Left {
+    directories: Vec<Name>,
+    /// The length of each file, in bytes.
+    files: BTreeMap<Name, u64>,
+    open: BTreeSet<Name>,
+    /// The last write, if nothing has happened to its file since.
+    last_write: Option<Written>,
+}
+
+impl Left {
+    fn add(&mut self, operation: &FileOperation) {
+        match *operation {
+            FileOperation::MakeDirectory(name) => self.directories.push(name),
+            FileOperation::Create(name) => {
+                self.files.insert(name, 0);
+                self.open.insert(name);
+            }
+            FileOperation::Open(name) => {
+                self.open.insert(name);
+            }
+            FileOperation::Close(name) => {
+                self.open.remove(&name);
+            }
+            FileOperation::Write { file, offset, length, version } => {
+                self.grow(file, offset + length);
+                self.last_write = Some(Written { file, offset, length, version });
+            }
+            FileOperation::Preallocate { file, length } => self.grow(file, length),
+            FileOperation::Discard { file, .. } => self.forget_write(file),
+            FileOperation::Unlink(name) => {
+                self.files.remove(&name);
+                self.forget_write(name);
+            }
+            FileOperation::Rename { from, to } => {
+                if let Some(length) = self.files.remove(&from) {
+                    self.files.insert(to, length);
+                }
+                self.forget_write(from);
+                self.forget_write(to);
+            }
+            FileOperation::Stat(_)
+            | FileOperation::Read { .. }
+            | FileOperation::Fsync(_)
+            | FileOperation::Fdatasync(_)
+            | FileOperation::Sync => {}
+        }
+    }
+
+    /// A file of another lane is that lane's to account for.
+    fn grow(&mut self, file: Name, end: u64) {
+        if let Some(length) = self.files.get_mut(&file) {
+            *length = end.max(*length);
+        }
+    }
+
+    fn forget_write(&mut self, file: Name) {
+        self.last_write = self.last_write.filter(|write| write.file != file);
+    }
+}

@@ -1,0 +1,93 @@
+//! The setup and the counted part of a workload, run one after the other.
+
+use crate::model::{SMALL, workload};
+use crate::runs::{found, run_part};
+use flashpath::expression::parse_term;
+use flashpath::fs::directory::Directory;
+use flashpath::run::{DiskFile, FileOutcome, FileRunError, Part, SetupFault};
+use flashpath::workload::files::FileWorkload;
+use flashpath::workload::generator::generator;
+use tempfile::TempDir;
+
+fn run(place: &TempDir, workload: FileWorkload, part: Part) -> FileOutcome {
+    run_part(&Directory::open(place.path()).unwrap(), workload, part, None, true)
+}
+
+/// Runs what must end well.
+fn run_well(place: &TempDir, text: &str, part: Part) -> FileOutcome {
+    let outcome = run(place, workload(text, 3), part);
+    assert!(outcome.failure.is_none() && !outcome.result.interrupted, "{text}, {part:?}: {:?}", outcome.failure);
+    outcome
+}
+
+#[test]
+fn the_two_parts_of_a_workload_leave_what_the_whole_leaves() {
+    for text in SMALL {
+        let [whole, parts] = [(); 2].map(|()| TempDir::new().unwrap());
+        let asked = run_well(&whole, text, Part::Whole).result;
+        let setup = run_well(&parts, text, Part::Setup).result;
+        let counted = run_well(&parts, text, Part::Counted).result;
+        assert!(found(whole.path()) == found(parts.path()), "{text}: something differs");
+
+        assert_eq!((setup.workload.requests, setup.bytes.written), (0, 0), "{text}");
+        assert_eq!(counted.workload.requests, asked.workload.requests, "{text}");
+        assert_eq!(counted.bytes.written, asked.bytes.written, "{text}");
+        let names = |stages: &[flashpath::report::StageResult]| stages.iter().map(|it| it.name).collect::<Vec<_>>();
+        assert_eq!([names(&setup.stages), names(&counted.stages)].concat(), names(&asked.stages), "{text}");
+        assert!(setup.stages.iter().all(|stage| !stage.counted) && counted.stages[0].counted, "{text}");
+        assert_eq!(text.starts_with("untar"), !setup.warnings.is_empty(), "only an archive needs nothing before");
+    }
+}
+
+/// Why the counted part of `text` with this seed does not run behind what `prepare` does.
+fn fault(text: &str, seed: u64, prepare: impl FnOnce(&TempDir)) -> SetupFault {
+    let place = TempDir::new().unwrap();
+    prepare(&place);
+    match run(&place, workload(text, seed), Part::Counted).failure {
+        Some(FileRunError::NotSetUp(fault)) => fault,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_counted_part_without_its_setup_says_what_is_missing() {
+    for text in SMALL.into_iter().filter(|text| !text.starts_with("untar")) {
+        let root = text.split(':').next().unwrap();
+        let found = fault(text, 3, |_| {});
+        assert!(matches!(&found, SetupFault::Missing(path) if path == root), "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_setup_with_other_options_or_another_seed_is_noticed() {
+    let after = |text, part| {
+        move |place: &TempDir| {
+            run_well(place, text, part);
+        }
+    };
+
+    let found = fault("varmail:files=300,prealloc=100%", 3, after("varmail:files=299,prealloc=100%", Part::Setup));
+    assert!(matches!(&found, SetupFault::Missing(path) if path == "varmail/00000299"), "{found}");
+
+    let found = fault("rnd_write:file=2M,writes=64K", 3, after("rnd_write:file=1M,writes=64K", Part::Setup));
+    let expected = (1 << 20, 2 << 20);
+    assert!(
+        matches!(&found, SetupFault::Length { found, expected: wanted, .. } if (*found, *wanted) == expected),
+        "{found}"
+    );
+
+    let found = fault("rnd_write:file=1M,writes=64K", 4, after("rnd_write:file=1M,writes=64K", Part::Setup));
+    assert!(matches!(&found, SetupFault::Contents(path) if path == "rnd_write/file0"), "{found}");
+
+    // All that the counted part looks for is there, and more.
+    let found = fault("tokubench:files=10", 3, after("tokubench:files=10", Part::Whole));
+    assert!(matches!(found, SetupFault::Unexpected(_)), "{found}");
+}
+
+#[test]
+fn a_workload_that_keeps_its_file_open_cannot_be_run_in_parts() {
+    let blocks = generator(&parse_term("uniform:writes=64K").unwrap(), 1 << 20, 5).unwrap();
+    let disk = DiskFile { size_bytes: 1 << 20, fill: true, fsync_every: None }.workload(blocks, 5);
+    let outcome = run(&TempDir::new().unwrap(), disk, Part::Counted);
+    assert!(matches!(outcome.failure, Some(FileRunError::Inseparable(_))), "{:?}", outcome.failure);
+}
