@@ -14,6 +14,9 @@ use crate::workload::{Action, Operation, Workload, WorkloadError};
 /// Operations that are taken from a workload at once.
 const BATCH: usize = 1024;
 
+/// The blocks of a large operation: few have more.
+const LARGE_BLOCKS: u64 = 256;
+
 /// How many operations ahead a first page is looked up, so that cache misses overlap.
 const PREFETCHED: usize = 16;
 
@@ -126,6 +129,15 @@ pub enum RunError {
     Empty(String),
 }
 
+/// When a phase of a run is done.
+struct Goal {
+    phase: &'static str,
+    /// After so many requests.
+    requests: u64,
+    /// After so many blocks were written.
+    written_blocks: u64,
+}
+
 /// What the workload asked for, as it was served.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Served {
@@ -207,14 +219,15 @@ impl<T: Translation> Run<T> {
         self.pace = Pace::closed(Self::depth(options), self.end);
         if let Some(amount) = options.precondition {
             let blocks = amount.bytes(self.exported_bytes).div_ceil(BLOCK_BYTES);
-            let until = |run: &Self| run.served.written_blocks >= blocks;
-            if !self.serve_until(workload, u64::MAX, "preconditioning", until, watch)? {
+            let goal = Goal { phase: "preconditioning", requests: u64::MAX, written_blocks: blocks };
+            if !self.serve_until(workload, goal, watch)? {
                 return Ok(false);
             }
         }
         self.begin_counting(options);
-        let limit = options.limit.unwrap_or(u64::MAX);
-        let complete = self.serve_until(workload, limit, "running", |_| false, watch)?;
+        let requests = options.limit.unwrap_or(u64::MAX);
+        let goal = Goal { phase: "running", requests, written_blocks: u64::MAX };
+        let complete = self.serve_until(workload, goal, watch)?;
         if self.served.requests == 0 && complete {
             let name = workload.name().to_string();
             let spent = options.precondition.is_some_and(|amount| amount.bytes(self.exported_bytes) > 0);
@@ -271,20 +284,20 @@ impl<T: Translation> Run<T> {
         };
     }
 
-    /// Serves the workload until it ends, `limit` requests are done, or `enough` says so. Answers false if `watch`
-    /// ended it.
+    /// Serves the workload until it ends or the goal is reached. Answers false if `watch` ended it.
     fn serve_until(
         &mut self,
         workload: &mut dyn Workload,
-        limit: u64,
-        phase: &'static str,
-        enough: impl Fn(&Self) -> bool,
+        goal: Goal,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<bool, RunError> {
         let mut batch = Vec::with_capacity(BATCH);
-        while self.served.requests < limit && !enough(self) {
+        while self.served.requests < goal.requests && self.served.written_blocks < goal.written_blocks {
             batch.clear();
-            let wanted = (limit - self.served.requests).min(BATCH as u64) as usize;
+            // What is taken is served: towards the goal less is taken, so that it is hardly passed.
+            let blocks_left = goal.written_blocks - self.served.written_blocks;
+            let wanted = (goal.requests - self.served.requests).min(blocks_left / LARGE_BLOCKS + 1).min(BATCH as u64);
+            let wanted = wanted as usize;
             if workload.next_batch(&mut batch, wanted)? == 0 {
                 break;
             }
@@ -294,11 +307,11 @@ impl<T: Translation> Run<T> {
                 }
                 self.serve(operation)?;
             }
-            let share = match limit {
+            let share = match goal.requests {
                 u64::MAX => workload.progress(),
                 limit => Some(self.served.requests as f64 / limit as f64),
             };
-            if !watch(&Progress { phase, requests: self.served.requests, share }) {
+            if !watch(&Progress { phase: goal.phase, requests: self.served.requests, share }) {
                 return Ok(false);
             }
         }

@@ -64,13 +64,16 @@ impl FileSystem {
     }
 }
 
-/// How a file system is made: with blocks of 4 KiB, whatever its size, and otherwise as mkfs chooses. Nothing of it is left for later: inode tables and journal are written at once.
-#[derive(Clone, Copy, Debug)]
+/// How a file system is made: with blocks of 4 KiB, whatever its size, and otherwise as mkfs chooses. Nothing of it is left
+/// for later: inode tables and journal are written at once.
+#[derive(Clone, Debug)]
 pub struct Make {
     /// Which.
     pub file_system: FileSystem,
     /// The journal's size; the program's own choice if none is named. btrfs has no journal.
     pub journal_bytes: Option<u64>,
+    /// More arguments for mkfs, behind the others.
+    pub more: Vec<String>,
 }
 
 impl Make {
@@ -133,6 +136,7 @@ impl Make {
                 _ => arguments.extend(["-J".to_string(), format!("size={}", bytes >> 20)]),
             }
         }
+        arguments.extend_from_slice(&self.more);
         arguments
     }
 }

@@ -105,6 +105,7 @@ impl Account {
             "command": plan.command,
             "file_system": plan.make.file_system.name(),
             "data": plan.data.map(|mode| mode.name()),
+            "mkfs_options": plan.make.more,
             "mount_options": plan.options,
             "guests": plan.guests,
             "size_bytes": plan.size_bytes,

@@ -47,6 +47,12 @@ pub struct Capture {
     /// The size of the journal (ext3, ext4, xfs) [default: what mkfs chooses]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     journal_size: Option<u64>,
+    /// More options for mkfs, separated by spaces, such as '-m single' for btrfs
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    mkfs_options: Option<String>,
+    /// More options for mount, separated by commas, such as noatime
+    #[arg(long, value_name = "OPTIONS")]
+    mount_options: Option<String>,
     /// So many file systems on devices of their own, with a copy of the command in each at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     guests: u32,

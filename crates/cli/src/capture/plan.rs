@@ -60,7 +60,8 @@ impl Plan {
             Some("journal") => DataMode::Journal,
             _ => DataMode::Ordered,
         });
-        let make = Make { file_system, journal_bytes: asked.journal_size };
+        let more = asked.mkfs_options.iter().flat_map(|text| text.split_whitespace()).map(str::to_string).collect();
+        let make = Make { file_system, journal_bytes: asked.journal_size, more };
         make.check()?;
         let Some(format) = OutputFormat::of_path(&asked.output) else {
             return wrong(
@@ -134,8 +135,14 @@ impl Plan {
         let guests = if self.guests == 1 { "1 guest".to_string() } else { format!("{} guests", self.guests) };
         let file_system = self.make.file_system.name();
         let command = self.command.join(" ");
+        let made =
+            if self.make.more.is_empty() { String::new() } else { format!("mkfs {}, ", self.make.more.join(" ")) };
         let setup = self.setup.as_ref().map(|setup| format!("after {setup}\n")).unwrap_or_default();
-        format!("{command}\n{setup}on {file_system} ({}), {guests} of {}", self.options, format_size(self.size_bytes))
+        format!(
+            "{command}\n{setup}on {file_system} ({made}{}), {guests} of {}",
+            self.options,
+            format_size(self.size_bytes)
+        )
     }
 }
 
@@ -154,6 +161,7 @@ fn options(asked: &Capture, file_system: FileSystem, data: Option<DataMode>) -> 
         }
         .to_string(),
     );
+    options.extend(asked.mount_options.clone());
     options.join(",")
 }
 

@@ -37,6 +37,16 @@ pub struct Captured {
     pub writes: u64,
 }
 
+/// What is written to a drive, filled once in order, before anything is counted.
+#[derive(Clone, Copy)]
+pub enum Aging {
+    /// The first so many bytes of the trace itself.
+    FirstBytes(u64),
+    /// The trace of so many bytes again and again, until it has written the spare space twice: from then on a drive
+    /// collects for all that it takes. One more replay is counted.
+    SameTrace(u64),
+}
+
 /// Where experiments are made.
 pub struct Lab {
     /// Our sizes over the paper's.
@@ -150,11 +160,20 @@ impl Lab {
         arguments
     }
 
-    /// Replays a trace on a new drive, filled once in order; the first `uncounted_bytes` that it writes are not counted.
-    pub fn replay(&self, path: &str, trace: &Path, uncounted_bytes: u64) -> Result<RunResult, Failure> {
+    /// Replays a trace on a new drive.
+    pub fn replay(&self, path: &str, trace: &Path, aging: Aging) -> Result<RunResult, Failure> {
         let drive = DrivePath::read(path)?;
-        let mut workload = TraceWorkload::open(trace, TraceOptions::default(), drive.exported_bytes())?;
-        let precondition = (uncounted_bytes > 0).then_some(Amount::Bytes(uncounted_bytes));
+        let spare_bytes = drive.nand.geometry.raw_bytes() - drive.exported_bytes();
+        let (uncounted_bytes, repeat) = match aging {
+            Aging::FirstBytes(bytes) => (bytes, 1),
+            Aging::SameTrace(written) => {
+                let times = (2 * spare_bytes).div_ceil(written.max(1));
+                (times * written, times + 1)
+            }
+        };
+        let replaying = TraceOptions { repeat, ..TraceOptions::default() };
+        let mut workload = TraceWorkload::open(trace, replaying, drive.exported_bytes())?;
+        let precondition = Some(Amount::Bytes(uncounted_bytes));
         let options = Options { seed: self.seed, fill: true, precondition, ..Options::default() };
         let outcome = run(&drive, &mut workload, &options, &mut |_| true);
         match outcome.failure {
@@ -164,9 +183,9 @@ impl Lab {
     }
 
     /// Replays a trace on several drives at once.
-    pub fn replay_all(&self, paths: &[String], trace: &Path, uncounted: u64) -> Result<Vec<RunResult>, Failure> {
+    pub fn replay_all(&self, paths: &[String], trace: &Path, aging: Aging) -> Result<Vec<RunResult>, Failure> {
         std::thread::scope(|scope| {
-            let runs: Vec<_> = paths.iter().map(|path| scope.spawn(|| self.replay(path, trace, uncounted))).collect();
+            let runs: Vec<_> = paths.iter().map(|path| scope.spawn(move || self.replay(path, trace, aging))).collect();
             runs.into_iter().map(|run| run.join().expect("a run does not panic")).collect()
         })
     }
