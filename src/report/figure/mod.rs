@@ -83,14 +83,15 @@ pub struct Claim {
 
 impl Claim {
     /// How far our value is outside of the bounds, as a share of the nearer one: 0.2 is 20 % above the highest, -0.2 below
-    /// the lowest, 0 inside. `None` without a value.
+    /// the lowest, 0 inside or so near that three digits do not tell. `None` without a value.
     pub fn off_by(&self) -> Option<f64> {
         let ours = self.ours?;
-        Some(match (self.low, self.high) {
+        let off = match (self.low, self.high) {
             (Some(low), _) if ours < low => ours / low - 1.0,
             (_, Some(high)) if ours > high => ours / high - 1.0,
             _ => 0.0,
-        })
+        };
+        Some(if off.abs() < 0.005 { 0.0 } else { off })
     }
 
     /// The bounds in words: `1.74 to 2.31`, `at least 1`, `0.378`.
@@ -140,6 +141,7 @@ mod tests {
             (None, Some(1.0), Some(0.2), "at most 1.00", "inside", false),
             (Some(0.4), Some(0.4), Some(0.44), "0.400", "+10 %", false),
             (Some(0.4), Some(0.4), Some(0.6), "0.400", "+50 %", true),
+            (Some(1.0), None, Some(0.999), "at least 1.00", "inside", false),
             (Some(0.4), Some(0.4), None, "0.400", "not measured", false),
         ] {
             let claim = claim(low, high, ours);

@@ -20,7 +20,7 @@ pub fn page(reproductions: &[Reproduction]) -> Result<String, String> {
 fn paper(reproduction: &Reproduction) -> Result<String, String> {
     let figures = reproduction.figures.iter().map(section).collect::<Result<Vec<_>, _>>()?;
     let conditions =
-        |(name, value): &(String, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value));
+        |(name, value): &(String, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), with_code(value));
     Ok(format!(
         "<h2>{}</h2>\n<p><code>{}</code>, scale {}, seed {}</p>\n<dl>\n{}</dl>\n{}",
         escape(&reproduction.title),
@@ -30,6 +30,15 @@ fn paper(reproduction: &Reproduction) -> Result<String, String> {
         reproduction.conditions.iter().map(conditions).collect::<String>(),
         figures.concat()
     ))
+}
+
+/// Text in which backticks enclose code, as in Markdown.
+fn with_code(text: &str) -> String {
+    let part = |(place, part): (usize, &str)| match place % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    text.split('`').enumerate().map(part).collect()
 }
 
 fn section(figure: &Figure) -> Result<String, String> {

@@ -1,6 +1,7 @@
 //! A figure as a picture: bars in groups, a panel beside the other.
 
 use super::{Figure, Panel, markdown::heading};
+use crate::report::number::three_digits;
 use plotters::coord::ranged1d::SegmentValue;
 use plotters::prelude::*;
 
@@ -46,14 +47,21 @@ fn draw<'a>(place: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>, panel: 
         .margin(8)
         .x_label_area_size(24)
         .y_label_area_size(62)
-        .build_cartesian_2d((0..groups).into_segmented(), 0.0..top)?;
+        .build_cartesian_2d((0..groups.saturating_sub(1)).into_segmented(), 0.0..top)?;
     let name = |value: &SegmentValue<u32>| match value {
         SegmentValue::CenterOf(group) => {
             panel.groups.get(*group as usize).map_or(String::new(), |(name, _)| name.clone())
         }
         _ => String::new(),
     };
-    chart.configure_mesh().disable_x_mesh().x_label_formatter(&name).y_labels(6).draw()?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_label_formatter(&name)
+        .y_labels(6)
+        .y_label_formatter(&|value| three_digits(*value))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
     // The segmented axis has no places between groups: bars are drawn in a second one that has.
     let mut chart = chart.set_secondary_coord(0.0..f64::from(groups), 0.0..top);
     let width = (1.0 - GAP) / panel.series.len().max(1) as f64;

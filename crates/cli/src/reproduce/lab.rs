@@ -4,10 +4,12 @@ use crate::failure::Failure;
 use flashpath::expression::Amount;
 use flashpath::report::RunResult;
 use flashpath::run::{Options, Path as DrivePath, run};
+use flashpath::units::format_size;
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A kernel file system, and what is done in it.
 pub struct Experiment {
@@ -47,6 +49,13 @@ pub enum Aging {
     SameTrace(u64),
 }
 
+/// Whether the user has asked to stop. A capture that runs is asked, too, and cleans up after itself.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn is_stopped() -> Result<(), Failure> {
+    if STOP.load(Ordering::SeqCst) { Err(Failure::Quiet(130)) } else { Ok(()) }
+}
+
 /// Where experiments are made.
 pub struct Lab {
     /// Our sizes over the paper's.
@@ -79,6 +88,8 @@ impl Lab {
         scratch: Option<&Path>,
         quiet: bool,
     ) -> Result<Lab, Failure> {
+        ctrlc::set_handler(|| STOP.store(true, Ordering::SeqCst))
+            .map_err(|error| Failure::failed(format!("cannot catch interrupts: {error}")))?;
         let temporary = || std::env::temp_dir().join(format!("flashpath-reproduce-{}", std::process::id()));
         let folder = traces.map_or_else(temporary, Path::to_path_buf);
         std::fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder.display().to_string(), error))?;
@@ -91,6 +102,11 @@ impl Lab {
     /// The paper's size at our scale, a multiple of `unit` and at least one.
     pub fn scaled(&self, bytes: u64, unit: u64) -> u64 {
         ((bytes as f64 * self.scale) as u64 / unit).max(1) * unit
+    }
+
+    /// The same, as it is written on a command line.
+    pub fn size(&self, bytes: u64, unit: u64) -> String {
+        format_size(self.scaled(bytes, unit))
     }
 
     /// The paper's count at our scale, at least one.
@@ -107,6 +123,7 @@ impl Lab {
 
     /// Captures what the experiment writes, or takes the trace that an earlier run kept.
     pub fn capture(&self, experiment: &Experiment) -> Result<Captured, Failure> {
+        is_stopped()?;
         let stem = self.traces.join(format!("{}-x{:.6}-s{}", experiment.name, self.scale, self.seed));
         let file = |extension: &str| PathBuf::from(format!("{}.{extension}", stem.display()));
         let (trace, summary) = (file("csv.zst"), file("json"));
@@ -125,6 +142,7 @@ impl Lab {
             let status = command
                 .status()
                 .map_err(|error| Failure::failed(format!("cannot run {}: {error}", self.program.display())))?;
+            is_stopped()?;
             match status.code() {
                 Some(0) => {}
                 // It has said why.
@@ -175,7 +193,8 @@ impl Lab {
         let mut workload = TraceWorkload::open(trace, replaying, drive.exported_bytes())?;
         let precondition = Some(Amount::Bytes(uncounted_bytes));
         let options = Options { seed: self.seed, fill: true, precondition, ..Options::default() };
-        let outcome = run(&drive, &mut workload, &options, &mut |_| true);
+        let outcome = run(&drive, &mut workload, &options, &mut |_| !STOP.load(Ordering::SeqCst));
+        is_stopped()?;
         match outcome.failure {
             None => Ok(outcome.result),
             Some(error) => Err(Failure::failed(format!("{path} with {}: {error}", trace.display()))),

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use flashpath::report::RunResult;
 use flashpath::report::figure::{Claim, Figure, Panel, Reproduction};
 use flashpath::run::Path;
+use flashpath::units::format_size;
 
 /// The figures.
 pub const FIGURES: &[&str] = &["sfs-fig13", "sfs-fig14"];
@@ -61,9 +62,12 @@ struct Load {
 }
 
 const LOADS: [Load; 4] = [
-    Load { name: "Zipf", expression: |lab, _| format!("zipf:theta=1,writes={}", writes(lab)) },
+    Load { name: "Zipf", expression: |lab, _| format!("zipf:theta=1,writes={}", format_size(writes(lab))) },
     // 29 % of the writes go to 1.6 % of the pages: what the literature says of TPC-C's traces.
-    Load { name: "TPC-C-like", expression: |lab, _| format!("hotcold:r=1.6%,f=29%,writes={}", writes(lab)) },
+    Load {
+        name: "TPC-C-like",
+        expression: |lab, _| format!("hotcold:r=1.6%,f=29%,writes={}", format_size(writes(lab))),
+    },
     Load {
         name: "mail",
         expression: |lab, file| {
@@ -71,7 +75,7 @@ const LOADS: [Load; 4] = [
             format!("varmail:files={},loops={},threads=1", lab.scaled(file, 4096) / 16384, writes(lab) / 16384)
         },
     },
-    Load { name: "uniform", expression: |lab, _| format!("uniform:writes={}", writes(lab)) },
+    Load { name: "uniform", expression: |lab, _| format!("uniform:writes={}", format_size(writes(lab))) },
 ];
 
 fn writes(lab: &Lab) -> u64 {
@@ -80,7 +84,7 @@ fn writes(lab: &Lab) -> u64 {
 
 /// Makes the figures.
 pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
-    let drive = format!("nand:size={},page=4K,pages-per-block=128", lab.scaled(VOLUME, 1 << 20));
+    let drive = format!("nand:size={},page=4K,pages-per-block=128", lab.size(VOLUME, 1 << 20));
     let paths: Vec<String> = LAYERS.iter().map(|layer| format!("{layer}:op=10%/{drive},timing=off")).collect();
     let exported = paths.iter().map(|path| Ok(Path::read(path)?.exported_bytes()));
     let exported: Vec<u64> = exported.collect::<Result<_, Failure>>()?;

@@ -123,3 +123,30 @@ fn the_results_page_is_written_by_the_program() {
         assert!(written(&name) == kept(&name), "docs/{name}: run make results");
     }
 }
+
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    if !can_capture(&["mkfs.ext3"]) {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("kept", "");
+    let temporary = bench.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = bench.command(&["reproduce", "vma", "--scale", "1/64"]);
+    command.env("TMPDIR", &temporary).stderr(std::process::Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    // The first words say that the first capture begins.
+    let mut told = [0; 9];
+    std::io::Read::read_exact(running.stderr.as_mut().unwrap(), &mut told).unwrap();
+    assert_eq!(&told, b"capturing");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    // As a terminal does: to all that it started.
+    let children = format!("/proc/{0}/task/{0}/children", running.id());
+    let children = std::fs::read_to_string(children).unwrap();
+    let everyone = children.split_whitespace().map(str::to_string).chain([running.id().to_string()]);
+    let status = std::process::Command::new("kill").arg("-INT").args(everyone).status().unwrap();
+    assert!(status.success());
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    assert_eq!(temporary.read_dir().unwrap().count(), 0, "no trace, no device's file, no mount");
+}
