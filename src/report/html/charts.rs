@@ -76,18 +76,18 @@ pub fn write_amplification(results: &[RunResult]) -> Option<Value> {
     Some(json!({ "data": traces, "layout": layout }))
 }
 
-/// The windows, neighbours joined until there are few enough: the first and the last written block of each, and its write
-/// amplification, which is the mean of those that it is made of, weighted by what was written.
+/// The windows, neighbours joined until there are few enough, in equal parts: the blocks written before and after each part,
+/// and its write amplification, the mean of its windows' weighted by what was written.
 fn joined(windows: &[Window]) -> impl Iterator<Item = (u64, u64, f64)> {
-    let together = windows.len().div_ceil(MOST_POINTS).max(1);
+    let parts = windows.len().min(MOST_POINTS);
     let mut begin = 0;
-    windows.chunks(together).map(move |chunk| {
-        let (first, mut programmed) = (begin, 0.0);
-        for window in chunk {
+    (0..parts).map(move |part| {
+        let (before, mut programmed) = (begin, 0.0);
+        for window in &windows[part * windows.len() / parts..(part + 1) * windows.len() / parts] {
             programmed += window.written_blocks.saturating_sub(begin) as f64 * window.write_amplification;
             begin = window.written_blocks;
         }
-        (first, begin, programmed / (begin - first) as f64)
+        (before, begin, programmed / begin.saturating_sub(before) as f64)
     })
 }
 
