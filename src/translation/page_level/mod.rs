@@ -351,13 +351,23 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// The last erased block is left to the copies of the next collection: without room, new entries wait in RAM.
     fn write_moved(&mut self, cause: Cause, at: Time) -> Result<Time, TranslationError> {
         let mut done = at;
-        let stream = self.settings.streams.count();
-        while (self.free.count() > 1 || self.copy_frontier(stream).room() > 0)
+        while (self.free.count() > 1 || self.moved_has_room(cause))
             && let Some(page) = self.map.next_stale()
         {
             done = done.max(self.write_map_page(page, cause, at)?);
         }
         Ok(done)
+    }
+
+    /// Whether a page of the map can be written for this cause without an erased block. Planes whose open block is full are
+    /// passed over: one of them would take the last erased block though another plane has room.
+    fn moved_has_room(&mut self, cause: Cause) -> bool {
+        let stream = self.settings.streams.count();
+        match cause {
+            Cause::WearLevelling => self.settled.has_room(),
+            Cause::Mapping => self.host[stream].seek_room(),
+            _ => self.copy_frontier(stream).seek_room(),
+        }
     }
 
     /// Asks for the map's entries of the valid pages of a word: in the copying loop each would wait for memory alone.
