@@ -3,8 +3,9 @@
 SHELL := /bin/bash
 FLASHPATH := target/release/flashpath
 SECONDS_OF_FUZZING ?= 300
+SEEDS ?= 100
 
-.PHONY: help demo test check bench results fuzz build needs
+.PHONY: help demo test check bench results fuzz crash build needs
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
@@ -13,6 +14,7 @@ help:
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
 	@echo "make results write docs/results.md from the tests against theory and the benchmark"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
+	@echo "make crash   cut the power of every translation layer at any operation, SEEDS=$(SEEDS) times each"
 
 build:
 	cargo build --release --locked
@@ -47,3 +49,6 @@ results:
 
 fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
+
+crash:
+	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation
