@@ -104,3 +104,29 @@ fn tiny_drives_with_odd_options_lose_nothing_and_end_only_when_they_are_worn_out
         assert!(run > DRIVES / 10, "of {DRIVES} drives of {layer}, {run} could be made");
     }
 }
+
+#[test]
+fn drives_that_once_came_to_a_stop_go_on() {
+    for (path, work, seed) in [
+        // A page of the map took the last erased block, though another plane had room: the next collection found none.
+        (
+            "dftl:table=2,protected=0%,export=66%/nand:size=1260K,page=2K,pages-per-block=2,channels=3,planes=2,endurance=30",
+            "uniform:request=512,reads=30%",
+            657,
+        ),
+        // Levelling and updates of the map took what each collection gained, and it never ended.
+        (
+            "dftl:table=9,wear=static,wear-gap=1,op=12%/nand:size=4228K,page=2K,pages-per-block=8,channels=2,endurance=1000000",
+            "uniform:request=512,reads=30%",
+            10841,
+        ),
+        // Copies that shared the host's frontier filled a block, which was forgotten: never open, never collected.
+        (
+            "dftl:wear=static,wear-gap=2,victim=fifo,frontiers=shared,export=98%/nand:size=2296K,page=2K,pages-per-block=2,endurance=1000000",
+            "zipf:theta=2,scatter=off,span=20%",
+            11688,
+        ),
+    ] {
+        assert!(check_drive(path, work, seed), "{path}");
+    }
+}

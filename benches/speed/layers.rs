@@ -108,7 +108,7 @@ pub fn print(rounds: &[Round]) {
         );
     }
     println!("\nthe same work on a small and a large drive: nanoseconds of CPU for each page programmed\n");
-    println!("{:<12} {:>9} {:>9} {:>7}   {}", "", "1 GiB", "16 GiB", "ratio", "bound");
+    println!("{:<12} {:>9} {:>9} {:>7}   bound", "", "1 GiB", "16 GiB", "ratio");
     for (at, layer) in GROWING.iter().enumerate() {
         let cost = |which: usize| middle(&|round| round.uniform[at][which].ns_per_program);
         println!(

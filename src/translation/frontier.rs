@@ -93,6 +93,7 @@ impl Frontier {
 
     /// Opens an erased block for the plane whose turn it is.
     pub fn open(&mut self, block: EraseBlock, geometry: &Geometry) {
+        debug_assert!(self.open[self.turn].block.is_none(), "the full block was given up");
         let first = geometry.first_page(block).0;
         let open = OpenBlock { next: first, end: first + geometry.pages_per_block, block: Some(block) };
         self.open[self.turn] = open;

@@ -155,6 +155,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             }
         }
         self.is_pressed = false;
+        // Copies that share the frontier may have filled the block that they opened.
+        if let Some(full) = self.host[stream].close() {
+            self.close(full);
+        }
         let block = self.free.take(self.host[stream].plane()).expect("more than the reserve is erased");
         self.stream_of_block[block.index()] = stream as u8;
         self.host[stream].open(block, self.nand.geometry());
