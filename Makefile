@@ -4,8 +4,9 @@ SHELL := /bin/bash
 FLASHPATH := target/release/flashpath
 SECONDS_OF_FUZZING ?= 300
 SCALE ?= 1/16
+SEEDS ?= 100
 
-.PHONY: help demo test check bench results fuzz build needs
+.PHONY: help demo test check bench results fuzz crash build needs
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
@@ -14,6 +15,7 @@ help:
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
 	@echo "make results make the papers' figures again at SCALE=$(SCALE) (docs/results.md), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
+	@echo "make crash   cut the power of every translation layer at any operation, SEEDS=$(SEEDS) times each"
 
 build:
 	cargo build --release --locked
@@ -55,3 +57,6 @@ results: build
 
 fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
+
+crash:
+	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation

@@ -1,7 +1,8 @@
 //! The limit of a simulated host write: a bare counting loop that keeps a map, valid counts and victims by valid count,
 //! and nothing else.
 
-use crate::{EXPORTED_PAGES, PAGES, PAGES_PER_BLOCK, cpu_seconds};
+use crate::measure::cpu_seconds;
+use crate::{EXPORTED_PAGES, PAGES, PAGES_PER_BLOCK};
 use std::hint::black_box;
 
 /// Fills the exported pages in order, then writes at random. Answers random writes a second and the programs for them.

@@ -23,6 +23,16 @@ const JOBS: [&str; 6] = [
     "[a]\nrw=randwrite\nrandom_distribution=pareto:0.3\nruntime=0\n[b]\nrw=randwrite\nrandom_distribution=normal:20\nrwmixwrite=10\n",
 ];
 
+/// A drive of every layer, so small that it collects at once, and its work.
+const DRIVES: [&str; 6] = [
+    "page:victim=cost-benefit,wear=static,wear-gap=2/nand:size=512K,pages-per-block=8,channels=2\nuniform:discards=10%",
+    "page:streams=hint,hints=3,spare-shares=20%+30%+50%,export=50%/nand:size=1M,pages-per-block=4\nzipf:reads=10%",
+    "dftl:table=3,export=60%,protected=0%/nand:size=1M,page=2K,pages-per-block=16\nhotcold:r=0.1,f=0.9",
+    "dftl:table=9,frontiers=shared,streams=content,export=40%/nand:size=1M,pages-per-block=5\nuniform:request=512",
+    "fast:random-logs=2,export=70%/nand:size=512K,pages-per-block=8,endurance=9\nsequential:discards=20%",
+    "superblock:blocks=3,updates=2,cache=1,export=70%/nand:size=512K,pages-per-block=8\nzipf:theta=1.1",
+];
+
 fn write(target: &str, seeds: impl Iterator<Item = Vec<u8>>) -> io::Result<()> {
     let folder = format!("corpus/{target}");
     fs::create_dir_all(&folder)?;
@@ -37,6 +47,8 @@ fn main() -> io::Result<()> {
     let texts = PATHS.iter().chain(&NO_PATHS).chain(&GENERATORS);
     write("path_expression", texts.map(|text| sized(text)))?;
     write("fio_job", JOBS.iter().map(|text| sized(text)))?;
+    let drives = DRIVES.iter().enumerate().map(|(seed, text)| [&seed.to_le_bytes(), text.as_bytes()].concat());
+    write("drive", drives)?;
     write("trace", samples::all().into_iter().map(|(_, bytes)| bytes))?;
     let with_format = samples::all().into_iter().map(|(name, bytes)| {
         let format = Format::ALL.iter().position(|format| format.name() == name).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Results side by side: one row a quantity, one cell a path. The terminal and the HTML page show the same rows.
 
 use super::number::{self, NONE};
-use super::{Percentiles, RunResult};
+use super::{Percentiles, RunResult, translation_rows};
 use crate::units::BLOCK_BYTES;
 
 /// Rows that belong together.
@@ -36,7 +36,7 @@ pub struct Cell {
 
 /// Which of two values is the better one.
 #[derive(Clone, Copy, PartialEq)]
-enum Better {
+pub(super) enum Better {
     Lower,
     Higher,
     /// Neither: the quantity describes the run, it does not judge the path.
@@ -44,7 +44,7 @@ enum Better {
 }
 
 /// A quantity of one path: its text, and the number by which paths are compared.
-type Quantity = Option<(String, f64)>;
+pub(super) type Quantity = Option<(String, f64)>;
 
 /// One of the numbers of a distribution.
 type Rank = fn(&Percentiles) -> u64;
@@ -70,10 +70,6 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         }),
         row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
         row("pages read", judged, &|r| counted(r.flash.read_pages)),
-        row("mapping in the drive's RAM", Better::Neither, &|r| {
-            let bytes = r.flash.mapping_ram_bytes as f64;
-            Some((number::bytes(bytes), bytes))
-        }),
     ];
     let ranks: [(&str, Rank); 4] = [("p50", |p| p.p50), ("p99", |p| p.p99), ("p99.9", |p| p.p999), ("max", |p| p.max)];
     let mut latencies = Vec::new();
@@ -101,6 +97,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         Section { title: "Pages programmed", rows: programmed_rows(results, judged) },
         Section { title: "Workload", rows: work },
         Section { title: "Drive", rows: drive },
+        Section { title: "Translation", rows: translation_rows::rows(results) },
         Section { title: "Latency", rows: latencies },
         Section { title: "Speed", rows: speed },
     ];
@@ -195,12 +192,19 @@ pub fn deed(cause: &str) -> String {
         "merge" => "merged",
         "garbage-collection" => "copied",
         "wear-levelling" => "levelled",
+        "mapping" => "updated",
         other => other,
     };
     number::visible(deed)
 }
 
-fn make_row(results: &[RunResult], label: String, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity) -> Row {
+/// The row of one quantity, with the best of its cells marked.
+pub(super) fn make_row(
+    results: &[RunResult],
+    label: String,
+    better: Better,
+    quantity: &dyn Fn(&RunResult) -> Quantity,
+) -> Row {
     let quantities: Vec<Quantity> = results.iter().map(quantity).collect();
     // A run that was cut short, or that did nothing, is no rival.
     let comparable = |index: usize| !results[index].interrupted && results[index].workload.requests > 0;

@@ -24,6 +24,7 @@ mod result;
 #[cfg(test)]
 mod sample;
 mod terminal;
+mod translation_rows;
 
 pub use files::{FileRunResult, MovedBytes, StageResult, files_json, files_table};
 pub use histogram::{LatencyHistogram, wear_bins};

@@ -74,6 +74,17 @@ impl Frontier {
         open.next < open.end
     }
 
+    /// Passes the turn to the next plane whose block has a page left; answers whether there is one.
+    pub fn seek_room(&mut self) -> bool {
+        (0..self.planes()).any(|_| {
+            let has_room = self.has_room();
+            if !has_room {
+                self.pass_turn();
+            }
+            has_room
+        })
+    }
+
     /// Gives up the full block whose turn it is.
     pub fn close(&mut self) -> Option<EraseBlock> {
         debug_assert!(!self.has_room());
@@ -82,6 +93,7 @@ impl Frontier {
 
     /// Opens an erased block for the plane whose turn it is.
     pub fn open(&mut self, block: EraseBlock, geometry: &Geometry) {
+        debug_assert!(self.open[self.turn].block.is_none(), "the full block was given up");
         let first = geometry.first_page(block).0;
         let open = OpenBlock { next: first, end: first + geometry.pages_per_block, block: Some(block) };
         self.open[self.turn] = open;

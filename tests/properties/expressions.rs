@@ -8,7 +8,7 @@ use flashpath::workload::generator::generator;
 const OPERATIONS: usize = 64;
 
 /// Expressions that are right, and together use every station, generator and kind of value.
-pub const PATHS: [&str; 9] = [
+pub const PATHS: [&str; 15] = [
     "page/nand",
     "page:op=7%,victim=fifo/nand:size=4G,channels=4,dies=2",
     " page : op = 28% , streams = content / nand : preset = tlc ",
@@ -18,6 +18,12 @@ pub const PATHS: [&str; 9] = [
     "page:export=0.75,wear=none,victim=random/nand:preset=ssd-h,timing=on,erase=1.5s",
     "page:victim=greedy,streams=none/nand:preset=ssd-m,size=64GiB,program=0ns",
     "page:wear=dynamic/nand:preset=ssd-l,timing,transfer=3ms",
+    "dftl:table=1,protected=99%,entry=8/nand:page=2K,size=64M",
+    "dftl:op=12.5%,streams=content,wear=static,victim=d-choices/nand:preset=vma,size=1G",
+    "fast/nand:size=100M,pages-per-block=100",
+    "fast:random-logs=3,op=28%/nand:channels=4,dies=2,planes=2",
+    "superblock:blocks=3,updates=4096,group=1,levels=8/nand:size=1G",
+    "superblock:export=99%,cache=1,reserve=7/nand:preset=tlc",
 ];
 /// Texts that are no path, each for another reason.
 pub const NO_PATHS: [&str; 3] = ["page/nand:size=16M", "nand/page+nand:size=1G/page", "page:pgae=1/nnad"];

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::report::{Percentiles, RunResult, WearBin, number};
+use crate::report::{Percentiles, RunResult, WearBin, Window, number};
 use crate::units::BLOCK_BYTES;
 
 /// Colours and dashes that tell paths apart; more paths begin again.
@@ -20,6 +20,10 @@ pub fn path_tag(index: usize) -> String {
         _ => (index + 1).to_string(),
     }
 }
+
+/// A line has at most so many points: more would lie closer than they can be told apart, and the swings of a layer that
+/// merges in bursts would cover all other lines.
+const MOST_POINTS: usize = 128;
 
 /// A line of the path with this index.
 fn line(index: usize, points: Value, width: f64) -> Value {
@@ -43,15 +47,11 @@ pub fn write_amplification(results: &[RunResult]) -> Option<Value> {
     let (divisor, unit) = byte_scale(written.max()? as f64 * BLOCK_BYTES as f64);
     let mut traces = Vec::new();
     for (index, result) in results.iter().enumerate() {
-        // A window's value stands at its middle.
-        let begins = std::iter::once(0).chain(result.windows.iter().map(|window| window.written_blocks));
-        let points: Vec<(f64, f64)> = result
-            .windows
-            .iter()
-            .zip(begins)
-            .map(|(window, begin)| {
-                let middle = (begin + window.written_blocks) as f64 / 2.0 * BLOCK_BYTES as f64 / divisor;
-                (middle, window.write_amplification)
+        let points: Vec<(f64, f64)> = joined(&result.windows)
+            .map(|(begin, end, amplification)| {
+                // A window's value stands at its middle.
+                let middle = (begin + end) as f64 / 2.0 * BLOCK_BYTES as f64 / divisor;
+                (middle, amplification)
             })
             .collect();
         let end = result.windows.last().map_or(0.0, |window| window.written_blocks as f64);
@@ -74,6 +74,21 @@ pub fn write_amplification(results: &[RunResult]) -> Option<Value> {
         "yaxis": { "title": { "text": "write amplification" }, "rangemode": "tozero" },
     });
     Some(json!({ "data": traces, "layout": layout }))
+}
+
+/// The windows, neighbours joined until there are few enough, in equal parts: the blocks written before and after each part,
+/// and its write amplification, the mean of its windows' weighted by what was written.
+fn joined(windows: &[Window]) -> impl Iterator<Item = (u64, u64, f64)> {
+    let parts = windows.len().min(MOST_POINTS);
+    let mut begin = 0;
+    (0..parts).map(move |part| {
+        let (before, mut programmed) = (begin, 0.0);
+        for window in &windows[part * windows.len() / parts..(part + 1) * windows.len() / parts] {
+            programmed += window.written_blocks.saturating_sub(begin) as f64 * window.write_amplification;
+            begin = window.written_blocks;
+        }
+        (before, begin, programmed / begin.saturating_sub(before) as f64)
+    })
 }
 
 /// The share of requests that took at most so long, on a scale that gives each nine of it the same room; `None` when
@@ -211,6 +226,22 @@ mod tests {
         assert_eq!(last, first);
         let points: usize = traces.iter().map(|trace| trace["x"].as_array().unwrap().len()).sum();
         assert_eq!(points, 61);
+    }
+
+    #[test]
+    fn windows_that_are_joined_keep_what_was_programmed() {
+        let window = |number: u64| Window {
+            written_blocks: number * number,
+            seconds_simulated: None,
+            write_amplification: (number % 7) as f64,
+        };
+        let windows: Vec<Window> = (1..=1000).map(window).collect();
+        let expected: u64 = (1..=1000u64).map(|number| (2 * number - 1) * (number % 7)).sum();
+        let points: Vec<(u64, u64, f64)> = joined(&windows).collect();
+        assert!(points.len() <= MOST_POINTS && points.len() > MOST_POINTS / 2);
+        assert!(points.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        let programmed: f64 = points.iter().map(|(begin, end, value)| (end - begin) as f64 * value).sum();
+        assert!((programmed - expected as f64).abs() < 1e-3, "{programmed} and {expected}");
     }
 
     #[test]

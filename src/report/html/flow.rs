@@ -17,9 +17,10 @@ const ROW_GAP: f64 = 22.0;
 /// Pixels of all rows together.
 const ROWS_HEIGHT: f64 = 190.0;
 
-/// Pixels above the rows, for the names of the stations, and below.
+/// Pixels above the rows, for the names of the stations, and below, for the second line of a label under a last row that
+/// is only a line.
 const MARGIN_TOP: f64 = 34.0;
-const MARGIN_BOTTOM: f64 = 10.0;
+const MARGIN_BOTTOM: f64 = 20.0;
 
 /// Less than this many blocks is rounding.
 const ROUNDING: f64 = 0.5;

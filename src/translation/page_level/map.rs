@@ -26,7 +26,7 @@ pub trait PageMap {
     /// Asks for the entry of an exported page, which is in RAM afterwards. Answers what that takes, if it was not.
     fn request(&mut self, page: LogicalPage) -> Option<Miss>;
 
-    /// Where a page is, or [`NOWHERE`]; also for the map's own pages.
+    /// Where a page is, or `NOWHERE`; also for the map's own pages.
     fn place(&self, page: LogicalPage) -> u32;
 
     /// An exported page, whose entry has been requested, is now at `to`. Answers where it was.

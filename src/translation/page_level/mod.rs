@@ -28,6 +28,10 @@ use crate::label::{Cause, Content, Tally};
 use crate::time::Time;
 use std::collections::BTreeSet;
 
+/// So many collections may follow each other for one block for the host before those that go on neither level wear nor
+/// bring the map on flash up to date. Both take room: a drive with hardly any to spare would collect for ever.
+const PRESSED_AFTER: u32 = 64;
+
 /// A page-level translation layer on flash.
 pub struct PageLevel<T, M = RamMap> {
     nand: Nand<T>,
@@ -48,6 +52,8 @@ pub struct PageLevel<T, M = RamMap> {
     closed_by_wear: BTreeSet<(u32, EraseBlock)>,
     settings: PageSettings,
     seed: u64,
+    /// Collection has looked for room for long: what takes room, and can wait, waits.
+    is_pressed: bool,
     retired: u32,
     sent: Tally,
     /// Pages programmed: the clock by which ages are measured.
@@ -87,6 +93,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             closed_by_wear: BTreeSet::new(),
             settings: settings.clone(),
             seed,
+            is_pressed: false,
             retired: 0,
             sent: Tally::default(),
             written: 0,
@@ -136,12 +143,21 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if let Some(full) = self.host[stream].close() {
             self.close(full);
         }
+        let mut collections = 0;
         while self.free.count() <= self.settings.reserve {
+            self.is_pressed = collections >= PRESSED_AFTER;
             self.collect_one(at)?;
+            collections += 1;
             // Copies that share the frontier may have opened a block for it.
             if let Some(page) = self.host[stream].take() {
+                self.is_pressed = false;
                 return Ok(page);
             }
+        }
+        self.is_pressed = false;
+        // Copies that share the frontier may have filled the block that they opened.
+        if let Some(full) = self.host[stream].close() {
+            self.close(full);
         }
         let block = self.free.take(self.host[stream].plane()).expect("more than the reserve is erased");
         self.stream_of_block[block.index()] = stream as u8;
@@ -235,17 +251,16 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         let now = self.written;
         let victim = self.victims[set].choose(now).ok_or_else(|| self.worn_out())?;
         let done = self.collect(victim, Cause::GarbageCollection, at)?;
-        if let WearLevelling::Static(gap) = self.settings.wear {
-            self.level_wear(victim, gap, at)?;
-        }
+        self.level_wear(victim, at)?;
         Ok(done)
     }
 
-    /// Empties the least worn closed block if it lags so far behind the one that was just erased: what does not change
+    /// With static levelling: empties the least worn closed block if it lags so far behind the one that was just erased: what does not change
     /// sits in blocks that are not erased, and is moved to worn ones.
-    fn level_wear(&mut self, erased: EraseBlock, gap: u32, at: Time) -> Result<(), TranslationError> {
+    fn level_wear(&mut self, erased: EraseBlock, at: Time) -> Result<(), TranslationError> {
+        let WearLevelling::Static(gap) = self.settings.wear else { return Ok(()) };
         let Some(&(least, block)) = self.closed_by_wear.first() else { return Ok(()) };
-        if self.free.count() > 1 && self.nand.erase_counts()[erased.index()] > least + gap {
+        if self.free.count() > 1 && !self.is_pressed && self.nand.erase_counts()[erased.index()] > least + gap {
             self.collect(block, Cause::WearLevelling, at)?;
         }
         Ok(())
@@ -294,7 +309,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             }
             Erased::WornOut => self.retire()?,
         }
-        if M::ON_FLASH { self.write_moved(cause, done) } else { Ok(done) }
+        if M::ON_FLASH && !self.is_pressed { self.write_moved(cause, done) } else { Ok(done) }
     }
 
     /// Brings the mapping of `page` into RAM, if it is not there, and says when it is.
@@ -351,13 +366,23 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// The last erased block is left to the copies of the next collection: without room, new entries wait in RAM.
     fn write_moved(&mut self, cause: Cause, at: Time) -> Result<Time, TranslationError> {
         let mut done = at;
-        let stream = self.settings.streams.count();
-        while (self.free.count() > 1 || self.copy_frontier(stream).room() > 0)
+        while (self.free.count() > 1 || self.moved_has_room(cause))
             && let Some(page) = self.map.next_stale()
         {
             done = done.max(self.write_map_page(page, cause, at)?);
         }
         Ok(done)
+    }
+
+    /// Whether a page of the map can be written for this cause without an erased block. Planes whose open block is full are
+    /// passed over: one of them would take the last erased block though another plane has room.
+    fn moved_has_room(&mut self, cause: Cause) -> bool {
+        let stream = self.settings.streams.count();
+        match cause {
+            Cause::WearLevelling => self.settled.has_room(),
+            Cause::Mapping => self.host[stream].seek_room(),
+            _ => self.copy_frontier(stream).seek_room(),
+        }
     }
 
     /// Asks for the map's entries of the valid pages of a word: in the copying loop each would wait for memory alone.

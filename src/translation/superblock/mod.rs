@@ -4,7 +4,7 @@
 //! A superblock of N logical blocks has up to N D-blocks, which hold its data, and up to K more, the U-blocks, which take
 //! updates: here they are alike, and the last one is open. The map of a superblock's pages is in the spare areas of the
 //! pages themselves: what is written names its neighbours' places, so that the map is never written for its own sake. It
-//! is read when an entry is asked for that is not among the few in RAM: [`map_cache`].
+//! is read when an entry is asked for that is not among the few in RAM (`map_cache.rs`).
 //!
 //! A superblock that has all the blocks it may have collects its own garbage: the block with most invalid pages is copied
 //! to a new one and erased. When no block is left to give, it does the same if that is the cheaper way to room; else

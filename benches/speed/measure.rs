@@ -1,0 +1,76 @@
+//! A path as a user runs it, with the clock of this thread beside it.
+
+use flashpath::expression::{Amount, parse_term};
+use flashpath::run::{Options, Path, Replay, run};
+use flashpath::workload::Workload;
+use flashpath::workload::generator::generator;
+
+/// Seconds of CPU that this thread has used.
+pub fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Bytes of this process that are in memory.
+fn resident_bytes() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).map_or(f64::NAN, |pages| pages * 4096.0)
+}
+
+/// The middle one of some values.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A generator for a device of so many bytes.
+pub fn generated(expression: &str, device_bytes: u64) -> Box<dyn Workload> {
+    generator(&parse_term(expression).expect("a workload"), device_bytes, 1).expect("a generator")
+}
+
+/// What the counted part of a run took; the fill and what comes before counting are not measured.
+#[derive(Clone, Copy)]
+pub struct Measured {
+    /// Host writes per second of CPU, the generator included.
+    pub writes_per_second: f64,
+    /// Nanoseconds of CPU for each page that was programmed, whatever the cause.
+    pub ns_per_program: f64,
+    /// Pages programmed over pages written.
+    pub amplification: f64,
+    /// The same where the run was steady.
+    pub steady_amplification: f64,
+    /// Memory that the filled drive took, over the pages of its flash.
+    pub bytes_per_page: f64,
+}
+
+/// Runs what `workload` makes for the path's size; counts after `precondition` has been written, in devices.
+pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precondition: Option<f64>) -> Measured {
+    let path = Path::read(path).expect("a path");
+    let mut workload = workload(path.exported_bytes());
+    let precondition = precondition.map(Amount::Times);
+    let replay = Replay::Closed { depth: 32 };
+    let options = Options { fill: true, replay, precondition, ..Options::default() };
+    let resident = resident_bytes();
+    let (mut started, mut filled) = (None, 0.0f64);
+    let outcome = run(&path, workload.as_mut(), &options, &mut |progress| {
+        if progress.phase == "running" && started.is_none() {
+            filled = resident_bytes();
+            started = Some((cpu_seconds(), progress.requests));
+        }
+        true
+    });
+    let (started, before) = started.expect("it ran");
+    let seconds = cpu_seconds() - started;
+    assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+    let result = outcome.result;
+    let (requests, amplification) = (result.workload.requests, result.write_amplification);
+    // The first batch was over before the clock was read.
+    let share = (requests - before) as f64 / requests as f64;
+    Measured {
+        writes_per_second: requests as f64 * share / seconds,
+        ns_per_program: seconds * 1e9 / (result.flash.programmed_pages as f64 * share),
+        amplification: amplification.total.unwrap_or(f64::NAN),
+        steady_amplification: amplification.steady.unwrap_or(f64::NAN),
+        bytes_per_page: (filled - resident) / path.nand.geometry.pages() as f64,
+    }
+}
