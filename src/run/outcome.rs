@@ -195,7 +195,7 @@ fn sums<T: Translation>(run: &Run<T>, sent: &Tally, programmed: &Tally) -> Vec<S
             programmed == sent,
         ),
         check(
-            "pages programmed since new + pages erased unprogrammed = blocks erased x pages per block + pages in blocks not erased",
+            "pages programmed since new + pages erased without = blocks erased x pages per block + pages programmed now",
             flash.counts.programmed.total() + flash.counts.erased_unprogrammed,
             erases * per_block + there_now,
             true,

@@ -138,6 +138,7 @@ impl Lab {
                 "--json".as_ref(),
                 summary.as_os_str(),
             ]);
+            command.args(self.scratch.iter().flat_map(|scratch| ["--dir".as_ref(), scratch.as_os_str()]));
             command.args(&asked).env("FLASHPATH", &self.program).stdout(Stdio::null());
             let status = command
                 .status()
@@ -168,9 +169,6 @@ impl Lab {
         let mut arguments = experiment.file_system.clone();
         arguments.extend(["--size".to_string(), experiment.size_bytes.to_string()]);
         arguments.extend(["--guests".to_string(), experiment.guests.to_string()]);
-        if let Some(scratch) = &self.scratch {
-            arguments.extend(["--dir".to_string(), scratch.display().to_string()]);
-        }
         if let Some(setup) = &experiment.setup {
             arguments.extend(["--setup".to_string(), setup.clone()]);
         }

@@ -73,7 +73,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Fa
     let exported = paths.iter().map(|path| Ok(Path::read(path)?.exported_bytes()));
     let exported: Vec<u64> = exported.collect::<Result<_, Failure>>()?;
     let smallest = exported.iter().copied().min().unwrap_or(0);
-    let guest_bytes = smallest / u64::from(GUESTS) & !((1 << 22) - 1);
+    let guest_bytes = (smallest / u64::from(GUESTS)) & !((1 << 22) - 1);
     let needs_drives = figures.iter().any(|figure| ["vma-fig4", "vma-fig5"].contains(figure));
     let mut measured = Vec::new();
     for load in &LOADS {
