@@ -1,0 +1,225 @@
+//! Garbage collection and wear levelling: which block is emptied, where its pages go, and when there is room again.
+
+use super::{PageLevel, PageMap, WearLevelling};
+use crate::device::nand::{EraseBlock, Erased, PhysicalPage, Timing};
+use crate::label::{Cause, Content};
+use crate::time::Time;
+use crate::translation::TranslationError;
+use crate::translation::frontier::Frontier;
+use crate::translation::valid_pages::lowest_bits;
+use crate::translation::victims::Victims;
+
+/// So many collections may follow each other for one block for the host before those that go on neither level wear nor
+/// bring the map on flash up to date. Both take room: a drive with hardly any to spare would collect for ever.
+const PRESSED_AFTER: u32 = 64;
+
+impl<T: Timing, M: PageMap> PageLevel<T, M> {
+    /// Gives the frontier of host writes a block, after collecting until more than the reserve is erased.
+    #[cold]
+    pub(super) fn refill(&mut self, stream: usize, at: Time) -> Result<PhysicalPage, TranslationError> {
+        if let Some(full) = self.host[stream].close() {
+            self.close(full);
+        }
+        let mut collections = 0;
+        while self.free.count() <= self.settings.reserve {
+            self.is_pressed = collections >= PRESSED_AFTER;
+            self.collect_one(at)?;
+            collections += 1;
+            // Copies that share the frontier may have opened a block for it.
+            if let Some(page) = self.host[stream].take() {
+                self.is_pressed = false;
+                return Ok(page);
+            }
+        }
+        self.is_pressed = false;
+        // Copies that share the frontier may have filled the block that they opened.
+        if let Some(full) = self.host[stream].close() {
+            self.close(full);
+        }
+        let block = self.free.take(self.host[stream].plane()).expect("more than the reserve is erased");
+        self.stream_of_block[block.index()] = stream as u8;
+        self.host[stream].open(block, self.nand.geometry());
+        Ok(self.host[stream].take().expect("an erased block has room"))
+    }
+
+    #[inline]
+    pub(super) fn copy_frontier(&mut self, stream: usize) -> &mut Frontier {
+        if self.copies.is_empty() { &mut self.host[stream] } else { &mut self.copies[stream] }
+    }
+
+    /// The next pages for copies that follow each other, at most `most`, and how many.
+    #[inline]
+    pub(super) fn copy_run(
+        &mut self,
+        stream: usize,
+        cause: Cause,
+        most: u32,
+    ) -> Result<(PhysicalPage, u32), TranslationError> {
+        if cause == Cause::WearLevelling {
+            return self.settled_run(stream, most);
+        }
+        match self.copy_frontier(stream).take_run(most) {
+            Some(run) => Ok(run),
+            None => self.refill_copies(stream, most),
+        }
+    }
+
+    /// A plane without an open block gets one while there are any, else its turn passes: a victim's pages always fit,
+    /// as at least one block is erased when a collection begins.
+    #[cold]
+    pub(super) fn refill_copies(&mut self, stream: usize, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
+        for _ in 0..self.copy_frontier(stream).planes() {
+            if let Some(run) = self.copy_frontier(stream).take_run(most) {
+                return Ok(run);
+            }
+            if let Some(full) = self.copy_frontier(stream).close() {
+                self.close(full);
+            }
+            let plane = self.copy_frontier(stream).plane();
+            if let Some(block) = self.free.take(plane) {
+                let geometry = *self.nand.geometry();
+                self.stream_of_block[block.index()] = stream as u8;
+                self.copy_frontier(stream).open(block, &geometry);
+            } else {
+                self.copy_frontier(stream).pass_turn();
+            }
+        }
+        self.copy_frontier(stream).take_run(most).ok_or_else(|| self.worn_out())
+    }
+
+    /// The next pages of the most worn erased block.
+    pub(super) fn settled_run(&mut self, stream: usize, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
+        if let Some(run) = self.settled.take_run(most) {
+            return Ok(run);
+        }
+        if let Some(full) = self.settled.close() {
+            self.close(full);
+        }
+        let block = self.free.take_most_worn().ok_or_else(|| self.worn_out())?;
+        self.stream_of_block[block.index()] = stream as u8;
+        self.settled.open(block, self.nand.geometry());
+        Ok(self.settled.take_run(most).expect("an erased block has room"))
+    }
+
+    pub(super) fn worn_out(&self) -> TranslationError {
+        TranslationError::WornOut {
+            retired: self.retired,
+            blocks: self.nand.geometry().blocks,
+            endurance: self.nand.endurance(),
+        }
+    }
+
+    /// The candidates to choose from: with shares of the spare space, those of the stream that has most more than its
+    /// share.
+    pub(super) fn set_to_collect(&self) -> usize {
+        let Some(shares) = &self.settings.spare_shares else { return 0 };
+        let total = self.invalid_in_candidates();
+        let excess = |set: usize| self.victims[set].invalid_in_candidates() as f64 - shares[set] * total as f64;
+        (0..self.victims.len())
+            .filter(|&set| self.victims[set].candidates() > 0)
+            .max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
+            .unwrap_or(0)
+    }
+
+    pub(super) fn invalid_in_candidates(&self) -> u64 {
+        self.victims.iter().map(Victims::invalid_in_candidates).sum()
+    }
+
+    /// Chooses a victim and collects it. Says when it is erased.
+    pub(super) fn collect_one(&mut self, at: Time) -> Result<Time, TranslationError> {
+        self.occupied.0 += u128::from(self.occupied_slots());
+        self.occupied.1 += 1;
+        let set = self.set_to_collect();
+        let now = self.written;
+        let victim = self.victims[set].choose(now).ok_or_else(|| self.worn_out())?;
+        let done = self.collect(victim, Cause::GarbageCollection, at)?;
+        self.level_wear(victim, at)?;
+        Ok(done)
+    }
+
+    /// With static levelling: empties the least worn closed block if it lags so far behind the one that was just erased: what does not change
+    /// sits in blocks that are not erased, and is moved to worn ones.
+    pub(super) fn level_wear(&mut self, erased: EraseBlock, at: Time) -> Result<(), TranslationError> {
+        let WearLevelling::Static(gap) = self.settings.wear else { return Ok(()) };
+        let Some(&(least, block)) = self.closed_by_wear.first() else { return Ok(()) };
+        if self.free.count() > 1 && !self.is_pressed && self.nand.erase_counts()[erased.index()] > least + gap {
+            self.collect(block, Cause::WearLevelling, at)?;
+        }
+        Ok(())
+    }
+
+    /// Copies what is valid in `victim` elsewhere and erases it. Says when it is erased.
+    pub(super) fn collect(&mut self, victim: EraseBlock, cause: Cause, at: Time) -> Result<Time, TranslationError> {
+        let stream = self.stream_of_block[victim.index()] as usize;
+        self.victims_of(stream).remove(victim);
+        if let WearLevelling::Static(_) = self.settings.wear {
+            self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
+        }
+        let mut copied = [0; Content::COUNT];
+        let mut done = at;
+        let words = self.valid.words_of(victim);
+        self.prefetch_owners(words.start);
+        for word in words.clone() {
+            if word + 1 < words.end {
+                self.prefetch_owners(word + 1);
+            }
+            let from = self.valid.page(word, 0);
+            let mut left = self.valid.take_word(word);
+            while left != 0 {
+                let (to, room) = self.copy_run(stream, cause, left.count_ones())?;
+                let pages = lowest_bits(left, room);
+                left &= !pages;
+                self.valid.set_run(to, room);
+                let map = &mut self.map;
+                let programmed = self.nand.copy((from, pages), to, cause, at, |spare, to| {
+                    map.moved(spare.logical_page(), to);
+                    copied[spare.content() as usize] += 1;
+                })?;
+                done = done.max(programmed);
+            }
+        }
+        for (content, count) in Content::ALL.into_iter().zip(copied) {
+            self.sent.add(cause, content, count);
+            self.written += count;
+        }
+        self.victims_of(stream).erased(victim);
+        let (erased, done) = self.nand.erase(victim, done)?;
+        match erased {
+            Erased::Usable => {
+                let plane = self.nand.geometry().unit_of(victim);
+                self.free.put(plane, victim, self.nand.erase_counts()[victim.index()]);
+            }
+            Erased::WornOut => self.retire()?,
+        }
+        if M::ON_FLASH && !self.is_pressed { self.write_moved(cause, done) } else { Ok(done) }
+    }
+
+    /// Asks for the map's entries of the valid pages of a word: in the copying loop each would wait for memory alone.
+    #[inline]
+    pub(super) fn prefetch_owners(&self, word: usize) {
+        let mut pages = self.valid.word(word);
+        while pages != 0 {
+            let page = self.valid.page(word, pages.trailing_zeros());
+            pages &= pages - 1;
+            self.map.prefetch(self.nand.peek_spare(page).logical_page());
+        }
+    }
+
+    /// A block is out of use. The drive goes on as long as the others can hold what is exported beside the reserve.
+    pub(super) fn retire(&mut self) -> Result<(), TranslationError> {
+        self.retired += 1;
+        let geometry = self.nand.geometry();
+        let usable = u64::from(geometry.blocks - self.retired).saturating_sub(u64::from(self.settings.reserve) + 2);
+        if usable * u64::from(geometry.pages_per_block) <= self.settings.exported_pages + self.map.pages_on_flash() {
+            return Err(self.worn_out());
+        }
+        Ok(())
+    }
+
+    /// Page slots that hold something, live or not.
+    pub(super) fn occupied_slots(&self) -> u64 {
+        let geometry = self.nand.geometry();
+        let room: u64 = self.host.iter().chain(&self.copies).chain([&self.settled]).map(Frontier::room).sum();
+        geometry.pages() - u64::from(self.free.count() + self.retired) * u64::from(geometry.pages_per_block) - room
+    }
+}
