@@ -3,7 +3,8 @@
 SHELL := /bin/bash
 FLASHPATH := target/release/flashpath
 SECONDS_OF_FUZZING ?= 300
-SCALE ?= 1/16
+VMA_SCALE ?= 1
+SFS_SCALE ?= 1/16
 SEEDS ?= 100
 
 .PHONY: help demo test check bench results fuzz crash build needs
@@ -13,7 +14,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make check   format, lints, import table"
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
-	@echo "make results make the papers' figures again at SCALE=$(SCALE) (docs/results.md), and docs/theory-and-speed.md"
+	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make crash   cut the power of every translation layer at any operation, SEEDS=$(SEEDS) times each"
 
@@ -52,7 +53,10 @@ bench: needs
 
 # The captured traces are kept: only what has changed is captured again.
 results: build
-	$(FLASHPATH) reproduce --scale $(SCALE) --traces target/traces --json docs/results.json --markdown docs/results.md
+	$(FLASHPATH) reproduce vma --scale $(VMA_SCALE) --traces target/traces --json target/traces/vma.json >/dev/null
+	$(FLASHPATH) reproduce sfs --scale $(SFS_SCALE) --traces target/traces --json target/traces/sfs.json >/dev/null
+	$(FLASHPATH) reproduce --from target/traces/vma.json --from target/traces/sfs.json \
+	    --json docs/results.json --markdown docs/results.md >/dev/null
 	@scripts/theory-and-speed
 
 fuzz:

@@ -37,9 +37,9 @@ pub struct Reproduce {
     /// Where the devices' files are made [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Make nothing: show the results in this file, which an earlier --json wrote
+    /// Make nothing: show the results in this file, which an earlier --json wrote; several files are shown together
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scale", "seed", "traces", "dir"])]
-    from: Option<PathBuf>,
+    from: Vec<PathBuf>,
     #[command(flatten)]
     outputs: Outputs,
     /// No progress
@@ -75,9 +75,12 @@ impl Reproduce {
     pub fn run(self) -> Result<(), Failure> {
         let wanted = self.wanted()?;
         self.outputs.check()?;
-        let reproductions = match &self.from {
-            Some(file) => outputs::read(file, &wanted)?,
-            None => self.make(&wanted)?,
+        let reproductions = match &self.from[..] {
+            [] => self.make(&wanted)?,
+            files => {
+                let read = files.iter().map(|file| outputs::read(file, &wanted)).collect::<Result<Vec<_>, _>>()?;
+                read.concat()
+            }
         };
         self.outputs.write(&reproductions, self.quiet)
     }
