@@ -1,6 +1,6 @@
 //! The erased blocks, by plane.
 
-use crate::device::nand::{EraseBlock, Geometry};
+use crate::device::nand::{EraseBlock, Geometry, Nand, Timing};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The order in which a plane's erased blocks are taken.
@@ -9,6 +9,17 @@ enum Queue {
     Erased(VecDeque<EraseBlock>),
     /// The least worn first: dynamic wear levelling.
     Worn(BTreeSet<(u32, EraseBlock)>),
+}
+
+/// What a block is found to be after a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundBlock {
+    /// Free to be programmed.
+    Erased,
+    /// Something is in it.
+    Programmed,
+    /// It is out of use.
+    WornOut,
 }
 
 /// The pool of erased blocks.
@@ -22,6 +33,26 @@ impl FreeBlocks {
     pub fn new(geometry: &Geometry, by_wear: bool) -> FreeBlocks {
         let queue = || if by_wear { Queue::Worn(BTreeSet::new()) } else { Queue::Erased(VecDeque::new()) };
         FreeBlocks { planes: (0..geometry.units()).map(|_| queue()).collect(), count: 0 }
+    }
+
+    /// Adds all blocks of a new drive.
+    pub fn put_all(&mut self, geometry: &Geometry) {
+        for block in (0..geometry.blocks).map(EraseBlock) {
+            self.put(geometry.unit_of(block), block, 0);
+        }
+    }
+
+    /// Adds a block of a drive that has lost its RAM, if it is erased. Answers what it was.
+    pub fn put_found<T: Timing>(&mut self, block: EraseBlock, nand: &Nand<T>) -> FoundBlock {
+        let erases = nand.erase_counts()[block.index()];
+        if nand.programmed_pages()[block.index()] > 0 {
+            FoundBlock::Programmed
+        } else if erases >= nand.endurance() {
+            FoundBlock::WornOut
+        } else {
+            self.put(nand.geometry().unit_of(block), block, erases);
+            FoundBlock::Erased
+        }
     }
 
     /// How many there are.

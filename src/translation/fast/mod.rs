@@ -73,10 +73,7 @@ impl<T: Timing> Fast<T> {
     /// A drive with nothing written.
     pub fn new(nand: Nand<T>, settings: &FastSettings) -> Fast<T> {
         let mut drive = Fast::without_blocks(nand, settings);
-        let geometry = *drive.nand.geometry();
-        for block in (0..geometry.blocks).map(EraseBlock) {
-            drive.free.put(geometry.unit_of(block), block, 0);
-        }
+        drive.free.put_all(drive.nand.geometry());
         drive
     }
 

@@ -8,6 +8,7 @@
 use super::{EraseBlock, Fast, LogicalBlock};
 use crate::device::nand::{PhysicalPage, Timing};
 use crate::time::Time;
+use crate::translation::free_blocks::FoundBlock;
 use crate::translation::{NOWHERE, TranslationError, newest_versions};
 use std::collections::BTreeMap;
 
@@ -32,15 +33,8 @@ pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
     let mut of_fillers = Vec::new();
     let geometry = *drive.nand.geometry();
     for block in (0..geometry.blocks).map(EraseBlock) {
-        let erases = drive.nand.erase_counts()[block.index()];
-        let Some(first) = drive.nand.found(block).next() else {
-            if erases >= drive.nand.endurance() {
-                drive.retired += 1;
-            } else {
-                drive.free.put(geometry.unit_of(block), block, erases);
-            }
-            continue;
-        };
+        drive.retired += u32::from(drive.free.put_found(block, &drive.nand) == FoundBlock::WornOut);
+        let Some(first) = drive.nand.found(block).next() else { continue };
         let known = drive.nand.found(block).find(|found| !found.spare.is_filler());
         match known.map(|found| drive.split(found.spare.logical_page())) {
             None => of_fillers.push(block),

@@ -72,10 +72,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// A drive with nothing written, and an empty map.
     pub fn new(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
         let mut drive = PageLevel::without_blocks(nand, settings, map, seed);
-        let geometry = *drive.nand.geometry();
-        for block in (0..geometry.blocks).map(EraseBlock) {
-            drive.free.put(geometry.unit_of(block), block, 0);
-        }
+        drive.free.put_all(drive.nand.geometry());
         drive
     }
 

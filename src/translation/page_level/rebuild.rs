@@ -4,6 +4,7 @@ use super::{PageLevel, PageMap, Streams};
 use crate::device::nand::{EraseBlock, PhysicalPage, Timing};
 use crate::label::Cause;
 use crate::time::Time;
+use crate::translation::free_blocks::FoundBlock;
 use crate::translation::{NOWHERE, TranslationError, newest_versions};
 
 /// The drive with all that its RAM held forgotten and found again.
@@ -21,13 +22,15 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
     let geometry = *drive.nand.geometry();
     let mut partly_programmed = Vec::new();
     for block in (0..geometry.blocks).map(EraseBlock) {
-        let erases = drive.nand.erase_counts()[block.index()];
         drive.stream_of_block[block.index()] = stream_of(&drive, block) as u8;
-        match drive.nand.programmed_pages()[block.index()] {
-            0 if erases >= drive.nand.endurance() => drive.retired += 1,
-            0 => drive.free.put(geometry.unit_of(block), block, erases),
-            programmed if programmed < geometry.pages_per_block => partly_programmed.push((programmed, block)),
-            _ => close(&mut drive, block),
+        let programmed = drive.nand.programmed_pages()[block.index()];
+        match drive.free.put_found(block, &drive.nand) {
+            FoundBlock::Erased => {}
+            FoundBlock::WornOut => drive.retired += 1,
+            FoundBlock::Programmed if programmed < geometry.pages_per_block => {
+                partly_programmed.push((programmed, block));
+            }
+            FoundBlock::Programmed => close(&mut drive, block),
         }
     }
     reopen(&mut drive, partly_programmed);

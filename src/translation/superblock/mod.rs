@@ -76,10 +76,7 @@ impl<T: Timing> SuperblockFtl<T> {
     /// A drive with nothing written.
     pub fn new(nand: Nand<T>, settings: &SuperblockSettings) -> SuperblockFtl<T> {
         let mut drive = SuperblockFtl::without_blocks(nand, settings);
-        let geometry = *drive.nand.geometry();
-        for block in (0..geometry.blocks).map(EraseBlock) {
-            drive.free.put(geometry.unit_of(block), block, 0);
-        }
+        drive.free.put_all(drive.nand.geometry());
         drive
     }
 

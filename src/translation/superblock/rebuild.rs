@@ -3,6 +3,7 @@
 use super::{EraseBlock, SuperblockFtl};
 use crate::device::nand::{PhysicalPage, Timing};
 use crate::time::Time;
+use crate::translation::free_blocks::FoundBlock;
 use crate::translation::{NOWHERE, TranslationError, newest_versions};
 
 /// The drive with all that its RAM held forgotten and found again.
@@ -17,15 +18,8 @@ pub fn rebuilt<T: Timing>(lost: SuperblockFtl<T>) -> Result<SuperblockFtl<T>, Tr
     }
     let geometry = *drive.nand.geometry();
     for block in (0..geometry.blocks).map(EraseBlock) {
-        let erases = drive.nand.erase_counts()[block.index()];
-        let Some(first) = drive.nand.found(block).next() else {
-            if erases >= drive.nand.endurance() {
-                drive.retired += 1;
-            } else {
-                drive.free.put(geometry.unit_of(block), block, erases);
-            }
-            continue;
-        };
+        drive.retired += u32::from(drive.free.put_found(block, &drive.nand) == FoundBlock::WornOut);
+        let Some(first) = drive.nand.found(block).next() else { continue };
         let superblock = drive.superblock_of(first.spare.logical_page());
         drive.adopt(superblock, block);
     }
