@@ -2,7 +2,7 @@
 
 use crate::device::nand::Geometry;
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
-use crate::translation::page_level::settings::{EXPORT, OP, exported_share};
+use crate::translation::page_level::settings::{EXPORT, OP, exported_share, larger_or_less};
 
 /// The station `fast`. The paper leaves the number of log blocks open; the default takes what spare blocks there are.
 pub static KIND: Kind = Kind {
@@ -48,8 +48,7 @@ impl FastSettings {
             let message = format!(
                 "the drive is too small for its log blocks: {spare} blocks are spare, and {wanted} random log blocks, a sequential one and one to merge into are asked for"
             );
-            let most = f64::from(geometry.blocks.saturating_sub(wanted + BESIDE)) / f64::from(geometry.blocks) * 100.0;
-            let help = format!("a larger size would do, or export={:.1}%", (most * 10.0).floor() / 10.0);
+            let help = larger_or_less(geometry, wanted + BESIDE);
             let option = ["random-logs", "op"].into_iter().find(|option| settings.is_given(option));
             return Err(settings.error(option.unwrap_or("export"), message, help));
         }

@@ -107,6 +107,17 @@ pub(crate) fn exported_share(settings: &Settings) -> Result<f64, ExpressionError
     Ok(if settings.is_given("op") { 1.0 / (1.0 + settings.share("op")) } else { settings.share("export") })
 }
 
+/// What would leave so many blocks spare: a larger drive, or a smaller share of this one, if it has so many at all.
+pub(crate) fn larger_or_less(geometry: &Geometry, spare_blocks: u32) -> String {
+    let most = f64::from(geometry.blocks.saturating_sub(spare_blocks)) / f64::from(geometry.blocks.max(1));
+    let percent = (most * 1000.0).floor() / 10.0;
+    if percent >= 1.0 {
+        format!("a larger size would do, or export={percent}%")
+    } else {
+        "a larger size would do".to_string()
+    }
+}
+
 /// What is kept apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {

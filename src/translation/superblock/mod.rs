@@ -68,7 +68,7 @@ pub struct SuperblockFtl<T> {
     compacted: u64,
     /// Pages that open blocks can still take.
     room: u64,
-    /// Sum and count of the page slots that hold something, live or not, when a block must be found.
+    /// Sum and count of the page slots that hold something, live or not, when a block is collected.
     occupied: (u128, u64),
 }
 
@@ -154,8 +154,6 @@ impl<T: Timing> SuperblockFtl<T> {
     /// The open block has no room: makes some.
     #[cold]
     fn make_room(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
-        self.occupied.0 += u128::from(self.occupied_slots());
-        self.occupied.1 += 1;
         let most = (self.settings.blocks + self.settings.updates) as usize;
         while self.owned[superblock].room() == 0 {
             if self.owned[superblock].blocks.len() >= most {
@@ -211,6 +209,8 @@ impl<T: Timing> SuperblockFtl<T> {
     /// small, to a new one; and erases it.
     fn collect_block(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
         self.collected_blocks += 1;
+        self.occupied.0 += u128::from(self.occupied_slots());
+        self.occupied.1 += 1;
         let owned = &self.owned[superblock];
         let most = (0..owned.blocks.len()).max_by_key(|&place| self.invalid[owned.blocks[place].index()]);
         let victim = owned.blocks[most.ok_or_else(|| self.worn_out())?];

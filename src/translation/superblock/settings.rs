@@ -2,7 +2,7 @@
 
 use crate::device::nand::Geometry;
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
-use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_share};
+use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_share, larger_or_less};
 
 /// The station `superblock`.
 ///
@@ -98,8 +98,7 @@ impl SuperblockSettings {
             let message = format!(
                 "the drive is too small for its reserve: {spare} blocks are spare, and {reserve} are kept for copies"
             );
-            let most = f64::from(geometry.blocks.saturating_sub(reserve + 1)) / f64::from(geometry.blocks) * 100.0;
-            let help = format!("a larger size would do, or export={:.1}%", (most * 10.0).floor() / 10.0);
+            let help = larger_or_less(geometry, reserve + 1);
             let option = if settings.is_given("op") { "op" } else { "export" };
             return Err(settings.error(option, message, help));
         }
