@@ -61,6 +61,9 @@ fn the_same_seed_gives_the_same_counters_and_another_does_not() {
         "page:victim=d-choices/nand:size=256M,channels=2,dies=2",
         "page:victim=greedy,wear=static/nand:size=256M,timing=off",
         "page:victim=cost-benefit,frontiers=shared/nand:size=256M",
+        "dftl:table=500/nand:size=256M,channels=2",
+        "fast/nand:size=256M,channels=2",
+        "superblock:cache=100/nand:size=256M,channels=2",
     ] {
         let seeded = |seed| {
             let options = Options { seed, fill: true, ..Options::default() };
@@ -73,12 +76,14 @@ fn the_same_seed_gives_the_same_counters_and_another_does_not() {
 
 #[test]
 fn the_timing_model_changes_no_counter() {
-    let counters = |timing: &str| {
-        let path = format!("page/nand:size=256M,channels=2,timing={timing}");
-        let result = result("uniform:writes=3x", &path, &Options::default());
-        (result.flash.programmed_pages, result.flash.erased_blocks, result.wear.histogram)
-    };
-    assert_eq!(counters("on"), counters("off"));
+    for layer in ["page", "dftl:table=500", "fast", "superblock:cache=100"] {
+        let counters = |timing: &str| {
+            let path = format!("{layer}/nand:size=256M,channels=2,timing={timing}");
+            let result = result("uniform:writes=3x", &path, &Options::default());
+            (result.flash.programmed_pages, result.ledger, result.translation.events, result.wear.histogram)
+        };
+        assert_eq!(counters("on"), counters("off"), "{layer}");
+    }
 }
 
 /// MB/s (10^6) as the SFS paper's Table 1 gives them: sequential reads, random 4 KB reads, sequential writes.
