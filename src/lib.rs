@@ -9,7 +9,7 @@
 //! | [`translation`] | what maps addresses: page-level, DFTL, FAST, Superblock |
 //! | [`device`] | what stores: NAND flash |
 //! | [`fs`] | what names data: a directory |
-//! | [`report`] | what it tells: ledger, table, JSON, HTML |
+//! | [`report`] | what it tells: ledger, table, JSON, HTML, papers' figures |
 //! | [`layout`] | where a file system keeps its journal and metadata, read from its own structures |
 //!
 //! [`units`], [`time`], [`label`], [`random`] and [`expression`] are the words that all rooms share. Which room may

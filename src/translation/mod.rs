@@ -18,8 +18,10 @@ mod victims;
 pub use request::Requests;
 pub use victims::VictimPolicy;
 
-use crate::device::nand::{EraseBlock, Found, Geometry, LogicalPage, Nand, NandCounts, NandError, Timing};
-use crate::label::{Content, Tally};
+use crate::device::nand::{
+    EraseBlock, Found, Geometry, LogicalPage, Nand, NandCounts, NandError, PhysicalPage, Timing,
+};
+use crate::label::{Cause, Content, Tally};
 use crate::time::Time;
 
 /// In a map: the page is nowhere, as it was never written or was discarded.
@@ -34,7 +36,7 @@ pub struct PageWrite {
     pub content: Content,
     /// The host's placement hint.
     pub stream: u8,
-    /// Stands for the bytes; a read returns it if the flash keeps stamps.
+    /// Stands for the bytes; a read returns it if the flash keeps versions.
     pub stamp: u32,
 }
 
@@ -56,6 +58,13 @@ pub enum TranslationError {
         /// Erases a block stands.
         endurance: u32,
     },
+}
+
+impl TranslationError {
+    /// So many blocks of this flash are out of use that the layer cannot go on.
+    fn worn_out<T: Timing>(nand: &Nand<T>, retired: u32) -> TranslationError {
+        TranslationError::WornOut { retired, blocks: nand.geometry().blocks, endurance: nand.endurance() }
+    }
 }
 
 /// A translation layer on flash: the inside of a drive.
@@ -80,8 +89,11 @@ pub trait Translation: Sized {
     /// it first. What is noted in RAM alone is forgotten in a power cut, and an older version may come back.
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError>;
 
-    /// Nothing is asked for from `from` until `until`: what the layer does in that time disturbs no one.
-    fn idle(&mut self, from: Time, until: Time) -> Result<(), TranslationError>;
+    /// Nothing is asked for from `from` until `until`: what the layer does in that time disturbs no one. A layer
+    /// without background work does nothing.
+    fn idle(&mut self, _from: Time, _until: Time) -> Result<(), TranslationError> {
+        Ok(())
+    }
 
     /// `page` will be asked for soon: brings what is known of it into the processor's cache. Changes nothing.
     fn prefetch(&self, page: LogicalPage);
@@ -160,4 +172,22 @@ fn newest_versions<T: Timing>(nand: &Nand<T>, pages: u64) -> Vec<u32> {
         }
     }
     newest.into_iter().map(|(_, place)| place).collect()
+}
+
+/// Reads the newest version of `page` for the host, which the map says is at `from`.
+#[inline]
+fn read_newest<T: Timing>(
+    nand: &mut Nand<T>,
+    page: LogicalPage,
+    from: PhysicalPage,
+    at: Time,
+) -> Result<(Option<u32>, Time), TranslationError> {
+    let (spare, stamp, done) = nand.read(from, Cause::HostWrite, at)?;
+    assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
+    Ok((Some(stamp), done))
+}
+
+/// Bits that tell so many values (at least 1) apart.
+fn bits_for(values: u64) -> u64 {
+    u64::from(u64::BITS - (values - 1).leading_zeros())
 }

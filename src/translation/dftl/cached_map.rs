@@ -1,10 +1,10 @@
 //! A map that is on flash, page by page, with a table of cached entries and a directory of its pages in RAM.
 
 use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
-use crate::translation::NOWHERE;
 use crate::translation::page_level::{Miss, PageMap};
 use crate::translation::prefetch::prefetch;
 use crate::translation::segmented_lru::SegmentedLru;
+use crate::translation::{NOWHERE, bits_for};
 
 /// A cached entry.
 #[derive(Clone, Copy)]
@@ -211,8 +211,8 @@ impl PageMap for CachedMap {
     }
 
     fn ram_bytes(&self, geometry: &Geometry) -> u64 {
-        let place = u64::from(u64::BITS - (geometry.pages() - 1).leading_zeros());
-        let page = u64::from(u32::BITS - (self.exported - 1).leading_zeros());
+        let place = bits_for(geometry.pages());
+        let page = bits_for(u64::from(self.exported));
         // A cached entry says which page it is of, where that is, and whether it is dirty.
         let table = self.cached.len() as u64 * (page + place + 1);
         (table + self.directory.len() as u64 * place).div_ceil(8)

@@ -21,7 +21,7 @@ pub use settings::{FastSettings, KIND};
 use super::free_blocks::FreeBlocks;
 use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
-use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError};
+use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError, bits_for, read_newest};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Content, Tally};
 use crate::time::Time;
@@ -165,11 +165,7 @@ impl<T: Timing> Fast<T> {
     }
 
     fn worn_out(&self) -> TranslationError {
-        TranslationError::WornOut {
-            retired: self.retired,
-            blocks: self.nand.geometry().blocks,
-            endurance: self.nand.endurance(),
-        }
+        TranslationError::worn_out(&self.nand, self.retired)
     }
 
     /// The place for a write of this page, and whether it is in a log block.
@@ -366,9 +362,7 @@ impl<T: Timing> Translation for Fast<T> {
     #[inline]
     fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
         let Some(from) = self.place(page) else { return Ok((None, at)) };
-        let (spare, stamp, done) = self.nand.read(from, Cause::HostWrite, at)?;
-        assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
-        Ok((Some(stamp), done))
+        read_newest(&mut self.nand, page, from, at)
     }
 
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
@@ -378,10 +372,6 @@ impl<T: Timing> Translation for Fast<T> {
         let (of, _) = self.split(page);
         self.present[of.0 as usize] -= 1;
         if self.present[of.0 as usize] == 0 { self.drop_empty(of, at) } else { Ok(at) }
-    }
-
-    fn idle(&mut self, _from: Time, _until: Time) -> Result<(), TranslationError> {
-        Ok(())
     }
 
     #[inline]
@@ -408,12 +398,11 @@ impl<T: Timing> Translation for Fast<T> {
     }
 
     fn mapping_ram_bytes(&self) -> u64 {
-        let bits = |values: u64| u64::from(u64::BITS - (values - 1).leading_zeros());
-        let block_map = u64::from(self.settings.logical_blocks) * bits(u64::from(self.nand.geometry().blocks));
+        let block_map = u64::from(self.settings.logical_blocks) * bits_for(u64::from(self.nand.geometry().blocks));
         let logs = u64::from(self.settings.random_logs + 1);
         // A log block's number, and of each page of it which logical page it holds.
-        let page_map = u64::from(self.pages_per_block()) * bits(self.settings.exported_pages);
-        let log_map = logs * (bits(u64::from(self.nand.geometry().blocks)) + page_map);
+        let page_map = u64::from(self.pages_per_block()) * bits_for(self.settings.exported_pages);
+        let log_map = logs * (bits_for(u64::from(self.nand.geometry().blocks)) + page_map);
         (block_map + log_map).div_ceil(8)
     }
 

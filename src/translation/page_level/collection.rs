@@ -102,11 +102,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     }
 
     pub(super) fn worn_out(&self) -> TranslationError {
-        TranslationError::WornOut {
-            retired: self.retired,
-            blocks: self.nand.geometry().blocks,
-            endurance: self.nand.endurance(),
-        }
+        TranslationError::worn_out(&self.nand, self.retired)
     }
 
     /// The candidates to choose from: with shares of the spare space, those of the stream that has most more than its

@@ -2,6 +2,7 @@
 
 use super::NOWHERE;
 use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
+use crate::translation::bits_for;
 use crate::translation::prefetch::prefetch;
 
 /// What a look at the map takes if the entry is not in RAM.
@@ -58,11 +59,6 @@ pub trait PageMap {
 
     /// What it counts, by name.
     fn events(&self) -> Vec<(&'static str, u64)>;
-}
-
-/// Bits that name any page of the drive.
-pub fn bits_of_a_place(geometry: &Geometry) -> u64 {
-    u64::from(u64::BITS - (geometry.pages() - 1).leading_zeros())
 }
 
 /// The whole map in RAM.
@@ -127,7 +123,7 @@ impl PageMap for RamMap {
     }
 
     fn ram_bytes(&self, geometry: &Geometry) -> u64 {
-        (self.places.len() as u64 * bits_of_a_place(geometry)).div_ceil(8)
+        (self.places.len() as u64 * bits_for(geometry.pages())).div_ceil(8)
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {

@@ -32,7 +32,7 @@ use super::free_blocks::FreeBlocks;
 use super::frontier::Frontier;
 use super::valid_pages::ValidPages;
 use super::victims::Victims;
-use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError};
+use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError, read_newest};
 use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Tally};
 use crate::time::Time;
@@ -174,9 +174,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         if from == NOWHERE {
             return Ok((None, at));
         }
-        let (spare, stamp, done) = self.nand.read(PhysicalPage(from), Cause::HostWrite, at)?;
-        assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
-        Ok((Some(stamp), done))
+        read_newest(&mut self.nand, page, PhysicalPage(from), at)
     }
 
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {

@@ -23,7 +23,7 @@ use super::free_blocks::FreeBlocks;
 use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::victims::Victims;
-use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError, VictimPolicy};
+use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError, VictimPolicy, bits_for, read_newest};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Tally};
 use crate::time::Time;
@@ -294,11 +294,7 @@ impl<T: Timing> SuperblockFtl<T> {
     }
 
     fn worn_out(&self) -> TranslationError {
-        TranslationError::WornOut {
-            retired: self.retired,
-            blocks: self.nand.geometry().blocks,
-            endurance: self.nand.endurance(),
-        }
+        TranslationError::worn_out(&self.nand, self.retired)
     }
 
     fn occupied_slots(&self) -> u64 {
@@ -345,9 +341,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
         if from == NOWHERE {
             return Ok((None, at));
         }
-        let (spare, stamp, done) = self.nand.read(PhysicalPage(from), Cause::HostWrite, at)?;
-        assert_eq!(spare.logical_page(), page, "the map and the spare area name the same page");
-        Ok((Some(stamp), done))
+        read_newest(&mut self.nand, page, PhysicalPage(from), at)
     }
 
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
@@ -359,10 +353,6 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
             self.review(superblock);
         }
         Ok(at)
-    }
-
-    fn idle(&mut self, _from: Time, _until: Time) -> Result<(), TranslationError> {
-        Ok(())
     }
 
     #[inline]
@@ -397,12 +387,11 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
 
     fn mapping_ram_bytes(&self) -> u64 {
         let geometry = self.nand.geometry();
-        let bits = |values: u64| u64::from(u64::BITS - (values - 1).leading_zeros());
         // Each superblock: the blocks it has, and the next page of its open one.
         let most = u64::from(self.settings.blocks + self.settings.updates);
-        let table = most * bits(u64::from(geometry.blocks)) + bits(geometry.pages());
-        let place = bits(most * u64::from(geometry.pages_per_block));
-        let group = bits(self.settings.exported_pages) + u64::from(self.settings.group) * place;
+        let table = most * bits_for(u64::from(geometry.blocks)) + bits_for(geometry.pages());
+        let place = bits_for(most * u64::from(geometry.pages_per_block));
+        let group = bits_for(self.settings.exported_pages) + u64::from(self.settings.group) * place;
         (u64::from(self.settings.superblocks) * table + u64::from(self.settings.cache) * group).div_ceil(8)
     }
 
