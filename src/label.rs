@@ -96,6 +96,22 @@ impl Cause {
     }
 }
 
+/// Why a block is written: what made a station write it, and what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// What made a station write it.
+    pub cause: Cause,
+    /// What it holds.
+    pub content: Content,
+}
+
+impl Label {
+    /// What the host writes.
+    pub const fn host(content: Content) -> Label {
+        Label { cause: Cause::HostWrite, content }
+    }
+}
+
 /// A count for each cause and content: a station's column of the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {

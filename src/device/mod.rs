@@ -1,3 +1,24 @@
 //! What stores bits.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `block` | the seam on which file systems and front ends stand: blocks that can be written anywhere |
+//! | `zoned` | the seam on which dm-zoned stands: zones that are written in order |
+//! | `error` | why a device cannot serve |
+//! | `account` | what a device counts, for the ledger |
+//! | `store` | where a device's blocks lie |
+//! | `conv` | a conventional device |
+//! | `nand` | flash, the inside of a drive, driven page by page |
 
+mod account;
+mod block;
+pub mod conv;
+mod error;
 pub mod nand;
+mod store;
+mod zoned;
+
+pub use account::{Account, FlashAccount};
+pub use block::{BlockDevice, Extent, Lba, STAMP_BYTES, holding};
+pub use error::{DeviceError, ZoneError};
+pub use zoned::{Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};

@@ -1,0 +1,71 @@
+//! What a device counts, for the ledger.
+
+use crate::label::Tally;
+
+/// What a station has counted since it was opened, and what is below it. Counts of blocks are in 4 KiB.
+///
+/// What a station sent is what those below it received, for each cause and content; a run whose accounts break that
+/// fails.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// The station's name in a path.
+    pub station: &'static str,
+    /// Blocks that were written to it.
+    pub received: Tally,
+    /// Blocks that it wrote to those below; for media, blocks that it stored. Whoever copies says what it copied.
+    pub sent: Tally,
+    /// Blocks that were read from it.
+    pub read_blocks: u64,
+    /// What else it did, by name: zones reclaimed, copies interrupted.
+    pub events: Vec<(&'static str, u64)>,
+    /// Its flash, if it has some.
+    pub flash: Option<FlashAccount>,
+    /// The stations below it.
+    pub below: Vec<Account>,
+}
+
+impl Account {
+    /// What has been counted since `earlier`, an older account of the same station.
+    pub fn since(&self, earlier: &Account) -> Account {
+        let events = self.events.iter().zip(&earlier.events).map(|((name, now), (_, then))| (*name, now - then));
+        let flash = match (&self.flash, &earlier.flash) {
+            (Some(now), Some(then)) => Some(FlashAccount {
+                programmed_pages: now.programmed_pages - then.programmed_pages,
+                read_pages: now.read_pages - then.read_pages,
+                erased_blocks: now.erased_blocks - then.erased_blocks,
+                ..now.clone()
+            }),
+            _ => None,
+        };
+        Account {
+            station: self.station,
+            received: self.received.since(&earlier.received),
+            sent: self.sent.since(&earlier.sent),
+            read_blocks: self.read_blocks - earlier.read_blocks,
+            events: events.collect(),
+            flash,
+            below: self.below.iter().zip(&earlier.below).map(|(now, then)| now.since(then)).collect(),
+        }
+    }
+}
+
+/// The flash of a drive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlashAccount {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages of an erase block.
+    pub pages_per_block: u64,
+    /// Pages programmed.
+    pub programmed_pages: u64,
+    /// Pages read.
+    pub read_pages: u64,
+    /// Blocks erased.
+    pub erased_blocks: u64,
+    /// Erase counts since the drive was new: of each erase block or, where zones are erased whole, of each zone.
+    pub erase_counts: Vec<u32>,
+    /// Erases a block stands.
+    pub endurance: u32,
+    /// Bytes of all pages.
+    pub raw_bytes: u64,
+}

@@ -1,0 +1,160 @@
+//! The seam on which file systems and front ends stand: 4 KiB blocks that can be written anywhere.
+//!
+//! A block is carried as its bytes or, where nobody will read the bytes, as a stamp that stands for them: a device says
+//! how wide a block is ([`BlockDevice::block_width`]), and so many bytes of a buffer are one block. The code that passes
+//! blocks on is the same for both; a simulated terabyte costs four bytes a block, and every read can still be checked.
+
+use super::{Account, DeviceError};
+use crate::label::Label;
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use std::ops::{Add, Range};
+
+/// The width of a stamp, in bytes: a block width beside [`BLOCK_BYTES`].
+pub const STAMP_BYTES: usize = 4;
+
+/// A 4 KiB block of a device, counted from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lba(pub u64);
+
+impl Add<u64> for Lba {
+    type Output = Lba;
+
+    fn add(self, blocks: u64) -> Lba {
+        Lba(self.0 + blocks)
+    }
+}
+
+/// Fills `buffer`, whole blocks of `width` bytes, with what stands for `stamp`: the stamp itself, over and over.
+pub fn holding(stamp: u32, buffer: &mut [u8]) {
+    for word in buffer.chunks_exact_mut(STAMP_BYTES) {
+        word.copy_from_slice(&stamp.to_le_bytes());
+    }
+}
+
+/// A run of blocks that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Blocks.
+    pub blocks: u64,
+    /// Whether anything is stored there. What is not reads as zeros.
+    pub is_stored: bool,
+}
+
+/// A device of 4 KiB blocks that can be written anywhere.
+///
+/// Buffers hold whole blocks of [`block_width`](BlockDevice::block_width) bytes; any other length is a bug of the caller
+/// and panics. Each call is told when it is issued and answers when it is done; a device without a timing model answers
+/// at once. What was written before a [`flush`](BlockDevice::flush) that succeeded survives a cut of power; of what was
+/// not, each block is old or new.
+pub trait BlockDevice: Send {
+    /// Blocks of the device.
+    fn blocks(&self) -> u64;
+
+    /// Bytes of a buffer that are one block: [`BLOCK_BYTES`], or [`STAMP_BYTES`].
+    fn block_width(&self) -> usize;
+
+    /// Whether the device has a timing model.
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    /// Reads the blocks from `first` on. What was never written, or was discarded, reads as zeros.
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError>;
+
+    /// Writes the blocks from `first` on, all of them for one reason.
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError>;
+
+    /// Says that `blocks` blocks are no longer needed. They read as zeros from then on.
+    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError>;
+
+    /// Makes durable all that was done before.
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError>;
+
+    /// How the blocks from `first` on, at most `blocks` of them and at least one, are stored.
+    fn extent(&mut self, _first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+        Ok(Extent { blocks, is_stored: true })
+    }
+
+    /// Does a bounded piece of what is due in the background at `now`: a part of a copy, a commit of metadata that is old
+    /// enough. Answers when there will be more to do: at `now` or before if there is more already, `None` if nothing is
+    /// foreseen.
+    fn work(&mut self, _now: Time) -> Result<Option<Time>, DeviceError> {
+        Ok(None)
+    }
+
+    /// The file system above keeps its journal in these blocks, and nowhere else. A device may give them a place of their
+    /// own.
+    fn journal_is_at(&mut self, _journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// What it, and what is below it, has counted since it was opened.
+    fn account(&self) -> Account;
+}
+
+/// The number of blocks that `bytes` of a buffer are.
+///
+/// # Panics
+///
+/// If they are no whole blocks: a bug of the caller.
+pub(crate) fn blocks_in(bytes: usize, width: usize) -> u64 {
+    assert!(bytes.is_multiple_of(width), "a buffer holds whole blocks");
+    (bytes / width) as u64
+}
+
+/// Refuses what reaches beyond the end of a device of `blocks` blocks.
+pub(crate) fn check_range(first: Lba, count: u64, blocks: u64) -> Result<(), DeviceError> {
+    match first.0.checked_add(count) {
+        Some(end) if end <= blocks => Ok(()),
+        _ => Err(DeviceError::BeyondEnd { first, count, blocks }),
+    }
+}
+
+impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
+    fn blocks(&self) -> u64 {
+        (**self).blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        (**self).block_width()
+    }
+
+    fn is_timed(&self) -> bool {
+        (**self).is_timed()
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        (**self).read(first, buffer, at)
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        (**self).write(first, buffer, label, at)
+    }
+
+    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        (**self).discard(first, blocks, at)
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        (**self).flush(at)
+    }
+
+    fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+        (**self).extent(first, blocks)
+    }
+
+    fn work(&mut self, now: Time) -> Result<Option<Time>, DeviceError> {
+        (**self).work(now)
+    }
+
+    fn journal_is_at(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+        (**self).journal_is_at(journal)
+    }
+
+    fn account(&self) -> Account {
+        (**self).account()
+    }
+}
+
+const _: () = assert!((BLOCK_BYTES as usize).is_multiple_of(STAMP_BYTES));
