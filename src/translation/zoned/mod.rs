@@ -1,0 +1,5 @@
+//! dm-zoned: any block device on zones.
+
+mod settings;
+
+pub use settings::{KIND, ZonedSettings};
