@@ -14,7 +14,7 @@ mod power_cuts;
 #[path = "dm_zoned/recovery.rs"]
 mod recovery;
 
-use flashpath::device::{BlockDevice, Lba, holding};
+use flashpath::device::{BlockDevice, DeviceError, Lba, holding};
 use flashpath::expression::parse_term;
 use flashpath::label::{Content, Label};
 use flashpath::time::Time;
@@ -76,10 +76,14 @@ fn write(volume: &mut DmZoned, first: u64, stamps: &[u32], content: Content, at:
 }
 
 /// The stamp that a block holds. A block that is not one stamp over and over is torn.
-fn read(volume: &mut DmZoned, block: u64) -> u32 {
+fn try_read(volume: &mut DmZoned, block: u64) -> Result<u32, DeviceError> {
     let mut bytes = vec![0; BLOCK];
-    volume.read(Lba(block), &mut bytes, Time::ZERO).unwrap();
+    volume.read(Lba(block), &mut bytes, Time::ZERO)?;
     let stamp = u32::from_le_bytes(bytes[..4].try_into().unwrap());
-    assert_eq!(bytes, block_of(stamp), "block {block} is torn");
-    stamp
+    assert!(bytes == block_of(stamp), "block {block} is torn");
+    Ok(stamp)
+}
+
+fn read(volume: &mut DmZoned, block: u64) -> u32 {
+    try_read(volume, block).unwrap()
 }

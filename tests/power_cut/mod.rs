@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 const BLOCK: usize = 4096;
 const SECTOR: usize = 512;
 
-type Block = Box<[u8]>;
+type Block = Arc<[u8]>;
 
 /// The power of all devices of a machine.
 #[derive(Clone)]
@@ -110,19 +110,20 @@ impl Disk {
     pub fn lose_power(&self, random: &mut Random) {
         let mut state = self.0.lock().unwrap();
         for (block, new) in std::mem::take(&mut state.pending) {
-            let mut left = state.durable.get(&block).cloned().unwrap_or_else(|| vec![0; BLOCK].into());
-            match random.below(if block < state.torn_below { 3 } else { 2 }) {
+            let left = match random.below(if block < state.torn_below { 3 } else { 2 }) {
                 0 => continue,
-                1 => left = new,
+                1 => new,
                 _ => {
+                    let mut left = state.durable.get(&block).map_or(vec![0; BLOCK], |bytes| bytes.to_vec());
                     for sector in 0..BLOCK / SECTOR {
                         if random.below(2) == 0 {
                             let bytes = sector * SECTOR..(sector + 1) * SECTOR;
                             left[bytes.clone()].copy_from_slice(&new[bytes]);
                         }
                     }
+                    left.into()
                 }
-            }
+            };
             state.durable.insert(block, left);
         }
         state.live = state.durable.clone();
@@ -399,8 +400,10 @@ impl ZonedDevice for Zones {
             return Err(no_power());
         }
         let mut state = self.0.lock().unwrap();
-        state.pending.iter_mut().for_each(Vec::clear);
-        state.durable = state.live.clone();
+        let state = &mut *state;
+        for (operations, memory) in state.pending.iter_mut().zip(&mut state.durable) {
+            operations.drain(..).for_each(|operation| memory.apply(&operation));
+        }
         Ok(at)
     }
 
