@@ -8,6 +8,7 @@
 //! | `stations` | which stations there are, and the translation layers on flash |
 //! | `path` | the path that a text means |
 //! | `open` | from a path to its devices |
+//! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
 //! | `target` | what the engine drives, and what that tells of a run |
 //! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
@@ -17,6 +18,7 @@
 mod disk_file;
 mod engine;
 mod files;
+mod labelling;
 mod open;
 mod outcome;
 mod pace;
@@ -30,6 +32,7 @@ mod windows;
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
+pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::{Path, Stack};
