@@ -27,11 +27,8 @@ const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
 pub(super) fn read(device: &mut Device) -> Result<Vec<Range<u64>>, LayoutError> {
     let Some(sector) = device.read_if_there(0, SECTOR_BYTES as usize)? else { return Ok(Vec::new()) };
     let Some(entries) = entries(&sector) else { return Ok(Vec::new()) };
-    let mut partitions = if entries.iter().any(|entry| entry.kind == PROTECTIVE) {
-        of_gpt(device)?
-    } else {
-        of_mbr(device, &entries)?
-    };
+    let mut partitions =
+        if entries.iter().any(|entry| entry.kind == PROTECTIVE) { of_gpt(device)? } else { of_mbr(device, &entries)? };
     partitions.truncate(MOST);
     let mut in_order = partitions.clone();
     in_order.sort_by_key(|range| range.start);

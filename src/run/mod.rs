@@ -23,7 +23,6 @@ mod open;
 mod outcome;
 mod pace;
 mod path;
-mod stand_in;
 mod stations;
 mod steady;
 mod target;

@@ -2,8 +2,11 @@
 
 use super::path::{Path, Stack};
 use super::stations::{DriveSettings, WithDrive};
-use crate::device::{BlockDevice, DeviceError, STAMP_BYTES};
+use crate::device::conv::{ConvSettings, Conventional};
+use crate::device::zns::{Zns, ZnsSettings};
+use crate::device::{BlockDevice, DeviceError, ImageError, STAMP_BYTES, ZonedDevice};
 use crate::expression::ExpressionError;
+use crate::translation::zoned::{Devices, DmZoned, ZonedVolumeError};
 use crate::translation::{Drive, Translation};
 use crate::units::BLOCK_BYTES;
 
@@ -35,6 +38,12 @@ pub enum OpenError {
     /// A device cannot be opened.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// An image cannot be used.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The devices hold no volume of dm-zoned, or cannot.
+    #[error("{0}")]
+    Volume(#[from] ZonedVolumeError),
     /// A file system of the kernel cannot be simulated.
     #[error("{0} is the running kernel's: a path with it on top is run on this machine, and cannot be simulated")]
     NeedsKernel(String),
@@ -42,18 +51,42 @@ pub enum OpenError {
 
 /// Opens what is below the file system of a path, or all of a path without one, as one device.
 ///
-/// Fails if an image cannot be used as the path says.
+/// What is in memory is new. What has an image is opened as it was left, and carries bytes, whatever `holds` says; on
+/// images dm-zoned must have been made before. `seed` is that of the choices that devices make.
 pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
     match &path.stack {
         Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed)),
-        Stack::Conventional(settings) => {
-            let blocks = settings.size_bytes / BLOCK_BYTES;
-            Ok(Box::new(crate::device::conv::Conventional::in_memory(blocks, holds.width())))
-        }
-        Stack::Zoned { .. } => {
-            Err(DeviceError::Station { station: "dm-zoned", reason: "it is not there yet".into() }.into())
+        Stack::Conventional(settings) => open_conventional(settings, holds),
+        Stack::Zoned { settings, conventional, zoned } => {
+            let images =
+                conventional.iter().map(|device| &device.image).chain(zoned.iter().map(|device| &device.image));
+            let is_new = images.clone().all(Option::is_none);
+            let holds = if is_new { holds } else { Holds::Bytes };
+            let devices = Devices {
+                conventional: conventional.as_ref().map(|device| open_conventional(device, holds)).transpose()?,
+                zoned: zoned.iter().map(|device| open_zoned(device, holds)).collect::<Result<_, _>>()?,
+            };
+            Ok(Box::new(if is_new {
+                DmZoned::create(devices, settings, seed)?
+            } else {
+                DmZoned::open(devices, settings)?
+            }))
         }
     }
+}
+
+fn open_conventional(settings: &ConvSettings, holds: Holds) -> Result<Box<dyn BlockDevice>, OpenError> {
+    Ok(Box::new(match settings.image {
+        Some(_) => Conventional::open(settings)?,
+        None => Conventional::new(settings, holds.width()),
+    }))
+}
+
+fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn ZonedDevice>, OpenError> {
+    Ok(Box::new(match settings.image {
+        Some(_) => Zns::open(settings)?,
+        None => Zns::new(settings, holds.width()),
+    }))
 }
 
 /// A new drive that offers the first `blocks` blocks of what its translation layer exports.

@@ -1,7 +1,8 @@
 //! The path that a text means.
 
-use super::stand_in::{ConventionalSettings, ZnsSettings};
 use super::stations::{DriveSettings, STATIONS, Station};
+use crate::device::conv::ConvSettings;
+use crate::device::zns::ZnsSettings;
 use crate::expression::{ExpressionError, Kind, Term, one_of, parse_path};
 use crate::fs::kernel::{KernelFileSystem, KernelSettings};
 use crate::translation::zoned::ZonedSettings;
@@ -25,13 +26,13 @@ pub enum Stack {
     /// A translation layer on flash.
     Drive(DriveSettings),
     /// A conventional device alone.
-    Conventional(ConventionalSettings),
+    Conventional(ConvSettings),
     /// dm-zoned.
     Zoned {
         /// Its options.
         settings: ZonedSettings,
         /// Its conventional device; without one, its zoned device has conventional zones.
-        conventional: Option<ConventionalSettings>,
+        conventional: Option<ConvSettings>,
         /// Its zoned devices, at least one.
         zoned: Vec<ZnsSettings>,
     },
@@ -71,7 +72,7 @@ impl Path {
         let below = if file_system.is_some() { &levels[1..] } else { levels };
         let (head, term) = below[0][0];
         let stack = match head.kind.name {
-            "conv" => Stack::Conventional(ConventionalSettings::read(term)?),
+            "conv" => Stack::Conventional(ConvSettings::read(term)?),
             "dm-zoned" => zoned_stack(term, &below[1])?,
             _ => Stack::Drive(DriveSettings::read(term, below[1][0].1)?),
         };
@@ -173,13 +174,14 @@ fn zoned_stack(term: &Term, devices: &[Standing]) -> Result<Stack, ExpressionErr
         return Err(second.1.error(second.1.span.clone(), message, help));
     }
     let read = zoned.iter().map(|(_, term)| ZnsSettings::read(term)).collect::<Result<Vec<_>, _>>()?;
-    if conventional.is_none() && read[0].conventional_zones == 0 {
+    // An image has a shape of its own, which is looked at when it is opened.
+    if conventional.is_none() && read[0].image.is_none() && read[0].shape()?.conventional == 0 {
         let term = zoned[0].1;
         let message = "dm-zoned keeps its metadata and what is written anew in conventional zones, and there are none";
         let help = "write conv:size=1G+ before it, or conventional=16 among its options".to_string();
         return Err(term.error(term.span.clone(), message.to_string(), help));
     }
-    let conventional = conventional.map(ConventionalSettings::read).transpose()?;
+    let conventional = conventional.map(ConvSettings::read).transpose()?;
     Ok(Stack::Zoned { settings: ZonedSettings::read(term)?, conventional, zoned: read })
 }
 

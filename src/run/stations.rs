@@ -1,7 +1,7 @@
 //! The stations of a path: which there are, what each can stand on, and the translation layers on flash.
 
-use super::stand_in::{CONV, ZNS};
 use crate::device::nand::{self, Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
+use crate::device::{conv, zns};
 use crate::expression::{ExpressionError, Kind, Term};
 use crate::fs::kernel;
 use crate::translation::dftl::{self, DftlSettings};
@@ -41,8 +41,8 @@ pub static STATIONS: &[Station] = &[
     Station { kind: &dftl::KIND, level: "translation", stands_on: &["nand"] },
     Station { kind: &fast::KIND, level: "translation", stands_on: &["nand"] },
     Station { kind: &superblock::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &CONV, level: "media", stands_on: &[] },
-    Station { kind: &ZNS, level: "media", stands_on: &[] },
+    Station { kind: &conv::KIND, level: "media", stands_on: &[] },
+    Station { kind: &zns::KIND, level: "media", stands_on: &[] },
     Station { kind: &nand::KIND, level: "media", stands_on: &[] },
 ];
 

@@ -38,7 +38,7 @@ impl<T: Translation> Drive<T> {
         Drive {
             layer,
             requests: Requests::new(page_bytes),
-            bytes: Memory::new(blocks, block_width),
+            bytes: Memory::new(block_width),
             blocks,
             received: Tally::default(),
             read_blocks: 0,

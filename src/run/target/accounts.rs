@@ -38,10 +38,9 @@ fn is_medium(account: &Account) -> bool {
 
 /// Bytes that the media have stored.
 pub fn stored_bytes(account: &Account) -> u64 {
-    match (is_medium(account), &account.flash) {
-        (false, _) => account.below.iter().map(stored_bytes).sum(),
-        (true, Some(flash)) => flash.programmed_pages * flash.page_bytes,
-        (true, None) => account.sent.total() * BLOCK_BYTES,
+    match is_medium(account) {
+        false => account.below.iter().map(stored_bytes).sum(),
+        true => account.sent.total() * BLOCK_BYTES,
     }
 }
 
