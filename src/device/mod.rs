@@ -6,8 +6,9 @@
 //! | `zoned` | the seam on which dm-zoned stands: zones that are written in order |
 //! | `error` | why a device cannot serve |
 //! | `account` | what a device counts, for the ledger |
-//! | `store` | where a device's blocks lie |
+//! | `store` | where a device's blocks lie: in memory, or in an image |
 //! | `conv` | a conventional device |
+//! | `zns` | a ZNS drive |
 //! | `nand` | flash, the inside of a drive, driven page by page |
 
 mod account;
@@ -16,10 +17,13 @@ pub mod conv;
 mod error;
 pub mod nand;
 mod store;
+pub mod zns;
 mod zoned;
 
 pub use account::{Account, FlashAccount};
 pub use block::{BlockDevice, Extent, Lba, STAMP_BYTES, holding};
 pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
+pub(crate) use store::Memory;
+pub use store::{Disk, FileDisk, ImageError};
 pub use zoned::{Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};

@@ -1,24 +1,114 @@
 //! A conventional device: blocks that can be written anywhere, again and again.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `settings` | the options of `conv` |
+//! | `service` | how long a read or write takes |
+//!
+//! An image is raw: the device's bytes, and nothing else. A flush makes the image durable (fdatasync). The flash inside
+//! such a drive, and its own translation, are not looked at here.
+
+mod service;
+mod settings;
+
+pub use service::{Service, ServiceTimes};
+pub use settings::{ConvSettings, KIND};
 
 use super::block::{blocks_in, check_range};
-use super::store::Memory;
+use super::store::{Disk, FileDisk, ImageError, Memory, Store};
 use super::{Account, BlockDevice, DeviceError, Extent, Lba};
 use crate::label::{Label, Tally};
 use crate::time::Time;
+use crate::units::BLOCK_BYTES;
 
 /// A conventional device.
-#[derive(Debug)]
 pub struct Conventional {
-    store: Memory,
+    store: Store,
     blocks: u64,
+    service: Option<Service>,
     received: Tally,
     read_blocks: u64,
+    discarded_blocks: u64,
+    flushes: u64,
+    /// A sync failed: what is durable is not known any more.
+    is_lost: bool,
 }
 
 impl Conventional {
-    /// One in memory, of blocks of `width` bytes.
+    /// One in memory, of blocks of `width` bytes, whatever image the settings name.
+    pub fn new(settings: &ConvSettings, width: usize) -> Conventional {
+        Conventional::on(Store::Memory(Memory::new(width)), settings.blocks(), settings.times)
+    }
+
+    /// One in memory that takes no time, of so many blocks of `width` bytes.
     pub fn in_memory(blocks: u64, width: usize) -> Conventional {
-        Conventional { store: Memory::new(blocks, width), blocks, received: Tally::default(), read_blocks: 0 }
+        Conventional::on(Store::Memory(Memory::new(width)), blocks, None)
+    }
+
+    /// Makes the image that the settings name, of the size that they name, and opens it. What is there already is only
+    /// replaced with `force`. A block device of the system is taken as large as it is.
+    ///
+    /// # Panics
+    ///
+    /// If the settings name no image: a bug of the caller.
+    pub fn create(settings: &ConvSettings, force: bool) -> Result<Conventional, ImageError> {
+        let path = settings.image.as_deref().expect("the settings name an image");
+        let disk = FileDisk::create(path, settings.size_bytes, force)?;
+        Conventional::of_file(disk, settings)
+    }
+
+    /// Opens the image that the settings name, or a block device of the system. Its size is the device's; a `size` that
+    /// is written and differs is an error.
+    ///
+    /// # Panics
+    ///
+    /// If the settings name no image: a bug of the caller.
+    pub fn open(settings: &ConvSettings) -> Result<Conventional, ImageError> {
+        let path = settings.image.as_deref().expect("the settings name an image");
+        Conventional::of_file(FileDisk::open(path)?, settings)
+    }
+
+    fn of_file(disk: FileDisk, settings: &ConvSettings) -> Result<Conventional, ImageError> {
+        let (length, name) = (disk.length(), disk.name());
+        if !length.is_multiple_of(BLOCK_BYTES) || length == 0 {
+            return Err(ImageError::Field {
+                image: name.to_string(),
+                field: "its length".to_string(),
+                found: format!("{length} bytes"),
+                expected: format!("one or more whole blocks of {BLOCK_BYTES}"),
+            });
+        }
+        settings.check_size(name, length)?;
+        Ok(Conventional::on(Store::Disk(Box::new(disk)), length / BLOCK_BYTES, settings.times))
+    }
+
+    /// One on any disk, which holds the device's blocks from its first byte on.
+    pub fn on_disk(disk: Box<dyn Disk>, times: Option<ServiceTimes>) -> Conventional {
+        let blocks = disk.length() / BLOCK_BYTES;
+        Conventional::on(Store::Disk(disk), blocks, times)
+    }
+
+    fn on(store: Store, blocks: u64, times: Option<ServiceTimes>) -> Conventional {
+        Conventional {
+            store,
+            blocks,
+            service: times.map(Service::new),
+            received: Tally::default(),
+            read_blocks: 0,
+            discarded_blocks: 0,
+            flushes: 0,
+            is_lost: false,
+        }
+    }
+
+    fn check_writable(&self) -> Result<(), DeviceError> {
+        if self.is_lost {
+            return Err(DeviceError::ReadOnly {
+                what: "the image of conv".to_string(),
+                why: "making it durable failed, so that nobody knows what it holds: open it again".to_string(),
+            });
+        }
+        Ok(())
     }
 }
 
@@ -31,43 +121,55 @@ impl BlockDevice for Conventional {
         self.store.width()
     }
 
+    fn is_timed(&self) -> bool {
+        self.service.is_some()
+    }
+
     fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.store.width());
         check_range(first, count, self.blocks)?;
-        self.store.read(first, buffer);
+        self.store.read(first, buffer)?;
         self.read_blocks += count;
-        Ok(at)
+        Ok(self.service.as_mut().map_or(at, |service| service.read(first, count, at)))
     }
 
     fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.store.width());
         check_range(first, count, self.blocks)?;
-        self.store.write(first, buffer);
+        self.check_writable()?;
+        self.store.write(first, buffer)?;
         self.received.add(label.cause, label.content, count);
-        Ok(at)
+        Ok(self.service.as_mut().map_or(at, |service| service.write(count, at)))
     }
 
     fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         check_range(first, blocks, self.blocks)?;
-        self.store.clear(first, blocks);
+        self.check_writable()?;
+        self.store.clear(first, blocks)?;
+        self.discarded_blocks += blocks;
         Ok(at)
     }
 
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        self.check_writable()?;
+        // The kernel takes what it could not write for written the next time: a second try would succeed and be wrong.
+        self.store.sync().inspect_err(|_| self.is_lost = true)?;
+        self.flushes += 1;
         Ok(at)
     }
 
     fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
         check_range(first, blocks, self.blocks)?;
-        Ok(self.store.extent(first, blocks))
+        self.store.extent(first, blocks)
     }
 
     fn account(&self) -> Account {
         Account {
-            station: "conv",
+            station: KIND.name,
             received: self.received.clone(),
             sent: self.received.clone(),
             read_blocks: self.read_blocks,
+            events: vec![("discarded_blocks", self.discarded_blocks), ("flushes", self.flushes)],
             ..Account::default()
         }
     }

@@ -15,6 +15,7 @@ mod settings;
 mod timing;
 
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
+pub use preset::{PRESETS, Preset};
 pub use settings::{KIND, NandSettings};
 pub use timing::{Latencies, Reserving, Timing, Untimed};
 

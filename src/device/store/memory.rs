@@ -1,6 +1,7 @@
-//! Where a device's blocks lie: in memory, of which only what is written is taken.
+//! Blocks in memory, of which only what is written is taken.
 
-use super::{Extent, Lba, block::blocks_in};
+use crate::device::block::blocks_in;
+use crate::device::{Extent, Lba};
 
 /// Blocks that are taken and given back at once.
 const CHUNK_BLOCKS: u64 = 64;
@@ -9,13 +10,14 @@ const CHUNK_BLOCKS: u64 = 64;
 #[derive(Debug)]
 pub struct Memory {
     width: usize,
+    /// As far as the last that was ever written.
     chunks: Vec<Option<Box<[u8]>>>,
 }
 
 impl Memory {
-    /// For so many blocks of so many bytes each.
-    pub fn new(blocks: u64, width: usize) -> Memory {
-        Memory { width, chunks: vec![None; blocks.div_ceil(CHUNK_BLOCKS) as usize] }
+    /// For blocks of so many bytes each.
+    pub fn new(width: usize) -> Memory {
+        Memory { width, chunks: Vec::new() }
     }
 
     /// Bytes that stand for a block.
@@ -26,7 +28,7 @@ impl Memory {
     /// Reads the blocks from `first` on.
     pub fn read(&self, first: Lba, buffer: &mut [u8]) {
         for (chunk, at, part) in parts_mut(first, buffer, self.width) {
-            match &self.chunks[chunk] {
+            match self.chunks.get(chunk).and_then(Option::as_ref) {
                 Some(bytes) => part.copy_from_slice(&bytes[at..at + part.len()]),
                 None => part.fill(0),
             }
@@ -39,6 +41,9 @@ impl Memory {
         while !buffer.is_empty() {
             let (chunk, at, length) = place(block, buffer.len(), self.width);
             let width = self.width;
+            if chunk >= self.chunks.len() {
+                self.chunks.resize(chunk + 1, None);
+            }
             let bytes = self.chunks[chunk].get_or_insert_with(|| vec![0; CHUNK_BLOCKS as usize * width].into());
             bytes[at..at + length].copy_from_slice(&buffer[..length]);
             buffer = &buffer[length..];
@@ -50,11 +55,13 @@ impl Memory {
     pub fn clear(&mut self, first: Lba, blocks: u64) {
         let (mut block, end) = (first.0, first.0 + blocks);
         while block < end {
-            let (chunk, at, length) = place(block, (end - block) as usize * self.width, self.width);
-            if length == CHUNK_BLOCKS as usize * self.width {
-                self.chunks[chunk] = None;
-            } else if let Some(bytes) = &mut self.chunks[chunk] {
-                bytes[at..at + length].fill(0);
+            let (chunk, at, length) = place(block, ((end - block) as usize).saturating_mul(self.width), self.width);
+            match self.chunks.get_mut(chunk) {
+                Some(whole) if length == CHUNK_BLOCKS as usize * self.width => *whole = None,
+                Some(Some(bytes)) => bytes[at..at + length].fill(0),
+                // Nothing was written here, and nothing beyond the table's end.
+                Some(None) => {}
+                None => return,
             }
             block += (length / self.width) as u64;
         }
@@ -62,9 +69,12 @@ impl Memory {
 
     /// How the blocks from `first` on, at most `blocks`, are stored.
     pub fn extent(&self, first: Lba, blocks: u64) -> Extent {
-        let is_stored = |block: u64| self.chunks[(block / CHUNK_BLOCKS) as usize].is_some();
+        let is_stored = |block: u64| self.chunks.get((block / CHUNK_BLOCKS) as usize).is_some_and(Option::is_some);
         let kind = is_stored(first.0);
         let end = first.0 + blocks;
+        if first.0 / CHUNK_BLOCKS >= self.chunks.len() as u64 {
+            return Extent { blocks, is_stored: false };
+        }
         let mut next = (first.0 / CHUNK_BLOCKS + 1) * CHUNK_BLOCKS;
         while next < end && is_stored(next) == kind {
             next += CHUNK_BLOCKS;

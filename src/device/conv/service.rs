@@ -1,0 +1,90 @@
+//! How long a conventional device takes: units that work side by side, each on one block at a time.
+//!
+//! A block is read where it lies, on the unit of its address. It is written where the drive likes, on the next unit in
+//! turn. A request is done when its last block is. Nothing else takes time: no collection, no bus.
+
+use crate::device::Lba;
+use crate::time::Time;
+
+/// The times of a conventional device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceTimes {
+    /// To read a block, in nanoseconds.
+    pub read_ns: u64,
+    /// To write a block, in nanoseconds.
+    pub write_ns: u64,
+    /// Blocks that are read or written at once.
+    pub units: u32,
+}
+
+/// The units, each taken until some time.
+#[derive(Clone, Debug)]
+pub struct Service {
+    times: ServiceTimes,
+    free_at: Box<[Time]>,
+    /// The unit that writes next.
+    next: usize,
+}
+
+impl Service {
+    /// All units are free at the beginning.
+    pub fn new(times: ServiceTimes) -> Service {
+        Service { times, free_at: vec![Time::ZERO; times.units as usize].into(), next: 0 }
+    }
+
+    /// Reads `count` blocks from `first` on, and says when they are there.
+    #[inline]
+    pub fn read(&mut self, first: Lba, count: u64, at: Time) -> Time {
+        let unit = (first.0 % self.free_at.len() as u64) as usize;
+        self.pass(unit, count, self.times.read_ns, at).1
+    }
+
+    /// Writes `count` blocks, and says when they are stored.
+    #[inline]
+    pub fn write(&mut self, count: u64, at: Time) -> Time {
+        let (next, done) = self.pass(self.next, count, self.times.write_ns, at);
+        self.next = next;
+        done
+    }
+
+    /// Gives `count` blocks to the units from `unit` on, and says which is next and when all are done.
+    #[inline]
+    fn pass(&mut self, mut unit: usize, count: u64, takes_ns: u64, at: Time) -> (usize, Time) {
+        let mut done = at;
+        for _ in 0..count {
+            let free_at = &mut self.free_at[unit];
+            *free_at = at.max(*free_at) + takes_ns;
+            done = done.max(*free_at);
+            unit += 1;
+            if unit == self.free_at.len() {
+                unit = 0;
+            }
+        }
+        (unit, done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service() -> Service {
+        Service::new(ServiceTimes { read_ns: 40, write_ns: 200, units: 4 })
+    }
+
+    #[test]
+    fn as_many_writes_go_at_once_as_there_are_units() {
+        let mut service = service();
+        assert_eq!(service.write(4, Time(0)), Time(200));
+        assert_eq!(service.write(1, Time(0)), Time(400));
+        assert_eq!(service.write(1, Time(1000)), Time(1200));
+    }
+
+    #[test]
+    fn reads_of_one_place_wait_for_each_other() {
+        let mut service = service();
+        assert_eq!(service.read(Lba(3), 1, Time(0)), Time(40));
+        assert_eq!(service.read(Lba(7), 1, Time(0)), Time(80));
+        assert_eq!(service.read(Lba(0), 1, Time(0)), Time(40));
+    }
+}

@@ -1,0 +1,102 @@
+//! Where a device's blocks lie: in memory, or on a disk.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `memory` | blocks in memory |
+//! | `disk` | the seam under an image: bytes that stay |
+//! | `file` | a file, or a block device of the system, as a disk |
+//! | `error` | why an image cannot be made or opened |
+
+mod disk;
+mod error;
+mod file;
+mod memory;
+
+pub use disk::Disk;
+pub use error::ImageError;
+pub use file::FileDisk;
+pub use memory::Memory;
+
+use super::{DeviceError, Extent, Lba};
+use crate::units::BLOCK_BYTES;
+use std::io;
+
+/// Where a device's blocks lie.
+pub enum Store {
+    /// In memory.
+    Memory(Memory),
+    /// On a disk, from its first byte on: what a kernel would find on the device.
+    Disk(Box<dyn Disk>),
+}
+
+impl Store {
+    /// Bytes that stand for a block.
+    pub fn width(&self) -> usize {
+        match self {
+            Store::Memory(memory) => memory.width(),
+            Store::Disk(_) => BLOCK_BYTES as usize,
+        }
+    }
+
+    /// Reads the blocks from `first` on.
+    pub fn read(&self, first: Lba, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        match self {
+            Store::Memory(memory) => memory.read(first, buffer),
+            Store::Disk(disk) => disk.read_at(first.0 * BLOCK_BYTES, buffer).map_err(failed(disk, "read", first))?,
+        }
+        Ok(())
+    }
+
+    /// Writes the blocks from `first` on.
+    pub fn write(&mut self, first: Lba, buffer: &[u8]) -> Result<(), DeviceError> {
+        match self {
+            Store::Memory(memory) => memory.write(first, buffer),
+            Store::Disk(disk) => disk.write_at(first.0 * BLOCK_BYTES, buffer).map_err(failed(disk, "write", first))?,
+        }
+        Ok(())
+    }
+
+    /// Makes `blocks` blocks read as zeros, and gives back the room of those that can be.
+    pub fn clear(&mut self, first: Lba, blocks: u64) -> Result<(), DeviceError> {
+        match self {
+            Store::Memory(memory) => memory.clear(first, blocks),
+            Store::Disk(disk) => disk.punch(first.0 * BLOCK_BYTES, blocks * BLOCK_BYTES).map_err(failed(
+                disk,
+                "give back the room",
+                first,
+            ))?,
+        }
+        Ok(())
+    }
+
+    /// How the blocks from `first` on, at most `blocks`, are stored.
+    pub fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+        match self {
+            Store::Memory(memory) => Ok(memory.extent(first, blocks)),
+            Store::Disk(disk) => {
+                let (bytes, is_stored) = disk.extent(first.0 * BLOCK_BYTES, blocks * BLOCK_BYTES).map_err(failed(
+                    disk,
+                    "look for holes",
+                    first,
+                ))?;
+                // A block that is stored in part is stored.
+                let whole = if is_stored { bytes.div_ceil(BLOCK_BYTES) } else { bytes / BLOCK_BYTES };
+                Ok(Extent { blocks: whole.clamp(1, blocks.max(1)), is_stored: is_stored || whole == 0 })
+            }
+        }
+    }
+
+    /// Makes all that was written durable.
+    pub fn sync(&mut self) -> Result<(), DeviceError> {
+        match self {
+            Store::Memory(_) => Ok(()),
+            Store::Disk(disk) => disk.sync().map_err(DeviceError::io(format!("make {} durable", disk.name()))),
+        }
+    }
+}
+
+/// Says what failed, on which disk, and where.
+#[allow(clippy::borrowed_box, reason = "the message is only made when something failed")]
+fn failed<'a>(disk: &'a Box<dyn Disk>, doing: &'a str, first: Lba) -> impl FnOnce(io::Error) -> DeviceError + 'a {
+    move |source| DeviceError::Io { doing: format!("{doing} at block {} of {}", first.0, disk.name()), source }
+}

@@ -1,0 +1,210 @@
+//! The flash under the zones: which pages a request programs or reads, and how long that takes.
+//!
+//! A zone is one erase block on each plane, its pages go round the planes. A zone with fewer pages than there are planes
+//! takes one page on each of so many, and the next zone begins where it ends.
+//!
+//! A write is done when it is in the drive's buffer, which capacitors keep over a cut of power. What does not fill a page
+//! stays there until it does. Full pages wait there for their planes: there is room for one for each plane.
+
+use super::shape::ZnsShape;
+use crate::device::FlashAccount;
+use crate::device::nand::{EraseBlock, Geometry, Reserving, Timing};
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use std::ops::Range;
+
+/// The flash of a drive.
+#[derive(Debug)]
+pub(super) struct Flash {
+    timing: Option<Reserving>,
+    program_ns: u64,
+    page_bytes: u64,
+    capacity_pages: u64,
+    units: u32,
+    /// Planes that a zone lies on.
+    width: u32,
+    pages_per_block: u64,
+    zones: u64,
+    endurance: u32,
+    programmed_pages: u64,
+    read_pages: u64,
+    erased_blocks: u64,
+    /// Pages of erased blocks that had not been programmed.
+    pub erased_unprogrammed_pages: u64,
+    /// Blocks of padding that were programmed because a zone was finished.
+    pub padded_blocks: u64,
+    /// Blocks that were in the buffer when their zone was reset.
+    pub dropped_blocks: u64,
+    /// The plane that serves a conventional zone next.
+    next_unit: u32,
+    /// When each place for a full page in the buffer was or will be free, and which is taken next.
+    buffer: Box<[Time]>,
+    next_place: usize,
+}
+
+impl Flash {
+    /// The flash of a drive of this shape, which takes time or not.
+    pub fn new(shape: &ZnsShape, is_timed: bool) -> Flash {
+        let units = shape.channels * shape.dies * shape.planes;
+        let page_bytes = u64::from(shape.page_bytes);
+        let capacity_pages = shape.capacity_blocks * BLOCK_BYTES / page_bytes;
+        let width = u64::from(units).min(capacity_pages) as u32;
+        let planes = (shape.channels, shape.dies, shape.planes);
+        let geometry = Geometry::new(0, shape.page_bytes, 1, planes).expect("a drive without blocks is not too large");
+        Flash {
+            timing: is_timed.then(|| Reserving::new(geometry, shape.latencies)),
+            program_ns: shape.latencies.program_ns,
+            page_bytes,
+            capacity_pages,
+            units,
+            width,
+            pages_per_block: capacity_pages.div_ceil(u64::from(width)),
+            zones: u64::from(shape.zones - shape.conventional),
+            endurance: shape.endurance,
+            programmed_pages: 0,
+            read_pages: 0,
+            erased_blocks: 0,
+            erased_unprogrammed_pages: 0,
+            padded_blocks: 0,
+            dropped_blocks: 0,
+            next_unit: 0,
+            buffer: vec![Time::ZERO; units as usize].into(),
+            next_place: 0,
+        }
+    }
+
+    pub fn is_timed(&self) -> bool {
+        self.timing.is_some()
+    }
+
+    /// Whole pages that so many blocks from a zone's start fill.
+    #[inline]
+    fn pages_filled(&self, blocks: u64) -> u64 {
+        blocks * BLOCK_BYTES / self.page_bytes
+    }
+
+    /// The plane of a page of a zone. Zones that lie on all planes begin each on another.
+    #[inline]
+    fn unit(&self, zone: u32, page: u64) -> u32 {
+        let first = if self.width == self.units { u64::from(zone) } else { u64::from(zone) * u64::from(self.width) };
+        ((first + page % u64::from(self.width)) % u64::from(self.units)) as u32
+    }
+
+    /// Puts blocks of a zone into the buffer, and programs the pages that they fill. Answers when the buffer has taken
+    /// them all.
+    #[inline]
+    pub fn write(&mut self, zone: u32, blocks: Range<u64>, at: Time) -> Time {
+        let pages = self.pages_filled(blocks.start)..self.pages_filled(blocks.end);
+        if pages.is_empty() {
+            return at;
+        }
+        self.programmed_pages += pages.end - pages.start;
+        let mut taken = at;
+        for page in pages {
+            taken = self.program_buffered(self.unit(zone, page), taken);
+        }
+        taken
+    }
+
+    /// Takes a full page into the buffer when there is room, and programs it. Answers when the buffer has taken it.
+    fn program_buffered(&mut self, unit: u32, at: Time) -> Time {
+        let Some(timing) = &mut self.timing else { return at };
+        let place = &mut self.buffer[self.next_place];
+        let taken = at.max(*place);
+        // The page is out of the buffer when it has gone over its channel.
+        *place = timing.program(EraseBlock(unit), taken) - self.program_ns;
+        self.next_place = (self.next_place + 1) % self.buffer.len();
+        taken
+    }
+
+    /// Reads blocks of a zone of which `written` are written: the pages that are programmed from flash, others from the
+    /// buffer.
+    pub fn read(&mut self, zone: u32, blocks: Range<u64>, written: u64, at: Time) -> Time {
+        let filled = self.pages_filled(written);
+        let from = (blocks.start * BLOCK_BYTES / self.page_bytes).min(filled);
+        let end = (blocks.end * BLOCK_BYTES).div_ceil(self.page_bytes).min(filled);
+        self.read_pages += end.saturating_sub(from);
+        let mut done = at;
+        for page in from..end {
+            let unit = EraseBlock(self.unit(zone, page));
+            let Some(timing) = &mut self.timing else { break };
+            done = done.max(timing.read(unit, at));
+        }
+        done
+    }
+
+    /// Programs the pages of a zone that are not programmed, what is in the buffer in the first of them. Answers when
+    /// the last is.
+    pub fn finish(&mut self, zone: u32, written: u64, at: Time) -> Time {
+        let pages = self.pages_filled(written)..self.capacity_pages;
+        self.padded_blocks += self.capacity_pages * self.page_bytes / BLOCK_BYTES - written;
+        self.programmed_pages += pages.end - pages.start;
+        let mut done = at;
+        for page in pages {
+            let unit = EraseBlock(self.unit(zone, page));
+            let Some(timing) = &mut self.timing else { break };
+            done = done.max(timing.program(unit, at));
+        }
+        done
+    }
+
+    /// Whether a zone with so many blocks written has a page programmed, and must be erased to be empty. A zone that is
+    /// full has them all.
+    pub fn needs_erase(&self, written: u64, is_full: bool) -> bool {
+        is_full || self.pages_filled(written) > 0
+    }
+
+    /// Empties a zone: drops what is in the buffer and, if a page is programmed, erases a block on each of its planes.
+    pub fn reset(&mut self, zone: u32, written: u64, is_full: bool, at: Time) -> Time {
+        let filled = if is_full { self.capacity_pages } else { self.pages_filled(written) };
+        if !is_full {
+            self.dropped_blocks += written - filled * self.page_bytes / BLOCK_BYTES;
+        }
+        if filled == 0 {
+            return at;
+        }
+        self.erased_blocks += u64::from(self.width);
+        self.erased_unprogrammed_pages += u64::from(self.width) * self.pages_per_block - filled;
+        let mut done = at;
+        for page in 0..u64::from(self.width) {
+            let unit = EraseBlock(self.unit(zone, page));
+            if let Some(timing) = &mut self.timing {
+                done = done.max(timing.erase(unit, at));
+            }
+        }
+        done
+    }
+
+    /// Serves blocks of a conventional zone: as many pages as they touch, on one plane after the other. How such a drive
+    /// keeps them on flash is not looked at, so they are not counted as pages.
+    pub fn pass_conventional(&mut self, blocks: Range<u64>, is_write: bool, at: Time) -> Time {
+        let from = blocks.start * BLOCK_BYTES / self.page_bytes;
+        let end = (blocks.end * BLOCK_BYTES).div_ceil(self.page_bytes);
+        let mut done = at;
+        for page in from..end {
+            if is_write {
+                done = self.program_buffered(self.next_unit, done);
+                self.next_unit = (self.next_unit + 1) % self.units;
+            } else if let Some(timing) = &mut self.timing {
+                let unit = EraseBlock((page % u64::from(self.units)) as u32);
+                done = done.max(timing.read(unit, at));
+            }
+        }
+        done
+    }
+
+    /// What it has counted; `erases` says how often each sequential zone was erased.
+    pub fn account(&self, erases: impl Iterator<Item = u32>) -> FlashAccount {
+        let block_bytes = self.pages_per_block * self.page_bytes;
+        FlashAccount {
+            page_bytes: self.page_bytes,
+            pages_per_block: self.pages_per_block,
+            programmed_pages: self.programmed_pages,
+            read_pages: self.read_pages,
+            erased_blocks: self.erased_blocks,
+            erase_counts: erases.collect(),
+            endurance: self.endurance,
+            raw_bytes: self.zones * u64::from(self.width) * block_bytes,
+        }
+    }
+}

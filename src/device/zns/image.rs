@@ -1,0 +1,285 @@
+//! A drive's zones on a disk, so that they outlive the program and the machine.
+//!
+//! Two zone tables. The *durable* one says what the last flush left; each of its blocks has two copies, which are written in turn.
+//! The *running* one is written with every change, and counts only as long as the epoch lasts in which it was written: a
+//! program that is killed loses nothing that it answered.
+//!
+//! When the power is cut the durable table is all there is, and it is right: data is synced before the record that says
+//! it is there, and **what lies below a durable write pointer is not touched before a durable record says that the zone is
+//! empty**. So a zone that is reset and written again at once costs a flush in between.
+
+use super::format::{
+    self, BLOCK, Block, Damage, Layout, RECORDS_PER_BLOCK, decode_table_block, encode_epoch, encode_header,
+    encode_record, encode_table_block,
+};
+use super::machine::Record;
+use super::shape::ZnsShape;
+use crate::device::store::{Disk, ImageError};
+use crate::device::{DeviceError, Lba, ZoneState};
+use crate::units::BLOCK_BYTES;
+use std::io;
+use zerocopy::IntoBytes;
+
+/// No drive flushes so often: a larger number is damage.
+const MOST_GENERATIONS: u64 = 1 << 60;
+
+/// A drive's zones on a disk.
+pub(super) struct Image {
+    disk: Box<dyn Disk>,
+    layout: Layout,
+    zone_blocks: u64,
+    /// Of each block of the durable table: its generation, the copy that is newest, and whether records have changed since.
+    table: Vec<TablePlace>,
+    /// Of each zone, how many blocks a durable record says are written.
+    durable: Vec<u64>,
+    /// Zones that were reset since the last flush: their room is given back when that is durable.
+    resets: Vec<u32>,
+    is_unsynced: bool,
+    /// A sync failed: what is durable is not known any more.
+    is_lost: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct TablePlace {
+    generation: u64,
+    copy: usize,
+    is_changed: bool,
+}
+
+impl Image {
+    /// Makes the image of a new drive on a disk that is all zeros and long enough.
+    pub fn create(mut disk: Box<dyn Disk>, shape: &ZnsShape) -> Result<(Image, Vec<Record>), ImageError> {
+        let layout = Layout::of(shape.zones);
+        let records = vec![Record::NEW; shape.zones as usize];
+        check_length(&*disk, layout.length(shape))?;
+        let name = disk.name().to_string();
+        for block in 0..layout.table_blocks {
+            let bytes = encode_table_block(block, &records, 1);
+            disk.write_at(layout.durable(0, block), &bytes).map_err(ImageError::io(&name, "write"))?;
+        }
+        // The header last: without it there is no image.
+        disk.sync()
+            .and_then(|()| disk.write_at(0, &encode_header(shape)))
+            .and_then(|()| disk.sync())
+            .map_err(ImageError::io(&name, "write"))?;
+        Image::load(disk, shape)
+    }
+
+    /// The shape of the drive on this disk.
+    pub fn read_shape(disk: &dyn Disk) -> Result<ZnsShape, ImageError> {
+        if disk.length() < BLOCK_BYTES {
+            return Err(damaged(disk, Damage::short(disk.length(), BLOCK_BYTES)));
+        }
+        let mut block = [0; BLOCK];
+        disk.read_at(0, &mut block).map_err(ImageError::io(disk.name(), "read"))?;
+        let shape = format::decode_header(block).map_err(|damage| damaged(disk, damage))?;
+        check_length(disk, Layout::of(shape.zones).length(&shape))?;
+        Ok(shape)
+    }
+
+    /// Finds what each zone was when the image was last written to, and goes on from there.
+    pub fn load(mut disk: Box<dyn Disk>, shape: &ZnsShape) -> Result<(Image, Vec<Record>), ImageError> {
+        let layout = Layout::of(shape.zones);
+        let name = disk.name().to_string();
+        let epoch = disk.epoch();
+        let is_running = epoch.is_some() && {
+            let mut block = [0; BLOCK];
+            disk.read_at(Layout::EPOCH, &mut block).map_err(ImageError::io(&name, "read"))?;
+            format::decode_epoch(&block) == epoch
+        };
+        let (mut table, mut durable, mut records, mut resets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for block in 0..layout.table_blocks {
+            let read = |offset| read_block(&*disk, offset);
+            let copies = [read(layout.durable(0, block))?, read(layout.durable(1, block))?];
+            let generations = copies.each_ref().map(format::generation_of);
+            let (copy, generation) = match generations {
+                [None, None] => return Err(damaged(&*disk, Damage::torn(block))),
+                [first, second] if first >= second => (0, first),
+                [_, second] => (1, second),
+            };
+            if generation.is_some_and(|generation| generation > MOST_GENERATIONS) {
+                return Err(damaged(&*disk, Damage::generation(block, generation.unwrap_or(0))));
+            }
+            let running = if is_running { Some(read(layout.running(block))?) } else { None };
+            let found = decode_table_block(block, &copies[copy], running.as_ref(), shape)
+                .map_err(|damage| damaged(&*disk, damage))?;
+            let is_changed = found.iter().any(|(kept, newest)| kept != newest);
+            table.push(TablePlace { generation: generation.unwrap_or(0), copy, is_changed });
+            let first = durable.len() as u32;
+            let emptied = found.iter().zip(first..).filter(|((kept, newest), _)| newest.written < kept.written);
+            resets.extend(emptied.map(|(_, zone)| zone));
+            durable.extend(found.iter().map(|(kept, _)| kept.written));
+            records.extend(found.iter().map(|(_, newest)| without_power(*newest)));
+        }
+        // The running table is whole again before it counts for this epoch.
+        for block in 0..layout.table_blocks {
+            disk.write_at(layout.running(block), &encode_table_block(block, &records, 0))
+                .map_err(ImageError::io(&name, "write"))?;
+        }
+        disk.write_at(Layout::EPOCH, &encode_epoch(epoch)).map_err(ImageError::io(&name, "write"))?;
+        let image = Image {
+            disk,
+            layout,
+            zone_blocks: shape.zone_blocks,
+            table,
+            durable,
+            resets,
+            is_unsynced: true,
+            is_lost: false,
+        };
+        Ok((image, records))
+    }
+
+    /// Reads the blocks from `first` on.
+    pub fn read(&self, first: Lba, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        let offset = self.layout.data() + first.0 * BLOCK_BYTES;
+        self.disk.read_at(offset, buffer).map_err(|source| self.failed("read", first, source))
+    }
+
+    /// Writes the blocks from `first` on.
+    pub fn write(&mut self, first: Lba, buffer: &[u8]) -> Result<(), DeviceError> {
+        let offset = self.layout.data() + first.0 * BLOCK_BYTES;
+        self.is_unsynced = true;
+        self.disk.write_at(offset, buffer).map_err(|source| self.failed("write", first, source))
+    }
+
+    /// Whether the blocks of a zone from `from` on must not be touched before a flush.
+    #[inline]
+    pub fn is_below_durable(&self, zone: u32, from: u64) -> bool {
+        from < self.durable[zone as usize]
+    }
+
+    /// Refuses to change anything after a sync has failed.
+    pub fn check_writable(&self) -> Result<(), DeviceError> {
+        if self.is_lost {
+            return Err(DeviceError::ReadOnly {
+                what: self.disk.name().to_string(),
+                why: "making it durable failed, so that nobody knows what it holds: open it again".to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Keeps what a zone has become.
+    pub fn keep(&mut self, zone: u32, record: &Record) -> Result<(), DeviceError> {
+        self.is_unsynced = true;
+        self.table[zone as usize / RECORDS_PER_BLOCK].is_changed = true;
+        let bytes = encode_record(zone, record);
+        let first = Lba(u64::from(zone) * self.zone_blocks);
+        self.disk
+            .write_at(self.layout.running_record(zone), bytes.as_bytes())
+            .map_err(|source| self.failed("keep the state of the zone", first, source))
+    }
+
+    /// Remembers that the room of a zone can be given back.
+    pub fn was_reset(&mut self, zone: u32) {
+        self.resets.push(zone);
+    }
+
+    /// Makes durable all that was written, and then the records of the zones.
+    pub fn flush(&mut self, records: &[Record]) -> Result<(), DeviceError> {
+        self.check_writable()?;
+        if !self.is_unsynced {
+            return Ok(());
+        }
+        // The kernel takes what it could not write for written the next time: a second try would succeed and be wrong.
+        self.try_flush(records).map_err(|source| {
+            self.is_lost = true;
+            DeviceError::Io { doing: format!("make {} durable", self.disk.name()), source }
+        })?;
+        self.is_unsynced = false;
+        for zone in std::mem::take(&mut self.resets) {
+            let written = records[zone as usize].written;
+            let first = Lba(u64::from(zone) * self.zone_blocks + written);
+            let offset = self.layout.data() + first.0 * BLOCK_BYTES;
+            self.disk
+                .punch(offset, (self.zone_blocks - written) * BLOCK_BYTES)
+                .map_err(|source| self.failed("give back the room", first, source))?;
+        }
+        Ok(())
+    }
+
+    fn try_flush(&mut self, records: &[Record]) -> io::Result<()> {
+        self.disk.sync()?;
+        let mut is_changed = false;
+        for (block, place) in self.table.iter().enumerate().filter(|(_, place)| place.is_changed) {
+            let bytes = encode_table_block(block as u64, records, place.generation + 1);
+            self.disk.write_at(self.layout.durable(1 - place.copy, block as u64), &bytes)?;
+            is_changed = true;
+        }
+        if !is_changed {
+            return Ok(());
+        }
+        self.disk.sync()?;
+        for (block, place) in self.table.iter_mut().enumerate().filter(|(_, place)| place.is_changed) {
+            *place = TablePlace { generation: place.generation + 1, copy: 1 - place.copy, is_changed: false };
+            let first = block * RECORDS_PER_BLOCK;
+            let end = (first + RECORDS_PER_BLOCK).min(records.len());
+            for (durable, record) in self.durable[first..end].iter_mut().zip(&records[first..end]) {
+                *durable = record.written;
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, doing: &str, first: Lba, source: io::Error) -> DeviceError {
+        let (zone, within) = (first.0 / self.zone_blocks, first.0 % self.zone_blocks);
+        DeviceError::Io { doing: format!("{doing}, block {within} of zone {zone} of {}", self.disk.name()), source }
+    }
+}
+
+impl Damage {
+    fn short(length: u64, needed: u64) -> Damage {
+        Damage {
+            field: "its length".to_string(),
+            found: format!("{length} bytes"),
+            expected: format!("at least {needed}"),
+        }
+    }
+
+    fn generation(block: u64, generation: u64) -> Damage {
+        Damage {
+            field: format!("the generation of block {block} of the zone table"),
+            found: generation.to_string(),
+            expected: format!("at most {MOST_GENERATIONS}"),
+        }
+    }
+
+    fn torn(block: u64) -> Damage {
+        Damage {
+            field: format!("block {block} of the zone table"),
+            found: "torn in both copies".to_string(),
+            expected: "a right checksum in one".to_string(),
+        }
+    }
+}
+
+/// A zone after a loss of power: a drive closes what was open, and forgets that what holds nothing was active.
+fn without_power(record: Record) -> Record {
+    let state = match record.state {
+        ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed if record.written == 0 => {
+            ZoneState::Empty
+        }
+        ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen => ZoneState::Closed,
+        state => state,
+    };
+    Record { state, ..record }
+}
+
+fn damaged(disk: &dyn Disk, damage: Damage) -> ImageError {
+    let Damage { field, found, expected } = damage;
+    ImageError::Field { image: disk.name().to_string(), field, found, expected }
+}
+
+fn check_length(disk: &dyn Disk, needed: u64) -> Result<(), ImageError> {
+    if disk.length() < needed {
+        return Err(damaged(disk, Damage::short(disk.length(), needed)));
+    }
+    Ok(())
+}
+
+fn read_block(disk: &dyn Disk, offset: u64) -> Result<Block, ImageError> {
+    let mut block = [0; BLOCK];
+    disk.read_at(offset, &mut block).map_err(ImageError::io(disk.name(), "read"))?;
+    Ok(block)
+}

@@ -1,0 +1,258 @@
+//! The state machine of zones (NVMe Zoned Namespace Command Set Specification 1.1, section 2.1.1.2).
+//!
+//! It says what a command changes, and changes nothing itself until it is told that the change is stored: so that a command
+//! that fails leaves the drive as it was.
+
+use super::shape::ZnsShape;
+use crate::device::{ZoneError, ZoneState};
+
+/// What a drive remembers of a zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Its state.
+    pub state: ZoneState,
+    /// Blocks from its start that hold data. The write pointer, but of a zone that was finished before it was filled.
+    pub written: u64,
+    /// How often it was erased.
+    pub erases: u32,
+}
+
+impl Record {
+    /// Of a zone of a new drive.
+    pub const NEW: Record = Record { state: ZoneState::Empty, written: 0, erases: 0 };
+}
+
+/// What a command changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Change {
+    /// The zone.
+    pub zone: u32,
+    /// What it becomes.
+    pub record: Record,
+    /// An implicitly open zone that is closed to make room.
+    pub closes: Option<u32>,
+}
+
+/// What a Zone Management Send command asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Open,
+    Close,
+    Finish,
+    Reset,
+}
+
+impl Action {
+    fn verb(self) -> &'static str {
+        match self {
+            Action::Open => "open",
+            Action::Close => "close",
+            Action::Finish => "finish",
+            Action::Reset => "reset",
+        }
+    }
+}
+
+/// The zones of a drive, and the resources that they take.
+#[derive(Debug)]
+pub(super) struct Machine {
+    records: Vec<Record>,
+    conventional: u32,
+    zone_blocks: u64,
+    capacity: u64,
+    endurance: u32,
+    max_open: u32,
+    max_active: u32,
+    open: u32,
+    active: u32,
+    /// The zones that are implicitly open, the one longest so first; kept only if there is a limit.
+    implicitly_open: Vec<u32>,
+}
+
+fn is_open(state: ZoneState) -> bool {
+    matches!(state, ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen)
+}
+
+fn is_active(state: ZoneState) -> bool {
+    is_open(state) || state == ZoneState::Closed
+}
+
+impl Machine {
+    /// For a drive of this shape whose zones are so. None is open: a drive closes all when it loses power.
+    pub fn new(shape: &ZnsShape, records: Vec<Record>) -> Machine {
+        let active = records.iter().filter(|record| is_active(record.state)).count() as u32;
+        Machine {
+            records,
+            conventional: shape.conventional,
+            zone_blocks: shape.zone_blocks,
+            capacity: shape.capacity_blocks,
+            endurance: shape.endurance,
+            max_open: shape.max_open,
+            max_active: shape.max_active,
+            open: 0,
+            active,
+            implicitly_open: Vec::new(),
+        }
+    }
+
+    /// What is remembered of the zones.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    pub fn record(&self, zone: u32) -> &Record {
+        &self.records[zone as usize]
+    }
+
+    #[inline]
+    pub fn is_conventional(&self, zone: u32) -> bool {
+        zone < self.conventional
+    }
+
+    /// A read of `count` blocks of a zone.
+    #[inline]
+    pub fn check_read(&self, zone: u32, from: u64, count: u64) -> Result<(), ZoneError> {
+        if self.record(zone).state == ZoneState::Offline {
+            return Err(ZoneError::IsOffline { zone });
+        }
+        self.check_within(zone, from, count, self.zone_blocks)
+    }
+
+    /// A write of `count` blocks, at least one, to a conventional zone.
+    pub fn check_conventional_write(&self, zone: u32, from: u64, count: u64) -> Result<(), ZoneError> {
+        match self.record(zone).state {
+            ZoneState::ReadOnly => Err(ZoneError::IsReadOnly { zone }),
+            ZoneState::Offline => Err(ZoneError::IsOffline { zone }),
+            _ => self.check_within(zone, from, count, self.zone_blocks),
+        }
+    }
+
+    fn check_within(&self, zone: u32, from: u64, count: u64, capacity: u64) -> Result<(), ZoneError> {
+        match from + count {
+            end if end > capacity => Err(ZoneError::BoundaryError { zone, from, end, capacity }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a write of `count` blocks, at least one, to a sequential zone changes.
+    #[inline]
+    pub fn write(&self, zone: u32, from: u64, count: u64) -> Result<Change, ZoneError> {
+        let record = self.record(zone);
+        match record.state {
+            ZoneState::Full => return Err(ZoneError::IsFull { zone }),
+            ZoneState::ReadOnly => return Err(ZoneError::IsReadOnly { zone }),
+            ZoneState::Offline => return Err(ZoneError::IsOffline { zone }),
+            _ => {}
+        }
+        if from != record.written {
+            return Err(ZoneError::InvalidWrite { zone, from, write_pointer: record.written });
+        }
+        self.check_within(zone, from, count, self.capacity)?;
+        let closes = if is_open(record.state) { None } else { self.room_for(zone, record.state)? };
+        let written = from + count;
+        let state = match record.state {
+            _ if written == self.capacity => ZoneState::Full,
+            ZoneState::ExplicitlyOpen => ZoneState::ExplicitlyOpen,
+            _ => ZoneState::ImplicitlyOpen,
+        };
+        Ok(Change { zone, record: Record { state, written, ..*record }, closes })
+    }
+
+    /// What a command changes; `None` if the zone is so already.
+    pub fn manage(&self, zone: u32, action: Action) -> Result<Option<Change>, ZoneError> {
+        use ZoneState::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen};
+        let record = *self.record(zone);
+        let state = record.state;
+        let mut closes = None;
+        let record = match (action, state) {
+            _ if self.is_conventional(zone) => {
+                return Err(ZoneError::InvalidTransition { zone, action: action.verb(), state });
+            }
+            (Action::Open, ExplicitlyOpen) | (Action::Close, Closed) => return Ok(None),
+            (Action::Finish, Full) | (Action::Reset, Empty) => return Ok(None),
+            (Action::Open, Empty | ImplicitlyOpen | Closed) => {
+                if state != ImplicitlyOpen {
+                    closes = self.room_for(zone, state)?;
+                }
+                Record { state: ExplicitlyOpen, ..record }
+            }
+            (Action::Close, ImplicitlyOpen | ExplicitlyOpen) => Record { state: Closed, ..record },
+            (Action::Finish, Empty | ImplicitlyOpen | ExplicitlyOpen | Closed) => Record { state: Full, ..record },
+            (Action::Reset, ImplicitlyOpen | ExplicitlyOpen | Closed | Full) => {
+                Record { state: Empty, written: 0, ..record }
+            }
+            _ => return Err(ZoneError::InvalidTransition { zone, action: action.verb(), state }),
+        };
+        Ok(Some(Change { zone, record, closes }))
+    }
+
+    /// What a fault changes: a zone goes read-only or offline, from any state but that there is no way back.
+    pub fn fail(&self, zone: u32, state: ZoneState) -> Result<Option<Change>, ZoneError> {
+        let record = *self.record(zone);
+        match (record.state, state) {
+            (old, new) if old == new => Ok(None),
+            (ZoneState::Offline, _) => {
+                Err(ZoneError::InvalidTransition { zone, action: "bring back", state: record.state })
+            }
+            (_, ZoneState::ReadOnly | ZoneState::Offline) => {
+                Ok(Some(Change { zone, record: Record { state, ..record }, closes: None }))
+            }
+            (old, _) => Err(ZoneError::InvalidTransition { zone, action: "set the state of", state: old }),
+        }
+    }
+
+    /// What the zone is after one more erase: empty or, if that was the last it stood, offline.
+    pub fn erased(&self, record: Record) -> Record {
+        let erases = record.erases.saturating_add(1);
+        let state = if erases >= self.endurance { ZoneState::Offline } else { record.state };
+        Record { state, erases, ..record }
+    }
+
+    /// Whether `zone`, which is empty or closed, may be opened, and which zone is closed for it.
+    fn room_for(&self, zone: u32, state: ZoneState) -> Result<Option<u32>, ZoneError> {
+        if state == ZoneState::Empty && self.max_active > 0 && self.active >= self.max_active {
+            return Err(ZoneError::TooManyActive { zone, limit: self.max_active });
+        }
+        if self.max_open == 0 || self.open < self.max_open {
+            return Ok(None);
+        }
+        match self.implicitly_open.first() {
+            Some(oldest) => Ok(Some(*oldest)),
+            None => Err(ZoneError::TooManyOpen { zone, limit: self.max_open }),
+        }
+    }
+
+    /// What the zone that is closed to make room becomes.
+    pub fn closed(&self, zone: u32) -> Record {
+        Record { state: ZoneState::Closed, ..*self.record(zone) }
+    }
+
+    /// Makes a change.
+    #[inline]
+    pub fn apply(&mut self, change: &Change) {
+        if let Some(zone) = change.closes {
+            self.set(zone, self.closed(zone));
+        }
+        self.set(change.zone, change.record);
+    }
+
+    #[inline]
+    fn set(&mut self, zone: u32, new: Record) {
+        let old = std::mem::replace(&mut self.records[zone as usize], new);
+        if old.state != new.state {
+            self.count(zone, old.state, new.state);
+        }
+    }
+
+    fn count(&mut self, zone: u32, old: ZoneState, new: ZoneState) {
+        self.open = self.open + u32::from(is_open(new)) - u32::from(is_open(old));
+        self.active = self.active + u32::from(is_active(new)) - u32::from(is_active(old));
+        if self.max_open > 0 {
+            match (old, new) {
+                (ZoneState::ImplicitlyOpen, _) => self.implicitly_open.retain(|other| *other != zone),
+                (_, ZoneState::ImplicitlyOpen) => self.implicitly_open.push(zone),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! A ZNS drive: zones that are written in order and reset whole (NVMe Zoned Namespace Command Set Specification 1.1).
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `settings`, `shape` | the options, and the shape that they and an image's header say |
+//! | `machine` | the states of the zones, and what a command changes |
+//! | `flash` | the pages and erase blocks below the zones, and how long they take |
+//! | `image`, `format` | zones on a disk that outlive program and machine, and the bytes there |
+//!
+//! A command is checked against the state machine, its data is stored, its change is kept, and only then made: a command
+//! that fails leaves the drive as it was. Fault model: a zone wears out (it goes offline with the erase that is its last),
+//! or is told to fail ([`Zns::set_state`]). With an image, what was answered survives the program's death; what was
+//! flushed survives a cut of power, and no write pointer then stands beyond data that is there.
+
+mod flash;
+mod format;
+mod image;
+mod machine;
+mod settings;
+mod shape;
+
+pub use settings::{KIND, ZnsSettings};
+pub use shape::ZnsShape;
+
+use super::block::{blocks_in, check_range};
+use super::store::{Disk, FileDisk, ImageError, Memory};
+use super::{Account, DeviceError, Lba, Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};
+use crate::label::{Label, Tally};
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use flash::Flash;
+use image::Image;
+use machine::{Action, Change, Machine, Record};
+
+/// Where the blocks lie.
+enum Media {
+    Memory(Memory),
+    Image(Image),
+}
+
+/// A ZNS drive.
+pub struct Zns {
+    shape: ZnsShape,
+    machine: Machine,
+    media: Media,
+    flash: Flash,
+    received: Tally,
+    read_blocks: u64,
+    conventional_blocks: u64,
+    resets: u64,
+    finishes: u64,
+    worn_out_zones: u64,
+}
+
+impl Zns {
+    /// A new drive in memory, of blocks of `width` bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the settings name an image: a bug of the caller.
+    pub fn new(settings: &ZnsSettings, width: usize) -> Zns {
+        assert!(settings.image.is_none(), "what has an image is made or opened");
+        let shape = settings.shape().expect("looked at when the settings were read");
+        let records = vec![Record::NEW; shape.zones as usize];
+        Zns::of(shape, records, Media::Memory(Memory::new(width)), settings.is_timed)
+    }
+
+    /// Makes the image that the settings name, and opens it. What is there already is only replaced with `force`.
+    ///
+    /// # Panics
+    ///
+    /// If the settings name no image: a bug of the caller.
+    pub fn create(settings: &ZnsSettings, force: bool) -> Result<Zns, ImageError> {
+        let path = settings.image.as_deref().expect("the settings name an image");
+        let length = Zns::image_bytes(&settings.shape()?);
+        Zns::create_on(Box::new(FileDisk::create(path, length, force)?), settings)
+    }
+
+    /// Opens the image that the settings name: its shape is its own, and an option that says otherwise is an error.
+    ///
+    /// # Panics
+    ///
+    /// If the settings name no image: a bug of the caller.
+    pub fn open(settings: &ZnsSettings) -> Result<Zns, ImageError> {
+        let path = settings.image.as_deref().expect("the settings name an image");
+        Zns::open_on(Box::new(FileDisk::open(path)?), settings)
+    }
+
+    /// Bytes of the image of a drive of this shape, of which only what is written takes room.
+    pub fn image_bytes(shape: &ZnsShape) -> u64 {
+        format::Layout::of(shape.zones).length(shape)
+    }
+
+    /// Makes the image of a new drive on a disk of zeros.
+    pub fn create_on(disk: Box<dyn Disk>, settings: &ZnsSettings) -> Result<Zns, ImageError> {
+        let shape = settings.shape()?;
+        let (image, records) = Image::create(disk, &shape)?;
+        Ok(Zns::of(shape, records, Media::Image(image), settings.is_timed))
+    }
+
+    /// Opens the image on a disk.
+    pub fn open_on(disk: Box<dyn Disk>, settings: &ZnsSettings) -> Result<Zns, ImageError> {
+        let shape = settings.of_image(disk.name(), Image::read_shape(&*disk)?)?;
+        let (image, records) = Image::load(disk, &shape)?;
+        Ok(Zns::of(shape, records, Media::Image(image), settings.is_timed))
+    }
+
+    fn of(shape: ZnsShape, records: Vec<Record>, media: Media, is_timed: bool) -> Zns {
+        Zns {
+            machine: Machine::new(&shape, records),
+            flash: Flash::new(&shape, is_timed),
+            shape,
+            media,
+            received: Tally::default(),
+            read_blocks: 0,
+            conventional_blocks: 0,
+            resets: 0,
+            finishes: 0,
+            worn_out_zones: 0,
+        }
+    }
+
+    /// The shape, as its options or its image say it.
+    pub fn drive_shape(&self) -> &ZnsShape {
+        &self.shape
+    }
+
+    /// How often a zone was erased.
+    pub fn erases(&self, zone: u32) -> u32 {
+        self.machine.record(zone).erases
+    }
+
+    /// Makes a zone read-only or offline, as a fault would: a seam for tests, and for who wants to see what the layers
+    /// above do then. From offline there is no way back. An image remembers it.
+    pub fn set_state(&mut self, zone: u32, state: ZoneState) -> Result<(), DeviceError> {
+        self.check_zone(zone)?;
+        match self.machine.fail(zone, state)? {
+            Some(change) => self.make(&change),
+            None => Ok(()),
+        }
+    }
+
+    /// The zone that holds `first`, and the block within it. Refuses what reaches beyond the end of the drive.
+    #[inline]
+    fn locate(&self, first: Lba, count: u64) -> Result<(u32, u64), DeviceError> {
+        check_range(first, count, self.shape.blocks())?;
+        let zone = first.0 >> self.shape.zone_blocks.trailing_zeros();
+        Ok((zone as u32, first.0 & (self.shape.zone_blocks - 1)))
+    }
+
+    fn check_zone(&self, zone: u32) -> Result<(), DeviceError> {
+        let (blocks, zone_blocks) = (self.shape.blocks(), self.shape.zone_blocks);
+        check_range(Lba(u64::from(zone) * zone_blocks), zone_blocks, blocks)
+    }
+
+    /// Keeps a change, and makes it.
+    #[inline]
+    fn make(&mut self, change: &Change) -> Result<(), DeviceError> {
+        if let Media::Image(image) = &mut self.media {
+            image.check_writable()?;
+            if let Some(zone) = change.closes {
+                image.keep(zone, &self.machine.closed(zone))?;
+            }
+            image.keep(change.zone, &change.record)?;
+        }
+        self.machine.apply(change);
+        Ok(())
+    }
+
+    fn store(&mut self, first: Lba, buffer: &[u8]) -> Result<(), DeviceError> {
+        match &mut self.media {
+            Media::Memory(memory) => memory.write(first, buffer),
+            Media::Image(image) => {
+                image.check_writable()?;
+                image.write(first, buffer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_conventional(&mut self, zone: u32, first: Lba, buffer: &[u8], at: Time) -> Result<Time, DeviceError> {
+        let count = blocks_in(buffer.len(), self.block_width());
+        let from = first.0 & (self.shape.zone_blocks - 1);
+        self.machine.check_conventional_write(zone, from, count)?;
+        self.store(first, buffer)?;
+        self.conventional_blocks += count;
+        Ok(self.flash.pass_conventional(first.0..first.0 + count, true, at))
+    }
+}
+
+impl ZonedDevice for Zns {
+    fn shape(&self) -> ZonedShape {
+        let ZnsShape { zones, zone_blocks, max_open, max_active, .. } = self.shape;
+        ZonedShape { zones, zone_blocks, max_open, max_active }
+    }
+
+    fn block_width(&self) -> usize {
+        match &self.media {
+            Media::Memory(memory) => memory.width(),
+            Media::Image(_) => BLOCK_BYTES as usize,
+        }
+    }
+
+    fn is_timed(&self) -> bool {
+        self.flash.is_timed()
+    }
+
+    fn zone(&self, zone: u32) -> Zone {
+        let Record { state, written, .. } = *self.machine.record(zone);
+        if self.machine.is_conventional(zone) {
+            return Zone { kind: ZoneKind::Conventional, state, write_pointer: 0, capacity: self.shape.zone_blocks };
+        }
+        let capacity = self.shape.capacity_blocks;
+        let write_pointer = if state == ZoneState::Full { capacity } else { written };
+        Zone { kind: ZoneKind::Sequential, state, write_pointer, capacity }
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        let width = self.block_width();
+        let count = blocks_in(buffer.len(), width);
+        let (zone, from) = self.locate(first, count)?;
+        if count == 0 {
+            return Ok(at);
+        }
+        self.machine.check_read(zone, from, count)?;
+        let is_conventional = self.machine.is_conventional(zone);
+        let record = *self.machine.record(zone);
+        let stored = if is_conventional { count } else { record.written.saturating_sub(from).min(count) };
+        let (below, beyond) = buffer.split_at_mut(stored as usize * width);
+        match &self.media {
+            Media::Memory(memory) => memory.read(first, below),
+            Media::Image(_) if stored == 0 => {}
+            Media::Image(image) => image.read(first, below)?,
+        }
+        beyond.fill(0);
+        self.read_blocks += count;
+        if is_conventional {
+            return Ok(self.flash.pass_conventional(first.0..first.0 + count, false, at));
+        }
+        let is_full = record.state == ZoneState::Full;
+        let programmed = if is_full { self.shape.capacity_blocks } else { record.written };
+        Ok(self.flash.read(zone, from..from + stored, programmed, at))
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let count = blocks_in(buffer.len(), self.block_width());
+        let (zone, from) = self.locate(first, count)?;
+        if count == 0 {
+            return Ok(at);
+        }
+        let done = if self.machine.is_conventional(zone) {
+            self.write_conventional(zone, first, buffer, at)?
+        } else {
+            let change = self.machine.write(zone, from, count)?;
+            if let Media::Image(image) = &mut self.media
+                && image.is_below_durable(zone, from)
+            {
+                image.flush(self.machine.records())?;
+            }
+            self.store(first, buffer)?;
+            self.make(&change)?;
+            self.flash.write(zone, from..from + count, at)
+        };
+        self.received.add(label.cause, label.content, count);
+        Ok(done)
+    }
+
+    fn open(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.check_zone(zone)?;
+        if let Some(change) = self.machine.manage(zone, Action::Open)? {
+            self.make(&change)?;
+        }
+        Ok(at)
+    }
+
+    fn close(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.check_zone(zone)?;
+        if let Some(change) = self.machine.manage(zone, Action::Close)? {
+            self.make(&change)?;
+        }
+        Ok(at)
+    }
+
+    fn finish(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.check_zone(zone)?;
+        let Some(change) = self.machine.manage(zone, Action::Finish)? else { return Ok(at) };
+        self.make(&change)?;
+        self.finishes += 1;
+        Ok(self.flash.finish(zone, change.record.written, at))
+    }
+
+    fn reset(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.check_zone(zone)?;
+        let Some(mut change) = self.machine.manage(zone, Action::Reset)? else { return Ok(at) };
+        let old = *self.machine.record(zone);
+        let is_full = old.state == ZoneState::Full;
+        if self.flash.needs_erase(old.written, is_full) {
+            change.record = self.machine.erased(change.record);
+        }
+        self.make(&change)?;
+        let first = Lba(u64::from(zone) * self.shape.zone_blocks);
+        match &mut self.media {
+            Media::Memory(memory) => memory.clear(first, self.shape.zone_blocks),
+            Media::Image(image) => image.was_reset(zone),
+        }
+        self.resets += 1;
+        self.worn_out_zones += u64::from(change.record.state == ZoneState::Offline);
+        Ok(self.flash.reset(zone, old.written, is_full, at))
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        if let Media::Image(image) = &mut self.media {
+            image.flush(self.machine.records())?;
+        }
+        Ok(at)
+    }
+
+    fn account(&self) -> Account {
+        let sequential = self.machine.records().iter().skip(self.shape.conventional as usize);
+        Account {
+            station: KIND.name,
+            received: self.received.clone(),
+            sent: self.received.clone(),
+            read_blocks: self.read_blocks,
+            events: vec![
+                ("resets", self.resets),
+                ("finishes", self.finishes),
+                ("padded_blocks", self.flash.padded_blocks),
+                ("dropped_blocks", self.flash.dropped_blocks),
+                ("conventional_blocks", self.conventional_blocks),
+                ("erased_unprogrammed_pages", self.flash.erased_unprogrammed_pages),
+                ("worn_out_zones", self.worn_out_zones),
+            ],
+            flash: Some(self.flash.account(sequential.map(|record| record.erases))),
+            below: Vec::new(),
+        }
+    }
+}
+
+impl Drop for Zns {
+    /// What was answered is made durable, so that an image that was closed is whole on another machine too.
+    fn drop(&mut self) {
+        if let Media::Image(image) = &mut self.media {
+            // Nobody is there to be told; what was flushed is safe in any case.
+            let _ = image.flush(self.machine.records());
+        }
+    }
+}
