@@ -8,6 +8,7 @@ mod files;
 mod outcome;
 mod pace;
 mod path;
+pub mod shared;
 mod steady;
 mod windows;
 
