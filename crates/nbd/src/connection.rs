@@ -3,7 +3,7 @@
 use crate::error::ConnectionError;
 use crate::handshake::{Agreement, shake_hands};
 use crate::input::Input;
-use crate::paced::{Paced, Queue};
+use crate::paced::{Paced, queue, send_all};
 use crate::replies::Prompt;
 use crate::transmission;
 use flashpath::run::shared::SharedDevice;
@@ -40,9 +40,9 @@ pub(crate) fn serve_requests<R: Read, W: Write + Send>(
     if !device.sharing().paced {
         return transmission::serve(device, agreement, input, &mut Prompt::new(output));
     }
-    let queue = Queue::default();
+    let queue = queue();
     std::thread::scope(|scope| {
-        scope.spawn(|| queue.send_all(device, output));
+        scope.spawn(|| send_all(&queue, device, output));
         let ended = transmission::serve(device, agreement, input, &mut Paced::new(&queue));
         queue.close();
         ended

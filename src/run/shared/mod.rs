@@ -6,6 +6,7 @@
 //! | `bytes` | bytes over whole blocks: parts are read, changed and written back |
 //! | `counts` | what the clients asked for, and how long it took |
 //! | `fault` | why a request failed |
+//! | `due` | answers that wait for their time |
 //!
 //! Every request is one turn at the lock, so that each sees the device before or after any other, and a flush covers what
 //! any client was told is written. A range that begins or ends within a block is widened to whole blocks under the lock:
@@ -15,9 +16,11 @@
 
 mod bytes;
 mod counts;
+mod due;
 mod fault;
 
 pub use counts::{Counts, LATENCY_BOUNDS_NS, Latencies, Request, RequestCounts};
+pub use due::{Abandoned, DueQueue};
 pub use fault::{Fault, ServeError};
 
 use crate::device::{Account, BlockDevice};

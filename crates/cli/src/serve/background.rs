@@ -3,6 +3,7 @@
 //! The child's standard output is a pipe to its parent until it serves, and its standard error too: what goes wrong
 //! until then reaches the user, with its exit code. Then both are closed, so that nobody waits for them.
 
+use super::cannot;
 use crate::failure::Failure;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -11,10 +12,6 @@ use std::process::{Command, Stdio};
 
 /// What the child says when it serves.
 const SERVES: &str = "serves";
-
-fn cannot(doing: &str, error: impl std::fmt::Display) -> Failure {
-    Failure::failed(format!("cannot {doing}: {error}"))
-}
 
 /// Starts the child, and answers when it serves, or has failed.
 pub fn start() -> Result<(), Failure> {

@@ -3,33 +3,43 @@
 //! | file | what it is |
 //! |---|---|
 //! | `mod` | the command line, and the order in which all begins and ends |
-//! | `background` | the same in a process of its own |
+//! | `export` | how the disk is offered: over NBD, or as a file |
+//! | `signals` | who tells the server to end |
 //! | `worker` | the thread in which the device does what it does by itself |
+//! | `background` | the same in a process of its own |
 
 mod background;
 mod device;
+mod export;
+mod signals;
 mod worker;
 
 use crate::failure::Failure;
+use export::Export;
 use flashpath::run::shared::{Clock, ServeError, SharedDevice, Sharing};
 use flashpath::time::Time;
 use flashpath::units::human_size;
-use flashpath_nbd::{Address, ListenError, Listener, Server};
+use flashpath_nbd::Address;
+use signals::Signals;
+use std::fmt::Display;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::time::Instant;
 use worker::Worker;
 
-/// Serve a path as a disk, until an interrupt or SIGTERM
+/// Serve a path as a disk that other programs use, until an interrupt or SIGTERM
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("export").required(true))]
 pub struct Serve {
     /// The path, from top to bottom
     #[arg(value_name = "PATH")]
     path: String,
-    /// As an NBD export, on a Unix socket of this name, or on this loopback port
-    #[arg(long, value_name = "SOCKET|127.0.0.1:PORT", value_parser = address)]
-    nbd: Address,
+    /// As an NBD export, on a Unix socket of this name or on this loopback port
+    #[arg(long, value_name = "SOCKET|127.0.0.1:PORT", value_parser = address, group = "export")]
+    nbd: Option<Address>,
+    /// As one file, such as for losetup: DIR becomes a mount point, and is made if it is not there
+    #[arg(long, value_name = "DIR/NAME", group = "export")]
+    file: Option<PathBuf>,
     /// Answer when the device would be done by its timing model, and not before
     #[arg(long)]
     pace: bool,
@@ -51,17 +61,6 @@ fn address(text: &str) -> Result<Address, String> {
     Address::read(text).map_err(|error| error.to_string())
 }
 
-impl From<ListenError> for Failure {
-    fn from(error: ListenError) -> Failure {
-        let help = match &error {
-            ListenError::Taken(_) => Some("end that server, or take another name".to_string()),
-            ListenError::Occupied(_) => Some("remove it, or take another name".to_string()),
-            ListenError::Address { .. } | ListenError::Io { .. } => None,
-        };
-        Failure::input(error.to_string(), help)
-    }
-}
-
 impl Serve {
     /// Serves, until it is told to end.
     pub fn run(self) -> Result<(), Failure> {
@@ -71,30 +70,34 @@ impl Serve {
         if self.detached {
             background::leave_the_terminal()?;
         }
-        let stop = catch_signals()?;
+        let signals = Signals::catch()?;
         let device = device::open(&self.path, self.seed)?;
         let sharing = Sharing { read_only: self.read_only, paced: self.pace };
-        let device = SharedDevice::new(device, sharing, clock()).map_err(|error| failed("serve", &error))?;
+        let device = SharedDevice::new(device, sharing, clock()).map_err(|error| cannot("serve it", error))?;
         let device = Arc::new(device);
-        let worker = Worker::start(Arc::clone(&device)).map_err(|error| cannot("start a thread", &error))?;
-        let listener = Listener::bind(&self.nbd)?;
-        let place = match listener.address() {
-            Address::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
-            Address::Loopback(address) => format!("nbd://{address}"),
+        let worker = Worker::start(Arc::clone(&device)).map_err(|error| cannot("start a thread", error))?;
+        let served = self.serve(&device, &signals);
+        worker.stop();
+        // Also where nothing was served in the end: what the device did by itself is kept.
+        let flushed = device.flush().map_err(|error| cannot("flush the device at the end", error));
+        served.and(flushed.map(|_| ()))
+    }
+
+    fn serve(&self, device: &Arc<SharedDevice>, signals: &Signals) -> Result<(), Failure> {
+        let export = match (&self.nbd, &self.file) {
+            (Some(address), _) => Export::nbd(address, Arc::clone(device))?,
+            (_, Some(place)) => Export::file(place, Arc::clone(device), signals.ender())?,
+            (None, None) => return Err(Failure::input("write --nbd or --file", None)),
         };
-        let server = Server::start(listener, Arc::clone(&device)).map_err(|error| cannot("start a thread", &error))?;
-        let said = format!("serving {} of {} at {place}\n", human_size(device.size_bytes() as f64), self.path);
+        let size = human_size(device.size_bytes() as f64);
+        let said = format!("serving {} ({size}) at {}\n", self.path, export.place());
         if self.detached {
             background::tell_that_it_serves(&said)?;
         } else {
             crate::print(&said)?;
         }
-        // It lasts as long as the handler that sends.
-        let _ = stop.recv();
-        server.stop();
-        worker.stop();
-        device.flush().map_err(|error| failed("flush the device at the end", &error))?;
-        Ok(())
+        signals.wait();
+        export.end(signals)
     }
 }
 
@@ -104,25 +107,12 @@ fn clock() -> Clock {
     Box::new(move || Time(began.elapsed().as_nanos() as u64))
 }
 
-/// Answers what the first interrupt, or SIGTERM, sends. A second one ends the program at once.
-fn catch_signals() -> Result<mpsc::Receiver<()>, Failure> {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    let (sender, receiver) = mpsc::channel();
-    let handler = move || {
-        if TOLD.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-        // Whoever listened has gone to its end already.
-        let _ = sender.send(());
-    };
-    ctrlc::set_handler(handler).map_err(|error| Failure::failed(format!("cannot catch signals: {error}")))?;
-    Ok(receiver)
-}
-
-fn failed(doing: &str, error: &ServeError) -> Failure {
+fn cannot(doing: &str, error: impl Display) -> Failure {
     Failure::failed(format!("cannot {doing}: {error}"))
 }
 
-fn cannot(doing: &str, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot {doing}: {error}"))
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        Failure::failed(error.to_string())
+    }
 }
