@@ -53,7 +53,15 @@ pub enum Values {
     Switch,
     /// Shares joined by `+`, such as `40%+60%`.
     Shares,
+    /// A name of at most so many bytes.
+    Text(usize),
+    /// A file's name. A `/` in it belongs to it; a `,` or a `+` ends it.
+    File,
 }
+
+/// The options whose value is a [`Values::File`], wherever they stand: so that a `/` there can be told from one that
+/// separates stations.
+const FILE_OPTIONS: [&str; 2] = ["image", "device"];
 
 impl Values {
     /// What could stand there, in words.
@@ -74,6 +82,8 @@ impl Values {
             Values::Choice(words) => one_of(words.iter().map(|(word, _)| *word)),
             Values::Switch => "on or off".to_string(),
             Values::Shares => "shares joined by +, such as 40%+60%".to_string(),
+            Values::Text(most) => format!("a name of 1 to {most} bytes"),
+            Values::File => "the name of a file, without , and +".to_string(),
         }
     }
 
@@ -90,6 +100,8 @@ impl Values {
             Values::Choice(words) => words.iter().any(|(word, _)| *word == text),
             Values::Switch => text == "on" || text == "off",
             Values::Shares => parse_shares(text).is_some(),
+            Values::Text(most) => (1..=*most).contains(&text.len()),
+            Values::File => !text.is_empty(),
         }
     }
 }
@@ -197,9 +209,33 @@ fn split_spanned(text: &str, offset: usize, separator: char) -> Vec<Spanned> {
     parts
 }
 
+/// Splits a path at every `/` that is not in a file's name.
+fn split_levels(text: &str) -> Vec<Spanned> {
+    let mut levels = Vec::new();
+    let (mut start, mut option_from, mut in_file_name) = (0, None, false);
+    for (at, character) in text.char_indices() {
+        match character {
+            '/' if !in_file_name => {
+                levels.push(trim_spanned(&text[start..at], start));
+                (start, option_from) = (at + 1, None);
+            }
+            ':' | ',' | '+' if character != ':' || !in_file_name => {
+                (option_from, in_file_name) = ((character != '+').then_some(at + 1), false);
+            }
+            '=' => {
+                let option = option_from.take().map(|from: usize| text[from..at].trim());
+                in_file_name |= option.is_some_and(|option| FILE_OPTIONS.contains(&option));
+            }
+            _ => {}
+        }
+    }
+    levels.push(trim_spanned(&text[start..], start));
+    levels
+}
+
 /// Reads a path expression: stations from top to bottom, each a list of terms side by side.
 pub fn parse_path(text: &str) -> Result<Vec<Vec<Term>>, ExpressionError> {
-    split_spanned(text, 0, '/')
+    split_levels(text)
         .into_iter()
         .map(|level| {
             split_side_by_side(&level.text, level.span.start).into_iter().map(|part| term_of(text, part)).collect()
@@ -571,6 +607,17 @@ mod tests {
         let shares = parse_path("lamp:parts=40%+60%,lit/x").unwrap();
         assert_eq!(shares[0].len(), 1);
         assert_eq!(shares[0][0].settle(&LAMP).unwrap().shares("parts"), [0.4, 0.6]);
+    }
+
+    #[test]
+    fn a_slash_in_a_files_name_separates_no_stations() {
+        let path = parse_path("dm-zoned/conv:size=1G,image=dir/a:b.img+zns: image = /dev/b ,zone=4M").unwrap();
+        let names: Vec<Vec<&str>> =
+            path.iter().map(|level| level.iter().map(|term| term.name.text.as_str()).collect()).collect();
+        assert_eq!(names, [vec!["dm-zoned"], vec!["conv", "zns"]]);
+        let value = |device: usize, option: usize| path[1][device].options[option].1.as_ref().unwrap().text.as_str();
+        assert_eq!((value(0, 1), value(1, 0), value(1, 1)), ("dir/a:b.img", "/dev/b", "4M"));
+        assert_eq!(parse_path("a:limit=x/b:y").unwrap().len(), 2);
     }
 
     #[test]

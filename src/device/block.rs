@@ -89,6 +89,11 @@ pub trait BlockDevice: Send {
         Ok(())
     }
 
+    /// Ends in good order: makes all durable, and leaves nothing on the media that only this program understands.
+    fn close(&mut self, at: Time) -> Result<Time, DeviceError> {
+        self.flush(at)
+    }
+
     /// What it, and what is below it, has counted since it was opened.
     fn account(&self) -> Account;
 }
@@ -150,6 +155,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
 
     fn journal_is_at(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
         (**self).journal_is_at(journal)
+    }
+
+    fn close(&mut self, at: Time) -> Result<Time, DeviceError> {
+        (**self).close(at)
     }
 
     fn account(&self) -> Account {

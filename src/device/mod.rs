@@ -20,5 +20,6 @@ mod zoned;
 
 pub use account::{Account, FlashAccount};
 pub use block::{BlockDevice, Extent, Lba, STAMP_BYTES, holding};
+pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
 pub use zoned::{Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};

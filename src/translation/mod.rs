@@ -14,6 +14,7 @@ mod segmented_lru;
 pub mod superblock;
 mod valid_pages;
 mod victims;
+pub mod zoned;
 
 pub use request::Requests;
 pub use victims::VictimPolicy;
