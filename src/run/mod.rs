@@ -23,6 +23,7 @@ mod open;
 mod outcome;
 mod pace;
 mod path;
+pub mod shared;
 mod stations;
 mod steady;
 mod target;
