@@ -118,6 +118,10 @@ impl DmZoned {
     /// A zone that no set names is free. One that cannot be reset any more is out of use.
     pub(super) fn free_zone(&mut self, zone: ZoneId, at: Time) -> Result<Time, DeviceError> {
         let mut done = at;
+        if self.media.is_dead(zone) {
+            self.zones.retire(zone);
+            return Ok(at);
+        }
         if !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0 {
             match self.media.reset(zone, at) {
                 Ok(at) => done = at,

@@ -14,7 +14,7 @@ use super::format::set_zones;
 use super::media::{Media, ZoneClass, ZoneId};
 use super::metadata::{Entry, Metadata, SetShape};
 use super::superblock::SuperBlock;
-use super::zones::Use;
+use super::zones::{Use, Zones};
 use super::{DmZoned, Sets};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -43,7 +43,7 @@ fn read_block(media: &mut Media, zone: u32, block: u32) -> Result<Vec<u8>, Zoned
     Ok(bytes)
 }
 
-fn read_super(media: &mut Media, zone: u32) -> Result<SuperBlock, ZonedVolumeError> {
+pub(super) fn read_super(media: &mut Media, zone: u32) -> Result<SuperBlock, ZonedVolumeError> {
     let place = u64::from(zone) * u64::from(media.zone_blocks);
     SuperBlock::read(&read_block(media, zone, 0)?, place)
 }
@@ -110,7 +110,7 @@ fn check_shape(media: &Media, superblock: &SuperBlock) -> Result<SetShape, Zoned
     if u64::from(set_blocks) != sum {
         return Err(damaged(structure(), "blocks of a set", set_blocks, sum.to_string()));
     }
-    let usable = u64::from(media.usable_zones());
+    let usable = u64::from(media.whole_zones());
     let taken = 2 * shape.set_zones() + u64::from(reserved_zones);
     if reserved_zones == 0 || taken >= usable {
         return Err(damaged(
@@ -139,11 +139,7 @@ fn check_shape(media: &Media, superblock: &SuperBlock) -> Result<SetShape, Zoned
 }
 
 /// Reads the map and the bitmaps of a set.
-pub(super) fn read_metadata(
-    media: &mut Media,
-    first_zone: u32,
-    superblock: &SuperBlock,
-) -> Result<Metadata, ZonedVolumeError> {
+fn read_metadata(media: &mut Media, first_zone: u32, superblock: &SuperBlock) -> Result<Metadata, ZonedVolumeError> {
     let mut metadata = Metadata::new(check_shape(media, superblock)?);
     for block in 1..superblock.set_blocks {
         metadata.read_bytes(block, &read_block(media, first_zone, block)?);
@@ -168,11 +164,9 @@ fn is_equal(media: &mut Media, sets: &Sets, metadata: &Metadata) -> bool {
 
 /// What each zone is used for, by the map. Fails if the map says what cannot be.
 pub(super) fn uses(media: &Media, sets: &Sets, metadata: &Metadata) -> Result<Vec<Use>, ZonedVolumeError> {
-    let mut uses: Vec<Use> = media
-        .classes
-        .iter()
-        .map(|class| if *class == ZoneClass::Unusable { Use::Unusable } else { Use::Free })
-        .collect();
+    let is_usable = |zone: ZoneId| media.class(zone) != ZoneClass::Unusable && !media.is_dead(zone);
+    let first_use = |zone| if is_usable(ZoneId(zone)) { Use::Free } else { Use::Unusable };
+    let mut uses: Vec<Use> = (0..media.zones()).map(first_use).collect();
     let per_set = metadata.shape.set_zones() as u32;
     for first in sets.first_zones {
         uses[first as usize..(first + per_set) as usize].fill(Use::Metadata);
@@ -194,7 +188,7 @@ pub(super) fn uses(media: &Media, sets: &Sets, metadata: &Metadata) -> Result<Ve
             match uses.get(zone.index()) {
                 None => return wrong(format!("one of the {} zones", media.zones())),
                 Some(Use::Metadata) => return wrong("a zone that holds no metadata".to_string()),
-                Some(Use::Unusable) if media.state(zone).is_none() => {
+                Some(Use::Unusable) if media.class(zone) == ZoneClass::Unusable => {
                     return wrong("a whole zone of the conventional device".to_string());
                 }
                 Some(Use::Data(other) | Use::Buffer(other)) => {
@@ -276,7 +270,7 @@ fn second_zone(superblock: &SuperBlock, media: &Media, first_zone: u32) -> u32 {
 }
 
 /// Every zoned device beside a conventional one must say that it is of this volume.
-pub(super) fn check_members(media: &mut Media, superblock: &SuperBlock) -> Result<(), ZonedVolumeError> {
+fn check_members(media: &mut Media, superblock: &SuperBlock) -> Result<(), ZonedVolumeError> {
     for zone in media.first_zones_beside().to_vec() {
         let member = read_super(media, zone)?;
         if member.identity != superblock.identity {
@@ -286,6 +280,14 @@ pub(super) fn check_members(media: &mut Media, superblock: &SuperBlock) -> Resul
         }
     }
     Ok(())
+}
+
+impl Opened {
+    /// The status line of the kernel's device mapper.
+    pub fn status(&self) -> String {
+        let zones = Zones::new(&self.media, self.uses.clone(), self.sets.superblock.reserved_zones);
+        zones.status(self.metadata.shape.chunks, self.metadata.shape.zone_blocks)
+    }
 }
 
 impl DmZoned {
@@ -317,6 +319,14 @@ impl DmZoned {
             self.warnings.push(format!(
                 "{lost} blocks that should be there lie behind the write pointers of their zones: the device has lost them"
             ));
+        }
+        for chunk in 0..self.metadata.shape.chunks {
+            let Entry { data, buffer } = self.metadata.entry(chunk);
+            if buffer.some().is_some() {
+                let twice: Vec<u32> = self.metadata.valid_in_both(data, buffer).collect();
+                twice.into_iter().for_each(|block| self.metadata.invalidate(buffer, block, block + 1));
+                self.drop_empty(chunk);
+            }
         }
         self.recover_journals()?;
         self.commit(Time::ZERO)?;
