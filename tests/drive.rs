@@ -4,14 +4,15 @@
 use flashpath::expression::{Amount, parse_term};
 use flashpath::label::Content;
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, Replay, run};
+use flashpath::run::{Options, Path, Replay, prepare};
 use flashpath::workload::generator::generator;
 use flashpath::workload::{Action, Operation, Workload, WorkloadError};
 
 fn result(workload: &str, path: &str, options: &Options) -> RunResult {
     let path = Path::read(path).unwrap();
-    let mut workload = generator(&parse_term(workload).unwrap(), path.exported_bytes(), options.seed).unwrap();
-    let outcome = run(&path, workload.as_mut(), options, &mut |_| true);
+    let mut workload =
+        generator(&parse_term(workload).unwrap(), path.drive().unwrap().exported_bytes(), options.seed).unwrap();
+    let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), options, &mut |_| true);
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     outcome.result
 }
@@ -135,8 +136,9 @@ fn wear_levelling_evens_out_what_a_skewed_workload_wears() {
 #[test]
 fn a_worn_out_drive_says_so_and_keeps_what_it_measured() {
     let path = Path::read("page:export=80%/nand:size=16M,pages-per-block=32,endurance=20,timing=off").unwrap();
-    let mut workload = generator(&parse_term("uniform:writes=1000x").unwrap(), path.exported_bytes(), 1).unwrap();
-    let outcome = run(&path, workload.as_mut(), &Options::default(), &mut |_| true);
+    let mut workload =
+        generator(&parse_term("uniform:writes=1000x").unwrap(), path.drive().unwrap().exported_bytes(), 1).unwrap();
+    let outcome = prepare(&path, 1).unwrap().run(workload.as_mut(), &Options::default(), &mut |_| true);
     let said = outcome.failure.expect("it wears out").to_string();
     assert!(said.contains("worn out") && said.contains("endurance of 20"), "{said}");
     let written = outcome.result.workload.written_blocks as f64 * 4096.0 / (1u64 << 40) as f64;
@@ -177,7 +179,8 @@ fn streams_by_content_keep_the_journal_apart() {
             "page:export=80%,victim=cost-benefit,streams={streams}/nand:size=208M,pages-per-block=64,timing=off"
         );
         let path = Path::read(&path).unwrap();
-        let outcome = run(&path, &mut Script::new(operations.clone()), &Options::default(), &mut |_| true);
+        let outcome =
+            prepare(&path, 1).unwrap().run(&mut Script::new(operations.clone()), &Options::default(), &mut |_| true);
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
         let rows = outcome.result.ledger.into_iter();
         let copies = rows.filter(|row| row.station == "nand" && row.cause == "garbage-collection");
@@ -201,7 +204,8 @@ fn background_collection_uses_idle_time_and_shortens_the_tail() {
         let path = format!("page:export=85%,background={background}/nand:size=64M,pages-per-block=64");
         let path = Path::read(&path).unwrap();
         let options = Options { fill: true, replay: Replay::Open { scale: 1.0 }, ..Options::default() };
-        let outcome = run(&path, &mut Script::new(operations.clone()), &options, &mut |_| true);
+        let outcome =
+            prepare(&path, options.seed).unwrap().run(&mut Script::new(operations.clone()), &options, &mut |_| true);
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
         outcome.result.latency_ns.unwrap().write.unwrap().p99
     };
@@ -217,7 +221,8 @@ fn a_write_smaller_than_a_page_reads_the_rest_of_it_first() {
         operation(Action::Write, 4096, 4096),
         operation(Action::Write, 16384 + 8192, 16384),
     ]);
-    let outcome = run(&path, &mut script, &Options { verify: true, ..Options::default() }, &mut |_| true);
+    let outcome =
+        prepare(&path, 1).unwrap().run(&mut script, &Options { verify: true, ..Options::default() }, &mut |_| true);
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     let result = outcome.result;
     assert_eq!(result.flash.programmed_pages, 4);
@@ -239,7 +244,7 @@ fn verification_reads_every_page_back() {
 fn a_request_beyond_the_end_is_refused_with_the_size_that_would_do() {
     let path = Path::read("page/nand:size=64M").unwrap();
     let mut script = Script::new([operation(Action::Read, 1 << 30, 4096)]);
-    let outcome = run(&path, &mut script, &Options::default(), &mut |_| true);
+    let outcome = prepare(&path, 1).unwrap().run(&mut script, &Options::default(), &mut |_| true);
     let said = outcome.failure.expect("it is refused").to_string();
     assert!(said.contains("1.00 GiB would do"), "{said}");
 }
@@ -247,9 +252,10 @@ fn a_request_beyond_the_end_is_refused_with_the_size_that_would_do() {
 #[test]
 fn an_interrupt_keeps_what_was_measured() {
     let path = Path::read("page/nand:size=64M,timing=off").unwrap();
-    let mut workload = generator(&parse_term("uniform:writes=100x").unwrap(), path.exported_bytes(), 1).unwrap();
+    let mut workload =
+        generator(&parse_term("uniform:writes=100x").unwrap(), path.drive().unwrap().exported_bytes(), 1).unwrap();
     let mut calls = 0;
-    let outcome = run(&path, workload.as_mut(), &Options::default(), &mut |_| {
+    let outcome = prepare(&path, 1).unwrap().run(workload.as_mut(), &Options::default(), &mut |_| {
         calls += 1;
         calls < 20
     });

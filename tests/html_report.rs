@@ -187,7 +187,7 @@ fn an_empty_run_and_numbers_that_are_not_finite_are_drawn() {
     let mut broken = sample::page_level("page/nand", 3);
     broken.write_amplification.total = Some(f64::NAN);
     broken.wear.lifetime_host_tib = Some(f64::INFINITY);
-    broken.flash.effective_overprovisioning = f64::NAN;
+    broken.flash.effective_overprovisioning = Some(f64::NAN);
     broken.windows[3].write_amplification = f64::NEG_INFINITY;
     broken.sums[0].left = f64::NAN;
     broken.seconds_wall = f64::NAN;

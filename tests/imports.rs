@@ -15,7 +15,7 @@ const ROOMS: [(&str, &[&str]); 7] = [
     ("fs", &[]),
     ("workload", &[]),
     ("report", &[]),
-    ("run", &["device", "translation", "fs", "workload", "report"]),
+    ("run", &["device", "layout", "translation", "fs", "workload", "report"]),
 ];
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -3,14 +3,15 @@
 
 use flashpath::expression::parse_term;
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path, run};
+use flashpath::run::{Options, Path, prepare};
 use flashpath::workload::generator::generator;
 
 fn run_on(path: &str, workload: &str, fill: bool) -> RunResult {
     let path = Path::read(path).unwrap();
     let options = Options { fill, verify: true, ..Options::default() };
-    let mut workload = generator(&parse_term(workload).unwrap(), path.exported_bytes(), options.seed).unwrap();
-    let outcome = run(&path, workload.as_mut(), &options, &mut |_| true);
+    let mut workload =
+        generator(&parse_term(workload).unwrap(), path.drive().unwrap().exported_bytes(), options.seed).unwrap();
+    let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), &options, &mut |_| true);
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     outcome.result
 }
@@ -76,7 +77,7 @@ fn dftl_with_a_table_for_everything_is_the_page_level_layer() {
                     let layer = std::mem::take(&mut result.translation.station);
                     result.sums.iter_mut().for_each(|sum| sum.name.clear());
                     result.ledger.iter_mut().for_each(|row| row.station = row.station.replace(&layer, "layer"));
-                    result.flash.mapping_ram_bytes = 0;
+                    result.flash.mapping_ram_bytes = None;
                     (result.path, result.path_in_full) = (String::new(), String::new());
                     result.translation.events.clear();
                     format!("{result:?}")

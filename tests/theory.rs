@@ -4,7 +4,7 @@
 //! Every prediction is made for the spare space that the run itself says was effective.
 
 use flashpath::expression::{Amount, parse_term};
-use flashpath::run::{Options, Path, run};
+use flashpath::run::{Options, Path, prepare};
 use flashpath::workload::generator::generator;
 
 /// Write amplification over the second half of six device writes, and the exported share of the usable pages.
@@ -12,14 +12,14 @@ fn measure(workload: &str, page: &str, pages_per_block: u32) -> (f64, f64) {
     let text = format!("page:{page}/nand:size=2G,timing=off,endurance=100000,pages-per-block={pages_per_block}");
     let path = Path::read(&text).unwrap();
     let term = parse_term(workload).unwrap();
-    let mut workload = generator(&term, path.exported_bytes(), 5).unwrap();
+    let mut workload = generator(&term, path.drive().unwrap().exported_bytes(), 5).unwrap();
     let half = Amount::Times(3.0);
-    let limit = Some(half.bytes(path.exported_bytes()) / 4096);
+    let limit = Some(half.bytes(path.drive().unwrap().exported_bytes()) / 4096);
     let options = Options { fill: true, precondition: Some(half), limit, ..Options::default() };
-    let outcome = run(&path, workload.as_mut(), &options, &mut |_| true);
+    let outcome = prepare(&path, options.seed).unwrap().run(workload.as_mut(), &options, &mut |_| true);
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     let result = outcome.result;
-    (result.write_amplification.total.unwrap(), 1.0 / (1.0 + result.flash.effective_overprovisioning))
+    (result.write_amplification.total.unwrap(), 1.0 / (1.0 + result.flash.effective_overprovisioning.unwrap()))
 }
 
 fn assert_near(what: &str, measured: f64, expected: f64, tolerance: f64) {

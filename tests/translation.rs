@@ -5,7 +5,7 @@
 use flashpath::device::nand::{EraseBlock, LogicalPage, Nand, Timing, Untimed};
 use flashpath::label::{Cause, Content};
 use flashpath::random::Random;
-use flashpath::run::{Layer, Path};
+use flashpath::run::{DriveSettings, Layer, Path};
 use flashpath::time::Time;
 use flashpath::translation::fast::Fast;
 use flashpath::translation::page_level::{PageLevel, RamMap};
@@ -210,10 +210,12 @@ fn with_drive(path: &str, seed: u64) {
 
 fn with_seed(path: &str, seed: u64) {
     let path = Path::read(path).unwrap();
+    let DriveSettings { layer, nand } = path.drive().unwrap();
+    let (geometry, endurance) = (nand.geometry, nand.endurance);
     let plug = Plug(Rc::new(Cell::new(u64::MAX)));
-    let nand = || Nand::new(path.nand.geometry, path.nand.endurance, true, Untimed);
-    let plugged = || Nand::new(path.nand.geometry, path.nand.endurance, true, plug.clone());
-    match &path.layer {
+    let nand = || Nand::new(geometry, endurance, true, Untimed);
+    let plugged = || Nand::new(geometry, endurance, true, plug.clone());
+    match layer {
         Layer::Page(settings) => {
             let map = || RamMap::new(settings.exported_pages);
             holds_its_promises(PageLevel::new(nand(), settings, map(), seed), seed);

@@ -1,7 +1,7 @@
 //! A path as a user runs it, with the clock of this thread beside it.
 
 use flashpath::expression::{Amount, parse_term};
-use flashpath::run::{Options, Path, Replay, run};
+use flashpath::run::{Options, Path, Replay, prepare};
 use flashpath::workload::Workload;
 use flashpath::workload::generator::generator;
 
@@ -46,13 +46,14 @@ pub struct Measured {
 /// Runs what `workload` makes for the path's size; counts after `precondition` has been written, in devices.
 pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precondition: Option<f64>) -> Measured {
     let path = Path::read(path).expect("a path");
-    let mut workload = workload(path.exported_bytes());
+    let prepared = prepare(&path, 1).expect("a drive");
+    let mut workload = workload(prepared.exported_bytes());
     let precondition = precondition.map(Amount::Times);
     let replay = Replay::Closed { depth: 32 };
     let options = Options { fill: true, replay, precondition, ..Options::default() };
     let resident = resident_bytes();
     let (mut started, mut filled) = (None, 0.0f64);
-    let outcome = run(&path, workload.as_mut(), &options, &mut |progress| {
+    let outcome = prepared.run(workload.as_mut(), &options, &mut |progress| {
         if progress.phase == "running" && started.is_none() {
             filled = resident_bytes();
             started = Some((cpu_seconds(), progress.requests));
@@ -71,6 +72,6 @@ pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precond
         ns_per_program: seconds * 1e9 / (result.flash.programmed_pages as f64 * share),
         amplification: amplification.total.unwrap_or(f64::NAN),
         steady_amplification: amplification.steady.unwrap_or(f64::NAN),
-        bytes_per_page: (filled - resident) / path.nand.geometry.pages() as f64,
+        bytes_per_page: (filled - resident) / path.drive().expect("a drive").nand.geometry.pages() as f64,
     }
 }

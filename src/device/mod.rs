@@ -22,6 +22,8 @@ mod zoned;
 
 pub use account::{Account, FlashAccount};
 pub use block::{BlockDevice, Extent, Lba, STAMP_BYTES, holding};
+pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
+pub(crate) use store::Memory;
 pub use store::{Disk, FileDisk, ImageError};
 pub use zoned::{Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};

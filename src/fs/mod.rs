@@ -6,11 +6,14 @@
 //! |---|---|
 //! | [`directory`] | a real directory, and so any file system that this machine has mounted |
 //!
+//! [`kernel`] are the stations of the running kernel's file systems, of which only the options are read here.
+//!
 //! A path is text relative to the file system's root: names joined by `/`, none of them empty, `.` or `..`. Whatever is
 //! acknowledged may still be lost in a cut of power until [`FileSystem::sync_file`] or [`FileSystem::sync`] has
 //! returned.
 
 pub mod directory;
+pub mod kernel;
 
 use std::io;
 

@@ -7,6 +7,8 @@
 //! | `ext` | ext2, ext3 and ext4: superblock, group descriptors, the journal's inode |
 //! | `xfs` | XFS: the log of its superblock, the headers of its allocation groups |
 //! | `btrfs` | btrfs: superblock mirrors, and the chunk tree |
+//! | `partitions` | the tables of MBR and GPT |
+//! | `file_systems` | all file systems of a device: one on the whole of it, or one in each partition |
 //!
 //! The structures of a running file system lie on its device as its last flush left them, so a layout can be read while
 //! it is mounted; what has moved since shows in a later one ([`Layout::joined`]). Any bytes are read without a panic:
@@ -16,12 +18,15 @@
 mod btrfs;
 mod bytes;
 mod ext;
+mod file_systems;
+mod partitions;
 mod regions;
 mod xfs;
 
 use crate::label::Content;
 use bytes::Device;
 pub use bytes::ReadAt;
+pub use file_systems::FileSystems;
 pub use regions::{Region, Regions};
 
 /// A file system that can be told from others by its superblock.

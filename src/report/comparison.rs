@@ -64,12 +64,12 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
     ];
     let drive = vec![
         overprovisioning_row(results),
-        row("erases of a block, min / mean / max", Better::Neither, &|r| Some((wear_range(r), 0.0))),
+        row("erases of a block, min / mean / max", Better::Neither, &|r| has_flash(r).then(|| (wear_range(r), 0.0))),
         row("lifetime until the first block wears out", Better::Higher, &|r| {
             tebibytes(r.wear.lifetime_host_tib_first_block)
         }),
         row("blocks worn out", Better::Lower, &|r| nonzero(r.wear.worn_out_blocks, counted)),
-        row("pages read", judged, &|r| counted(r.flash.read_pages)),
+        row("pages read", judged, &|r| of_flash(r, r.flash.read_pages)),
     ];
     let ranks: [(&str, Rank); 4] = [("p50", |p| p.p50), ("p99", |p| p.p99), ("p99.9", |p| p.p999), ("max", |p| p.max)];
     let mut latencies = Vec::new();
@@ -94,7 +94,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
     ];
     let mut sections = vec![
         Section { title: "Key numbers", rows: key_rows(results) },
-        Section { title: "Pages programmed", rows: programmed_rows(results, judged) },
+        Section { title: stored_title(results), rows: programmed_rows(results, judged) },
         Section { title: "Workload", rows: work },
         Section { title: "Drive", rows: drive },
         Section { title: "Translation", rows: translation_rows::rows(results) },
@@ -118,8 +118,8 @@ pub fn key_rows(results: &[RunResult]) -> Vec<Row> {
         row("write amplification, steady", Better::Lower, &|r| factor(r.write_amplification.steady)),
         row("write amplification, total", Better::Lower, &|r| factor(r.write_amplification.total)),
         row("lifetime, host writes", Better::Higher, &|r| tebibytes(r.wear.lifetime_host_tib)),
-        row("pages programmed", judged, &|r| counted(r.flash.programmed_pages)),
-        row("blocks erased", judged, &|r| counted(r.flash.erased_blocks)),
+        row("pages programmed", judged, &|r| of_flash(r, r.flash.programmed_pages)),
+        row("blocks erased", judged, &|r| of_flash(r, r.flash.erased_blocks)),
         row("write latency, p99", Better::Lower, &|r| latency(write_of(r), |p| p.p99)),
     ]
 }
@@ -127,7 +127,7 @@ pub fn key_rows(results: &[RunResult]) -> Vec<Row> {
 /// How much room the drive has beyond what it offers.
 pub fn overprovisioning_row(results: &[RunResult]) -> Row {
     make_row(results, "effective over-provisioning".into(), Better::Neither, &|r| {
-        let share = r.flash.effective_overprovisioning;
+        let share = r.flash.effective_overprovisioning?;
         Some((number::percent(share), share))
     })
 }
@@ -141,7 +141,27 @@ fn judged_if_same_work(results: &[RunResult]) -> Better {
     if same_work { Better::Lower } else { Better::Neither }
 }
 
-/// What the flash programmed, by cause and content, in pages, with its share of all.
+/// Whether any medium of the path is flash.
+fn has_flash(result: &RunResult) -> bool {
+    result.flash.blocks > 0
+}
+
+/// A count of what only flash has.
+fn of_flash(result: &RunResult, value: u64) -> Quantity {
+    if has_flash(result) { counted(value) } else { None }
+}
+
+/// The title of [`programmed_rows`]: media that are no flash program nothing.
+fn stored_title(results: &[RunResult]) -> &'static str {
+    let is_flash_alone = |result: &RunResult| {
+        let stored = result.programmed().map(|row| row.blocks).sum::<f64>() * BLOCK_BYTES as f64;
+        let programmed = (result.flash.programmed_pages * result.flash.page_bytes) as f64;
+        programmed + 0.5 * BLOCK_BYTES as f64 >= stored
+    };
+    if results.iter().all(is_flash_alone) { "Pages programmed" } else { "Pages stored" }
+}
+
+/// What the media stored, by cause and content, in pages, with its share of all.
 fn programmed_rows(results: &[RunResult], better: Better) -> Vec<Row> {
     let mut kinds: Vec<(&str, &str)> = Vec::new();
     for row in results.iter().flat_map(RunResult::programmed) {
@@ -153,7 +173,8 @@ fn programmed_rows(results: &[RunResult], better: Better) -> Vec<Row> {
         let rows = result.programmed().filter(|row| row.cause == cause && row.content == content);
         let blocks = rows.map(|row| row.blocks).sum::<f64>();
         let pages = blocks * BLOCK_BYTES as f64 / result.flash.page_bytes.max(1) as f64;
-        let share = pages / result.flash.programmed_pages as f64;
+        let all = result.programmed().map(|row| row.blocks).sum::<f64>();
+        let share = blocks / all;
         (blocks > 0.0).then(|| (format!("{} ({})", number::decimal(pages, 0), number::percent(share)), pages))
     };
     // What the host wrote is the same work for all: only what was added to it can be better or worse.
@@ -228,10 +249,9 @@ pub(super) fn make_row(
 }
 
 impl RunResult {
-    /// The ledger's rows of its last station: what the flash programmed.
+    /// The ledger's rows of its media: what they stored.
     pub(super) fn programmed(&self) -> impl Iterator<Item = &super::LedgerRow> {
-        let last = self.ledger.last().map(|row| row.station.as_str());
-        self.ledger.iter().filter(move |row| Some(row.station.as_str()) == last && row.station != "workload")
+        self.ledger.iter().filter(|row| self.media.contains(&row.station) && row.station != "workload")
     }
 }
 

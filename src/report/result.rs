@@ -26,10 +26,12 @@ pub struct RunResult {
     pub flash: FlashResult,
     /// What the translation layer did beside programs and erases.
     pub translation: TranslationResult,
-    /// Bytes programmed over bytes the workload wrote.
+    /// Bytes stored by all media over bytes the workload wrote.
     pub write_amplification: WriteAmplification,
-    /// What each station passed on, by cause and content, from the workload down to the flash.
+    /// What each station passed on, by cause and content, from the workload down to the media.
     pub ledger: Vec<LedgerRow>,
+    /// The stations of the ledger that store: the last ones, side by side.
+    pub media: Vec<String>,
     /// Erase counts.
     pub wear: Wear,
     /// Latencies; absent without a timing model.
@@ -65,7 +67,8 @@ pub struct WorkloadResult {
     pub rejected_lines: u64,
 }
 
-/// The flash's side of a run, without what was done before counting began.
+/// The flash's side of a run, all drives together, without what was done before counting began. Where their pages differ,
+/// they are counted in 4 KiB.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlashResult {
     /// Pages programmed.
@@ -74,8 +77,8 @@ pub struct FlashResult {
     pub read_pages: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
-    /// Spare pages over exported pages, after reserves and open blocks.
-    pub effective_overprovisioning: f64,
+    /// Spare pages over exported pages, after reserves and open blocks; `None` where no one layer has them.
+    pub effective_overprovisioning: Option<f64>,
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Pages of an erase block.
@@ -86,8 +89,8 @@ pub struct FlashResult {
     pub raw_bytes: u64,
     /// Bytes that the path offers to its user.
     pub exported_bytes: u64,
-    /// Bytes of mapping that a real drive would hold in its RAM.
-    pub mapping_ram_bytes: u64,
+    /// Bytes of mapping that a real drive would hold in its RAM; `None` where the path is no drive.
+    pub mapping_ram_bytes: Option<u64>,
 }
 
 /// The translation layer's side of a run, without what was done before counting began.
@@ -101,7 +104,7 @@ pub struct TranslationResult {
     pub events: BTreeMap<String, u64>,
 }
 
-/// Bytes programmed over bytes the workload wrote.
+/// Bytes stored by all media, or programmed where they are flash, over bytes the workload wrote.
 #[derive(Debug, Clone, Serialize)]
 pub struct WriteAmplification {
     /// Over the whole run; `None` when the workload wrote nothing.
@@ -115,8 +118,8 @@ pub struct WriteAmplification {
 /// One row of the ledger.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct LedgerRow {
-    /// The station that passed the blocks on: `workload`, then the path's stations; the last, the flash, says what
-    /// it programmed.
+    /// The station that passed the blocks on: `workload`, then the path's stations; the last, the media, say what
+    /// they stored, and flash what it programmed. The second of two of one name is called `zns-2`.
     pub station: String,
     /// Why: see [`crate::label::Cause`].
     pub cause: String,
@@ -126,7 +129,7 @@ pub struct LedgerRow {
     pub blocks: f64,
 }
 
-/// Erase counts over the drive's blocks, from new.
+/// Erase counts over the drive's blocks, from new; of a zoned drive, over its zones.
 #[derive(Debug, Clone, Serialize)]
 pub struct Wear {
     /// The least worn block's.
@@ -194,7 +197,7 @@ pub struct Window {
     pub written_blocks: u64,
     /// Simulated seconds at its end; `None` without a timing model.
     pub seconds_simulated: Option<f64>,
-    /// Bytes programmed over bytes written within the window.
+    /// Bytes stored over bytes written within the window.
     pub write_amplification: f64,
 }
 

@@ -88,13 +88,13 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             programmed_pages: programmed as u64,
             read_pages: (programmed * 0.9) as u64,
             erased_blocks: erase_sum,
-            effective_overprovisioning: 0.1087,
+            effective_overprovisioning: Some(0.1087),
             page_bytes: 4096,
             pages_per_block: PAGES_PER_BLOCK,
             blocks: erases.len() as u64,
             raw_bytes: erases.len() as u64 * PAGES_PER_BLOCK * 4096,
             exported_bytes: EXPORTED_BLOCKS * 4096,
-            mapping_ram_bytes: EXPORTED_BLOCKS * 4,
+            mapping_ram_bytes: Some(EXPORTED_BLOCKS * 4),
         },
         translation: TranslationResult {
             station: "page".into(),
@@ -107,6 +107,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             steady_from_fraction: Some(0.55),
         },
         ledger,
+        media: vec![last.to_string()],
         wear: Wear {
             erase_count_min: erases.iter().copied().min().unwrap_or(0),
             erase_count_mean: mean,

@@ -27,7 +27,7 @@ pub fn rows(results: &[RunResult]) -> Vec<Row> {
         rows.push(row("flash reads for the map", &|layer| count(Some(layer.mapping_reads))));
     }
     rows.push(make_row(results, "mapping in the drive's RAM".into(), Better::Neither, &|result| {
-        let bytes = result.flash.mapping_ram_bytes as f64;
+        let bytes = result.flash.mapping_ram_bytes? as f64;
         Some((number::bytes(bytes), bytes))
     }));
     rows

@@ -1,13 +1,14 @@
 //! What drives a workload through a path: fill, preconditioning, then the run that counts.
 
 use super::pace::Pace;
+use super::target::{HostWrite, Target};
 use super::windows::{Mark, Windows};
-use crate::device::nand::{LogicalPage, NandCounts};
+use crate::device::DeviceError;
 use crate::expression::Amount;
-use crate::label::{Content, Tally};
+use crate::label::Content;
 use crate::report::LatencyHistogram;
 use crate::time::Time;
-use crate::translation::{PageWrite, Requests, Translation, TranslationError};
+use crate::translation::TranslationError;
 use crate::units::BLOCK_BYTES;
 use crate::workload::{Action, Operation, Workload, WorkloadError};
 
@@ -23,7 +24,7 @@ const PREFETCHED: usize = 16;
 /// How a workload is run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The seed of all randomness.
+    /// The seed of all randomness, of which the path and the workload were given theirs.
     pub seed: u64,
     /// When requests are issued.
     pub replay: Replay,
@@ -94,6 +95,9 @@ pub enum RunError {
     /// The translation layer cannot go on.
     #[error(transparent)]
     Translation(#[from] TranslationError),
+    /// The device cannot go on.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// The workload asks for more than the path exports.
     #[error("request {request} ends at byte {end}, and the path exports {exported} bytes: a drive that exports {} would do", crate::units::human_size(*end as f64))]
     BeyondEnd {
@@ -109,8 +113,8 @@ pub enum RunError {
         "logical page {page} returned the write with stamp {found:?}, and the newest has {expected:?}: data is lost"
     )]
     WrongData {
-        /// The page.
-        page: u32,
+        /// The page, or the block of a block device.
+        page: u64,
         /// The stamp of the newest write; `None` if there is none.
         expected: Option<u32>,
         /// The stamp that was returned.
@@ -145,67 +149,56 @@ pub(super) struct Served {
     pub read_blocks: u64,
     pub written_blocks: u64,
     pub discarded_blocks: u64,
-    /// Written blocks and pages, by content.
+    /// Written blocks and units of the target, by content.
     pub written: [(u64, u64); Content::COUNT],
-}
-
-/// The counters of the drive when counting began.
-#[derive(Debug, Default, Clone)]
-pub(super) struct Baseline {
-    pub sent: Tally,
-    pub flash: NandCounts,
-    pub start: Time,
-    pub events: Vec<(&'static str, u64)>,
 }
 
 /// A run in progress.
 pub(super) struct Run<T> {
-    pub drive: T,
+    pub target: T,
     pub served: Served,
     pub windows: Windows,
-    pub baseline: Baseline,
+    /// When counting began.
+    pub start: Time,
     pub read_latency: LatencyHistogram,
     pub write_latency: LatencyHistogram,
     /// When the last of all requests is done.
     pub end: Time,
-    requests: Requests,
-    page_bytes: u64,
+    unit_bits: u32,
     exported_bytes: u64,
     pace: Pace,
     next_stamp: u32,
-    /// The stamp of the newest write of each page, 0 for none; empty unless reads are verified.
+    /// The stamp of the newest write of each unit, 0 for none; empty unless reads are verified.
     newest: Vec<u32>,
 }
 
-/// Runs `workload` on `drive`. Answers the run as far as it came, and whether that is its end or an interrupt.
-pub(super) fn drive<T: Translation>(
-    drive: T,
+/// Runs `workload` on `target`. Answers the run as far as it came, and whether that is its end or an interrupt.
+pub(super) fn drive<T: Target>(
+    target: T,
     workload: &mut dyn Workload,
     options: &Options,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> (Run<T>, Result<bool, RunError>) {
-    let page_bytes = u64::from(drive.flash().geometry.page_bytes);
-    let exported = drive.exported_pages();
+    let (exported_bytes, unit_bits) = (target.exported_bytes(), target.unit_bytes().trailing_zeros());
     let mut run = Run {
         served: Served::default(),
         windows: Windows::new(),
-        baseline: Baseline::default(),
+        start: Time::ZERO,
         read_latency: LatencyHistogram::new(),
         write_latency: LatencyHistogram::new(),
         end: Time::ZERO,
-        requests: Requests::new(page_bytes as u32),
-        page_bytes,
-        exported_bytes: exported * page_bytes,
+        unit_bits,
+        exported_bytes,
         pace: Pace::closed(1, Time::ZERO),
         next_stamp: 0,
-        newest: if options.verify { vec![0; exported as usize] } else { Vec::new() },
-        drive,
+        newest: if options.verify { vec![0; (exported_bytes >> unit_bits) as usize] } else { Vec::new() },
+        target,
     };
     let ended = run.all_phases(workload, options, watch);
     (run, ended)
 }
 
-impl<T: Translation> Run<T> {
+impl<T: Target> Run<T> {
     /// Fill, precondition, run, read back. Answers whether it came to its end or was interrupted.
     fn all_phases(
         &mut self,
@@ -245,35 +238,28 @@ impl<T: Translation> Run<T> {
 
     /// Writes the exported space once, in order, with the hints that the workload's own writes will carry.
     fn fill(&mut self, workload: &dyn Workload, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<bool, RunError> {
-        let pages = self.drive.exported_pages();
-        let mut pace = Pace::closed(256, Time::ZERO);
-        for page in 0..pages as u32 {
-            let share = f64::from(page) / pages as f64;
-            let progress = Progress { phase: "filling", requests: u64::from(page), share: Some(share) };
-            if u64::from(page).is_multiple_of(65536) && !watch(&progress) {
+        let units = self.exported_bytes >> self.unit_bits;
+        self.pace = Pace::closed(256, Time::ZERO);
+        for unit in 0..units {
+            let share = unit as f64 / units as f64;
+            let progress = Progress { phase: "filling", requests: unit, share: Some(share) };
+            if unit.is_multiple_of(65536) && !watch(&progress) {
                 return Ok(false);
             }
-            let stream = workload.stream_at(u64::from(page) * self.page_bytes);
-            let write = PageWrite { page: LogicalPage(page), content: Content::Data, stream, stamp: self.stamp() };
-            self.remember(page, write.stamp);
-            let at = if T::TIMED { pace.issue(0) } else { Time::ZERO };
-            let done = self.drive.write(write, at)?;
-            if T::TIMED {
-                pace.done(done);
-                self.end = self.end.max(done);
-            }
+            let (offset, stamp) = (unit << self.unit_bits, self.stamp());
+            self.remember(unit, stamp);
+            let write = HostWrite { content: Content::Data, stream: workload.stream_at(offset), stamp };
+            let at = self.issue(0)?;
+            let done = self.target.write((offset, 1 << self.unit_bits), write, at)?;
+            self.done(done);
         }
         Ok(true)
     }
 
     /// What was done so far does not count.
     fn begin_counting(&mut self, options: &Options) {
-        self.baseline = Baseline {
-            sent: self.drive.sent().clone(),
-            flash: self.drive.flash().counts.clone(),
-            start: self.end,
-            events: self.drive.events(),
-        };
+        self.target.begin_counting();
+        self.start = self.end;
         self.served = Served::default();
         self.windows = Windows::new();
         self.read_latency = LatencyHistogram::new();
@@ -303,7 +289,7 @@ impl<T: Translation> Run<T> {
             }
             for (index, operation) in batch.iter().enumerate() {
                 if let Some(coming) = batch.get(index + PREFETCHED) {
-                    self.drive.prefetch(self.requests.first_page(coming.offset_bytes));
+                    self.target.prefetch(coming.offset_bytes);
                 }
                 self.serve(operation)?;
             }
@@ -326,8 +312,8 @@ impl<T: Translation> Run<T> {
     }
 
     #[inline]
-    fn remember(&mut self, page: u32, stamp: u32) {
-        if let Some(newest) = self.newest.get_mut(page as usize) {
+    fn remember(&mut self, unit: u64, stamp: u32) {
+        if let Some(newest) = self.newest.get_mut(unit as usize) {
             *newest = stamp;
         }
     }
@@ -340,19 +326,20 @@ impl<T: Translation> Run<T> {
             let (request, end) = (self.served.requests, operation.end_bytes());
             return Err(RunError::BeyondEnd { request, end, exported: self.exported_bytes });
         }
-        let at = if T::TIMED { self.issue(operation.time_ns)? } else { Time::ZERO };
+        let at = self.issue(operation.time_ns)?;
+        let range = (offset, length);
         let blocks = (offset + length).div_ceil(BLOCK_BYTES) - offset / BLOCK_BYTES;
         let done = match action {
             Action::Write => {
                 let stamp = self.stamp();
-                let pages = self.requests.pages(offset, length);
+                let units = self.units(range);
                 if !self.newest.is_empty() {
-                    pages.clone().for_each(|page| self.remember(page, stamp));
+                    units.clone().for_each(|unit| self.remember(unit, stamp));
                 }
-                let label = (operation.content, operation.stream, stamp);
-                let done = self.requests.write(&mut self.drive, (offset, length), label, at)?;
+                let write = HostWrite { content: operation.content, stream: operation.stream, stamp };
+                let done = self.target.write(range, write, at)?;
                 let written = &mut self.served.written[operation.content as usize];
-                *written = (written.0 + blocks, written.1 + u64::from(pages.end - pages.start));
+                *written = (written.0 + blocks, written.1 + (units.end - units.start));
                 self.served.written_blocks += blocks;
                 if self.served.written_blocks >= self.windows.next() {
                     self.mark_window(done);
@@ -361,23 +348,19 @@ impl<T: Translation> Run<T> {
             }
             Action::Read => {
                 self.served.read_blocks += blocks;
-                self.read(offset, length, at)?
+                self.read(range, at)?
             }
             Action::Discard => {
                 self.served.discarded_blocks += blocks;
-                let mut done = at;
-                for page in self.requests.covered(offset, length) {
-                    done = done.max(self.drive.discard(LogicalPage(page), at)?);
-                    self.remember(page, 0);
-                }
+                let (units, done) = self.target.discard(range, at)?;
+                units.for_each(|unit| self.remember(unit, 0));
                 done
             }
-            // Writes are on flash when they are done: a flush waits for those in flight, and costs nothing itself.
-            Action::Flush => self.end.max(at),
+            // A flush waits for those in flight.
+            Action::Flush => self.target.flush(self.end.max(at))?,
         };
-        if T::TIMED {
-            self.end = self.end.max(done);
-            self.pace.done(done);
+        self.done(done);
+        if self.target.is_timed() {
             match action {
                 Action::Read => self.read_latency.record(done.since_ns(at)),
                 Action::Write => self.write_latency.record(done.since_ns(at)),
@@ -387,24 +370,38 @@ impl<T: Translation> Run<T> {
         Ok(())
     }
 
-    /// When the next request is issued. If nothing is in flight until then, the drive has the time for itself.
+    /// The units that a range touches.
+    #[inline]
+    fn units(&self, (offset, length): (u64, u64)) -> std::ops::Range<u64> {
+        let end = (offset + length + (1 << self.unit_bits) - 1) >> self.unit_bits;
+        offset >> self.unit_bits..end
+    }
+
+    /// When the next request is issued. Before that, the target does what it does in the background.
     #[inline]
     fn issue(&mut self, stamp_ns: u64) -> Result<Time, RunError> {
-        let at = self.pace.issue(stamp_ns);
-        if at > self.end {
-            self.drive.idle(self.end, at)?;
-        }
+        let at = if self.target.is_timed() { self.pace.issue(stamp_ns) } else { Time::ZERO };
+        self.target.work(self.end, at)?;
         Ok(at)
     }
 
-    fn read(&mut self, offset: u64, length: u64, at: Time) -> Result<Time, RunError> {
+    /// The request that was issued last is done at this time.
+    #[inline]
+    fn done(&mut self, at: Time) {
+        if self.target.is_timed() {
+            self.end = self.end.max(at);
+            self.pace.done(at);
+        }
+    }
+
+    fn read(&mut self, range: (u64, u64), at: Time) -> Result<Time, RunError> {
         let mut wrong = None;
         let newest = &self.newest;
-        let done = self.requests.read(&mut self.drive, (offset, length), at, |page, found| {
-            if let Some(&expected) = newest.get(page.0 as usize) {
+        let done = self.target.read(range, at, |unit, found| {
+            if let Some(&expected) = newest.get(unit as usize) {
                 let expected = (expected != 0).then_some(expected);
                 if expected != found {
-                    wrong = Some(RunError::WrongData { page: page.0, expected, found });
+                    wrong = Some(RunError::WrongData { page: unit, expected, found });
                 }
             }
         })?;
@@ -413,18 +410,14 @@ impl<T: Translation> Run<T> {
 
     #[cold]
     fn mark_window(&mut self, at: Time) {
-        let programmed = self.drive.flash().counts.programmed.total() - self.baseline.flash.programmed.total();
-        self.windows.mark(Mark {
-            written_blocks: self.served.written_blocks,
-            programmed_bytes: programmed * self.page_bytes,
-            at,
-        });
+        let programmed_bytes = self.target.stored_bytes();
+        self.windows.mark(Mark { written_blocks: self.served.written_blocks, programmed_bytes, at });
     }
 
-    /// Reads every page, and checks it against the newest write. Nothing of this is counted.
+    /// Reads every unit, and checks it against the newest write. Nothing of this is counted.
     pub fn read_back(&mut self) -> Result<(), RunError> {
-        for page in 0..self.newest.len() as u64 {
-            self.read(page * self.page_bytes, self.page_bytes, self.end)?;
+        for unit in 0..self.newest.len() as u64 {
+            self.read((unit << self.unit_bits, 1 << self.unit_bits), self.end)?;
         }
         Ok(())
     }

@@ -1,117 +1,117 @@
-//! A path: which stations there are, what each can stand on, and the path that a text means.
+//! The path that a text means.
 
-use crate::device::nand::{self, Geometry, NandSettings};
+use super::stations::{DriveSettings, STATIONS, Station};
+use crate::device::conv::ConvSettings;
+use crate::device::zns::ZnsSettings;
 use crate::expression::{ExpressionError, Kind, Term, one_of, parse_path};
-use crate::translation::dftl::{self, DftlSettings};
-use crate::translation::fast::{self, FastSettings};
-use crate::translation::page_level::{self, PageSettings};
-use crate::translation::superblock::{self, SuperblockSettings};
+use crate::fs::kernel::{KernelFileSystem, KernelSettings};
+use crate::translation::zoned::ZonedSettings;
 
-/// A kind of station, and its place.
-#[derive(Debug)]
-pub struct Station {
-    /// Name, options, and what they mean.
-    pub kind: &'static Kind,
-    /// The level it belongs to, in words.
-    pub level: &'static str,
-    /// The names of the stations it can stand on; empty for media, which stand at the bottom.
-    pub stands_on: &'static [&'static str],
-}
-
-/// All stations, from the top of a path to the bottom.
-pub static STATIONS: &[Station] = &[
-    Station { kind: &page_level::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &dftl::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &fast::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &superblock::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &nand::KIND, level: "media", stands_on: &[] },
-];
-
-/// A translation layer on flash.
-#[derive(Debug, Clone)]
-pub enum Layer {
-    /// `page`.
-    Page(PageSettings),
-    /// `dftl`.
-    Dftl(DftlSettings),
-    /// `fast`.
-    Fast(FastSettings),
-    /// `superblock`.
-    Superblock(SuperblockSettings),
-}
-
-impl Layer {
-    fn read(term: &Term, kind: &Kind, geometry: &Geometry) -> Result<Layer, ExpressionError> {
-        Ok(match kind.name {
-            "page" => Layer::Page(PageSettings::read(term, geometry)?),
-            "dftl" => Layer::Dftl(DftlSettings::read(term, geometry)?),
-            "fast" => Layer::Fast(FastSettings::read(term, geometry)?),
-            "superblock" => Layer::Superblock(SuperblockSettings::read(term, geometry)?),
-            name => unreachable!("{name} is no translation layer on flash"),
-        })
-    }
-
-    fn exported_pages(&self) -> u64 {
-        match self {
-            Layer::Page(settings) => settings.exported_pages,
-            Layer::Dftl(settings) => settings.page.exported_pages,
-            Layer::Fast(settings) => settings.exported_pages,
-            Layer::Superblock(settings) => settings.exported_pages,
-        }
-    }
-
-    fn written_out(&self) -> &str {
-        match self {
-            Layer::Page(settings) => &settings.written_out,
-            Layer::Dftl(settings) => &settings.page.written_out,
-            Layer::Fast(settings) => &settings.written_out,
-            Layer::Superblock(settings) => &settings.written_out,
-        }
-    }
-}
-
-/// A path that can be run.
+/// A path: what stores blocks, and the kernel's file system on top, if there is one.
 #[derive(Debug, Clone)]
 pub struct Path {
     /// The text it was read from.
     pub text: String,
     /// The text with every option written out.
     pub in_full: String,
-    /// The translation layer.
-    pub layer: Layer,
-    /// The flash.
-    pub nand: NandSettings,
+    /// The kernel's file system on top.
+    pub file_system: Option<KernelSettings>,
+    /// What is below it, or below the workload.
+    pub stack: Stack,
 }
+
+/// What offers blocks that can be written anywhere.
+#[derive(Debug, Clone)]
+pub enum Stack {
+    /// A translation layer on flash.
+    Drive(DriveSettings),
+    /// A conventional device alone.
+    Conventional(ConvSettings),
+    /// dm-zoned.
+    Zoned {
+        /// Its options.
+        settings: ZonedSettings,
+        /// Its conventional device; without one, its zoned device has conventional zones.
+        conventional: Option<ConvSettings>,
+        /// Its zoned devices, at least one.
+        zoned: Vec<ZnsSettings>,
+    },
+}
+
+/// A station of a path, with its term.
+type Standing<'a> = (&'static Station, &'a Term);
 
 impl Path {
     /// Reads a path. Errors point at the station, option or value that is wrong, and name what could stand there.
     pub fn read(text: &str) -> Result<Path, ExpressionError> {
         let levels = parse_path(text)?;
         let kinds: Vec<&Kind> = STATIONS.iter().map(|station| station.kind).collect();
-        let mut stations = Vec::new();
-        for level in &levels {
-            let term = &level[0];
+        let station_of = |term: &Term| -> Result<&'static Station, ExpressionError> {
             let kind = term.find("station", &kinds)?;
-            if let Some(beside) = level.get(1) {
-                let help = format!("take it away: what is below {} is one device", stations_above(&stations));
+            Ok(STATIONS.iter().find(|station| station.kind.name == kind.name).expect("found among them"))
+        };
+        let mut levels_of_stations: Vec<Vec<Standing>> = Vec::new();
+        for level in &levels {
+            let above = levels_of_stations.last().map_or("the workload", |above| above[0].0.kind.name);
+            if let Some(beside) = level.get(1).filter(|_| above != "dm-zoned") {
+                let help = format!("take it away: what is below {above} is one device");
                 return Err(beside.error(beside.span.clone(), "nothing here takes two devices".to_string(), help));
             }
-            let station = STATIONS.iter().find(|station| station.kind.name == kind.name).expect("found among them");
-            stations.push((station, term));
+            let stations = level.iter().map(|term| Ok((station_of(term)?, term)));
+            levels_of_stations.push(stations.collect::<Result<_, ExpressionError>>()?);
         }
-        Self::check_order(&stations)?;
-        let nand = NandSettings::read(stations[1].1)?;
-        let layer = Layer::read(stations[0].1, stations[0].0.kind, &nand.geometry)?;
-        let in_full = format!("{}/{}", layer.written_out(), nand.written_out);
-        Ok(Path { text: text.to_string(), in_full, layer, nand })
+        check_order(&levels_of_stations)?;
+        Path::of(text, &levels_of_stations)
     }
 
-    /// Every station must be able to stand on the one below it, and the whole must offer a drive.
-    fn check_order(stations: &[(&Station, &Term)]) -> Result<(), ExpressionError> {
-        for (above, below) in stations.iter().zip(stations.iter().skip(1)) {
-            let (name, below_name) = (above.0.kind.name, below.0.kind.name);
-            if !above.0.stands_on.contains(&below_name) {
-                let (message, help) = match above.0.stands_on {
+    fn of(text: &str, levels: &[Vec<Standing>]) -> Result<Path, ExpressionError> {
+        let (top, top_term) = levels[0][0];
+        let kernel = KernelFileSystem::ALL.into_iter().find(|(_, kind)| kind.name == top.kind.name);
+        let file_system =
+            kernel.map(|(file_system, kind)| KernelSettings::read(top_term, file_system, kind)).transpose()?;
+        let below = if file_system.is_some() { &levels[1..] } else { levels };
+        let (head, term) = below[0][0];
+        let stack = match head.kind.name {
+            "conv" => Stack::Conventional(ConvSettings::read(term)?),
+            "dm-zoned" => zoned_stack(term, &below[1])?,
+            _ => Stack::Drive(DriveSettings::read(term, below[1][0].1)?),
+        };
+        let on_top = file_system.iter().map(|settings| settings.written_out.clone());
+        let in_full = on_top.chain([stack.written_out()]).collect::<Vec<_>>().join("/");
+        Ok(Path { text: text.to_string(), in_full, file_system, stack })
+    }
+
+    /// The drive, if the path is a translation layer on flash, whatever stands on it.
+    pub fn drive(&self) -> Option<&DriveSettings> {
+        match &self.stack {
+            Stack::Drive(drive) => Some(drive),
+            _ => None,
+        }
+    }
+}
+
+impl Stack {
+    fn written_out(&self) -> String {
+        match self {
+            Stack::Drive(drive) => drive.written_out(),
+            Stack::Conventional(settings) => settings.written_out.clone(),
+            Stack::Zoned { settings, conventional, zoned } => {
+                let devices = conventional.iter().map(|device| device.written_out.as_str());
+                let devices: Vec<&str> =
+                    devices.chain(zoned.iter().map(|device| device.written_out.as_str())).collect();
+                format!("{}/{}", settings.written_out, devices.join("+"))
+            }
+        }
+    }
+}
+
+/// Every station must be able to stand on those below it, and the whole must offer blocks that can be written again.
+fn check_order(levels: &[Vec<Standing>]) -> Result<(), ExpressionError> {
+    for (above, below) in levels.iter().zip(levels.iter().skip(1)) {
+        for (station, term) in below {
+            let (name, below_name) = (above[0].0.kind.name, station.kind.name);
+            if !above[0].0.stands_on.contains(&below_name) {
+                let (message, help) = match above[0].0.stands_on {
                     [] => (
                         format!("nothing can stand below {name}"),
                         format!("{name} stores bits: write it last, and {below_name} before it"),
@@ -121,42 +121,68 @@ impl Path {
                         format!("below {name} stands {}", one_of(names.iter().copied())),
                     ),
                 };
-                return Err(below.1.error(below.1.span.clone(), message, help));
+                return Err(term.error(term.span.clone(), message, help));
             }
         }
-        let (last, term) = stations.last().expect("a path has a station");
-        if !last.stands_on.is_empty() {
-            let end = term.span.end..term.span.end;
-            let message = format!("{} stands on nothing", last.kind.name);
-            let needs = one_of(last.stands_on.iter().copied());
-            return Err(term.error(end, message, format!("write /{needs} behind it")));
-        }
-        let (first, term) = stations[0];
-        if first.stands_on.is_empty() {
-            let name = first.kind.name;
-            let layers = STATIONS.iter().filter(|station| station.stands_on.contains(&name));
-            let layers: Vec<String> = layers.map(|station| format!("{}/", station.kind.name)).collect();
-            let layers = one_of(layers.iter().map(String::as_str));
-            let message = format!("{name} has no addresses that can be written again: a translation layer is missing");
-            let help = format!("write {layers} before it");
-            return Err(term.error(term.name.span.clone(), message, help));
-        }
-        Ok(())
     }
-
-    /// Bytes that the path offers.
-    pub fn exported_bytes(&self) -> u64 {
-        self.layer.exported_pages() * u64::from(self.nand.geometry.page_bytes)
+    let (last, term) = levels.last().expect("a path has a level")[0];
+    if !last.stands_on.is_empty() {
+        let end = term.span.end..term.span.end;
+        let message = format!("{} stands on nothing", last.kind.name);
+        let help = match last.kind.name {
+            "dm-zoned" => "write /conv:size=1G+zns:size=4G behind it, or /zns:conventional=16".to_string(),
+            _ => format!("write /{} behind it", one_of(last.stands_on.iter().copied())),
+        };
+        return Err(term.error(end, message, help));
     }
-
-    /// Whether the path has a timing model.
-    pub fn is_timed(&self) -> bool {
-        self.nand.latencies.is_some()
+    let (first, term) = levels[0][0];
+    if !first.is_rewritable() {
+        let name = first.kind.name;
+        let layers = STATIONS.iter().filter(|station| station.stands_on.contains(&name));
+        let layers: Vec<String> = layers.map(|station| format!("{}/", station.kind.name)).collect();
+        let layers = one_of(layers.iter().map(String::as_str));
+        let message = format!("{name} has no addresses that can be written again: a translation layer is missing");
+        let help = format!("write {layers} before it");
+        return Err(term.error(term.name.span.clone(), message, help));
     }
+    Ok(())
 }
 
-fn stations_above(stations: &[(&Station, &Term)]) -> String {
-    stations.last().map_or("the workload".to_string(), |(station, _)| station.kind.name.to_string())
+/// dm-zoned stands on one conventional device and zoned ones behind it, or on one zoned device that has conventional
+/// zones.
+fn zoned_stack(term: &Term, devices: &[Standing]) -> Result<Stack, ExpressionError> {
+    let is_conventional = |device: &Standing| device.0.kind.name == "conv";
+    let (conventional, zoned) = match devices {
+        [first, rest @ ..] if is_conventional(first) => (Some(first.1), rest),
+        all => (None, all),
+    };
+    if let Some((_, wrong)) = zoned.iter().find(|device| is_conventional(device)) {
+        let (message, help) = match conventional {
+            Some(_) => ("dm-zoned has one conventional device", "take it away, or make the first one larger"),
+            None => ("the conventional device comes first", "write conv before the zns, and + between them"),
+        };
+        return Err(wrong.error(wrong.span.clone(), message.to_string(), help.to_string()));
+    }
+    if let (Some(alone), []) = (conventional, zoned) {
+        let message = "dm-zoned has no zones here: a zoned device is missing".to_string();
+        let end = alone.span.end..alone.span.end;
+        return Err(alone.error(end, message, "write +zns:size=4G behind it".to_string()));
+    }
+    if let (None, [_, second, ..]) = (conventional, zoned) {
+        let message = "several zoned devices need a conventional one before them".to_string();
+        let help = "write conv:size=1G+ before the first, or take this one away".to_string();
+        return Err(second.1.error(second.1.span.clone(), message, help));
+    }
+    let read = zoned.iter().map(|(_, term)| ZnsSettings::read(term)).collect::<Result<Vec<_>, _>>()?;
+    // An image has a shape of its own, which is looked at when it is opened.
+    if conventional.is_none() && read[0].image.is_none() && read[0].shape()?.conventional == 0 {
+        let term = zoned[0].1;
+        let message = "dm-zoned keeps its metadata and what is written anew in conventional zones, and there are none";
+        let help = "write conv:size=1G+ before it, or conventional=16 among its options".to_string();
+        return Err(term.error(term.span.clone(), message.to_string(), help));
+    }
+    let conventional = conventional.map(ConvSettings::read).transpose()?;
+    Ok(Stack::Zoned { settings: ZonedSettings::read(term)?, conventional, zoned: read })
 }
 
 #[cfg(test)]
@@ -188,6 +214,43 @@ mod tests {
     }
 
     #[test]
+    fn devices_side_by_side_are_what_dm_zoned_can_stand_on() {
+        for (text, pointed, said) in [
+            ("zns", "zns", "write dm-zoned/ before it"),
+            ("dm-zoned", "", "conv:size=1G+zns:size=4G"),
+            ("dm-zoned/nand", "nand", "below dm-zoned stands conv or zns"),
+            ("dm-zoned/conv+nand", "nand", "below dm-zoned stands conv or zns"),
+            ("dm-zoned/conv:size=1G", "", "+zns"),
+            ("dm-zoned/zns", "zns", "conv:size=1G+ before it, or conventional=16"),
+            ("dm-zoned/zns+conv", "conv", "before the zns"),
+            ("dm-zoned/conv+conv:size=2G+zns", "conv:size=2G", "make the first one larger"),
+            ("dm-zoned/zns:conventional=4+zns", "zns", "conv:size=1G+ before the first"),
+            ("dm-zoned/conv+zns/nand", "nand", "write it last"),
+            ("dm-zoned:start=60/conv+zns", "60", "below stop="),
+            ("conv+conv", "conv", "below the workload is one device"),
+            ("kernel-ext4", "", "behind it"),
+            ("kernel-ext4/zns", "zns", "below kernel-ext4 stands dm-zoned"),
+            ("dm-zoned/conv+znss", "znss", "did you mean zns?"),
+            ("conv/kernel-xfs", "kernel-xfs", "write it last"),
+        ] {
+            let error = Path::read(text).expect_err(text);
+            assert_eq!(&text[error.span.clone()], pointed, "{text}: {error}");
+            assert!(error.help.contains(said), "{text}: {error}");
+        }
+        for text in [
+            "conv:size=1G",
+            "dm-zoned/conv:size=1G+zns:size=4G,zone=64M",
+            "dm-zoned:journal-zone/conv+zns+zns:size=1G",
+            "dm-zoned/zns:conventional=16",
+            "kernel-ext4:data=journal/dm-zoned:journal-zone/conv:size=1G+zns:size=4G,zone=64M",
+            "kernel-xfs/page/nand:size=1G",
+        ] {
+            let path = Path::read(text).unwrap();
+            assert_eq!(Path::read(&path.in_full).unwrap().in_full, path.in_full, "{text}");
+        }
+    }
+
+    #[test]
     fn a_drive_too_small_for_its_reserves_is_refused_with_sizes_that_do() {
         let text = "page/nand:size=16M";
         let error = Path::read(text).expect_err(text);
@@ -209,10 +272,11 @@ mod tests {
         ] {
             let path = Path::read(text).unwrap();
             let again = Path::read(&path.in_full).unwrap();
-            assert_eq!(format!("{:?}{:?}", path.layer, path.nand), format!("{:?}{:?}", again.layer, again.nand));
+            assert_eq!(format!("{:?}", path.stack), format!("{:?}", again.stack));
         }
         let path = Path::read("page:op=28%,victim=fifo/nand:preset=tlc").unwrap();
         assert!(path.in_full.contains("channels=8"), "{}", path.in_full);
-        assert_eq!(Path::read("page/nand").unwrap().exported_bytes(), (2097152 * 9 / 10) * 4096);
+        let drive = Path::read("page/nand").unwrap();
+        assert_eq!(drive.drive().unwrap().exported_bytes(), (2097152 * 9 / 10) * 4096);
     }
 }

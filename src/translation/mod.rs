@@ -4,6 +4,7 @@
 //! generic over the translation, which is generic over the flash's timing.
 
 pub mod dftl;
+mod drive;
 pub mod fast;
 mod free_blocks;
 mod frontier;
@@ -16,6 +17,7 @@ mod valid_pages;
 mod victims;
 pub mod zoned;
 
+pub use drive::Drive;
 pub use request::Requests;
 pub use victims::VictimPolicy;
 

@@ -1,7 +1,7 @@
 //! What holds for any drive that can be made, however small and oddly set, under any generator.
 
 use flashpath::expression::parse_term;
-use flashpath::run::{Options, Path, Replay, RunError, run};
+use flashpath::run::{Options, Path, Replay, RunError, prepare};
 use flashpath::translation::TranslationError;
 use flashpath::workload::generator::generator;
 
@@ -13,11 +13,12 @@ const PAGES_ASKED: u64 = 20_000;
 /// blocks that are worn out. Answers whether it was run.
 pub fn check_drive(path: &str, work: &str, seed: u64) -> bool {
     let Ok(read) = Path::read(path) else { return false };
-    let geometry = &read.nand.geometry;
+    let Some(drive) = read.drive() else { return false };
+    let geometry = &drive.nand.geometry;
     if geometry.page_slots() as u64 > MOST_PAGES || geometry.units() > 4096 {
         return false;
     }
-    let workload = || parse_term(work).and_then(|term| generator(&term, read.exported_bytes(), seed));
+    let workload = || parse_term(work).and_then(|term| generator(&term, drive.exported_bytes(), seed));
     let (Ok(mut first), Ok(mut workload)) = (workload(), workload()) else { return false };
     let mut operations = Vec::new();
     first.next_batch(&mut operations, 1).expect("a generator reads no file");
@@ -31,7 +32,7 @@ pub fn check_drive(path: &str, work: &str, seed: u64) -> bool {
         verify: true,
         ..Options::default()
     };
-    let outcome = run(&read, workload.as_mut(), &options, &mut |_| true);
+    let outcome = prepare(&read, seed).unwrap().run(workload.as_mut(), &options, &mut |_| true);
     match outcome.failure {
         None => {}
         // A layer that finds no room says so too: then blocks must be out of use.

@@ -1,7 +1,7 @@
 //! How the program ends when it does not end well: what it says, and its exit code.
 
 use flashpath::expression::ExpressionError;
-use flashpath::run::RunError;
+use flashpath::run::{OpenError, RunError};
 use flashpath::workload::WorkloadError;
 use flashpath_kernel::KernelError;
 use miette::{Diagnostic, SourceSpan};
@@ -86,6 +86,15 @@ impl From<ExpressionError> for Failure {
 impl From<WorkloadError> for Failure {
     fn from(error: WorkloadError) -> Failure {
         Failure::input(error.to_string(), None)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        match error {
+            OpenError::Path(error) => error.into(),
+            error => Failure::input(error.to_string(), None),
+        }
     }
 }
 

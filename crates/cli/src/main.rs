@@ -13,6 +13,7 @@ mod layers;
 mod progress;
 mod reproduce;
 mod run;
+mod serve;
 mod workload;
 
 use clap::{Parser, Subcommand};
@@ -41,6 +42,8 @@ enum Command {
     Run(run::Run),
     /// Show what can stand in a path, with every option and default
     Layers(layers::Layers),
+    /// Serve a path as a disk that other programs use
+    Serve(serve::Serve),
     /// Record what a kernel file system writes to its device while a command runs in it
     Capture(capture::Capture),
     /// Make the papers' figures again: their experiments, the paper's number beside ours
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Run(command) => command.run(),
         Command::Layers(command) => command.run(),
+        Command::Serve(command) => command.run(),
         Command::Capture(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Convert(command) => command.run(),

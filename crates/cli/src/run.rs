@@ -7,7 +7,7 @@ use crate::workload::{Replaying, Source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
 use flashpath::report;
-use flashpath::run::{Options, Outcome, Part, Path, Replay};
+use flashpath::run::{Options, Outcome, Part, Path, Replay, prepare};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -140,12 +140,12 @@ impl Run {
                 let help = "leave --timed out, or take a trace".to_string();
                 return Err(Failure::input("only a trace has recorded times to replay", Some(help)));
             }
-            if let Some(path) = paths.iter().find(|path| !path.is_timed()) {
-                let help = "leave --timed out, or take timing=off away".to_string();
-                return Err(Failure::input(
-                    format!("--timed needs a timing model, and {} has none", path.text),
-                    Some(help),
-                ));
+            for path in paths {
+                if !prepare(path, self.seed)?.is_timed() {
+                    let message = format!("--timed needs a timing model, and {} has none", path.text);
+                    let help = "leave --timed out, or take timing=off away".to_string();
+                    return Err(Failure::input(message, Some(help)));
+                }
             }
         }
         Ok(())
@@ -240,7 +240,8 @@ impl Floor<'_> {
 
     fn run_one(&self, path: &Path) -> Result<Outcome, Failure> {
         let command = self.command;
-        let mut workload = self.source.open(&command.replaying, path.exported_bytes(), command.seed)?;
+        let prepared = prepare(path, command.seed)?;
+        let mut workload = self.source.open(&command.replaying, prepared.exported_bytes(), command.seed)?;
         let replay = match command.timed {
             Some(scale) => Replay::Open { scale },
             None => Replay::Closed { depth: command.depth.or(workload.queue_depth()).unwrap_or(32) },
@@ -255,7 +256,7 @@ impl Floor<'_> {
         };
         let mut bar = self.bars.add(&path.text);
         let started = Instant::now();
-        let mut outcome = flashpath::run::run(path, workload.as_mut(), &options, &mut |progress| {
+        let mut outcome = prepared.run(workload.as_mut(), &options, &mut |progress| {
             bar.show(progress);
             !self.stop.load(Ordering::Relaxed)
         });

@@ -33,7 +33,7 @@ pub use error::KernelError;
 pub use loop_device::LoopDevice;
 pub use make::{DataMode, FileSystem, Make};
 pub use memory::MemoryLimit;
-pub use mount::Mount;
+pub use mount::{Mount, users_of};
 pub use namespace::make_mounts_private;
 pub use scratch::ScratchFile;
 pub use volume::Volume;

@@ -116,7 +116,7 @@ impl Mount {
             }
         };
         ended.map_err(|error| {
-            let users = users(&self.path);
+            let users = users_of(&self.path);
             // The kernel keeps it until its last user goes; there is no more that could be done, or said.
             let _ = umount2(&self.path, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW);
             let source = match error {
@@ -135,8 +135,9 @@ impl Drop for Mount {
     }
 }
 
-/// The processes that have something open below `path`, as words for an error.
-fn users(path: &Path) -> String {
+/// The processes that have something open below `path`, and the loop devices that stand on it, as words behind "in use";
+/// empty if none is found.
+pub fn users_of(path: &Path) -> String {
     let is_below = |link: PathBuf| std::fs::read_link(link).is_ok_and(|target| target.starts_with(path));
     let mut users = Vec::new();
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -147,5 +148,21 @@ fn users(path: &Path) -> String {
             users.push(format!("{number} ({})", name.trim()));
         }
     }
-    if users.is_empty() { String::new() } else { format!(" by process {}", users.join(", ")) }
+    let mut words = Vec::new();
+    if !users.is_empty() {
+        words.push(format!("process {}", users.join(", ")));
+    }
+    let mut devices: Vec<String> = std::fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|device| {
+            let file = std::fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
+            Path::new(file.trim_end()).starts_with(path)
+        })
+        .map(|device| format!("/dev/{}", device.file_name().display()))
+        .collect();
+    devices.sort();
+    words.extend(devices);
+    if words.is_empty() { String::new() } else { format!(" by {}", words.join(" and ")) }
 }

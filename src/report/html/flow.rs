@@ -2,7 +2,7 @@
 //!
 //! Each cause and content has a row of its own, in which it flows straight to the right from the station that first
 //! passed it on. What a station adds (a journal's commits, a collector's copies) begins at that station; what it
-//! absorbs ends there. The last two columns are the flash: what it programmed, and how much of that was erased.
+//! absorbs ends there. The last two columns are the media together: what they stored, and how much of that was erased.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ type Kind<'a> = (&'a str, &'a str);
 
 /// What one station passed on.
 struct Column<'a> {
-    station: &'a str,
+    station: String,
     blocks: Vec<(Kind<'a>, f64)>,
 }
 
@@ -121,7 +121,7 @@ pub fn flow(result: &RunResult) -> Option<Value> {
                 None => (format!("{name}, {}", size(blocks)), deed + &size(blocks)),
                 Some(_) => Default::default(),
             };
-            let station = escape(column.station);
+            let station = escape(&column.station);
             let node = chart.node(
                 (number as f64 / last_column, middle(top, blocks)),
                 labels,
@@ -168,7 +168,7 @@ fn erases(chart: &mut Flow, result: &RunResult, flash_node: usize, programmed: f
 /// What plotly.js draws.
 fn figure(chart: &Flow, shown: &[Column], height: f64) -> Value {
     let last_column = (shown.len() + 1) as f64;
-    let names = shown.iter().map(|column| escape(column.station)).chain(["flash".into(), "erases".into()]);
+    let names = shown.iter().map(|column| escape(&column.station)).chain(["flash".into(), "erases".into()]);
     let annotations = names.enumerate().map(|(number, name)| {
         let anchor = match number {
             0 => "left",
@@ -210,15 +210,21 @@ fn figure(chart: &Flow, shown: &[Column], height: f64) -> Value {
     })
 }
 
-/// The ledger by station, in its order.
+/// The ledger by station, in its order; media side by side are one.
 fn columns(result: &RunResult) -> Vec<Column<'_>> {
     let mut columns: Vec<Column> = Vec::new();
+    let media = result.media.join(" + ");
     for row in &result.ledger {
-        if columns.last().is_none_or(|column| column.station != row.station) {
-            columns.push(Column { station: &row.station, blocks: Vec::new() });
+        let station = if result.media.contains(&row.station) { &media } else { &row.station };
+        if columns.last().is_none_or(|column| column.station != *station) {
+            columns.push(Column { station: station.clone(), blocks: Vec::new() });
         }
         if let Some(column) = columns.last_mut().filter(|_| row.blocks.is_finite() && row.blocks > 0.0) {
-            column.blocks.push(((&row.cause, &row.content), row.blocks));
+            let kind: Kind = (&row.cause, &row.content);
+            match column.blocks.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, blocks)) => *blocks += row.blocks,
+                None => column.blocks.push((kind, row.blocks)),
+            }
         }
     }
     columns

@@ -1,5 +1,372 @@
-//! dm-zoned: any block device on zones.
+//! dm-zoned: a block device on zones, in the kernel's on-disk format (version 2) and with the kernel's policies.
+//!
+//! The address space is cut into chunks of the size of a zone. A chunk has a data zone and, if need be, a buffer zone;
+//! each block is valid in one of them or in none. First writes go to a conventional zone; reclaim moves what has not been
+//! used for long to a sequential zone, in order and with its holes; what cannot be written there goes to a buffer.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `settings` | the options |
+//! | `media` | the devices below, as one row of zones |
+//! | `metadata` | map and bitmaps, in memory and as blocks |
+//! | `superblock` | the super block, byte by byte |
+//! | `zones`, `lru` | which zone is free, reserved, mapped, and when it was used |
+//! | `format` | mkfs |
+//! | `open` | which metadata set counts, and what is wrong with it |
+//! | `commit` | the way of changed metadata to both sets |
+//! | `place` | where a write goes |
+//! | `reclaim` | who is reclaimed when, and how |
+//! | `journal` | zones that hold the file system's journal and nothing else |
+//! | `check` | fsck |
+//! | `error` | why a volume cannot be made or opened |
+//!
+//! It promises more than the kernel's: a zone that is freed is not written again before the metadata that freed it is
+//! committed, data is flushed before the map that names it, and at opening the older metadata set is made equal to the newer
+//! one before anything else is written.
 
+mod check;
+mod commit;
+mod error;
+mod format;
+mod journal;
+mod lru;
+mod media;
+mod metadata;
+mod open;
+mod place;
+mod reclaim;
 mod settings;
+mod superblock;
+mod zones;
 
+pub use error::ZonedVolumeError;
+pub use format::{Numbers, mkfs};
+pub use media::{Devices, ZoneClass, ZoneId};
+pub use metadata::Entry;
 pub use settings::{KIND, ZonedSettings};
+pub use superblock::{Identity, SuperBlock};
+pub use zones::Use;
+
+use crate::device::{Account, BlockDevice, DeviceError, Extent, Lba, check_range};
+use crate::label::{Content, Label, Tally};
+use crate::time::Time;
+use journal::Journals;
+use media::Media;
+use metadata::Metadata;
+use reclaim::Worker;
+use std::ops::Range;
+use zones::Zones;
+
+/// The two metadata sets on the media.
+#[derive(Debug)]
+struct Sets {
+    /// What both super blocks say, but for their places.
+    superblock: SuperBlock,
+    /// The first zones of the sets.
+    first_zones: [u32; 2],
+    /// The set that is whole, and never written first.
+    primary: usize,
+}
+
+/// What it does beside reads and writes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Events {
+    reclaimed_zones: u64,
+    interrupted: u64,
+    emptied: u64,
+    moved: u64,
+    merged_into_buffer: u64,
+    merged_into_data: u64,
+    commits: u64,
+    resets: u64,
+    waits: u64,
+    journal_zones_taken: u64,
+    journal_blocks_elsewhere: u64,
+}
+
+/// A volume.
+pub struct DmZoned {
+    media: Media,
+    metadata: Metadata,
+    zones: Zones,
+    sets: Sets,
+    settings: ZonedSettings,
+    worker: Worker,
+    journals: Journals,
+    /// What each block of a chunk holds, as far as it was written since the volume was opened.
+    contents: Vec<Option<Box<[Content]>>>,
+    received: Tally,
+    read_blocks: u64,
+    events: Events,
+    last_commit: Time,
+    /// Why nothing can be written any more: a commit has failed, and what is on the media is not known.
+    broken: Option<String>,
+    warnings: Vec<String>,
+}
+
+impl DmZoned {
+    /// Makes a new volume and opens it.
+    pub fn create(devices: Devices, settings: &ZonedSettings, seed: u64) -> Result<DmZoned, ZonedVolumeError> {
+        let numbers = Numbers::of_seed(seed, devices.zoned.len());
+        let (media, sets, metadata) = format::format(devices, settings, &numbers)?;
+        let uses = open::uses(&media, &sets, &metadata)?;
+        Ok(DmZoned::assemble(media, sets, metadata, uses, settings))
+    }
+
+    /// Opens a volume. A metadata set that is older than the other, or damaged, is made equal to it before this returns.
+    ///
+    /// Fails if both are damaged, if the devices are not those of one volume, and if the map says what cannot be.
+    pub fn open(devices: Devices, settings: &ZonedSettings) -> Result<DmZoned, ZonedVolumeError> {
+        let opened = open::open(Media::new(devices)?)?;
+        let mut volume = DmZoned::assemble(opened.media, opened.sets, opened.metadata, opened.uses, settings);
+        volume.warnings = opened.warnings;
+        volume.recover(opened.is_other_equal)?;
+        Ok(volume)
+    }
+
+    fn assemble(media: Media, sets: Sets, metadata: Metadata, uses: Vec<Use>, settings: &ZonedSettings) -> DmZoned {
+        let zones = Zones::new(&media, uses, sets.superblock.reserved_zones);
+        let chunks = metadata.shape.chunks as usize;
+        DmZoned {
+            media,
+            metadata,
+            zones,
+            sets,
+            settings: settings.clone(),
+            worker: Worker::default(),
+            journals: Journals::new(chunks),
+            contents: vec![None; chunks],
+            received: Tally::default(),
+            read_blocks: 0,
+            events: Events::default(),
+            last_commit: Time::ZERO,
+            broken: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What a user should know of the state in which the volume was found.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The status line of the kernel's device mapper for the same state.
+    pub fn status(&self) -> String {
+        let pair = |class| format!("{}/{}", self.zones.free(class), self.zones.total(class));
+        format!(
+            "0 {} zoned {} zones {} cache {} random {} sequential",
+            self.blocks() * 8,
+            self.media.zones(),
+            pair(ZoneClass::Cache),
+            pair(ZoneClass::Random),
+            pair(ZoneClass::Sequential),
+        )
+    }
+
+    /// The devices again, as they are: what is not flushed is not on them.
+    pub fn into_devices(self) -> Devices {
+        self.media.into_devices()
+    }
+
+    /// The parts of a request, each within a chunk: the chunk, its first block there, and how many.
+    fn parts(&self, first: Lba, count: u64) -> impl Iterator<Item = (u32, u32, u32)> + use<> {
+        let zone_blocks = u64::from(self.media.zone_blocks);
+        let (mut next, end) = (first.0, first.0 + count);
+        std::iter::from_fn(move || {
+            (next < end).then(|| {
+                let within = next % zone_blocks;
+                let part = (zone_blocks - within).min(end - next);
+                let chunk = next / zone_blocks;
+                next += part;
+                (chunk as u32, within as u32, part as u32)
+            })
+        })
+    }
+
+    /// The zone in which the block at `from` is valid, and the first block behind it, at most `end`, of which that is not
+    /// so.
+    #[inline]
+    fn locate(&self, entry: Entry, from: u32, end: u32) -> (Option<ZoneId>, u32) {
+        let Some(data) = entry.data.some() else { return (None, end) };
+        let (is_valid, data_end) = self.metadata.run(data, from, end);
+        if is_valid {
+            return (Some(data), data_end);
+        }
+        let Some(buffer) = entry.buffer.some() else { return (None, data_end) };
+        let (is_valid, end) = self.metadata.run(buffer, from, data_end);
+        (is_valid.then_some(buffer), end)
+    }
+
+    /// What a block of a chunk holds, as far as is known, and the first block behind it, at most `end`, that holds
+    /// something else.
+    fn content_run(&self, chunk: u32, from: u32, end: u32) -> (Content, u32) {
+        let Some(contents) = &self.contents[chunk as usize] else { return (Content::Data, end) };
+        let content = contents[from as usize];
+        let same = contents[from as usize..end as usize].iter().take_while(|other| **other == content).count();
+        (content, from + same as u32)
+    }
+
+    fn note_content(&mut self, chunk: u32, from: u32, end: u32, content: Content) {
+        let contents = &mut self.contents[chunk as usize];
+        if contents.is_none() && content == Content::Data {
+            return;
+        }
+        let blocks = self.media.zone_blocks as usize;
+        let contents = contents.get_or_insert_with(|| vec![Content::Data; blocks].into());
+        contents[from as usize..end as usize].fill(content);
+    }
+
+    fn check_writable(&self) -> Result<(), DeviceError> {
+        match &self.broken {
+            Some(why) => Err(DeviceError::ReadOnly { what: "the volume".to_string(), why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn read_part(
+        &mut self,
+        (chunk, from, count): (u32, u32, u32),
+        buffer: &mut [u8],
+        at: Time,
+    ) -> Result<Time, DeviceError> {
+        self.see(chunk, at);
+        let entry = self.metadata.entry(chunk);
+        let (mut block, end, mut done) = (from, from + count, at);
+        while block < end {
+            let (zone, run_end) = self.locate(entry, block, end);
+            let width = self.media.width;
+            let part = &mut buffer[(block - from) as usize * width..(run_end - from) as usize * width];
+            match zone {
+                Some(zone) => done = done.max(self.media.read(zone, block, part, at)?),
+                None => part.fill(0),
+            }
+            block = run_end;
+        }
+        Ok(done)
+    }
+
+    fn discard_part(&mut self, (chunk, from, count): (u32, u32, u32), at: Time) -> Result<Time, DeviceError> {
+        let at = self.enter(chunk, at)?;
+        let Entry { data, buffer } = self.metadata.entry(chunk);
+        for zone in [data, buffer].into_iter().filter_map(ZoneId::some) {
+            self.metadata.invalidate(zone, from, from + count);
+        }
+        self.note_content(chunk, from, from + count, Content::Data);
+        self.drop_empty(chunk);
+        Ok(at)
+    }
+}
+
+impl BlockDevice for DmZoned {
+    fn blocks(&self) -> u64 {
+        u64::from(self.metadata.shape.chunks) * u64::from(self.media.zone_blocks)
+    }
+
+    fn block_width(&self) -> usize {
+        self.media.width
+    }
+
+    fn is_timed(&self) -> bool {
+        self.media.is_timed()
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        let width = self.media.width;
+        let count = crate::device::blocks_in(buffer.len(), width);
+        check_range(first, count, self.blocks())?;
+        self.read_blocks += count;
+        let (mut done, mut rest) = (at, buffer);
+        for part in self.parts(first, count) {
+            let (bytes, behind) = rest.split_at_mut(part.2 as usize * width);
+            done = done.max(self.read_part(part, bytes, at)?);
+            rest = behind;
+        }
+        Ok(done)
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let width = self.media.width;
+        let count = crate::device::blocks_in(buffer.len(), width);
+        check_range(first, count, self.blocks())?;
+        self.check_writable()?;
+        let (mut done, mut rest) = (at, buffer);
+        for part in self.parts(first, count) {
+            let (bytes, behind) = rest.split_at(part.2 as usize * width);
+            done = done.max(self.write_part(part, bytes, label, at)?);
+            self.received.add(label.cause, label.content, u64::from(part.2));
+            rest = behind;
+        }
+        Ok(done)
+    }
+
+    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        check_range(first, blocks, self.blocks())?;
+        self.check_writable()?;
+        let mut done = at;
+        for part in self.parts(first, blocks) {
+            done = done.max(self.discard_part(part, at)?);
+        }
+        Ok(done)
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        self.commit(at)
+    }
+
+    fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+        check_range(first, blocks, self.blocks())?;
+        let mut found: Option<Extent> = None;
+        for (chunk, from, count) in self.parts(first, blocks) {
+            let entry = self.metadata.entry(chunk);
+            let (mut block, end) = (from, from + count);
+            while block < end {
+                let (zone, run_end) = self.locate(entry, block, end);
+                let extent = found.get_or_insert(Extent { blocks: 0, is_stored: zone.is_some() });
+                if extent.is_stored != zone.is_some() {
+                    return Ok(*extent);
+                }
+                extent.blocks += u64::from(run_end - block);
+                block = run_end;
+            }
+        }
+        Ok(found.unwrap_or(Extent { blocks, is_stored: false }))
+    }
+
+    fn work(&mut self, now: Time) -> Result<Option<Time>, DeviceError> {
+        self.background(now)
+    }
+
+    fn journal_is_at(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+        self.move_journals(journal)
+    }
+
+    fn close(&mut self, at: Time) -> Result<Time, DeviceError> {
+        let at = self.leave_journals(at)?;
+        self.commit(at)
+    }
+
+    fn account(&self) -> Account {
+        let events = &self.events;
+        Account {
+            station: "dm-zoned",
+            received: self.received.clone(),
+            sent: self.media.sent().clone(),
+            read_blocks: self.read_blocks,
+            events: vec![
+                ("reclaimed_zones", events.reclaimed_zones),
+                ("reclaims_of_empty_zones", events.emptied),
+                ("reclaims_to_a_sequential_zone", events.moved),
+                ("reclaims_into_the_buffer", events.merged_into_buffer),
+                ("reclaims_into_the_data_zone", events.merged_into_data),
+                ("reclaims_interrupted", events.interrupted),
+                ("writes_that_waited_for_reclaim", events.waits),
+                ("metadata_commits", events.commits),
+                ("zone_resets", events.resets),
+                ("journal_zones_taken", events.journal_zones_taken),
+                ("journal_blocks_outside_their_zones", events.journal_blocks_elsewhere),
+            ],
+            flash: None,
+            below: self.media.accounts(),
+        }
+    }
+}

@@ -33,12 +33,6 @@ pub static KIND: Kind = Kind {
             about: "percent of conventional zones free at which reclaim starts",
         },
         OptionKind {
-            name: "stop",
-            values: Values::Count(1, 100),
-            default: "50",
-            about: "percent of conventional zones free from which on only an idle device is reclaimed no more",
-        },
-        OptionKind {
             name: "idle",
             values: Values::Duration(1_000_000, 3_600_000_000_000),
             default: "10s",
@@ -66,8 +60,6 @@ pub struct ZonedSettings {
     pub journal_share: f64,
     /// Percent of conventional zones free at which reclaim starts.
     pub start_percent: u32,
-    /// Percent of conventional zones free from which on there is no reclaim, unless idle.
-    pub stop_percent: u32,
     /// Nanoseconds without a request after which the device is idle.
     pub idle_ns: u64,
     /// Nanoseconds after which changed metadata is committed.
@@ -80,18 +72,12 @@ impl ZonedSettings {
     /// Reads a term. Errors point at the option that is wrong.
     pub fn read(term: &Term) -> Result<ZonedSettings, ExpressionError> {
         let settings = term.settle(&KIND)?;
-        let (start_percent, stop_percent) = (settings.count("start") as u32, settings.count("stop") as u32);
-        if start_percent >= stop_percent {
-            let message = format!("reclaim would start at {start_percent} % free and stop at {stop_percent} %");
-            return Err(settings.error("start", message, "write start= below stop=".to_string()));
-        }
         Ok(ZonedSettings {
             reserved: settings.count("reserved") as u32,
             label: settings.text("label").to_string(),
             journal_zone: settings.switch("journal-zone"),
             journal_share: settings.share("journal-share"),
-            start_percent,
-            stop_percent,
+            start_percent: settings.count("start") as u32,
             idle_ns: settings.duration_ns("idle"),
             commit_ns: settings.duration_ns("commit"),
             written_out: settings.written_out(&[]),

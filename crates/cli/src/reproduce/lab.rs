@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use flashpath::expression::Amount;
 use flashpath::report::RunResult;
-use flashpath::run::{Options, Path as DrivePath, run};
+use flashpath::run::{DriveSettings, Options, Path as DrivePath, prepare};
 use flashpath::units::format_size;
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use serde_json::Value;
@@ -54,6 +54,13 @@ static STOP: AtomicBool = AtomicBool::new(false);
 
 fn is_stopped() -> Result<(), Failure> {
     if STOP.load(Ordering::SeqCst) { Err(Failure::Quiet(130)) } else { Ok(()) }
+}
+
+/// A path that is a translation layer on flash, and that drive.
+pub fn drive(path: &str) -> Result<(DrivePath, DriveSettings), Failure> {
+    let read = DrivePath::read(path)?;
+    let drive = read.drive().cloned().ok_or_else(|| Failure::failed(format!("{path} is no drive")))?;
+    Ok((read, drive))
 }
 
 /// Where experiments are made.
@@ -178,7 +185,7 @@ impl Lab {
 
     /// Replays a trace on a new drive.
     pub fn replay(&self, path: &str, trace: &Path, aging: Aging) -> Result<RunResult, Failure> {
-        let drive = DrivePath::read(path)?;
+        let (read, drive) = drive(path)?;
         let spare_bytes = drive.nand.geometry.raw_bytes() - drive.exported_bytes();
         let (uncounted_bytes, repeat) = match aging {
             Aging::FirstBytes(bytes) => (bytes, 1),
@@ -191,7 +198,7 @@ impl Lab {
         let mut workload = TraceWorkload::open(trace, replaying, drive.exported_bytes())?;
         let precondition = Some(Amount::Bytes(uncounted_bytes));
         let options = Options { seed: self.seed, fill: true, precondition, ..Options::default() };
-        let outcome = run(&drive, &mut workload, &options, &mut |_| !STOP.load(Ordering::SeqCst));
+        let outcome = prepare(&read, self.seed)?.run(&mut workload, &options, &mut |_| !STOP.load(Ordering::SeqCst));
         is_stopped()?;
         match outcome.failure {
             None => Ok(outcome.result),

@@ -1,11 +1,10 @@
 //! Min, Kim, Cho, Lee and Eom's "SFS: Random Write Considered Harmful in Solid State Drives": figures 13 and 14, for the
 //! kernel's file systems. SFS and LFS-CB themselves are not there yet.
 
-use super::lab::{Aging, Experiment, Lab};
+use super::lab::{Aging, Experiment, Lab, drive};
 use crate::failure::Failure;
 use flashpath::report::RunResult;
 use flashpath::report::figure::{Claim, Figure, Panel, Reproduction};
-use flashpath::run::Path;
 use flashpath::units::format_size;
 
 /// The figures.
@@ -85,9 +84,9 @@ fn writes(lab: &Lab) -> u64 {
 
 /// Makes the figures.
 pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
-    let drive = format!("nand:size={},page=4K,pages-per-block=128", lab.size(VOLUME, 1 << 20));
-    let paths: Vec<String> = LAYERS.iter().map(|layer| format!("{layer}:op=10%/{drive},timing=off")).collect();
-    let exported = paths.iter().map(|path| Ok(Path::read(path)?.exported_bytes()));
+    let flash = format!("nand:size={},page=4K,pages-per-block=128", lab.size(VOLUME, 1 << 20));
+    let paths: Vec<String> = LAYERS.iter().map(|layer| format!("{layer}:op=10%/{flash},timing=off")).collect();
+    let exported = paths.iter().map(|path| Ok(drive(path)?.1.exported_bytes()));
     let exported: Vec<u64> = exported.collect::<Result<_, Failure>>()?;
     let volume = exported.iter().copied().min().unwrap_or(0) & !((1 << 22) - 1);
     // For each layer, workload and file system.
@@ -116,7 +115,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Fa
         command: "flashpath reproduce sfs".to_string(),
         scale: lab.scale,
         seed: lab.seed,
-        conditions: conditions(lab, &drive, volume),
+        conditions: conditions(lab, &flash, volume),
         figures: made.collect(),
     })
 }

@@ -4,11 +4,11 @@
 //! The text gives no plotted point. What it says in numbers is of VMA mode, which is not there yet; where it says that
 //! VMA mode equals the metadata modes, a bound for those follows, and is told as derived.
 
-use super::lab::{Aging, Captured, Experiment, Lab};
+use super::lab::{Aging, Captured, Experiment, Lab, drive};
 use crate::failure::Failure;
 use flashpath::report::RunResult;
 use flashpath::report::figure::{Claim, Figure, Panel, Reproduction};
-use flashpath::run::Path;
+use flashpath::run::DriveSettings;
 
 /// The figures.
 pub const FIGURES: &[&str] = &["vma-fig2", "vma-fig3", "vma-fig4", "vma-fig5"];
@@ -68,9 +68,9 @@ struct Measured {
 
 /// Makes the figures.
 pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
-    let drive = format!("nand:preset=vma,size={}", lab.size(32 << 30, 1 << 20));
-    let paths: Vec<String> = LAYERS.iter().map(|layer| format!("{layer}/{drive},timing=off")).collect();
-    let exported = paths.iter().map(|path| Ok(Path::read(path)?.exported_bytes()));
+    let flash = format!("nand:preset=vma,size={}", lab.size(32 << 30, 1 << 20));
+    let paths: Vec<String> = LAYERS.iter().map(|layer| format!("{layer}/{flash},timing=off")).collect();
+    let exported = paths.iter().map(|path| Ok(drive(path)?.1.exported_bytes()));
     let exported: Vec<u64> = exported.collect::<Result<_, Failure>>()?;
     let smallest = exported.iter().copied().min().unwrap_or(0);
     let guest_bytes = (smallest / u64::from(GUESTS)) & !((1 << 22) - 1);
@@ -95,7 +95,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Fa
         }
         measured.push(Measured { load: load.name, captured, replayed });
     }
-    let timed = Path::read(&format!("page/{drive}"))?;
+    let timed = drive(&format!("page/{flash}"))?.1;
     let made = figures.iter().map(|figure| match *figure {
         "vma-fig2" => requests(&measured),
         "vma-fig3" => traffic(&measured),
@@ -108,7 +108,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Fa
         command: "flashpath reproduce vma".to_string(),
         scale: lab.scale,
         seed: lab.seed,
-        conditions: conditions(lab, &drive, guest_bytes),
+        conditions: conditions(lab, &flash, guest_bytes),
         figures: made.collect(),
     })
 }
@@ -386,7 +386,7 @@ fn erases(measured: &[Measured]) -> Figure {
 }
 
 /// Seconds that the flash spent on anything but host writes: Table II's times for copies, mapping and erases.
-fn collection_seconds(result: &RunResult, timed: &Path) -> f64 {
+fn collection_seconds(result: &RunResult, timed: &DriveSettings) -> f64 {
     let latencies = timed.nand.latencies.expect("the preset has times");
     let host: f64 = result.ledger.iter().filter(|row| row.station == "workload").map(|row| row.blocks).sum();
     let host_pages = host * 4096.0 / result.flash.page_bytes as f64;
@@ -399,7 +399,7 @@ fn collection_seconds(result: &RunResult, timed: &Path) -> f64 {
     ns / 1e9
 }
 
-fn collection(measured: &[Measured], timed: &Path) -> Figure {
+fn collection(measured: &[Measured], timed: &DriveSettings) -> Figure {
     let panels: Vec<Panel> = (0..LAYERS.len())
         .map(|layer| {
             panel(LAYERS[layer], measured, |load, mode| collection_seconds(&load.replayed[layer][mode], timed))

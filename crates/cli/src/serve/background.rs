@@ -1,0 +1,66 @@
+//! `--background`: the same command in a process of its own, of which this one says whether it serves.
+//!
+//! The child's standard output is a pipe to its parent until it serves, and its standard error too: what goes wrong
+//! until then reaches the user, with its exit code. Then both are closed, so that nobody waits for them.
+
+use super::cannot;
+use crate::failure::Failure;
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// What the child says when it serves.
+const SERVES: &str = "serves";
+
+/// Starts the child, and answers when it serves, or has failed.
+pub fn start() -> Result<(), Failure> {
+    let program = std::env::current_exe().map_err(|error| cannot("find this program", error))?;
+    let arguments = std::env::args_os().skip(1).filter(|argument| argument != OsStr::new("--background"));
+    let mut child = Command::new(program)
+        .args(arguments)
+        .arg("--detached")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| cannot("start a process in the background", error))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let telling = std::thread::spawn(move || {
+        if let Some(mut stderr) = stderr {
+            // Where nobody listens, there is nobody to tell.
+            let _ = io::copy(&mut stderr, &mut io::stderr());
+        }
+    });
+    let mut line = String::new();
+    if let Some(stdout) = stdout {
+        BufReader::new(stdout).read_line(&mut line).map_err(|error| cannot("hear from the process", error))?;
+    }
+    // What it said comes before what this process says.
+    let _ = telling.join();
+    if line.trim_end() == SERVES {
+        return crate::print(&format!("{}\n", child.id()));
+    }
+    let status = child.wait().map_err(|error| cannot("wait for the process", error))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    match code {
+        Some(code) if code != 0 => Err(Failure::Quiet(code)),
+        _ => Err(Failure::failed(format!("the process in the background ended before it served: {status}"))),
+    }
+}
+
+/// In the child: an interrupt at the terminal is not meant for it.
+pub fn leave_the_terminal() -> Result<(), Failure> {
+    nix::unistd::setsid().map(|_| ()).map_err(|error| cannot("leave the terminal", error))
+}
+
+/// In the child: it serves, and has nothing more to say.
+pub fn tell_that_it_serves(said: &str) -> Result<(), Failure> {
+    let failed = |error: io::Error| cannot("tell that it serves", error);
+    let nothing = OpenOptions::new().write(true).open("/dev/null").map_err(failed)?;
+    eprint!("{said}");
+    nix::unistd::dup2_stderr(&nothing).map_err(|error| failed(error.into()))?;
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{SERVES}").and_then(|()| stdout.flush()).map_err(failed)?;
+    nix::unistd::dup2_stdout(&nothing).map_err(|error| failed(error.into()))
+}

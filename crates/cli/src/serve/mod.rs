@@ -1,0 +1,118 @@
+//! `flashpath serve`: a path as a disk that other programs use.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `mod` | the command line, and the order in which all begins and ends |
+//! | `export` | how the disk is offered: over NBD, or as a file |
+//! | `signals` | who tells the server to end |
+//! | `worker` | the thread in which the device does what it does by itself |
+//! | `background` | the same in a process of its own |
+
+mod background;
+mod device;
+mod export;
+mod signals;
+mod worker;
+
+use crate::failure::Failure;
+use export::Export;
+use flashpath::run::shared::{Clock, ServeError, SharedDevice, Sharing};
+use flashpath::time::Time;
+use flashpath::units::human_size;
+use flashpath_nbd::Address;
+use signals::Signals;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use worker::Worker;
+
+/// Serve a path as a disk that other programs use, until an interrupt or SIGTERM
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("export").required(true))]
+pub struct Serve {
+    /// The path, from top to bottom
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// As an NBD export, on a Unix socket of this name or on this loopback port
+    #[arg(long, value_name = "SOCKET|127.0.0.1:PORT", value_parser = address, group = "export")]
+    nbd: Option<Address>,
+    /// As one file, such as for losetup: DIR becomes a mount point, and is made if it is not there
+    #[arg(long, value_name = "DIR/NAME", group = "export")]
+    file: Option<PathBuf>,
+    /// Answer when the device would be done by its timing model, and not before
+    #[arg(long)]
+    pace: bool,
+    /// Refuse whatever would change the device
+    #[arg(long)]
+    read_only: bool,
+    /// The seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Return as soon as the disk can be used; the number of the process that serves it is printed
+    #[arg(long)]
+    background: bool,
+    /// This is the process that `--background` has started
+    #[arg(long, hide = true, conflicts_with = "background")]
+    detached: bool,
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    Address::read(text).map_err(|error| error.to_string())
+}
+
+impl Serve {
+    /// Serves, until it is told to end.
+    pub fn run(self) -> Result<(), Failure> {
+        if self.background {
+            return background::start();
+        }
+        if self.detached {
+            background::leave_the_terminal()?;
+        }
+        let signals = Signals::catch()?;
+        let device = device::open(&self.path, self.seed)?;
+        let sharing = Sharing { read_only: self.read_only, paced: self.pace };
+        let device = SharedDevice::new(device, sharing, clock()).map_err(|error| cannot("serve it", error))?;
+        let device = Arc::new(device);
+        let worker = Worker::start(Arc::clone(&device)).map_err(|error| cannot("start a thread", error))?;
+        let served = self.serve(&device, &signals);
+        worker.stop();
+        // Also where nothing was served in the end: what the device did by itself is kept.
+        let flushed = device.flush().map_err(|error| cannot("flush the device at the end", error));
+        served.and(flushed.map(|_| ()))
+    }
+
+    fn serve(&self, device: &Arc<SharedDevice>, signals: &Signals) -> Result<(), Failure> {
+        let export = match (&self.nbd, &self.file) {
+            (Some(address), _) => Export::nbd(address, Arc::clone(device))?,
+            (_, Some(place)) => Export::file(place, Arc::clone(device), signals.ender())?,
+            (None, None) => return Err(Failure::input("write --nbd or --file", None)),
+        };
+        let size = human_size(device.size_bytes() as f64);
+        let said = format!("serving {} ({size}) at {}\n", self.path, export.place());
+        if self.detached {
+            background::tell_that_it_serves(&said)?;
+        } else {
+            crate::print(&said)?;
+        }
+        signals.wait();
+        export.end(signals)
+    }
+}
+
+/// Time since now.
+fn clock() -> Clock {
+    let began = Instant::now();
+    Box::new(move || Time(began.elapsed().as_nanos() as u64))
+}
+
+fn cannot(doing: &str, error: impl Display) -> Failure {
+    Failure::failed(format!("cannot {doing}: {error}"))
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        Failure::failed(error.to_string())
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a server listens.
+
+use crate::error::ListenError;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A place to listen at. There is no authentication and no encryption, so that only this machine's own can be named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket with this name.
+    Unix(PathBuf),
+    /// A loopback address and a port; port 0 is any that is free.
+    Loopback(SocketAddr),
+}
+
+impl Address {
+    /// Reads `127.0.0.1:PORT`, `[::1]:PORT`, `localhost:PORT`, or the name of a socket; `./a:1` is a name.
+    ///
+    /// # Errors
+    ///
+    /// An address that is not loopback, a port that is none, or no name at all.
+    pub fn read(text: &str) -> Result<Address, ListenError> {
+        let wrong = |why| Err(ListenError::Address { text: text.to_string(), why });
+        if text.is_empty() {
+            return wrong("write the name of a Unix socket, or 127.0.0.1:PORT");
+        }
+        if text.contains('/') {
+            return Ok(Address::Unix(text.into()));
+        }
+        let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+        match named.as_deref().unwrap_or(text).parse::<SocketAddr>() {
+            Ok(address) if address.ip().is_loopback() => Ok(Address::Loopback(address)),
+            Ok(_) => wrong("it would be open to the network; write 127.0.0.1:PORT, and forward it through ssh"),
+            Err(_) if looks_like_a_port(text) => {
+                wrong("write 127.0.0.1:PORT or [::1]:PORT, with a port from 0 to 65535; ./NAME is a Unix socket")
+            }
+            Err(_) => Ok(Address::Unix(text.into())),
+        }
+    }
+}
+
+/// Whether a host and a port were meant.
+fn looks_like_a_port(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(_, port)| port.chars().all(|digit| digit.is_ascii_digit()))
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(formatter, "{}", path.display()),
+            Address::Loopback(address) => write!(formatter, "{address}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_can_be_named() {
+        for (text, expected) in [
+            ("s.sock", Address::Unix("s.sock".into())),
+            ("/run/s", Address::Unix("/run/s".into())),
+            ("./a:1", Address::Unix("./a:1".into())),
+            ("127.0.0.1:10809", Address::Loopback(([127, 0, 0, 1], 10809).into())),
+            ("127.9.9.9:1", Address::Loopback(([127, 9, 9, 9], 1).into())),
+            ("localhost:0", Address::Loopback(([127, 0, 0, 1], 0).into())),
+            ("[::1]:5", Address::Loopback("[::1]:5".parse().unwrap())),
+        ] {
+            assert_eq!(Address::read(text).unwrap(), expected, "{text}");
+        }
+        for (text, said) in [
+            ("0.0.0.0:10809", "open to the network"),
+            ("192.168.1.1:10809", "open to the network"),
+            ("[::]:1", "open to the network"),
+            ("127.0.0.1:99999", "with a port"),
+            ("example.org:10809", "127.0.0.1:PORT"),
+            (":10809", "127.0.0.1:PORT"),
+            ("", "write the name"),
+        ] {
+            let error = Address::read(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Replies that wait for their time: the emulated drive answers when the real one would.
+
+use crate::error::ConnectionError;
+use crate::replies::Replies;
+use flashpath::run::shared::{DueQueue, SharedDevice};
+use flashpath::time::Time;
+use std::io::{self, Write};
+
+/// Bytes of replies that may wait; a client that asks for more waits itself.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Replies, each of them whole, that wait for their time.
+pub type Queue = DueQueue<Vec<u8>>;
+
+/// An empty queue.
+pub fn queue() -> Queue {
+    DueQueue::new(MOST_BYTES)
+}
+
+/// Sends each reply when its time has come, until the queue is closed and empty, or the client is gone.
+pub fn send_all(queue: &Queue, device: &SharedDevice, mut output: impl Write) {
+    // Without this, the kernel wakes a sleeper up to 50 us late. If it refuses, replies are so much later.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let mut ready = Vec::new();
+    while queue.take(|| device.now(), &mut ready) {
+        if output.write_all(&ready.concat()).is_err() {
+            return queue.abandon();
+        }
+    }
+}
+
+/// Replies that go to a queue.
+pub struct Paced<'q> {
+    queue: &'q Queue,
+    reply: Vec<u8>,
+    length: usize,
+}
+
+impl<'q> Paced<'q> {
+    /// Nothing is to be sent yet.
+    pub fn new(queue: &'q Queue) -> Paced<'q> {
+        Paced { queue, reply: Vec::new(), length: 0 }
+    }
+}
+
+impl Replies for Paced<'_> {
+    fn room(&mut self, bytes: usize) -> Result<&mut [u8], ConnectionError> {
+        self.reply.resize(self.length + bytes, 0);
+        Ok(&mut self.reply[self.length..])
+    }
+
+    fn wrote(&mut self, bytes: usize) {
+        self.length += bytes;
+    }
+
+    fn end(&mut self, done: Time) -> Result<(), ConnectionError> {
+        self.reply.truncate(self.length);
+        self.length = 0;
+        let reply = std::mem::take(&mut self.reply);
+        let is_gone = self.queue.push(done, reply.len(), reply).is_err();
+        if is_gone { Err(io::Error::from(io::ErrorKind::BrokenPipe).into()) } else { Ok(()) }
+    }
+
+    fn before_waiting(&mut self) -> Result<(), ConnectionError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! Sockets of both families, alike.
+
+use crate::address::Address;
+use crate::error::ListenError;
+use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Clients that wait to be let in.
+const BACKLOG: i32 = 64;
+
+/// A socket that listens. A Unix socket's name goes when it is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    address: Address,
+    /// The device and inode of the name, which may be another's by then.
+    name: Option<(PathBuf, (u64, u64))>,
+}
+
+impl Listener {
+    /// Listens at `address`. A Unix socket is its owner's alone (mode 0600); the name of a server that is gone is taken
+    /// over.
+    ///
+    /// # Errors
+    ///
+    /// Another server listens there, something that is no socket has the name, or the system refuses.
+    pub fn bind(address: &Address) -> Result<Listener, ListenError> {
+        match address {
+            Address::Unix(path) => Self::bind_unix(path),
+            Address::Loopback(loopback) => Self::bind_loopback(*loopback),
+        }
+    }
+
+    fn bind_unix(path: &Path) -> Result<Listener, ListenError> {
+        let failed = |source: io::Error| ListenError::Io { place: path.display().to_string(), source };
+        let name = SocketAddrUnix::new(path).map_err(|error| match error {
+            Errno::NAMETOOLONG => failed(io::Error::other("the name of a Unix socket has at most 107 bytes")),
+            error => failed(error.into()),
+        })?;
+        clear_name(path, &name)?;
+        let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(|error| failed(error.into()))?;
+        // The name gets the socket's mode: there is no moment at which others could come in.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR)
+            .and_then(|()| net::bind(&socket, &name))
+            .map_err(|error| failed(error.into()))?;
+        let metadata = std::fs::symlink_metadata(path).map_err(failed)?;
+        let name = Some((path.to_path_buf(), (metadata.dev(), metadata.ino())));
+        // From here on, the name is removed whatever happens.
+        let listener = Listener { socket, address: Address::Unix(path.to_path_buf()), name };
+        net::listen(&listener.socket, BACKLOG).map_err(|error| failed(error.into()))?;
+        Ok(listener)
+    }
+
+    fn bind_loopback(address: SocketAddr) -> Result<Listener, ListenError> {
+        let failed = |error: Errno| ListenError::Io { place: address.to_string(), source: error.into() };
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed)?;
+        sockopt::set_socket_reuseaddr(&socket, true).map_err(failed)?;
+        net::bind(&socket, &address).map_err(failed)?;
+        net::listen(&socket, BACKLOG).map_err(failed)?;
+        let bound = net::getsockname(&socket).map_err(failed)?;
+        let bound = SocketAddr::try_from(bound).map_err(failed)?;
+        Ok(Listener { socket, address: Address::Loopback(bound), name: None })
+    }
+
+    /// Where it listens: the port that was free if port 0 was asked for.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Waits for a client; `None` after [`close`](Listener::close).
+    ///
+    /// # Errors
+    ///
+    /// What the system says, such as that there are too many open files; the next call may succeed.
+    pub fn accept(&self) -> io::Result<Option<Socket>> {
+        loop {
+            match net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
+                Ok(socket) => {
+                    if matches!(self.address, Address::Loopback(_)) {
+                        sockopt::set_tcp_nodelay(&socket, true)?;
+                    }
+                    return Ok(Some(Socket(Arc::new(socket))));
+                }
+                Err(Errno::INVAL) => return Ok(None),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Lets nobody in any more, and ends an [`accept`](Listener::accept) in another thread.
+    pub fn close(&self) {
+        // It fails where it was closed before.
+        let _ = net::shutdown(&self.socket, Shutdown::Both);
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some((path, identity)) = &self.name {
+            let is_ours = std::fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == *identity);
+            if is_ours {
+                // A name that stays is taken over by the next server.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Takes away the name of a server that is gone.
+fn clear_name(path: &Path, name: &SocketAddrUnix) -> Result<(), ListenError> {
+    let failed = |source: io::Error| ListenError::Io { place: path.display().to_string(), source };
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+        Ok(metadata) if !metadata.file_type().is_socket() => return Err(ListenError::Occupied(path.to_path_buf())),
+        Ok(_) => {}
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let client =
+        net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(|error| failed(error.into()))?;
+    match net::connect(&client, name) {
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(failed),
+        Err(Errno::NOENT) => Ok(()),
+        // One whose backlog is full is alive, too.
+        Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(ListenError::Taken(path.to_path_buf())),
+        Err(error) => Err(failed(error.into())),
+    }
+}
+
+/// A connected socket; a clone is the same socket.
+#[derive(Clone, Debug)]
+pub struct Socket(Arc<OwnedFd>);
+
+impl Socket {
+    /// How long a read or a write may wait for the other side.
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, Some(patience))?;
+        Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, Some(patience))?)
+    }
+
+    /// Takes no more: whoever reads gets what has arrived, and then the end.
+    pub fn close_input(&self) {
+        // It fails where the other side has closed already.
+        let _ = net::shutdown(&self.0, Shutdown::Read);
+    }
+
+    /// Ends it both ways, also for whoever is waiting for it.
+    pub fn close(&self) {
+        // It fails where the other side has closed already.
+        let _ = net::shutdown(&self.0, Shutdown::Both);
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(net::recv(&self.0, buffer, RecvFlags::empty())?.0)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        Ok(net::send(&self.0, buffer, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

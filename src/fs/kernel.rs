@@ -1,0 +1,222 @@
+//! The running kernel's own file systems, as stations of a path: their options. To make and mount one is the program's
+//! business, as it takes root and a kernel.
+
+use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::units::format_size;
+
+/// The station `kernel-ext4`.
+pub static EXT4: Kind = Kind {
+    name: "kernel-ext4",
+    about: "ext4 of the running kernel, made and mounted on the path for the run (needs root)",
+    options: &[
+        OptionKind {
+            name: "data",
+            values: Values::Choice(&[
+                ("ordered", "metadata goes through the journal, after the data that it names"),
+                ("journal", "data goes through the journal, too"),
+                ("writeback", "metadata goes through the journal, data is written whenever"),
+            ]),
+            default: "ordered",
+            about: "what of a write goes through the journal",
+        },
+        JOURNAL,
+        OptionKind {
+            name: "commit",
+            values: Values::Duration(1_000_000_000, 300_000_000_000),
+            default: "5s",
+            about: "what is not yet in the journal is committed at least so often, in whole seconds",
+        },
+        OptionKind {
+            name: "lazy",
+            values: Values::Switch,
+            default: "off",
+            about: "leave inode tables and the journal unwritten when the file system is made",
+        },
+        DISCARD,
+        MOUNT,
+        MKFS,
+    ],
+};
+
+/// The station `kernel-btrfs`.
+pub static BTRFS: Kind = Kind {
+    name: "kernel-btrfs",
+    about: "btrfs of the running kernel, made and mounted on the path for the run (needs root)",
+    options: &[
+        OptionKind {
+            name: "cow",
+            values: Values::Switch,
+            default: "on",
+            about: "data is never overwritten; off writes it in place, without checksums",
+        },
+        DISCARD,
+        MOUNT,
+        MKFS,
+    ],
+};
+
+/// The station `kernel-xfs`.
+pub static XFS: Kind = Kind {
+    name: "kernel-xfs",
+    about: "XFS of the running kernel, made and mounted on the path for the run (needs root)",
+    options: &[JOURNAL, DISCARD, MOUNT, MKFS],
+};
+
+const JOURNAL: OptionKind = OptionKind {
+    name: "journal",
+    values: Values::Size(1 << 20, 1 << 40),
+    default: "",
+    about: "the journal's size, a multiple of 1M (not set: as mkfs chooses)",
+};
+const DISCARD: OptionKind = OptionKind {
+    name: "discard",
+    values: Values::Switch,
+    default: "off",
+    about: "tell the device at once what is no longer needed",
+};
+const MOUNT: OptionKind = OptionKind {
+    name: "mount",
+    values: Values::Text(256),
+    default: "",
+    about: "more mount options, joined by @, such as noatime@lazytime",
+};
+const MKFS: OptionKind = OptionKind {
+    name: "mkfs",
+    values: Values::Text(256),
+    default: "",
+    about: "more arguments for mkfs, joined by @, such as -O@^metadata_csum",
+};
+
+/// A file system of the running kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelFileSystem {
+    /// ext4.
+    Ext4,
+    /// btrfs.
+    Btrfs,
+    /// XFS.
+    Xfs,
+}
+
+impl KernelFileSystem {
+    /// All of them, with their stations.
+    pub const ALL: [(KernelFileSystem, &'static Kind); 3] =
+        [(KernelFileSystem::Ext4, &EXT4), (KernelFileSystem::Btrfs, &BTRFS), (KernelFileSystem::Xfs, &XFS)];
+}
+
+/// The options of a file system of the kernel, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelSettings {
+    /// Which.
+    pub file_system: KernelFileSystem,
+    /// What of a write goes through the journal: ext4's `data`, in its own words.
+    pub data: Option<String>,
+    /// Bytes of the journal, if they are set.
+    pub journal_bytes: Option<u64>,
+    /// Whether what mkfs may leave unwritten is left so.
+    pub is_lazy: bool,
+    /// The mount options, joined as mount takes them.
+    pub mount_options: String,
+    /// More arguments for mkfs.
+    pub mkfs_arguments: Vec<String>,
+    /// The term with every option written out.
+    pub written_out: String,
+}
+
+impl KernelSettings {
+    /// Reads a term of one of these stations. Errors point at the option that is wrong.
+    pub fn read(term: &Term, file_system: KernelFileSystem, kind: &'static Kind) -> Result<Self, ExpressionError> {
+        let settings = term.settle(kind)?;
+        let has = |name: &str| kind.options.iter().any(|option| option.name == name);
+        let journal_bytes = (has("journal") && settings.is_set("journal")).then(|| settings.size("journal"));
+        if let Some(bytes) = journal_bytes.filter(|bytes| !bytes.is_multiple_of(1 << 20)) {
+            let (below, above) = (bytes >> 20 << 20, bytes.next_multiple_of(1 << 20));
+            let help = format!("journal={} or journal={} would do", format_size(below), format_size(above));
+            return Err(settings.error("journal", "the journal's size is no multiple of 1M".to_string(), help));
+        }
+        let words = |name: &str| -> Vec<String> {
+            let words = settings.text(name).split('@').filter(|word| !word.is_empty());
+            words.map(str::to_string).collect()
+        };
+        Ok(KernelSettings {
+            file_system,
+            data: has("data").then(|| settings.text("data").to_string()),
+            journal_bytes,
+            is_lazy: has("lazy") && settings.switch("lazy"),
+            mount_options: mount_options(&settings, file_system, words("mount"))?,
+            mkfs_arguments: words("mkfs"),
+            written_out: settings.written_out(&[]),
+        })
+    }
+}
+
+/// The mount options. What a kernel might choose for itself is named, so that runs can be compared.
+fn mount_options(
+    settings: &Settings,
+    file_system: KernelFileSystem,
+    more: Vec<String>,
+) -> Result<String, ExpressionError> {
+    let mut options = Vec::new();
+    match file_system {
+        KernelFileSystem::Ext4 => {
+            let commit_ns = settings.duration_ns("commit");
+            if !commit_ns.is_multiple_of(1_000_000_000) {
+                let message = "ext4 counts its commits in whole seconds".to_string();
+                return Err(settings.error("commit", message, "write commit=5s or the like".to_string()));
+            }
+            options.push(format!("data={}", settings.text("data")));
+            options.push(format!("commit={}", commit_ns / 1_000_000_000));
+        }
+        KernelFileSystem::Btrfs if !settings.switch("cow") => options.push("nodatacow".to_string()),
+        KernelFileSystem::Btrfs | KernelFileSystem::Xfs => {}
+    }
+    options.push(
+        match (settings.switch("discard"), file_system) {
+            (false, _) => "nodiscard",
+            (true, KernelFileSystem::Btrfs) => "discard=sync",
+            (true, _) => "discard",
+        }
+        .to_string(),
+    );
+    options.extend(more);
+    Ok(options.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::parse_term;
+
+    fn read(text: &str) -> Result<KernelSettings, ExpressionError> {
+        let term = parse_term(text)?;
+        let (file_system, kind) =
+            KernelFileSystem::ALL.into_iter().find(|(_, kind)| kind.name == term.name.text).unwrap();
+        KernelSettings::read(&term, file_system, kind)
+    }
+
+    #[test]
+    fn what_a_kernel_might_choose_is_named() {
+        let options = |text: &str| read(text).unwrap().mount_options;
+        assert_eq!(options("kernel-ext4"), "data=ordered,commit=5,nodiscard");
+        assert_eq!(options("kernel-ext4:data=journal,commit=60s,discard,mount=noatime@lazytime"), {
+            "data=journal,commit=60,discard,noatime,lazytime"
+        });
+        assert_eq!(options("kernel-btrfs:cow=off,mount=compress=zstd:3"), "nodatacow,nodiscard,compress=zstd:3");
+        assert_eq!(options("kernel-xfs"), "nodiscard");
+        assert_eq!(read("kernel-xfs:mkfs=-m@crc=0").unwrap().mkfs_arguments, ["-m", "crc=0"]);
+    }
+
+    #[test]
+    fn what_no_file_system_could_be_given_is_pointed_at() {
+        for (text, pointed, said) in [
+            ("kernel-ext4:journal=1500K", "1500K", "journal=1M or journal=2M"),
+            ("kernel-ext4:commit=1500ms", "1500ms", "commit=5s"),
+            ("kernel-xfs:data=journal", "data", "kernel-xfs takes"),
+            ("kernel-btrfs:journal=8M", "journal", "kernel-btrfs takes"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert_eq!(&text[error.span.clone()], pointed, "{error}");
+            assert!(error.help.contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! From a path to the devices that it names.
+
+use super::path::{Path, Stack};
+use super::stations::{DriveSettings, WithDrive};
+use crate::device::conv::{ConvSettings, Conventional};
+use crate::device::zns::{Zns, ZnsSettings};
+use crate::device::{BlockDevice, DeviceError, ImageError, STAMP_BYTES, ZonedDevice};
+use crate::expression::ExpressionError;
+use crate::translation::zoned::{Devices, DmZoned, ZonedVolumeError};
+use crate::translation::{Drive, Translation};
+use crate::units::BLOCK_BYTES;
+
+/// What the blocks of a device in memory hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Bytes: a reader will look at them.
+    Bytes,
+    /// Stamps that stand for bytes: a simulation. What lies in an image holds bytes all the same.
+    Stamps,
+}
+
+impl Holds {
+    /// Bytes of a buffer that are a block.
+    fn width(self) -> usize {
+        match self {
+            Holds::Bytes => BLOCK_BYTES as usize,
+            Holds::Stamps => STAMP_BYTES,
+        }
+    }
+}
+
+/// Why a path cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path cannot be what it says.
+    #[error(transparent)]
+    Path(#[from] ExpressionError),
+    /// A device cannot be opened.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// An image cannot be used.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The devices hold no volume of dm-zoned, or cannot.
+    #[error("{0}")]
+    Volume(#[from] ZonedVolumeError),
+    /// A file system of the kernel cannot be simulated.
+    #[error("{0} is the running kernel's: a path with it on top is run on this machine, and cannot be simulated")]
+    NeedsKernel(String),
+}
+
+/// Opens what is below the file system of a path, or all of a path without one, as one device.
+///
+/// What is in memory is new. What has an image is opened as it was left, and carries bytes, whatever `holds` says; on
+/// images dm-zoned must have been made before. `seed` is that of the choices that devices make.
+pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
+    match &path.stack {
+        Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed)),
+        Stack::Conventional(settings) => open_conventional(settings, holds),
+        Stack::Zoned { settings, conventional, zoned } => {
+            let images =
+                conventional.iter().map(|device| &device.image).chain(zoned.iter().map(|device| &device.image));
+            let is_new = images.clone().all(Option::is_none);
+            let holds = if is_new { holds } else { Holds::Bytes };
+            let devices = Devices {
+                conventional: conventional.as_ref().map(|device| open_conventional(device, holds)).transpose()?,
+                zoned: zoned.iter().map(|device| open_zoned(device, holds)).collect::<Result<_, _>>()?,
+            };
+            Ok(Box::new(if is_new {
+                DmZoned::create(devices, settings, seed)?
+            } else {
+                DmZoned::open(devices, settings)?
+            }))
+        }
+    }
+}
+
+fn open_conventional(settings: &ConvSettings, holds: Holds) -> Result<Box<dyn BlockDevice>, OpenError> {
+    Ok(Box::new(match settings.image {
+        Some(_) => Conventional::open(settings)?,
+        None => Conventional::new(settings, holds.width()),
+    }))
+}
+
+fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn ZonedDevice>, OpenError> {
+    Ok(Box::new(match settings.image {
+        Some(_) => Zns::open(settings)?,
+        None => Zns::new(settings, holds.width()),
+    }))
+}
+
+/// A new drive that offers the first `blocks` blocks of what its translation layer exports.
+fn open_drive(drive: &DriveSettings, blocks: u64, holds: Holds, seed: u64) -> Box<dyn BlockDevice> {
+    struct AsDevice {
+        blocks: u64,
+        width: usize,
+    }
+    impl WithDrive for AsDevice {
+        type Output = Box<dyn BlockDevice>;
+
+        fn with<T: Translation + Send + 'static>(self, layer: T) -> Box<dyn BlockDevice> {
+            Box::new(Drive::new(layer, self.blocks, self.width))
+        }
+    }
+    drive.make(false, seed, AsDevice { blocks, width: holds.width() })
+}

@@ -1,0 +1,67 @@
+//! Why a request failed, in the words that front ends tell their clients.
+
+use crate::device::{DeviceError, ZoneError};
+
+/// Why a request could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It reaches beyond the end.
+    #[error("{length} bytes from {offset} on were asked for, and the device has {size_bytes}")]
+    BeyondEnd {
+        /// The first byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// Bytes of the device.
+        size_bytes: u64,
+    },
+    /// The device is shared for reading only.
+    #[error("the device is served for reading only")]
+    ReadOnly,
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The device's code failed in an earlier request; what it would do now nobody knows.
+    #[error("an earlier request broke the device: restart it")]
+    Broken,
+    /// A device that keeps stamps in place of bytes cannot be served.
+    #[error("a block of the device is carried in {width} bytes, and clients need all of it")]
+    NoBytes {
+        /// Bytes that stand for a block.
+        width: usize,
+    },
+}
+
+/// What a client can do about it: NBD and the kernel have a number for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The request is wrong.
+    Invalid,
+    /// It reaches beyond the end.
+    BeyondEnd,
+    /// What it would change can only be read.
+    ReadOnly,
+    /// There is no room.
+    NoSpace,
+    /// The device cannot do it.
+    Failed,
+}
+
+impl ServeError {
+    /// What a client is told.
+    pub fn fault(&self) -> Fault {
+        match self {
+            ServeError::BeyondEnd { .. } => Fault::BeyondEnd,
+            ServeError::ReadOnly => Fault::ReadOnly,
+            ServeError::Broken => Fault::Failed,
+            ServeError::NoBytes { .. } => Fault::Invalid,
+            ServeError::Device(error) => match error {
+                DeviceError::BeyondEnd { .. } => Fault::BeyondEnd,
+                DeviceError::ReadOnly { .. } | DeviceError::Zone(ZoneError::IsReadOnly { .. }) => Fault::ReadOnly,
+                DeviceError::Full { .. } => Fault::NoSpace,
+                DeviceError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Fault::NoSpace,
+                DeviceError::Io { .. } | DeviceError::Zone(_) | DeviceError::Station { .. } => Fault::Failed,
+            },
+        }
+    }
+}

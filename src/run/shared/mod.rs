@@ -1,0 +1,231 @@
+//! A device that several clients use at once, byte by byte: what every front end stands on.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `mod` | the device behind its lock, and its requests |
+//! | `bytes` | bytes over whole blocks: parts are read, changed and written back |
+//! | `counts` | what the clients asked for, and how long it took |
+//! | `fault` | why a request failed |
+//! | `due` | answers that wait for their time |
+//!
+//! Every request is one turn at the lock, so that each sees the device before or after any other, and a flush covers what
+//! any client was told is written. A range that begins or ends within a block is widened to whole blocks under the lock:
+//! neighbours that write parts of one block do not lose each other's bytes.
+//!
+//! The library has no clock: whoever shares the device hands one in.
+
+mod bytes;
+mod counts;
+mod due;
+mod fault;
+
+pub use counts::{Counts, LATENCY_BOUNDS_NS, Latencies, Request, RequestCounts};
+pub use due::{Abandoned, DueQueue};
+pub use fault::{Fault, ServeError};
+
+use crate::device::{Account, BlockDevice};
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use bytes::Bytes;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Answers the time since the device was opened.
+pub type Clock = Box<dyn Fn() -> Time + Send + Sync>;
+
+/// How a device is shared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sharing {
+    /// Nothing may be changed.
+    pub read_only: bool,
+    /// A front end answers when the time that the device names has come, and not before.
+    pub paced: bool,
+}
+
+/// Bytes that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteExtent {
+    /// Bytes.
+    pub length: u64,
+    /// Whether anything is stored there. What is not reads as zeros.
+    pub is_stored: bool,
+}
+
+/// A device, its clock, and its lock.
+///
+/// Requests answer the time at which they are done; who does not pace ignores it. Offsets and lengths are in bytes, of any
+/// alignment; a length of 0 does nothing.
+pub struct SharedDevice {
+    clock: Clock,
+    sharing: Sharing,
+    size_bytes: u64,
+    /// Requests so far, whatever became of them: whoever works in the background sees that something happened.
+    begun: AtomicU64,
+    /// Requests that want the lock or hold it.
+    wanting: AtomicU64,
+    served: Mutex<Served>,
+}
+
+/// What the lock protects.
+struct Served {
+    bytes: Bytes,
+    counts: Counts,
+}
+
+impl fmt::Debug for SharedDevice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SharedDevice { sharing, size_bytes, .. } = self;
+        formatter.debug_struct("SharedDevice").field("sharing", sharing).field("size_bytes", size_bytes).finish()
+    }
+}
+
+impl SharedDevice {
+    /// Shares `device`, whose blocks must be carried as bytes: clients read what they wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::NoBytes`] if they are carried as stamps.
+    pub fn new(device: Box<dyn BlockDevice>, sharing: Sharing, clock: Clock) -> Result<SharedDevice, ServeError> {
+        if device.block_width() as u64 != BLOCK_BYTES {
+            return Err(ServeError::NoBytes { width: device.block_width() });
+        }
+        let size_bytes = device.blocks() * BLOCK_BYTES;
+        let served = Mutex::new(Served { bytes: Bytes::new(device), counts: Counts::default() });
+        Ok(SharedDevice { clock, sharing, size_bytes, begun: AtomicU64::new(0), wanting: AtomicU64::new(0), served })
+    }
+
+    /// Bytes of the device, a multiple of 4096.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// How it is shared.
+    pub fn sharing(&self) -> Sharing {
+        self.sharing
+    }
+
+    /// The time since it was opened.
+    pub fn now(&self) -> Time {
+        (self.clock)()
+    }
+
+    /// Fills `buffer` from `offset`.
+    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<Time, ServeError> {
+        let length = buffer.len() as u64;
+        self.serve(Request::Read, offset, length, |bytes, at| bytes.read(offset, buffer, at))
+    }
+
+    /// Writes `buffer` at `offset`; if `durable`, it survives a cut of power as soon as this answers.
+    pub fn write(&self, offset: u64, buffer: &[u8], durable: bool) -> Result<Time, ServeError> {
+        self.check_writable()?;
+        let length = buffer.len() as u64;
+        self.serve(Request::Write, offset, length, |bytes, at| {
+            let done = bytes.write(offset, buffer, at)?;
+            if durable { bytes.flush(done) } else { Ok(done) }
+        })
+    }
+
+    /// Makes a range read as zeros, to the byte. Its whole blocks are discarded, unless `keep_stored` asks for zeros that
+    /// are written, so that later writes there find their room.
+    pub fn write_zeroes(&self, offset: u64, length: u64, keep_stored: bool, durable: bool) -> Result<Time, ServeError> {
+        self.check_writable()?;
+        self.serve(Request::WriteZeroes, offset, length, |bytes, at| {
+            let done = bytes.zero(offset, length, keep_stored, at)?;
+            if durable { bytes.flush(done) } else { Ok(done) }
+        })
+    }
+
+    /// Discards the whole blocks of a range; what it holds of others stays.
+    pub fn discard(&self, offset: u64, length: u64, durable: bool) -> Result<Time, ServeError> {
+        self.check_writable()?;
+        self.serve(Request::Discard, offset, length, |bytes, at| {
+            let done = bytes.discard(offset, length, at)?;
+            if durable { bytes.flush(done) } else { Ok(done) }
+        })
+    }
+
+    /// Makes durable all that any client was told is done.
+    pub fn flush(&self) -> Result<Time, ServeError> {
+        self.serve(Request::Flush, 0, 0, |bytes, at| bytes.flush(at))
+    }
+
+    /// How the bytes from `offset` on are stored: at least one of them and at most `length`, which is not 0.
+    pub fn extent(&self, offset: u64, length: u64) -> Result<ByteExtent, ServeError> {
+        self.check_range(offset, length)?;
+        self.lock()?.bytes.extent(offset, length).map_err(ServeError::from)
+    }
+
+    /// Does a bounded piece of the device's background work, as [`BlockDevice::work`] does.
+    pub fn work(&self) -> Result<Option<Time>, ServeError> {
+        let now = self.now();
+        self.lock()?.bytes.device().work(now).map_err(ServeError::from)
+    }
+
+    /// Requests that have begun since the device was opened.
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Requests that want a turn now. Work in the background lets them go first.
+    pub fn wanting(&self) -> u64 {
+        self.wanting.load(Ordering::Relaxed)
+    }
+
+    /// What the stations have counted since the device was opened.
+    pub fn account(&self) -> Result<Account, ServeError> {
+        Ok(self.lock()?.bytes.device().account())
+    }
+
+    /// What the clients have asked for since the device was opened.
+    pub fn counts(&self) -> Result<Counts, ServeError> {
+        Ok(self.lock()?.counts.clone())
+    }
+
+    fn check_writable(&self) -> Result<(), ServeError> {
+        if self.sharing.read_only { Err(ServeError::ReadOnly) } else { Ok(()) }
+    }
+
+    fn check_range(&self, offset: u64, length: u64) -> Result<(), ServeError> {
+        match offset.checked_add(length) {
+            Some(end) if end <= self.size_bytes => Ok(()),
+            _ => Err(ServeError::BeyondEnd { offset, length, size_bytes: self.size_bytes }),
+        }
+    }
+
+    /// One turn at the device.
+    fn serve(
+        &self,
+        request: Request,
+        offset: u64,
+        length: u64,
+        turn: impl FnOnce(&mut Bytes, Time) -> Result<Time, crate::device::DeviceError>,
+    ) -> Result<Time, ServeError> {
+        self.check_range(offset, length)?;
+        let at = self.now();
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.wanting.fetch_add(1, Ordering::Relaxed);
+        let mut served = self.lock();
+        self.wanting.fetch_sub(1, Ordering::Relaxed);
+        let served = served.as_mut().map_err(|_| ServeError::Broken)?;
+        match turn(&mut served.bytes, at) {
+            Ok(done) => {
+                let answered = if self.sharing.paced { done.max(self.now()) } else { self.now() };
+                served.counts.served(request, length, answered.since_ns(at));
+                Ok(done)
+            }
+            Err(error) => {
+                served.counts.failed(request, &error);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Served>, ServeError> {
+        // A device that panicked under the lock may be in any state.
+        self.served.lock().map_err(|_| ServeError::Broken)
+    }
+}
+
+#[cfg(test)]
+mod tests;

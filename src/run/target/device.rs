@@ -1,0 +1,150 @@
+//! A block device, as the engine drives it.
+
+use super::accounts::{stored_bytes, told};
+use super::{HostWrite, Target, Told};
+use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
+use crate::label::Label;
+use crate::run::engine::{RunError, Served};
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+
+/// Blocks that are written or read at once: a larger request goes down in parts, all issued at its time.
+const AT_ONCE: u64 = 256;
+
+/// Stands for a block of which parts are from several writes. No write has it: stamps are counted from 1.
+const TORN: u32 = u32::MAX;
+
+/// A block device.
+pub struct DeviceTarget {
+    device: Box<dyn BlockDevice>,
+    width: usize,
+    blocks: u64,
+    is_timed: bool,
+    /// As much as is written or read at once.
+    buffer: Vec<u8>,
+    baseline: Account,
+}
+
+impl DeviceTarget {
+    pub fn new(device: Box<dyn BlockDevice>) -> DeviceTarget {
+        let (width, blocks, is_timed) = (device.block_width(), device.blocks(), device.is_timed());
+        let baseline = device.account();
+        DeviceTarget { device, width, blocks, is_timed, buffer: vec![0; AT_ONCE as usize * width], baseline }
+    }
+
+    fn account(&self) -> Account {
+        self.device.account().since(&self.baseline)
+    }
+
+    /// Reads the blocks from `first` to `end`.
+    fn read_blocks(
+        &mut self,
+        (first, end): (u64, u64),
+        at: Time,
+        mut see: impl FnMut(u64, Option<u32>),
+    ) -> Result<Time, DeviceError> {
+        let mut done = at;
+        let mut block = first;
+        while block < end {
+            let count = (end - block).min(AT_ONCE);
+            let buffer = &mut self.buffer[..count as usize * self.width];
+            done = done.max(self.device.read(Lba(block), buffer, at)?);
+            for (bytes, number) in buffer.chunks_exact(self.width).zip(block..) {
+                see(number, stamp_of(bytes));
+            }
+            block += count;
+        }
+        Ok(done)
+    }
+}
+
+/// The stamp that a block holds; `None` for zeros.
+fn stamp_of(block: &[u8]) -> Option<u32> {
+    let mut words =
+        block.chunks_exact(STAMP_BYTES).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    let first = words.next().unwrap_or(0);
+    match words.all(|word| word == first) {
+        true => (first != 0).then_some(first),
+        false => Some(TORN),
+    }
+}
+
+/// The blocks that a range of bytes touches.
+fn touched((offset, length): (u64, u64)) -> (u64, u64) {
+    (offset / BLOCK_BYTES, (offset + length).div_ceil(BLOCK_BYTES))
+}
+
+impl Target for DeviceTarget {
+    fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        BLOCK_BYTES
+    }
+
+    fn exported_bytes(&self) -> u64 {
+        self.blocks * BLOCK_BYTES
+    }
+
+    fn prefetch(&self, _offset: u64) {}
+
+    /// Until the device says that there will be more only later.
+    fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
+        while self.device.work(at)?.is_some_and(|more| more <= at) {}
+        Ok(())
+    }
+
+    fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
+        let (first, end) = touched(range);
+        let (from, to) = (range.0, range.0 + range.1);
+        let mut begin = at;
+        // What is covered in part is read before, and written whole.
+        let is_cut = |byte: u64| !byte.is_multiple_of(BLOCK_BYTES);
+        let head = is_cut(from).then_some(first);
+        let tail = is_cut(to).then_some(end - 1).filter(|tail| head != Some(*tail));
+        for block in head.into_iter().chain(tail) {
+            begin = begin.max(self.read_blocks((block, block + 1), at, |_, _| {})?);
+        }
+        let mut done = begin;
+        let mut block = first;
+        while block < end {
+            let count = (end - block).min(AT_ONCE);
+            let buffer = &mut self.buffer[..count as usize * self.width];
+            holding(write.stamp, buffer);
+            done = done.max(self.device.write(Lba(block), buffer, Label::host(write.content), begin)?);
+            block += count;
+        }
+        Ok(done)
+    }
+
+    fn read(&mut self, range: (u64, u64), at: Time, see: impl FnMut(u64, Option<u32>)) -> Result<Time, RunError> {
+        Ok(self.read_blocks(touched(range), at, see)?)
+    }
+
+    fn discard(&mut self, (offset, length): (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError> {
+        let first = offset.div_ceil(BLOCK_BYTES);
+        let end = ((offset + length) / BLOCK_BYTES).max(first);
+        let done = match end - first {
+            0 => at,
+            blocks => self.device.discard(Lba(first), blocks, at)?,
+        };
+        Ok((first..end, done))
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, RunError> {
+        Ok(self.device.flush(at)?)
+    }
+
+    fn begin_counting(&mut self) {
+        self.baseline = self.device.account();
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        stored_bytes(&self.account())
+    }
+
+    fn tell(&self, served: &Served) -> Told {
+        told(&self.account(), &self.device.account(), self.exported_bytes(), Some(served))
+    }
+}

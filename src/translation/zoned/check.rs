@@ -1,0 +1,1 @@
+//! fsck, and what inspect shows.

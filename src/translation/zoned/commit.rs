@@ -1,0 +1,136 @@
+//! The way of changed metadata to both sets.
+//!
+//! 1. The changed blocks go to the set that is not primary; all devices are flushed, so that the data that they name is
+//!    durable, too.
+//! 2. Its super block follows, with the next generation, and a flush: from here on this set counts.
+//! 3. The same for the other set. Both are equal again.
+//! 4. The zones that are in use no more are free: sequential ones are reset.
+//!
+//! A cut of power in 1 leaves the primary set as it was; in 2 either; in 3 the newer set is whole. A failure leaves unknown
+//! what is on the media: the volume is read-only from then on, and is recovered when it is opened.
+
+use super::media::{Media, ZoneId};
+use super::{DmZoned, Sets};
+use crate::device::DeviceError;
+use crate::label::{Cause, Content, Label};
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+
+/// Blocks of metadata that are written at once.
+const BATCH: u32 = 64;
+
+const LABEL: Label = Label { cause: Cause::Mapping, content: Content::Mapping };
+
+impl Sets {
+    /// The zone and block of block `block` of a set.
+    pub fn place(&self, media: &Media, set: usize, block: u32) -> (ZoneId, u32) {
+        (ZoneId(self.first_zones[set] + block / media.zone_blocks), block % media.zone_blocks)
+    }
+
+    /// Writes the super block of a set.
+    pub fn write_super(&self, media: &mut Media, set: usize, generation: u64, at: Time) -> Result<Time, DeviceError> {
+        let place = u64::from(self.first_zones[set]) * u64::from(media.zone_blocks);
+        let superblock = super::SuperBlock { generation, place, ..self.superblock.clone() };
+        let mut bytes = superblock.to_bytes();
+        bytes.truncate(media.width);
+        media.write(ZoneId(self.first_zones[set]), 0, &bytes, LABEL, at)
+    }
+}
+
+impl DmZoned {
+    /// Makes durable all that was done.
+    pub(super) fn commit(&mut self, at: Time) -> Result<Time, DeviceError> {
+        self.last_commit = self.last_commit.max(at);
+        if !self.metadata.has_dirty() {
+            let at = self.media.flush(at)?;
+            // What was mapped and released since the last commit is named by no set.
+            return self.free_released(at);
+        }
+        self.check_writable()?;
+        let dirty = self.metadata.take_dirty();
+        match self.commit_blocks(&dirty, at) {
+            Ok(at) => {
+                self.events.commits += 1;
+                self.free_released(at)
+            }
+            Err(error) => {
+                self.metadata.give_back_dirty(&dirty);
+                self.broken = Some(format!("a commit of its metadata failed ({error}); open it again to recover it"));
+                Err(error)
+            }
+        }
+    }
+
+    fn commit_blocks(&mut self, dirty: &[u32], at: Time) -> Result<Time, DeviceError> {
+        let generation = self.sets.superblock.generation + 1;
+        let mut at = at;
+        for set in [1 - self.sets.primary, self.sets.primary] {
+            at = self.write_set(set, dirty, at)?;
+            at = self.media.flush(at)?;
+            at = self.sets.write_super(&mut self.media, set, generation, at)?;
+            at = self.media.flush(at)?;
+        }
+        self.sets.superblock.generation = generation;
+        self.sets.primary = 0;
+        Ok(at)
+    }
+
+    /// Writes blocks of a set, beside its super block; those that are neighbours at once.
+    fn write_set(&mut self, set: usize, blocks: &[u32], mut at: Time) -> Result<Time, DeviceError> {
+        let width = self.media.width;
+        let mut bytes = vec![0; BATCH as usize * BLOCK_BYTES as usize];
+        let mut rest = blocks;
+        while let Some(&first) = rest.first() {
+            let (zone, within) = self.sets.place(&self.media, set, first);
+            let most = BATCH.min(self.media.zone_blocks - within) as usize;
+            let count = rest.iter().take(most).zip(first..).take_while(|(block, next)| **block == *next).count();
+            for (block, bytes) in rest[..count].iter().zip(bytes.chunks_exact_mut(BLOCK_BYTES as usize)) {
+                self.metadata.to_bytes(*block, bytes);
+            }
+            at = self.media.write(zone, within, &bytes[..count * width], LABEL, at)?;
+            rest = &rest[count..];
+        }
+        Ok(at)
+    }
+
+    /// Makes the other set equal to the primary one, whole, before anything else is written: it may have been left behind
+    /// by a commit that a cut of power tore, or be damaged.
+    pub(super) fn make_other_set_equal(&mut self, at: Time) -> Result<Time, DeviceError> {
+        let other = 1 - self.sets.primary;
+        let all: Vec<u32> = (1..self.metadata.shape.set_blocks() as u32).collect();
+        let generation = self.sets.superblock.generation;
+        let mut at = self.write_set(other, &all, at)?;
+        at = self.media.flush(at)?;
+        at = self.sets.write_super(&mut self.media, other, generation, at)?;
+        at = self.media.flush(at)?;
+        self.sets.primary = 0;
+        Ok(at)
+    }
+
+    /// Frees the zones that the media name no more.
+    fn free_released(&mut self, mut at: Time) -> Result<Time, DeviceError> {
+        for zone in self.zones.take_released() {
+            at = at.max(self.free_zone(zone, at)?);
+        }
+        Ok(at)
+    }
+
+    /// A zone that no set names is free. One that cannot be reset any more is out of use.
+    pub(super) fn free_zone(&mut self, zone: ZoneId, at: Time) -> Result<Time, DeviceError> {
+        let mut done = at;
+        if !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0 {
+            match self.media.reset(zone, at) {
+                Ok(at) => done = at,
+                Err(_) => {
+                    self.warnings.push(format!("zone {} cannot be reset, and is out of use", zone.0));
+                    self.zones.retire(zone);
+                    return Ok(at);
+                }
+            }
+            self.events.resets += 1;
+            self.zones.set_write_pointer(zone, 0);
+        }
+        self.zones.put_free(zone);
+        Ok(done)
+    }
+}

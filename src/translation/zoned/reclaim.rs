@@ -1,0 +1,469 @@
+//! Who is reclaimed when, and how.
+//!
+//! One zone after the other is freed, each in small steps that a caller asks for. The cases, by what a chunk has:
+//!
+//! | chunk | what is done |
+//! |---|---|
+//! | a conventional data zone with nothing valid | it is freed |
+//! | a conventional data zone | its blocks go to a sequential zone, at their places and with zeros for holes |
+//! | a sequential data zone, and a buffer with blocks before its write pointer | its blocks go to their places in the buffer, which becomes the data zone |
+//! | a sequential data zone, and a buffer with blocks behind its write pointer only | the buffer's blocks are written at their places in the data zone |
+//!
+//! A chunk that is changed while it is copied: the copy goes on to the end of the run of valid blocks that it is in, and is
+//! then given up, as in the kernel. Reads disturb no copy, which they do there.
+
+use super::DmZoned;
+use super::media::{ZoneClass, ZoneId};
+use super::metadata::Entry;
+use super::zones::Use;
+use crate::device::{DeviceError, holding};
+use crate::label::{Cause, Content, Label};
+use crate::time::Time;
+
+/// Blocks that are copied in one step: 512 KiB, a job of the kernel's copier.
+const STEP_BLOCKS: u32 = 128;
+
+/// Below this percentage of free conventional zones the copier works without a pause.
+const URGENT_PERCENT: u32 = 15;
+
+/// What is copied, and from where to where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Case {
+    /// From a conventional data zone to a new one.
+    Move,
+    /// From a sequential data zone into its buffer.
+    IntoBuffer,
+    /// From a buffer to the end of its data zone.
+    IntoData,
+}
+
+/// A zone that is being freed.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    chunk: u32,
+    case: Case,
+    from: ZoneId,
+    to: ZoneId,
+    /// The block that is looked at next.
+    next: u32,
+}
+
+/// Who reclaims: what it does now, and when it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Worker {
+    job: Option<Job>,
+    /// When it goes on.
+    at: Time,
+    /// It is to look whether there is something to do.
+    pub is_kicked: bool,
+    /// When the volume was last asked for something.
+    pub last_access: Time,
+    /// It has looked since, and idle time brings nothing more.
+    pub is_done_idling: bool,
+    buffer: Vec<u8>,
+}
+
+impl DmZoned {
+    /// Does a step of what is due at `now`, and says when there is more.
+    pub(super) fn background(&mut self, now: Time) -> Result<Option<Time>, DeviceError> {
+        if self.broken.is_some() {
+            return Ok(None);
+        }
+        if self.metadata.has_dirty() && now >= self.last_commit + self.settings.commit_ns {
+            self.commit(now)?;
+        }
+        let commit_at = self.metadata.has_dirty().then(|| self.last_commit + self.settings.commit_ns);
+        let reclaim_at = self.reclaim_due();
+        match reclaim_at {
+            Some(due) if due <= now => {
+                self.reclaim_step(due)?;
+                // What it was may be done: the next look says.
+                Ok(Some(self.reclaim_due().map_or(now, |due| due.max(self.worker.at))))
+            }
+            _ => Ok([commit_at, reclaim_at].into_iter().flatten().min()),
+        }
+    }
+
+    /// When reclaim has something to do or to look for.
+    fn reclaim_due(&self) -> Option<Time> {
+        if self.worker.job.is_some() || self.worker.is_kicked {
+            return Some(self.worker.at.max(self.worker.kicked_at()));
+        }
+        let idle_from = self.worker.last_access + self.settings.idle_ns;
+        (!self.worker.is_done_idling).then_some(idle_from.max(self.worker.at))
+    }
+
+    fn is_idle(&self, now: Time) -> bool {
+        now.since_ns(self.worker.last_access) >= self.settings.idle_ns
+    }
+
+    /// Percent of the conventional zones that are free; one alone counts as none. Zones that journals keep do not count.
+    fn free_percent(&self) -> u32 {
+        let class = self.zones.first_class();
+        let total = self.zones.total(class).saturating_sub(self.zones.pinned_conventional() as usize);
+        match self.zones.free(class) {
+            0 | 1 => 0,
+            free => (free * 100 / total.max(1)) as u32,
+        }
+    }
+
+    /// A pause after a copy that took so long: the kernel's copier is busy for a share of the time only.
+    fn pause_ns(&self, worked_ns: u64, now: Time) -> u64 {
+        let free = self.free_percent();
+        if free < URGENT_PERCENT || self.is_idle(now) {
+            return 0;
+        }
+        let busy = u64::from(75.min(100 - free / 2));
+        worked_ns * (100 - busy) / busy
+    }
+
+    /// Does one step: a part of a copy, or the choice of what to copy.
+    fn reclaim_step(&mut self, now: Time) -> Result<(), DeviceError> {
+        let now = now.max(self.worker.at);
+        if self.worker.job.is_none() {
+            self.worker.is_kicked = false;
+            let idle = self.is_idle(now);
+            if idle || self.free_percent() <= self.settings.start_percent {
+                let has_begun = match self.victim(idle) {
+                    Some(chunk) => self.begin(chunk, now)?,
+                    None => false,
+                };
+                self.worker.is_done_idling |= idle && !has_begun;
+            }
+            return Ok(());
+        }
+        let done = self.copy_step(now)?;
+        self.worker.at = done + self.pause_ns(done.since_ns(now), now);
+        Ok(())
+    }
+
+    /// Makes a conventional zone free for a write that waits for one, and says when.
+    pub(super) fn make_room(&mut self, at: Time) -> Result<Time, DeviceError> {
+        if self.zones.has_released() {
+            return self.commit(at);
+        }
+        self.events.waits += 1;
+        let mut at = at;
+        while self.zones.free(self.zones.first_class()) == 0 {
+            if self.worker.job.is_some() {
+                // Nobody pauses while a write waits.
+                at = at.max(self.copy_step(at)?);
+                self.worker.at = at;
+                continue;
+            }
+            let has_begun = match self.victim(true) {
+                Some(chunk) => self.begin(chunk, at)?,
+                None => false,
+            };
+            if !has_begun && !self.surrender_journal(&mut at)? {
+                return Err(DeviceError::Full {
+                    what: "the volume".to_string(),
+                    why: "no conventional zone is free, and none can be reclaimed: make the conventional device larger, or the volume anew with more reserved= zones"
+                        .to_string(),
+                });
+            }
+            if self.zones.has_released() && self.worker.job.is_none() {
+                at = self.commit(at)?;
+            }
+        }
+        Ok(at)
+    }
+
+    /// The chunk whose zone is freed next.
+    fn victim(&self, idle: bool) -> Option<u32> {
+        let class = self.zones.first_class();
+        let buffered = |zone: ZoneId| match self.zones.use_of(zone) {
+            Use::Data(chunk) => {
+                let buffer = self.metadata.entry(chunk).buffer.some();
+                buffer.filter(|buffer| !self.zones.is_journal(*buffer)).map(|_| chunk)
+            }
+            _ => None,
+        };
+        if self.zones.is_reserve_empty() {
+            // Without a target nothing can be moved: a merge may free one.
+            if let Some(chunk) = self.zones.mapped(ZoneClass::Sequential).find_map(buffered) {
+                return Some(chunk);
+            }
+        }
+        let of_class = |class: ZoneClass| {
+            let data = self.zones.mapped(class).find_map(|zone| match self.zones.use_of(zone) {
+                Use::Data(chunk) => Some(chunk),
+                _ => None,
+            });
+            data.or_else(|| {
+                let buffers = self.zones.mapped(class).filter_map(|zone| match self.zones.use_of(zone) {
+                    Use::Buffer(chunk) => Some((self.metadata.weight(self.metadata.entry(chunk).data), chunk)),
+                    _ => None,
+                });
+                // The first of the heaviest, as the list has it.
+                buffers
+                    .fold(None, |best: Option<(u32, u32)>, next| match best {
+                        Some(best) if best.0 >= next.0 => Some(best),
+                        _ => Some(next),
+                    })
+                    .map(|(_, chunk)| chunk)
+            })
+        };
+        of_class(class).or_else(|| if idle && class == ZoneClass::Cache { of_class(ZoneClass::Random) } else { None })
+    }
+
+    /// Begins to free a zone of a chunk. Answers false if there is nowhere to copy to.
+    fn begin(&mut self, chunk: u32, now: Time) -> Result<bool, DeviceError> {
+        let Entry { data, buffer } = self.metadata.entry(chunk);
+        let job = |case, from, to| Job { chunk, case, from, to, next: 0 };
+        self.worker.at = self.worker.at.max(now);
+        if self.zones.class(data).is_conventional() {
+            if self.metadata.weight(data) == 0 {
+                self.zones.release(data);
+                self.metadata.set_entry(chunk, Entry::UNMAPPED);
+                self.events.emptied += 1;
+                self.reclaimed(now)?;
+                return Ok(true);
+            }
+            let Some(to) = self.take_target(data, now)? else { return Ok(false) };
+            self.worker.job = Some(job(Case::Move, data, to));
+            return Ok(true);
+        }
+        let written = self.zones.write_pointer(data);
+        let (is_valid, run_end) = match written {
+            0 => (false, 0),
+            written => self.metadata.run(buffer, 0, written),
+        };
+        let is_before = is_valid || run_end < written;
+        self.worker.job = Some(match is_before {
+            true => job(Case::IntoBuffer, data, buffer),
+            false => Job { next: written, ..job(Case::IntoData, buffer, data) },
+        });
+        Ok(true)
+    }
+
+    /// A zone to move into: a free sequential one, one of the reserve, or a conventional one that is not of the cache.
+    fn take_target(&mut self, from: ZoneId, at: Time) -> Result<Option<ZoneId>, DeviceError> {
+        loop {
+            let random = self.zones.class(from) == ZoneClass::Cache;
+            let target = self
+                .zones
+                .take(ZoneClass::Sequential)
+                .or_else(|| self.zones.take_reserved())
+                .or_else(|| if random { self.zones.take(ZoneClass::Random) } else { None });
+            let Some(zone) = target else { return Ok(None) };
+            self.zones.set_use(zone, Use::Target);
+            // A zone that was written and never mapped before a cut of power.
+            if !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0 {
+                self.free_zone(zone, at)?;
+                continue;
+            }
+            return Ok(Some(zone));
+        }
+    }
+
+    /// Copies a part, and does what is to be done at the end. Answers when it is done.
+    fn copy_step(&mut self, now: Time) -> Result<Time, DeviceError> {
+        let now = now.max(self.worker.at);
+        let Some(mut job) = self.worker.job else { return Ok(now) };
+        let blocks = self.media.zone_blocks;
+        let (is_valid, run_end) =
+            if job.next < blocks { self.metadata.run(job.from, job.next, blocks) } else { (false, blocks) };
+        if !is_valid && run_end == blocks {
+            self.worker.job = None;
+            self.finish(job, now)?;
+            return Ok(now);
+        }
+        let end = run_end.min(job.next + STEP_BLOCKS);
+        let copied = match (is_valid, job.case) {
+            (true, _) => {
+                // One write is for one reason, and of one content.
+                let (content, end) = self.content_run(job.chunk, job.next, end);
+                self.copy(job, end, content, now).map(|done| (end, done))
+            }
+            (false, Case::IntoBuffer) => Ok((run_end, now)),
+            (false, _) if !self.zones.class(job.to).is_conventional() => {
+                self.fill(job, end, now).map(|done| (end, done))
+            }
+            (false, _) => Ok((run_end, now)),
+        };
+        match copied {
+            Ok((end, done)) => {
+                job.next = end;
+                self.worker.job = Some(job);
+                Ok(done)
+            }
+            Err(error) => {
+                self.give_up(now)?;
+                // The zone is tried again last.
+                self.zones.use_now(job.from);
+                self.warnings.push(format!("the reclaim of chunk {} failed: {error}", job.chunk));
+                Err(error)
+            }
+        }
+    }
+
+    fn copy(&mut self, job: Job, end: u32, content: Content, now: Time) -> Result<Time, DeviceError> {
+        let mut buffer = std::mem::take(&mut self.worker.buffer);
+        buffer.resize((end - job.next) as usize * self.media.width, 0);
+        let label = Label { cause: Cause::Reclaim, content };
+        let copied = self
+            .media
+            .read(job.from, job.next, &mut buffer, now)
+            .and_then(|read| self.media.write(job.to, job.next, &buffer, label, read));
+        self.worker.buffer = buffer;
+        self.wrote_target(job, end);
+        copied
+    }
+
+    /// Writes zeros into a hole, so that what follows keeps its place.
+    fn fill(&mut self, job: Job, end: u32, now: Time) -> Result<Time, DeviceError> {
+        let mut buffer = std::mem::take(&mut self.worker.buffer);
+        buffer.resize((end - job.next) as usize * self.media.width, 0);
+        holding(0, &mut buffer);
+        let label = Label { cause: Cause::Reclaim, content: Content::Mapping };
+        let filled = self.media.write(job.to, job.next, &buffer, label, now);
+        self.worker.buffer = buffer;
+        self.wrote_target(job, end);
+        filled
+    }
+
+    fn wrote_target(&mut self, job: Job, end: u32) {
+        if !self.zones.class(job.to).is_conventional() {
+            let written = self.media.write_pointer(job.to);
+            debug_assert!(written <= end.max(self.zones.write_pointer(job.to)));
+            self.zones.set_write_pointer(job.to, written);
+        }
+    }
+
+    /// All is copied: the chunk gets its new zones, and the old one is freed by a commit.
+    fn finish(&mut self, job: Job, now: Time) -> Result<(), DeviceError> {
+        let Job { chunk, case, from, to, .. } = job;
+        let blocks = self.media.zone_blocks;
+        let mut block = 0;
+        while block < blocks {
+            let (is_valid, end) = self.metadata.run(from, block, blocks);
+            if is_valid {
+                self.metadata.validate(to, block, end);
+            }
+            block = end;
+        }
+        self.metadata.invalidate(from, 0, blocks);
+        self.zones.release(from);
+        self.zones.set_use(to, Use::Data(chunk));
+        self.metadata.set_entry(chunk, Entry { data: to, buffer: ZoneId::NONE });
+        match case {
+            Case::Move => self.events.moved += 1,
+            Case::IntoBuffer => self.events.merged_into_buffer += 1,
+            Case::IntoData => self.events.merged_into_data += 1,
+        }
+        self.reclaimed(now)
+    }
+
+    fn reclaimed(&mut self, now: Time) -> Result<(), DeviceError> {
+        self.events.reclaimed_zones += 1;
+        self.worker.is_kicked = true;
+        let done = self.commit(now)?;
+        self.worker.at = self.worker.at.max(done);
+        Ok(())
+    }
+
+    /// A chunk is to be changed: if it is being copied, the copy comes to the end of its run, and is given up. Answers when
+    /// the change can begin.
+    #[inline]
+    pub(super) fn interrupt(&mut self, chunk: u32, at: Time) -> Result<Time, DeviceError> {
+        match self.worker.job {
+            Some(job) if job.chunk == chunk => self.interrupt_job(at),
+            _ => Ok(at),
+        }
+    }
+
+    #[cold]
+    fn interrupt_job(&mut self, at: Time) -> Result<Time, DeviceError> {
+        let mut done = at;
+        while let Some(job) = self.worker.job {
+            let is_in_run = job.next > 0
+                && job.next < self.media.zone_blocks
+                && self.metadata.is_valid(job.from, job.next - 1)
+                && self.metadata.is_valid(job.from, job.next);
+            if !is_in_run && job.next < self.media.zone_blocks {
+                self.events.interrupted += 1;
+                self.give_up(done)?;
+                break;
+            }
+            done = self.copy_step(done)?;
+            self.worker.at = self.worker.at.max(done);
+        }
+        Ok(done)
+    }
+
+    /// What was copied is thrown away.
+    fn give_up(&mut self, at: Time) -> Result<(), DeviceError> {
+        if let Some(job) = self.worker.job.take()
+            && job.case == Case::Move
+        {
+            // No set has ever named it.
+            self.free_zone(job.to, at)?;
+        }
+        self.worker.is_kicked = true;
+        Ok(())
+    }
+
+    /// Joins the zones of a chunk that need not be kept apart, in one conventional zone: a journal's zone stays beside it.
+    /// Answers when that is done.
+    pub(super) fn gather(&mut self, chunk: u32, mut at: Time) -> Result<Time, DeviceError> {
+        let Some(to) = self.take_conventional(Use::Target, &mut at)? else { return Ok(at) };
+        let Entry { data, buffer } = self.metadata.entry(chunk);
+        let journal = buffer.some().filter(|buffer| self.zones.is_journal(*buffer));
+        let sources = [data.some(), buffer.some().filter(|_| journal.is_none())];
+        let blocks = self.media.zone_blocks;
+        for from in sources.into_iter().flatten() {
+            let mut next = 0;
+            while next < blocks {
+                let (is_valid, end) = self.metadata.run(from, next, blocks);
+                let mut end = end.min(next + STEP_BLOCKS);
+                if is_valid {
+                    let content;
+                    (content, end) = self.content_run(chunk, next, end);
+                    at = self.copy(Job { chunk, case: Case::IntoBuffer, from, to, next }, end, content, at)?;
+                    self.metadata.validate(to, next, end);
+                }
+                next = end;
+            }
+            self.metadata.invalidate(from, 0, blocks);
+            self.zones.release(from);
+        }
+        self.zones.set_use(to, Use::Data(chunk));
+        if journal.is_some() {
+            self.zones.pin(to, false);
+        }
+        self.metadata.set_entry(chunk, Entry { data: to, buffer: journal.unwrap_or(ZoneId::NONE) });
+        Ok(at)
+    }
+
+    /// Copies all that is valid in a buffer to its places in the conventional data zone of its chunk, and frees the buffer.
+    pub(super) fn merge_into_data(&mut self, chunk: u32, mut at: Time) -> Result<Time, DeviceError> {
+        let Entry { data, buffer } = self.metadata.entry(chunk);
+        let blocks = self.media.zone_blocks;
+        let mut next = 0;
+        while next < blocks {
+            let (is_valid, end) = self.metadata.run(buffer, next, blocks);
+            let mut end = end.min(next + STEP_BLOCKS);
+            if is_valid {
+                let content;
+                (content, end) = self.content_run(chunk, next, end);
+                at =
+                    self.copy(Job { chunk, case: Case::IntoBuffer, from: buffer, to: data, next }, end, content, at)?;
+                self.metadata.validate(data, next, end);
+            }
+            next = end;
+        }
+        self.metadata.invalidate(buffer, 0, blocks);
+        self.zones.release(buffer);
+        self.zones.unpin(data);
+        self.metadata.set_entry(chunk, Entry { data, buffer: ZoneId::NONE });
+        Ok(at)
+    }
+}
+
+impl Worker {
+    /// A kick is for now: it is the worker's own time that counts.
+    fn kicked_at(&self) -> Time {
+        self.last_access.max(self.at)
+    }
+}

@@ -1,0 +1,210 @@
+//! Random work on a volume against what it must return: an array of the newest stamps, and of those that a cut of power
+//! may bring back.
+
+use super::{BLOCK, Machine, block_of, read, try_read};
+use flashpath::device::{Account, BlockDevice, DeviceError, Lba};
+use flashpath::label::{Cause, Content, Label};
+use flashpath::random::Random;
+use flashpath::time::Time;
+use flashpath::translation::zoned::DmZoned;
+
+/// What each block may hold.
+pub struct Model {
+    /// At the last flush that was answered.
+    flushed: Vec<u32>,
+    /// Since then, in order; the last is what a read returns.
+    since: Vec<Vec<u32>>,
+    next_stamp: u32,
+    now: Time,
+}
+
+/// Blocks of the volume that the work calls its journal.
+pub const JOURNAL: std::ops::Range<u64> = 40..90;
+
+fn content_of(block: u64, has_journal: bool) -> Content {
+    if has_journal && JOURNAL.contains(&block) { Content::Journal } else { Content::Data }
+}
+
+impl Model {
+    pub fn new(blocks: u64) -> Model {
+        Model {
+            flushed: vec![0; blocks as usize],
+            since: vec![Vec::new(); blocks as usize],
+            next_stamp: 1,
+            now: Time::ZERO,
+        }
+    }
+
+    fn newest(&self, block: u64) -> u32 {
+        self.since[block as usize].last().copied().unwrap_or(self.flushed[block as usize])
+    }
+
+    /// Does something at random. What it may have changed is known even if it fails.
+    pub fn step(
+        &mut self,
+        volume: &mut DmZoned,
+        random: &mut Random,
+        zone_blocks: u64,
+        has_journal: bool,
+    ) -> Result<(), DeviceError> {
+        let blocks = self.flushed.len() as u64;
+        // Most go to a few chunks, so that some grow old.
+        let first = match random.below(4) {
+            0 => random.below(blocks),
+            1 if has_journal => JOURNAL.start + random.below(JOURNAL.end - JOURNAL.start),
+            _ => random.below(blocks / 4),
+        };
+        let count = (1 + random.below(6)).min(blocks - first);
+        self.now = self.now + random.below(2_000_000);
+        while volume.work(self.now)?.is_some_and(|next| next <= self.now) {}
+        match random.below(20) {
+            0 => self.flush(volume)?,
+            1 => {
+                // The device is idle for as long as a reclaim or two take.
+                self.now = self.now + 11_000_000_000;
+                for _ in 0..random.below(12) {
+                    volume.work(self.now)?;
+                }
+            }
+            2 | 3 => {
+                let count = count * random.below(6).max(1);
+                let count = count.min(blocks - first);
+                (first..first + count).for_each(|block| self.since[block as usize].push(0));
+                volume.discard(Lba(first), count, self.now)?;
+            }
+            4 => {
+                // A whole chunk in order, as a large file is written.
+                let first = first / zone_blocks * zone_blocks;
+                for block in first..(first + zone_blocks).min(blocks) {
+                    self.write(volume, block, 1, has_journal)?;
+                }
+            }
+            5..8 => {
+                for block in first..first + count {
+                    assert_eq!(try_read(volume, block)?, self.newest(block), "block {block}");
+                }
+            }
+            _ => {
+                let same = (first..first + count)
+                    .take_while(|block| content_of(*block, has_journal) == content_of(first, has_journal));
+                self.write(volume, first, same.count() as u64, has_journal)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, volume: &mut DmZoned, first: u64, count: u64, has_journal: bool) -> Result<(), DeviceError> {
+        let stamp = self.next_stamp;
+        self.next_stamp += 1;
+        (first..first + count).for_each(|block| self.since[block as usize].push(stamp));
+        let bytes = block_of(stamp).repeat(count as usize);
+        volume.write(Lba(first), &bytes, Label::host(content_of(first, has_journal)), self.now)?;
+        Ok(())
+    }
+
+    pub fn flush(&mut self, volume: &mut DmZoned) -> Result<(), DeviceError> {
+        volume.flush(self.now)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// All that was done is durable.
+    pub fn settle(&mut self) {
+        for block in 0..self.flushed.len() {
+            self.flushed[block] = self.newest(block as u64);
+            self.since[block].clear();
+        }
+    }
+
+    /// Every block is the newest.
+    pub fn check(&self, volume: &mut DmZoned) {
+        for block in 0..self.flushed.len() as u64 {
+            assert_eq!(read(volume, block), self.newest(block), "block {block}");
+        }
+    }
+
+    /// After a cut of power every block is what was flushed, or something that was written since; what it is now, it
+    /// stays.
+    pub fn check_after_power_cut(&mut self, volume: &mut DmZoned) {
+        for block in 0..self.flushed.len() {
+            let found = read(volume, block as u64);
+            let (flushed, since) = (self.flushed[block], &mut self.since[block]);
+            assert!(
+                found == flushed || since.contains(&found),
+                "block {block} holds {found}: {flushed} was flushed, and {since:?} written since"
+            );
+            since.clear();
+            self.flushed[block] = found;
+        }
+        self.now = Time::ZERO;
+    }
+}
+
+/// What the volume sent since `opened` is what its devices received, for each cause and content.
+pub fn check_sums(volume: &DmZoned, opened: &Account) {
+    let account = volume.account().since(opened);
+    for cause in Cause::ALL {
+        for content in Content::ALL {
+            let below: u64 = account.below.iter().map(|device| device.received.get(cause, content)).sum();
+            assert_eq!(account.sent.get(cause, content), below, "{} {}", cause.name(), content.name());
+        }
+    }
+}
+
+#[test]
+fn a_volume_returns_what_was_written_whatever_is_reclaimed() {
+    for seed in 0..24 {
+        let mut random = Random::new(seed, "dm-zoned model");
+        let has_journal = seed % 2 == 1;
+        let zone_blocks = [16, 32, 64][seed as usize % 3];
+        let text = if has_journal { "dm-zoned:reserved=3,journal-zone,idle=5s" } else { "dm-zoned:reserved=2,idle=5s" };
+        let machine = Machine::new(zone_blocks, 12, 24);
+        machine.mkfs(text);
+        let mut volume = machine.open(text);
+        let mut model = Model::new(volume.blocks());
+        for life in 0..6 {
+            let opened = volume.account();
+            for _ in 0..400 {
+                model.step(&mut volume, &mut random, zone_blocks, has_journal).unwrap();
+            }
+            model.check(&mut volume);
+            check_sums(&volume, &opened);
+            // Closed and opened again, now and then without the option.
+            volume.close(Time::ZERO).unwrap();
+            model.settle();
+            drop(volume);
+            let text = if life == 3 { "dm-zoned:idle=5s" } else { text };
+            volume = machine.open(text);
+            assert!(volume.warnings().is_empty(), "{:?}", volume.warnings());
+            model.check(&mut volume);
+            model = Model { now: Time::ZERO, ..model };
+        }
+        let account = volume.account();
+        assert!(account.below[0].received.total() > 0);
+    }
+}
+
+#[test]
+fn a_block_is_never_valid_in_both_zones_of_its_chunk() {
+    // A write at the write pointer takes over from the buffer that held the block: only one of them counts.
+    let machine = Machine::new(16, 8, 12);
+    machine.mkfs("dm-zoned:reserved=2");
+    let mut volume = machine.open("dm-zoned:idle=1s");
+    let stamps = |volume: &mut DmZoned, first, stamp: u32, count| {
+        super::write(volume, first, &vec![stamp; count], Content::Data, Time::ZERO)
+    };
+    stamps(&mut volume, 0, 1, 4);
+    let mut now = Time(2_000_000_000);
+    while let Some(next) = volume.work(now).unwrap().filter(|next| *next <= Time(3_000_000_000)) {
+        now = now.max(next);
+    }
+    // The chunk is in a sequential zone of which 4 blocks are written: 6 is buffered, and then 4 to 7 come in order.
+    stamps(&mut volume, 6, 2, 1);
+    stamps(&mut volume, 4, 3, 4);
+    assert_eq!((read(&mut volume, 6), read(&mut volume, 4)), (3, 3));
+    volume.flush(Time::ZERO).unwrap();
+    drop(volume);
+    let mut volume = machine.open("dm-zoned");
+    assert_eq!((0..8).map(|block| read(&mut volume, block)).collect::<Vec<_>>(), [1, 1, 1, 1, 3, 3, 3, 3]);
+    assert_eq!(BLOCK, 4096);
+}

@@ -1,0 +1,421 @@
+//! Devices whose power can be cut at any operation, and what is left of them then.
+//!
+//! Fault model. What was written before a flush that was answered is there. Of what came after it:
+//! - a conventional device has kept any of the writes, block by block, in any combination; a block of the metadata area may
+//!   be torn, part old and part new, at any 512 bytes;
+//! - a zone has kept its operations up to some point, and of the write at that point a part from its beginning.
+//!
+//! The operation at which the power fails counts as one that came after. Nothing else is lost, and no block rots.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use flashpath::device::{
+    Account, BlockDevice, DeviceError, Lba, Zone, ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
+};
+use flashpath::label::{Label, Tally};
+use flashpath::random::Random;
+use flashpath::time::Time;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+const BLOCK: usize = 4096;
+const SECTOR: usize = 512;
+
+type Block = Arc<[u8]>;
+
+/// The power of all devices of a machine.
+#[derive(Clone)]
+pub struct Power(Arc<Mutex<Supply>>);
+
+struct Supply {
+    operations: u64,
+    /// The operation at which it fails.
+    cut_at: Option<u64>,
+    is_off: bool,
+}
+
+impl Power {
+    pub fn new() -> Power {
+        Power(Arc::new(Mutex::new(Supply { operations: 0, cut_at: None, is_off: false })))
+    }
+
+    /// Fails after so many more operations.
+    pub fn cut_after(&self, operations: u64) {
+        let mut supply = self.0.lock().unwrap();
+        supply.cut_at = Some(supply.operations + operations);
+    }
+
+    /// Operations of all devices so far.
+    pub fn operations(&self) -> u64 {
+        self.0.lock().unwrap().operations
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.0.lock().unwrap().is_off
+    }
+
+    /// The power is back, and does not fail again.
+    pub fn restore(&self) {
+        let mut supply = self.0.lock().unwrap();
+        (supply.cut_at, supply.is_off) = (None, false);
+    }
+
+    /// An operation. Answers whether the power fails in it.
+    fn operation(&self) -> Result<bool, DeviceError> {
+        let mut supply = self.0.lock().unwrap();
+        if supply.is_off {
+            return Err(no_power());
+        }
+        supply.operations += 1;
+        supply.is_off = supply.cut_at.is_some_and(|at| supply.operations > at);
+        Ok(supply.is_off)
+    }
+}
+
+fn no_power() -> DeviceError {
+    DeviceError::Station { station: "test", reason: "no power".to_string() }
+}
+
+/// A conventional device. Clones share what is stored.
+#[derive(Clone)]
+pub struct Disk(Arc<Mutex<DiskState>>, Power);
+
+struct DiskState {
+    blocks: u64,
+    /// The first of these blocks may be torn.
+    torn_below: u64,
+    live: BTreeMap<u64, Block>,
+    durable: BTreeMap<u64, Block>,
+    /// Since the last flush, in order.
+    pending: Vec<(u64, Block)>,
+    received: Tally,
+    read_blocks: u64,
+}
+
+impl Disk {
+    pub fn new(power: &Power, blocks: u64, torn_below: u64) -> Disk {
+        let state = DiskState {
+            blocks,
+            torn_below,
+            live: BTreeMap::new(),
+            durable: BTreeMap::new(),
+            pending: Vec::new(),
+            received: Tally::default(),
+            read_blocks: 0,
+        };
+        Disk(Arc::new(Mutex::new(state)), power.clone())
+    }
+
+    /// What is left of what was not flushed.
+    pub fn lose_power(&self, random: &mut Random) {
+        let mut state = self.0.lock().unwrap();
+        for (block, new) in std::mem::take(&mut state.pending) {
+            let left = match random.below(if block < state.torn_below { 3 } else { 2 }) {
+                0 => continue,
+                1 => new,
+                _ => {
+                    let mut left = state.durable.get(&block).map_or(vec![0; BLOCK], |bytes| bytes.to_vec());
+                    for sector in 0..BLOCK / SECTOR {
+                        if random.below(2) == 0 {
+                            let bytes = sector * SECTOR..(sector + 1) * SECTOR;
+                            left[bytes.clone()].copy_from_slice(&new[bytes]);
+                        }
+                    }
+                    left.into()
+                }
+            };
+            state.durable.insert(block, left);
+        }
+        state.live = state.durable.clone();
+    }
+
+    /// The bytes of a block, as they are read.
+    pub fn bytes(&self, block: u64) -> Vec<u8> {
+        self.0.lock().unwrap().live.get(&block).map_or(vec![0; BLOCK], |bytes| bytes.to_vec())
+    }
+
+    /// Puts bytes there, durably.
+    pub fn put(&self, block: u64, bytes: &[u8]) {
+        let mut state = self.0.lock().unwrap();
+        state.live.insert(block, bytes.into());
+        state.durable.insert(block, bytes.into());
+    }
+}
+
+impl BlockDevice for Disk {
+    fn blocks(&self) -> u64 {
+        self.0.lock().unwrap().blocks
+    }
+
+    fn block_width(&self) -> usize {
+        BLOCK
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        if self.1.is_off() {
+            return Err(no_power());
+        }
+        let mut state = self.0.lock().unwrap();
+        for (block, bytes) in (first.0..).zip(buffer.chunks_exact_mut(BLOCK)) {
+            match state.live.get(&block) {
+                Some(live) => bytes.copy_from_slice(live),
+                None => bytes.fill(0),
+            }
+        }
+        state.read_blocks += (buffer.len() / BLOCK) as u64;
+        Ok(at)
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let fails = self.1.operation()?;
+        let mut state = self.0.lock().unwrap();
+        for (block, bytes) in (first.0..).zip(buffer.chunks_exact(BLOCK)) {
+            assert!(block < state.blocks);
+            state.pending.push((block, bytes.into()));
+            state.live.insert(block, bytes.into());
+            state.received.add(label.cause, label.content, 1);
+        }
+        if fails { Err(no_power()) } else { Ok(at) }
+    }
+
+    fn discard(&mut self, _first: Lba, _blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        Ok(at)
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        if self.1.operation()? {
+            return Err(no_power());
+        }
+        let mut state = self.0.lock().unwrap();
+        for (block, bytes) in std::mem::take(&mut state.pending) {
+            state.durable.insert(block, bytes);
+        }
+        Ok(at)
+    }
+
+    fn account(&self) -> Account {
+        let state = self.0.lock().unwrap();
+        let received = state.received.clone();
+        Account {
+            station: "conv",
+            sent: received.clone(),
+            received,
+            read_blocks: state.read_blocks,
+            ..Account::default()
+        }
+    }
+}
+
+/// A zoned device. Clones share what is stored.
+#[derive(Clone)]
+pub struct Zones(Arc<Mutex<ZonesState>>, Power);
+
+#[derive(Clone, Default)]
+struct ZoneMemory {
+    written: Vec<Block>,
+}
+
+enum ZoneOperation {
+    Write(Vec<Block>),
+    Reset,
+}
+
+struct ZonesState {
+    zone_blocks: u64,
+    conventional: u32,
+    states: Vec<ZoneState>,
+    live: Vec<ZoneMemory>,
+    durable: Vec<ZoneMemory>,
+    pending: Vec<Vec<ZoneOperation>>,
+    /// What the conventional zones hold; they lose nothing.
+    random: BTreeMap<u64, Block>,
+    received: Tally,
+    read_blocks: u64,
+}
+
+impl ZoneMemory {
+    fn apply(&mut self, operation: &ZoneOperation) {
+        match operation {
+            ZoneOperation::Write(blocks) => self.written.extend(blocks.iter().cloned()),
+            ZoneOperation::Reset => self.written.clear(),
+        }
+    }
+}
+
+impl Zones {
+    pub fn new(power: &Power, zones: u32, zone_blocks: u64, conventional: u32) -> Zones {
+        let count = zones as usize;
+        let state = ZonesState {
+            zone_blocks,
+            conventional,
+            states: vec![ZoneState::Empty; count],
+            live: vec![ZoneMemory::default(); count],
+            durable: vec![ZoneMemory::default(); count],
+            pending: (0..count).map(|_| Vec::new()).collect(),
+            random: BTreeMap::new(),
+            received: Tally::default(),
+            read_blocks: 0,
+        };
+        Zones(Arc::new(Mutex::new(state)), power.clone())
+    }
+
+    /// What is left of what was not flushed.
+    pub fn lose_power(&self, random: &mut Random) {
+        let mut state = self.0.lock().unwrap();
+        let state = &mut *state;
+        for (operations, memory) in state.pending.iter_mut().zip(&mut state.durable) {
+            let kept = random.below(operations.len() as u64 + 1) as usize;
+            for operation in &operations[..kept] {
+                memory.apply(operation);
+            }
+            if let Some(ZoneOperation::Write(blocks)) = operations.get(kept) {
+                let part = random.below(blocks.len() as u64 + 1) as usize;
+                memory.written.extend(blocks[..part].iter().cloned());
+            }
+            operations.clear();
+        }
+        state.live = state.durable.clone();
+    }
+
+    /// Puts a zone into a state such as read-only.
+    pub fn set_state(&self, zone: u32, zone_state: ZoneState) {
+        self.0.lock().unwrap().states[zone as usize] = zone_state;
+    }
+
+    /// Puts what a zone holds there, durably.
+    pub fn put(&self, zone: u32, blocks: Vec<Vec<u8>>) {
+        let mut state = self.0.lock().unwrap();
+        let written: Vec<Block> = blocks.into_iter().map(Block::from).collect();
+        state.live[zone as usize].written = written.clone();
+        state.durable[zone as usize].written = written;
+    }
+
+    fn place(state: &ZonesState, first: Lba, count: usize) -> Result<(u32, u64), DeviceError> {
+        let (zone, from) = ((first.0 / state.zone_blocks) as u32, first.0 % state.zone_blocks);
+        let end = from + count as u64;
+        if end > state.zone_blocks {
+            return Err(ZoneError::BoundaryError { zone, from, end, capacity: state.zone_blocks }.into());
+        }
+        match state.states[zone as usize] {
+            ZoneState::Offline => Err(ZoneError::IsOffline { zone }.into()),
+            _ => Ok((zone, from)),
+        }
+    }
+
+    fn change(&mut self, zone: u32, operation: ZoneOperation, at: Time) -> Result<Time, DeviceError> {
+        let fails = self.1.operation()?;
+        let mut state = self.0.lock().unwrap();
+        match state.states[zone as usize] {
+            ZoneState::ReadOnly => return Err(ZoneError::IsReadOnly { zone }.into()),
+            ZoneState::Offline => return Err(ZoneError::IsOffline { zone }.into()),
+            _ => {}
+        }
+        state.live[zone as usize].apply(&operation);
+        state.pending[zone as usize].push(operation);
+        if fails { Err(no_power()) } else { Ok(at) }
+    }
+}
+
+impl ZonedDevice for Zones {
+    fn shape(&self) -> ZonedShape {
+        let state = self.0.lock().unwrap();
+        ZonedShape { zones: state.states.len() as u32, zone_blocks: state.zone_blocks, max_open: 0, max_active: 0 }
+    }
+
+    fn block_width(&self) -> usize {
+        BLOCK
+    }
+
+    fn zone(&self, zone: u32) -> Zone {
+        let state = self.0.lock().unwrap();
+        let written = state.live[zone as usize].written.len() as u64;
+        let kind = if zone < state.conventional { ZoneKind::Conventional } else { ZoneKind::Sequential };
+        let zone_state = match state.states[zone as usize] {
+            ZoneState::Empty if written == state.zone_blocks => ZoneState::Full,
+            ZoneState::Empty if written > 0 => ZoneState::Closed,
+            other => other,
+        };
+        Zone { kind, state: zone_state, write_pointer: written, capacity: state.zone_blocks }
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        if self.1.is_off() {
+            return Err(no_power());
+        }
+        let mut state = self.0.lock().unwrap();
+        let (zone, from) = Self::place(&state, first, buffer.len() / BLOCK)?;
+        for (block, bytes) in (from..).zip(buffer.chunks_exact_mut(BLOCK)) {
+            let stored = match zone < state.conventional {
+                true => state.random.get(&(u64::from(zone) * state.zone_blocks + block)),
+                false => state.live[zone as usize].written.get(block as usize),
+            };
+            match stored {
+                Some(live) => bytes.copy_from_slice(live),
+                None => bytes.fill(0),
+            }
+        }
+        state.read_blocks += (buffer.len() / BLOCK) as u64;
+        Ok(at)
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let (zone, from) = Self::place(&self.0.lock().unwrap(), first, buffer.len() / BLOCK)?;
+        let count = (buffer.len() / BLOCK) as u64;
+        if zone < self.0.lock().unwrap().conventional {
+            let mut state = self.0.lock().unwrap();
+            for (block, bytes) in (first.0..).zip(buffer.chunks_exact(BLOCK)) {
+                state.random.insert(block, bytes.into());
+            }
+            state.received.add(label.cause, label.content, count);
+            return Ok(at);
+        }
+        let write_pointer = self.zone(zone).write_pointer;
+        if from != write_pointer {
+            return Err(ZoneError::InvalidWrite { zone, from, write_pointer }.into());
+        }
+        let blocks = buffer.chunks_exact(BLOCK).map(Block::from).collect();
+        let done = self.change(zone, ZoneOperation::Write(blocks), at)?;
+        self.0.lock().unwrap().received.add(label.cause, label.content, count);
+        Ok(done)
+    }
+
+    fn open(&mut self, _zone: u32, at: Time) -> Result<Time, DeviceError> {
+        Ok(at)
+    }
+
+    fn close(&mut self, _zone: u32, at: Time) -> Result<Time, DeviceError> {
+        Ok(at)
+    }
+
+    fn finish(&mut self, _zone: u32, at: Time) -> Result<Time, DeviceError> {
+        Ok(at)
+    }
+
+    fn reset(&mut self, zone: u32, at: Time) -> Result<Time, DeviceError> {
+        self.change(zone, ZoneOperation::Reset, at)
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        if self.1.operation()? {
+            return Err(no_power());
+        }
+        let mut state = self.0.lock().unwrap();
+        let state = &mut *state;
+        for (operations, memory) in state.pending.iter_mut().zip(&mut state.durable) {
+            operations.drain(..).for_each(|operation| memory.apply(&operation));
+        }
+        Ok(at)
+    }
+
+    fn account(&self) -> Account {
+        let state = self.0.lock().unwrap();
+        let received = state.received.clone();
+        Account {
+            station: "zns",
+            sent: received.clone(),
+            received,
+            read_blocks: state.read_blocks,
+            ..Account::default()
+        }
+    }
+}
