@@ -6,7 +6,7 @@
 use super::error::ZonedVolumeError;
 use super::media::{Devices, Media, ZoneClass, ZoneId};
 use super::metadata::{Entry, Metadata};
-use super::open::{find_sets, open, read_super};
+use super::open::{find_sets, open, open_sets, read_super};
 use super::superblock::SuperBlock;
 use super::zones::Use;
 use super::{DmZoned, Numbers, ZonedSettings};
@@ -57,7 +57,7 @@ pub fn check(devices: Devices) -> Result<(Vec<Finding>, Devices), ZonedVolumeErr
     if findings.iter().any(|finding| !finding.is_repairable) {
         return Ok((findings, media.into_devices()));
     }
-    match open(media) {
+    match open_sets(media) {
         Ok(opened) => {
             for warning in opened.warnings {
                 // What was said of a super block before is not said again.
@@ -94,25 +94,24 @@ fn check_bits(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> 
     let blocks = media.zone_blocks;
     let mut findings = Vec::new();
     for zone in (0..media.zones()).map(ZoneId) {
-        match uses[zone.index()] {
-            Use::Data(chunk) | Use::Buffer(chunk) => {
-                if media.class(zone) == ZoneClass::Sequential {
-                    let written = media.write_pointer(zone);
-                    let lost = (written..blocks).filter(|block| metadata.is_valid(zone, *block)).count();
-                    if lost > 0 {
-                        findings.push(Finding::repairable(format!(
-                            "chunk {chunk}: {lost} blocks should lie behind the write pointer {written} of zone {}: they are lost",
-                            zone.0
-                        )));
-                    }
-                }
+        let (Use::Data(chunk) | Use::Buffer(chunk)) = uses[zone.index()] else {
+            if metadata.weight(zone) > 0 {
+                let weight = metadata.weight(zone);
+                let what =
+                    format!("zone {} belongs to no chunk, and {weight} of its blocks are said to be valid", zone.0);
+                findings.push(Finding::repairable(what));
             }
-            _ if metadata.weight(zone) > 0 => findings.push(Finding::repairable(format!(
-                "zone {} belongs to no chunk, and {} of its blocks are said to be valid",
-                zone.0,
-                metadata.weight(zone)
-            ))),
-            _ => {}
+            continue;
+        };
+        if media.class(zone) == ZoneClass::Sequential {
+            let written = media.write_pointer(zone);
+            let lost = (written..blocks).filter(|block| metadata.is_valid(zone, *block)).count();
+            if lost > 0 {
+                findings.push(Finding::repairable(format!(
+                    "chunk {chunk}: {lost} blocks should lie behind the write pointer {written} of zone {}: they are lost",
+                    zone.0
+                )));
+            }
         }
     }
     for chunk in 0..metadata.shape.chunks {

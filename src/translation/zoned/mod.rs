@@ -121,7 +121,7 @@ impl DmZoned {
         let opened = open::open(Media::new(devices)?)?;
         let mut volume = DmZoned::assemble(opened.media, opened.sets, opened.metadata, opened.uses, settings);
         volume.warnings = opened.warnings;
-        volume.recover(opened.is_other_equal)?;
+        volume.recover(opened.are_equal)?;
         Ok(volume)
     }
 

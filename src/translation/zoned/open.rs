@@ -25,8 +25,8 @@ pub(super) struct Opened {
     pub sets: Sets,
     pub metadata: Metadata,
     pub uses: Vec<Use>,
-    /// Whether both sets are equal to the last bit.
-    pub is_other_equal: bool,
+    /// Whether both sets are, to the last bit, what they should be.
+    pub are_equal: bool,
     pub warnings: Vec<String>,
 }
 
@@ -147,10 +147,9 @@ fn read_metadata(media: &mut Media, first_zone: u32, superblock: &SuperBlock) ->
     Ok(metadata)
 }
 
-/// Whether the other set holds the same, to the last bit.
-fn is_equal(media: &mut Media, sets: &Sets, metadata: &Metadata) -> bool {
-    let other = 1 - sets.primary;
-    let place = u64::from(sets.first_zones[other]) * u64::from(media.zone_blocks);
+/// Whether a set is, to the last bit, what it should be.
+fn is_as_it_should_be(media: &mut Media, sets: &Sets, set: usize, metadata: &Metadata) -> bool {
+    let place = u64::from(sets.first_zones[set]) * u64::from(media.zone_blocks);
     let superblock = SuperBlock { place, ..sets.superblock.clone() }.to_bytes();
     let mut expected = vec![0; BLOCK_BYTES as usize];
     (0..sets.superblock.set_blocks).all(|block| {
@@ -158,7 +157,7 @@ fn is_equal(media: &mut Media, sets: &Sets, metadata: &Metadata) -> bool {
             0 => expected.copy_from_slice(&superblock),
             block => metadata.to_bytes(block, &mut expected),
         }
-        read_block(media, sets.first_zones[other], block).is_ok_and(|bytes| bytes == expected)
+        read_block(media, sets.first_zones[set], block).is_ok_and(|bytes| bytes == expected)
     })
 }
 
@@ -204,8 +203,15 @@ pub(super) fn uses(media: &Media, sets: &Sets, metadata: &Metadata) -> Result<Ve
     Ok(uses)
 }
 
-/// Reads a volume. Nothing is written.
-pub(super) fn open(mut media: Media) -> Result<Opened, ZonedVolumeError> {
+/// Reads a volume, and makes sure that all its devices are of it. Nothing is written.
+pub(super) fn open(media: Media) -> Result<Opened, ZonedVolumeError> {
+    let mut opened = open_sets(media)?;
+    check_members(&mut opened.media, &opened.sets.superblock)?;
+    Ok(opened)
+}
+
+/// Reads a volume, whatever its zoned devices say of themselves.
+pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
     let found = find_sets(&mut media)?;
     let mut warnings = Vec::new();
     let [first, second] = found;
@@ -236,7 +242,6 @@ pub(super) fn open(mut media: Media) -> Result<Opened, ZonedVolumeError> {
         (Err(error), Err(_)) => return Err(error),
     };
     let first_zones = [first_zone, second_zone(&superblock, &media, first_zone)];
-    check_members(&mut media, &superblock)?;
     let mut sets = Sets { superblock, first_zones, primary };
     let mut metadata = read_metadata(&mut media, first_zones[primary], &sets.superblock)?;
     let uses = match uses(&media, &sets, &metadata) {
@@ -258,11 +263,11 @@ pub(super) fn open(mut media: Media) -> Result<Opened, ZonedVolumeError> {
         }
     };
     sets.superblock.place = u64::from(first_zone) * u64::from(media.zone_blocks);
-    let is_other_equal = is_equal(&mut media, &sets, &metadata);
-    if !is_other_equal && warnings.is_empty() {
+    let are_equal = (0..2).all(|set| is_as_it_should_be(&mut media, &sets, set, &metadata));
+    if !are_equal && warnings.is_empty() {
         warnings.push("the metadata sets differed, as after a cut of power: the newer one counts".to_string());
     }
-    Ok(Opened { media, sets, metadata, uses, is_other_equal, warnings })
+    Ok(Opened { media, sets, metadata, uses, are_equal, warnings })
 }
 
 fn second_zone(superblock: &SuperBlock, media: &Media, first_zone: u32) -> u32 {
@@ -293,9 +298,9 @@ impl Opened {
 impl DmZoned {
     /// Makes what was opened whole: both sets equal, no bit behind a write pointer, no state that only this program knows
     /// unless it is asked for.
-    pub(super) fn recover(&mut self, is_other_equal: bool) -> Result<(), ZonedVolumeError> {
-        if !is_other_equal {
-            self.make_other_set_equal(Time::ZERO)?;
+    pub(super) fn recover(&mut self, are_equal: bool) -> Result<(), ZonedVolumeError> {
+        if !are_equal {
+            self.make_sets_equal(Time::ZERO)?;
         }
         self.sets.primary = 0;
         let blocks = self.media.zone_blocks;
