@@ -14,8 +14,10 @@
 //! | `target` | what the engine drives, and what that tells of a run |
 //! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
 //! | `outcome` | what a run ends with |
+//! | `beneath` | the result of a path with a file system of the kernel on top |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
 
+mod beneath;
 mod disk_file;
 mod engine;
 mod files;
@@ -31,6 +33,7 @@ mod target;
 mod volume;
 mod windows;
 
+pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};

@@ -10,6 +10,7 @@ mod convert;
 mod failure;
 mod in_directory;
 mod layers;
+mod on_kernel;
 mod progress;
 mod reproduce;
 mod run;

@@ -12,7 +12,7 @@ mod background;
 mod device;
 mod export;
 mod signals;
-mod worker;
+pub mod worker;
 
 use crate::failure::Failure;
 use export::Export;
