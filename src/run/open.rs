@@ -3,7 +3,7 @@
 use super::path::{Path, Stack};
 use super::stations::{DriveSettings, WithDrive};
 use crate::device::conv::{ConvSettings, Conventional};
-use crate::device::zns::{Zns, ZnsSettings};
+use crate::device::zns::{self, Zns, ZnsSettings};
 use crate::device::{BlockDevice, DeviceError, ImageError, STAMP_BYTES, ZonedDevice};
 use crate::expression::ExpressionError;
 use crate::translation::zoned::{Devices, DmZoned, ZonedVolumeError};
@@ -58,9 +58,8 @@ pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn Block
         Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed)),
         Stack::Conventional(settings) => open_conventional(settings, holds),
         Stack::Zoned { settings, conventional, zoned } => {
-            let images =
-                conventional.iter().map(|device| &device.image).chain(zoned.iter().map(|device| &device.image));
-            let is_new = images.clone().all(Option::is_none);
+            let is_new =
+                conventional.iter().all(|device| device.image.is_none()) && zoned.iter().all(ZnsSettings::is_in_memory);
             let holds = if is_new { holds } else { Holds::Bytes };
             let devices = Devices {
                 conventional: conventional.as_ref().map(|device| open_conventional(device, holds)).transpose()?,
@@ -83,6 +82,9 @@ fn open_conventional(settings: &ConvSettings, holds: Holds) -> Result<Box<dyn Bl
 }
 
 fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn ZonedDevice>, OpenError> {
+    if let Some(device) = &settings.device {
+        return Ok(zns::open_system_device(device)?);
+    }
     Ok(Box::new(match settings.image {
         Some(_) => Zns::open(settings)?,
         None => Zns::new(settings, holds.width()),

@@ -15,6 +15,7 @@ mod reproduce;
 mod run;
 mod serve;
 mod workload;
+mod zoned_device;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -54,6 +55,7 @@ enum Command {
 
 fn main() -> ExitCode {
     keep_parquet_panics_silent();
+    flashpath::device::zns::open_system_devices_with(zoned_device::open);
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Run(command) => command.run(),
