@@ -3,7 +3,7 @@
 use super::path::{Path, Stack};
 use super::stations::{DriveSettings, WithDrive};
 use crate::device::conv::{ConvSettings, Conventional};
-use crate::device::zns::{Zns, ZnsSettings};
+use crate::device::zns::{self, Zns, ZnsSettings};
 use crate::device::{BlockDevice, DeviceError, ImageError, STAMP_BYTES, ZonedDevice};
 use crate::expression::ExpressionError;
 use crate::translation::zoned::{Devices, DmZoned, ZonedVolumeError};
@@ -66,10 +66,12 @@ pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn Block
         Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed)),
         Stack::Conventional(settings) => open_conventional(settings, holds),
         Stack::Zoned { settings, conventional, zoned } => {
-            let images =
-                conventional.iter().map(|device| &device.image).chain(zoned.iter().map(|device| &device.image));
-            let is_new = images.clone().all(Option::is_none);
-            if !is_new && images.clone().any(Option::is_none) {
+            let mut in_memory = conventional
+                .iter()
+                .map(|device| device.image.is_none())
+                .chain(zoned.iter().map(ZnsSettings::is_in_memory));
+            let is_new = in_memory.clone().all(|is_in_memory| is_in_memory);
+            if !is_new && in_memory.any(|is_in_memory| is_in_memory) {
                 let what = "what is in memory is new each time: give every device an image=, or none".to_string();
                 return Err(OpenError::NoVolume { path: path.text.clone(), what });
             }
@@ -94,7 +96,10 @@ fn open_conventional(settings: &ConvSettings, holds: Holds) -> Result<Box<dyn Bl
     }))
 }
 
-fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn ZonedDevice>, OpenError> {
+pub(super) fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn ZonedDevice>, OpenError> {
+    if let Some(device) = &settings.device {
+        return Ok(zns::open_system_device(device)?);
+    }
     Ok(Box::new(match settings.image {
         Some(_) => Zns::open(settings)?,
         None => Zns::new(settings, holds.width()),

@@ -1,6 +1,6 @@
 //! Volumes of dm-zoned on images: made, checked, repaired, looked at.
 
-use super::open::OpenError;
+use super::open::{Holds, OpenError, open_zoned};
 use super::path::{Path, Stack};
 use crate::device::ImageError;
 use crate::device::conv::{ConvSettings, Conventional};
@@ -34,27 +34,23 @@ impl<'a> Images<'a> {
 
     fn names(&self) -> impl Iterator<Item = &'a FilePath> + '_ {
         let conventional = self.conventional.iter().filter_map(|device| device.image.as_deref());
-        conventional.chain(self.zoned.iter().filter_map(|device| device.image.as_deref()))
+        conventional.chain(self.zoned.iter().filter_map(|device| device.image.as_deref().or(device.device.as_deref())))
     }
 
     fn devices(
         &self,
         conventional: impl Fn(&ConvSettings) -> Result<Conventional, ImageError>,
-        zoned: impl Fn(&ZnsSettings) -> Result<Zns, ImageError>,
+        zoned: impl Fn(&ZnsSettings) -> Result<Box<dyn ZonedDevice>, OpenError>,
     ) -> Result<Devices, OpenError> {
         let conventional = self.conventional.map(conventional).transpose()?;
         Ok(Devices {
             conventional: conventional.map(|device| Box::new(device) as Box<dyn BlockDevice>),
-            zoned: self
-                .zoned
-                .iter()
-                .map(|device| Ok(Box::new(zoned(device)?) as Box<dyn ZonedDevice>))
-                .collect::<Result<_, OpenError>>()?,
+            zoned: self.zoned.iter().map(zoned).collect::<Result<_, OpenError>>()?,
         })
     }
 
     fn open(&self) -> Result<Devices, OpenError> {
-        self.devices(Conventional::open, Zns::open)
+        self.devices(Conventional::open, |device| open_zoned(device, Holds::Bytes))
     }
 }
 
@@ -69,8 +65,13 @@ pub fn make_volume(path: &Path, force: bool, seed: u64) -> Result<(), OpenError>
         return Err(ImageError::Exists { image: image.display().to_string(), bytes }.into());
     }
     let make = || -> Result<(), OpenError> {
-        let devices =
-            images.devices(|device| Conventional::create(device, force), |device| Zns::create(device, force))?;
+        let devices = images.devices(
+            |device| Conventional::create(device, force),
+            |device| match &device.image {
+                Some(_) => Ok(Box::new(Zns::create(device, force)?)),
+                None => open_zoned(device, Holds::Bytes),
+            },
+        )?;
         let numbers = Numbers::of_seed(seed, devices.zoned.len());
         mkfs(devices, images.settings, &numbers)?;
         Ok(())

@@ -17,6 +17,7 @@ mod run;
 mod serve;
 mod volume;
 mod workload;
+mod zoned_device;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -62,6 +63,7 @@ enum Command {
 
 fn main() -> ExitCode {
     keep_parquet_panics_silent();
+    flashpath::device::zns::open_system_devices_with(zoned_device::open);
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Run(command) => command.run(),
