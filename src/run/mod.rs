@@ -8,6 +8,7 @@
 //! | `stations` | which stations there are, and the translation layers on flash |
 //! | `path` | the path that a text means |
 //! | `open` | from a path to its devices |
+//! | `volume` | volumes of dm-zoned on images: made, checked, repaired, looked at |
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
 //! | `target` | what the engine drives, and what that tells of a run |
@@ -29,6 +30,7 @@ pub mod shared;
 mod stations;
 mod steady;
 mod target;
+mod volume;
 mod windows;
 
 pub use beneath::{DoneInFiles, result_beneath};
@@ -40,6 +42,7 @@ pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::{Path, Stack};
 pub use stations::{DriveSettings, Layer, STATIONS, Station};
+pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;
 use crate::translation::Translation;

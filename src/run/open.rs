@@ -44,6 +44,14 @@ pub enum OpenError {
     /// The devices hold no volume of dm-zoned, or cannot.
     #[error("{0}")]
     Volume(#[from] ZonedVolumeError),
+    /// A path names no volume that could be made, checked or looked at.
+    #[error("{path} names no volume on images: {what}")]
+    NoVolume {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A file system of the kernel cannot be simulated.
     #[error("{0} is the running kernel's: a path with it on top is run on this machine, and cannot be simulated")]
     NeedsKernel(String),
@@ -61,6 +69,10 @@ pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn Block
             let images =
                 conventional.iter().map(|device| &device.image).chain(zoned.iter().map(|device| &device.image));
             let is_new = images.clone().all(Option::is_none);
+            if !is_new && images.clone().any(Option::is_none) {
+                let what = "what is in memory is new each time: give every device an image=, or none".to_string();
+                return Err(OpenError::NoVolume { path: path.text.clone(), what });
+            }
             let holds = if is_new { holds } else { Holds::Bytes };
             let devices = Devices {
                 conventional: conventional.as_ref().map(|device| open_conventional(device, holds)).transpose()?,

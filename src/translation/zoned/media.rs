@@ -45,11 +45,21 @@ pub enum ZoneClass {
     Random,
     /// A sequential zone.
     Sequential,
-    /// A part of a zone, or an offline zone: not used.
+    /// A part of a zone: not used.
     Unusable,
 }
 
 impl ZoneClass {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            ZoneClass::Cache => "cache",
+            ZoneClass::Random => "random",
+            ZoneClass::Sequential => "sequential",
+            ZoneClass::Unusable => "unusable",
+        }
+    }
+
     /// Whether it can be written anywhere.
     #[inline]
     pub fn is_conventional(self) -> bool {
@@ -115,10 +125,9 @@ impl Media {
                         zone.capacity
                     ));
                 }
-                classes.push(match (zone.state, zone.kind) {
-                    (ZoneState::Offline, _) => ZoneClass::Unusable,
-                    (_, ZoneKind::Conventional) => ZoneClass::Random,
-                    (_, ZoneKind::Sequential) => ZoneClass::Sequential,
+                classes.push(match zone.kind {
+                    ZoneKind::Conventional => ZoneClass::Random,
+                    ZoneKind::Sequential => ZoneClass::Sequential,
                 });
             }
         }
@@ -134,8 +143,8 @@ impl Media {
         self.classes.len() as u32
     }
 
-    /// The zones that can be used.
-    pub fn usable_zones(&self) -> u32 {
+    /// The zones that are whole, whether they work or not.
+    pub fn whole_zones(&self) -> u32 {
         self.classes.iter().filter(|class| **class != ZoneClass::Unusable).count() as u32
     }
 
@@ -173,6 +182,11 @@ impl Media {
     /// The state of a zone of a zoned device.
     pub fn state(&self, zone: ZoneId) -> Option<ZoneState> {
         self.zoned(zone).map(|(device, number)| self.devices.zoned[device].zone(number).state)
+    }
+
+    /// Whether a zone has become read-only or offline.
+    pub fn is_dead(&self, zone: ZoneId) -> bool {
+        matches!(self.state(zone), Some(ZoneState::ReadOnly | ZoneState::Offline))
     }
 
     /// Reads blocks of a zone.
