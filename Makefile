@@ -49,8 +49,9 @@ check:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	cargo test --locked --test imports
 
-bench: needs
+bench: needs build
 	cargo bench --locked
+	scripts/bench-serve
 
 # The captured traces are kept: only what has changed is captured again.
 results: build
