@@ -441,6 +441,7 @@ fn options_that_do_not_go_together_are_pointed_at() {
         ("zns:size=16T,zone=4M", "16T", "1 to 1048576 zones"),
         ("zns:max-open=5,max-active=4", "5", "at most max-active, 4"),
         ("zns:conventional=65", "65", "at most all 64 zones"),
+        ("zns:device=b,timing=off", "off", "leave it out"),
         ("zns:pages-per-block=64", "pages-per-block", "zns takes"),
     ] {
         let error = parse_term(text).and_then(|term| ZnsSettings::read(&term)).map(drop).unwrap_err();

@@ -6,9 +6,11 @@
 //! | `scratch` | a sparse file without a name, as big as a device is to be |
 //! | `loop_device` | a file as a block device |
 //! | `make` | mkfs: which file system, with which journal |
+//! | `check` | fsck: whether what it left fits together |
 //! | `mount` | a mount that ends with its guard |
 //! | `volume` | all of these: a file system in a scratch file, ready to be written |
 //! | `memory` | a memory limit for what a process writes |
+//! | `zoned` | a zoned block device: its zones, and writes past the page cache |
 //! | `tracing` | the kernel's block events, in a private instance of tracefs |
 //!
 //! Every guard undoes what it made when it is dropped, and also when the process is killed: a scratch file has no name,
@@ -20,6 +22,7 @@
 
 pub mod tracing;
 
+mod check;
 mod error;
 mod loop_device;
 mod make;
@@ -28,6 +31,7 @@ mod mount;
 mod namespace;
 mod scratch;
 mod volume;
+mod zoned;
 
 pub use error::KernelError;
 pub use loop_device::LoopDevice;
@@ -37,5 +41,6 @@ pub use mount::{Mount, users_of};
 pub use namespace::make_mounts_private;
 pub use scratch::ScratchFile;
 pub use volume::Volume;
+pub use zoned::{BlockZone, BlockZoneCondition, BlockZoneKind, ZoneRequest, ZonedBlockDevice, parse_report};
 
 use error::failed;

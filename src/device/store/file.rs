@@ -38,12 +38,12 @@ impl FileDisk {
         options.read(true).write(true).create(true).truncate(false);
         let mut disk = FileDisk::of(options.open(path).map_err(ImageError::io(&name, "make"))?, name)?;
         if disk.length > 0 && !force {
-            return Err(ImageError::Exists { image: disk.name, bytes: disk.length });
+            return Err(ImageError::Exists { image: disk.name.clone(), bytes: disk.length });
         }
         if disk.is_block_device {
             if disk.length < length {
                 return Err(ImageError::Field {
-                    image: disk.name,
+                    image: disk.name.clone(),
                     field: "its length".to_string(),
                     found: format!("{} bytes", disk.length),
                     expected: format!("at least {length}"),
@@ -154,5 +154,13 @@ impl Disk for FileDisk {
         let text = std::fs::read_to_string(BOOT_ID).ok()?;
         let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
         u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32).map(u128::to_be_bytes)
+    }
+}
+
+impl Drop for FileDisk {
+    /// Gives the lock back at once: a program that was just forked elsewhere holds a copy of the descriptor until it
+    /// becomes another, and with it the lock.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }

@@ -9,8 +9,8 @@
 //! empty**. So a zone that is reset and written again at once costs a flush in between.
 
 use super::format::{
-    self, BLOCK, Block, Damage, Layout, RECORDS_PER_BLOCK, decode_table_block, encode_epoch, encode_header,
-    encode_record, encode_table_block,
+    self, BLOCK, Block, Damage, Layout, RECORDS_PER_BLOCK, decode_table_block, encode_durable_block, encode_epoch,
+    encode_header, encode_record, encode_running_block,
 };
 use super::machine::Record;
 use super::shape::ZnsShape;
@@ -54,7 +54,7 @@ impl Image {
         check_length(&*disk, layout.length(shape))?;
         let name = disk.name().to_string();
         for block in 0..layout.table_blocks {
-            let bytes = encode_table_block(block, &records, 1);
+            let bytes = encode_durable_block(block, &records, 1);
             disk.write_at(layout.durable(0, block), &bytes).map_err(ImageError::io(&name, "write"))?;
         }
         // The header last: without it there is no image.
@@ -113,7 +113,7 @@ impl Image {
         }
         // The running table is whole again before it counts for this epoch.
         for block in 0..layout.table_blocks {
-            disk.write_at(layout.running(block), &encode_table_block(block, &records, 0))
+            disk.write_at(layout.running(block), &encode_running_block(block, &records))
                 .map_err(ImageError::io(&name, "write"))?;
         }
         disk.write_at(Layout::EPOCH, &encode_epoch(epoch)).map_err(ImageError::io(&name, "write"))?;
@@ -203,7 +203,7 @@ impl Image {
         self.disk.sync()?;
         let mut is_changed = false;
         for (block, place) in self.table.iter().enumerate().filter(|(_, place)| place.is_changed) {
-            let bytes = encode_table_block(block as u64, records, place.generation + 1);
+            let bytes = encode_durable_block(block as u64, records, place.generation + 1);
             self.disk.write_at(self.layout.durable(1 - place.copy, block as u64), &bytes)?;
             is_changed = true;
         }

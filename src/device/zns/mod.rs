@@ -5,6 +5,7 @@
 //! | `settings`, `shape` | the options, and the shape that they and an image's header say |
 //! | `machine` | the states of the zones, and what a command changes |
 //! | `flash` | the pages and erase blocks below the zones, and how long they take |
+//! | `system` | a zoned block device of the system in its place |
 //! | `image`, `format` | zones on a disk that outlive program and machine, and the bytes there |
 //!
 //! A command is checked against the state machine, its data is stored, its change is kept, and only then made: a command
@@ -18,9 +19,11 @@ mod image;
 mod machine;
 mod settings;
 mod shape;
+mod system;
 
 pub use settings::{KIND, ZnsSettings};
 pub use shape::ZnsShape;
+pub use system::{OpenSystemDevice, open_system_device, open_system_devices_with};
 
 use super::block::{blocks_in, check_range};
 use super::store::{Disk, FileDisk, ImageError, Memory};
@@ -57,9 +60,9 @@ impl Zns {
     ///
     /// # Panics
     ///
-    /// If the settings name an image: a bug of the caller.
+    /// If the settings name an image or a device: a bug of the caller.
     pub fn new(settings: &ZnsSettings, width: usize) -> Zns {
-        assert!(settings.image.is_none(), "what has an image is made or opened");
+        assert!(settings.is_in_memory(), "what is not in memory is made or opened");
         let shape = settings.shape().expect("looked at when the settings were read");
         let records = vec![Record::NEW; shape.zones as usize];
         Zns::of(shape, records, Media::Memory(Memory::new(width)), settings.is_timed)

@@ -23,6 +23,12 @@ pub static KIND: Kind = Kind {
             about: "a file that keeps data, states, write pointers and erase counts (not set: in memory)",
         },
         OptionKind {
+            name: "device",
+            values: Values::File,
+            default: "",
+            about: "a zoned block device of the system, which has all of this itself: no other option goes with it",
+        },
+        OptionKind {
             name: "size",
             values: Values::Size(8192, 1 << 44),
             default: "4G",
@@ -137,8 +143,10 @@ const TIMES: [&str; 4] = ["read", "program", "erase", "transfer"];
 /// The options of `zns`, read.
 #[derive(Debug, Clone)]
 pub struct ZnsSettings {
-    /// The image; `None` for a drive in memory.
+    /// The image, if the drive has one.
     pub image: Option<PathBuf>,
+    /// The zoned block device of the system that is taken instead of a drive.
+    pub device: Option<PathBuf>,
     /// Whether operations take time.
     pub is_timed: bool,
     /// The term with every option written out that means something.
@@ -160,7 +168,17 @@ impl ZnsSettings {
                 settings.set_default(option, value);
             }
         }
-        let image = settings.is_set("image").then(|| PathBuf::from(settings.text("image")));
+        let path = |option: &str| settings.is_set(option).then(|| PathBuf::from(settings.text(option)));
+        let (image, device) = (path("image"), path("device"));
+        if device.is_some() {
+            let others = KIND.options.iter().map(|option| option.name).filter(|name| *name != "device");
+            if let Some(other) = others.into_iter().find(|name| settings.is_given(name)) {
+                let message = format!("{other} is the device's own matter");
+                return Err(settings.error(other, message, "leave it out, or leave device= out".to_string()));
+            }
+            let written_out = format!("{}:device={}", KIND.name, settings.text("device"));
+            return Ok(ZnsSettings { image, device, is_timed: false, written_out, settings });
+        }
         let mut meaningless: Vec<&str> = Vec::new();
         if image.is_some() {
             meaningless.extend(KEPT);
@@ -172,12 +190,18 @@ impl ZnsSettings {
             is_timed: settings.switch("timing"),
             written_out: settings.written_out(&meaningless),
             image,
+            device,
             settings,
         };
         if read.image.is_none() {
             read.shape()?;
         }
         Ok(read)
+    }
+
+    /// Whether the drive is a new one in memory.
+    pub fn is_in_memory(&self) -> bool {
+        self.image.is_none() && self.device.is_none()
     }
 
     /// The shape of a new drive.

@@ -64,7 +64,7 @@ impl ZnsShape {
         match name {
             "size" => format_size(self.size_bytes()),
             "zone" => format_size(self.zone_blocks * BLOCK_BYTES),
-            "capacity" => format_size(self.capacity_blocks * BLOCK_BYTES),
+            "capacity" => format_size(self.capacity_blocks.saturating_mul(BLOCK_BYTES)),
             "conventional" => self.conventional.to_string(),
             "max-open" => self.max_open.to_string(),
             "max-active" => self.max_active.to_string(),

@@ -18,7 +18,7 @@ mod metrics;
 mod metrics_page;
 mod signals;
 mod watch;
-mod worker;
+pub mod worker;
 
 use crate::failure::Failure;
 use export::Export;
