@@ -22,9 +22,10 @@ build:
 	cargo build --release --locked
 
 # What the tests use beside Rust: fio to check its distributions, a browser to look at the report, the tools of the
-# kernel's file systems to compare layouts with and to capture.
+# kernel's file systems to compare layouts with and to capture, the clients of NBD, and a disk's other users.
 needs:
-	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
+	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
+	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3
 
 demo: build
 	@mkdir -p demo
@@ -48,8 +49,9 @@ check:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	cargo test --locked --test imports
 
-bench: needs
+bench: needs build
 	cargo bench --locked
+	scripts/bench-serve
 
 # The captured traces are kept: only what has changed is captured again.
 results: build
