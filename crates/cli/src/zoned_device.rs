@@ -86,12 +86,11 @@ impl SystemZoned {
     /// What a failure at a zone means, now that the zone may be another. The kernel splits long writes and tells the error of
     /// the last part, which is no more than that it failed: what the zones are says more.
     fn failed(&mut self, doing: &str, zone: u32, source: io::Error) -> DeviceError {
-        let before = self.zones.get(zone as usize).map(|zone| zone.state);
         if let Err(error) = self.look_at_all() {
             return error;
         }
         let state = self.zones.get(zone as usize).map(|zone| zone.state);
-        let takes_resource = doing != "read" && doing != "reset" && before == state;
+        let takes_resource = doing != "read" && doing != "reset";
         let count = |states: &[ZoneState]| self.zones.iter().filter(|zone| states.contains(&zone.state)).count() as u32;
         let (max_open, max_active) = (self.device.max_open(), self.device.max_active());
         use ZoneState::{Closed, Empty, ExplicitlyOpen, ImplicitlyOpen, Offline, ReadOnly};

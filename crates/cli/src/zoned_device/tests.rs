@@ -62,6 +62,11 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
             }
         }
     }
+    // Which zone is closed to make room is the drive's choice.
+    let comparable = |zone: Zone| match zone.state {
+        ZoneState::ImplicitlyOpen if max_open > 0 => Zone { state: ZoneState::Closed, ..zone },
+        _ => zone,
+    };
     let mut random = Random::new(7, "a kernel's zones");
     let mut answers = std::collections::BTreeMap::<String, usize>::new();
     for number in 0..STEPS {
@@ -101,13 +106,13 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
         assert_eq!(differs, None, "step {number}: {ours}, from block {from} of {count} in zone {zone}, {known:?}");
         *answers.entry(ours.split(':').next().unwrap_or_default().to_string()).or_default() += 1;
         device.look_again(zone).unwrap();
-        assert_eq!(device.zone(zone), model.zone(zone), "step {number}");
+        assert_eq!(comparable(device.zone(zone)), comparable(model.zone(zone)), "step {number}");
     }
     println!("{answers:#?}");
     // Once more from the device itself, and whole.
     for zone in 0..zones {
         device.look_again(zone).unwrap();
-        assert_eq!(device.zone(zone), model.zone(zone), "zone {zone} in the end");
+        assert_eq!(comparable(device.zone(zone)), comparable(model.zone(zone)), "zone {zone} in the end");
         let [mut ours, mut theirs] = [(); 2].map(|()| vec![0; (zone_blocks * BLOCK_BYTES) as usize]);
         let first = Lba(u64::from(zone) * zone_blocks);
         model.read(first, &mut ours, Time::ZERO).unwrap();
