@@ -29,7 +29,6 @@ struct Machine {
     power: Power,
     disk: Disk,
     zones: Zones,
-    zone_blocks: u64,
 }
 
 impl Machine {
@@ -37,7 +36,7 @@ impl Machine {
         let power = Power::new();
         let disk = Disk::new(&power, conventional * zone_blocks, 2 * zone_blocks);
         let zones = Zones::new(&power, sequential, zone_blocks, 0);
-        Machine { power, disk, zones, zone_blocks }
+        Machine { power, disk, zones }
     }
 
     fn devices(&self) -> Devices {

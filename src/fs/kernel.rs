@@ -102,6 +102,15 @@ impl KernelFileSystem {
     /// All of them, with their stations.
     pub const ALL: [(KernelFileSystem, &'static Kind); 3] =
         [(KernelFileSystem::Ext4, &EXT4), (KernelFileSystem::Btrfs, &BTRFS), (KernelFileSystem::Xfs, &XFS)];
+
+    /// The station's name.
+    pub fn station(self) -> &'static str {
+        match self {
+            KernelFileSystem::Ext4 => EXT4.name,
+            KernelFileSystem::Btrfs => BTRFS.name,
+            KernelFileSystem::Xfs => XFS.name,
+        }
+    }
 }
 
 /// The options of a file system of the kernel, read.

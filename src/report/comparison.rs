@@ -89,7 +89,8 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         }),
         row("host writes simulated a second", Better::Neither, &|r| {
             let rate = r.workload.written_blocks as f64 / r.seconds_wall;
-            (r.seconds_wall > 0.0).then(|| (number::decimal(rate, 0), rate))
+            // Where nothing was simulated there are no windows.
+            (r.seconds_wall > 0.0 && !r.windows.is_empty()).then(|| (number::decimal(rate, 0), rate))
         }),
     ];
     let mut sections = vec![

@@ -37,7 +37,8 @@ pub struct RunResult {
     /// Latencies; absent without a timing model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latencies>,
-    /// Bytes read and written by the workload over simulated seconds, in MiB/s; `None` without a timing model.
+    /// Bytes read and written by the workload over simulated seconds, in MiB/s; `None` without a timing model. In a file
+    /// system of the kernel, where nothing is simulated, over the seconds that it took.
     pub throughput_mib_s: Option<f64>,
     /// The run in windows of equal host writes, in order.
     pub windows: Vec<Window>,

@@ -8,13 +8,16 @@
 //! | `stations` | which stations there are, and the translation layers on flash |
 //! | `path` | the path that a text means |
 //! | `open` | from a path to its devices |
+//! | `volume` | volumes of dm-zoned on images: made, checked, repaired, looked at |
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
 //! | `target` | what the engine drives, and what that tells of a run |
 //! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
 //! | `outcome` | what a run ends with |
+//! | `beneath` | the result of a path with a file system of the kernel on top |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
 
+mod beneath;
 mod disk_file;
 mod engine;
 mod files;
@@ -27,8 +30,10 @@ pub mod shared;
 mod stations;
 mod steady;
 mod target;
+mod volume;
 mod windows;
 
+pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
@@ -37,6 +42,7 @@ pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::{Path, Stack};
 pub use stations::{DriveSettings, Layer, STATIONS, Station};
+pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;
 use crate::translation::Translation;

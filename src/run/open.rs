@@ -44,6 +44,14 @@ pub enum OpenError {
     /// The devices hold no volume of dm-zoned, or cannot.
     #[error("{0}")]
     Volume(#[from] ZonedVolumeError),
+    /// A path names no volume that could be made, checked or looked at.
+    #[error("{path} names no volume on images: {what}")]
+    NoVolume {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A file system of the kernel cannot be simulated.
     #[error("{0} is the running kernel's: a path with it on top is run on this machine, and cannot be simulated")]
     NeedsKernel(String),
@@ -58,8 +66,15 @@ pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn Block
         Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed)),
         Stack::Conventional(settings) => open_conventional(settings, holds),
         Stack::Zoned { settings, conventional, zoned } => {
-            let is_new =
-                conventional.iter().all(|device| device.image.is_none()) && zoned.iter().all(ZnsSettings::is_in_memory);
+            let mut in_memory = conventional
+                .iter()
+                .map(|device| device.image.is_none())
+                .chain(zoned.iter().map(ZnsSettings::is_in_memory));
+            let is_new = in_memory.clone().all(|is_in_memory| is_in_memory);
+            if !is_new && in_memory.any(|is_in_memory| is_in_memory) {
+                let what = "what is in memory is new each time: give every device an image=, or none".to_string();
+                return Err(OpenError::NoVolume { path: path.text.clone(), what });
+            }
             let holds = if is_new { holds } else { Holds::Bytes };
             let devices = Devices {
                 conventional: conventional.as_ref().map(|device| open_conventional(device, holds)).transpose()?,
@@ -81,7 +96,7 @@ fn open_conventional(settings: &ConvSettings, holds: Holds) -> Result<Box<dyn Bl
     }))
 }
 
-fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn ZonedDevice>, OpenError> {
+pub(super) fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn ZonedDevice>, OpenError> {
     if let Some(device) = &settings.device {
         return Ok(zns::open_system_device(device)?);
     }

@@ -6,7 +6,7 @@ use flashpath::random::Random;
 use flashpath::translation::zoned::DmZoned;
 
 const ZONE: u64 = 32;
-const STEPS: u64 = 160;
+const STEPS: u64 = 110;
 
 fn text(has_journal: bool) -> &'static str {
     if has_journal {
@@ -84,7 +84,7 @@ fn what_was_flushed_survives_a_cut_at_every_operation_of_a_history() {
             model.step(&mut volume, &mut random, ZONE, has_journal).unwrap();
         }
         let operations = machine.power.operations() - before;
-        assert!(operations > 300, "the history has {operations} operations");
+        assert!(operations > 200, "the history has {operations} operations");
         for cut in 0..operations {
             live(1, has_journal, &[cut, 20]);
         }

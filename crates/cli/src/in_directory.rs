@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Runs, prints, and writes what was asked for.
 pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> Result<(), Failure> {
-    let Opened { workload, arguments, warning } = open(command, source)?;
+    let Opened { workload, arguments, warning } = open(command, source, command.size)?;
     let directory = Directory::open(place).map_err(|error| {
         Failure::input(error.to_string(), Some("make the directory, or mount the file system, before".to_string()))
     })?;
@@ -58,14 +58,19 @@ fn is_input(error: &FileRunError) -> bool {
 }
 
 /// A workload that is ready to run.
-struct Opened {
-    workload: FileWorkload,
+pub struct Opened {
+    pub workload: FileWorkload,
     /// The options of the command line that made it what it is.
-    arguments: Vec<String>,
-    warning: Option<String>,
+    pub arguments: Vec<String>,
+    pub warning: Option<String>,
 }
 
-fn open(command: &Run, source: &Source) -> Result<Opened, Failure> {
+/// Opens the workload; a block workload on a disk of `disk_bytes`.
+pub fn open(command: &Run, source: &Source, disk_bytes: Option<u64>) -> Result<Opened, Failure> {
+    if let Source::Shell(_) = source {
+        let help = "write it as --on kernel-ext4/PATH".to_string();
+        return Err(Failure::input("a command is run on a path with a file system of the kernel", Some(help)));
+    }
     if let Source::Files(term) = source {
         for (given, option, instead) in [
             (command.size.is_some(), "--size", "an option of the workload such as files= says how large it is"),
@@ -89,7 +94,7 @@ fn open(command: &Run, source: &Source) -> Result<Opened, Failure> {
         let help = "leave it out: a block workload and its disk are one run".to_string();
         return Err(Failure::input(message, Some(help)));
     }
-    let Some(size_bytes) = command.size else {
+    let Some(size_bytes) = disk_bytes else {
         let message = format!("{} is a block workload, and --in needs to know how large its disk is", command.workload);
         return Err(Failure::input(message, Some("write --size, such as --size 1G".to_string())));
     };

@@ -10,10 +10,12 @@ mod convert;
 mod failure;
 mod in_directory;
 mod layers;
+mod on_kernel;
 mod progress;
 mod reproduce;
 mod run;
 mod serve;
+mod volume;
 mod workload;
 mod zoned_device;
 
@@ -43,6 +45,12 @@ enum Command {
     Run(run::Run),
     /// Show what can stand in a path, with every option and default
     Layers(layers::Layers),
+    /// Make an empty volume on images
+    Mkfs(volume::Mkfs),
+    /// Check a volume on images, and repair it
+    Fsck(volume::Fsck),
+    /// Show what a volume on images holds
+    Inspect(volume::Inspect),
     /// Serve a path as a disk that other programs use
     Serve(serve::Serve),
     /// Record what a kernel file system writes to its device while a command runs in it
@@ -60,6 +68,9 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Run(command) => command.run(),
         Command::Layers(command) => command.run(),
+        Command::Mkfs(command) => command.run(),
+        Command::Fsck(command) => command.run(),
+        Command::Inspect(command) => command.run(),
         Command::Serve(command) => command.run(),
         Command::Capture(command) => command.run(),
         Command::Reproduce(command) => command.run(),

@@ -2,12 +2,13 @@
 
 use crate::failure::{Failure, is_input};
 use crate::in_directory;
+use crate::on_kernel;
 use crate::progress::Bars;
 use crate::workload::{Replaying, Source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
-use flashpath::report;
-use flashpath::run::{Options, Outcome, Part, Path, Replay, prepare};
+use flashpath::report::{self, RunResult};
+use flashpath::run::{Options, Part, Path, Replay, prepare};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -17,7 +18,8 @@ use std::time::Instant;
 /// Run one workload on one path, side by side on several, or in a directory
 #[derive(clap::Args)]
 pub struct Run {
-    /// A trace file, fio:JOBFILE, a generator such as uniform:writes=6x, or a file workload such as varmail
+    /// A trace file, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or, on a path with
+    /// a file system of the kernel, sh:COMMAND
     #[arg(value_name = "WORKLOAD")]
     pub workload: String,
     /// A path, from top to bottom; more than one are run side by side
@@ -48,15 +50,16 @@ pub struct Run {
     /// Check that every read returns the newest write, and read everything back at the end
     #[arg(long)]
     verify: bool,
-    /// With --in: the size of the file in which a block workload runs, such as 1G
-    #[arg(long, value_name = "BYTES", conflicts_with = "on", value_parser = disk_size, help_heading = "Directory")]
+    /// The size of the file in which a block workload runs, such as 1G; on a path with a file system of the kernel, half of
+    /// what is free if this is not written
+    #[arg(long, value_name = "BYTES", value_parser = disk_size, help_heading = "File system")]
     pub size: Option<u64>,
-    /// With --in: make a block workload's data durable after so many writes
-    #[arg(long, value_name = "N", conflicts_with = "on", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Directory")]
+    /// In a file, make a block workload's data durable after so many writes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "File system")]
     pub fsync_every: Option<u64>,
     /// With --in: of a file workload only the setup, or only the rest, in a directory where --only setup of the same
     /// workload, options and seed was run before
-    #[arg(long, value_name = "PART", conflicts_with = "on", value_parser = part(), help_heading = "Directory")]
+    #[arg(long, value_name = "PART", conflicts_with = "on", value_parser = part(), help_heading = "File system")]
     pub only: Option<Part>,
     #[command(flatten)]
     pub replaying: Replaying,
@@ -105,6 +108,13 @@ fn catch_interrupts() -> Result<&'static AtomicBool, Failure> {
     Ok(&STOP)
 }
 
+/// How a run on one path ended.
+struct Ended {
+    result: RunResult,
+    /// Why it failed, and whether its input is to blame; `None` if it did not fail.
+    failure: Option<(String, bool)>,
+}
+
 /// Runs that share the terminal, the interrupt and the clock.
 struct Floor<'a> {
     command: &'a Run,
@@ -125,15 +135,34 @@ impl Run {
             return in_directory::run(&self, directory, &source, stop);
         }
         let floor = Floor { command: &self, source, stop, bars: Bars::new(self.quiet) };
-        let outcomes = floor.run_all(&paths)?;
-        self.tell(outcomes)
+        let ended = match paths.iter().any(|path| path.file_system.is_some()) {
+            // They share the machine: one after the other.
+            true => paths.iter().map(|path| floor.run_one(path)).collect::<Result<_, _>>()?,
+            false => floor.run_all(&paths)?,
+        };
+        self.tell(ended)
     }
 
     fn check(&self, source: &Source, paths: &[Path]) -> Result<(), Failure> {
-        if let (Source::Files(term), Some(path)) = (source, paths.first()) {
-            let message = format!("{} asks for files, and {} has no file system on top", term.name.text, path.text);
-            let help = "write --in DIR in place of --on to run it in a directory".to_string();
-            return Err(Failure::input(message, Some(help)));
+        if let Some(path) = paths.iter().find(|path| path.file_system.is_some()) {
+            return self.check_on_kernel(path);
+        }
+        for (given, option) in [(self.size.is_some(), "--size"), (self.fsync_every.is_some(), "--fsync-every")] {
+            if let Some(path) = paths.first().filter(|_| given) {
+                let message = format!("{option} is for a file, and {} has no file system on top", path.text);
+                let help = "leave it out, or write --in DIR, or kernel-ext4/ before the path".to_string();
+                return Err(Failure::input(message, Some(help)));
+            }
+        }
+        let asks_for_files = match source {
+            Source::Files(term) => Some(term.name.text.as_str()),
+            Source::Shell(_) => Some("a command"),
+            _ => None,
+        };
+        if let (Some(name), Some(path)) = (asks_for_files, paths.first()) {
+            let message = format!("{name} asks for files, and {} has no file system on top", path.text);
+            let help = "write --in DIR in place of --on to run it in a directory, or kernel-ext4/ before the path";
+            return Err(Failure::input(message, Some(help.to_string())));
         }
         if self.timed.is_some() {
             if !source.has_times() {
@@ -146,6 +175,22 @@ impl Run {
                     let help = "leave --timed out, or take timing=off away".to_string();
                     return Err(Failure::input(message, Some(help)));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the engine does in simulated time cannot be had where a real kernel runs.
+    fn check_on_kernel(&self, path: &Path) -> Result<(), Failure> {
+        for (given, option) in [
+            (self.depth.is_some(), "--depth"),
+            (self.timed.is_some(), "--timed"),
+            (self.precondition.is_some(), "--precondition"),
+            (self.verify, "--verify"),
+        ] {
+            if given {
+                let message = format!("{option} is for simulated runs, and {} is run on this machine", path.text);
+                return Err(Failure::input(message, Some("leave it out".to_string())));
             }
         }
         Ok(())
@@ -172,10 +217,10 @@ impl Run {
     }
 
     /// Prints the results, writes the files, and answers how it all ended.
-    fn tell(&self, outcomes: Vec<Outcome>) -> Result<(), Failure> {
-        let interrupted = outcomes.iter().any(|outcome| outcome.result.interrupted);
+    fn tell(&self, ended: Vec<Ended>) -> Result<(), Failure> {
+        let interrupted = ended.iter().any(|ended| ended.result.interrupted);
         let (results, failures): (Vec<_>, Vec<_>) =
-            outcomes.into_iter().map(|outcome| (outcome.result, outcome.failure)).unzip();
+            ended.into_iter().map(|ended| (ended.result, ended.failure)).unzip();
         let on_stdout = self.json.as_deref() == Some(std::path::Path::new("-"));
         if on_stdout {
             crate::print(&report::json(&results))?;
@@ -200,10 +245,10 @@ impl Run {
         let mut wrong_input = false;
         let mut failed = false;
         for (result, failure) in results.iter().zip(&failures) {
-            if let Some(error) = failure {
+            if let Some((error, is_input)) = failure {
                 eprintln!("error: {}: {error}", result.path);
                 failed = true;
-                wrong_input |= is_input(error);
+                wrong_input |= is_input;
             }
         }
         match (failed, wrong_input, interrupted) {
@@ -217,10 +262,10 @@ impl Run {
 
 impl Floor<'_> {
     /// Runs the paths, as many at once as there are processors; answers in the order of the paths.
-    fn run_all(&self, paths: &[Path]) -> Result<Vec<Outcome>, Failure> {
+    fn run_all(&self, paths: &[Path]) -> Result<Vec<Ended>, Failure> {
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(paths.len());
         let next = AtomicUsize::new(0);
-        let outcomes: Vec<Mutex<Option<Result<Outcome, Failure>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
+        let outcomes: Vec<Mutex<Option<Result<Ended, Failure>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
@@ -238,8 +283,12 @@ impl Floor<'_> {
             .collect()
     }
 
-    fn run_one(&self, path: &Path) -> Result<Outcome, Failure> {
+    fn run_one(&self, path: &Path) -> Result<Ended, Failure> {
         let command = self.command;
+        if path.file_system.is_some() {
+            let (result, failure) = on_kernel::run(command, &self.source, path, self.stop)?;
+            return Ok(Ended { result, failure: failure.map(|failure| (failure, false)) });
+        }
         let prepared = prepare(path, command.seed)?;
         let mut workload = self.source.open(&command.replaying, prepared.exported_bytes(), command.seed)?;
         let replay = match command.timed {
@@ -265,6 +314,7 @@ impl Floor<'_> {
         // As it was written, so that the command that repeats the run is right.
         outcome.result.workload.name = command.workload.clone();
         outcome.result.options.extend(command.replaying.arguments());
-        Ok(outcome)
+        let failure = outcome.failure.map(|error| (error.to_string(), is_input(&error)));
+        Ok(Ended { result: outcome.result, failure })
     }
 }

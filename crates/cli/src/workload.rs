@@ -87,11 +87,16 @@ pub enum Source {
     Generator(Term),
     /// A file workload, which needs a file system.
     Files(Term),
+    /// A shell command, which needs a file system of the kernel.
+    Shell(String),
 }
 
 impl Source {
     /// Understands the text. A file comes before a generator of the same name.
     pub fn read(text: &str) -> Result<Source, Failure> {
+        if let Some(command) = text.strip_prefix("sh:") {
+            return Ok(Source::Shell(command.to_string()));
+        }
         if let Some(job) = text.strip_prefix("fio:") {
             let job = PathBuf::from(job);
             return if job.exists() && !job.is_dir() { Ok(Source::FioJob(job)) } else { Err(no_file(&job)) };
@@ -126,6 +131,7 @@ impl Source {
             Source::Files(term) => {
                 return Err(Failure::input(format!("{} is no block workload", term.name.text), None));
             }
+            Source::Shell(_) => return Err(Failure::input("a command is no block workload", None)),
         })
     }
 
@@ -133,7 +139,7 @@ impl Source {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Source::Trace(file) | Source::FioJob(file) => Some(file),
-            Source::Generator(_) | Source::Files(_) => None,
+            Source::Generator(_) | Source::Files(_) | Source::Shell(_) => None,
         }
     }
 
@@ -145,7 +151,7 @@ impl Source {
 
 /// A name that leads to no file, and the file beside it that may be meant.
 fn no_file(path: &Path) -> Failure {
-    let usage = "WORKLOAD is a trace file, fio:JOBFILE, a generator such as uniform:writes=6x, or a file workload such as varmail";
+    let usage = "WORKLOAD is a trace file, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or sh:COMMAND";
     let message = match path.exists() {
         true => format!("{} is a directory", path.display()),
         false => format!("there is no file {}", path.display()),

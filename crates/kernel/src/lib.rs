@@ -6,6 +6,7 @@
 //! | `scratch` | a sparse file without a name, as big as a device is to be |
 //! | `loop_device` | a file as a block device |
 //! | `make` | mkfs: which file system, with which journal |
+//! | `check` | fsck: whether what it left fits together |
 //! | `mount` | a mount that ends with its guard |
 //! | `volume` | all of these: a file system in a scratch file, ready to be written |
 //! | `memory` | a memory limit for what a process writes |
@@ -21,6 +22,7 @@
 
 pub mod tracing;
 
+mod check;
 mod error;
 mod loop_device;
 mod make;

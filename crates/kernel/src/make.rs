@@ -55,7 +55,7 @@ impl FileSystem {
         matches!(self, FileSystem::Ext3 | FileSystem::Ext4)
     }
 
-    fn package(self) -> &'static str {
+    pub(crate) fn package(self) -> &'static str {
         match self {
             FileSystem::Ext3 | FileSystem::Ext4 => "e2fsprogs",
             FileSystem::Xfs => "xfsprogs",

@@ -1,8 +1,11 @@
 //! A sparse file without a name, as big as a device is to be.
 
 use crate::{KernelError, failed};
+use nix::errno::Errno;
+use nix::unistd::{Whence, lseek};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -35,6 +38,24 @@ impl ScratchFile {
     /// Fills `buffer` from `offset` with what the device has been given there so far.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
+    }
+
+    /// The bytes that were written and not given back, in order. What a file system of this machine does not tell counts as
+    /// written.
+    pub fn written(&self) -> io::Result<Vec<Range<u64>>> {
+        let mut written = Vec::new();
+        let mut at = 0;
+        while at < self.size_bytes {
+            let start = match lseek(&self.file, at as i64, Whence::SeekData) {
+                Ok(start) => start as u64,
+                Err(Errno::ENXIO) => break,
+                Err(error) => return Err(error.into()),
+            };
+            let end = lseek(&self.file, start as i64, Whence::SeekHole)? as u64;
+            written.push(start..end.min(self.size_bytes));
+            at = end;
+        }
+        Ok(written)
     }
 
     /// Bytes that are still free in a directory's file system.

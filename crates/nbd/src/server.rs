@@ -74,14 +74,15 @@ impl Server {
         Ok(Server { shared, accepting })
     }
 
-    /// How many clients there are and were.
-    pub fn traffic(&self) -> Traffic {
+    /// What answers how many clients there are and were, also after the server's end.
+    pub fn traffic(&self) -> impl Fn() -> Traffic + Send + Sync + 'static {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Traffic {
-            connected: self.shared.clients().len() as u64,
-            accepted: count(&self.shared.accepted),
-            turned_away: count(&self.shared.turned_away),
-            broken: count(&self.shared.broken),
+        let shared = Arc::clone(&self.shared);
+        move || Traffic {
+            connected: shared.clients().len() as u64,
+            accepted: count(&shared.accepted),
+            turned_away: count(&shared.turned_away),
+            broken: count(&shared.broken),
         }
     }
 

@@ -13,18 +13,40 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Clients that wait to be let in.
 const BACKLOG: i32 = 64;
 
-/// A socket that listens. A Unix socket's name goes when it is dropped.
+/// A socket that listens. A Unix socket's name goes when it is closed or dropped.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
     address: Address,
-    /// The device and inode of the name, which may be another's by then.
-    name: Option<(PathBuf, (u64, u64))>,
+    name: Option<Name>,
+}
+
+/// The name of a Unix socket.
+#[derive(Debug)]
+struct Name {
+    path: PathBuf,
+    /// Its device and inode: by the time it is to be removed, another may have taken its place.
+    identity: (u64, u64),
+    is_removed: AtomicBool,
+}
+
+impl Name {
+    fn remove(&self) {
+        if self.is_removed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let is_ours = std::fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
+        if is_ours {
+            // A name that stays is taken over by the next server.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl Listener {
@@ -55,7 +77,8 @@ impl Listener {
             .and_then(|()| net::bind(&socket, &name))
             .map_err(|error| failed(error.into()))?;
         let metadata = std::fs::symlink_metadata(path).map_err(failed)?;
-        let name = Some((path.to_path_buf(), (metadata.dev(), metadata.ino())));
+        let identity = (metadata.dev(), metadata.ino());
+        let name = Some(Name { path: path.to_path_buf(), identity, is_removed: AtomicBool::new(false) });
         // From here on, the name is removed whatever happens.
         let listener = Listener { socket, address: Address::Unix(path.to_path_buf()), name };
         net::listen(&listener.socket, BACKLOG).map_err(|error| failed(error.into()))?;
@@ -100,8 +123,9 @@ impl Listener {
         }
     }
 
-    /// Lets nobody in any more, and ends an [`accept`](Listener::accept) in another thread.
+    /// Lets nobody in any more, ends an [`accept`](Listener::accept) in another thread, and removes the name.
     pub fn close(&self) {
+        self.name.iter().for_each(Name::remove);
         // It fails where it was closed before.
         let _ = net::shutdown(&self.socket, Shutdown::Both);
     }
@@ -109,13 +133,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some((path, identity)) = &self.name {
-            let is_ours = std::fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == *identity);
-            if is_ours {
-                // A name that stays is taken over by the next server.
-                let _ = std::fs::remove_file(path);
-            }
-        }
+        self.name.iter().for_each(Name::remove);
     }
 }
 

@@ -150,6 +150,12 @@ impl SharedDevice {
         self.serve(Request::Flush, 0, 0, |bytes, at| bytes.flush(at))
     }
 
+    /// Ends in good order, as [`BlockDevice::close`] does.
+    pub fn close(&self) -> Result<Time, ServeError> {
+        let now = self.now();
+        self.lock()?.bytes.device().close(now).map_err(ServeError::from)
+    }
+
     /// How the bytes from `offset` on are stored: at least one of them and at most `length`, which is not 0.
     pub fn extent(&self, offset: u64, length: u64) -> Result<ByteExtent, ServeError> {
         self.check_range(offset, length)?;

@@ -6,7 +6,7 @@
 //! | `device` | a block device |
 //! | `accounts` | what the accounts of a device, and of all below it, tell |
 
-mod accounts;
+pub(super) mod accounts;
 mod device;
 mod drive;
 

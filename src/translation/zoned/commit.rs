@@ -94,15 +94,17 @@ impl DmZoned {
     }
 
     /// Makes the other set equal to the primary one, whole, before anything else is written: it may have been left behind
-    /// by a commit that a cut of power tore, or be damaged.
-    pub(super) fn make_other_set_equal(&mut self, at: Time) -> Result<Time, DeviceError> {
-        let other = 1 - self.sets.primary;
+    /// by a commit that a cut of power tore, or be damaged. Then the primary one, too: what lies behind its last entry may
+    /// be damaged as well.
+    pub(super) fn make_sets_equal(&mut self, mut at: Time) -> Result<Time, DeviceError> {
         let all: Vec<u32> = (1..self.metadata.shape.set_blocks() as u32).collect();
         let generation = self.sets.superblock.generation;
-        let mut at = self.write_set(other, &all, at)?;
-        at = self.media.flush(at)?;
-        at = self.sets.write_super(&mut self.media, other, generation, at)?;
-        at = self.media.flush(at)?;
+        for set in [1 - self.sets.primary, self.sets.primary] {
+            at = self.write_set(set, &all, at)?;
+            at = self.media.flush(at)?;
+            at = self.sets.write_super(&mut self.media, set, generation, at)?;
+            at = self.media.flush(at)?;
+        }
         self.sets.primary = 0;
         Ok(at)
     }
@@ -118,6 +120,10 @@ impl DmZoned {
     /// A zone that no set names is free. One that cannot be reset any more is out of use.
     pub(super) fn free_zone(&mut self, zone: ZoneId, at: Time) -> Result<Time, DeviceError> {
         let mut done = at;
+        if self.media.is_dead(zone) {
+            self.zones.retire(zone);
+            return Ok(at);
+        }
         if !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0 {
             match self.media.reset(zone, at) {
                 Ok(at) => done = at,

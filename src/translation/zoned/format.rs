@@ -56,7 +56,7 @@ pub(super) fn set_zones(media: &Media, zones_per_set: u64) -> Option<[u32; 2]> {
 /// How the sets of a volume with so many reserved zones are laid out: as many chunks as there are zones, without the sets
 /// and the reserve.
 fn set_shape(media: &Media, reserved: u32) -> Result<SetShape, ZonedVolumeError> {
-    let usable = media.usable_zones();
+    let usable = media.whole_zones();
     let shape = |chunks: u32| SetShape {
         chunks,
         zones: media.zones(),
@@ -134,16 +134,8 @@ pub(super) fn format(
         }
     }
     for (device, zone) in media.first_zones_beside().to_vec().into_iter().enumerate() {
-        let superblock = SuperBlock {
-            generation: 0,
-            place: u64::from(zone) * u64::from(media.zone_blocks),
-            set_blocks: 0,
-            chunks: 0,
-            map_blocks: 0,
-            bitmap_blocks: 0,
-            device: numbers.zoned_devices[device],
-            ..sets.superblock.clone()
-        };
+        let place = u64::from(zone) * u64::from(media.zone_blocks);
+        let superblock = SuperBlock::of_member(&sets.superblock, place, numbers.zoned_devices[device]);
         let mut bytes = superblock.to_bytes();
         bytes.truncate(media.width);
         at = media.write(ZoneId(zone), 0, &bytes, LABEL, at)?;

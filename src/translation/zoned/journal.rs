@@ -136,6 +136,7 @@ impl DmZoned {
                 next = chunk_end;
             }
         }
+        self.worker.is_done_idling = false;
         let mut at = self.worker.last_access;
         for (chunk, covered) in covered.into_iter().enumerate() {
             let share = match covered {

@@ -45,11 +45,21 @@ pub enum ZoneClass {
     Random,
     /// A sequential zone.
     Sequential,
-    /// A part of a zone, or an offline zone: not used.
+    /// A part of a zone: not used.
     Unusable,
 }
 
 impl ZoneClass {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            ZoneClass::Cache => "cache",
+            ZoneClass::Random => "random",
+            ZoneClass::Sequential => "sequential",
+            ZoneClass::Unusable => "unusable",
+        }
+    }
+
     /// Whether it can be written anywhere.
     #[inline]
     pub fn is_conventional(self) -> bool {
@@ -71,6 +81,9 @@ pub struct Media {
     /// Bytes of a buffer that are one block.
     pub width: usize,
     sent: Tally,
+    /// Whether anything was done since the last flush: to the conventional device, and to each zoned one.
+    is_conventional_dirty: bool,
+    is_zoned_dirty: Vec<bool>,
 }
 
 impl Media {
@@ -115,10 +128,9 @@ impl Media {
                         zone.capacity
                     ));
                 }
-                classes.push(match (zone.state, zone.kind) {
-                    (ZoneState::Offline, _) => ZoneClass::Unusable,
-                    (_, ZoneKind::Conventional) => ZoneClass::Random,
-                    (_, ZoneKind::Sequential) => ZoneClass::Sequential,
+                classes.push(match zone.kind {
+                    ZoneKind::Conventional => ZoneClass::Random,
+                    ZoneKind::Sequential => ZoneClass::Sequential,
                 });
             }
         }
@@ -126,7 +138,20 @@ impl Media {
             return unfit(format!("there are {} zones, and 32 bits have to name them", classes.len()));
         }
         let zone_blocks = zone_blocks as u32;
-        Ok(Media { devices, zone_blocks, classes, conventional_zones, first_zones, width, sent: Tally::default() })
+        // What was done before this is not known.
+        let is_zoned_dirty = vec![true; devices.zoned.len()];
+        let (sent, is_conventional_dirty) = (Tally::default(), true);
+        Ok(Media {
+            devices,
+            zone_blocks,
+            classes,
+            conventional_zones,
+            first_zones,
+            width,
+            sent,
+            is_conventional_dirty,
+            is_zoned_dirty,
+        })
     }
 
     /// Zones of all devices.
@@ -134,8 +159,8 @@ impl Media {
         self.classes.len() as u32
     }
 
-    /// The zones that can be used.
-    pub fn usable_zones(&self) -> u32 {
+    /// The zones that are whole, whether they work or not.
+    pub fn whole_zones(&self) -> u32 {
         self.classes.iter().filter(|class| **class != ZoneClass::Unusable).count() as u32
     }
 
@@ -175,6 +200,11 @@ impl Media {
         self.zoned(zone).map(|(device, number)| self.devices.zoned[device].zone(number).state)
     }
 
+    /// Whether a zone has become read-only or offline.
+    pub fn is_dead(&self, zone: ZoneId) -> bool {
+        matches!(self.state(zone), Some(ZoneState::ReadOnly | ZoneState::Offline))
+    }
+
     /// Reads blocks of a zone.
     #[inline]
     pub fn read(&mut self, zone: ZoneId, block: u32, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
@@ -202,10 +232,12 @@ impl Media {
     ) -> Result<Time, DeviceError> {
         let done = match (self.zoned(zone), &mut self.devices.conventional) {
             (None, Some(device)) => {
+                self.is_conventional_dirty = true;
                 device.write(Lba(u64::from(zone.0) * u64::from(self.zone_blocks) + u64::from(block)), buffer, label, at)
             }
             (Some((device, number)), _) => {
                 let first = self.lba(number, block);
+                self.is_zoned_dirty[device] = true;
                 self.devices.zoned[device].write(first, buffer, label, at)
             }
             (None, None) => unreachable!("without a conventional device all zones are of zoned ones"),
@@ -217,19 +249,28 @@ impl Media {
     /// Makes a sequential zone empty.
     pub fn reset(&mut self, zone: ZoneId, at: Time) -> Result<Time, DeviceError> {
         match self.zoned(zone) {
-            Some((device, number)) => self.devices.zoned[device].reset(number, at),
+            Some((device, number)) => {
+                self.is_zoned_dirty[device] = true;
+                self.devices.zoned[device].reset(number, at)
+            }
             None => Ok(at),
         }
     }
 
-    /// Makes durable what all devices were given.
+    /// Makes durable what all devices were given. One that was given nothing since the last time is not asked.
     pub fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
         let mut done = at;
-        for device in &mut self.devices.zoned {
-            done = done.max(device.flush(at)?);
+        for (device, is_dirty) in self.devices.zoned.iter_mut().zip(&mut self.is_zoned_dirty) {
+            if *is_dirty {
+                done = done.max(device.flush(at)?);
+                *is_dirty = false;
+            }
         }
-        if let Some(device) = &mut self.devices.conventional {
+        if let Some(device) = &mut self.devices.conventional
+            && self.is_conventional_dirty
+        {
             done = done.max(device.flush(at)?);
+            self.is_conventional_dirty = false;
         }
         Ok(done)
     }

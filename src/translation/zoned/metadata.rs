@@ -137,6 +137,11 @@ impl Metadata {
         (kind, block.min(end))
     }
 
+    /// The blocks that are valid in both zones.
+    pub fn valid_in_both(&self, one: ZoneId, other: ZoneId) -> impl Iterator<Item = u32> + '_ {
+        (0..self.shape.zone_blocks).filter(move |block| self.is_valid(one, *block) && self.is_valid(other, *block))
+    }
+
     /// Makes blocks valid.
     #[inline]
     pub fn validate(&mut self, zone: ZoneId, from: u32, end: u32) {

@@ -39,6 +39,7 @@ mod settings;
 mod superblock;
 mod zones;
 
+pub use check::{ChunkSurvey, Finding, Survey, ZoneSurvey, check, repair, survey};
 pub use error::ZonedVolumeError;
 pub use format::{Numbers, mkfs};
 pub use media::{Devices, ZoneClass, ZoneId};
@@ -120,7 +121,7 @@ impl DmZoned {
         let opened = open::open(Media::new(devices)?)?;
         let mut volume = DmZoned::assemble(opened.media, opened.sets, opened.metadata, opened.uses, settings);
         volume.warnings = opened.warnings;
-        volume.recover(opened.is_other_equal)?;
+        volume.recover(opened.are_equal)?;
         Ok(volume)
     }
 
@@ -152,15 +153,7 @@ impl DmZoned {
 
     /// The status line of the kernel's device mapper for the same state.
     pub fn status(&self) -> String {
-        let pair = |class| format!("{}/{}", self.zones.free(class), self.zones.total(class));
-        format!(
-            "0 {} zoned {} zones {} cache {} random {} sequential",
-            self.blocks() * 8,
-            self.media.zones(),
-            pair(ZoneClass::Cache),
-            pair(ZoneClass::Random),
-            pair(ZoneClass::Sequential),
-        )
+        self.zones.status(self.metadata.shape.chunks, self.media.zone_blocks)
     }
 
     /// The devices again, as they are: what is not flushed is not on them.

@@ -14,7 +14,7 @@ use super::format::set_zones;
 use super::media::{Media, ZoneClass, ZoneId};
 use super::metadata::{Entry, Metadata, SetShape};
 use super::superblock::SuperBlock;
-use super::zones::Use;
+use super::zones::{Use, Zones};
 use super::{DmZoned, Sets};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -25,8 +25,8 @@ pub(super) struct Opened {
     pub sets: Sets,
     pub metadata: Metadata,
     pub uses: Vec<Use>,
-    /// Whether both sets are equal to the last bit.
-    pub is_other_equal: bool,
+    /// Whether both sets are, to the last bit, what they should be.
+    pub are_equal: bool,
     pub warnings: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ fn read_block(media: &mut Media, zone: u32, block: u32) -> Result<Vec<u8>, Zoned
     Ok(bytes)
 }
 
-fn read_super(media: &mut Media, zone: u32) -> Result<SuperBlock, ZonedVolumeError> {
+pub(super) fn read_super(media: &mut Media, zone: u32) -> Result<SuperBlock, ZonedVolumeError> {
     let place = u64::from(zone) * u64::from(media.zone_blocks);
     SuperBlock::read(&read_block(media, zone, 0)?, place)
 }
@@ -110,7 +110,7 @@ fn check_shape(media: &Media, superblock: &SuperBlock) -> Result<SetShape, Zoned
     if u64::from(set_blocks) != sum {
         return Err(damaged(structure(), "blocks of a set", set_blocks, sum.to_string()));
     }
-    let usable = u64::from(media.usable_zones());
+    let usable = u64::from(media.whole_zones());
     let taken = 2 * shape.set_zones() + u64::from(reserved_zones);
     if reserved_zones == 0 || taken >= usable {
         return Err(damaged(
@@ -139,11 +139,7 @@ fn check_shape(media: &Media, superblock: &SuperBlock) -> Result<SetShape, Zoned
 }
 
 /// Reads the map and the bitmaps of a set.
-pub(super) fn read_metadata(
-    media: &mut Media,
-    first_zone: u32,
-    superblock: &SuperBlock,
-) -> Result<Metadata, ZonedVolumeError> {
+fn read_metadata(media: &mut Media, first_zone: u32, superblock: &SuperBlock) -> Result<Metadata, ZonedVolumeError> {
     let mut metadata = Metadata::new(check_shape(media, superblock)?);
     for block in 1..superblock.set_blocks {
         metadata.read_bytes(block, &read_block(media, first_zone, block)?);
@@ -151,10 +147,9 @@ pub(super) fn read_metadata(
     Ok(metadata)
 }
 
-/// Whether the other set holds the same, to the last bit.
-fn is_equal(media: &mut Media, sets: &Sets, metadata: &Metadata) -> bool {
-    let other = 1 - sets.primary;
-    let place = u64::from(sets.first_zones[other]) * u64::from(media.zone_blocks);
+/// Whether a set is, to the last bit, what it should be.
+fn is_as_it_should_be(media: &mut Media, sets: &Sets, set: usize, metadata: &Metadata) -> bool {
+    let place = u64::from(sets.first_zones[set]) * u64::from(media.zone_blocks);
     let superblock = SuperBlock { place, ..sets.superblock.clone() }.to_bytes();
     let mut expected = vec![0; BLOCK_BYTES as usize];
     (0..sets.superblock.set_blocks).all(|block| {
@@ -162,17 +157,15 @@ fn is_equal(media: &mut Media, sets: &Sets, metadata: &Metadata) -> bool {
             0 => expected.copy_from_slice(&superblock),
             block => metadata.to_bytes(block, &mut expected),
         }
-        read_block(media, sets.first_zones[other], block).is_ok_and(|bytes| bytes == expected)
+        read_block(media, sets.first_zones[set], block).is_ok_and(|bytes| bytes == expected)
     })
 }
 
 /// What each zone is used for, by the map. Fails if the map says what cannot be.
 pub(super) fn uses(media: &Media, sets: &Sets, metadata: &Metadata) -> Result<Vec<Use>, ZonedVolumeError> {
-    let mut uses: Vec<Use> = media
-        .classes
-        .iter()
-        .map(|class| if *class == ZoneClass::Unusable { Use::Unusable } else { Use::Free })
-        .collect();
+    let is_usable = |zone: ZoneId| media.class(zone) != ZoneClass::Unusable && !media.is_dead(zone);
+    let first_use = |zone| if is_usable(ZoneId(zone)) { Use::Free } else { Use::Unusable };
+    let mut uses: Vec<Use> = (0..media.zones()).map(first_use).collect();
     let per_set = metadata.shape.set_zones() as u32;
     for first in sets.first_zones {
         uses[first as usize..(first + per_set) as usize].fill(Use::Metadata);
@@ -194,7 +187,7 @@ pub(super) fn uses(media: &Media, sets: &Sets, metadata: &Metadata) -> Result<Ve
             match uses.get(zone.index()) {
                 None => return wrong(format!("one of the {} zones", media.zones())),
                 Some(Use::Metadata) => return wrong("a zone that holds no metadata".to_string()),
-                Some(Use::Unusable) if media.state(zone).is_none() => {
+                Some(Use::Unusable) if media.class(zone) == ZoneClass::Unusable => {
                     return wrong("a whole zone of the conventional device".to_string());
                 }
                 Some(Use::Data(other) | Use::Buffer(other)) => {
@@ -210,8 +203,15 @@ pub(super) fn uses(media: &Media, sets: &Sets, metadata: &Metadata) -> Result<Ve
     Ok(uses)
 }
 
-/// Reads a volume. Nothing is written.
-pub(super) fn open(mut media: Media) -> Result<Opened, ZonedVolumeError> {
+/// Reads a volume, and makes sure that all its devices are of it. Nothing is written.
+pub(super) fn open(media: Media) -> Result<Opened, ZonedVolumeError> {
+    let mut opened = open_sets(media)?;
+    check_members(&mut opened.media, &opened.sets.superblock)?;
+    Ok(opened)
+}
+
+/// Reads a volume, whatever its zoned devices say of themselves.
+pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
     let found = find_sets(&mut media)?;
     let mut warnings = Vec::new();
     let [first, second] = found;
@@ -242,7 +242,6 @@ pub(super) fn open(mut media: Media) -> Result<Opened, ZonedVolumeError> {
         (Err(error), Err(_)) => return Err(error),
     };
     let first_zones = [first_zone, second_zone(&superblock, &media, first_zone)];
-    check_members(&mut media, &superblock)?;
     let mut sets = Sets { superblock, first_zones, primary };
     let mut metadata = read_metadata(&mut media, first_zones[primary], &sets.superblock)?;
     let uses = match uses(&media, &sets, &metadata) {
@@ -264,11 +263,11 @@ pub(super) fn open(mut media: Media) -> Result<Opened, ZonedVolumeError> {
         }
     };
     sets.superblock.place = u64::from(first_zone) * u64::from(media.zone_blocks);
-    let is_other_equal = is_equal(&mut media, &sets, &metadata);
-    if !is_other_equal && warnings.is_empty() {
+    let are_equal = (0..2).all(|set| is_as_it_should_be(&mut media, &sets, set, &metadata));
+    if !are_equal && warnings.is_empty() {
         warnings.push("the metadata sets differed, as after a cut of power: the newer one counts".to_string());
     }
-    Ok(Opened { media, sets, metadata, uses, is_other_equal, warnings })
+    Ok(Opened { media, sets, metadata, uses, are_equal, warnings })
 }
 
 fn second_zone(superblock: &SuperBlock, media: &Media, first_zone: u32) -> u32 {
@@ -276,7 +275,7 @@ fn second_zone(superblock: &SuperBlock, media: &Media, first_zone: u32) -> u32 {
 }
 
 /// Every zoned device beside a conventional one must say that it is of this volume.
-pub(super) fn check_members(media: &mut Media, superblock: &SuperBlock) -> Result<(), ZonedVolumeError> {
+fn check_members(media: &mut Media, superblock: &SuperBlock) -> Result<(), ZonedVolumeError> {
     for zone in media.first_zones_beside().to_vec() {
         let member = read_super(media, zone)?;
         if member.identity != superblock.identity {
@@ -288,12 +287,20 @@ pub(super) fn check_members(media: &mut Media, superblock: &SuperBlock) -> Resul
     Ok(())
 }
 
+impl Opened {
+    /// The status line of the kernel's device mapper.
+    pub fn status(&self) -> String {
+        let zones = Zones::new(&self.media, self.uses.clone(), self.sets.superblock.reserved_zones);
+        zones.status(self.metadata.shape.chunks, self.metadata.shape.zone_blocks)
+    }
+}
+
 impl DmZoned {
     /// Makes what was opened whole: both sets equal, no bit behind a write pointer, no state that only this program knows
     /// unless it is asked for.
-    pub(super) fn recover(&mut self, is_other_equal: bool) -> Result<(), ZonedVolumeError> {
-        if !is_other_equal {
-            self.make_other_set_equal(Time::ZERO)?;
+    pub(super) fn recover(&mut self, are_equal: bool) -> Result<(), ZonedVolumeError> {
+        if !are_equal {
+            self.make_sets_equal(Time::ZERO)?;
         }
         self.sets.primary = 0;
         let blocks = self.media.zone_blocks;
@@ -317,6 +324,14 @@ impl DmZoned {
             self.warnings.push(format!(
                 "{lost} blocks that should be there lie behind the write pointers of their zones: the device has lost them"
             ));
+        }
+        for chunk in 0..self.metadata.shape.chunks {
+            let Entry { data, buffer } = self.metadata.entry(chunk);
+            if buffer.some().is_some() {
+                let twice: Vec<u32> = self.metadata.valid_in_both(data, buffer).collect();
+                twice.into_iter().for_each(|block| self.metadata.invalidate(buffer, block, block + 1));
+                self.drop_empty(chunk);
+            }
         }
         self.recover_journals()?;
         self.commit(Time::ZERO)?;

@@ -289,11 +289,14 @@ impl DmZoned {
                 Ok(done)
             }
             Err(error) => {
+                let warning = format!("the reclaim of chunk {} failed, and is not tried again: {error}", job.chunk);
+                self.warnings.push(warning);
+                if !self.media.is_dead(job.to) || job.case != Case::Move {
+                    self.zones.pin(job.from, false);
+                    self.zones.pin(job.to, false);
+                }
                 self.give_up(now)?;
-                // The zone is tried again last.
-                self.zones.use_now(job.from);
-                self.warnings.push(format!("the reclaim of chunk {} failed: {error}", job.chunk));
-                Err(error)
+                Ok(now)
             }
         }
     }
@@ -398,6 +401,7 @@ impl DmZoned {
             && job.case == Case::Move
         {
             // No set has ever named it.
+            self.zones.unpin(job.to);
             self.free_zone(job.to, at)?;
         }
         self.worker.is_kicked = true;

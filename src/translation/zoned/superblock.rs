@@ -95,6 +95,13 @@ impl SuperBlock {
         bytes
     }
 
+    /// The one that says that a zoned device is of this volume.
+    pub fn of_member(volume: &SuperBlock, place: u64, device: [u8; 16]) -> SuperBlock {
+        let nothing =
+            SuperBlock { generation: 0, set_blocks: 0, chunks: 0, map_blocks: 0, bitmap_blocks: 0, ..volume.clone() };
+        SuperBlock { place, device, ..nothing }
+    }
+
     /// Whether the bytes claim to be one.
     pub fn has_magic(bytes: &[u8]) -> bool {
         bytes.starts_with(&MAGIC.to_le_bytes())

@@ -41,6 +41,8 @@ pub struct Zones {
     released: Vec<ZoneId>,
     mapped: [LeastRecentlyUsed; 3],
     pinned_count: u32,
+    /// Zones of each class that chunks can have, with the reserve.
+    totals: [usize; 3],
 }
 
 fn place(class: ZoneClass) -> usize {
@@ -67,9 +69,13 @@ impl Zones {
             released: Vec::new(),
             mapped: [(); 3].map(|()| LeastRecentlyUsed::new(count)),
             pinned_count: 0,
+            totals: [0; 3],
             uses,
         };
         for zone in (0..count).map(ZoneId) {
+            if !matches!(zones.uses[zone.index()], Use::Metadata | Use::Unusable) {
+                zones.totals[place(zones.classes[zone.index()])] += 1;
+            }
             match zones.uses[zone.index()] {
                 Use::Free => zones.put_free(zone),
                 Use::Data(_) | Use::Buffer(_) => zones.use_now(zone),
@@ -77,6 +83,19 @@ impl Zones {
             }
         }
         zones
+    }
+
+    /// The status line of the kernel's device mapper for a volume of so many chunks.
+    pub fn status(&self, chunks: u32, zone_blocks: u32) -> String {
+        let pair = |class| format!("{}/{}", self.free(class), self.total(class));
+        format!(
+            "0 {} zoned {} zones {} cache {} random {} sequential",
+            u64::from(chunks) * u64::from(zone_blocks) * 8,
+            self.classes.len(),
+            pair(ZoneClass::Cache),
+            pair(ZoneClass::Random),
+            pair(ZoneClass::Sequential),
+        )
     }
 
     /// What a zone is good for.
@@ -162,17 +181,13 @@ impl Zones {
 
     /// Zones of a class that chunks can have, without the reserve.
     pub fn total(&self, class: ZoneClass) -> usize {
-        let of_class = self
-            .classes
-            .iter()
-            .zip(&self.uses)
-            .filter(|(of, use_of)| **of == class && !matches!(use_of, Use::Metadata | Use::Unusable));
-        of_class.count() - if class == ZoneClass::Sequential { self.reserve.len() } else { 0 }
+        self.totals[place(class)] - if class == ZoneClass::Sequential { self.reserve.len() } else { 0 }
     }
 
     /// The class that first writes and buffers are given: cache zones if there are any.
+    #[inline]
     pub fn first_class(&self) -> ZoneClass {
-        if self.total(ZoneClass::Cache) > 0 { ZoneClass::Cache } else { ZoneClass::Random }
+        if self.totals[place(ZoneClass::Cache)] > 0 { ZoneClass::Cache } else { ZoneClass::Random }
     }
 
     /// Takes a free zone of a class.
@@ -219,9 +234,9 @@ impl Zones {
 
     /// A zone does not work: nobody gets it again.
     pub fn retire(&mut self, zone: ZoneId) {
+        self.unpin(zone);
+        self.mapped[place(self.classes[zone.index()])].remove(zone);
         self.uses[zone.index()] = Use::Unusable;
-        if self.classes[zone.index()] != ZoneClass::Unusable {
-            self.mapped[place(self.classes[zone.index()])].remove(zone);
-        }
+        self.totals[place(self.classes[zone.index()])] -= 1;
     }
 }

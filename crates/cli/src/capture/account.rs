@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 /// What a capture came to.
 pub struct Account {
     pub counts: Counts,
+    /// Bytes at the trace's beginning that were there before the recording.
+    pub bytes_before: u64,
     pub losses: Losses,
     /// Why the trace is partial; none if it is whole.
     pub problems: Vec<String>,
@@ -71,6 +73,9 @@ impl Account {
             let bytes = human_size(counts.by_content[content as usize] as f64);
             line(&format!("  {}", content.name()), format!("{bytes:<12}{:>5.1} %", 100.0 * self.share(content)));
         }
+        if self.bytes_before > 0 {
+            line("there before", human_size(self.bytes_before as f64));
+        }
         if counts.sent.discards > 0 {
             line("discarded", human_size(counts.sent.discarded_bytes as f64));
         }
@@ -111,6 +116,7 @@ impl Account {
             "size_bytes": plan.size_bytes,
             "memory_bytes": plan.memory_bytes,
             "journal_bytes": self.journal_bytes,
+            "bytes_before_recording": self.bytes_before,
             "seconds": self.seconds,
             "ended": ended,
             "trace": { "file": self.output.display().to_string(), "bytes": self.output_bytes },

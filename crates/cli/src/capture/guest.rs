@@ -1,8 +1,11 @@
 //! One file system with its command.
 
 use super::plan::Plan;
+use flashpath::label::Content;
 use flashpath::layout::{Layout, LayoutError, Region};
+use flashpath::units::BLOCK_BYTES;
 use flashpath_kernel::{KernelError, LoopDevice, MemoryLimit, ScratchFile, Volume};
+use std::ops::Range;
 use std::path::Path;
 
 /// A guest of a capture: its device and file system, and where that keeps what.
@@ -49,6 +52,35 @@ impl Guest {
             (self.layout, self.written_before) = settle(volume)?;
         }
         Ok(())
+    }
+
+    /// What was written to the device until now: runs of blocks of one content, in the order of addresses. What has no
+    /// fixed place is told by its looks.
+    ///
+    /// What has a fixed place counts as written even where the device's file has a hole: mkfs wrote zeros there, which
+    /// a loop device turns into holes.
+    pub fn what_is_there(&self) -> Result<Vec<(Range<u64>, Content)>, KernelError> {
+        let failed = |source| KernelError::Failed { doing: "see what the setup has left".to_string(), source };
+        let Some(scratch) = self.volume.as_ref().map(Volume::scratch) else { return Ok(Vec::new()) };
+        let mut there: Vec<Range<u64>> = scratch.written().map_err(failed)?;
+        let fixed = self.layout.regions.iter().filter(|(_, region)| *region != Region::Data);
+        there.extend(fixed.map(|(range, _)| range));
+        there.sort_unstable_by_key(|range| range.start);
+        let mut runs: Vec<(Range<u64>, Content)> = Vec::new();
+        let mut block = vec![0; BLOCK_BYTES as usize];
+        let mut told = 0;
+        for range in there {
+            for offset in (told.max(range.start / BLOCK_BYTES * BLOCK_BYTES)..range.end).step_by(BLOCK_BYTES as usize) {
+                scratch.read_at(offset, &mut block).map_err(failed)?;
+                let content = self.layout.content_at(offset, self.layout.reads_as_metadata(&block));
+                told = offset + BLOCK_BYTES;
+                match runs.last_mut() {
+                    Some((run, known)) if *known == content && run.end == offset => run.end = told,
+                    _ => runs.push((offset..told, content)),
+                }
+            }
+        }
+        Ok(runs)
     }
 
     /// Where the file system is mounted.

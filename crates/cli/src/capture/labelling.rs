@@ -8,8 +8,11 @@ use flashpath::workload::trace::Letters;
 use flashpath::workload::{Action, Operation};
 use flashpath_kernel::DataMode;
 use flashpath_kernel::tracing::{BlockEvent, EventKind};
+use std::ops::Range;
 
 const SECTOR_BYTES: u64 = 512;
+/// What was there before is written in requests of so many bytes.
+const AT_ONCE: u64 = 1 << 20;
 
 /// Requests by what they do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,6 +86,28 @@ impl Labelling<'_> {
         let counts = Counts::default();
         let journals_data = plan.data == Some(DataMode::Journal);
         Labelling { guests, size_bytes: plan.size_bytes, reads: plan.reads, journals_data, started_ns, counts }
+    }
+
+    /// Appends what was on the guests' devices before, and answers how many bytes that is. It is not counted.
+    pub fn begin_with(&self, there: &[Vec<(Range<u64>, Content)>], operations: &mut Vec<Operation>) -> u64 {
+        let mut bytes = 0;
+        for (guest, runs) in self.guests.iter().zip(there) {
+            for (run, content) in runs {
+                bytes += run.end - run.start;
+                for start in run.clone().step_by(AT_ONCE as usize) {
+                    operations.push(Operation {
+                        time_ns: 0,
+                        offset_bytes: u64::from(guest.number) * self.size_bytes + start,
+                        length_bytes: AT_ONCE.min(run.end - start),
+                        action: Action::Write,
+                        content: *content,
+                        stream: 0,
+                        device: 0,
+                    });
+                }
+            }
+        }
+        bytes
     }
 
     /// Appends the operations that an event stands for: at most a flush, and what comes behind it.

@@ -16,6 +16,7 @@ mod processes;
 
 use crate::failure::Failure;
 use account::Account;
+use flashpath::label::Content;
 use flashpath::workload::trace::TraceWriter;
 use flashpath_kernel::tracing::{Recording, Tracing};
 use flashpath_kernel::{KernelError, make_mounts_private};
@@ -23,6 +24,7 @@ use guest::Guest;
 use labelling::Labelling;
 use plan::Plan;
 use processes::{Ended, Job, STOPS};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -60,6 +62,10 @@ pub struct Capture {
     /// the trace
     #[arg(long, value_name = "SHELL COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     setup: Option<String>,
+    /// Begin the trace with all that making the file system and the setup have left on the device, written once in the order
+    /// of addresses: a replay begins where the recording did
+    #[arg(long)]
+    from_setup: bool,
     /// The memory that each guest's command and its page cache may take
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
@@ -94,6 +100,8 @@ fn size(text: &str) -> Result<u64, String> {
 /// What is left when the file systems are gone.
 struct Run {
     guests: Vec<Guest>,
+    /// What was on each guest's device when the recording began, if it is to be in the trace.
+    there_before: Vec<Vec<(Range<u64>, Content)>>,
     ended: Vec<Ended>,
     recording: Recording,
     started_ns: u64,
@@ -153,6 +161,10 @@ fn record(plan: &Plan) -> Result<Run, Failure> {
     if let Some(setup) = &plan.setup_job {
         set_up(setup, &mut guests)?;
     }
+    let there_before = match plan.from_setup {
+        true => guests.iter().map(Guest::what_is_there).collect::<Result<_, _>>()?,
+        false => Vec::new(),
+    };
     let devices: Vec<_> = guests.iter().map(|guest| guest.device).collect();
     let tracing = Tracing::new(&devices, &plan.directory, plan.buffer_bytes)?;
     let recorder = tracing.record(&plan.directory)?;
@@ -166,7 +178,7 @@ fn record(plan: &Plan) -> Result<Run, Failure> {
     }
     let recording = recorder.stop()?;
     let counted_bytes = guests.iter_mut().map(Guest::detach).sum();
-    Ok(Run { guests, ended, recording, started_ns, seconds, counted_bytes, problems })
+    Ok(Run { guests, there_before, ended, recording, started_ns, seconds, counted_bytes, problems })
 }
 
 /// Runs the setup in all guests, and leaves each as if what it holds had been there for long.
@@ -194,11 +206,14 @@ fn set_up(setup: &Job, guests: &mut [Guest]) -> Result<(), Failure> {
 
 /// Turns the recording into the trace, and counts it.
 fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
-    let Run { guests, ended, recording, started_ns, seconds, counted_bytes, mut problems } = run;
+    let Run { guests, there_before, ended, recording, started_ns, seconds, counted_bytes, mut problems } = run;
     let mut labelling = Labelling::new(&guests, plan, started_ns);
     let mut writer = TraceWriter::create(&plan.output, plan.format)?;
     let mut events = recording.events();
     let mut batch = Vec::with_capacity(BATCH);
+    let bytes_before = labelling.begin_with(&there_before, &mut batch);
+    writer.write(&batch)?;
+    batch.clear();
     while let Some(event) = events.next_event()? {
         labelling.add(&event, &mut batch);
         if batch.len() >= BATCH - 1 {
@@ -222,7 +237,7 @@ fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
     let output_bytes = writer.finish_as(&output)?;
     let journal_bytes = guests.iter().map(Guest::journal_bytes).sum();
     let counts = labelling.counts();
-    Ok(Account { counts, losses, problems, output, output_bytes, journal_bytes, seconds, ended })
+    Ok(Account { counts, bytes_before, losses, problems, output, output_bytes, journal_bytes, seconds, ended })
 }
 
 /// Operations that are written at once.

@@ -19,6 +19,7 @@ pub struct Plan {
     pub guests: u32,
     pub memory_bytes: Option<u64>,
     pub reads: bool,
+    pub from_setup: bool,
     pub buffer_bytes: Option<u64>,
     pub directory: PathBuf,
     /// A shell command, as it was written.
@@ -84,6 +85,7 @@ impl Plan {
             guests: asked.guests,
             memory_bytes: asked.memory,
             reads: asked.reads,
+            from_setup: asked.from_setup,
             buffer_bytes: asked.buffer,
             directory: directory(asked)?,
             setup: asked.setup.clone(),

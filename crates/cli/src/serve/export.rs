@@ -1,6 +1,7 @@
 //! How the disk is offered: over NBD, or as a file.
 
 use super::cannot;
+use super::metrics::CountClients;
 use super::signals::Signals;
 use crate::failure::Failure;
 use flashpath::run::shared::SharedDevice;
@@ -46,6 +47,17 @@ impl Export {
             Export::Nbd(_, Address::Unix(path)) => format!("nbd+unix:///?socket={}", path.display()),
             Export::Nbd(_, Address::Loopback(address)) => format!("nbd://{address}"),
             Export::File(_, place) => place.clone(),
+        }
+    }
+
+    /// What counts its clients.
+    pub fn count_clients(&self) -> CountClients {
+        match self {
+            Export::Nbd(server, _) => {
+                let traffic = server.traffic();
+                Box::new(move || Some(traffic()))
+            }
+            Export::File(..) => Box::new(|| None),
         }
     }
 

@@ -6,25 +6,33 @@
 //! | `export` | how the disk is offered: over NBD, or as a file |
 //! | `signals` | who tells the server to end |
 //! | `worker` | the thread in which the device does what it does by itself |
+//! | `watch`, `figures` | what is told on standard error |
+//! | `metrics`, `metrics_page` | the same for Prometheus |
 //! | `background` | the same in a process of its own |
 
 mod background;
 mod device;
 mod export;
+mod figures;
+mod metrics;
+mod metrics_page;
 mod signals;
-mod worker;
+mod watch;
+pub mod worker;
 
 use crate::failure::Failure;
 use export::Export;
 use flashpath::run::shared::{Clock, ServeError, SharedDevice, Sharing};
 use flashpath::time::Time;
 use flashpath::units::human_size;
-use flashpath_nbd::Address;
+use flashpath_nbd::{Address, Listener};
+use metrics::Metrics;
 use signals::Signals;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use watch::Watch;
 use worker::Worker;
 
 /// Serve a path as a disk that other programs use, until an interrupt or SIGTERM
@@ -43,6 +51,13 @@ pub struct Serve {
     /// Answer when the device would be done by its timing model, and not before
     #[arg(long)]
     pace: bool,
+    /// Tell what passes every so many seconds, on standard error: requests, write amplification, and by content the blocks
+    /// received and copied
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "background")]
+    stats: Option<Duration>,
+    /// Tell the same, and more, to Prometheus, which asks for /metrics on a Unix socket of this name or on this loopback port
+    #[arg(long, value_name = "SOCKET|127.0.0.1:PORT", value_parser = address)]
+    metrics: Option<Address>,
     /// Refuse whatever would change the device
     #[arg(long)]
     read_only: bool,
@@ -61,6 +76,11 @@ fn address(text: &str) -> Result<Address, String> {
     Address::read(text).map_err(|error| error.to_string())
 }
 
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write a number of seconds from 0.1 to 86400".to_string())
+}
+
 impl Serve {
     /// Serves, until it is told to end.
     pub fn run(self) -> Result<(), Failure> {
@@ -75,29 +95,48 @@ impl Serve {
         let sharing = Sharing { read_only: self.read_only, paced: self.pace };
         let device = SharedDevice::new(device, sharing, clock()).map_err(|error| cannot("serve it", error))?;
         let device = Arc::new(device);
-        let worker = Worker::start(Arc::clone(&device)).map_err(|error| cannot("start a thread", error))?;
+        // Who only reads does not want blocks to be moved, either.
+        let worker = if self.read_only { None } else { Some(Worker::start(Arc::clone(&device))) };
+        let worker = worker.transpose().map_err(|error| cannot("start a thread", error))?;
         let served = self.serve(&device, &signals);
-        worker.stop();
+        if let Some(worker) = worker {
+            worker.stop();
+        }
         // Also where nothing was served in the end: what the device did by itself is kept.
-        let flushed = device.flush().map_err(|error| cannot("flush the device at the end", error));
-        served.and(flushed.map(|_| ()))
+        let closed = device.close().map_err(|error| cannot("close the device", error));
+        served.and(closed.map(|_| ()))
     }
 
     fn serve(&self, device: &Arc<SharedDevice>, signals: &Signals) -> Result<(), Failure> {
+        // What can be refused comes before the disk can be used.
+        let metrics = self.metrics.as_ref().map(Listener::bind).transpose()?;
         let export = match (&self.nbd, &self.file) {
             (Some(address), _) => Export::nbd(address, Arc::clone(device))?,
             (_, Some(place)) => Export::file(place, Arc::clone(device), signals.ender())?,
             (None, None) => return Err(Failure::input("write --nbd or --file", None)),
         };
         let size = human_size(device.size_bytes() as f64);
-        let said = format!("serving {} ({size}) at {}\n", self.path, export.place());
+        let mut said = format!("serving {} ({size}) at {}\n", self.path, export.place());
+        let metrics = match metrics {
+            Some(listener) => {
+                said.push_str(&format!("its figures are at {}\n", Metrics::place(listener.address())));
+                Some(Metrics::start(listener, Arc::clone(device), export.count_clients())?)
+            }
+            None => None,
+        };
+        let watch = Watch::start(Arc::clone(device), self.stats).map_err(|error| cannot("start a thread", error))?;
         if self.detached {
             background::tell_that_it_serves(&said)?;
         } else {
             crate::print(&said)?;
         }
         signals.wait();
-        export.end(signals)
+        let ended = export.end(signals);
+        watch.stop();
+        if let Some(metrics) = metrics {
+            metrics.stop();
+        }
+        ended
     }
 }
 

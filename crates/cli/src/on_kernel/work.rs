@@ -1,0 +1,184 @@
+//! What is done in the mounted file system: a shell command, a fio job by fio itself, or a workload of ours.
+
+use crate::failure::Failure;
+use crate::in_directory;
+use crate::progress::Bars;
+use crate::run::Run;
+use crate::workload::Source;
+use flashpath::fs::directory::Directory;
+use flashpath::report::WorkloadResult;
+use flashpath::run::{DoneInFiles, FileRun, Part, run_files};
+use flashpath::units::BLOCK_BYTES;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long a command may take to end once it is told to.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What came of it: what was done, and why it failed if it did.
+pub struct Work {
+    pub done: DoneInFiles,
+    pub failure: Option<String>,
+    pub interrupted: bool,
+}
+
+/// Does what the command line asks for in the file system at `mount`, of which `free_bytes` are free.
+pub fn work(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &AtomicBool) -> Result<Work, Failure> {
+    match source {
+        Source::Shell(text) => shell(command, text, mount, stop),
+        Source::FioJob(job) => fio(command, job, mount, stop),
+        _ => ours(command, source, mount, free_bytes, stop),
+    }
+}
+
+fn unknown(name: &str) -> WorkloadResult {
+    WorkloadResult {
+        name: name.to_string(),
+        requests: 0,
+        read_blocks: 0,
+        written_blocks: 0,
+        discarded_blocks: 0,
+        rejected_lines: 0,
+    }
+}
+
+fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<Work, Failure> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", text]).env("FLASHPATH_MOUNT", mount).stdout(io::stderr());
+    let ended = run(shell, mount, stop).map_err(|error| Failure::failed(format!("cannot run sh: {error}")))?;
+    let warning = "what a command reads and writes in its files is not counted: there is no write amplification";
+    let done = DoneInFiles {
+        workload: unknown(&command.workload),
+        seconds: ended.seconds,
+        warnings: vec![warning.to_string()],
+        options: Vec::new(),
+    };
+    Ok(Work { failure: ended.problem("the command", stop), interrupted: ended.interrupted, done })
+}
+
+/// fio keeps the job's depth, engine and threads, which ours, that waits for each request, could not.
+fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Work, Failure> {
+    let job = job.canonicalize().map_err(|error| Failure::failed(format!("cannot read {}: {error}", job.display())))?;
+    refuse_places_elsewhere(&job)?;
+    // Beside the mount point, not in it: what fio says is not part of the run.
+    let output = mount.with_extension("fio.json");
+    let mut fio = Command::new("fio");
+    fio.arg("--output-format=json").arg("--output").arg(&output).arg(&job).stdout(Stdio::null());
+    let ended = run(fio, mount, stop).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::input(
+            "the program fio is not installed",
+            Some("install the package fio (apt-get install fio)".into()),
+        ),
+        _ => Failure::failed(format!("cannot run fio: {error}")),
+    })?;
+    let said = std::fs::read_to_string(&output).unwrap_or_default();
+    // It is in a directory that goes at the end.
+    let _ = std::fs::remove_file(&output);
+    let mut failure = ended.problem("fio", stop);
+    let (mut workload, mut seconds) = (unknown(&command.workload), ended.seconds);
+    match serde_json::from_str::<Value>(&said).ok().as_ref().and_then(|said| said["jobs"].as_array()) {
+        Some(jobs) => {
+            let sum =
+                |kind: &str, field: &str| -> u64 { jobs.iter().filter_map(|job| job[kind][field].as_u64()).sum() };
+            workload.requests = sum("read", "total_ios") + sum("write", "total_ios") + sum("trim", "total_ios");
+            workload.read_blocks = sum("read", "io_bytes") / BLOCK_BYTES;
+            workload.written_blocks = sum("write", "io_bytes") / BLOCK_BYTES;
+            workload.discarded_blocks = sum("trim", "io_bytes") / BLOCK_BYTES;
+            let longest = jobs.iter().filter_map(|job| job["job_runtime"].as_u64()).max().unwrap_or(0);
+            if longest > 0 {
+                seconds = longest as f64 / 1e3;
+            }
+        }
+        None => failure = failure.or_else(|| Some("fio told nothing of what it did".to_string())),
+    }
+    let done = DoneInFiles { workload, seconds, warnings: Vec::new(), options: Vec::new() };
+    Ok(Work { failure, interrupted: ended.interrupted, done })
+}
+
+/// A job that names a place outside of the file system would be run there.
+fn refuse_places_elsewhere(job: &Path) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(job)
+        .map_err(|error| Failure::input(format!("cannot read {}: {error}", job.display()), None))?;
+    for line in text.lines().map(str::trim) {
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let (key, value) = (key.trim(), value.trim());
+        let is_elsewhere = value.starts_with('/') || value.split(['/', ':']).any(|part| part == "..");
+        if ["filename", "directory", "filename_format"].contains(&key) && is_elsewhere {
+            let message = format!("{}: {line} leads out of the file system that the job is to run in", job.display());
+            return Err(Failure::input(message, Some("name a file without a directory, or none".to_string())));
+        }
+    }
+    Ok(())
+}
+
+fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &AtomicBool) -> Result<Work, Failure> {
+    // Half of what is free leaves room for what the file system itself writes.
+    let size = command.size.unwrap_or((free_bytes / 2) & !((1 << 20) - 1));
+    let opened = in_directory::open(command, source, Some(size))?;
+    let directory = Directory::open(mount).map_err(|error| Failure::failed(error.to_string()))?;
+    let began = Instant::now();
+    let clock = || began.elapsed().as_nanos() as u64;
+    let run = FileRun { path: command.workload.clone(), limit: command.limit, part: Part::Whole, clock: &clock };
+    let mut bar = Bars::new(command.quiet).add(&command.workload);
+    let outcome = run_files(&directory, opened.workload, &run, &mut |progress| {
+        bar.show(progress);
+        !stop.load(Ordering::Relaxed)
+    });
+    bar.finish();
+    let result = outcome.result;
+    let done = DoneInFiles {
+        workload: WorkloadResult { name: command.workload.clone(), ..result.workload },
+        seconds: result.seconds_counted,
+        warnings: result.warnings.into_iter().chain(opened.warning).collect(),
+        options: result.options.into_iter().chain(opened.arguments).collect(),
+    };
+    Ok(Work { done, failure: outcome.failure.map(|error| error.to_string()), interrupted: result.interrupted })
+}
+
+/// How a command ended.
+struct Ended {
+    status: ExitStatus,
+    seconds: f64,
+    interrupted: bool,
+}
+
+impl Ended {
+    fn problem(&self, name: &str, _stop: &AtomicBool) -> Option<String> {
+        (!self.status.success() && !self.interrupted).then(|| format!("{name} failed: {}", self.status))
+    }
+}
+
+/// Runs a command in a process group of its own with `mount` as its directory. What is left of the group when its leader
+/// ends is killed: it would keep the file system busy.
+fn run(mut command: Command, mount: &Path, stop: &AtomicBool) -> io::Result<Ended> {
+    let began = Instant::now();
+    let mut child = command.current_dir(mount).process_group(0).stdin(Stdio::null()).spawn()?;
+    let group = Pid::from_raw(child.id() as i32);
+    let mut told: Option<Instant> = None;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if stop.load(Ordering::Relaxed) {
+            let since = *told.get_or_insert_with(|| {
+                // One that has just ended needs no signal.
+                let _ = killpg(group, Signal::SIGTERM);
+                Instant::now()
+            });
+            if since.elapsed() > PATIENCE {
+                let _ = killpg(group, Signal::SIGKILL);
+            }
+        }
+        std::thread::sleep(PAUSE);
+    };
+    let _ = killpg(group, Signal::SIGKILL);
+    Ok(Ended { status, seconds: began.elapsed().as_secs_f64(), interrupted: told.is_some() })
+}

@@ -1,0 +1,199 @@
+//! `--metrics`: the figures as a page that Prometheus reads, over HTTP/1.1.
+//!
+//! There is one page, no state and no body to take: a client has some seconds and some KiB to ask for it.
+
+use super::cannot;
+use super::metrics_page::page;
+use crate::failure::Failure;
+use flashpath::run::shared::SharedDevice;
+use flashpath_nbd::{Address, Listener, Socket, Traffic};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The most that a client may ask, in bytes.
+const LONGEST_REQUEST: usize = 8 << 10;
+/// How long a client may take to ask, and to take its answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Clients that are answered at once.
+const MOST_CLIENTS: usize = 8;
+/// After what the system could not do, such as opening one more file.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How many clients the export has; `None` if it does not count them.
+pub type CountClients = Box<dyn Fn() -> Option<Traffic> + Send + Sync>;
+
+/// What the answers tell.
+struct Source {
+    device: Arc<SharedDevice>,
+    clients: CountClients,
+}
+
+/// A server of the page.
+pub struct Metrics {
+    listener: Arc<Listener>,
+    accepting: JoinHandle<()>,
+}
+
+impl Metrics {
+    /// Answers whoever connects to `listener`.
+    pub fn start(listener: Listener, device: Arc<SharedDevice>, clients: CountClients) -> Result<Metrics, Failure> {
+        let listener = Arc::new(listener);
+        let accepts = Arc::clone(&listener);
+        let source = Arc::new(Source { device, clients });
+        let accepting = Builder::new()
+            .name("metrics".into())
+            .spawn(move || accept(&accepts, &source))
+            .map_err(|error| cannot("start a thread", error))?;
+        Ok(Metrics { listener, accepting })
+    }
+
+    /// Where the page is.
+    pub fn place(address: &Address) -> String {
+        match address {
+            Address::Unix(path) => format!("http://localhost/metrics (curl --unix-socket {})", path.display()),
+            Address::Loopback(address) => format!("http://{address}/metrics"),
+        }
+    }
+
+    /// Answers nobody any more.
+    pub fn stop(self) {
+        self.listener.close();
+        // It ends when its listener does; if it panicked, there is nothing more to stop.
+        let _ = self.accepting.join();
+    }
+}
+
+fn accept(listener: &Listener, source: &Arc<Source>) {
+    let answering = Arc::new(AtomicUsize::new(0));
+    loop {
+        let socket = match listener.accept() {
+            Ok(Some(socket)) => socket,
+            Ok(None) => return,
+            Err(_) => {
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+        };
+        if answering.fetch_add(1, Ordering::SeqCst) >= MOST_CLIENTS {
+            answering.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let (done, source) = (Leaving(Arc::clone(&answering)), Arc::clone(source));
+        // Where no thread can be started, the client is sent away.
+        let _ = Builder::new().name("metrics-client".into()).spawn(move || {
+            let _done = done;
+            // A client that goes away is no concern of anyone's.
+            let _ = serve(&socket, &source);
+            socket.close();
+        });
+    }
+}
+
+/// One client less, however its thread ends.
+struct Leaving(Arc<AtomicUsize>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn serve(socket: &Socket, source: &Source) -> io::Result<()> {
+    socket.set_patience(PATIENCE)?;
+    let until = Instant::now() + PATIENCE;
+    let mut socket = socket.clone();
+    let mut request = Vec::new();
+    let mut piece = [0; 1024];
+    while !has_end(&request) {
+        let count = socket.read(&mut piece)?;
+        if count == 0 || request.len() + count > LONGEST_REQUEST || Instant::now() > until {
+            return socket.write_all(&answer("400 Bad Request", "the request has no end\n"));
+        }
+        request.extend_from_slice(&piece[..count]);
+    }
+    let answer = respond(&request, || {
+        let (counts, account) = (source.device.counts(), source.device.account());
+        match (counts, account) {
+            (Ok(counts), Ok(account)) => {
+                let seconds = source.device.now().seconds();
+                Ok(page(source.device.size_bytes(), seconds, &counts, &account, (source.clients)()))
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
+        }
+    });
+    socket.write_all(&answer)
+}
+
+fn has_end(request: &[u8]) -> bool {
+    request.windows(4).any(|window| window == b"\r\n\r\n") || request.windows(2).any(|window| window == b"\n\n")
+}
+
+/// The answer to a request, whatever its bytes are.
+fn respond(request: &[u8], page: impl FnOnce() -> Result<String, String>) -> Vec<u8> {
+    let line = request.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words[..] {
+        [method, target, version] if version.starts_with("HTTP/1.") => {
+            let path = target.split('?').next().unwrap_or_default();
+            match (method, path) {
+                ("GET" | "HEAD", "/metrics") => match page() {
+                    Ok(page) if method == "GET" => answer("200 OK", &page),
+                    Ok(page) => head("200 OK", page.len()),
+                    Err(error) => answer("500 Internal Server Error", &format!("{error}\n")),
+                },
+                ("GET" | "HEAD", _) => answer("404 Not Found", "the page is /metrics\n"),
+                _ => answer("405 Method Not Allowed", "the page can be read, with GET\n"),
+            }
+        }
+        _ => answer("400 Bad Request", "this is not HTTP/1.1\n"),
+    }
+}
+
+fn head(status: &str, length: usize) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+fn answer(status: &str, body: &str) -> Vec<u8> {
+    let mut answer = head(status, body.len());
+    answer.extend(body.bytes());
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_page_is_answered_whatever_is_asked() {
+        for (request, status) in [
+            (&b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"[..], "200"),
+            (b"GET /metrics?name=x HTTP/1.0\n\n", "200"),
+            (b"HEAD /metrics HTTP/1.1\r\n\r\n", "200"),
+            (b"GET / HTTP/1.1\r\n\r\n", "404"),
+            (b"GET /../metrics HTTP/1.1\r\n\r\n", "404"),
+            (b"POST /metrics HTTP/1.1\r\n\r\n", "405"),
+            (b"GET /metrics HTTP/2\r\n\r\n", "400"),
+            (b"\xff\xfe\0\r\n\r\n", "400"),
+            (b"\r\n\r\n", "400"),
+            (b"", "400"),
+        ] {
+            let answer = String::from_utf8(respond(request, || Ok("the page".to_string()))).unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {answer}");
+            let is_page = status == "200" && !request.starts_with(b"HEAD");
+            assert_eq!(answer.ends_with("\r\n\r\nthe page"), is_page, "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_made_is_an_error_of_the_server() {
+        let answer = respond(b"GET /metrics HTTP/1.1\r\n\r\n", || Err("broken".to_string()));
+        assert!(answer.starts_with(b"HTTP/1.1 500 ") && answer.ends_with(b"broken\n"));
+    }
+}

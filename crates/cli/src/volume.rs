@@ -1,0 +1,194 @@
+//! `flashpath mkfs`, `fsck` and `inspect`: volumes on images.
+
+use crate::failure::Failure;
+use flashpath::run::{OpenError, Path, check_volume, make_volume, repair_volume, survey_volume};
+use flashpath::translation::zoned::Survey;
+use flashpath::units::{BLOCK_BYTES, format_size};
+use std::fmt::Write;
+use std::io::Read;
+use std::path::PathBuf;
+
+/// e2fsck's exit bits.
+const CORRECTED: u8 = 1;
+const LEFT: u8 = 4;
+const OPERATIONAL: u8 = 8;
+const USAGE: u8 = 16;
+
+/// Make an empty volume on images
+#[derive(clap::Args)]
+pub struct Mkfs {
+    /// The path, from top to bottom, with an image= for every device
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Replace images that are there already
+    #[arg(long)]
+    force: bool,
+    /// The seed of the volume's numbers (UUIDs) [default: drawn at random]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+impl Mkfs {
+    /// Makes it, and says what it is.
+    pub fn run(self) -> Result<(), Failure> {
+        let path = Path::read(&self.path)?;
+        let seed = self.seed.map_or_else(drawn_seed, Ok)?;
+        make_volume(&path, self.force, seed).map_err(|error| match error {
+            OpenError::Image(flashpath::device::ImageError::Exists { .. }) => {
+                Failure::input(error.to_string(), Some("--force makes it anew, and what it holds is lost".into()))
+            }
+            error => error.into(),
+        })?;
+        let survey = survey_volume(&path)?;
+        crate::print(&summary(&survey))
+    }
+}
+
+fn drawn_seed() -> Result<u64, Failure> {
+    let mut bytes = [0; 8];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Failure::failed(format!("cannot draw the volume's numbers from /dev/urandom: {error}")))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Check a volume on images, and repair it; the exit code has e2fsck's bits: 0 clean, 1 repaired, 4 errors left, 8 it failed,
+/// 16 wrong use
+#[derive(clap::Args)]
+pub struct Fsck {
+    /// The path, from top to bottom, with an image= for every device
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Only check: change nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+impl Fsck {
+    /// Checks, repairs, and answers by exit code.
+    pub fn run(self) -> Result<(), Failure> {
+        let path = Path::read(&self.path).map_err(|error| ended(error.into(), USAGE))?;
+        let failed = |error: OpenError| {
+            let code = match error {
+                OpenError::NoVolume { .. } => USAGE,
+                // The devices work, and what is on them is no volume, or not this one.
+                OpenError::Volume(flashpath::translation::zoned::ZonedVolumeError::Damaged { .. }) => LEFT,
+                _ => OPERATIONAL,
+            };
+            ended(error.into(), code)
+        };
+        let findings = check_volume(&path).map_err(failed)?;
+        let can_repair = findings.iter().all(|finding| finding.is_repairable);
+        let repairs = !self.dry_run && can_repair && !findings.is_empty();
+        if repairs {
+            repair_volume(&path).map_err(failed)?;
+        }
+        let mut text = String::new();
+        for finding in &findings {
+            let state = match (finding.is_repairable, repairs) {
+                (true, true) => "repaired",
+                (true, false) => "can be repaired",
+                (false, _) => "cannot be repaired",
+            };
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{state}: {}", finding.what);
+        }
+        if findings.is_empty() {
+            let _ = writeln!(text, "{}: clean", self.path);
+        } else if !can_repair {
+            let _ = writeln!(text, "nothing was changed: what cannot be repaired is in the way");
+        }
+        crate::print(&text)?;
+        match (findings.is_empty(), repairs) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Failure::Quiet(CORRECTED)),
+            (false, false) => Err(Failure::Quiet(LEFT)),
+        }
+    }
+}
+
+/// Says why, and ends with this code.
+fn ended(failure: Failure, code: u8) -> Failure {
+    failure.report();
+    Failure::Quiet(code)
+}
+
+/// Show what a volume on images holds: its chunks, zones and metadata sets
+#[derive(clap::Args)]
+pub struct Inspect {
+    /// The path, from top to bottom, with an image= for every device
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Write it as JSON; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// List every zone, too
+    #[arg(long)]
+    zones: bool,
+}
+
+impl Inspect {
+    /// Prints it.
+    pub fn run(self) -> Result<(), Failure> {
+        let survey = survey_volume(&Path::read(&self.path)?)?;
+        if let Some(file) = &self.json {
+            let json = serde_json::to_string_pretty(&survey).map_err(|error| Failure::failed(error.to_string()))?;
+            return match file.as_os_str() == "-" {
+                true => crate::print(&format!("{json}\n")),
+                false => crate::write_file(file, &json),
+            };
+        }
+        crate::print(&(summary(&survey) + &chunks(&survey) + &if self.zones { zones(&survey) } else { String::new() }))
+    }
+}
+
+fn summary(survey: &Survey) -> String {
+    let generation = |generation: Option<u64>| generation.map_or("damaged".to_string(), |number| number.to_string());
+    let [first, second] = survey.generations.map(generation);
+    format!(
+        "volume '{}', zones of {}, {} reserved, metadata sets of generation {first} and {second}\n{}\n",
+        survey.label,
+        format_size(u64::from(survey.zone_blocks) * BLOCK_BYTES),
+        survey.reserved_zones,
+        survey.status
+    )
+}
+
+fn ranges(ranges: &[(u32, u32)]) -> String {
+    let shown = ranges.iter().take(8).map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    let mut text = shown.collect::<Vec<_>>().join(" ");
+    if ranges.len() > 8 {
+        let _ = write!(text, " and {} more ranges", ranges.len() - 8);
+    }
+    if ranges.is_empty() { "none".to_string() } else { text }
+}
+
+fn chunks(survey: &Survey) -> String {
+    let mut text = String::new();
+    for chunk in &survey.chunks {
+        let _ =
+            write!(text, "chunk {}: data zone {}, blocks {}", chunk.chunk, chunk.data_zone, ranges(&chunk.data_blocks));
+        if let Some(buffer) = chunk.buffer_zone {
+            let _ = write!(text, "; buffer zone {buffer}, blocks {}", ranges(&chunk.buffer_blocks));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn zones(survey: &Survey) -> String {
+    let mut text = String::new();
+    for zone in &survey.zones {
+        let _ = write!(text, "zone {}: {}, {}", zone.zone, zone.class, zone.used_as);
+        if let Some(chunk) = zone.chunk {
+            let _ = write!(text, " of chunk {chunk}, {} valid blocks", zone.valid_blocks);
+        }
+        if let Some(pointer) = zone.write_pointer {
+            let _ = write!(text, ", write pointer {pointer}");
+        }
+        text.push('\n');
+    }
+    text
+}

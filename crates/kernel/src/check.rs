@@ -1,0 +1,42 @@
+//! fsck: whether what a file system has left on its device fits together.
+
+use crate::{FileSystem, KernelError, failed};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+impl FileSystem {
+    /// Checks a file system that is not mounted, and changes nothing.
+    ///
+    /// Fails if the program is not installed, or finds something wrong: the error holds what it said.
+    pub fn check(self, device: &Path) -> Result<(), KernelError> {
+        let (program, arguments): (&str, &[&str]) = match self {
+            FileSystem::Ext3 | FileSystem::Ext4 => ("e2fsck", &["-f", "-n"]),
+            FileSystem::Xfs => ("xfs_repair", &["-n"]),
+            FileSystem::Btrfs => ("btrfs", &["check", "--readonly"]),
+        };
+        let output = Command::new(program)
+            .args(arguments)
+            .arg(device)
+            .stdin(Stdio::null())
+            .env("LC_ALL", "C")
+            .output()
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => KernelError::missing(
+                    format!("the program {program} is not installed"),
+                    format!("install the package {} (apt-get install {0})", self.package()),
+                ),
+                _ => failed(format!("run {program}"))(error),
+            })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [&output.stdout[..], &output.stderr[..]].concat();
+        let said = String::from_utf8_lossy(&said);
+        let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
+        let source = std::io::Error::other(said.join("; "));
+        Err(KernelError::Failed { doing: format!("find the file system whole ({program})"), source })
+    }
+}
+
+/// The lines of a complaint that are told.
+const LINES: usize = 12;

@@ -1,0 +1,66 @@
+//! Sessions as scripts: what a client of good will sends.
+
+use super::sessions::SIZE;
+use proptest::prelude::*;
+
+/// A request, and what goes with it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub flags: u16,
+    pub command: u16,
+    pub offset: u64,
+    pub length: u32,
+    pub fill: u8,
+}
+
+/// An option of the handshake.
+pub fn option(number: u32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = b"IHAVEOPT".to_vec();
+    bytes.extend(number.to_be_bytes());
+    bytes.extend((data.len() as u32).to_be_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+/// The handshake up to the first request.
+pub fn handshake(structured: bool) -> Vec<u8> {
+    let mut bytes = 3u32.to_be_bytes().to_vec();
+    bytes.extend(option(3, &[]));
+    if structured {
+        bytes.extend(option(8, &[]));
+        let mut contexts = 0u32.to_be_bytes().to_vec();
+        contexts.extend(1u32.to_be_bytes());
+        contexts.extend(15u32.to_be_bytes());
+        contexts.extend(b"base:allocation");
+        bytes.extend(option(9, &contexts));
+        bytes.extend(option(10, &contexts));
+    }
+    bytes.extend(option(6, &[0, 0, 0, 0, 0, 2, 0, 1, 0, 3]));
+    bytes.extend(option(7, &[0, 0, 0, 0, 0, 0]));
+    bytes
+}
+
+/// A request's bytes, with its number as its cookie.
+pub fn request(step: &Step, number: u64) -> Vec<u8> {
+    let mut bytes = 0x2560_9513u32.to_be_bytes().to_vec();
+    bytes.extend(step.flags.to_be_bytes());
+    bytes.extend(step.command.to_be_bytes());
+    bytes.extend(number.to_be_bytes());
+    bytes.extend(step.offset.to_be_bytes());
+    bytes.extend(step.length.to_be_bytes());
+    if step.command == 1 {
+        bytes.extend(std::iter::repeat_n(step.fill, step.length as usize));
+    }
+    bytes
+}
+
+/// Any request, mostly a right one: some reach beyond the end, some have flags that are not theirs.
+pub fn step() -> impl Strategy<Value = Step> {
+    let lengths = prop_oneof![0..20_000u32, Just(4096), Just(0)];
+    let offsets = prop_oneof![0..SIZE + 5000, (0..SIZE / 4096).prop_map(|block| block * 4096)];
+    let flags = prop_oneof![6 => Just(0u16), 2 => Just(1), 1 => 0..64u16];
+    (flags, 0..9u16, offsets, lengths, any::<u8>()).prop_map(|(flags, command, offset, length, fill)| {
+        let command = if command == 2 { 0 } else { command };
+        Step { flags, command, offset, length, fill }
+    })
+}
