@@ -15,6 +15,8 @@ mod capture_setup;
 mod convert;
 #[path = "program/directory.rs"]
 mod directory;
+#[path = "program/on_kernel.rs"]
+mod on_kernel;
 #[path = "program/parts.rs"]
 mod parts;
 #[path = "program/refused.rs"]
