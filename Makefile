@@ -5,6 +5,7 @@ FLASHPATH := target/release/flashpath
 SECONDS_OF_FUZZING ?= 300
 VMA_SCALE ?= 1
 SFS_SCALE ?= 1/16
+ZNS_SCALE ?= 1
 SEEDS ?= 100
 
 .PHONY: help demo test check bench results fuzz crash build needs
@@ -14,7 +15,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make check   format, lints, import table"
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
-	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE)), and docs/theory-and-speed.md"
+	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make crash   cut the power of every translation layer at any operation, SEEDS=$(SEEDS) times each"
 
@@ -57,7 +58,8 @@ bench: needs build
 results: build
 	$(FLASHPATH) reproduce vma --scale $(VMA_SCALE) --traces target/traces --json target/traces/vma.json >/dev/null
 	$(FLASHPATH) reproduce sfs --scale $(SFS_SCALE) --traces target/traces --json target/traces/sfs.json >/dev/null
-	$(FLASHPATH) reproduce --from target/traces/vma.json --from target/traces/sfs.json \
+	$(FLASHPATH) reproduce zns-journal --scale $(ZNS_SCALE) --traces target/traces --json target/traces/zns-journal.json >/dev/null
+	$(FLASHPATH) reproduce --from target/traces/vma.json --from target/traces/sfs.json --from target/traces/zns-journal.json \
 	    --json docs/results.json --markdown docs/results.md >/dev/null
 	@scripts/theory-and-speed
 

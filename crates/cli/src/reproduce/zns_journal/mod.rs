@@ -39,7 +39,7 @@ const ZONE: u64 = 64 << 20;
 /// The paper gives neither. The file's chunks, the journal's and the metadata's take more of the conventional zones than the
 /// 70 % from which reclaim runs, and not more than there are: beyond, every write would wait for a zone, and a MiB written
 /// cost hundreds.
-const FILE: u64 = 512 << 20;
+const FILE: u64 = 640 << 20;
 const WRITES: u64 = 512 << 20;
 /// ext4 commits every five seconds; a run takes a tenth to a thirtieth of the time that it takes on the paper's emulated
 /// drive.
