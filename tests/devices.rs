@@ -59,7 +59,8 @@ fn what_dm_zoned_sends_is_what_its_media_store_and_the_write_amplification_is_al
         assert_eq!(blocks(&result, "dm-zoned", cause), stored, "{cause}");
     }
     assert!(blocks(&result, "dm-zoned", "reclaim") > 0.0, "it reclaimed");
-    let stored: f64 = result.ledger.iter().filter(|row| result.media.contains(&row.station)).map(|row| row.blocks).sum();
+    let stored: f64 =
+        result.ledger.iter().filter(|row| result.media.contains(&row.station)).map(|row| row.blocks).sum();
     assert_eq!(result.write_amplification.total, Some(stored / result.workload.written_blocks as f64));
     assert!(result.translation.events["reclaimed_zones"] > 0);
 }

@@ -174,7 +174,8 @@ pub fn throughput(measured: &[Measured]) -> Figure {
         name: "zns-journal-fig9".to_string(),
         title: "ZNS journal figure 9: I/O performance".to_string(),
         unit: "MiB/s in simulated time".to_string(),
-        about: "What reached the volume, journal included, over the simulated time of the replay at depth 32.".to_string(),
+        about: "What reached the volume, journal included, over the simulated time of the replay at depth 32."
+            .to_string(),
         panels: MODES.map(panel).to_vec(),
         claims: vec![
             claim(
