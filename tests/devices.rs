@@ -150,6 +150,30 @@ fn a_drive_as_a_device_keeps_the_bytes() {
 }
 
 #[test]
+fn a_conventional_device_with_a_translation_layer_of_its_own_exports_its_size_and_amplifies() {
+    for ftl in ["page", "dftl", "fast", "superblock"] {
+        for more in ["", ",preset=tlc"] {
+            let path = Path::read(&format!("conv:size=96M,ftl={ftl}{more}")).unwrap();
+            assert_eq!(open_device(&path, Holds::Stamps, 1).unwrap().blocks(), (96 << 20) / 4096);
+        }
+    }
+    let options = Options { verify: true, fill: true, ..Options::default() };
+    let result = run_on("conv:size=96M,ftl=page,timing=off", "uniform:writes=3x", &options);
+    assert!(result.write_amplification.total.unwrap() > 1.5, "{:?}", result.write_amplification);
+    assert!(blocks(&result, "conv", "garbage-collection") > 0.0);
+    assert!(result.flash.erased_blocks > 0 && result.wear.erase_count_max > 0);
+    let path = ZONED.replace("conv:size=32M,", "conv:size=32M,ftl=page,");
+    let result = run_on(&path, WORK, &Options { fill: false, ..options });
+    assert_eq!(result.media, ["conv", "zns"]);
+    for (text, pointed) in
+        [("conv:preset=tlc", "tlc"), ("conv:ftl=page,read=1us", "1us"), ("conv:ftl=page,image=x", "x")]
+    {
+        let error = Path::read(text).expect_err(text);
+        assert_eq!(&text[error.span.clone()], pointed, "{error}");
+    }
+}
+
+#[test]
 fn a_write_of_part_of_a_block_reads_the_block_before() {
     let path = Path::read("conv:size=1M").unwrap();
     let options = Options { verify: true, ..Options::default() };
