@@ -83,20 +83,46 @@ impl SystemZoned {
         Ok(())
     }
 
-    /// What a failure at a zone means, now that the zone may be another.
+    /// What a failure at a zone means, now that the zone may be another. The kernel splits long writes and tells the error of
+    /// the last part, which is no more than that it failed: what the zones are says more.
     fn failed(&mut self, doing: &str, zone: u32, source: io::Error) -> DeviceError {
-        if let Err(error) = self.look_again(zone) {
+        if let Err(error) = self.look_at_all() {
             return error;
         }
         let state = self.zones.get(zone as usize).map(|zone| zone.state);
-        match (source.raw_os_error().map(Errno::from_raw), state) {
+        let takes_resource = doing != "read" && doing != "reset";
+        let count = |states: &[ZoneState]| self.zones.iter().filter(|zone| states.contains(&zone.state)).count() as u32;
+        let (max_open, max_active) = (self.device.max_open(), self.device.max_active());
+        use ZoneState::{Closed, Empty, ExplicitlyOpen, ImplicitlyOpen, Offline, ReadOnly};
+        match (state, source.raw_os_error().map(Errno::from_raw)) {
             // How the block layer says the two (BLK_STS_ZONE_OPEN_RESOURCE, BLK_STS_ZONE_ACTIVE_RESOURCE).
-            (Some(Errno::ETOOMANYREFS), _) => ZoneError::TooManyOpen { zone, limit: self.device.max_open() }.into(),
-            (Some(Errno::EOVERFLOW), _) => ZoneError::TooManyActive { zone, limit: self.device.max_active() }.into(),
-            (_, Some(ZoneState::Offline)) => ZoneError::IsOffline { zone }.into(),
-            (_, Some(ZoneState::ReadOnly)) if doing == "write" => ZoneError::IsReadOnly { zone }.into(),
+            (_, Some(Errno::ETOOMANYREFS)) => ZoneError::TooManyOpen { zone, limit: max_open }.into(),
+            (_, Some(Errno::EOVERFLOW)) => ZoneError::TooManyActive { zone, limit: max_active }.into(),
+            (Some(Offline), _) => ZoneError::IsOffline { zone }.into(),
+            (Some(ReadOnly), _) if doing == "write" => ZoneError::IsReadOnly { zone }.into(),
+            (Some(Empty), _)
+                if takes_resource
+                    && max_active > 0
+                    && count(&[ImplicitlyOpen, ExplicitlyOpen, Closed]) >= max_active =>
+            {
+                ZoneError::TooManyActive { zone, limit: max_active }.into()
+            }
+            (Some(Empty | Closed), _) if takes_resource && max_open > 0 && count(&[ExplicitlyOpen]) >= max_open => {
+                ZoneError::TooManyOpen { zone, limit: max_open }.into()
+            }
             _ => DeviceError::Io { doing: format!("{doing} zone {zone} of {}", self.device.name()), source },
         }
+    }
+
+    fn look_at_all(&mut self) -> Result<(), DeviceError> {
+        let report = self
+            .device
+            .report(0, self.zones.len() as u32)
+            .map_err(DeviceError::io(format!("report the zones of {}", self.device.name())))?;
+        for (known, reported) in self.zones.iter_mut().zip(&report) {
+            *known = of_report(reported);
+        }
+        Ok(())
     }
 
     fn manage(&mut self, zone: u32, request: ZoneRequest, action: &'static str) -> Result<(), DeviceError> {
@@ -164,7 +190,17 @@ impl ZonedDevice for SystemZoned {
     fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let (zone, from, count) = self.locate(first, buffer.len())?;
         self.check(zone, from, count, false)?;
-        self.device.read_at(first.0 * BLOCK_BYTES, buffer).map_err(|source| self.failed("read", zone, source))?;
+        // What lies beyond the write pointer reads as zeros, as ones, or not at all, as the drive likes.
+        let known = self.zones.get(zone as usize).copied();
+        let below = match known {
+            Some(Zone { kind: ZoneKind::Sequential, state, write_pointer, .. }) if state != ZoneState::ReadOnly => {
+                write_pointer.saturating_sub(from).min(count)
+            }
+            _ => count,
+        };
+        let (below, beyond) = buffer.split_at_mut((below * BLOCK_BYTES) as usize);
+        self.device.read_at(first.0 * BLOCK_BYTES, below).map_err(|source| self.failed("read", zone, source))?;
+        beyond.fill(0);
         self.read_blocks += count;
         Ok(at)
     }

@@ -13,7 +13,10 @@ use flashpath::units::format_size;
 mod skipped;
 
 const LABEL: Label = Label::host(Content::Data);
-const STEPS: usize = 20_000;
+/// A guest without KVM does them in half a minute.
+const STEPS: usize = 3_000;
+/// As many zones are worked on: all that are written are held in memory.
+const ZONES: u32 = 24;
 
 fn device() -> Option<SystemZoned> {
     let Some(path) = std::env::var_os("FLASHPATH_ZONED_DEVICE") else {
@@ -48,7 +51,8 @@ fn said<T>(answer: Result<T, DeviceError>) -> String {
 fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
     let Some(mut device) = device() else { return };
     let mut model = model(&device);
-    let ZonedShape { zones, zone_blocks, .. } = device.shape();
+    let ZonedShape { zones, zone_blocks, max_open, max_active } = device.shape();
+    let (zones, is_limited) = (zones.min(ZONES), max_open + max_active > 0);
     for zone in 0..zones {
         match device.zone(zone).kind {
             ZoneKind::Sequential => drop(device.reset(zone, Time::ZERO).unwrap()),
@@ -58,6 +62,11 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
             }
         }
     }
+    // Which zone is closed to make room is the drive's choice.
+    let comparable = |zone: Zone| match zone.state {
+        ZoneState::ImplicitlyOpen if max_open > 0 => Zone { state: ZoneState::Closed, ..zone },
+        _ => zone,
+    };
     let mut random = Random::new(7, "a kernel's zones");
     let mut answers = std::collections::BTreeMap::<String, usize>::new();
     for number in 0..STEPS {
@@ -81,6 +90,8 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
             // Closed while nothing is written: closed by NVMe's words, empty to null_blk.
             65..75 if known.write_pointer == 0 => continue,
             65..75 => [model.close(zone, Time::ZERO), device.close(zone, Time::ZERO)],
+            // To finish an empty or closed zone takes a resource by ZBC's rules, which null_blk follows, and none by NVMe's.
+            75..78 if [ZoneState::Empty, ZoneState::Closed].contains(&known.state) && is_limited => continue,
             75..78 => [model.finish(zone, Time::ZERO), device.finish(zone, Time::ZERO)],
             78..88 => [model.reset(zone, Time::ZERO), device.reset(zone, Time::ZERO)],
             88..90 => [model.flush(Time::ZERO), device.flush(Time::ZERO)],
@@ -90,17 +101,18 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
             }
         };
         let ours = said(ours);
-        assert_eq!(said(theirs), ours, "step {number}");
-        assert!(buffers[0] == buffers[1], "step {number}: what was read differs");
+        assert_eq!(said(theirs), ours, "step {number}, command {command}: zone {zone} is {known:?}");
+        let differs = buffers[0].iter().zip(&buffers[1]).position(|(ours, theirs)| ours != theirs);
+        assert_eq!(differs, None, "step {number}: {ours}, from block {from} of {count} in zone {zone}, {known:?}");
         *answers.entry(ours.split(':').next().unwrap_or_default().to_string()).or_default() += 1;
         device.look_again(zone).unwrap();
-        assert_eq!(device.zone(zone), model.zone(zone), "step {number}");
+        assert_eq!(comparable(device.zone(zone)), comparable(model.zone(zone)), "step {number}");
     }
     println!("{answers:#?}");
     // Once more from the device itself, and whole.
     for zone in 0..zones {
         device.look_again(zone).unwrap();
-        assert_eq!(device.zone(zone), model.zone(zone), "zone {zone} in the end");
+        assert_eq!(comparable(device.zone(zone)), comparable(model.zone(zone)), "zone {zone} in the end");
         let [mut ours, mut theirs] = [(); 2].map(|()| vec![0; (zone_blocks * BLOCK_BYTES) as usize]);
         let first = Lba(u64::from(zone) * zone_blocks);
         model.read(first, &mut ours, Time::ZERO).unwrap();
