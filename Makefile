@@ -16,15 +16,16 @@ help:
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
 	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
-	@echo "make crash   cut the power of every translation layer at any operation, SEEDS=$(SEEDS) times each"
+	@echo "make crash   cut the power of every translation layer and of dm-zoned at any operation, SEEDS=$(SEEDS) times each"
 
 build:
 	cargo build --release --locked
 
 # What the tests use beside Rust: fio to check its distributions, a browser to look at the report, the tools of the
-# kernel's file systems to compare layouts with and to capture.
+# kernel's file systems to compare layouts with and to capture, the clients of NBD, and a disk's other users.
 needs:
-	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
+	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
+	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3
 
 demo: build
 	@mkdir -p demo
@@ -48,8 +49,9 @@ check:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	cargo test --locked --test imports
 
-bench: needs
+bench: needs build
 	cargo bench --locked
+	scripts/bench-serve
 
 # The captured traces are kept: only what has changed is captured again.
 results: build
@@ -63,7 +65,7 @@ fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
 
 crash:
-	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation
+	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned
 
 # The kernel's own zoned block devices, in a guest whose kernel has them.
 zoned-guest:

@@ -12,5 +12,7 @@ mod damage;
 mod ext;
 #[path = "layout/image.rs"]
 mod image;
+#[path = "layout/labelling.rs"]
+mod labelling;
 #[path = "layout/xfs.rs"]
 mod xfs;

@@ -11,6 +11,10 @@ mod expressions;
 #[path = "../../src/workload/trace/samples.rs"]
 mod samples;
 
+#[allow(dead_code)]
+#[path = "../../crates/nbd/tests/properties/script.rs"]
+mod script;
+
 /// The device of the expressions and jobs: 1 GiB.
 const DEVICE_BYTES: u64 = 1 << 30;
 /// Between them they have every key that is honoured.
@@ -42,6 +46,16 @@ fn write(target: &str, seeds: impl Iterator<Item = Vec<u8>>) -> io::Result<()> {
     Ok(())
 }
 
+/// A handshake, and one request of every kind.
+fn nbd_session(structured: bool) -> Vec<u8> {
+    let mut bytes = script::handshake(structured);
+    for (number, command) in [1, 0, 6, 4, 7, 3, 2].into_iter().enumerate() {
+        let step = script::Step { flags: 0, command, offset: 4000, length: 200, fill: 7 };
+        bytes.extend(script::request(&step, number as u64));
+    }
+    bytes
+}
+
 fn main() -> io::Result<()> {
     let sized = |text: &str| [&DEVICE_BYTES.to_le_bytes(), text.as_bytes()].concat();
     let texts = PATHS.iter().chain(&NO_PATHS).chain(&GENERATORS);
@@ -49,6 +63,7 @@ fn main() -> io::Result<()> {
     write("fio_job", JOBS.iter().map(|text| sized(text)))?;
     let drives = DRIVES.iter().enumerate().map(|(seed, text)| [&seed.to_le_bytes(), text.as_bytes()].concat());
     write("drive", drives)?;
+    write("nbd_session", [true, false].into_iter().map(nbd_session))?;
     write("trace", samples::all().into_iter().map(|(_, bytes)| bytes))?;
     let with_format = samples::all().into_iter().map(|(name, bytes)| {
         let format = Format::ALL.iter().position(|format| format.name() == name).unwrap_or_default();

@@ -73,7 +73,12 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
     Ok(Prepared { path, seed, device })
 }
 
-impl Prepared<'_> {
+impl<'a> Prepared<'a> {
+    /// A device of the caller's own in place of what the path opens: a wrapper around that, such as one that watches.
+    pub fn with_device(path: &'a Path, device: Box<dyn BlockDevice>, seed: u64) -> Prepared<'a> {
+        Prepared { path, seed, device: Some(device) }
+    }
+
     /// Bytes that the path offers.
     pub fn exported_bytes(&self) -> u64 {
         let drive = || self.path.drive().map(DriveSettings::exported_bytes);

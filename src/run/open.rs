@@ -2,7 +2,7 @@
 
 use super::path::{Path, Stack};
 use super::stations::{DriveSettings, WithDrive};
-use crate::device::conv::{ConvSettings, Conventional};
+use crate::device::conv::{self, ConvSettings, Conventional};
 use crate::device::zns::{self, Zns, ZnsSettings};
 use crate::device::{BlockDevice, DeviceError, ImageError, STAMP_BYTES, ZonedDevice};
 use crate::expression::ExpressionError;
@@ -63,8 +63,8 @@ pub enum OpenError {
 /// images dm-zoned must have been made before. `seed` is that of the choices that devices make.
 pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
     match &path.stack {
-        Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed)),
-        Stack::Conventional(settings) => open_conventional(settings, holds),
+        Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed, None)),
+        Stack::Conventional(settings) => open_conventional(settings, holds, seed),
         Stack::Zoned { settings, conventional, zoned } => {
             let mut in_memory = conventional
                 .iter()
@@ -77,7 +77,7 @@ pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn Block
             }
             let holds = if is_new { holds } else { Holds::Bytes };
             let devices = Devices {
-                conventional: conventional.as_ref().map(|device| open_conventional(device, holds)).transpose()?,
+                conventional: conventional.as_ref().map(|device| open_conventional(device, holds, seed)).transpose()?,
                 zoned: zoned.iter().map(|device| open_zoned(device, holds)).collect::<Result<_, _>>()?,
             };
             Ok(Box::new(if is_new {
@@ -89,7 +89,11 @@ pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn Block
     }
 }
 
-fn open_conventional(settings: &ConvSettings, holds: Holds) -> Result<Box<dyn BlockDevice>, OpenError> {
+fn open_conventional(settings: &ConvSettings, holds: Holds, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
+    if let Some(ftl) = &settings.ftl {
+        let drive = DriveSettings::exporting(settings.size_bytes, &ftl.layer, &ftl.flash)?;
+        return Ok(open_drive(&drive, settings.blocks(), holds, seed, Some(conv::KIND.name)));
+    }
     Ok(Box::new(match settings.image {
         Some(_) => Conventional::open(settings)?,
         None => Conventional::new(settings, holds.width()),
@@ -106,18 +110,30 @@ pub(super) fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn
     }))
 }
 
-/// A new drive that offers the first `blocks` blocks of what its translation layer exports.
-fn open_drive(drive: &DriveSettings, blocks: u64, holds: Holds, seed: u64) -> Box<dyn BlockDevice> {
+/// A new drive that offers the first `blocks` blocks of what its translation layer exports; as one `medium` of a path, if
+/// that has a name.
+fn open_drive(
+    drive: &DriveSettings,
+    blocks: u64,
+    holds: Holds,
+    seed: u64,
+    medium: Option<&'static str>,
+) -> Box<dyn BlockDevice> {
     struct AsDevice {
         blocks: u64,
         width: usize,
+        medium: Option<&'static str>,
     }
     impl WithDrive for AsDevice {
         type Output = Box<dyn BlockDevice>;
 
         fn with<T: Translation + Send + 'static>(self, layer: T) -> Box<dyn BlockDevice> {
-            Box::new(Drive::new(layer, self.blocks, self.width))
+            let drive = Drive::new(layer, self.blocks, self.width);
+            Box::new(match self.medium {
+                Some(station) => drive.as_medium(station),
+                None => drive,
+            })
         }
     }
-    drive.make(false, seed, AsDevice { blocks, width: holds.width() })
+    drive.make(false, seed, AsDevice { blocks, width: holds.width(), medium })
 }

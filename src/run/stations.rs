@@ -2,7 +2,7 @@
 
 use crate::device::nand::{self, Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
 use crate::device::{conv, zns};
-use crate::expression::{ExpressionError, Kind, Term};
+use crate::expression::{ExpressionError, Kind, Term, parse_term};
 use crate::fs::kernel;
 use crate::translation::dftl::{self, DftlSettings};
 use crate::translation::fast::{self, Fast, FastSettings};
@@ -98,6 +98,9 @@ pub struct DriveSettings {
     pub nand: NandSettings,
 }
 
+/// More flash than any preset keeps in reserve.
+const MOST_RESERVED: u64 = 64 << 30;
+
 /// What is to be done with a drive, whichever translation layer and timing it has.
 pub(super) trait WithDrive {
     /// What comes of it.
@@ -112,6 +115,22 @@ impl DriveSettings {
     pub(super) fn read(layer: &Term, flash: &Term) -> Result<DriveSettings, ExpressionError> {
         let nand = NandSettings::read(flash)?;
         Ok(DriveSettings { layer: Layer::read(layer, &nand.geometry)?, nand })
+    }
+
+    /// A translation layer, with its defaults, on the least flash of these options that lets it export `bytes`: within a
+    /// 256th, as a size must suit reserves that grow with it. The error is that of the largest size tried.
+    pub(super) fn exporting(bytes: u64, layer: &str, flash: &str) -> Result<DriveSettings, ExpressionError> {
+        let layer = parse_term(layer)?;
+        let step = (bytes / 256).max(1 << 20);
+        let mut size = bytes + step;
+        loop {
+            let flash = parse_term(&format!("nand:{flash},size={size}"))?;
+            match DriveSettings::read(&layer, &flash) {
+                Ok(drive) if drive.exported_bytes() >= bytes => return Ok(drive),
+                Err(error) if size > 4 * bytes + MOST_RESERVED => return Err(error),
+                _ => size += step,
+            }
+        }
     }
 
     /// Bytes that the drive offers.

@@ -24,6 +24,8 @@ pub struct Drive<T> {
     last_done: Time,
     /// Up to when it is known that nothing was asked for.
     idle_until: Time,
+    /// The name under which it counts, where it is one medium of a path.
+    medium: Option<&'static str>,
 }
 
 impl<T: Translation> Drive<T> {
@@ -44,7 +46,14 @@ impl<T: Translation> Drive<T> {
             read_blocks: 0,
             last_done: Time::ZERO,
             idle_until: Time::ZERO,
+            medium: None,
         }
+    }
+
+    /// The same as one medium of a path: its account names no stations within it, and what it sent is what its flash
+    /// programmed.
+    pub fn as_medium(self, station: &'static str) -> Drive<T> {
+        Drive { medium: Some(station), ..self }
     }
 
     fn bytes_of(first: Lba, blocks: u64) -> (u64, u64) {
@@ -144,6 +153,17 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
             raw_bytes: geometry.raw_bytes(),
         };
         let sent = in_blocks(self.layer.sent(), page_bytes);
+        if let Some(station) = self.medium {
+            return Account {
+                station,
+                received: self.received.clone(),
+                sent: programmed,
+                read_blocks: self.read_blocks,
+                events: self.layer.events(),
+                flash: Some(flash),
+                below: Vec::new(),
+            };
+        }
         let nand = Account {
             station: "nand",
             received: sent.clone(),

@@ -23,6 +23,16 @@ mod refused;
 mod reproduce;
 #[path = "program/results.rs"]
 mod results;
+#[path = "program/serve.rs"]
+mod serve;
+#[path = "program/serve_file.rs"]
+mod serve_file;
+#[path = "program/serve_hostile.rs"]
+mod serve_hostile;
+#[path = "program/serve_nbd.rs"]
+mod serve_nbd;
+#[path = "program/serve_watch.rs"]
+mod serve_watch;
 #[path = "program/stopped.rs"]
 mod stopped;
 #[path = "program/traces.rs"]

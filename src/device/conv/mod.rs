@@ -12,7 +12,7 @@ mod service;
 mod settings;
 
 pub use service::{Service, ServiceTimes};
-pub use settings::{ConvSettings, KIND};
+pub use settings::{ConvFtl, ConvSettings, KIND};
 
 use super::block::{blocks_in, check_range};
 use super::store::{Disk, FileDisk, ImageError, Memory, Store};

@@ -2,6 +2,7 @@
 
 use super::ServiceTimes;
 use crate::device::ImageError;
+use crate::device::nand::Preset;
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
 use crate::units::{BLOCK_BYTES, format_size};
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 /// read, 200 us a program, nothing for the channel): the conventional drive of the journal separation paper's Table 1.
 pub static KIND: Kind = Kind {
     name: "conv",
-    about: "a conventional device: blocks that can be written anywhere; its own flash is not looked at",
+    about: "a conventional device: blocks that can be written anywhere",
     options: &[
         OptionKind {
             name: "image",
@@ -50,8 +51,34 @@ pub static KIND: Kind = Kind {
             default: "64",
             about: "blocks that are read or stored at once",
         },
+        OptionKind {
+            name: "ftl",
+            values: Values::Choice(&[
+                ("page", "the page-level layer"),
+                ("dftl", "DFTL"),
+                ("fast", "FAST"),
+                ("superblock", "the Superblock FTL"),
+            ]),
+            default: "",
+            about: "its own translation layer, on as much flash as exports just the size (not set: its flash is not looked at)",
+        },
+        OptionKind {
+            name: "preset",
+            values: Values::Choice(Preset::CHOICES),
+            default: "",
+            about: "with ftl: the flash below it (not set: the defaults of nand)",
+        },
     ],
 };
+
+/// A conventional device that is a translation layer on flash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvFtl {
+    /// The layer's name: `page`, `dftl`, `fast`, `superblock`.
+    pub layer: String,
+    /// The flash's options beside its size: `preset=tlc,timing=off`.
+    pub flash: String,
+}
 
 /// The options of `conv`, read.
 #[derive(Debug, Clone)]
@@ -62,6 +89,8 @@ pub struct ConvSettings {
     pub size_bytes: u64,
     /// The timing model; `None` for `timing=off`.
     pub times: Option<ServiceTimes>,
+    /// Its own translation layer, if its flash is looked at.
+    pub ftl: Option<ConvFtl>,
     /// The term with every option written out that means something.
     pub written_out: String,
     is_size_given: bool,
@@ -78,6 +107,7 @@ impl ConvSettings {
             return Err(settings.error("size", message, format!("take {}", format_size(near))));
         }
         let image = settings.is_set("image").then(|| PathBuf::from(settings.text("image")));
+        let ftl = ftl(&settings)?;
         let times = settings.switch("timing").then(|| ServiceTimes {
             read_ns: settings.duration_ns("read"),
             write_ns: settings.duration_ns("write"),
@@ -86,6 +116,7 @@ impl ConvSettings {
         Ok(ConvSettings {
             is_size_given: settings.is_given("size"),
             written_out: settings.written_out(meaningless(&image, &settings)),
+            ftl,
             image,
             size_bytes,
             times,
@@ -111,8 +142,36 @@ impl ConvSettings {
     }
 }
 
-/// Without timing there are no times, and an image has a size of its own.
+/// The translation layer; an option that means nothing beside it, or without it, is refused.
+fn ftl(settings: &Settings) -> Result<Option<ConvFtl>, ExpressionError> {
+    if !settings.is_set("ftl") {
+        if settings.is_given("preset") {
+            let help = "write ftl=page beside it, or take it away".to_string();
+            return Err(settings.error("preset", "preset means nothing without ftl".to_string(), help));
+        }
+        return Ok(None);
+    }
+    for option in ["read", "write", "units", "image"] {
+        if settings.is_given(option) {
+            let message = format!("{option} means nothing beside ftl");
+            let help = match option {
+                "image" => "take one of them away: what a translation layer knows of its flash is in memory",
+                _ => "take it away: its flash has times of its own (preset=)",
+            };
+            return Err(settings.error(option, message, help.to_string()));
+        }
+    }
+    let timing = if settings.switch("timing") { "on" } else { "off" };
+    let preset = settings.is_set("preset").then(|| format!("preset={},", settings.text("preset")));
+    let flash = format!("{}timing={timing}", preset.unwrap_or_default());
+    Ok(Some(ConvFtl { layer: settings.text("ftl").to_string(), flash }))
+}
+
+/// Without timing there are no times, an image has a size of its own, and flash its own times.
 fn meaningless(image: &Option<PathBuf>, settings: &Settings) -> &'static [&'static str] {
+    if settings.is_set("ftl") {
+        return &["read", "write", "units"];
+    }
     match (image.is_some(), settings.switch("timing")) {
         (true, true) => &["size"],
         (true, false) => &["size", "read", "write", "units"],

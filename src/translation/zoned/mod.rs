@@ -235,6 +235,9 @@ impl DmZoned {
             }
             block = run_end;
         }
+        if let Some(data) = entry.data.some() {
+            self.zones.keep_busy(data, done);
+        }
         Ok(done)
     }
 

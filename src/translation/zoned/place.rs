@@ -51,6 +51,7 @@ impl DmZoned {
         }
         self.metadata.validate(zone, from, end);
         let Entry { data, buffer } = self.metadata.entry(chunk);
+        self.zones.keep_busy(data, done);
         let other = if zone == data { buffer } else { data };
         if let Some(other) = other.some() {
             self.metadata.invalidate(other, from, end);

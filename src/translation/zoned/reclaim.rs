@@ -23,6 +23,9 @@ use crate::time::Time;
 /// Blocks that are copied in one step: 512 KiB, a job of the kernel's copier.
 const STEP_BLOCKS: u32 = 128;
 
+/// How long it waits if every zone that it could free is in use.
+const LOOK_AGAIN_NS: u64 = 1_000_000;
+
 /// Below this percentage of free conventional zones the copier works without a pause.
 const URGENT_PERCENT: u32 = 15;
 
@@ -124,9 +127,16 @@ impl DmZoned {
             self.worker.is_kicked = false;
             let idle = self.is_idle(now);
             if idle || self.free_percent() <= self.settings.start_percent {
-                let has_begun = match self.victim(idle) {
+                let has_begun = match self.victim(idle, Some(now)) {
                     Some(chunk) => self.begin(chunk, now)?,
-                    None => false,
+                    None => {
+                        if self.victim(idle, None).is_some() {
+                            // All are in use now: a look a moment later may find one at rest.
+                            self.worker.is_kicked = true;
+                            self.worker.at = now + LOOK_AGAIN_NS;
+                        }
+                        false
+                    }
                 };
                 self.worker.is_done_idling |= idle && !has_begun;
             }
@@ -151,7 +161,7 @@ impl DmZoned {
                 self.worker.at = at;
                 continue;
             }
-            let has_begun = match self.victim(true) {
+            let has_begun = match self.victim(true, Some(at)).or_else(|| self.victim(true, None)) {
                 Some(chunk) => self.begin(chunk, at)?,
                 None => false,
             };
@@ -169,13 +179,17 @@ impl DmZoned {
         Ok(at)
     }
 
-    /// The chunk whose zone is freed next.
-    fn victim(&self, idle: bool) -> Option<u32> {
+    /// The chunk whose zone is freed next: at `now`, one without a request under way.
+    fn victim(&self, idle: bool, now: Option<Time>) -> Option<u32> {
         let class = self.zones.first_class();
+        let is_at_rest = |chunk: &u32| {
+            let data = self.metadata.entry(*chunk).data;
+            now.is_none_or(|now| !self.zones.is_busy(data, now))
+        };
         let buffered = |zone: ZoneId| match self.zones.use_of(zone) {
             Use::Data(chunk) => {
                 let buffer = self.metadata.entry(chunk).buffer.some();
-                buffer.filter(|buffer| !self.zones.is_journal(*buffer)).map(|_| chunk)
+                buffer.filter(|buffer| !self.zones.is_journal(*buffer)).map(|_| chunk).filter(is_at_rest)
             }
             _ => None,
         };
@@ -187,12 +201,14 @@ impl DmZoned {
         }
         let of_class = |class: ZoneClass| {
             let data = self.zones.mapped(class).find_map(|zone| match self.zones.use_of(zone) {
-                Use::Data(chunk) => Some(chunk),
+                Use::Data(chunk) => Some(chunk).filter(is_at_rest),
                 _ => None,
             });
             data.or_else(|| {
                 let buffers = self.zones.mapped(class).filter_map(|zone| match self.zones.use_of(zone) {
-                    Use::Buffer(chunk) => Some((self.metadata.weight(self.metadata.entry(chunk).data), chunk)),
+                    Use::Buffer(chunk) if is_at_rest(&chunk) => {
+                        Some((self.metadata.weight(self.metadata.entry(chunk).data), chunk))
+                    }
                     _ => None,
                 });
                 // The first of the heaviest, as the list has it.

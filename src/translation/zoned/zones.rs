@@ -2,6 +2,7 @@
 
 use super::lru::LeastRecentlyUsed;
 use super::media::{Media, ZoneClass, ZoneId};
+use crate::time::Time;
 use std::collections::VecDeque;
 
 /// What a zone is used for.
@@ -29,6 +30,8 @@ pub struct Zones {
     classes: Vec<ZoneClass>,
     uses: Vec<Use>,
     write_pointers: Vec<u32>,
+    /// Until when requests of the zone's chunk are under way, by its data zone.
+    busy_until: Vec<Time>,
     /// Holds a journal, or the data beside it: never reclaimed.
     pinned: Vec<bool>,
     /// Takes journal blocks and nothing else.
@@ -61,6 +64,7 @@ impl Zones {
         let mut zones = Zones {
             classes: media.classes.clone(),
             write_pointers: (0..count).map(|zone| media.write_pointer(ZoneId(zone))).collect(),
+            busy_until: vec![Time::ZERO; count as usize],
             pinned: vec![false; count as usize],
             journal: vec![false; count as usize],
             free: Default::default(),
@@ -128,6 +132,19 @@ impl Zones {
     #[inline]
     pub fn set_write_pointer(&mut self, zone: ZoneId, block: u32) {
         self.write_pointers[zone.index()] = block;
+    }
+
+    /// A request of a data zone is under way until `done`.
+    #[inline]
+    pub fn keep_busy(&mut self, zone: ZoneId, done: Time) {
+        let until = &mut self.busy_until[zone.index()];
+        *until = done.max(*until);
+    }
+
+    /// Whether a request of a data zone is under way.
+    #[inline]
+    pub fn is_busy(&self, zone: ZoneId, now: Time) -> bool {
+        self.busy_until[zone.index()] > now
     }
 
     /// A mapped zone is used.

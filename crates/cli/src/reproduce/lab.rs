@@ -1,9 +1,10 @@
 //! What the experiments are made with: captures of kernel file systems, and their replay on drives.
 
 use crate::failure::Failure;
+use flashpath::device::BlockDevice;
 use flashpath::expression::Amount;
 use flashpath::report::RunResult;
-use flashpath::run::{DriveSettings, Options, Path as DrivePath, prepare};
+use flashpath::run::{DriveSettings, Options, Path as DrivePath, Prepared, Replay, prepare};
 use flashpath::units::format_size;
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use serde_json::Value;
@@ -31,6 +32,8 @@ pub struct Experiment {
 pub struct Captured {
     /// The trace.
     pub trace: PathBuf,
+    /// Bytes at its beginning that were there before the recording.
+    pub bytes_before: u64,
     /// Bytes written to the devices.
     pub written_bytes: u64,
     /// Of them, the journal's.
@@ -166,6 +169,7 @@ impl Lab {
         let number = |place: &str| summary.pointer(place).and_then(Value::as_u64).unwrap_or(0);
         Ok(Captured {
             trace,
+            bytes_before: number("/bytes_before_recording"),
             written_bytes: number("/requests/written_bytes"),
             journal_bytes: number("/written_bytes_by_content/journal"),
             writes: number("/requests_after_merging/writes"),
@@ -203,6 +207,28 @@ impl Lab {
         match outcome.failure {
             None => Ok(outcome.result),
             Some(error) => Err(Failure::failed(format!("{path} with {}: {error}", trace.display()))),
+        }
+    }
+
+    /// Replays a trace, that begins with what was there before, on a device that the caller has opened for `path`. What
+    /// was there before is not counted.
+    pub fn replay_on(
+        &self,
+        path: &DrivePath,
+        device: Box<dyn BlockDevice>,
+        captured: &Captured,
+        depth: u32,
+    ) -> Result<RunResult, Failure> {
+        let prepared = Prepared::with_device(path, device, self.seed);
+        let mut workload = TraceWorkload::open(&captured.trace, TraceOptions::default(), prepared.exported_bytes())?;
+        let precondition = (captured.bytes_before > 0).then_some(Amount::Bytes(captured.bytes_before));
+        let replay = Replay::Closed { depth };
+        let options = Options { seed: self.seed, precondition, replay, ..Options::default() };
+        let outcome = prepared.run(&mut workload, &options, &mut |_| !STOP.load(Ordering::SeqCst));
+        is_stopped()?;
+        match outcome.failure {
+            None => Ok(outcome.result),
+            Some(error) => Err(Failure::failed(format!("{} with {}: {error}", path.text, captured.trace.display()))),
         }
     }
 

@@ -5,12 +5,14 @@
 //! | `lab` | captures of kernel file systems, and their replay on drives |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
 //! | `sfs` | SFS, figures 13 and 14 |
+//! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
 //! | `outputs` | where the results go |
 
 mod lab;
 mod outputs;
 mod sfs;
 mod vma;
+mod zns_journal;
 
 use crate::failure::Failure;
 use flashpath::expression::nearest;
@@ -68,6 +70,7 @@ struct Paper {
 const PAPERS: &[Paper] = &[
     Paper { name: "vma", figures: vma::FIGURES, reproduce: vma::reproduce },
     Paper { name: "sfs", figures: sfs::FIGURES, reproduce: sfs::reproduce },
+    Paper { name: "zns-journal", figures: zns_journal::FIGURES, reproduce: zns_journal::reproduce },
 ];
 
 impl Reproduce {

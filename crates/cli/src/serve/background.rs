@@ -58,7 +58,7 @@ pub fn leave_the_terminal() -> Result<(), Failure> {
 pub fn tell_that_it_serves(said: &str) -> Result<(), Failure> {
     let failed = |error: io::Error| cannot("tell that it serves", error);
     let nothing = OpenOptions::new().write(true).open("/dev/null").map_err(failed)?;
-    eprint!("{said}");
+    super::tell(said.trim_end());
     nix::unistd::dup2_stderr(&nothing).map_err(|error| failed(error.into()))?;
     let mut stdout = io::stdout();
     writeln!(stdout, "{SERVES}").and_then(|()| stdout.flush()).map_err(failed)?;

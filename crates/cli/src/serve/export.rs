@@ -1,8 +1,8 @@
 //! How the disk is offered: over NBD, or as a file.
 
-use super::cannot;
 use super::metrics::CountClients;
 use super::signals::Signals;
+use super::{cannot, tell};
 use crate::failure::Failure;
 use flashpath::run::shared::SharedDevice;
 use flashpath_fuse::{Leaving, MountError, Mounted};
@@ -86,10 +86,8 @@ impl Export {
                 Leaving::Busy => {
                     is_told = true;
                     let users = flashpath_kernel::users_of(mounted.directory());
-                    eprintln!(
-                        "{} is in use{users}: it ends when that does, or at a second signal",
-                        mounted.directory().display()
-                    );
+                    let place = mounted.directory().display();
+                    tell(&format!("{place} is in use{users}: it ends when that does, or at a second signal"));
                 }
             }
             signals.wait_at_most(PAUSE);

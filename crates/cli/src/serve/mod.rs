@@ -29,6 +29,7 @@ use flashpath_nbd::{Address, Listener};
 use metrics::Metrics;
 use signals::Signals;
 use std::fmt::Display;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -144,6 +145,11 @@ impl Serve {
 fn clock() -> Clock {
     let began = Instant::now();
     Box::new(move || Time(began.elapsed().as_nanos() as u64))
+}
+
+/// A line on standard error. Whoever closed that does not want to know, and the disk is served on.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn cannot(doing: &str, error: impl Display) -> Failure {

@@ -82,8 +82,7 @@ impl View {
         if failed > self.failed {
             self.end_line();
             let error = counts.last_error.unwrap_or_default();
-            // Who closed standard error does not want to know.
-            let _ = Term::stderr().write_line(&format!("warning: {} requests failed: {error}", failed - self.failed));
+            super::tell(&format!("warning: {} requests failed: {error}", failed - self.failed));
             self.failed = failed;
         }
     }

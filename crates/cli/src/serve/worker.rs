@@ -59,7 +59,7 @@ fn work(device: &SharedDevice, stop: &AtomicBool) {
             Err(error) => {
                 let said = error.to_string();
                 if said != last_error {
-                    eprintln!("warning: the device cannot work in the background: {said}");
+                    super::tell(&format!("warning: the device cannot work in the background: {said}"));
                     last_error = said;
                 }
                 std::thread::park_timeout(AFTER_ERROR);

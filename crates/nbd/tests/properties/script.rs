@@ -1,7 +1,4 @@
-//! Sessions as scripts: what a client of good will sends.
-
-use super::sessions::SIZE;
-use proptest::prelude::*;
+//! What a client of good will sends.
 
 /// A request, and what goes with it.
 #[derive(Clone, Debug)]
@@ -52,15 +49,4 @@ pub fn request(step: &Step, number: u64) -> Vec<u8> {
         bytes.extend(std::iter::repeat_n(step.fill, step.length as usize));
     }
     bytes
-}
-
-/// Any request, mostly a right one: some reach beyond the end, some have flags that are not theirs.
-pub fn step() -> impl Strategy<Value = Step> {
-    let lengths = prop_oneof![0..20_000u32, Just(4096), Just(0)];
-    let offsets = prop_oneof![0..SIZE + 5000, (0..SIZE / 4096).prop_map(|block| block * 4096)];
-    let flags = prop_oneof![6 => Just(0u16), 2 => Just(1), 1 => 0..64u16];
-    (flags, 0..9u16, offsets, lengths, any::<u8>()).prop_map(|(flags, command, offset, length, fill)| {
-        let command = if command == 2 { 0 } else { command };
-        Step { flags, command, offset, length, fill }
-    })
 }

@@ -1,0 +1,179 @@
+//! Choi and Ahn's "Separating the File System Journal to Reduce Write Amplification of Garbage Collection on ZNS SSDs":
+//! figures 3, 7, 8 and 9.
+//!
+//! The kernel's ext4 is captured once for each mode, workload and seed, from mkfs on; the trace is replayed at the paper's
+//! depth in simulated time on dm-zoned without and with the journal zone. Both see the same requests.
+
+mod figures;
+mod watch;
+
+use super::lab::{Experiment, Lab};
+use crate::failure::Failure;
+use flashpath::report::RunResult;
+use flashpath::report::figure::Reproduction;
+use flashpath::run::Path;
+use flashpath::units::{format_size, human_size};
+
+/// The figures.
+pub const FIGURES: &[&str] = &["zns-journal-fig3", "zns-journal-fig7", "zns-journal-fig8", "zns-journal-fig9"];
+
+/// ext4's modes, in the order of figure 9.
+const MODES: [&str; 2] = ["ordered", "journal"];
+
+/// A workload: its name, and fio's options for it. The paper names distributions without parameters: these are in common
+/// use (fio's own examples).
+const LOADS: [(&str, &str); 5] = [
+    ("uniform", "--rw=randwrite"),
+    ("zipf", "--rw=randwrite --random_distribution=zipf:1.2"),
+    ("pareto", "--rw=randwrite --random_distribution=pareto:0.2"),
+    ("gaussian", "--rw=randwrite --random_distribution=normal:20"),
+    ("sequential", "--rw=write"),
+];
+
+/// The mean of so many runs, as in the paper.
+const RUNS: u64 = 5;
+const DEPTH: u32 = 32;
+const CONVENTIONAL: u64 = 1 << 30;
+const ZONED: u64 = 4 << 30;
+const ZONE: u64 = 64 << 20;
+/// The paper gives neither. The file's chunks, the journal's and the metadata's take more of the conventional zones than the
+/// 70 % from which reclaim runs, and not more than there are: beyond, every write would wait for a zone, and a MiB written
+/// cost hundreds.
+const FILE: u64 = 512 << 20;
+const WRITES: u64 = 512 << 20;
+/// ext4 commits every five seconds; a run takes a tenth to a thirtieth of the time that it takes on the paper's emulated
+/// drive.
+const SYNC_SECONDS: f64 = 0.25;
+
+/// The two replays of one trace, without and with the journal zone.
+struct Pair {
+    plain: RunResult,
+    separated: RunResult,
+    /// The zone of each journal write in both.
+    journal_zones: [Vec<u32>; 2],
+}
+
+/// The runs of one mode and workload.
+struct Measured {
+    mode: &'static str,
+    load: &'static str,
+    runs: Vec<Pair>,
+}
+
+/// Makes the figures.
+pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
+    let zone = lab.scaled(ZONE, 1 << 20).next_power_of_two();
+    let media = format!(
+        "conv:size={}+zns:size={},zone={}",
+        lab.size(CONVENTIONAL, zone),
+        lab.size(ZONED, zone),
+        format_size(zone)
+    );
+    let paths = [format!("dm-zoned/{media}"), format!("dm-zoned:journal-zone/{media}")];
+    let paths = [Path::read(&paths[0])?, Path::read(&paths[1])?];
+    let device_bytes = watch::open(&paths[0], lab.seed)?.0.blocks() * 4096;
+    let mut measured = Vec::new();
+    for mode in MODES {
+        for (load, options) in LOADS {
+            let mut runs = Vec::new();
+            for seed in lab.seed..lab.seed + RUNS {
+                let captured = lab.capture(&experiment(lab, mode, (load, options), seed, device_bytes, zone))?;
+                lab.tell(&format!("replaying {load} {mode}, seed {seed}"));
+                let replay = |path: &Path| -> Result<(RunResult, Vec<u32>), Failure> {
+                    let (device, zones) = watch::open(path, lab.seed)?;
+                    let result = lab.replay_on(path, device, &captured, DEPTH)?;
+                    let zones = zones.lock().map(|zones| zones.clone()).unwrap_or_default();
+                    Ok((result, zones))
+                };
+                let ((plain, before), (separated, after)) = (replay(&paths[0])?, replay(&paths[1])?);
+                runs.push(Pair { plain, separated, journal_zones: [before, after] });
+            }
+            measured.push(Measured { mode, load, runs });
+        }
+    }
+    let made = figures.iter().map(|figure| match *figure {
+        "zns-journal-fig3" => figures::zones(&measured),
+        "zns-journal-fig7" => figures::journal_share(&measured),
+        "zns-journal-fig8" => figures::reduction(&measured),
+        _ => figures::throughput(&measured),
+    });
+    Ok(Reproduction {
+        paper: "zns-journal".to_string(),
+        title: "Choi and Ahn: separating the file system journal on ZNS SSDs".to_string(),
+        command: "flashpath reproduce zns-journal --scale 1".to_string(),
+        scale: lab.scale,
+        seed: lab.seed,
+        conditions: conditions(lab, &media, device_bytes),
+        figures: made.collect(),
+    })
+}
+
+fn experiment(
+    lab: &Lab,
+    mode: &str,
+    (load, options): (&str, &str),
+    seed: u64,
+    device_bytes: u64,
+    zone: u64,
+) -> Experiment {
+    let (file, writes) = (lab.scaled(FILE, 1 << 20), lab.scaled(WRITES, 1 << 20));
+    let fio = format!(
+        "fio --name=disk --filename=disk --size={file} --io_size={writes} --bs=4k --direct=1 --ioengine=libaio \
+         --iodepth={DEPTH} --fallocate=none --randseed={seed} {options} >/dev/null"
+    );
+    let journal = zone.max(4 << 20).to_string();
+    let file_system = ["--fs", "ext4", "--data", mode, "--journal-size", &journal, "--from-setup"];
+    Experiment {
+        name: format!("zns-journal-{load}-{mode}-run{seed}"),
+        file_system: file_system.map(String::from).to_vec(),
+        size_bytes: device_bytes,
+        guests: 1,
+        setup: None,
+        // What still runs when the command ends is killed with it.
+        command: format!("(while sleep {SYNC_SECONDS}; do sync -f .; done) & {fio}"),
+    }
+}
+
+fn conditions(lab: &Lab, media: &str, device_bytes: u64) -> Vec<(String, String)> {
+    let condition = |name: &str, value: String| (name.to_string(), value);
+    let size = |bytes: u64| human_size(lab.scaled(bytes, 1 << 20) as f64);
+    let loads: Vec<String> = LOADS.iter().map(|(name, options)| format!("{name} (`{options}`)")).collect();
+    vec![
+        condition(
+            "file system",
+            format!(
+                "ext4 of the running kernel on a device of {}, with a journal of one zone, as mke2fs makes it for this size; inode \
+                 tables and journal are written when it is made, and are part of every replay, uncounted",
+                human_size(device_bytes as f64)
+            ),
+        ),
+        condition(
+            "in it",
+            format!(
+                "fio 4 KiB writes at depth {DEPTH} with direct=1 and libaio, {} into a file of {}: {}",
+                size(WRITES),
+                size(FILE),
+                loads.join(", ")
+            ),
+        ),
+        condition(
+            "write-back",
+            format!(
+                "the file system is synced every {SYNC_SECONDS} s, which stands for ext4's commit every 5 s: what is captured goes to \
+                 memory, and a run takes seconds"
+            ),
+        ),
+        condition(
+            "volume",
+            format!("`dm-zoned/{media}` and `dm-zoned:journal-zone/{media}`, replayed at depth {DEPTH} in simulated time"),
+        ),
+        condition("mean of", format!("{RUNS} runs, each with a seed and a capture of its own")),
+        condition(
+            "differs from the paper",
+            "the paper gives neither the file's size nor what was written, nor the zone size; ours are chosen so that reclaim runs \
+             all the time, and zones are FEMU's and dm-zoned's usual 64 MiB at this size; the drive's times are those that \
+             `flashpath layers` shows, not FEMU's"
+                .to_string(),
+        ),
+    ]
+}

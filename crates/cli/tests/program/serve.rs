@@ -1,0 +1,151 @@
+//! A server that a test has started, and that ends with it.
+
+use super::bench::Bench;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server, or a client, may take to do what is asked of it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// `flashpath serve`, in the foreground.
+pub struct Served {
+    child: Option<Child>,
+    /// What it said when it was ready.
+    pub said: String,
+    /// Where its file is mounted.
+    mount: Option<PathBuf>,
+}
+
+impl Served {
+    /// Serves over NBD, on the socket `s` in the bench's directory.
+    pub fn nbd(bench: &Bench, path: &str, more: &[&str]) -> Served {
+        Self::start(bench, &[&["serve", path, "--nbd", "s"], more].concat(), None)
+    }
+
+    /// Serves as the file `m/disk` in the bench's directory.
+    pub fn file(bench: &Bench, path: &str, more: &[&str]) -> Served {
+        Self::start(bench, &[&["serve", path, "--file", "m/disk"], more].concat(), Some(bench.path("m")))
+    }
+
+    pub fn start(bench: &Bench, arguments: &[&str], mount: Option<PathBuf>) -> Served {
+        let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut said).unwrap();
+        if arguments.contains(&"--metrics") {
+            stdout.read_line(&mut said).unwrap();
+        }
+        if !said.starts_with("serving ") {
+            let mut error = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+            panic!("{arguments:?} does not serve: {said}{error}");
+        }
+        Served { child: Some(child), said, mount }
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let process = self.process().to_string();
+        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+    }
+
+    /// Ends it with SIGTERM, in good order; answers what it said on standard error.
+    pub fn end(mut self) -> String {
+        self.signal("-TERM");
+        let (status, error) = self.wait();
+        assert!(status.success(), "{status}: {error}");
+        if let Some(mount) = &self.mount {
+            assert!(!is_mounted(mount), "nothing is left mounted");
+        }
+        error
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> (ExitStatus, String) {
+        let mut child = self.child.take().unwrap();
+        let until = Instant::now() + PATIENCE;
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                child.kill().unwrap();
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let mut error = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        (child.wait().unwrap(), error)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if let Some(mount) = self.mount.take().filter(|mount| is_mounted(mount)) {
+            let _ = Command::new("umount").arg("-l").arg(mount).status();
+        }
+    }
+}
+
+/// Whether something is mounted there, also if its server is gone.
+pub fn is_mounted(place: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let place = place.to_str().unwrap();
+    mounts.lines().any(|line| line.split(' ').nth(1) == Some(place))
+}
+
+/// Waits until it is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// A client's program in the bench's directory, or `None` and a word about it if it is not installed.
+pub fn client(bench: &Bench, program: &str) -> Option<Command> {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let found = std::env::split_paths(&paths).chain(more).any(|folder| folder.join(program).is_file());
+    if !found {
+        super::skipped::skipped(&format!("{program} is not installed"));
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.current_dir(bench.directory.path()).stdin(Stdio::null()).env("LC_ALL", "C");
+    command.env("PATH", format!("{}:/usr/sbin:/sbin", paths.display()));
+    Some(command)
+}
+
+/// libnbd's shell, or `None` and a word about it. It is a module of Python's, and that of the distribution's Python, which
+/// need not be the first in the path.
+pub fn nbdsh(bench: &Bench) -> Option<Command> {
+    let has_module = |python: &&str| {
+        let mut command = Command::new(python);
+        command.args(["-c", "import nbd"]).stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
+    };
+    let Some(python) = ["/usr/bin/python3", "python3"].into_iter().find(has_module) else {
+        super::skipped::skipped("nbdsh is not installed (python3-libnbd)");
+        return None;
+    };
+    let mut command = Command::new(python);
+    command.args(["-m", "nbd"]).current_dir(bench.directory.path()).stdin(Stdio::null());
+    Some(command)
+}
+
+/// Runs what must succeed.
+pub fn succeeds(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let Output { status, stdout, stderr } = &output;
+    let (stdout, stderr) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
+    assert!(status.success(), "{command:?}: {status}\n{stdout}{stderr}");
+    format!("{stdout}{stderr}")
+}

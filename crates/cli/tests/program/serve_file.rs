@@ -1,0 +1,224 @@
+//! The file export under the kernel's loop device and file systems.
+
+use super::bench::Bench;
+use super::serve::{Served, client, is_mounted, succeeds, wait_until};
+use super::skipped::skipped;
+use flashpath_kernel::{LoopDevice, Mount};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::process::{Command, Stdio};
+
+const PATH: &str = "conv:size=256M,timing=off";
+
+/// Whether FUSE can be mounted and loop devices attached here; says so if not.
+fn can_mount() -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root || OpenOptions::new().read(true).write(true).open("/dev/fuse").is_err() {
+        skipped("it needs root and /dev/fuse");
+        return false;
+    }
+    true
+}
+
+fn open(bench: &Bench) -> File {
+    OpenOptions::new().read(true).write(true).open(bench.path("m/disk")).unwrap()
+}
+
+/// A loop device on the file, or `None` and a word about it.
+fn attach(bench: &Bench) -> Option<LoopDevice> {
+    match LoopDevice::attach(&open(bench)) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            skipped(&error.to_string());
+            None
+        }
+    }
+}
+
+#[test]
+fn the_file_is_as_large_as_the_device_and_stays_so() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = Served::file(&bench, PATH, &[]);
+    let file = open(&bench);
+    assert_eq!(file.metadata().unwrap().len(), 256 << 20);
+    file.write_all_at(b"here", 5000).unwrap();
+    file.sync_all().unwrap();
+    let mut found = [1; 8];
+    file.read_exact_at(&mut found, 4998).unwrap();
+    assert_eq!(&found, b"\0\0here\0\0");
+    assert_eq!(file.set_len(5).unwrap_err().raw_os_error(), Some(22), "it cannot be cut");
+    // As a block device does, it ignores that it should be emptied when it is opened.
+    OpenOptions::new().write(true).truncate(true).open(bench.path("m/disk")).unwrap();
+    assert_eq!(open(&bench).metadata().unwrap().len(), 256 << 20);
+    assert_eq!(file.write_at(b"beyond", 256 << 20).unwrap_err().raw_os_error(), Some(28));
+    assert_eq!(file.write_at(b"beyond", (256 << 20) - 2).unwrap(), 2, "what fits is written");
+    assert!(File::create(bench.path("m/other")).is_err() && std::fs::remove_file(bench.path("m/disk")).is_err());
+    let names: Vec<_> = bench.path("m").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["disk"]);
+    drop(file);
+    served.end();
+    assert!(bench.files().is_empty(), "the mount point was made, and is removed");
+}
+
+#[test]
+fn holes_can_be_punched_and_found() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let Some(mut fallocate) = client(&bench, "fallocate") else { return };
+    let served = Served::file(&bench, PATH, &[]);
+    let file = open(&bench);
+    file.write_all_at(&vec![7; 4 << 20], 8 << 20).unwrap();
+    use nix::unistd::{Whence, lseek};
+    assert_eq!(lseek(&file, 0, Whence::SeekData).unwrap(), 8 << 20);
+    assert_eq!(lseek(&file, 8 << 20, Whence::SeekHole).unwrap(), 12 << 20);
+    succeeds(fallocate.args(["--punch-hole", "--offset", "8389000", "--length", "1M", "m/disk"]));
+    let mut found = vec![1; 2 << 20];
+    file.read_exact_at(&mut found, 8 << 20).unwrap();
+    let from = 8_389_000 - (8 << 20);
+    assert!(found[..from].iter().all(|byte| *byte == 7), "what is before the hole stays, to the byte");
+    assert!(found[from..from + (1 << 20)].iter().all(|byte| *byte == 0));
+    assert!(found[from + (1 << 20)..].iter().all(|byte| *byte == 7));
+    succeeds(client(&bench, "fallocate").unwrap().args(["--zero-range", "--offset", "9M", "--length", "3M", "m/disk"]));
+    file.read_exact_at(&mut found, 10 << 20).unwrap();
+    assert!(found.iter().all(|byte| *byte == 0));
+    drop(file);
+    served.end();
+}
+
+#[test]
+fn a_file_system_on_it_keeps_what_git_and_fio_wrote() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let (Some(mut mkfs), Some(_), Some(_)) =
+        (client(&bench, "mkfs.ext4"), client(&bench, "git"), client(&bench, "fio"))
+    else {
+        return;
+    };
+    for path in [PATH, "dm-zoned/conv:size=128M,timing=off+zns:size=512M,zone=16M,timing=off"] {
+        let served = Served::file(&bench, path, &[]);
+        let Some(device) = attach(&bench) else { return };
+        succeeds(mkfs.args(["-q", "-F", "-E", "lazy_itable_init=0"]).arg(device.path()));
+        mkfs = client(&bench, "mkfs.ext4").unwrap();
+        let mut mount = Mount::new(device.path(), "ext4", "discard", bench.directory.path()).unwrap();
+        let place = mount.path().to_path_buf();
+        let workload = "untar:files=200";
+        let answer = bench.flashpath(&["run", workload, "--in", place.to_str().unwrap(), "--quiet"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let git = |arguments: &[&str]| {
+            let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+            succeeds(client(&bench, "git").unwrap().arg("-C").arg(&place).args(identity).args(arguments))
+        };
+        git(&["init", "-q"]);
+        git(&["add", "."]);
+        git(&["commit", "-q", "-m", "all"]);
+        git(&["gc", "-q"]);
+        let job = ["--name=x", "--rw=randwrite", "--bsrange=1k-64k", "--size=8M", "--verify=crc32c", "--fsync=16"];
+        succeeds(client(&bench, "fio").unwrap().arg(format!("--directory={}", place.display())).args(job));
+        mount.mount_again().unwrap();
+        git(&["fsck", "--full", "--strict"]);
+        assert_eq!(git(&["status", "--porcelain"]).trim(), "?? x.0.0");
+        mount.unmount().unwrap();
+        succeeds(client(&bench, "e2fsck").unwrap().args(["-f", "-n"]).arg(device.path()));
+        drop(device);
+        served.end();
+    }
+}
+
+#[test]
+fn a_busy_file_is_waited_for_and_its_user_is_named() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut served = Served::file(&bench, PATH, &[]);
+    let file = open(&bench);
+    served.signal("-TERM");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    file.write_all_at(b"it still works", 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let (status, error) = served.wait();
+    assert!(status.success(), "{status}: {error}");
+    assert!(error.contains("is in use by process") && error.contains(&std::process::id().to_string()), "{error}");
+    assert!(!is_mounted(&bench.path("m")));
+}
+
+#[test]
+fn a_second_signal_ends_it_although_it_is_busy() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut served = Served::file(&bench, PATH, &[]);
+    let file = open(&bench);
+    served.signal("-TERM");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    served.signal("-TERM");
+    let (status, error) = served.wait();
+    assert_eq!(status.code(), Some(130), "{error}");
+    assert!(!is_mounted(&bench.path("m")));
+    assert!(file.read_at(&mut [0; 4096], 1 << 20).is_err(), "it is gone, and nobody waits for it");
+}
+
+#[test]
+fn whoever_unmounts_it_ends_the_server() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("m")).unwrap();
+    let mut served = Served::file(&bench, PATH, &[]);
+    succeeds(Command::new("umount").arg(bench.path("m")));
+    let (status, error) = served.wait();
+    assert_eq!((status.code(), error.as_str()), (Some(0), ""));
+    assert_eq!(bench.files(), ["m"], "a directory that was there stays");
+}
+
+#[test]
+fn a_server_that_is_killed_leaves_a_mount_that_does_not_hang_and_that_the_next_one_takes_over() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let path = "conv:image=disk.img,timing=off";
+    File::create(bench.path("disk.img")).unwrap().set_len(64 << 20).unwrap();
+    let mut served = Served::file(&bench, path, &[]);
+    let file = open(&bench);
+    file.write_all_at(&[9; 8192], 4096).unwrap();
+    file.sync_all().unwrap();
+    let mut load = Command::new("dd");
+    let load = load.args(["if=/dev/zero", "bs=64k", "seek=512", "conv=notrunc"]);
+    let mut load = load.arg(format!("of={}", bench.path("m/disk").display())).stderr(Stdio::null()).spawn().unwrap();
+    served.signal("-KILL");
+    served.wait();
+    wait_until("the load ends", || load.try_wait().unwrap().is_some());
+    assert!(file.read_at(&mut [0; 10], 30 << 20).is_err(), "an error, not an endless wait");
+    drop(file);
+    assert!(is_mounted(&bench.path("m")));
+    let again = Served::file(&bench, path, &[]);
+    let mut found = [0; 8192];
+    open(&bench).read_exact_at(&mut found, 4096).unwrap();
+    assert!(found == [9; 8192], "what was synced is there");
+    again.end();
+    drop(served);
+}
+
+#[test]
+fn what_is_served_for_reading_only_cannot_be_opened_for_writing() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = Served::file(&bench, PATH, &["--read-only"]);
+    let refused = OpenOptions::new().write(true).open(bench.path("m/disk")).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(30));
+    File::open(bench.path("m/disk")).unwrap().read_exact_at(&mut [0; 10], 0).unwrap();
+    served.end();
+}

@@ -1,0 +1,271 @@
+//! Journals found on a running device by reading the file system's own metadata: made by real tools in a file, whose bytes
+//! then go to the device as a kernel would send them.
+
+use crate::image::{Image, has_programs};
+use flashpath::device::conv::Conventional;
+use flashpath::device::{Account, BlockDevice, DeviceError, Lba};
+use flashpath::label::{Content, Label};
+use flashpath::layout::Region;
+use flashpath::run::Labelling;
+use flashpath::time::Time;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+const SIZE_BYTES: u64 = 256 << 20;
+const EXT4: [&str; 6] = ["-q", "-F", "-t", "ext4", "-b", "4096"];
+
+type Told = Arc<Mutex<Vec<Vec<Range<Lba>>>>>;
+
+/// A device in memory that remembers what it is told of journals.
+struct Listening {
+    device: Conventional,
+    told: Told,
+}
+
+impl BlockDevice for Listening {
+    fn blocks(&self) -> u64 {
+        self.device.blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        self.device.block_width()
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        self.device.read(first, buffer, at)
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.device.write(first, buffer, label, at)
+    }
+
+    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.device.discard(first, blocks, at)
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        self.device.flush(at)
+    }
+
+    fn journal_is_at(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+        self.told.lock().unwrap().push(journal.to_vec());
+        Ok(())
+    }
+
+    fn account(&self) -> Account {
+        self.device.account()
+    }
+}
+
+/// A running device, and what it was told.
+struct Running {
+    device: Labelling<Listening>,
+    told: Told,
+}
+
+impl Running {
+    fn new(size_bytes: u64) -> Running {
+        let told = Told::default();
+        let device = Listening { device: Conventional::in_memory(size_bytes / 4096, 4096), told: Arc::clone(&told) };
+        Running { device: Labelling::new(device, Time::ZERO).unwrap(), told }
+    }
+
+    /// Brings the device up to what `bytes` are from `start` on: writes what differs, then flushes.
+    fn become_like(&mut self, start: u64, bytes: &[u8]) {
+        let mut old = vec![0; 4096];
+        for (number, block) in (start / 4096..).zip(bytes.chunks_exact(4096)) {
+            self.device.read(Lba(number), &mut old, Time::ZERO).unwrap();
+            if old != block {
+                self.write(number, block);
+            }
+        }
+        self.device.flush(Time::ZERO).unwrap();
+    }
+
+    fn write(&mut self, block: u64, bytes: &[u8]) {
+        self.device.write(Lba(block), bytes, Label::host(Content::Data), Time::ZERO).unwrap();
+    }
+
+    /// The content that a block is labelled with.
+    fn label_of(&mut self, block: u64, bytes: &[u8]) -> Content {
+        let before = self.device.account().received;
+        self.write(block, bytes);
+        let after = self.device.account().received.since(&before);
+        after.entries().next().expect("a block was written").1
+    }
+
+    /// Where it was told that journals are, as bytes.
+    fn journals(&self) -> Vec<Range<u64>> {
+        let told = self.told.lock().unwrap();
+        told.last().into_iter().flatten().map(|range| range.start.0 * 4096..range.end.0 * 4096).collect()
+    }
+
+    fn times_told(&self) -> usize {
+        self.told.lock().unwrap().len()
+    }
+}
+
+fn bytes_of(image: &Image) -> Vec<u8> {
+    std::fs::read(image.path()).unwrap()
+}
+
+fn journals_of(image: &Image) -> Vec<Range<u64>> {
+    let layout = image.layout();
+    layout.regions.of(Region::Journal).collect()
+}
+
+#[test]
+fn what_is_written_before_there_is_a_file_system_is_data() {
+    let mut running = Running::new(SIZE_BYTES);
+    assert_eq!(running.label_of(5, &[7; 4096]), Content::Data);
+    running.device.flush(Time::ZERO).unwrap();
+    assert_eq!(running.times_told(), 0);
+}
+
+#[test]
+fn a_file_system_made_on_a_running_device_is_found_at_its_flush() {
+    if !has_programs(&["mke2fs", "mkfs.xfs"]) {
+        return;
+    }
+    let xfs = || Image::make(512 << 20, "mkfs.xfs", &["-q", "-f"]);
+    for image in [Image::make(SIZE_BYTES, "mke2fs", &EXT4), xfs()] {
+        let mut running = Running::new(image.size_bytes);
+        running.become_like(0, &bytes_of(&image));
+        let journals = journals_of(&image);
+        assert_eq!(running.journals(), journals);
+        assert_eq!(running.label_of(journals[0].start / 4096, &[1; 4096]), Content::Journal);
+        assert_eq!(running.label_of(journals[0].end / 4096, &[1; 4096]), Content::Data);
+        assert_eq!(running.label_of(0, &bytes_of(&image)[..4096]), Content::Metadata);
+        // Files are written and flushed: nothing that says where the journal is has changed, and nobody is told again.
+        let told = running.times_told();
+        running.device.flush(Time::ZERO).unwrap();
+        assert_eq!(running.times_told(), told);
+    }
+}
+
+#[test]
+fn a_write_over_the_end_of_a_journal_is_labelled_part_by_part() {
+    if !has_programs(&["mke2fs"]) {
+        return;
+    }
+    let image = Image::make(SIZE_BYTES, "mke2fs", &EXT4);
+    let mut running = Running::new(SIZE_BYTES);
+    running.become_like(0, &bytes_of(&image));
+    let end = running.journals()[0].end / 4096;
+    let before = running.device.account().received;
+    running.write(end - 3, &[9; 5 * 4096]);
+    let after = running.device.account().received.since(&before);
+    let counted: Vec<(Content, u64)> = after.entries().map(|(_, content, count)| (content, count)).collect();
+    assert_eq!(counted, [(Content::Data, 2), (Content::Journal, 3)]);
+}
+
+#[test]
+fn a_journal_that_is_made_anew_elsewhere_is_followed() {
+    if !has_programs(&["mke2fs", "tune2fs"]) {
+        return;
+    }
+    let image = Image::make(SIZE_BYTES, "mke2fs", &[&EXT4[..], &["-J", "size=8"]].concat());
+    let mut running = Running::new(SIZE_BYTES);
+    running.become_like(0, &bytes_of(&image));
+    let first = running.journals();
+    image.run("tune2fs", &["-O", "^has_journal"]);
+    running.become_like(0, &bytes_of(&image));
+    assert_eq!(running.journals(), [], "it is detached");
+    assert_eq!(running.label_of(first[0].start / 4096, &[1; 4096]), Content::Data);
+    image.run("tune2fs", &["-J", "size=16"]);
+    running.become_like(0, &bytes_of(&image));
+    assert_eq!(running.journals(), journals_of(&image));
+    assert_ne!(running.journals(), first);
+    let bytes: u64 = running.journals().iter().map(|range| range.end - range.start).sum();
+    assert!((16 << 20..17 << 20).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn a_device_that_is_all_journal_is_one() {
+    if !has_programs(&["mke2fs"]) {
+        return;
+    }
+    let image = Image::make(64 << 20, "mke2fs", &["-q", "-F", "-b", "4096", "-O", "journal_dev"]);
+    let mut running = Running::new(64 << 20);
+    running.become_like(0, &bytes_of(&image));
+    let whole = Range { start: 0, end: 64 << 20 };
+    assert_eq!(running.journals(), [whole]);
+}
+
+/// An MBR whose two partitions have 64 MiB each, from 1 MiB and from 128 MiB on.
+fn mbr() -> Vec<u8> {
+    let mut sector = vec![0; 4096];
+    for (number, first) in [(0, 1u32 << 11), (1, 128 << 11)] {
+        let at = 446 + 16 * number;
+        sector[at + 4] = 0x83;
+        sector[at + 8..at + 12].copy_from_slice(&first.to_le_bytes());
+        sector[at + 12..at + 16].copy_from_slice(&(64u32 << 11).to_le_bytes());
+    }
+    sector[510..512].copy_from_slice(&[0x55, 0xAA]);
+    sector
+}
+
+/// The same partitions in a GPT of sectors of so many bytes, without the copy at the end, which nobody reads.
+fn gpt(sector_bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; 6 * sector_bytes.max(4096)];
+    bytes[446 + 4] = 0xEE;
+    bytes[446 + 8..446 + 16].copy_from_slice(&[1, 0, 0, 0, 255, 255, 255, 255]);
+    bytes[510..512].copy_from_slice(&[0x55, 0xAA]);
+    let header = sector_bytes;
+    bytes[header..header + 8].copy_from_slice(b"EFI PART");
+    bytes[header + 72] = 2;
+    bytes[header + 80] = 4;
+    bytes[header + 84] = 128;
+    for (number, first) in [(0, 1u64 << 20), (1, 128 << 20)] {
+        let entry = 2 * sector_bytes + 128 * number;
+        bytes[entry] = 1;
+        let (first, end) = (first / sector_bytes as u64, (first + (64 << 20)) / sector_bytes as u64);
+        bytes[entry + 32..entry + 40].copy_from_slice(&first.to_le_bytes());
+        bytes[entry + 40..entry + 48].copy_from_slice(&(end - 1).to_le_bytes());
+    }
+    bytes.truncate(bytes.len() / 4096 * 4096);
+    bytes
+}
+
+#[test]
+fn the_file_system_of_every_partition_is_found() {
+    if !has_programs(&["mke2fs"]) {
+        return;
+    }
+    let image = Image::make(64 << 20, "mke2fs", &[&EXT4[..], &["-J", "size=4"]].concat());
+    let within = journals_of(&image);
+    for table in [mbr(), gpt(512), gpt(4096)] {
+        let mut running = Running::new(SIZE_BYTES);
+        running.become_like(0, &table);
+        let moved = |start: u64| within.iter().map(move |range| start + range.start..start + range.end);
+        running.become_like(1 << 20, &bytes_of(&image));
+        assert_eq!(running.journals(), moved(1 << 20).collect::<Vec<_>>());
+        running.become_like(128 << 20, &bytes_of(&image));
+        let both: Vec<_> = moved(1 << 20).chain(moved(128 << 20)).collect();
+        assert_eq!(running.journals(), both, "the second one, too");
+        assert_eq!(running.label_of(both[1].start / 4096, &[1; 4096]), Content::Journal);
+        assert_eq!(running.device.file_systems().iter().count(), 2);
+    }
+}
+
+#[test]
+fn a_damaged_file_system_has_no_labels_and_one_beside_it_keeps_them() {
+    if !has_programs(&["mke2fs"]) {
+        return;
+    }
+    let image = Image::make(64 << 20, "mke2fs", &[&EXT4[..], &["-J", "size=4"]].concat());
+    let mut running = Running::new(SIZE_BYTES);
+    running.become_like(0, &mbr());
+    running.become_like(1 << 20, &bytes_of(&image));
+    running.become_like(128 << 20, &bytes_of(&image));
+    // Its superblock says what cannot be, and keeps its magic number.
+    let mut superblock = bytes_of(&image)[..4096].to_vec();
+    superblock[1024 + 4..1024 + 8].copy_from_slice(&[0xFF; 4]);
+    running.write((128 << 20) / 4096, &superblock);
+    running.device.flush(Time::ZERO).unwrap();
+    assert!(running.journals().iter().all(|range| range.end <= 128 << 20), "{:?}", running.journals());
+    assert!(!running.journals().is_empty());
+    running.device.discard(Lba(0), (1 << 20) / 4096, Time::ZERO).unwrap();
+    running.device.flush(Time::ZERO).unwrap();
+    assert_eq!(running.journals(), [], "without a table there are no partitions");
+}
