@@ -175,7 +175,7 @@ fn zoned_stack(term: &Term, devices: &[Standing]) -> Result<Stack, ExpressionErr
     }
     let read = zoned.iter().map(|(_, term)| ZnsSettings::read(term)).collect::<Result<Vec<_>, _>>()?;
     // An image has a shape of its own, which is looked at when it is opened.
-    if conventional.is_none() && read[0].image.is_none() && read[0].shape()?.conventional == 0 {
+    if conventional.is_none() && read[0].is_in_memory() && read[0].shape()?.conventional == 0 {
         let term = zoned[0].1;
         let message = "dm-zoned keeps its metadata and what is written anew in conventional zones, and there are none";
         let help = "write conv:size=1G+ before it, or conventional=16 among its options".to_string();
