@@ -8,7 +8,7 @@ SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 SEEDS ?= 100
 
-.PHONY: help demo test check bench results fuzz crash build needs
+.PHONY: help demo test check bench results fuzz crash build needs zoned-guest
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
@@ -68,3 +68,7 @@ fuzz:
 
 crash:
 	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned
+
+# The kernel's own zoned block devices, in a guest whose kernel has them.
+zoned-guest:
+	@scripts/zoned-guest

@@ -174,7 +174,7 @@ fn zoned_stack(term: &Term, devices: &[Standing]) -> Result<Stack, ExpressionErr
         return Err(second.1.error(second.1.span.clone(), message, help));
     }
     let read = zoned.iter().map(|(_, term)| ZnsSettings::read(term)).collect::<Result<Vec<_>, _>>()?;
-    // An image, or a device of the system, has a shape of its own, which is looked at when it is opened.
+    // An image has a shape of its own, which is looked at when it is opened.
     if conventional.is_none() && read[0].is_in_memory() && read[0].shape()?.conventional == 0 {
         let term = zoned[0].1;
         let message = "dm-zoned keeps its metadata and what is written anew in conventional zones, and there are none";
@@ -226,7 +226,7 @@ mod tests {
             ("dm-zoned/conv+conv:size=2G+zns", "conv:size=2G", "make the first one larger"),
             ("dm-zoned/zns:conventional=4+zns", "zns", "conv:size=1G+ before the first"),
             ("dm-zoned/conv+zns/nand", "nand", "write it last"),
-            ("dm-zoned:start=101/conv+zns", "101", "from 0 to 100"),
+            ("dm-zoned:start=60/conv+zns", "60", "below stop="),
             ("conv+conv", "conv", "below the workload is one device"),
             ("kernel-ext4", "", "behind it"),
             ("kernel-ext4/zns", "zns", "below kernel-ext4 stands dm-zoned"),

@@ -47,7 +47,7 @@ impl Client {
         self.0.read_exact(&mut [0]).unwrap();
     }
 
-    fn is_sent_away(mut self) -> bool {
+    fn sees_the_end(&mut self) -> bool {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).is_ok()
     }
@@ -71,7 +71,7 @@ fn garbage_and_half_requests_end_their_own_connection_only() {
     drop(half);
     let mut liar = Client::connect(&bench);
     liar.0.write_all(&[0x55; 28]).unwrap();
-    assert!(liar.is_sent_away());
+    assert!(liar.sees_the_end());
     good.works();
     served.end();
 }

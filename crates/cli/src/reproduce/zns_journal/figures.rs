@@ -32,7 +32,7 @@ fn saved(measured: &Measured) -> f64 {
 fn by_mode(title: &str, measured: &[Measured], value: impl Fn(&Measured) -> f64) -> Panel {
     let of = |load: &str, mode: &str| measured.iter().find(|one| one.load == load && one.mode == mode).map(&value);
     let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
-    let groups = LOADS.iter().map(|(load, _)| (load.to_string(), MODES.map(|mode| finite(of(load, mode))).to_vec()));
+    let groups = LOADS.iter().map(|(load, ..)| (load.to_string(), MODES.map(|mode| finite(of(load, mode))).to_vec()));
     Panel { title: title.to_string(), series: MODES.map(String::from).to_vec(), groups: groups.collect() }
 }
 
@@ -60,10 +60,10 @@ fn claim(
     Claim { says: says.into(), place: place.to_string(), low, high, ours, because: because.to_string() }
 }
 
-const SIZES: &str = "how often the journal's chunk is the one that was unused for longest depends on the file's size and on how much is \
-                     written between two commits, of which the paper says nothing; where the chunks in use are more than the \
-                     conventional zones that reclaim leaves free, ordered copies the file over and over and the journal once; with \
-                     data=journal the journal is written as much as the file, and its chunk is copied whole each time";
+const SIZES: &str = "the paper gives neither the file's size nor how much is written between two commits. With more chunks in use than \
+                     conventional zones the journal's is copied whole after every commit in which it was touched, so that its share \
+                     follows from the commits; data=journal touches more of it. A journal that is written in order beside sequential \
+                     data stays in a buffer, which is no victim while there are data zones";
 
 /// Figure 3: the zone in which the journal is.
 pub fn zones(measured: &[Measured]) -> Figure {

@@ -20,15 +20,20 @@ pub const FIGURES: &[&str] = &["zns-journal-fig3", "zns-journal-fig7", "zns-jour
 /// ext4's modes, in the order of figure 9.
 const MODES: [&str; 2] = ["ordered", "journal"];
 
-/// A workload: its name, and fio's options for it. The paper names distributions without parameters: these are in common
-/// use (fio's own examples).
-const LOADS: [(&str, &str); 5] = [
-    ("uniform", "--rw=randwrite"),
-    ("zipf", "--rw=randwrite --random_distribution=zipf:1.2"),
-    ("pareto", "--rw=randwrite --random_distribution=pareto:0.2"),
-    ("gaussian", "--rw=randwrite --random_distribution=normal:20"),
-    ("sequential", "--rw=write"),
+/// A workload: its name, fio's options for it, and how many bytes it writes. The paper names distributions without
+/// parameters: these are in common use (fio's own examples).
+///
+/// Random writes are held to a rate at which 400 of them fall between two commits of ext4: as many as the volume serves in
+/// the five seconds that ext4 waits, at the 80 a second that are left of it when every other write waits for a zone.
+const LOADS: [(&str, &str, u64); 5] = [
+    ("uniform", "--rw=randwrite --rate_iops=4000", RANDOM_WRITES),
+    ("zipf", "--rw=randwrite --random_distribution=zipf:1.2 --rate_iops=4000", RANDOM_WRITES),
+    ("pareto", "--rw=randwrite --random_distribution=pareto:0.2 --rate_iops=4000", RANDOM_WRITES),
+    ("gaussian", "--rw=randwrite --random_distribution=normal:20 --rate_iops=4000", RANDOM_WRITES),
+    ("sequential", "--rw=write", SEQUENTIAL_WRITES),
 ];
+const RANDOM_WRITES: u64 = 24 << 20;
+const SEQUENTIAL_WRITES: u64 = 1536 << 20;
 
 /// The mean of so many runs, as in the paper.
 const RUNS: u64 = 5;
@@ -36,14 +41,11 @@ const DEPTH: u32 = 32;
 const CONVENTIONAL: u64 = 1 << 30;
 const ZONED: u64 = 4 << 30;
 const ZONE: u64 = 64 << 20;
-/// The paper gives neither. The file's chunks, the journal's and the metadata's take more of the conventional zones than the
-/// 70 % from which reclaim runs, and not more than there are: beyond, every write would wait for a zone, and a MiB written
-/// cost hundreds.
-const FILE: u64 = 640 << 20;
-const WRITES: u64 = 512 << 20;
-/// ext4 commits every five seconds; a run takes a tenth to a thirtieth of the time that it takes on the paper's emulated
-/// drive.
-const SYNC_SECONDS: f64 = 0.25;
+/// The paper does not give it. The file has twice as many chunks as there are conventional zones, so that reclaim works all the
+/// time, and what it copies is data, metadata and journal.
+const FILE: u64 = 2 << 30;
+/// A fiftieth of ext4's five seconds.
+const SYNC_SECONDS: f64 = 0.1;
 
 /// The two replays of one trace, without and with the journal zone.
 struct Pair {
@@ -74,10 +76,11 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Fa
     let device_bytes = watch::open(&paths[0], lab.seed)?.0.blocks() * 4096;
     let mut measured = Vec::new();
     for mode in MODES {
-        for (load, options) in LOADS {
+        for (load, options, writes) in LOADS {
             let mut runs = Vec::new();
             for seed in lab.seed..lab.seed + RUNS {
-                let captured = lab.capture(&experiment(lab, mode, (load, options), seed, device_bytes, zone))?;
+                let captured =
+                    lab.capture(&experiment(lab, mode, (load, options, writes), seed, device_bytes, zone))?;
                 lab.tell(&format!("replaying {load} {mode}, seed {seed}"));
                 let replay = |path: &Path| -> Result<(RunResult, Vec<u32>), Failure> {
                     let (device, zones) = watch::open(path, lab.seed)?;
@@ -111,12 +114,12 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Fa
 fn experiment(
     lab: &Lab,
     mode: &str,
-    (load, options): (&str, &str),
+    (load, options, writes): (&str, &str, u64),
     seed: u64,
     device_bytes: u64,
     zone: u64,
 ) -> Experiment {
-    let (file, writes) = (lab.scaled(FILE, 1 << 20), lab.scaled(WRITES, 1 << 20));
+    let (file, writes) = (lab.scaled(FILE, 1 << 20), lab.scaled(writes, 1 << 20));
     let fio = format!(
         "fio --name=disk --filename=disk --size={file} --io_size={writes} --bs=4k --direct=1 --ioengine=libaio \
          --iodepth={DEPTH} --fallocate=none --randseed={seed} {options} >/dev/null"
@@ -137,7 +140,8 @@ fn experiment(
 fn conditions(lab: &Lab, media: &str, device_bytes: u64) -> Vec<(String, String)> {
     let condition = |name: &str, value: String| (name.to_string(), value);
     let size = |bytes: u64| human_size(lab.scaled(bytes, 1 << 20) as f64);
-    let loads: Vec<String> = LOADS.iter().map(|(name, options)| format!("{name} (`{options}`)")).collect();
+    let loads: Vec<String> =
+        LOADS.iter().map(|(name, options, writes)| format!("{name} (`{options}`, {})", size(*writes))).collect();
     vec![
         condition(
             "file system",
@@ -150,8 +154,7 @@ fn conditions(lab: &Lab, media: &str, device_bytes: u64) -> Vec<(String, String)
         condition(
             "in it",
             format!(
-                "fio 4 KiB writes at depth {DEPTH} with direct=1 and libaio, {} into a file of {}: {}",
-                size(WRITES),
+                "fio 4 KiB writes at depth {DEPTH} with direct=1 and libaio, into a file of {}: {}",
                 size(FILE),
                 loads.join(", ")
             ),
@@ -159,8 +162,8 @@ fn conditions(lab: &Lab, media: &str, device_bytes: u64) -> Vec<(String, String)
         condition(
             "write-back",
             format!(
-                "the file system is synced every {SYNC_SECONDS} s, which stands for ext4's commit every 5 s: what is captured goes to \
-                 memory, and a run takes seconds"
+                "the file system is synced every {SYNC_SECONDS} s, which stands for ext4's commit every 5 s: 400 random writes lie between \
+                 two, as many as the volume serves in 5 s when every other write waits for a zone"
             ),
         ),
         condition(
