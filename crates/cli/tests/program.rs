@@ -39,3 +39,5 @@ mod serve_watch;
 mod stopped;
 #[path = "program/traces.rs"]
 mod traces;
+#[path = "program/volume.rs"]
+mod volume;
