@@ -226,6 +226,7 @@ mod tests {
             ("dm-zoned/conv+conv:size=2G+zns", "conv:size=2G", "make the first one larger"),
             ("dm-zoned/zns:conventional=4+zns", "zns", "conv:size=1G+ before the first"),
             ("dm-zoned/conv+zns/nand", "nand", "write it last"),
+            ("dm-zoned:start=101/conv+zns", "101", "from 0 to 100"),
             ("conv+conv", "conv", "below the workload is one device"),
             ("kernel-ext4", "", "behind it"),
             ("kernel-ext4/zns", "zns", "below kernel-ext4 stands dm-zoned"),
