@@ -107,7 +107,7 @@ fn what_does_not_go_together_is_refused_with_what_would() {
         (&["untar", "--in", ".", "--fill"], &["--fill is for block workloads"]),
         (&["uniform", "--in", "."], &["how large its disk is", "--size 1G"]),
         (&["uniform", "--in", ".", "--size", "3"], &["a size from 4K"]),
-        (&["uniform", "--on", DRIVE, "--size", "1G"], &["cannot be used with"]),
+        (&["uniform", "--on", DRIVE, "--size", "1G"], &["--size is for a file", "write --in DIR"]),
         (&["uniform", "--in", ".", "--size", "1G", "--verify"], &["cannot be used with"]),
         (&["uniform", "--in", ".", "--size", "1G", "--timed"], &["cannot be used with"]),
     ] {
