@@ -23,16 +23,16 @@ const MODES: [&str; 2] = ["ordered", "journal"];
 /// A workload: its name, fio's options for it, and how many bytes it writes. The paper names distributions without
 /// parameters: these are in common use (fio's own examples).
 ///
-/// Random writes are held to a rate at which 400 of them fall between two commits of ext4: as many as the volume serves in
-/// the five seconds that ext4 waits, at the 80 a second that are left of it when every other write waits for a zone.
+/// Random writes are held to a rate at which 100 of them fall between two commits of ext4: as many as the volume serves in
+/// the five seconds that ext4 waits, at the 20 a second that are left of it when every other write waits for a zone.
 const LOADS: [(&str, &str, u64); 5] = [
-    ("uniform", "--rw=randwrite --rate_iops=4000", RANDOM_WRITES),
-    ("zipf", "--rw=randwrite --random_distribution=zipf:1.2 --rate_iops=4000", RANDOM_WRITES),
-    ("pareto", "--rw=randwrite --random_distribution=pareto:0.2 --rate_iops=4000", RANDOM_WRITES),
-    ("gaussian", "--rw=randwrite --random_distribution=normal:20 --rate_iops=4000", RANDOM_WRITES),
+    ("uniform", "--rw=randwrite --rate_iops=1000", RANDOM_WRITES),
+    ("zipf", "--rw=randwrite --random_distribution=zipf:1.2 --rate_iops=1000", RANDOM_WRITES),
+    ("pareto", "--rw=randwrite --random_distribution=pareto:0.2 --rate_iops=1000", RANDOM_WRITES),
+    ("gaussian", "--rw=randwrite --random_distribution=normal:20 --rate_iops=1000", RANDOM_WRITES),
     ("sequential", "--rw=write", SEQUENTIAL_WRITES),
 ];
-const RANDOM_WRITES: u64 = 24 << 20;
+const RANDOM_WRITES: u64 = 16 << 20;
 const SEQUENTIAL_WRITES: u64 = 1536 << 20;
 
 /// The mean of so many runs, as in the paper.
@@ -162,7 +162,7 @@ fn conditions(lab: &Lab, media: &str, device_bytes: u64) -> Vec<(String, String)
         condition(
             "write-back",
             format!(
-                "the file system is synced every {SYNC_SECONDS} s, which stands for ext4's commit every 5 s: 400 random writes lie between \
+                "the file system is synced every {SYNC_SECONDS} s, which stands for ext4's commit every 5 s: 100 random writes lie between \
                  two, as many as the volume serves in 5 s when every other write waits for a zone"
             ),
         ),
