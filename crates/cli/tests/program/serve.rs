@@ -110,6 +110,16 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Whether FUSE can be mounted and loop devices attached here; says so if not.
+pub fn can_mount() -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root || std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_err() {
+        super::skipped::skipped("it needs root and /dev/fuse");
+        return false;
+    }
+    true
+}
+
 /// A client's program in the bench's directory, or `None` and a word about it if it is not installed.
 pub fn client(bench: &Bench, program: &str) -> Option<Command> {
     let paths = std::env::var_os("PATH").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The file export under the kernel's loop device and file systems.
 
 use super::bench::Bench;
-use super::serve::{Served, client, is_mounted, succeeds, wait_until};
+use super::serve::{Served, can_mount, client, is_mounted, succeeds, wait_until};
 use super::skipped::skipped;
 use flashpath_kernel::{LoopDevice, Mount};
 use std::fs::{File, OpenOptions};
@@ -9,16 +9,6 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 const PATH: &str = "conv:size=256M,timing=off";
-
-/// Whether FUSE can be mounted and loop devices attached here; says so if not.
-fn can_mount() -> bool {
-    let is_root = nix::unistd::geteuid().is_root();
-    if !is_root || OpenOptions::new().read(true).write(true).open("/dev/fuse").is_err() {
-        skipped("it needs root and /dev/fuse");
-        return false;
-    }
-    true
-}
 
 fn open(bench: &Bench) -> File {
     OpenOptions::new().read(true).write(true).open(bench.path("m/disk")).unwrap()

@@ -1,8 +1,7 @@
 //! Volumes of dm-zoned on images: mkfs, fsck, inspect, and a server that is killed.
 
 use super::bench::Bench;
-use super::serve::{Served, client, succeeds, wait_until};
-use super::skipped::skipped;
+use super::serve::{Served, can_mount, client, succeeds, wait_until};
 use flashpath_kernel::{LoopDevice, Mount};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -60,16 +59,6 @@ fn fsck_answers_with_e2fscks_bits() {
     assert!(lost.code == Some(4) && lost.stdout.contains("cannot be repaired"), "{lost:?}");
     assert_eq!(code(&bench, &["fsck", "page/nand"]), Some(16));
     assert_eq!(code(&bench, &["fsck", "dm-zoned/conv:image=none+zns:image=B"]), Some(8));
-}
-
-/// Whether FUSE can be mounted and loop devices attached here; says so if not.
-fn can_mount() -> bool {
-    let is_root = nix::unistd::geteuid().is_root();
-    if !is_root || OpenOptions::new().read(true).write(true).open("/dev/fuse").is_err() {
-        skipped("it needs root and /dev/fuse");
-        return false;
-    }
-    true
 }
 
 #[test]
