@@ -12,7 +12,7 @@ const ROOMS: [(&str, &[&str]); 7] = [
     ("device", &[]),
     ("layout", &[]),
     ("translation", &["device"]),
-    ("fs", &[]),
+    ("fs", &["device"]),
     ("workload", &[]),
     ("report", &[]),
     ("run", &["device", "layout", "translation", "fs", "workload", "report"]),

@@ -14,6 +14,7 @@
 
 pub mod directory;
 pub mod kernel;
+pub mod sfs;
 
 use std::io;
 

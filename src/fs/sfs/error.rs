@@ -1,0 +1,96 @@
+//! Why an operation of the file system fails.
+
+use crate::device::DeviceError;
+use std::io;
+
+/// Why an operation of the file system fails. What fails leaves the file system as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum SfsError {
+    /// Nothing has this name, or the inode is gone (ENOENT).
+    #[error("no such file or directory")]
+    NotFound,
+    /// Something has this name (EEXIST).
+    #[error("the name is taken")]
+    Exists,
+    /// A directory is needed (ENOTDIR).
+    #[error("not a directory")]
+    NotDirectory,
+    /// A directory cannot be used so (EISDIR).
+    #[error("a directory")]
+    IsDirectory,
+    /// A directory holds names (ENOTEMPTY).
+    #[error("the directory is not empty")]
+    NotEmpty,
+    /// A name has more than 255 bytes, or a symbolic link's target more than 4095 (ENAMETOOLONG).
+    #[error("the name is too long")]
+    NameTooLong,
+    /// What is asked for makes no sense (EINVAL).
+    #[error("{0}")]
+    Invalid(&'static str),
+    /// A directory cannot be moved into itself, nor a directory linked (EPERM, EINVAL by the call).
+    #[error("{0}")]
+    NotPermitted(&'static str),
+    /// A file cannot have so many names (EMLINK).
+    #[error("too many links")]
+    TooManyLinks,
+    /// A file cannot be so long (EFBIG).
+    #[error("the file would be too large")]
+    TooLarge,
+    /// There is no space left (ENOSPC).
+    #[error("no space left: {free} of {blocks} blocks are free")]
+    NoSpace {
+        /// Blocks of 4 KiB that are free.
+        free: u64,
+        /// Blocks that there are.
+        blocks: u64,
+    },
+    /// There is no such extended attribute (ENODATA).
+    #[error("no such attribute")]
+    NoAttribute,
+    /// The volume can only be read (EROFS).
+    #[error("the volume can only be read: {0}")]
+    ReadOnly(String),
+    /// What is stored is not what was written (EIO).
+    #[error("{what} is damaged: {why}")]
+    Damaged {
+        /// The structure, and where it lies.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The device fails (EIO).
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+impl SfsError {
+    /// The number that a system call would fail with (Linux's errno).
+    pub fn errno(&self) -> i32 {
+        match self {
+            SfsError::NotFound => 2,
+            SfsError::Exists => 17,
+            SfsError::NotDirectory => 20,
+            SfsError::IsDirectory => 21,
+            SfsError::NotEmpty => 39,
+            SfsError::NameTooLong => 36,
+            SfsError::Invalid(_) => 22,
+            SfsError::NotPermitted(_) => 1,
+            SfsError::TooManyLinks => 31,
+            SfsError::TooLarge => 27,
+            SfsError::NoSpace { .. } => 28,
+            SfsError::NoAttribute => 61,
+            SfsError::ReadOnly(_) => 30,
+            SfsError::Damaged { .. } | SfsError::Device(_) => 5,
+        }
+    }
+}
+
+impl From<SfsError> for io::Error {
+    /// With the number, so that its kind is the one that a system call's error would have, and the words.
+    fn from(error: SfsError) -> io::Error {
+        match error {
+            SfsError::Damaged { .. } | SfsError::Device(_) => io::Error::other(error.to_string()),
+            error => io::Error::from_raw_os_error(error.errno()),
+        }
+    }
+}

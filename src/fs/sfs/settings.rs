@@ -1,0 +1,236 @@
+//! The options of `sfs`.
+
+use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::units::BLOCK_BYTES;
+
+/// The station.
+pub static KIND: Kind = Kind {
+    name: "sfs",
+    about: "the log-structured file system that groups blocks by hotness (SFS)",
+    options: &[
+        OptionKind {
+            name: "segment",
+            values: Values::Size(64 << 10, 1 << 30),
+            default: "",
+            about: "a segment's size, a multiple of 4K; on zns it is the zone's capacity (not set: 32M, less on a device of less than 8G)",
+        },
+        OptionKind {
+            name: "groups",
+            values: Values::Count(1, 16),
+            default: "4",
+            about: "groups of like hotness, of grouping=sfs",
+        },
+        OptionKind {
+            name: "grouping",
+            values: Values::Choice(&[
+                ("sfs", "the group whose hotness is nearest to the block's"),
+                ("sepbit", "by how long the block lived before (6 groups)"),
+                ("dac", "one group hotter at each write, one colder at each cleaning (6 groups)"),
+                ("none", "one group"),
+            ]),
+            default: "sfs",
+            about: "which group a block is written in",
+        },
+        OptionKind {
+            name: "quantizer",
+            values: Values::Choice(&[
+                ("iterative", "centres found by refinement, as k-means finds them"),
+                ("equi-height", "the range of hotness is cut into equal parts"),
+                ("equi-width", "every group has as many segments"),
+            ]),
+            default: "iterative",
+            about: "how the groups' hotness is found (equi-height and equi-width as the paper uses the words)",
+        },
+        OptionKind {
+            name: "cleaner",
+            values: Values::Choice(&[
+                ("cost-hotness", "(1-u)/(2u h): few live blocks, and those cold"),
+                ("cost-benefit", "(1-u)/(2u) age: few live blocks, not written for long"),
+                ("greedy", "the fewest live blocks"),
+            ]),
+            default: "cost-hotness",
+            about: "which segment is cleaned",
+        },
+        OptionKind {
+            name: "watermark",
+            values: Values::Share(0.5, 0.99),
+            default: "95%",
+            about: "segments are cleaned when so many of them are in use",
+        },
+        OptionKind {
+            name: "at-once",
+            values: Values::Count(1, 64),
+            default: "3",
+            about: "segments that are cleaned at once",
+        },
+        OptionKind {
+            name: "clock",
+            values: Values::Choice(&[
+                ("time", "time passes"),
+                ("writes", "a tick for each block that is written"),
+            ]),
+            default: "time",
+            about: "what a block's age is measured in; where the device below has no timing model, always writes",
+        },
+        OptionKind {
+            name: "dirty",
+            values: Values::Size(1 << 20, 64 << 30),
+            default: "",
+            about: "what may wait to be written; more makes writers wait (not set: 12 segments, 64M to 512M)",
+        },
+        OptionKind {
+            name: "flush",
+            values: Values::Duration(10_000_000, 3_600_000_000_000),
+            default: "5s",
+            about: "what waits is written so often, as far as groups fill segments",
+        },
+        OptionKind {
+            name: "checkpoint",
+            values: Values::Duration(10_000_000, 3_600_000_000_000),
+            default: "30s",
+            about: "a checkpoint is taken so often",
+        },
+        OptionKind {
+            name: "checkpoint-segments",
+            values: Values::Count(1, 4096),
+            default: "20",
+            about: "and after so many segments",
+        },
+        OptionKind {
+            name: "fsync",
+            values: Values::Choice(&[
+                ("log", "writes what the file needs, which a mount after a crash rolls forward"),
+                ("checkpoint", "takes a checkpoint, as in the paper"),
+            ]),
+            default: "log",
+            about: "what an fsync does",
+        },
+        OptionKind {
+            name: "discard",
+            values: Values::Switch,
+            default: "on",
+            about: "tell the device when a segment is free",
+        },
+        OptionKind {
+            name: "cache",
+            values: Values::Size(4 << 20, 64 << 30),
+            default: "256M",
+            about: "metadata that is kept in memory although it is not changed",
+        },
+    ],
+};
+
+/// Who chooses the group of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupingKind {
+    /// Nearest hotness.
+    Sfs,
+    /// By lifespan.
+    SepBit,
+    /// Up at a write, down at a cleaning.
+    Dac,
+    /// One group.
+    None,
+}
+
+/// How the groups' hotness is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuantizerKind {
+    /// Refinement.
+    Iterative,
+    /// Equal parts of the range: the paper's "equi-height".
+    EquiHeight,
+    /// Equal numbers of segments: the paper's "equi-width".
+    EquiWidth,
+}
+
+/// Which segment is cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CleanerKind {
+    /// (1-u)/(2u h).
+    CostHotness,
+    /// (1-u)/(2u) age.
+    CostBenefit,
+    /// Fewest live blocks.
+    Greedy,
+}
+
+/// The options, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SfsSettings {
+    /// The term with every option written out.
+    pub written_out: String,
+    /// Bytes of a segment; `None` for what suits the device.
+    pub segment_bytes: Option<u64>,
+    /// Groups of `grouping=sfs`.
+    pub groups: u32,
+    /// Who chooses the group.
+    pub grouping: GroupingKind,
+    /// How the centres are found.
+    pub quantizer: QuantizerKind,
+    /// Which segment is cleaned.
+    pub cleaner: CleanerKind,
+    /// The share of segments in use from which on segments are cleaned.
+    pub watermark: f64,
+    /// Segments that are cleaned at once.
+    pub at_once: u32,
+    /// Whether ages are measured in writes even where time passes.
+    pub counts_writes: bool,
+    /// Bytes that may wait; `None` for what suits the segments.
+    pub dirty_bytes: Option<u64>,
+    /// Nanoseconds between two writings of what waits.
+    pub flush_ns: u64,
+    /// Nanoseconds between two checkpoints.
+    pub checkpoint_ns: u64,
+    /// Segments between two checkpoints.
+    pub checkpoint_segments: u32,
+    /// Whether an fsync is a checkpoint.
+    pub fsync_is_checkpoint: bool,
+    /// Whether free segments are discarded.
+    pub discard: bool,
+    /// Bytes of clean metadata that are kept.
+    pub cache_bytes: u64,
+}
+
+impl SfsSettings {
+    /// Reads a term of the station.
+    pub fn read(term: &Term) -> Result<SfsSettings, ExpressionError> {
+        let settings: Settings = term.settle(&KIND)?;
+        let size = |name: &str| settings.is_set(name).then(|| settings.size(name));
+        let segment_bytes = size("segment");
+        if segment_bytes.is_some_and(|bytes| !bytes.is_multiple_of(BLOCK_BYTES)) {
+            return Err(settings.error("segment", "no multiple of 4K".to_string(), "write 32M, for one".to_string()));
+        }
+        Ok(SfsSettings {
+            segment_bytes,
+            groups: settings.count("groups") as u32,
+            grouping: match settings.text("grouping") {
+                "sfs" => GroupingKind::Sfs,
+                "sepbit" => GroupingKind::SepBit,
+                "dac" => GroupingKind::Dac,
+                _ => GroupingKind::None,
+            },
+            quantizer: match settings.text("quantizer") {
+                "iterative" => QuantizerKind::Iterative,
+                "equi-height" => QuantizerKind::EquiHeight,
+                _ => QuantizerKind::EquiWidth,
+            },
+            cleaner: match settings.text("cleaner") {
+                "cost-hotness" => CleanerKind::CostHotness,
+                "cost-benefit" => CleanerKind::CostBenefit,
+                _ => CleanerKind::Greedy,
+            },
+            watermark: settings.share("watermark"),
+            at_once: settings.count("at-once") as u32,
+            counts_writes: settings.text("clock") == "writes",
+            dirty_bytes: size("dirty"),
+            flush_ns: settings.duration_ns("flush"),
+            checkpoint_ns: settings.duration_ns("checkpoint"),
+            checkpoint_segments: settings.count("checkpoint-segments") as u32,
+            fsync_is_checkpoint: settings.text("fsync") == "checkpoint",
+            discard: settings.switch("discard"),
+            cache_bytes: settings.size("cache"),
+            written_out: settings.written_out(&[]),
+        })
+    }
+}
