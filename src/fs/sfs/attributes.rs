@@ -1,4 +1,6 @@
-//! What is known of a file beside its bytes.
+//! What is known of a file beside its bytes, and the calls that read and change it.
+
+use super::{Sfs, SfsError};
 
 /// The number of an inode. 1 is the root's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,4 +155,37 @@ pub struct Space {
     pub inodes: u64,
     /// Of which so many are free.
     pub free_inodes: u64,
+}
+
+impl Sfs {
+    /// What is known of a file.
+    pub fn attributes(&mut self, inode: InodeNumber) -> Result<Attributes, SfsError> {
+        Ok(self.inode(inode.0)?.seen())
+    }
+
+    /// Changes what is known of a file, its size among it. Who may is for the caller to check; set-id bits are taken away where the caller says
+    /// so in the permissions.
+    pub fn change(&mut self, inode: InodeNumber, change: &Change) -> Result<Attributes, SfsError> {
+        self.check_writable()?;
+        if let Some(size) = change.size {
+            self.resize(inode.0, size)?;
+        }
+        let now = self.wall();
+        let file = self.inode_mut(inode.0)?;
+        if let Some(permissions) = change.permissions {
+            file.permissions = permissions & 0o7777;
+        }
+        file.user = change.user.unwrap_or(file.user);
+        file.group = change.group.unwrap_or(file.group);
+        file.accessed = change.accessed.unwrap_or(file.accessed);
+        file.modified = change.modified.unwrap_or(file.modified);
+        file.changed = change.changed.unwrap_or(now);
+        file.is_unlogged = true;
+        let seen = file.seen();
+        if change.permissions.is_some() || change.user.is_some() || change.group.is_some() {
+            self.records.touch(inode.0);
+        }
+        self.relieve()?;
+        Ok(seen)
+    }
 }

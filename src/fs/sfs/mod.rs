@@ -1,23 +1,158 @@
 //! SFS: the log-structured file system that groups blocks by hotness (Min, Kim, Cho, Lee, Eom: "SFS: Random Write Considered
 //! Harmful in Solid State Drives", FAST 2012).
+//!
+//! Everything is written in segments, one behind the other. What waits to be written is sorted into groups of like hotness, and a
+//! segment is filled from one group (`write_out`); a checkpoint makes the whole durable and writes a superblock (`checkpoint`); between
+//! two of them an fsync adds to the log, which a mount after a crash rolls forward (`roll_forward`); when few segments are free, others are
+//! cleaned (`cleaning`).
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `settings` | the options |
+//! | `placement` | which group a block is written in, and which segment is cleaned |
+//! | `format` | what lies on the media, byte by byte |
+//! | `media` | a device of blocks or of zones, cut into segments |
+//! | `segments` | which are free, and what is live in them |
+//! | `paged`, `dat`, `inode_file` | the metadata files: pages under a root in the superblock |
+//! | `map`, `directory`, `inode` | where a file's blocks are; names; what is known of a file |
+//! | `waiting`, `metadata_blocks` | changed blocks of files, and of metadata, in memory |
+//! | `records` | what the log says between two checkpoints beside blocks |
+//! | `log` | partial segments: how blocks are placed and written |
+//! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
+//! | `make`, `open` | mkfs and mount |
+//! | `space` | how much there is, and how much is left |
+//! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
+//! | `error` | why one fails |
+//!
+//! With stamps instead of bytes the code is the same; metadata then stays in memory, as a stamp cannot be read back.
 
 mod attributes;
-mod calls;
+mod bytes;
+mod checkpoint;
+mod cleaning;
+mod dat;
+mod directory;
 mod error;
+mod extended;
+mod format;
+mod inode;
+mod inode_file;
+mod log;
+mod make;
+mod map;
+mod media;
+mod metadata_blocks;
+mod names;
+mod open;
+mod paged;
 pub mod placement;
+mod records;
+mod roll_forward;
+mod segments;
 mod settings;
+mod space;
+mod syncing;
+mod waiting;
+mod write_out;
 
 pub use attributes::{
     Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
 };
-pub use error::SfsError;
+pub use error::{OpenSfsError, SfsError};
+pub use make::Identity;
+pub use media::Medium;
 pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
 
+use crate::device::Account;
+use crate::label::Tally;
 use crate::time::Time;
+use dat::Dat;
+use format::{BlockBytes, Kind, Superblock};
+use inode::Inode;
+use inode_file::InodeFile;
+use log::Head;
+use media::Media;
+use metadata_blocks::MetadataBlocks;
+use paged::PagedFile;
+use placement::{Grouping, Tick};
+use records::Records;
+use rustc_hash::FxHashMap;
+use segments::Segments;
+use std::collections::BTreeSet;
+use waiting::Waiting;
+
+/// What is counted beside writes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Events {
+    segments_written: u64,
+    segments_cleaned: u64,
+    blocks_cleaned: u64,
+    checkpoints: u64,
+    syncs: u64,
+    damaged_blocks: u64,
+}
+
+/// Numbers that hold for a volume as long as it is mounted.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Blocks of files that fill a segment.
+    segment_capacity: u32,
+    /// Blocks that may wait.
+    waiting: usize,
+    /// Blocks of metadata that may be changed between two checkpoints.
+    metadata: usize,
+    /// Free segments below which only a checkpoint and the cleaner may take one.
+    floor: u32,
+    /// Blocks that files and their metadata can have.
+    usable: u64,
+}
 
 /// A mounted volume.
 pub struct Sfs {
+    settings: SfsSettings,
+    limits: Limits,
+    media: Media,
+    superblock: Superblock,
+    segments: Segments,
+    dat: Dat,
+    inode_file: InodeFile,
+    usage_file: PagedFile,
+    /// Inodes in memory.
+    inodes: FxHashMap<u64, Inode>,
+    metadata: MetadataBlocks,
+    waiting: Waiting,
+    /// What the log has yet to say.
+    records: Records,
+    /// Files that took the name of another since the log was last told: they go with it, so that a crash does not leave an empty one.
+    renamed: Vec<u64>,
+    /// Inodes without a name that are held.
+    orphans: BTreeSet<u64>,
+    grouping: Box<dyn Grouping>,
+    /// Where the log goes on with blocks of all groups.
+    mixed: Option<Head>,
+    /// Where it goes on with metadata.
+    of_metadata: Option<Head>,
+    /// Of stamps: what lies in each segment, as it cannot be read back.
+    contents: Vec<Vec<(u32, format::BlockRecord)>>,
     now: Time,
+    /// The time on the wall clock when `now` was zero.
+    origin: Timestamp,
+    tick: Tick,
+    next_flush: Time,
+    next_checkpoint: Time,
+    segments_since_checkpoint: u32,
+    /// Whether anything was written since the device was last flushed.
+    is_unflushed: bool,
+    /// Whether anything changed since the last checkpoint.
+    is_changed: bool,
+    /// Why the volume can only be read.
+    read_only: Option<String>,
+    received: Tally,
+    sent: Tally,
+    read_blocks: u64,
+    events: Events,
+    /// A segment, as it is written.
+    buffer: Vec<u8>,
 }
 
 impl Sfs {
@@ -26,19 +161,217 @@ impl Sfs {
         self.now
     }
 
-    /// An operation begins: at `at`, or when the one before it ended, if that is later than `at`... never earlier.
+    /// An operation begins at `at`, or when the one before it ended, if that is later.
     pub fn begin(&mut self, at: Time) {
         self.now = self.now.max(at);
     }
 
-    /// Does a bounded piece of what is due in the background at [`now`](Sfs::now). Answers when there will be more to do: now
-    /// or before if there is more already.
-    pub fn work(&mut self) -> Result<Option<Time>, SfsError> {
-        todo!()
+    /// Bytes of a buffer that are a block: those of a block, or of a stamp.
+    pub fn block_width(&self) -> usize {
+        self.media.block_width()
     }
 
-    /// Ends in good order: a last checkpoint, marked as an unmount.
-    pub fn unmount(self) -> Result<(), SfsError> {
-        todo!()
+    /// Whether the device below has a timing model.
+    pub fn is_timed(&self) -> bool {
+        self.media.is_timed()
+    }
+
+    /// Why the volume can only be read, if so.
+    pub fn read_only(&self) -> Option<&str> {
+        self.read_only.as_deref()
+    }
+
+    /// From now on it can only be read.
+    pub fn make_read_only(&mut self, why: &str) {
+        self.read_only.get_or_insert_with(|| why.to_string());
+    }
+
+    /// The time on the wall clock.
+    fn wall(&self) -> Timestamp {
+        Timestamp(self.origin.0.saturating_add(i64::try_from(self.now.0).unwrap_or(i64::MAX)))
+    }
+
+    /// A block is written: the clock of hotness goes on.
+    fn tick(&mut self) -> Tick {
+        let passed = match self.settings.counts_writes || !self.media.is_timed() && self.origin.0 == 0 {
+            true => 0,
+            // Since the volume was made, so that it goes on over mounts.
+            false => (self.wall().0.saturating_sub(self.superblock.created.get())).max(0) as u64 / 1000,
+        };
+        self.tick = Tick((self.tick.0 + 1).max(passed));
+        self.tick
+    }
+
+    fn check_writable(&self) -> Result<(), SfsError> {
+        match &self.read_only {
+            Some(why) => Err(SfsError::ReadOnly(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// An inode that is in use.
+    fn inode(&mut self, number: u64) -> Result<&Inode, SfsError> {
+        self.load_inode(number)?;
+        Ok(&self.inodes[&number])
+    }
+
+    /// One that will be changed, so that the next checkpoint must write it.
+    fn inode_mut(&mut self, number: u64) -> Result<&mut Inode, SfsError> {
+        self.load_inode(number)?;
+        let inode = self.inodes.get_mut(&number).expect("it was loaded");
+        inode.is_dirty = true;
+        self.is_changed = true;
+        Ok(inode)
+    }
+
+    fn load_inode(&mut self, number: u64) -> Result<(), SfsError> {
+        if !self.inodes.contains_key(&number) {
+            let image = self.inode_file.get(number, &mut self.media, &mut self.now)?;
+            let inode = match Inode::of_image(&image) {
+                Some(inode) if inode.number == number && inode.levels <= map::MOST_LEVELS => inode,
+                Some(inode) => {
+                    let why = format!("it says it is inode {} with a map of {} levels", inode.number, inode.levels);
+                    return Err(SfsError::Damaged { what: format!("inode {number}"), why });
+                }
+                None => return Err(SfsError::NotFound),
+            };
+            self.inodes.insert(number, inode);
+        }
+        Ok(())
+    }
+
+    /// A virtual block of metadata.
+    fn metadata_block(&mut self, number: u64, inode: u64, place: u64) -> Result<&BlockBytes, SfsError> {
+        if self.metadata.get(number).is_none() {
+            let bytes = self.read_virtual(number, inode)?;
+            self.metadata.insert(number, inode, place, bytes);
+        }
+        Ok(&self.metadata.get(number).expect("it was read").bytes)
+    }
+
+    /// One that will be changed.
+    fn metadata_block_mut(&mut self, number: u64, inode: u64, place: u64) -> Result<&mut BlockBytes, SfsError> {
+        self.metadata_block(number, inode, place)?;
+        self.is_changed = true;
+        Ok(&mut self.metadata.get_mut(number).expect("it was read").bytes)
+    }
+
+    /// A new virtual block of metadata, of zeros.
+    fn make_metadata_block(&mut self, inode: u64, place: u64) -> Result<u64, SfsError> {
+        let number = self.dat.take(&mut self.media, &mut self.now)?;
+        self.metadata.make(number, inode, place);
+        self.inode_mut(inode)?.blocks += 1;
+        Ok(number)
+    }
+
+    /// Reads a virtual block of metadata from the media, and checks it.
+    fn read_virtual(&mut self, number: u64, inode: u64) -> Result<Box<BlockBytes>, SfsError> {
+        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let what = || format!("virtual block {number} of inode {inode}");
+        let mut bytes = format::zeroed();
+        match entry.address.get() {
+            0 => Ok(bytes),
+            address if address & format::WAITS != 0 => {
+                let why = "it is said to wait to be written, which metadata does not".to_string();
+                Err(SfsError::Damaged { what: what(), why })
+            }
+            address => {
+                paged::check_address(&self.media, "DAT", address)?;
+                self.now = self.media.read(address, &mut bytes[..], self.now)?;
+                self.read_blocks += 1;
+                let crc = crc32c::crc32c(&bytes[..]);
+                if crc != entry.crc.get() {
+                    self.events.damaged_blocks += 1;
+                    let why = format!("its checksum is {crc:08x}, and should be {:08x} (block {address} of the log)", entry.crc.get());
+                    return Err(SfsError::Damaged { what: what(), why });
+                }
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Frees a virtual block of a file.
+    fn free_block(&mut self, inode: u64, number: u64) -> Result<(), SfsError> {
+        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        if entry.is_taken != 1 {
+            let why = format!("it names virtual block {number}, which is free");
+            return Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why });
+        }
+        let address = entry.address.get();
+        let (lies_at, kind) = match address & format::WAITS {
+            0 => {
+                let is_data = self.metadata.get(number).is_none() && !self.inode(inode)?.holds_metadata();
+                (address, if is_data { Kind::Data } else { Kind::Metadata })
+            }
+            _ => {
+                let slot = (address & !format::WAITS) as u32;
+                let before = self.waiting.slot(slot).before;
+                self.waiting.remove(slot);
+                (before, Kind::Data)
+            }
+        };
+        if lies_at != 0 {
+            let segment = (lies_at / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
+        }
+        self.metadata.remove(number);
+        self.dat.free(number, &mut self.media, &mut self.now)?;
+        let file = self.inode_mut(inode)?;
+        file.blocks = file.blocks.saturating_sub(1);
+        Ok(())
+    }
+
+    /// Does a bounded piece of what is due in the background at [`now`](Sfs::now): writes what waits (every five seconds), takes a checkpoint
+    /// (every thirty). Answers when there will be more to do.
+    pub fn work(&mut self) -> Result<Option<Time>, SfsError> {
+        if self.read_only.is_some() {
+            return Ok(None);
+        }
+        let more = self.media.work(self.now)?;
+        if self.now >= self.next_checkpoint {
+            self.next_checkpoint = self.now + self.settings.checkpoint_ns;
+            self.next_flush = self.now + self.settings.flush_ns;
+            if self.is_changed {
+                self.checkpoint(false)?;
+            }
+        } else if self.now >= self.next_flush {
+            self.next_flush = self.now + self.settings.flush_ns;
+            self.write_out(false)?;
+        }
+        let own = self.next_flush.min(self.next_checkpoint);
+        Ok(Some(more.map_or(own, |more| more.min(own))))
+    }
+
+    /// Ends in good order: a last checkpoint, marked as an unmount. Inodes that are held without a name are freed.
+    pub fn unmount(&mut self) -> Result<(), SfsError> {
+        if self.read_only.is_none() {
+            for inode in std::mem::take(&mut self.orphans) {
+                self.free_inode(inode)?;
+            }
+            self.checkpoint(true)?;
+        }
+        self.now = self.media.close(self.now)?;
+        Ok(())
+    }
+
+    /// What it, and what is below it, has counted since it was mounted.
+    pub fn account(&self) -> Account {
+        let events = vec![
+            ("segments written", self.events.segments_written),
+            ("segments cleaned", self.events.segments_cleaned),
+            ("blocks cleaned", self.events.blocks_cleaned),
+            ("checkpoints", self.events.checkpoints),
+            ("syncs", self.events.syncs),
+            ("damaged blocks", self.events.damaged_blocks),
+        ];
+        Account {
+            station: KIND.name,
+            received: self.received.clone(),
+            sent: self.sent.clone(),
+            read_blocks: self.read_blocks,
+            events,
+            flash: None,
+            below: vec![self.media.account()],
+        }
     }
 }

@@ -1,0 +1,420 @@
+//! Calls about a file's bytes.
+
+use super::attributes::{FileKind, InodeNumber};
+use super::format::{BLOCK, Kind, WAITS};
+use super::map::MOST_BLOCKS;
+use super::records::Record;
+use super::{Sfs, SfsError};
+use crate::label::{Cause, Content};
+
+/// Bytes of a block, as a number.
+const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// A stretch of a file that is read.
+enum Stretch {
+    /// So many blocks that lie one behind the other from an address on, with their checksums.
+    Stored(u64, Vec<u32>),
+    /// One that waits in a slot.
+    Waiting(u32),
+    /// So many that are zeros.
+    Hole(u64),
+}
+
+impl Sfs {
+    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file.
+    pub fn read(&mut self, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<usize, SfsError> {
+        let size = self.regular(inode.0)?;
+        let length = (size.saturating_sub(offset)).min(bytes.len() as u64) as usize;
+        let bytes = &mut bytes[..length];
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let (first, end) = (offset / BLOCK_BYTES, (offset + length as u64).div_ceil(BLOCK_BYTES));
+        let head = (offset % BLOCK_BYTES) as usize;
+        if head == 0 && length.is_multiple_of(BLOCK) {
+            self.read_blocks(inode.0, first, bytes)?;
+        } else {
+            let mut whole = vec![0; (end - first) as usize * BLOCK];
+            self.read_blocks(inode.0, first, &mut whole)?;
+            bytes.copy_from_slice(&whole[head..head + length]);
+        }
+        self.was_read(inode.0)?;
+        Ok(length)
+    }
+
+    /// Reads whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each; what is not stored reads as zeros.
+    pub fn read_blocks(&mut self, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
+        let width = self.media.block_width();
+        let count = (buffer.len() / width) as u64;
+        let mut at = 0;
+        let begun = self.now;
+        let mut done = begun;
+        while at < count {
+            let stretch = self.stretch(inode, first + at, count - at)?;
+            let part = &mut buffer[at as usize * width..];
+            match stretch {
+                Stretch::Hole(blocks) => {
+                    part[..blocks as usize * width].fill(0);
+                    at += blocks;
+                }
+                Stretch::Waiting(slot) => {
+                    part[..width].copy_from_slice(self.waiting.bytes(slot));
+                    let waits = self.waiting.slot(slot);
+                    if waits.is_cleaned {
+                        let (address, crc) = (waits.before, waits.crc_before);
+                        self.check_data(inode, first + at, address, &part[..width], crc)?;
+                    }
+                    at += 1;
+                }
+                Stretch::Stored(address, checksums) => {
+                    let part = &mut part[..checksums.len() * width];
+                    // Those that are read at once are issued at once.
+                    done = done.max(self.media.read(address, part, begun)?);
+                    self.read_blocks += checksums.len() as u64;
+                    for (number, (block, crc)) in (0..).zip(part.chunks_exact(width).zip(&checksums)) {
+                        self.check_data(inode, first + at + number, address + number, block, *crc)?;
+                    }
+                    at += checksums.len() as u64;
+                }
+            }
+        }
+        self.now = self.now.max(done);
+        Ok(())
+    }
+
+    /// Refuses bytes that are not those that were written. A stamp is checked as the bytes that it is.
+    fn check_data(&mut self, inode: u64, place: u64, address: u64, block: &[u8], crc: u32) -> Result<(), SfsError> {
+        let found = crc32c::crc32c(block);
+        if found == crc {
+            return Ok(());
+        }
+        self.events.damaged_blocks += 1;
+        let what = format!("block {place} of the file with inode {inode}");
+        let why = format!("its checksum is {found:08x}, and should be {crc:08x} (block {address} of the log)");
+        Err(SfsError::Damaged { what, why })
+    }
+
+    /// What can be read at once from a block on, at most `most` blocks.
+    fn stretch(&mut self, inode: u64, place: u64, most: u64) -> Result<Stretch, SfsError> {
+        let end = place + most;
+        let number = self.mapped(inode, place)?;
+        if number == 0 {
+            let next = self.next_mapped(inode, place, end)?;
+            return Ok(Stretch::Hole(next.map_or(end, |(next, _)| next) - place));
+        }
+        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let address = entry.address.get();
+        if address == 0 {
+            return Ok(Stretch::Hole(1));
+        }
+        if address & WAITS != 0 {
+            return Ok(Stretch::Waiting((address & !WAITS) as u32));
+        }
+        super::paged::check_address(&self.media, "DAT", address)?;
+        let mut checksums = vec![entry.crc.get()];
+        let segment_blocks = u64::from(self.media.segment_blocks());
+        for next in 1..most {
+            // A request stays within a segment.
+            if (address + next).is_multiple_of(segment_blocks) {
+                break;
+            }
+            let number = self.mapped(inode, place + next)?;
+            if number == 0 {
+                break;
+            }
+            let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+            if entry.address.get() != address + next {
+                break;
+            }
+            checksums.push(entry.crc.get());
+        }
+        Ok(Stretch::Stored(address, checksums))
+    }
+
+    /// Writes all of `bytes` from `offset` on. The file grows where it must.
+    pub fn write(&mut self, inode: InodeNumber, offset: u64, bytes: &[u8]) -> Result<(), SfsError> {
+        self.check_writable()?;
+        self.regular(inode.0)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let end = offset.checked_add(bytes.len() as u64).filter(|end| end.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS);
+        let end = end.ok_or(SfsError::TooLarge)?;
+        let (first, last) = (offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES);
+        self.check_new(inode.0, first..last + 1)?;
+        let mut left = bytes;
+        for place in first..=last {
+            let from = if place == first { (offset % BLOCK_BYTES) as usize } else { 0 };
+            let count = left.len().min(BLOCK - from);
+            let (part, rest) = left.split_at(count);
+            left = rest;
+            let slot = match count {
+                BLOCK => self.slot_to_fill(inode.0, place)?,
+                _ => self.slot_to_change(inode.0, place)?,
+            };
+            self.waiting.bytes_mut(slot)[from..from + count].copy_from_slice(part);
+        }
+        self.was_written(inode.0, end, last + 1 - first)?;
+        self.relieve()
+    }
+
+    /// Writes whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each.
+    pub fn write_whole(&mut self, inode: InodeNumber, first: u64, buffer: &[u8]) -> Result<(), SfsError> {
+        self.check_writable()?;
+        self.regular(inode.0)?;
+        let width = self.media.block_width();
+        let count = (buffer.len() / width) as u64;
+        let end = first.checked_add(count).filter(|end| *end <= MOST_BLOCKS).ok_or(SfsError::TooLarge)?;
+        self.check_new(inode.0, first..end)?;
+        for (place, block) in (first..end).zip(buffer.chunks_exact(width)) {
+            let slot = self.slot_to_fill(inode.0, place)?;
+            self.waiting.bytes_mut(slot).copy_from_slice(block);
+        }
+        self.was_written(inode.0, end * BLOCK_BYTES, count)?;
+        self.relieve()
+    }
+
+    /// Fails if the blocks of a range that are new would not fit.
+    fn check_new(&mut self, inode: u64, places: std::ops::Range<u64>) -> Result<(), SfsError> {
+        // Nearly always there is room for all of them, new or not.
+        if self.check_space(places.end - places.start).is_ok() {
+            return Ok(());
+        }
+        let mut new = 0;
+        for place in places {
+            new += u64::from(self.mapped(inode, place)? == 0);
+        }
+        if new == 0 { Ok(()) } else { self.check_space(new) }
+    }
+
+    /// The slot of a block whose bytes will all be replaced.
+    fn slot_to_fill(&mut self, inode: u64, place: u64) -> Result<u32, SfsError> {
+        let mut number = self.mapped(inode, place)?;
+        if number == 0 {
+            number = self.dat.take(&mut self.media, &mut self.now)?;
+            self.map(inode, place, number)?;
+            self.inode_mut(inode)?.blocks += 1;
+        }
+        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let address = entry.address.get();
+        self.tick();
+        if address & WAITS != 0 {
+            let slot = (address & !WAITS) as u32;
+            // It is no longer what was cleaned.
+            self.waiting.slot_mut(slot).is_cleaned = false;
+            return Ok(slot);
+        }
+        let slot = self.waiting.add(number, inode, place);
+        let waits = self.waiting.slot_mut(slot);
+        waits.before = address;
+        waits.crc_before = entry.crc.get();
+        entry.address = (WAITS | u64::from(slot)).into();
+        self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+        Ok(slot)
+    }
+
+    /// The slot of a block of which only some bytes will be replaced: the others are in it.
+    fn slot_to_change(&mut self, inode: u64, place: u64) -> Result<u32, SfsError> {
+        let mut old = vec![0; self.media.block_width()];
+        self.read_blocks(inode, place, &mut old)?;
+        let slot = self.slot_to_fill(inode, place)?;
+        self.waiting.bytes_mut(slot).copy_from_slice(&old);
+        Ok(slot)
+    }
+
+    /// A file was written as far as `end`.
+    fn was_written(&mut self, inode: u64, end: u64, blocks: u64) -> Result<(), SfsError> {
+        let now = self.wall();
+        let file = self.inode_mut(inode)?;
+        file.size = file.size.max(end);
+        file.modified = now;
+        file.changed = now;
+        file.is_unlogged = true;
+        self.received.add(Cause::HostWrite, Content::Data, blocks);
+        Ok(())
+    }
+
+    /// A file was read: as with Linux's relatime, that is noted where it was not read since it was changed, or for a day.
+    fn was_read(&mut self, inode: u64) -> Result<(), SfsError> {
+        const DAY: i64 = 86_400_000_000_000;
+        let now = self.wall();
+        let file = self.inode(inode)?;
+        let is_old = file.accessed <= file.modified.max(file.changed) || now.0 - file.accessed.0 >= DAY;
+        if is_old && file.accessed != now && self.read_only.is_none() {
+            self.inode_mut(inode)?.accessed = now;
+        }
+        Ok(())
+    }
+
+    /// The size of what is a regular file.
+    fn regular(&mut self, inode: u64) -> Result<u64, SfsError> {
+        let file = self.inode(inode)?;
+        match file.kind {
+            FileKind::Regular => Ok(file.size),
+            FileKind::Directory => Err(SfsError::IsDirectory),
+            _ => Err(SfsError::Invalid("only a regular file has bytes")),
+        }
+    }
+
+    /// Reserves the blocks from `offset` on, which read as zeros; the file grows to their end unless `keep_size`.
+    pub fn allocate(&mut self, inode: InodeNumber, offset: u64, length: u64, keep_size: bool) -> Result<(), SfsError> {
+        self.check_writable()?;
+        let size = self.regular(inode.0)?;
+        let end = offset.checked_add(length).filter(|end| end.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS);
+        let end = end.ok_or(SfsError::TooLarge)?;
+        if length == 0 {
+            return Err(SfsError::Invalid("nothing is to be reserved"));
+        }
+        let places = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
+        let mut new = 0;
+        if self.check_space(places.end - places.start).is_err() {
+            // What is there already takes nothing.
+            let mut at = places.start;
+            while at < places.end {
+                match self.next_mapped(inode.0, at, places.end)? {
+                    Some((next, _)) => {
+                        new += next - at;
+                        at = next + 1;
+                    }
+                    None => {
+                        new += places.end - at;
+                        break;
+                    }
+                }
+            }
+            self.check_space(new)?;
+        }
+        for place in places {
+            if self.mapped(inode.0, place)? == 0 {
+                let number = self.dat.take(&mut self.media, &mut self.now)?;
+                self.map(inode.0, place, number)?;
+                self.inode_mut(inode.0)?.blocks += 1;
+            }
+        }
+        let now = self.wall();
+        let file = self.inode_mut(inode.0)?;
+        if !keep_size && end > size {
+            file.size = end;
+        }
+        file.changed = now;
+        file.modified = now;
+        file.is_unlogged = true;
+        self.relieve()
+    }
+
+    /// Gives back the blocks of these bytes, which read as zeros from then on. The size stays.
+    pub fn punch(&mut self, inode: InodeNumber, offset: u64, length: u64) -> Result<(), SfsError> {
+        self.check_writable()?;
+        self.regular(inode.0)?;
+        let end = offset.saturating_add(length).min(MOST_BLOCKS * BLOCK_BYTES);
+        if length == 0 {
+            return Err(SfsError::Invalid("nothing is to be given back"));
+        }
+        let (first, last) = (offset.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
+        if first > last {
+            // Within one block.
+            self.zero(inode.0, offset, end)?;
+        } else {
+            self.zero(inode.0, offset, first * BLOCK_BYTES)?;
+            self.zero(inode.0, last * BLOCK_BYTES, end)?;
+            self.unmap(inode.0, first..last)?;
+            self.tell(&Record::Unmap { inode: inode.0, places: first..last });
+            self.records.end();
+        }
+        let now = self.wall();
+        let file = self.inode_mut(inode.0)?;
+        file.changed = now;
+        file.modified = now;
+        file.is_unlogged = true;
+        self.relieve()
+    }
+
+    /// Fills bytes of one block with zeros, if the block is there.
+    pub(super) fn zero(&mut self, inode: u64, from: u64, to: u64) -> Result<(), SfsError> {
+        let place = from / BLOCK_BYTES;
+        if from >= to || self.mapped(inode, place)? == 0 {
+            return Ok(());
+        }
+        let width = self.media.block_width();
+        let slot = self.slot_to_change(inode, place)?;
+        let bytes = self.waiting.bytes_mut(slot);
+        if width == BLOCK {
+            let first = place * BLOCK_BYTES;
+            bytes[(from - first) as usize..(to - first) as usize].fill(0);
+        }
+        Ok(())
+    }
+
+    /// Cuts a file off at `size` bytes, or lengthens it by zeros.
+    pub(super) fn resize(&mut self, inode: u64, size: u64) -> Result<(), SfsError> {
+        let before = self.regular(inode)?;
+        if size.div_ceil(BLOCK_BYTES) > MOST_BLOCKS {
+            return Err(SfsError::TooLarge);
+        }
+        if size < before {
+            let first = size.div_ceil(BLOCK_BYTES);
+            // What is behind the new end must not come back when the file grows again.
+            self.zero(inode, size, first * BLOCK_BYTES)?;
+            self.unmap(inode, first..u64::MAX)?;
+            self.tell(&Record::Unmap { inode, places: first..u64::MAX });
+            self.records.end();
+        }
+        let now = self.wall();
+        let file = self.inode_mut(inode)?;
+        file.size = size;
+        file.safe_size = file.safe_size.min(size);
+        file.modified = now;
+        file.changed = now;
+        file.is_unlogged = true;
+        if size < before {
+            self.records.touch(inode);
+        }
+        Ok(())
+    }
+
+    /// The next byte from `offset` on that is stored (`data`), or that is not. `None`: there is none before the end (ENXIO). The end of the
+    /// file counts as a hole.
+    pub fn seek(&mut self, inode: InodeNumber, offset: u64, data: bool) -> Result<Option<u64>, SfsError> {
+        let size = self.regular(inode.0)?;
+        if offset >= size {
+            return Ok(None);
+        }
+        let end = size.div_ceil(BLOCK_BYTES);
+        let mut place = offset / BLOCK_BYTES;
+        while place < end {
+            let (next, number) = match self.next_mapped(inode.0, place, end)? {
+                Some(found) => found,
+                None => (end, 0),
+            };
+            if !data && next > place {
+                return Ok(Some(offset.max(place * BLOCK_BYTES)));
+            }
+            if number == 0 {
+                break;
+            }
+            // A block that is reserved and was never written is a hole.
+            let is_stored = self.dat.get(number, &mut self.media, &mut self.now)?.address.get() != 0;
+            if is_stored == data {
+                return Ok(Some(offset.max(next * BLOCK_BYTES)));
+            }
+            place = next + 1;
+        }
+        Ok(if data { None } else { Some(size) })
+    }
+
+    /// Frees the block of extended attributes.
+    pub(super) fn free_attributes(&mut self, inode: u64, number: u64) -> Result<(), SfsError> {
+        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let address = entry.address.get();
+        if address != 0 {
+            let segment = (address / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(segment, Kind::Metadata, 0, 0);
+        }
+        self.metadata.remove(number);
+        self.dat.free(number, &mut self.media, &mut self.now)?;
+        let file = self.inode_mut(inode)?;
+        file.blocks = file.blocks.saturating_sub(1);
+        file.attributes = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before is free from then on.
+
+use super::format::{BLOCK, Kind, Superblock, crc_without, zeroed};
+use super::log::{Destination, Item};
+use super::records::Told;
+use super::segments::Segments;
+use super::{Sfs, SfsError};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::F64;
+
+impl Sfs {
+    /// Takes a checkpoint. `clean`: the volume is unmounted, and nothing follows in the log.
+    pub(super) fn checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
+        self.check_writable()?;
+        self.take_checkpoint(clean).inspect_err(|error| {
+            // It is written in part, and memory is ahead of it.
+            self.read_only.get_or_insert_with(|| format!("a checkpoint failed: {error}"));
+        })
+    }
+
+    fn take_checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
+        // Blocks of files: groups that fill segments, then all the others.
+        self.write_groups(true)?;
+        // Metadata that the DAT knows.
+        let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
+        self.write_blocks(Destination::Metadata, &blocks, Told::nothing())?;
+        // Inodes, as they are now. Free numbers and virtual blocks join the chains of free ones.
+        self.store_inodes()?;
+        self.dat.settle(&mut self.media, &mut self.now)?;
+        self.write_paged(Kind::InodeFile)?;
+        self.write_paged(Kind::Dat)?;
+        self.write_usage()?;
+        self.now = self.media.flush(self.now)?;
+
+        self.write_superblock(clean)?;
+        if clean {
+            // Both places get it: should one be damaged while nobody looks, the other is as good.
+            self.write_superblock(clean)?;
+        }
+        self.is_unflushed = false;
+        self.is_changed = false;
+        self.records.clear();
+        for segment in self.segments.release() {
+            if self.settings.discard {
+                self.now = self.media.discard(segment, self.now)?;
+            }
+        }
+        for inode in self.inodes.values_mut() {
+            inode.safe_size = inode.size;
+            inode.is_unlogged = false;
+        }
+        self.forget();
+        self.segments_since_checkpoint = 0;
+        self.next_checkpoint = self.now + self.settings.checkpoint_ns;
+        self.events.checkpoints += 1;
+        Ok(())
+    }
+
+    /// Puts changed inodes into the pages of the inode file, and chains those without a name.
+    fn store_inodes(&mut self) -> Result<(), SfsError> {
+        self.inode_file.settle(&mut self.media, &mut self.now)?;
+        let mut changed: Vec<u64> =
+            self.inodes.values().filter(|inode| inode.is_dirty || inode.links == 0).map(|inode| inode.number).collect();
+        changed.sort_unstable();
+        for number in changed {
+            let next = match self.orphans.contains(&number) {
+                true => self.orphans.range(number + 1..).next().copied().unwrap_or(0),
+                false => 0,
+            };
+            let inode = self.inodes.get_mut(&number).expect("it was just listed");
+            inode.is_dirty = false;
+            let image = inode.image(next);
+            self.inode_file.set(number, &image, &mut self.media, &mut self.now)?;
+        }
+        Ok(())
+    }
+
+    fn write_paged(&mut self, kind: Kind) -> Result<(), SfsError> {
+        let items: Vec<Item> =
+            self.paged(kind).to_be_written().into_iter().map(|number| Item::Paged(kind, number)).collect();
+        self.write_blocks(Destination::Metadata, &items, Told::nothing())?;
+        self.paged(kind).written();
+        Ok(())
+    }
+
+    /// Writes the whole usage file, in one partial segment: its own place is part of what it says.
+    fn write_usage(&mut self) -> Result<(), SfsError> {
+        let pages = Segments::pages(self.segments.count());
+        self.usage_file.grow(pages);
+        for page in 0..pages {
+            self.usage_file.page_mut(page, &mut self.media, &mut self.now)?;
+        }
+        let items: Vec<Item> =
+            self.usage_file.to_be_written().into_iter().map(|number| Item::Paged(Kind::UsageFile, number)).collect();
+        if (self.room_for_metadata() as usize) < items.len() {
+            self.close_head(Destination::Metadata)?;
+        }
+        // Its pages are filled when their places are known: see `fill_usage`.
+        self.write_blocks(Destination::Metadata, &items, Told::nothing())?;
+        self.usage_file.written();
+        Ok(())
+    }
+
+    /// Fills the pages of the usage file with what holds once all of them have their places.
+    pub(super) fn fill_usage(&mut self) -> Result<(), SfsError> {
+        for page in 0..self.usage_file.len() {
+            let bytes = self.usage_file.page_mut(page, &mut self.media, &mut self.now)?;
+            self.segments.fill_page(page, bytes);
+        }
+        Ok(())
+    }
+
+    fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {
+        let memory = self.grouping.memory();
+        let superblock: &mut Superblock = &mut self.superblock;
+        superblock.sequence += 1;
+        superblock.clean = u32::from(clean).into();
+        superblock.tick = self.tick.0.into();
+        superblock.open_segment = self.mixed.map_or(u32::MAX, |head| head.segment).into();
+        superblock.open_block = self.mixed.map_or(0, |head| head.block).into();
+        superblock.first_orphan = self.orphans.first().copied().unwrap_or(0).into();
+        superblock.first_free_inode = self.inode_file.first_free().into();
+        superblock.inodes = self.inode_file.count().into();
+        superblock.used_inodes = self.inode_file.used().into();
+        superblock.used_blocks = self.dat.used().into();
+        superblock.inode_file = self.inode_file.file().root();
+        superblock.dat = self.dat.file().root();
+        superblock.usage_file = self.usage_file.root();
+        superblock.memories = (memory.len().min(super::format::MEMORY) as u32).into();
+        for (place, number) in superblock.memory.iter_mut().zip(memory) {
+            *place = F64::new(number);
+        }
+        let bytes = superblock_bytes(superblock);
+        self.now = self.media.write_superblock(self.superblock.sequence.get(), &bytes, self.now)?;
+        self.sent.add(crate::label::Cause::Checkpoint, crate::label::Content::Metadata, 1);
+        self.now = self.media.flush(self.now)?;
+        Ok(())
+    }
+
+    /// Lets metadata go that is not changed, and inodes that nobody holds, as far as memory asks for it. Stamps cannot be read back.
+    fn forget(&mut self) {
+        if self.media.holds_stamps() {
+            return;
+        }
+        let part = self.settings.cache_bytes / 4;
+        self.dat.evict(2 * part);
+        self.inode_file.evict(part);
+        self.metadata.evict(part);
+        if (self.inodes.len() * 512) as u64 > part {
+            self.inodes.retain(|_, inode| inode.held > 0 || inode.is_dirty);
+        }
+    }
+}
+
+/// A superblock's 4 KiB, with its checksum.
+pub(super) fn superblock_bytes(superblock: &Superblock) -> Box<[u8; BLOCK]> {
+    let mut bytes = zeroed();
+    bytes[..size_of::<Superblock>()].copy_from_slice(superblock.as_bytes());
+    let crc = crc_without(&bytes[..], CRC_FIELD);
+    bytes[CRC_FIELD..CRC_FIELD + 4].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// Where the checksum of a superblock lies in it.
+pub(super) const CRC_FIELD: usize = 12;

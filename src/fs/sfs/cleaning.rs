@@ -1,0 +1,214 @@
+//! Segment cleaning (section 3.6): the live blocks of victims wait to be written like any others, and are grouped anew.
+//!
+//! A victim is free only after a checkpoint that no longer names it. Every block that waits is written in that checkpoint, and so none is
+//! overwritten before it lies elsewhere: the rule of section 3.5 about the next segment that is allocated holds without looking.
+
+use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
+use super::placement::{SegmentView, victim};
+use super::{Sfs, SfsError};
+use zerocopy::FromBytes;
+
+impl Sfs {
+    /// Cleans until enough segments are free for what waits, and for the floor below which only a checkpoint goes.
+    pub(super) fn make_room(&mut self) -> Result<(), SfsError> {
+        // Each round takes a checkpoint that frees something, marks a victim, or ends.
+        for _ in 0..2 * self.segments.count() {
+            if self.segments.free() < self.limits.floor && self.segments.emptied() + self.segments.cleaning() > 0 {
+                self.checkpoint(false)?;
+                continue;
+            }
+            if self.expected_free() >= self.low() || !self.clean_some()? {
+                break;
+            }
+            if self.waiting.len() >= self.limits.waiting {
+                self.write_groups(false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Segments that will be free after the next checkpoint, less those that what waits will take.
+    fn expected_free(&self) -> u32 {
+        let free = self.segments.free() + self.segments.emptied() + self.segments.cleaning();
+        free.saturating_sub(self.segments_to_write())
+    }
+
+    fn segments_to_write(&self) -> u32 {
+        self.waiting.len().div_ceil(self.limits.segment_capacity as usize) as u32
+    }
+
+    /// Free segments below which it cleans: what is above the watermark, but no more than half of what is not live, so that there is something to
+    /// gain by cleaning on a full volume, too.
+    fn low(&self) -> u32 {
+        let count = self.segments.count();
+        let above = (f64::from(count) * (1.0 - self.settings.watermark)) as u32;
+        let live = self.segments.live().div_ceil(u64::from(self.limits.segment_capacity)) as u32;
+        above.min(count.saturating_sub(live) / 2).max(self.limits.floor)
+    }
+
+    /// Cleans some segments at once. Answers false if none is worth it.
+    fn clean_some(&mut self) -> Result<bool, SfsError> {
+        let mut any = false;
+        for _ in 0..self.settings.at_once {
+            let Some(victim) = self.victim() else { break };
+            self.clean(victim)?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn victim(&mut self) -> Option<u32> {
+        let candidates = self.segments.views().filter(|view| !self.segments.get(view.number).is_being_cleaned);
+        victim::choose(self.settings.cleaner, candidates, self.tick)
+    }
+
+    /// Takes the live blocks of a segment up, so that they are written anew.
+    fn clean(&mut self, segment: u32) -> Result<(), SfsError> {
+        let view: SegmentView = self.segments.view(segment, self.segments.get(segment));
+        self.grouping.collects(&view, self.tick);
+        self.segments.begin_cleaning(segment);
+        self.events.segments_cleaned += 1;
+        let first = u64::from(segment) * u64::from(self.media.segment_blocks());
+        let mut live: Vec<(u64, BlockRecord)> = Vec::new();
+        for (block, record) in self.contents_of(segment)? {
+            let address = first + u64::from(block);
+            match Kind::of_number(record.kind) {
+                Some(Kind::Data | Kind::Metadata) => {
+                    let number = record.number.get();
+                    if number == 0 || number >= self.dat.len() {
+                        continue;
+                    }
+                    let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                    if entry.is_taken != 1 || entry.address.get() != address {
+                        continue;
+                    }
+                    if record.kind == Kind::Data as u8 {
+                        live.push((address, record));
+                    } else {
+                        // It is written with the next checkpoint.
+                        match self.metadata_block_mut(number, record.inode.get(), record.place.get()) {
+                            Ok(_) => self.events.blocks_cleaned += 1,
+                            Err(error @ SfsError::Damaged { .. }) => self.report(&error),
+                            Err(error) => return Err(error),
+                        }
+                    }
+                }
+                Some(kind) => {
+                    if self.paged(kind).is_live(record.number.get(), address) {
+                        self.move_away(kind, record.number.get())?;
+                        self.events.blocks_cleaned += 1;
+                    }
+                }
+                None => {}
+            }
+        }
+        self.take_up(segment, &live)
+    }
+
+    fn move_away(&mut self, kind: Kind, number: u64) -> Result<(), SfsError> {
+        self.is_changed = true;
+        let file = match kind {
+            Kind::Dat => self.dat.file(),
+            Kind::InodeFile => self.inode_file.file(),
+            _ => &mut self.usage_file,
+        };
+        file.move_away(number, &mut self.media, &mut self.now)
+    }
+
+    /// Reads live blocks, neighbours at once, and lets them wait.
+    fn take_up(&mut self, segment: u32, live: &[(u64, BlockRecord)]) -> Result<(), SfsError> {
+        let width = self.media.block_width();
+        let group = self.segments.get(segment).group;
+        let mut done = self.now;
+        for run in live.chunk_by(|one, next| one.0 + 1 == next.0) {
+            let mut bytes = vec![0; run.len() * width];
+            done = done.max(self.media.read(run[0].0, &mut bytes, self.now)?);
+            self.read_blocks += run.len() as u64;
+            for ((address, record), block) in run.iter().zip(bytes.chunks_exact(width)) {
+                let number = record.number.get();
+                let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                let slot = self.waiting.add(number, record.inode.get(), record.place.get());
+                self.waiting.bytes_mut(slot).copy_from_slice(block);
+                let waits = self.waiting.slot_mut(slot);
+                waits.before = *address;
+                waits.crc_before = entry.crc.get();
+                waits.cleaned_from = if group == NO_GROUP { 0 } else { group };
+                waits.is_cleaned = true;
+                entry.address = (WAITS | u64::from(slot)).into();
+                self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+            }
+        }
+        self.events.blocks_cleaned += live.len() as u64;
+        self.is_changed = true;
+        self.now = self.now.max(done);
+        Ok(())
+    }
+
+    /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
+    pub(super) fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
+        let first = u64::from(segment) * u64::from(self.media.segment_blocks());
+        if self.media.holds_stamps() {
+            return self.contents_in_memory(segment);
+        }
+        let mut contents = Vec::new();
+        let mut at = 0;
+        let mut summary = Vec::new();
+        while at < self.media.segment_blocks() {
+            let Some(header) = self.summary_at(first + u64::from(at), at, &mut summary)? else { break };
+            let records = &summary[size_of::<SummaryHeader>()..];
+            let behind = at + header.summary_blocks.get();
+            for (number, record) in (0..header.blocks.get()).zip(records.chunks_exact(size_of::<BlockRecord>())) {
+                contents.push((behind + number, BlockRecord::read_from_bytes(record).expect("a record's length")));
+            }
+            at = behind + header.blocks.get();
+        }
+        Ok(contents)
+    }
+
+    /// Of stamps. The summaries are read all the same, for the time it takes.
+    fn contents_in_memory(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
+        let contents = self.contents[segment as usize].clone();
+        let first = u64::from(segment) * u64::from(self.media.segment_blocks());
+        let mut stamp = vec![0; self.media.block_width()];
+        let summaries = super::format::summary_blocks(contents.len() as u32, 0);
+        for block in 0..summaries {
+            self.now = self.media.read(first + u64::from(block), &mut stamp, self.now)?;
+        }
+        Ok(contents)
+    }
+
+    /// The summary at an address, which is block `at` of its segment: its header, and all its bytes in `summary`. `None` if there is none, or
+    /// not one that is whole.
+    pub(super) fn summary_at(
+        &mut self,
+        address: u64,
+        at: u32,
+        summary: &mut Vec<u8>,
+    ) -> Result<Option<SummaryHeader>, SfsError> {
+        summary.clear();
+        summary.resize(BLOCK, 0);
+        self.now = self.media.read(address, summary, self.now)?;
+        let header = SummaryHeader::read_from_bytes(&summary[..size_of::<SummaryHeader>()]).expect("a header's length");
+        let blocks = header.summary_blocks.get();
+        let room = self.media.segment_blocks() - at;
+        let is_one = header.magic == SUMMARY_MAGIC && header.identity == self.superblock.identity && blocks > 0;
+        if !is_one || u64::from(blocks) + u64::from(header.blocks.get()) > u64::from(room) {
+            return Ok(None);
+        }
+        let takes = super::format::summary_blocks(header.blocks.get(), header.log_bytes.get() as usize);
+        if takes != blocks {
+            return Ok(None);
+        }
+        if blocks > 1 {
+            summary.resize(blocks as usize * BLOCK, 0);
+            self.now = self.media.read(address + 1, &mut summary[BLOCK..], self.now)?;
+        }
+        let crc = crc_without(summary, 4);
+        Ok((crc == header.crc.get()).then_some(header))
+    }
+
+    /// Damage was found that no caller is told of.
+    fn report(&mut self, _error: &SfsError) {
+        self.events.damaged_blocks += 1;
+    }
+}

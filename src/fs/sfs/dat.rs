@@ -1,0 +1,187 @@
+//! The DAT (data address translation): where each virtual block lies, its checksum, and its history (section 4.1).
+//!
+//! A file's map names virtual blocks, so that a block which is written anew, or is cleaned, changes nothing but its entry here.
+//!
+//! A number that was freed is not given out again before a checkpoint: the log since the last one may speak of its old owner.
+
+use super::SfsError;
+use super::format::{BLOCK, DatEntry, Kind, NO_GROUP, Root};
+use super::media::Media;
+use super::paged::PagedFile;
+use crate::time::Time;
+use std::collections::BTreeMap;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Entries of a page.
+pub(super) const ENTRIES: u64 = (BLOCK / size_of::<DatEntry>()) as u64;
+
+/// The DAT.
+pub(super) struct Dat {
+    file: PagedFile,
+    /// Entries in use, of each page, of which those freed since the last checkpoint are still counted.
+    taken: Vec<u8>,
+    /// Entries freed since the last checkpoint, by page.
+    freed: BTreeMap<u32, u8>,
+    /// The page from which the next free entry is looked for.
+    cursor: usize,
+    used: u64,
+    evicted_to: usize,
+}
+
+impl Dat {
+    pub fn new() -> Dat {
+        Dat { file: PagedFile::new(Kind::Dat, "DAT"), taken: Vec::new(), freed: BTreeMap::new(), cursor: 0, used: 0, evicted_to: 0 }
+    }
+
+    pub fn open(root: &Root, used: u64, media: &mut Media, now: &mut Time) -> Result<Dat, SfsError> {
+        let file = PagedFile::open(Kind::Dat, "DAT", root, media, now)?;
+        let taken = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
+        Ok(Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used, evicted_to: 0 })
+    }
+
+    pub fn file(&mut self) -> &mut PagedFile {
+        &mut self.file
+    }
+
+    /// Virtual blocks in use.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Numbers that there are, taken or not.
+    pub fn len(&self) -> u64 {
+        self.taken.len() as u64 * ENTRIES
+    }
+
+    /// The entry of a virtual block.
+    #[inline]
+    pub fn get(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<DatEntry, SfsError> {
+        let (page, at) = self.place(number)?;
+        let page = self.file.page(page, media, now)?;
+        Ok(DatEntry::read_from_bytes(&page[at..at + size_of::<DatEntry>()]).expect("an entry's length"))
+    }
+
+    /// Changes the entry of a virtual block.
+    #[inline]
+    pub fn set(&mut self, number: u64, entry: &DatEntry, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        let (page, at) = self.place(number)?;
+        let page = self.file.page_mut(page, media, now)?;
+        page[at..at + size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
+        Ok(())
+    }
+
+    fn place(&self, number: u64) -> Result<(usize, usize), SfsError> {
+        let page = number / ENTRIES;
+        if number == 0 || page >= self.taken.len() as u64 {
+            let why = format!("virtual block {number} is named, and there are {}", self.len());
+            return Err(SfsError::Damaged { what: "a map".to_string(), why });
+        }
+        Ok((page as usize, (number % ENTRIES) as usize * size_of::<DatEntry>()))
+    }
+
+    /// Takes a free number, with an entry that lies nowhere.
+    pub fn take(&mut self, media: &mut Media, now: &mut Time) -> Result<u64, SfsError> {
+        let pages = self.taken.len();
+        let free = (0..pages).map(|ahead| (self.cursor + ahead) % pages).find(|page| u64::from(self.taken[*page]) < ENTRIES);
+        let page = match free {
+            Some(page) => page,
+            None => {
+                // Pages are added by so many that the search above stays rare.
+                let more = (pages / 16).clamp(1, 1024);
+                self.file.grow(pages + more);
+                self.taken.resize(pages + more, 0);
+                if pages == 0 {
+                    // Number 0 stands for none.
+                    let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
+                    self.file.page_mut(0, media, now)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
+                    self.taken[0] = 1;
+                    self.file.set_taken(0, 1);
+                }
+                pages
+            }
+        };
+        self.cursor = page;
+        let bytes = self.file.page_mut(page, media, now)?;
+        let entries = bytes.chunks_exact_mut(size_of::<DatEntry>());
+        // What was freed since the last checkpoint is marked so by a 2.
+        let is_free = |entry: &&mut [u8]| DatEntry::read_from_bytes(entry).is_ok_and(|entry| entry.is_taken == 0);
+        let mut free = entries.enumerate().filter(|(_, entry)| is_free(entry));
+        let Some((at, place)) = free.next() else {
+            let why = format!("page {page} should have a free entry, and has none");
+            return Err(SfsError::Damaged { what: "the DAT".to_string(), why });
+        };
+        let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
+        place.copy_from_slice(entry.as_bytes());
+        self.taken[page] += 1;
+        self.file.set_taken(page, u32::from(self.taken[page]));
+        self.used += 1;
+        Ok(page as u64 * ENTRIES + at as u64)
+    }
+
+    /// Takes a certain number, of which the log speaks.
+    pub fn take_found(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        let page = (number / ENTRIES) as usize;
+        while self.taken.is_empty() {
+            let first = self.take(media, now)?;
+            self.give_back(first, media, now)?;
+        }
+        if page >= self.taken.len() {
+            self.file.grow(page + 1);
+            self.taken.resize(page + 1, 0);
+        }
+        if self.get(number, media, now)?.is_taken == 1 {
+            return Ok(());
+        }
+        let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
+        self.set(number, &entry, media, now)?;
+        self.taken[page] += 1;
+        self.file.set_taken(page, u32::from(self.taken[page]));
+        self.used += 1;
+        Ok(())
+    }
+
+    /// Frees a number, which can be taken again after the next checkpoint.
+    pub fn free(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
+        self.set(number, &entry, media, now)?;
+        *self.freed.entry((number / ENTRIES) as u32).or_insert(0) += 1;
+        self.used -= 1;
+        Ok(())
+    }
+
+    /// Frees a number that was taken since the last checkpoint and of which nobody has heard.
+    pub fn give_back(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        self.set(number, &DatEntry { group: NO_GROUP, ..DatEntry::default() }, media, now)?;
+        let page = (number / ENTRIES) as usize;
+        self.taken[page] -= 1;
+        self.file.set_taken(page, u32::from(self.taken[page]));
+        self.used -= 1;
+        Ok(())
+    }
+
+    /// A checkpoint is about to be written, in which what was freed is free.
+    pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        for (page, count) in std::mem::take(&mut self.freed) {
+            let page = page as usize;
+            for place in self.file.page_mut(page, media, now)?.chunks_exact_mut(size_of::<DatEntry>()) {
+                let entry = DatEntry::mut_from_bytes(place).expect("an entry's length");
+                if entry.is_taken == FREED {
+                    entry.is_taken = 0;
+                }
+            }
+            self.taken[page] -= count;
+            self.file.set_taken(page, u32::from(self.taken[page]));
+        }
+        Ok(())
+    }
+
+    /// Forgets pages that are not changed until `bytes` are left.
+    pub fn evict(&mut self, bytes: u64) {
+        if self.file.cached_bytes() > bytes {
+            self.evicted_to = self.file.evict((bytes / BLOCK as u64) as usize, self.evicted_to);
+        }
+    }
+}
+
+/// In an entry in memory: freed since the last checkpoint.
+const FREED: u8 = 2;

@@ -1,0 +1,261 @@
+//! The names of a directory: blocks of records, and an index in memory.
+//!
+//! A record is
+//!
+//! ```text
+//!  0  u64  inode, 0 if the record is free      10  u8  kind       12  name
+//!  8  u16  bytes up to the next record         11  u8  bytes of the name
+//! ```
+//!
+//! at a multiple of 8 bytes; the records of a block fill it whole. A record never moves while it is there, and so its place is where a
+//! listing goes on. The index holds the hash of each name and the place of its record, and is made when the directory is first looked at.
+
+use super::attributes::FileKind;
+use super::format::{BLOCK, BlockBytes};
+use std::collections::BTreeSet;
+use std::hash::Hasher;
+
+/// Bytes of a record before its name.
+const HEAD: usize = 12;
+/// The longest name.
+pub(super) const LONGEST_NAME: usize = 255;
+
+/// The index of a directory.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// Hash of a name, and the place of its record in bytes.
+    names: BTreeSet<(u64, u64)>,
+    /// The longest record that fits into each block.
+    room: Vec<u16>,
+    /// No block before this one has room for a short name.
+    first_with_room: usize,
+}
+
+/// A record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record<'a> {
+    /// Its place in its block.
+    pub at: usize,
+    pub length: usize,
+    /// 0 if it is free.
+    pub inode: u64,
+    pub kind: u8,
+    pub name: &'a [u8],
+}
+
+/// Bytes of a record with a name of so many.
+fn needed(name: usize) -> usize {
+    (HEAD + name).next_multiple_of(8)
+}
+
+fn hash(name: &[u8]) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(name);
+    hasher.finish()
+}
+
+/// The record at a place; `None` if there can be none.
+pub(super) fn record(block: &BlockBytes, at: usize) -> Option<Record<'_>> {
+    let bytes = block.get(at..)?;
+    if bytes.len() < HEAD {
+        return None;
+    }
+    let inode = u64::from_le_bytes(bytes[..8].try_into().ok()?);
+    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let name = usize::from(bytes[11]);
+    let fits = length.is_multiple_of(8) && length >= needed(name) && length <= bytes.len();
+    fits.then(|| Record { at, length, inode, kind: bytes[10], name: &bytes[HEAD..HEAD + name] })
+}
+
+/// All records of a block. `None` behind one that is damaged.
+pub(super) fn records(block: &BlockBytes) -> impl Iterator<Item = Option<Record<'_>>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at >= BLOCK {
+            return None;
+        }
+        let found = record(block, at);
+        at = found.map_or(BLOCK, |found| at + found.length);
+        Some(found)
+    })
+}
+
+fn write(block: &mut BlockBytes, at: usize, length: usize, inode: u64, kind: u8, name: &[u8]) {
+    let bytes = &mut block[at..at + length];
+    bytes[..8].copy_from_slice(&inode.to_le_bytes());
+    bytes[8..10].copy_from_slice(&(length as u16).to_le_bytes());
+    bytes[10] = kind;
+    bytes[11] = name.len() as u8;
+    bytes[HEAD..HEAD + name.len()].copy_from_slice(name);
+}
+
+/// Makes a block of one free record.
+pub(super) fn format(block: &mut BlockBytes) {
+    write(block, 0, BLOCK, 0, 0, b"");
+}
+
+/// The longest record that fits into a block.
+fn room(block: &BlockBytes) -> u16 {
+    let gaps = records(block).flatten().map(|record| match record.inode {
+        0 => record.length,
+        _ => record.length - needed(record.name.len()),
+    });
+    gaps.max().unwrap_or(0) as u16
+}
+
+impl Index {
+    /// Takes up a block that is behind all others. Answers false if it is damaged.
+    pub fn take_up(&mut self, block: &BlockBytes) -> bool {
+        let first = (self.room.len() * BLOCK) as u64;
+        self.room.push(room(block));
+        for record in records(block) {
+            match record {
+                Some(record) if record.inode != 0 => {
+                    self.names.insert((hash(record.name), first + record.at as u64));
+                }
+                Some(_) => {}
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Blocks.
+    pub fn blocks(&self) -> u64 {
+        self.room.len() as u64
+    }
+
+    /// Names.
+    pub fn names(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The places of records that may have this name.
+    pub fn places(&self, name: &[u8]) -> impl Iterator<Item = u64> + '_ {
+        let hash = hash(name);
+        self.names.range((hash, 0)..=(hash, u64::MAX)).map(|(_, place)| *place)
+    }
+
+    /// The first block with room for a name; `None` if a new one is needed.
+    pub fn block_with_room(&mut self, name: &[u8]) -> Option<u64> {
+        let needed = needed(name.len()) as u16;
+        let shortest = self::needed(1) as u16;
+        while self.room.get(self.first_with_room).is_some_and(|room| *room < shortest) {
+            self.first_with_room += 1;
+        }
+        let from = self.first_with_room;
+        self.room[from..].iter().position(|room| *room >= needed).map(|block| (from + block) as u64)
+    }
+
+    /// Puts a name into a block that has room. Answers where.
+    pub fn put(&mut self, number: u64, block: &mut BlockBytes, name: &[u8], inode: u64, kind: FileKind) -> Option<u64> {
+        let needed = needed(name.len());
+        let found = records(block).flatten().find_map(|record| {
+            let used = if record.inode == 0 { 0 } else { self::needed(record.name.len()) };
+            (record.length - used >= needed).then_some((record.at, used, record.length))
+        });
+        let (at, used, length) = found?;
+        if used > 0 {
+            block[at + 8..at + 10].copy_from_slice(&(used as u16).to_le_bytes());
+        }
+        write(block, at + used, length - used, inode, kind as u8, name);
+        let place = number * BLOCK as u64 + (at + used) as u64;
+        self.names.insert((hash(name), place));
+        self.room[number as usize] = room(block);
+        Some(place)
+    }
+
+    /// Takes the name at a place away.
+    pub fn remove(&mut self, block: &mut BlockBytes, name: &[u8], place: u64) {
+        let at = (place % BLOCK as u64) as usize;
+        let mut previous: Option<(usize, usize)> = None;
+        let mut found = None;
+        for record in records(block).flatten() {
+            if record.at == at {
+                found = Some(record.length);
+                break;
+            }
+            previous = Some((record.at, record.length));
+        }
+        let Some(length) = found else { return };
+        match previous {
+            // It becomes the tail of the record before it.
+            Some((before, its_length)) => {
+                block[before + 8..before + 10].copy_from_slice(&((its_length + length) as u16).to_le_bytes());
+                block[at..at + HEAD].fill(0);
+            }
+            None => write(block, at, length, 0, 0, b""),
+        }
+        self.names.remove(&(hash(name), place));
+        let number = (place / BLOCK as u64) as usize;
+        self.room[number] = room(block);
+        self.first_with_room = self.first_with_room.min(number);
+    }
+}
+
+/// Replaces the inode of the record at a place.
+pub(super) fn replace(block: &mut BlockBytes, at: usize, inode: u64, kind: FileKind) {
+    block[at..at + 8].copy_from_slice(&inode.to_le_bytes());
+    block[at + 10] = kind as u8;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::zeroed;
+    use super::*;
+    use crate::random::Random;
+    use std::collections::BTreeMap;
+
+    fn find<'a>(block: &'a BlockBytes, index: &Index, name: &[u8]) -> Option<Record<'a>> {
+        index.places(name).filter_map(|place| record(block, place as usize)).find(|record| record.name == name)
+    }
+
+    #[test]
+    fn a_block_of_names_is_what_was_put_and_not_taken_away() {
+        let mut block = zeroed();
+        format(&mut block);
+        let mut index = Index::default();
+        assert!(index.take_up(&block));
+        let mut random = Random::new(1, "names");
+        let mut model: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        for inode in 1..20_000u64 {
+            let length = 1 + random.below(if random.below(10) == 0 { 255 } else { 20 }) as usize;
+            let name: Vec<u8> = (0..length).map(|_| b'a' + random.below(4) as u8).collect();
+            if let Some(known) = model.get(&name) {
+                let found = find(&block, &index, &name).unwrap();
+                assert_eq!(found.inode, *known);
+                let place = found.at as u64;
+                index.remove(&mut block, &name, place);
+                model.remove(&name);
+            } else if index.block_with_room(&name) == Some(0) {
+                index.put(0, &mut block, &name, inode, FileKind::Regular).unwrap();
+                model.insert(name, inode);
+            } else if let Some(victim) = model.keys().nth(random.below(model.len() as u64) as usize).cloned() {
+                let place = find(&block, &index, &victim).unwrap().at as u64;
+                index.remove(&mut block, &victim, place);
+                model.remove(&victim);
+            }
+            if inode % 97 == 0 {
+                let all: BTreeMap<Vec<u8>, u64> = records(&block)
+                    .map(|record| record.expect("no record is damaged"))
+                    .filter(|record| record.inode != 0)
+                    .map(|record| (record.name.to_vec(), record.inode))
+                    .collect();
+                assert_eq!(all, model);
+                assert_eq!(index.names(), model.len());
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_as_records_or_as_damage() {
+        let mut random = Random::new(2, "damage");
+        for _ in 0..2000 {
+            let mut block = zeroed();
+            block.iter_mut().for_each(|byte| *byte = random.bits() as u8 & random.bits() as u8);
+            let count = records(&block).count();
+            assert!(count >= 1);
+            Index::default().take_up(&block);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! What lies on the media, byte by byte. Little-endian; whatever is not named is zero. All checksums are CRC32C.
+//!
+//! ```text
+//! superblock    4 KiB at one of two places, written in turn
+//! segment       partial segments one behind the other, each: summary blocks, then the blocks it tells of
+//! summary       SummaryHeader (64), BlockRecord (32) for each block, then the records of the log
+//! DAT           DatEntry (32) for each virtual block
+//! inode file    InodeImage (256) for each inode
+//! usage file    UsageEntry (48) for each segment
+//! map block     512 numbers of virtual blocks, or of map blocks one level lower
+//! directory     see `directory`
+//! ```
+//!
+//! An address is a block of the log: segment x blocks of a segment + block of the segment. Address 0 is the first summary's, so that 0
+//! stands for none wherever a block is named; so it does for virtual blocks and inodes.
+//!
+//! The DAT, the inode file and the usage file are [`PagedFile`](super::paged::PagedFile)s: pages whose [`Pointer`]s hold their checksums, up to a
+//! root in the superblock. Every other block is virtual: the DAT says where it lies, and its checksum.
+
+use crate::units::BLOCK_BYTES;
+use zerocopy::little_endian::{F64, I64, U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a block, as a length.
+pub(super) const BLOCK: usize = BLOCK_BYTES as usize;
+/// A block's bytes.
+pub(super) type BlockBytes = [u8; BLOCK];
+
+/// A block of zeros.
+pub(super) fn zeroed() -> Box<BlockBytes> {
+    Box::new([0; BLOCK])
+}
+
+/// "FLASHSFS".
+pub(super) const MAGIC: [u8; 8] = *b"FLASHSFS";
+pub(super) const VERSION: u32 = 1;
+/// "SFSL", the first bytes of a summary.
+pub(super) const SUMMARY_MAGIC: [u8; 4] = *b"SFSL";
+/// Numbers that a grouping may keep in the superblock.
+pub(super) const MEMORY: usize = 32;
+/// Places in an inode for its blocks, or for the roots of its map.
+pub(super) const ROOTS: usize = 8;
+
+/// Where a block of a [`PagedFile`](super::paged::PagedFile) lies.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Pointer {
+    /// Its address; 0 if it was never written and is all zeros.
+    pub address: U64,
+    /// Its checksum.
+    pub crc: U32,
+    /// Of a page of the DAT: how many of its entries are taken.
+    pub taken: U32,
+}
+
+/// A paged file's root, in the superblock.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Root {
+    /// Its highest block.
+    pub top: Pointer,
+    /// Its pages.
+    pub pages: U64,
+}
+
+/// The superblock: a checkpoint, and all that is needed to find the rest.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Superblock {
+    pub magic: [u8; 8],
+    pub version: U32,
+    /// Over the whole block with this field zero.
+    pub crc: U32,
+    /// The volume's own number.
+    pub identity: [u8; 16],
+    /// How often it has been written: the higher counts, and odd ones go to the second place.
+    pub sequence: U64,
+    /// When the volume was made, on the wall clock.
+    pub created: I64,
+    /// Blocks of the device.
+    pub device_blocks: U64,
+    /// Blocks of a segment.
+    pub segment_blocks: U32,
+    /// Segments.
+    pub segments: U32,
+    /// Whether it was unmounted then, so that nothing can follow in the log.
+    pub clean: U32,
+    /// Numbers in `memory`.
+    pub memories: U32,
+    /// The sequence number of the next partial segment.
+    pub next_partial: U64,
+    /// The checksum of the last partial segment's header.
+    pub chain: U32,
+    /// Where the open segment goes on, if the log does: its number and block. `u32::MAX` for none.
+    pub open_segment: U32,
+    pub open_block: U32,
+    pub reserved: U32,
+    /// The clock of hotness.
+    pub tick: U64,
+    /// The first inode without a name that was still held: it goes on in their `next`.
+    pub first_orphan: U64,
+    /// The first free inode; it goes on in their `next`.
+    pub first_free_inode: U64,
+    /// Inodes that have ever been.
+    pub inodes: U64,
+    /// Of which so many are in use.
+    pub used_inodes: U64,
+    /// Virtual blocks in use.
+    pub used_blocks: U64,
+    pub dat: Root,
+    pub inode_file: Root,
+    pub usage_file: Root,
+    /// What the grouping remembers: the groups' hotness.
+    pub memory: [F64; MEMORY],
+}
+
+/// The head of a partial segment's summary.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct SummaryHeader {
+    pub magic: [u8; 4],
+    /// Over all summary blocks with this field zero.
+    pub crc: U32,
+    /// The number of the partial segment, counted over the life of the volume.
+    pub sequence: U64,
+    /// The checksum of the partial segment before it: what follows a lost one is not mistaken for the log.
+    pub chain: U32,
+    /// Blocks of the summary itself.
+    pub summary_blocks: U32,
+    /// Blocks behind it.
+    pub blocks: U32,
+    /// Bytes of log records, behind the block records.
+    pub log_bytes: U32,
+    /// The clock of hotness when it was written.
+    pub tick: U64,
+    /// The volume's own number.
+    pub identity: [u8; 16],
+    /// The group of its blocks; 255 if they are of several.
+    pub group: u8,
+    pub reserved: [u8; 7],
+}
+
+/// What a block of the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// A file's bytes: virtual.
+    Data = 1,
+    /// A directory's, a map's, an attribute block or a link's target: virtual.
+    Metadata = 2,
+    /// A page of the DAT or a block of its tree.
+    Dat = 3,
+    /// Of the inode file.
+    InodeFile = 4,
+    /// Of the usage file.
+    UsageFile = 5,
+}
+
+impl Kind {
+    pub fn of_number(number: u8) -> Option<Kind> {
+        Some(match number {
+            1 => Kind::Data,
+            2 => Kind::Metadata,
+            3 => Kind::Dat,
+            4 => Kind::InodeFile,
+            5 => Kind::UsageFile,
+            _ => return None,
+        })
+    }
+}
+
+/// A block of a partial segment.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct BlockRecord {
+    /// Its virtual block; of a paged file, level x 2^56 + block of that level.
+    pub number: U64,
+    /// The inode whose it is.
+    pub inode: U64,
+    /// Its place in the file, in blocks.
+    pub place: U64,
+    /// Its checksum.
+    pub crc: U32,
+    /// What it is: a [`Kind`].
+    pub kind: u8,
+    /// 1 if it was cleaned, and not written anew.
+    pub is_cleaned: u8,
+    /// The group it was written in.
+    pub group: u8,
+    pub reserved: u8,
+}
+
+/// An entry of the DAT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct DatEntry {
+    /// Where the block lies; 0 if it was reserved and never written. In memory, [`WAITS`] and a slot if it waits to be written.
+    pub address: U64,
+    /// Writes since it was made (W_b).
+    pub writes: U64,
+    /// When it was last written (T^m_b), on the clock of hotness.
+    pub modified: U64,
+    /// Its checksum.
+    pub crc: U32,
+    /// The group it was written in last; 255 if it never was.
+    pub group: u8,
+    /// 1 if the entry is in use.
+    pub is_taken: u8,
+    pub reserved: U16,
+}
+
+/// In the address of an entry in memory: the block waits to be written, and the rest is its slot.
+pub(super) const WAITS: u64 = 1 << 63;
+/// No group.
+pub(super) const NO_GROUP: u8 = 255;
+
+/// An inode.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct InodeImage {
+    /// Its own number; 0 if it is free.
+    pub number: U64,
+    pub generation: U32,
+    /// A [`FileKind`](super::FileKind).
+    pub kind: u8,
+    /// Levels of map blocks under the roots.
+    pub levels: u8,
+    pub permissions: U16,
+    pub links: U32,
+    pub user: U32,
+    pub group: U32,
+    pub reserved: U32,
+    pub device: U64,
+    pub size: U64,
+    /// Virtual blocks that it has, map blocks among them.
+    pub blocks: U64,
+    pub accessed: I64,
+    pub modified: I64,
+    pub changed: I64,
+    pub created: I64,
+    /// Block writes since it was made (W_f).
+    pub writes: U64,
+    /// When a block of it was last written (T^m_f), on the clock of hotness.
+    pub written: U64,
+    /// The virtual block of its extended attributes; 0 if it has none.
+    pub attributes: U64,
+    /// The directory in which a directory is.
+    pub parent: U64,
+    /// The next free inode, or the next without a name.
+    pub next: U64,
+    /// Its blocks, or the roots of its map.
+    pub roots: [U64; ROOTS],
+    pub rest: [u8; 64],
+}
+
+/// An entry of the usage file.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct UsageEntry {
+    /// Blocks that are live.
+    pub live: U32,
+    /// 0 free, 1 in use.
+    pub in_use: u8,
+    /// The group of its blocks; 255 if they are of several.
+    pub group: u8,
+    /// Whether it holds metadata, and no hotness is counted.
+    pub is_metadata: u8,
+    pub reserved: u8,
+    /// The sum of T^m of its live blocks.
+    pub modified: U64,
+    /// The sum of W of its live blocks.
+    pub writes: U64,
+    /// The youngest T^m.
+    pub youngest: U64,
+    /// When it was written.
+    pub written: U64,
+    pub rest: [u8; 8],
+}
+
+const _: () = assert!(size_of::<Superblock>() <= BLOCK);
+const _: () = assert!(size_of::<SummaryHeader>() == 64);
+const _: () = assert!(size_of::<BlockRecord>() == 32);
+const _: () = assert!(size_of::<DatEntry>() == 32);
+const _: () = assert!(size_of::<InodeImage>() == 256);
+const _: () = assert!(size_of::<UsageEntry>() == 48);
+const _: () = assert!(size_of::<Pointer>() == 16);
+
+/// Summary blocks of a partial segment of `blocks` blocks and `log_bytes` bytes of log records.
+pub(super) fn summary_blocks(blocks: u32, log_bytes: usize) -> u32 {
+    let bytes = size_of::<SummaryHeader>() + blocks as usize * size_of::<BlockRecord>() + log_bytes;
+    bytes.div_ceil(BLOCK) as u32
+}
+
+/// The most blocks that fit behind their summary into `room` blocks, with `log_bytes` of log records; `None` if not even the summary
+/// does.
+pub(super) fn blocks_that_fit(room: u32, log_bytes: usize) -> Option<u32> {
+    let head = size_of::<SummaryHeader>() + log_bytes;
+    let bytes = room as usize * BLOCK;
+    let blocks = bytes.checked_sub(head)? / (BLOCK + size_of::<BlockRecord>());
+    // The division forgets that a summary takes whole blocks.
+    let blocks = blocks as u32;
+    Some(if blocks + summary_blocks(blocks, log_bytes) > room { blocks - 1 } else { blocks })
+}
+
+/// The checksum of a structure that begins a block: over all of `bytes`, with the four at `field` zero.
+pub(super) fn crc_without(bytes: &[u8], field: usize) -> u32 {
+    let crc = crc32c::crc32c(&bytes[..field]);
+    let crc = crc32c::crc32c_append(crc, &[0; 4]);
+    crc32c::crc32c_append(crc, &bytes[field + 4..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partial_segment_fills_its_room_as_far_as_whole_blocks_go() {
+        for room in 1..20_000 {
+            for log_bytes in [0, 100, 5000] {
+                let Some(blocks) = blocks_that_fit(room, log_bytes) else {
+                    assert!(summary_blocks(0, log_bytes) > room);
+                    continue;
+                };
+                assert!(blocks + summary_blocks(blocks, log_bytes) <= room, "{room} {log_bytes}");
+                assert!(blocks + 1 + summary_blocks(blocks + 1, log_bytes) > room, "{room} {log_bytes}");
+            }
+        }
+    }
+}

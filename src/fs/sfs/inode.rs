@@ -1,0 +1,182 @@
+//! An inode in memory, and as it lies in the inode file.
+
+use super::attributes::{Attributes, FileKind, InodeNumber, Timestamp};
+use super::directory::Index;
+use super::format::{InodeImage, ROOTS};
+use super::placement::{History, Tick};
+use zerocopy::FromZeros;
+use zerocopy::little_endian::U64;
+
+/// An inode in memory.
+#[derive(Debug)]
+pub(super) struct Inode {
+    pub number: u64,
+    pub generation: u32,
+    pub kind: FileKind,
+    pub permissions: u16,
+    pub links: u32,
+    pub user: u32,
+    pub group: u32,
+    pub device: u64,
+    pub size: u64,
+    pub blocks: u64,
+    pub accessed: Timestamp,
+    pub modified: Timestamp,
+    pub changed: Timestamp,
+    pub created: Timestamp,
+    /// W_f and T^m_f.
+    pub history: History,
+    /// The virtual block of extended attributes; 0 for none.
+    pub attributes: u64,
+    /// Of a directory: in which one it is.
+    pub parent: u64,
+    /// Levels of map blocks under the roots.
+    pub levels: u8,
+    pub roots: [u64; ROOTS],
+    /// The size up to which a crash leaves no hole that was never there: that of the last time when all data was durable.
+    pub safe_size: u64,
+    /// How often it is held.
+    pub held: u64,
+    /// Whether it differs from the inode file.
+    pub is_dirty: bool,
+    /// Whether it was given more than new times of reading since it was last in the log or in a checkpoint.
+    pub is_unlogged: bool,
+    /// Of a directory: its names, once they were looked at.
+    pub index: Option<Box<Index>>,
+}
+
+impl Inode {
+    /// A new one.
+    pub fn new(number: u64, generation: u32, kind: FileKind, now: Timestamp) -> Inode {
+        Inode {
+            number,
+            generation,
+            kind,
+            permissions: 0,
+            links: 0,
+            user: 0,
+            group: 0,
+            device: 0,
+            size: 0,
+            blocks: 0,
+            accessed: now,
+            modified: now,
+            changed: now,
+            created: now,
+            history: History::default(),
+            attributes: 0,
+            parent: 0,
+            levels: 0,
+            roots: [0; ROOTS],
+            safe_size: 0,
+            held: 0,
+            is_dirty: true,
+            is_unlogged: true,
+            index: None,
+        }
+    }
+
+    /// One of the inode file. `None`: it is free, or its kind is none.
+    pub fn of_image(image: &InodeImage) -> Option<Inode> {
+        if image.number.get() == 0 {
+            return None;
+        }
+        Some(Inode {
+            number: image.number.get(),
+            generation: image.generation.get(),
+            kind: FileKind::of_number(image.kind)?,
+            permissions: image.permissions.get() & 0o7777,
+            links: image.links.get(),
+            user: image.user.get(),
+            group: image.group.get(),
+            device: image.device.get(),
+            size: image.size.get(),
+            blocks: image.blocks.get(),
+            accessed: Timestamp(image.accessed.get()),
+            modified: Timestamp(image.modified.get()),
+            changed: Timestamp(image.changed.get()),
+            created: Timestamp(image.created.get()),
+            history: History { writes: image.writes.get(), modified: Tick(image.written.get()) },
+            attributes: image.attributes.get(),
+            parent: image.parent.get(),
+            levels: image.levels,
+            roots: image.roots.map(|root| root.get()),
+            safe_size: image.size.get(),
+            held: 0,
+            is_dirty: false,
+            is_unlogged: false,
+            index: None,
+        })
+    }
+
+    /// As it lies in the inode file.
+    pub fn image(&self, next: u64) -> InodeImage {
+        InodeImage {
+            number: self.number.into(),
+            generation: self.generation.into(),
+            kind: self.kind as u8,
+            levels: self.levels,
+            permissions: self.permissions.into(),
+            links: self.links.into(),
+            user: self.user.into(),
+            group: self.group.into(),
+            device: self.device.into(),
+            size: self.size.into(),
+            blocks: self.blocks.into(),
+            accessed: self.accessed.0.into(),
+            modified: self.modified.0.into(),
+            changed: self.changed.0.into(),
+            created: self.created.0.into(),
+            writes: self.history.writes.into(),
+            written: self.history.modified.0.into(),
+            attributes: self.attributes.into(),
+            parent: self.parent.into(),
+            next: next.into(),
+            roots: self.roots.map(U64::new),
+            ..InodeImage::new_zeroed()
+        }
+    }
+
+    /// Takes what the log says of it: all but where its blocks are.
+    pub fn take(&mut self, image: &InodeImage) {
+        self.permissions = image.permissions.get() & 0o7777;
+        self.links = image.links.get();
+        self.user = image.user.get();
+        self.group = image.group.get();
+        self.device = image.device.get();
+        self.accessed = Timestamp(image.accessed.get());
+        self.modified = Timestamp(image.modified.get());
+        self.changed = Timestamp(image.changed.get());
+        self.created = Timestamp(image.created.get());
+        self.parent = image.parent.get();
+        if self.kind != FileKind::Directory {
+            self.size = image.size.get();
+        }
+        self.is_dirty = true;
+    }
+
+    /// What a caller sees.
+    pub fn seen(&self) -> Attributes {
+        Attributes {
+            inode: InodeNumber(self.number),
+            generation: self.generation,
+            kind: self.kind,
+            permissions: self.permissions,
+            links: self.links,
+            user: self.user,
+            group: self.group,
+            device: self.device,
+            size: self.size,
+            blocks: self.blocks,
+            accessed: self.accessed,
+            modified: self.modified,
+            changed: self.changed,
+            created: self.created,
+        }
+    }
+
+    /// Whether its blocks hold metadata.
+    pub fn holds_metadata(&self) -> bool {
+        self.kind != FileKind::Regular
+    }
+}

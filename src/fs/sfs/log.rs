@@ -1,0 +1,335 @@
+//! Partial segments: how blocks are placed in a segment, and written.
+
+use super::format::{
+    BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit, crc_without, summary_blocks,
+};
+use super::records::Told;
+use super::{Sfs, SfsError};
+use crate::label::{Cause, Content, Label};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Where an open segment goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub segment: u32,
+    pub block: u32,
+}
+
+/// A block that is to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Item {
+    /// One of a file, that waits in a slot.
+    Waiting(u32),
+    /// A virtual block of metadata.
+    Metadata(u64),
+    /// A block of a metadata file, by its number there.
+    Paged(Kind, u64),
+}
+
+/// Where blocks go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// A segment of its own, for blocks of one group.
+    Group(u8),
+    /// The open segment with blocks of all groups.
+    Mixed,
+    /// The open segment with metadata.
+    Metadata,
+}
+
+impl Sfs {
+    /// Writes blocks, and what the log has to say before them, in as few partial segments as there must be.
+    pub(super) fn write_blocks(&mut self, to: Destination, items: &[Item], mut told: Told) -> Result<(), SfsError> {
+        let mut left = items;
+        while !left.is_empty() || !told.is_empty() {
+            let head = self.head(to, left.len() as u32)?;
+            let room = self.media.segment_blocks() - head.block;
+            // What is told comes first, and may take half of the room.
+            let log = told.next((room as usize * BLOCK / 2).saturating_sub(size_of::<SummaryHeader>()));
+            let fits = blocks_that_fit(room, log.len()).unwrap_or(0);
+            let log = log.to_vec();
+            let (now, later) = left.split_at(left.len().min(fits as usize));
+            left = later;
+            if now.is_empty() && log.is_empty() {
+                // Not even that fits: the rest of the segment stays empty.
+                self.close_head(to)?;
+                continue;
+            }
+            let took = self.write_partial(to, head, now, &log).inspect_err(|error| {
+                // What is in memory is no longer what is on the media.
+                self.read_only.get_or_insert_with(|| format!("a write failed: {error}"));
+            })?;
+            self.advance(to, Head { segment: head.segment, block: head.block + took })?;
+        }
+        if let Destination::Group(_) = to {
+            debug_assert!(left.is_empty());
+        }
+        Ok(())
+    }
+
+    /// The open segment for a destination, or a new one. `blocks` will be written.
+    fn head(&mut self, to: Destination, blocks: u32) -> Result<Head, SfsError> {
+        let open = match to {
+            Destination::Group(_) => None,
+            Destination::Mixed => self.mixed,
+            Destination::Metadata => self.of_metadata,
+        };
+        if let Some(head) = open {
+            let room = self.media.segment_blocks() - head.block;
+            if room > 1 || blocks == 0 {
+                return Ok(head);
+            }
+            self.close_head(to)?;
+        }
+        let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
+        let Some(segment) = self.segments.take(self.tick, group, to == Destination::Metadata) else {
+            return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
+        };
+        self.now = self.media.begin(segment, self.now)?;
+        if let Some(contents) = self.contents.get_mut(segment as usize) {
+            contents.clear();
+        }
+        let head = Head { segment, block: 0 };
+        self.set_head(to, Some(head));
+        Ok(head)
+    }
+
+    fn set_head(&mut self, to: Destination, head: Option<Head>) {
+        match to {
+            Destination::Group(_) => {}
+            Destination::Mixed => self.mixed = head,
+            Destination::Metadata => self.of_metadata = head,
+        }
+    }
+
+    /// An open segment is written up to here.
+    fn advance(&mut self, to: Destination, head: Head) -> Result<(), SfsError> {
+        let is_full = self.media.segment_blocks() - head.block < 2;
+        if is_full || matches!(to, Destination::Group(_)) {
+            self.set_head(to, None);
+            self.end_segment(head.segment)
+        } else {
+            self.set_head(to, Some(head));
+            Ok(())
+        }
+    }
+
+    /// Nothing more goes into the open segment of a destination.
+    pub(super) fn close_head(&mut self, to: Destination) -> Result<(), SfsError> {
+        let head = match to {
+            Destination::Group(_) => None,
+            Destination::Mixed => self.mixed.take(),
+            Destination::Metadata => self.of_metadata.take(),
+        };
+        head.map_or(Ok(()), |head| self.end_segment(head.segment))
+    }
+
+    fn end_segment(&mut self, segment: u32) -> Result<(), SfsError> {
+        self.now = self.media.end(segment, self.now)?;
+        self.segments.close(segment);
+        self.segments_since_checkpoint += 1;
+        self.events.segments_written += 1;
+        Ok(())
+    }
+
+    /// Blocks that the open segment of metadata still takes in one partial segment.
+    pub(super) fn room_for_metadata(&self) -> u32 {
+        let room = self.of_metadata.map_or(0, |head| self.media.segment_blocks() - head.block);
+        blocks_that_fit(room, 0).unwrap_or(0)
+    }
+
+    /// Writes one partial segment at `head`, and says how many blocks it took.
+    fn write_partial(&mut self, to: Destination, head: Head, items: &[Item], log: &[u8]) -> Result<u32, SfsError> {
+        let segment_blocks = u64::from(self.media.segment_blocks());
+        let summary = summary_blocks(items.len() as u32, log.len());
+        let first = u64::from(head.segment) * segment_blocks + u64::from(head.block);
+        let width = self.media.block_width();
+        let mut records = Vec::with_capacity(items.len());
+        let mut labels = Vec::with_capacity(items.len());
+        for (item, address) in items.iter().zip(first + u64::from(summary)..) {
+            let (record, label) = match item {
+                Item::Waiting(slot) => self.place_waiting(*slot, address, head.segment, to)?,
+                Item::Metadata(number) => self.place_metadata(*number, address, head.segment)?,
+                Item::Paged(kind, number) => self.place_paged(*kind, *number, address, head.segment),
+            };
+            records.push(record);
+            labels.push(label);
+        }
+        // The places are known, and with them what the blocks of the metadata files hold.
+        if matches!(items.first(), Some(Item::Paged(Kind::UsageFile, _))) {
+            self.fill_usage()?;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        buffer.resize(summary as usize * width, 0);
+        for (item, record) in items.iter().zip(&mut records) {
+            match item {
+                Item::Waiting(slot) => {
+                    buffer.extend_from_slice(self.waiting.bytes(*slot));
+                    self.waiting.remove(*slot);
+                }
+                Item::Metadata(number) => {
+                    let bytes = &self.metadata.get(*number).expect("it was placed").bytes;
+                    buffer.extend_from_slice(&bytes[..width]);
+                    self.metadata.written(*number);
+                }
+                Item::Paged(kind, number) => {
+                    let bytes = self.paged(*kind).bytes(*number);
+                    let crc = crc32c::crc32c(&bytes[..]);
+                    self.paged(*kind).seal(*number, crc);
+                    record.crc = crc.into();
+                    buffer.extend_from_slice(&bytes[..width]);
+                }
+            }
+        }
+        let mut header = SummaryHeader {
+            magic: SUMMARY_MAGIC,
+            sequence: self.superblock.next_partial,
+            chain: self.superblock.chain,
+            summary_blocks: summary.into(),
+            blocks: (items.len() as u32).into(),
+            log_bytes: (log.len() as u32).into(),
+            tick: self.tick.0.into(),
+            identity: self.superblock.identity,
+            group: if let Destination::Group(group) = to { group } else { NO_GROUP },
+            ..SummaryHeader::new_zeroed()
+        };
+        if width == BLOCK {
+            let (head, rest) = buffer.split_at_mut(size_of::<SummaryHeader>());
+            let (blocks, rest) = rest.split_at_mut(records.len() * size_of::<BlockRecord>());
+            blocks.copy_from_slice(records.as_bytes());
+            rest[..log.len()].copy_from_slice(log);
+            head.copy_from_slice(header.as_bytes());
+            header.crc = crc_without(&buffer[..summary as usize * BLOCK], 4).into();
+            buffer[..size_of::<SummaryHeader>()].copy_from_slice(header.as_bytes());
+        } else {
+            // What a summary says is kept in memory; a stamp stands for it on the device.
+            let stamp = (header.sequence.get() as u32).to_le_bytes();
+            buffer[..summary as usize * width].chunks_exact_mut(width).for_each(|block| block.copy_from_slice(&stamp));
+            self.contents[head.segment as usize].extend((head.block + summary..).zip(records));
+        }
+        self.superblock.next_partial += 1;
+        self.superblock.chain = header.crc;
+
+        let of_summary = labels.first().map_or(Cause::HostWrite, |label: &Label| label.cause);
+        let summary_label = Label { cause: of_summary, content: Content::Metadata };
+        let labels = std::iter::repeat_n(summary_label, summary as usize).chain(labels);
+        let written = self.write_runs(first, &buffer, labels);
+        self.buffer = buffer;
+        written?;
+        self.is_unflushed = true;
+        Ok(summary + items.len() as u32)
+    }
+
+    /// Writes blocks from an address on, those with like labels at once.
+    fn write_runs(&mut self, first: u64, buffer: &[u8], labels: impl Iterator<Item = Label>) -> Result<(), SfsError> {
+        let width = self.media.block_width();
+        let (mut from, mut label) = (0, None);
+        let mut now = self.now;
+        let mut write = |from: usize, to: usize, label: Label| {
+            self.sent.add(label.cause, label.content, (to - from) as u64);
+            self.media.write(first + from as u64, &buffer[from * width..to * width], label, now).map(|done| now = done)
+        };
+        let mut count = 0;
+        for (at, next) in labels.enumerate() {
+            if let Some(before) = label.filter(|label| *label != next) {
+                write(from, at, before)?;
+                from = at;
+            }
+            label = Some(next);
+            count = at + 1;
+        }
+        if let Some(label) = label {
+            write(from, count, label)?;
+        }
+        self.now = now;
+        Ok(())
+    }
+
+    /// A waiting block gets its place.
+    fn place_waiting(&mut self, slot: u32, address: u64, segment: u32, to: Destination) -> Result<(BlockRecord, Label), SfsError> {
+        let waits = *self.waiting.slot(slot);
+        let mut entry = self.dat.get(waits.number, &mut self.media, &mut self.now)?;
+        if waits.before != 0 {
+            let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
+        }
+        if waits.is_cleaned {
+            // It is the version that lay there, and so is its checksum, right or wrong.
+            entry.crc = waits.crc_before.into();
+        } else {
+            entry.writes += 1;
+            entry.modified = self.tick.0.into();
+            entry.crc = crc32c::crc32c(self.waiting.bytes(slot)).into();
+            let tick = self.tick;
+            let file = self.inode_mut(waits.inode)?;
+            file.history.writes += 1;
+            file.history.modified = tick;
+        }
+        entry.address = address.into();
+        let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
+        entry.group = group;
+        self.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+        self.dat.set(waits.number, &entry, &mut self.media, &mut self.now)?;
+        let cause = if waits.is_cleaned { Cause::SegmentCleaning } else { Cause::HostWrite };
+        let record = BlockRecord {
+            number: waits.number.into(),
+            inode: waits.inode.into(),
+            place: waits.place.into(),
+            crc: entry.crc,
+            kind: Kind::Data as u8,
+            is_cleaned: waits.is_cleaned.into(),
+            group,
+            reserved: 0,
+        };
+        Ok((record, Label { cause, content: Content::Data }))
+    }
+
+    /// A virtual block of metadata gets its place.
+    fn place_metadata(&mut self, number: u64, address: u64, segment: u32) -> Result<(BlockRecord, Label), SfsError> {
+        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let block = self.metadata.get(number).expect("what is placed is in memory");
+        let (inode, place) = (block.inode, block.place);
+        let before = entry.address.get();
+        if before != 0 {
+            let old = (before / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(old, Kind::Metadata, 0, 0);
+        }
+        entry.address = address.into();
+        entry.crc = crc32c::crc32c(&block.bytes[..]).into();
+        self.segments.gain(segment, Kind::Metadata, 0, 0);
+        self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+        let record = BlockRecord {
+            number: number.into(),
+            inode: inode.into(),
+            place: place.into(),
+            crc: entry.crc,
+            kind: Kind::Metadata as u8,
+            group: NO_GROUP,
+            ..BlockRecord::default()
+        };
+        Ok((record, Label { cause: Cause::Checkpoint, content: Content::Metadata }))
+    }
+
+    /// A block of a metadata file gets its place.
+    fn place_paged(&mut self, kind: Kind, number: u64, address: u64, segment: u32) -> (BlockRecord, Label) {
+        let before = self.paged(kind).put(number, address);
+        if before != 0 {
+            let old = (before / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(old, kind, 0, 0);
+        }
+        self.segments.gain(segment, kind, 0, 0);
+        let record =
+            BlockRecord { number: number.into(), kind: kind as u8, group: NO_GROUP, ..BlockRecord::default() };
+        (record, Label { cause: Cause::Checkpoint, content: Content::Metadata })
+    }
+
+    /// The metadata file of a kind of blocks.
+    pub(super) fn paged(&mut self, kind: Kind) -> &mut super::PagedFile {
+        match kind {
+            Kind::Dat => self.dat.file(),
+            Kind::InodeFile => self.inode_file.file(),
+            _ => &mut self.usage_file,
+        }
+    }
+}

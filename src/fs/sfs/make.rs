@@ -1,0 +1,167 @@
+//! mkfs: an empty volume.
+
+use super::attributes::{FileKind, InodeNumber, Timestamp};
+use super::dat::Dat;
+use super::error::{OpenSfsError, SfsError};
+use super::format::{BLOCK, Kind, MAGIC, Superblock, VERSION};
+use super::inode::Inode;
+use super::inode_file::InodeFile;
+use super::media::{Media, Medium};
+use super::paged::PagedFile;
+use super::segments::Segments;
+use super::settings::SfsSettings;
+use super::space::FEWEST_SEGMENTS;
+use super::{Limits, Sfs, placement};
+use crate::random::Random;
+use crate::time::Time;
+use zerocopy::FromZeros;
+
+/// Segments that a device is cut into by default.
+const SEGMENTS: u64 = 256;
+/// Bytes of a segment, by default.
+const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(32 << 20);
+
+/// What makes a volume this one.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// Its number, and that of the choices it makes.
+    pub seed: u64,
+    /// The time on the wall clock at [`Time::ZERO`]; 0 in a simulation.
+    pub origin: Timestamp,
+}
+
+impl Sfs {
+    /// Makes an empty volume on a medium, whatever that holds, and mounts it.
+    pub fn create(mut medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Sfs, OpenSfsError> {
+        let device_blocks = medium.blocks();
+        let by_default = (device_blocks * BLOCK as u64 / SEGMENTS).next_power_of_two() / 2;
+        let by_default = by_default.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
+        let asked = settings.segment_bytes.unwrap_or(by_default) / BLOCK as u64;
+        let (segment_blocks, segments) = medium.cut(asked as u32);
+        if medium.prescribes_segments()
+            && let Some(asked) = settings.segment_bytes
+            && asked != u64::from(segment_blocks) * BLOCK as u64
+        {
+            let found = u64::from(segment_blocks) * BLOCK as u64;
+            return Err(OpenSfsError::Segment { found, asked });
+        }
+        let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
+        let mut random = Random::new(identity.seed, "sfs volume");
+        let mut number = [0; 16];
+        number[..8].copy_from_slice(&random.bits().to_le_bytes());
+        number[8..].copy_from_slice(&random.bits().to_le_bytes());
+        let superblock = Superblock {
+            magic: MAGIC,
+            version: VERSION.into(),
+            identity: number,
+            created: identity.origin.0.into(),
+            device_blocks: device_blocks.into(),
+            segment_blocks: segment_blocks.into(),
+            segments: segments.into(),
+            next_partial: 1.into(),
+            ..Superblock::new_zeroed()
+        };
+        // What an earlier volume left must not be taken for this one's.
+        if let Medium::Blocks(device) = &mut medium
+            && settings.discard
+        {
+            device.discard(crate::device::Lba(0), device_blocks, Time::ZERO)?;
+        }
+        let mut media = Media::new(medium, segment_blocks, segments);
+        media.clear_superblocks(Time::ZERO)?;
+        let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
+        sfs.make_root()?;
+        // Both places hold a superblock from the beginning.
+        sfs.checkpoint(false)?;
+        sfs.checkpoint(false)?;
+        Ok(sfs)
+    }
+
+    fn make_root(&mut self) -> Result<(), SfsError> {
+        let (number, generation) = self.inode_file.take(&mut self.media, &mut self.now)?;
+        assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the first number that is given out");
+        let mut root = Inode::new(number, generation, FileKind::Directory, self.wall());
+        root.permissions = 0o755;
+        root.links = 2;
+        root.parent = number;
+        self.inodes.insert(number, root);
+        Ok(())
+    }
+
+    /// Puts an empty volume together in memory.
+    pub(super) fn assemble(
+        media: Media,
+        settings: &SfsSettings,
+        limits: Limits,
+        superblock: Superblock,
+        identity: Identity,
+    ) -> Sfs {
+        let (segments, segment_blocks) = (media.segments(), media.segment_blocks());
+        let holds_stamps = media.holds_stamps();
+        Sfs {
+            limits,
+            superblock,
+            segments: Segments::new(segments, segment_blocks),
+            dat: Dat::new(),
+            inode_file: InodeFile::new(),
+            usage_file: PagedFile::new(Kind::UsageFile, "usage file"),
+            inodes: Default::default(),
+            metadata: Default::default(),
+            waiting: super::Waiting::new(media.block_width()),
+            records: Default::default(),
+            renamed: Vec::new(),
+            orphans: Default::default(),
+            grouping: placement::grouping(settings, identity.seed),
+            mixed: None,
+            of_metadata: None,
+            contents: if holds_stamps { vec![Vec::new(); segments as usize] } else { Vec::new() },
+            now: Time::ZERO,
+            origin: identity.origin,
+            tick: placement::Tick(superblock.tick.get()),
+            next_flush: Time::ZERO + settings.flush_ns,
+            next_checkpoint: Time::ZERO + settings.checkpoint_ns,
+            segments_since_checkpoint: 0,
+            is_unflushed: false,
+            is_changed: true,
+            read_only: None,
+            received: Default::default(),
+            sent: Default::default(),
+            read_blocks: 0,
+            events: Default::default(),
+            buffer: Vec::new(),
+            settings: settings.clone(),
+            media,
+        }
+    }
+}
+
+/// Refuses a volume whose log could not move.
+pub(super) fn check_shape(
+    settings: &SfsSettings,
+    segments: u32,
+    segment_blocks: u32,
+    prescribed: bool,
+) -> Result<Limits, OpenSfsError> {
+    let bytes = u64::from(segment_blocks) * BLOCK as u64;
+    let too_small = |needed: u32| {
+        let advice = match prescribed {
+            true => "a device with more zones would do".to_string(),
+            false if bytes > 64 << 10 => "smaller segments (segment=64K at least) or a larger device would do".to_string(),
+            false => "a larger device would do".to_string(),
+        };
+        OpenSfsError::TooSmall { needed, found: segments, bytes, advice }
+    };
+    if segments < FEWEST_SEGMENTS || segment_blocks < 16 {
+        return Err(too_small(FEWEST_SEGMENTS));
+    }
+    let limits = Limits::of(settings, segments, segment_blocks);
+    if limits.floor * 3 > segments {
+        return Err(too_small(limits.floor * 3));
+    }
+    // The usage file goes into one partial segment.
+    if Segments::pages(segments) + 8 > limits.segment_capacity as usize {
+        let advice = "larger segments would do: the table of so many does not fit into one".to_string();
+        return Err(OpenSfsError::TooSmall { needed: segments, found: segments, bytes, advice });
+    }
+    Ok(limits)
+}

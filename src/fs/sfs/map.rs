@@ -1,0 +1,188 @@
+//! The map of a file: from its blocks to virtual blocks.
+//!
+//! An inode has eight roots. With 0 levels they are the numbers of its first eight blocks; with each level more, map blocks of 512
+//! numbers lie between: 32 KiB, 16 MiB, 8 GiB, 4 TiB, and so on. A map block is a virtual block itself, so that it can be cleaned without a
+//! change to the one above it.
+
+use super::format::ROOTS;
+use super::metadata_blocks::NO_PLACE;
+use super::{Sfs, SfsError};
+use std::ops::Range;
+
+/// Numbers of a map block, as a power of two.
+const FANOUT_BITS: u32 = 9;
+const FANOUT: u64 = 1 << FANOUT_BITS;
+/// No map is higher: it then reaches beyond what an offset of a file can say.
+pub(super) const MOST_LEVELS: u8 = 6;
+/// Blocks that a file can have at most.
+pub(super) const MOST_BLOCKS: u64 = (i64::MAX as u64) / super::format::BLOCK as u64;
+
+/// The number at a place of a map block.
+pub(super) fn number_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"))
+}
+
+fn set_number(bytes: &mut [u8], at: usize, number: u64) {
+    bytes[at * 8..at * 8 + 8].copy_from_slice(&number.to_le_bytes());
+}
+
+/// Blocks that the roots of a map of so many levels reach.
+fn reach(levels: u8) -> u64 {
+    (ROOTS as u64) << (FANOUT_BITS * u32::from(levels))
+}
+
+impl Sfs {
+    /// The virtual block at a place of a file; 0 if there is none.
+    pub(super) fn mapped(&mut self, inode: u64, place: u64) -> Result<u64, SfsError> {
+        let file = self.inode(inode)?;
+        let levels = file.levels;
+        if place >= reach(levels) {
+            return Ok(0);
+        }
+        let mut number = file.roots[(place >> (FANOUT_BITS * u32::from(levels))) as usize];
+        for level in (0..u32::from(levels)).rev() {
+            if number == 0 {
+                return Ok(0);
+            }
+            let at = (place >> (FANOUT_BITS * level)) % FANOUT;
+            number = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at as usize);
+        }
+        Ok(number)
+    }
+
+    /// Says which virtual block is at a place of a file.
+    pub(super) fn map(&mut self, inode: u64, place: u64, virtual_block: u64) -> Result<(), SfsError> {
+        while place >= reach(self.inode(inode)?.levels) {
+            let roots = self.inode(inode)?.roots;
+            let mut root = 0;
+            if roots.iter().any(|root| *root != 0) {
+                root = self.make_metadata_block(inode, NO_PLACE)?;
+                let bytes = self.metadata_block_mut(root, inode, NO_PLACE)?;
+                roots.iter().enumerate().for_each(|(at, number)| set_number(bytes, at, *number));
+            }
+            let file = self.inode_mut(inode)?;
+            file.levels += 1;
+            file.roots = [0; ROOTS];
+            file.roots[0] = root;
+        }
+        let levels = u32::from(self.inode(inode)?.levels);
+        let at = (place >> (FANOUT_BITS * levels)) as usize;
+        if levels == 0 {
+            self.inode_mut(inode)?.roots[at] = virtual_block;
+            return Ok(());
+        }
+        let mut number = self.inode(inode)?.roots[at];
+        if number == 0 {
+            number = self.make_metadata_block(inode, NO_PLACE)?;
+            self.inode_mut(inode)?.roots[at] = number;
+        }
+        for level in (0..levels).rev() {
+            let at = ((place >> (FANOUT_BITS * level)) % FANOUT) as usize;
+            if level == 0 {
+                set_number(self.metadata_block_mut(number, inode, NO_PLACE)?, at, virtual_block);
+                break;
+            }
+            let mut below = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at);
+            if below == 0 {
+                below = self.make_metadata_block(inode, NO_PLACE)?;
+                set_number(self.metadata_block_mut(number, inode, NO_PLACE)?, at, below);
+            }
+            number = below;
+        }
+        Ok(())
+    }
+
+    /// Takes the virtual blocks of a range of places away, and frees them.
+    pub(super) fn unmap(&mut self, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
+        let levels = self.inode(inode)?.levels;
+        let span = 1 << (FANOUT_BITS * u32::from(levels));
+        for at in 0..ROOTS {
+            let first = at as u64 * span;
+            let root = self.inode(inode)?.roots[at];
+            if root == 0 || first >= places.end || first + span <= places.start {
+                continue;
+            }
+            if self.unmap_below(inode, root, levels, first, &places)? {
+                self.inode_mut(inode)?.roots[at] = 0;
+            }
+        }
+        let file = self.inode_mut(inode)?;
+        if file.roots.iter().all(|root| *root == 0) {
+            file.levels = 0;
+        }
+        Ok(())
+    }
+
+    /// Takes what is in range below one number of a map away. Answers whether it is gone itself.
+    fn unmap_below(&mut self, inode: u64, number: u64, level: u8, first: u64, places: &Range<u64>) -> Result<bool, SfsError> {
+        if level == 0 {
+            self.free_block(inode, number)?;
+            return Ok(true);
+        }
+        let span = 1 << (FANOUT_BITS * u32::from(level - 1));
+        let mut is_empty = true;
+        for at in 0..FANOUT {
+            let below = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at as usize);
+            if below == 0 {
+                continue;
+            }
+            let from = first + at * span;
+            if from >= places.end || from + span <= places.start || !self.unmap_below(inode, below, level - 1, from, places)? {
+                is_empty = false;
+                continue;
+            }
+            set_number(self.metadata_block_mut(number, inode, NO_PLACE)?, at as usize, 0);
+        }
+        if is_empty {
+            self.free_block(inode, number)?;
+        }
+        Ok(is_empty)
+    }
+
+    /// The next place from `place` on, below `end`, that has a virtual block, and that block.
+    pub(super) fn next_mapped(&mut self, inode: u64, place: u64, end: u64) -> Result<Option<(u64, u64)>, SfsError> {
+        let levels = self.inode(inode)?.levels;
+        let end = end.min(reach(levels));
+        let span = 1 << (FANOUT_BITS * u32::from(levels));
+        let mut at = place;
+        while at < end {
+            let root = self.inode(inode)?.roots[(at / span) as usize];
+            if root != 0
+                && let Some(found) = self.next_below(inode, root, levels, at / span * span, at, end)?
+            {
+                return Ok(Some(found));
+            }
+            at = (at / span + 1) * span;
+        }
+        Ok(None)
+    }
+
+    fn next_below(
+        &mut self,
+        inode: u64,
+        number: u64,
+        level: u8,
+        first: u64,
+        place: u64,
+        end: u64,
+    ) -> Result<Option<(u64, u64)>, SfsError> {
+        if level == 0 {
+            return Ok((first >= place && first < end).then_some((first, number)));
+        }
+        let span = 1 << (FANOUT_BITS * u32::from(level - 1));
+        let from = place.saturating_sub(first) / span;
+        for at in from..FANOUT {
+            let its_first = first + at * span;
+            if its_first >= end {
+                break;
+            }
+            let below = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at as usize);
+            if below != 0
+                && let Some(found) = self.next_below(inode, below, level - 1, its_first, place, end)?
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}

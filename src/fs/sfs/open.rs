@@ -1,0 +1,162 @@
+//! Mounting: the newer superblock that is whole, the metadata files under it, and what the log says since.
+
+use super::checkpoint::CRC_FIELD;
+use super::dat::Dat;
+use super::error::{OpenSfsError, SfsError};
+use super::format::{BLOCK, Kind, MEMORY, Superblock, VERSION, crc_without};
+use super::inode_file::InodeFile;
+use super::log::Head;
+use super::make::{Identity, check_shape};
+use super::media::{Media, Medium};
+use super::paged::PagedFile;
+use super::segments::{Segments, State};
+use super::settings::SfsSettings;
+use super::Sfs;
+use crate::time::Time;
+use zerocopy::FromBytes;
+
+impl Sfs {
+    /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only be read, in memory
+    /// alone.
+    pub fn open(
+        mut medium: Medium,
+        settings: &SfsSettings,
+        identity: Identity,
+        read_only: bool,
+    ) -> Result<Sfs, OpenSfsError> {
+        let (superblock, turn, mut now) = newest(&mut medium, Time::ZERO)?;
+        let (segment_blocks, segments) = (superblock.segment_blocks.get(), superblock.segments.get());
+        let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
+        if let Some(asked) = settings.segment_bytes.filter(|asked| *asked != segment_bytes) {
+            return Err(OpenSfsError::Segment { found: segment_bytes, asked });
+        }
+        let (expected, found) = (superblock.device_blocks.get(), medium.blocks());
+        // A device may have grown; the volume does not.
+        if found < expected || medium.cut(segment_blocks.max(1)) < (segment_blocks, segments) {
+            return Err(OpenSfsError::Shape { expected, found });
+        }
+        let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
+        let mut media = Media::new(medium, segment_blocks, segments);
+        media.go_on_in(turn);
+        let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
+        std::mem::swap(&mut sfs.now, &mut now);
+        sfs.load()?;
+        let is_clean = superblock.clean.get() == 1;
+        let rolled = if is_clean { false } else { sfs.roll_forward()? };
+        if read_only {
+            sfs.read_only = Some("it was mounted so".to_string());
+            return Ok(sfs);
+        }
+        sfs.tidy_zones()?;
+        if is_clean {
+            sfs.go_on();
+        }
+        if rolled || !is_clean {
+            sfs.checkpoint(false)?;
+        } else {
+            // It is no longer unmounted.
+            sfs.is_changed = true;
+        }
+        Ok(sfs)
+    }
+
+    /// Reads what the superblock names.
+    fn load(&mut self) -> Result<(), SfsError> {
+        let superblock = self.superblock;
+        self.is_changed = false;
+        let (media, now) = (&mut self.media, &mut self.now);
+        self.usage_file = PagedFile::open(Kind::UsageFile, "usage file", &superblock.usage_file, media, now)?;
+        if self.usage_file.len() != Segments::pages(self.segments.count()) {
+            let why = format!("it has {} pages for {} segments", self.usage_file.len(), self.segments.count());
+            return Err(SfsError::Damaged { what: "the usage file".to_string(), why });
+        }
+        for segment in 0..self.segments.count() {
+            let page = self.usage_file.page(Segments::page_of(segment), media, now)?;
+            self.segments.load(segment, page);
+        }
+        self.segments.loaded();
+        self.dat = Dat::open(&superblock.dat, superblock.used_blocks.get(), media, now)?;
+        let counts = (superblock.inodes.get(), superblock.first_free_inode.get(), superblock.used_inodes.get());
+        self.inode_file = InodeFile::open(&superblock.inode_file, counts, media, now)?;
+        let memories = (superblock.memories.get() as usize).min(MEMORY);
+        let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
+        self.grouping.remember(&memory);
+        let root = self.inode(1)?;
+        if root.kind != super::FileKind::Directory {
+            let why = "it is no directory".to_string();
+            return Err(SfsError::Damaged { what: "the root".to_string(), why });
+        }
+        self.find_orphans(superblock.first_orphan.get())
+    }
+
+    /// Inodes without a name: who held them is gone.
+    fn find_orphans(&mut self, first: u64) -> Result<(), SfsError> {
+        let mut at = first;
+        while at != 0 && !self.orphans.contains(&at) {
+            let image = self.inode_file.get(at, &mut self.media, &mut self.now)?;
+            let inode = self.inode(at)?;
+            if inode.links != 0 {
+                let why = format!("inode {at} is in it, and has {} names", inode.links);
+                return Err(SfsError::Damaged { what: "the chain of inodes without a name".to_string(), why });
+            }
+            self.orphans.insert(at);
+            at = image.next.get();
+        }
+        Ok(())
+    }
+
+    /// Goes on in the segment that was open when the volume was unmounted.
+    fn go_on(&mut self) {
+        let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+        if segment < self.segments.count()
+            && block < self.media.segment_blocks()
+            && matches!(self.segments.get(segment).state, State::Written | State::Emptied)
+            && self.media.goes_on_at(segment, block)
+        {
+            self.segments.reopen(segment);
+            self.mixed = Some(Head { segment, block });
+        }
+    }
+
+    /// Zones that are open and will not be written on take what a device has few of.
+    fn tidy_zones(&mut self) -> Result<(), SfsError> {
+        if !self.media.is_zoned() {
+            return Ok(());
+        }
+        for segment in 0..self.segments.count() {
+            let goes_on = segment == self.superblock.open_segment.get() && self.superblock.clean.get() == 1;
+            self.now = match self.segments.get(segment).state {
+                _ if goes_on => self.now,
+                State::Free => self.media.discard(segment, self.now)?,
+                _ => self.media.end(segment, self.now)?,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// The newest superblock that is whole, which place or zone it was found in, and when that was done.
+pub(super) fn newest(medium: &mut Medium, at: Time) -> Result<(Superblock, u32, Time), OpenSfsError> {
+    let (candidates, now) = medium.superblocks(None, at)?;
+    let mut newest: Option<(Superblock, u32)> = None;
+    let mut damaged = Vec::new();
+    for candidate in candidates {
+        let superblock = Superblock::read_from_prefix(&candidate.bytes[..]).expect("a block is longer").0;
+        let crc = crc_without(&candidate.bytes[..], CRC_FIELD);
+        if crc != superblock.crc.get() {
+            damaged.push(format!("the checksum of one is {crc:08x}, and should be {:08x}", superblock.crc.get()));
+            continue;
+        }
+        if superblock.version.get() != VERSION {
+            return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
+        }
+        if newest.as_ref().is_none_or(|(newest, _)| newest.sequence.get() < superblock.sequence.get()) {
+            newest = Some((superblock, candidate.turn));
+        }
+    }
+    match newest {
+        Some((superblock, turn)) => Ok((superblock, turn, now)),
+        None if damaged.is_empty() => Err(OpenSfsError::NoVolume),
+        None => Err(OpenSfsError::Superblocks(damaged.join("; "))),
+    }
+}

@@ -1,0 +1,281 @@
+//! A metadata file: pages that are found by their number, and a tree of pointers over them whose root is in the superblock.
+//!
+//! The tree is flat in memory: level 0 are the pointers of all pages, level 1 those of the blocks that hold level 0, and so on
+//! until one block is left. A changed page changes one block of each level; all of them are written at a checkpoint.
+
+use super::SfsError;
+use super::format::{BLOCK, BlockBytes, Kind, Pointer, Root, zeroed};
+use super::media::Media;
+use crate::time::Time;
+use std::collections::BTreeSet;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Pointers of a block.
+const FANOUT: usize = BLOCK / size_of::<Pointer>();
+/// Bits of a block's number in a block record; above them is its level.
+const LEVEL_SHIFT: u32 = 56;
+
+/// A metadata file.
+pub(super) struct PagedFile {
+    kind: Kind,
+    name: &'static str,
+    /// Pages, as far as they are in memory.
+    pages: Vec<Option<Box<BlockBytes>>>,
+    /// Pages in memory.
+    present: usize,
+    /// Pointers by level. The last level has one, the root's.
+    levels: Vec<Vec<Pointer>>,
+    /// Changed pages and tree blocks, by level: 0 are pages.
+    dirty: Vec<BTreeSet<u32>>,
+}
+
+impl PagedFile {
+    /// An empty one.
+    pub fn new(kind: Kind, name: &'static str) -> PagedFile {
+        PagedFile { kind, name, pages: Vec::new(), present: 0, levels: vec![Vec::new()], dirty: vec![BTreeSet::new()] }
+    }
+
+    /// Reads the tree of one that lies on the media. Its pages are read when they are needed.
+    pub fn open(kind: Kind, name: &'static str, root: &Root, media: &mut Media, now: &mut Time) -> Result<PagedFile, SfsError> {
+        let pages = usize::try_from(root.pages.get()).unwrap_or(usize::MAX);
+        let bound = u64::from(media.segments()) * u64::from(media.segment_blocks());
+        if pages as u64 > bound {
+            let why = format!("the superblock says it has {pages} pages, and the volume has {bound} blocks");
+            return Err(SfsError::Damaged { what: name.to_string(), why });
+        }
+        let mut file = PagedFile::new(kind, name);
+        file.grow(pages);
+        file.dirty.iter_mut().for_each(BTreeSet::clear);
+        if pages == 0 {
+            return Ok(file);
+        }
+        let top = file.levels.len() - 1;
+        file.levels[top][0] = root.top;
+        for level in (1..=top).rev() {
+            for number in 0..file.levels[level].len() {
+                let pointer = file.levels[level][number];
+                if pointer.address.get() == 0 {
+                    continue;
+                }
+                let block = read_block(media, name, &pointer, now)?;
+                let below = &mut file.levels[level - 1];
+                let first = number * FANOUT;
+                for (at, pointer) in below[first..].iter_mut().take(FANOUT).enumerate() {
+                    let bytes = &block[at * size_of::<Pointer>()..][..size_of::<Pointer>()];
+                    *pointer = Pointer::read_from_bytes(bytes).expect("it has a pointer's length");
+                }
+            }
+        }
+        Ok(file)
+    }
+
+    /// What the superblock says of it.
+    pub fn root(&self) -> Root {
+        let top = self.levels.last().and_then(|level| level.first());
+        Root { top: top.copied().unwrap_or_default(), pages: U64::new(self.pages.len() as u64) }
+    }
+
+    /// Pages.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Makes it `pages` pages long, if it is shorter; what is new is all zeros.
+    pub fn grow(&mut self, pages: usize) {
+        if pages <= self.pages.len() {
+            return;
+        }
+        self.pages.resize_with(pages, || None);
+        let mut count = pages;
+        let mut level = 0;
+        loop {
+            if self.levels.len() == level {
+                self.levels.push(Vec::new());
+                // What was the root is the first below, and must be named there.
+                self.dirty.push(BTreeSet::from([0]));
+            }
+            self.levels[level].resize(count, Pointer::default());
+            if count == 1 {
+                break;
+            }
+            count = count.div_ceil(FANOUT);
+            level += 1;
+        }
+    }
+
+    /// A page, which is read if it is not in memory.
+    pub fn page(&mut self, number: usize, media: &mut Media, now: &mut Time) -> Result<&BlockBytes, SfsError> {
+        self.load(number, media, now)?;
+        Ok(self.pages[number].as_ref().expect("it was loaded"))
+    }
+
+    /// A page that will be changed.
+    pub fn page_mut(&mut self, number: usize, media: &mut Media, now: &mut Time) -> Result<&mut BlockBytes, SfsError> {
+        self.load(number, media, now)?;
+        self.dirty[0].insert(number as u32);
+        Ok(self.pages[number].as_mut().expect("it was loaded"))
+    }
+
+    /// A page in memory; `None` if it is not.
+    #[inline]
+    pub fn present(&self, number: usize) -> Option<&BlockBytes> {
+        self.pages.get(number)?.as_deref()
+    }
+
+    #[inline]
+    fn load(&mut self, number: usize, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        if self.pages[number].is_none() {
+            let pointer = self.levels[0][number];
+            let page = match pointer.address.get() {
+                0 => zeroed(),
+                _ => read_block(media, self.name, &pointer, now)?,
+            };
+            self.pages[number] = Some(page);
+            self.present += 1;
+        }
+        Ok(())
+    }
+
+    /// How many entries of a page are taken, as its pointer says.
+    pub fn taken(&self, page: usize) -> u32 {
+        self.levels[0][page].taken.get()
+    }
+
+    /// Says how many are.
+    pub fn set_taken(&mut self, page: usize, taken: u32) {
+        self.levels[0][page].taken.set(taken);
+        // The page itself has not changed.
+        if let Some(blocks) = self.dirty.get_mut(1) {
+            blocks.insert((page / FANOUT) as u32);
+        }
+    }
+
+    /// Whether a block of the log is one of this file's now, by the number in its block record.
+    pub fn is_live(&self, number: u64, address: u64) -> bool {
+        self.pointer(number).is_some_and(|pointer| pointer.address.get() == address)
+    }
+
+    fn pointer(&self, number: u64) -> Option<&Pointer> {
+        let (level, block) = ((number >> LEVEL_SHIFT) as usize, number & ((1 << LEVEL_SHIFT) - 1));
+        self.levels.get(level)?.get(usize::try_from(block).ok()?)
+    }
+
+    /// Marks what a block record names as changed, so that it is written anew.
+    pub fn move_away(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as u32);
+        if level == 0 {
+            self.load(block as usize, media, now)?;
+        }
+        self.dirty[level].insert(block);
+        Ok(())
+    }
+
+    /// Changed pages.
+    pub fn dirty_pages(&self) -> usize {
+        self.dirty[0].len()
+    }
+
+    /// The numbers, as in block records, of all blocks that a checkpoint writes: what is changed, and the tree over it, pages
+    /// first.
+    pub fn to_be_written(&mut self) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        for level in 0..self.levels.len() {
+            if level > 0 {
+                let above: BTreeSet<u32> = self.dirty[level - 1].iter().map(|block| block / FANOUT as u32).collect();
+                self.dirty[level].extend(above);
+            }
+            numbers.extend(self.dirty[level].iter().map(|block| ((level as u64) << LEVEL_SHIFT) | u64::from(*block)));
+        }
+        numbers
+    }
+
+    /// The bytes of a block that is to be written. Those of a lower level are placed before.
+    pub fn bytes(&self, number: u64) -> Box<BlockBytes> {
+        let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
+        if level == 0 {
+            return self.pages[block].clone().expect("a changed page is in memory");
+        }
+        let mut bytes = zeroed();
+        let pointers = &self.levels[level - 1][block * FANOUT..];
+        for (pointer, place) in pointers.iter().zip(bytes.chunks_exact_mut(size_of::<Pointer>())) {
+            place.copy_from_slice(pointer.as_bytes());
+        }
+        bytes
+    }
+
+    /// Says where a block will lie. Answers where it lay before, 0 for nowhere.
+    pub fn put(&mut self, number: u64, address: u64) -> u64 {
+        let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
+        let pointer = &mut self.levels[level][block];
+        let before = pointer.address.get();
+        pointer.address.set(address);
+        before
+    }
+
+    /// Says what its checksum is.
+    pub fn seal(&mut self, number: u64, crc: u32) {
+        let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
+        self.levels[level][block].crc.set(crc);
+    }
+
+    /// All is written.
+    pub fn written(&mut self) {
+        self.dirty.iter_mut().for_each(BTreeSet::clear);
+    }
+
+    /// Bytes in memory.
+    pub fn cached_bytes(&self) -> u64 {
+        (self.present * BLOCK) as u64
+    }
+
+    /// Forgets unchanged pages from `from` on, round and round, until at most `pages` are left. Answers where it stopped.
+    pub fn evict(&mut self, pages: usize, from: usize) -> usize {
+        let count = self.pages.len();
+        let mut at = from;
+        for _ in 0..count {
+            if self.present <= pages {
+                break;
+            }
+            at = (at + 1) % count;
+            if self.pages[at].is_some() && !self.dirty[0].contains(&(at as u32)) {
+                self.pages[at] = None;
+                self.present -= 1;
+            }
+        }
+        at
+    }
+
+    /// Where each of its blocks lies: number as in block records, and address.
+    pub fn places(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.levels.iter().enumerate().flat_map(|(level, pointers)| {
+            pointers.iter().enumerate().filter_map(move |(block, pointer)| {
+                let address = pointer.address.get();
+                (address != 0).then_some((((level as u64) << LEVEL_SHIFT) | block as u64, address))
+            })
+        })
+    }
+}
+
+fn read_block(media: &mut Media, name: &str, pointer: &Pointer, now: &mut Time) -> Result<Box<BlockBytes>, SfsError> {
+    let mut block = zeroed();
+    let address = pointer.address.get();
+    check_address(media, name, address)?;
+    *now = media.read(address, &mut block[..], *now)?;
+    let crc = crc32c::crc32c(&block[..]);
+    if crc != pointer.crc.get() {
+        let what = format!("a block of the {name} at {address} of the log");
+        return Err(SfsError::Damaged { what, why: format!("its checksum is {crc:08x}, and should be {:08x}", pointer.crc.get()) });
+    }
+    Ok(block)
+}
+
+/// Refuses an address that no block can have.
+pub(super) fn check_address(media: &Media, name: &str, address: u64) -> Result<(), SfsError> {
+    let end = u64::from(media.segments()) * u64::from(media.segment_blocks());
+    if address == 0 || address >= end {
+        let why = format!("it names block {address} of the log, which has {end}");
+        return Err(SfsError::Damaged { what: format!("the {name}"), why });
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! What the log says between two checkpoints beside the blocks it holds: what was done to names, to inodes, to the extent of files.
+//!
+//! A record is
+//!
+//! ```text
+//!  0  u8   what it is                8  u64  the number that the next partial segment had when this was done
+//!  2  u16  bytes of the rest        16  the rest
+//! ```
+//!
+//! Records wait in memory until something must be durable. If a checkpoint comes first, they were never needed. A mount after a crash
+//! does again what they say, each before the blocks of the partial segment that it names, as those were written after it was done.
+
+use super::attributes::FileKind;
+use super::format::InodeImage;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use zerocopy::{FromBytes, IntoBytes};
+
+const HEAD: usize = 16;
+
+/// What a record says.
+#[derive(Debug)]
+pub(super) enum Record<'a> {
+    /// A name was put into a directory.
+    Name { directory: u64, inode: u64, kind: FileKind, name: &'a [u8] },
+    /// A name was taken away.
+    NoName { directory: u64, name: &'a [u8] },
+    /// Blocks of a file were taken away.
+    Unmap { inode: u64, places: Range<u64> },
+    /// The bytes of a link's target, or of a file's extended attributes.
+    Contents { inode: u64, are_attributes: bool, bytes: &'a [u8] },
+    /// An inode is so.
+    Inode(InodeImage),
+    /// An inode is free.
+    Freed { inode: u64 },
+}
+
+/// Records that wait.
+#[derive(Default)]
+pub(super) struct Records {
+    bytes: Vec<u8>,
+    /// Where an operation ends, of which all records must be in one partial segment.
+    ends: Vec<usize>,
+    /// Inodes that changed, whose images go with the records.
+    touched: BTreeSet<u64>,
+}
+
+impl Records {
+    /// Whether there is anything to say.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.touched.is_empty()
+    }
+
+    /// Bytes that wait.
+    pub fn len(&self) -> usize {
+        self.bytes.len() + self.touched.len() * (HEAD + size_of::<InodeImage>())
+    }
+
+    /// An inode changed.
+    pub fn touch(&mut self, inode: u64) {
+        self.touched.insert(inode);
+    }
+
+    /// Whether an inode is among those that changed.
+    pub fn touches(&self, inode: u64) -> bool {
+        self.touched.contains(&inode)
+    }
+
+    /// Adds a record, done before partial segment `before` was written.
+    pub fn add(&mut self, record: &Record, before: u64) {
+        write(&mut self.bytes, record, before);
+    }
+
+    /// An operation is told.
+    pub fn end(&mut self) {
+        if self.ends.last() != Some(&self.bytes.len()) {
+            self.ends.push(self.bytes.len());
+        }
+    }
+
+    /// A checkpoint says it all.
+    pub fn clear(&mut self) {
+        *self = Records::default();
+    }
+
+    /// Takes the records, and the inodes whose images belong behind them.
+    pub fn take(&mut self) -> (Told, BTreeSet<u64>) {
+        let taken = std::mem::take(self);
+        (Told { bytes: taken.bytes, ends: taken.ends, at: 0 }, taken.touched)
+    }
+}
+
+/// Records that are being written.
+pub(super) struct Told {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    at: usize,
+}
+
+impl Told {
+    /// None.
+    pub fn nothing() -> Told {
+        Told { bytes: Vec::new(), ends: Vec::new(), at: 0 }
+    }
+
+    /// Adds a record that is an operation of its own.
+    pub fn add(&mut self, record: &Record, before: u64) {
+        write(&mut self.bytes, record, before);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// The next operations that fit into `room` bytes.
+    pub fn next(&mut self, room: usize) -> &[u8] {
+        let from = self.at;
+        let end = self.ends.iter().rev().copied().find(|end| *end <= from + room).unwrap_or(from).max(from);
+        self.at = end;
+        &self.bytes[from..end]
+    }
+}
+
+fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
+    let start = bytes.len();
+    bytes.resize(start + HEAD, 0);
+    let mut put = |number: u64| bytes.extend_from_slice(&number.to_le_bytes());
+    let tag = match record {
+        Record::Name { directory, inode, kind, name } => {
+            put(*directory);
+            put(*inode);
+            bytes.push(*kind as u8);
+            bytes.extend_from_slice(name);
+            1
+        }
+        Record::NoName { directory, name } => {
+            put(*directory);
+            bytes.extend_from_slice(name);
+            2
+        }
+        Record::Unmap { inode, places } => {
+            put(*inode);
+            put(places.start);
+            put(places.end);
+            3
+        }
+        Record::Contents { inode, are_attributes, bytes: contents } => {
+            put(*inode);
+            bytes.push(u8::from(*are_attributes));
+            bytes.extend_from_slice(contents);
+            4
+        }
+        Record::Inode(image) => {
+            bytes.extend_from_slice(image.as_bytes());
+            5
+        }
+        Record::Freed { inode } => {
+            put(*inode);
+            6
+        }
+    };
+    let length = (bytes.len() - start - HEAD) as u16;
+    bytes[start] = tag;
+    bytes[start + 2..start + 4].copy_from_slice(&length.to_le_bytes());
+    bytes[start + 8..start + HEAD].copy_from_slice(&before.to_le_bytes());
+}
+
+/// The records of a partial segment, each with the number of the partial segment that it comes before. Ends at what is no record.
+pub(super) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> {
+    std::iter::from_fn(move || {
+        let head = bytes.get(..HEAD)?;
+        let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
+        let before = u64::from_le_bytes(head[8..].try_into().ok()?);
+        let rest = bytes.get(HEAD..HEAD + length)?;
+        let number = |at: usize| Some(u64::from_le_bytes(rest.get(at..at + 8)?.try_into().ok()?));
+        let record = match head[0] {
+            1 => Record::Name {
+                directory: number(0)?,
+                inode: number(8)?,
+                kind: FileKind::of_number(*rest.get(16)?)?,
+                name: &rest[17..],
+            },
+            2 => Record::NoName { directory: number(0)?, name: rest.get(8..)? },
+            3 => Record::Unmap { inode: number(0)?, places: number(8)?..number(16)? },
+            4 => Record::Contents { inode: number(0)?, are_attributes: *rest.get(8)? != 0, bytes: &rest[9..] },
+            5 => Record::Inode(InodeImage::read_from_bytes(rest).ok()?),
+            6 => Record::Freed { inode: number(0)? },
+            _ => return None,
+        };
+        bytes = &bytes[HEAD + length..];
+        Some((before, record))
+    })
+}

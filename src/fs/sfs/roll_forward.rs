@@ -1,0 +1,327 @@
+//! Rolling forward: a mount after a crash does again what the log says since the last checkpoint.
+//!
+//! The log's partial segments are looked for in all segments that were free then, and behind where the open one ended. Each has the next
+//! number, and the checksum of the one before it; the first that is missing, torn or damaged ends the log. What an fsync waited for was
+//! flushed with everything before it, and so lies before that end.
+//!
+//! Nothing that the checkpoint names was overwritten since, nor any number given out again. So the log's blocks and records can be applied in
+//! order to the checkpoint's state in memory, as often as need be, until the checkpoint that ends the mount is durable.
+
+use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP, SummaryHeader};
+use super::inode::Inode;
+use super::map::MOST_BLOCKS;
+use super::placement::Tick;
+use super::records::{self, Record};
+use super::segments::State;
+use super::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use zerocopy::FromBytes;
+
+/// A partial segment that was found.
+struct Found {
+    segment: u32,
+    /// Its first block in the segment.
+    block: u32,
+    header: SummaryHeader,
+    summary: Vec<u8>,
+}
+
+impl Found {
+    fn blocks(&self) -> impl Iterator<Item = (u32, BlockRecord)> + '_ {
+        let first = self.block + self.header.summary_blocks.get();
+        let records = &self.summary[size_of::<SummaryHeader>()..];
+        let records = records.chunks_exact(size_of::<BlockRecord>()).take(self.header.blocks.get() as usize);
+        (first..).zip(records.map(|record| BlockRecord::read_from_bytes(record).expect("a record's length")))
+    }
+
+    fn log(&self) -> &[u8] {
+        let from = size_of::<SummaryHeader>() + self.header.blocks.get() as usize * size_of::<BlockRecord>();
+        &self.summary[from..from + self.header.log_bytes.get() as usize]
+    }
+}
+
+impl Sfs {
+    /// Applies the log since the last checkpoint, in memory. Answers whether there was any.
+    pub(super) fn roll_forward(&mut self) -> Result<bool, SfsError> {
+        let log = self.find_log()?;
+        let orphans = !self.orphans.is_empty();
+        if log.is_empty() && !orphans {
+            return Ok(false);
+        }
+        self.take_found(&log)?;
+        self.make_told_inodes(&log)?;
+        // Each record goes before the blocks of the partial segment that it names.
+        let told = log.iter().flat_map(|found| records::read(found.log()));
+        let mut told: Vec<(u64, Record)> = told.collect();
+        told.sort_by_key(|(before, _)| *before);
+        let mut told = told.into_iter().peekable();
+        for found in &log {
+            while let Some((_, record)) = told.next_if(|(before, _)| *before <= found.header.sequence.get()) {
+                self.apply(&record)?;
+            }
+            self.tick = self.tick.max(Tick(found.header.tick.get()));
+            for (block, record) in found.blocks() {
+                if record.kind == Kind::Data as u8 {
+                    self.apply_block(found, block, &record)?;
+                }
+            }
+        }
+        told.try_for_each(|(_, record)| self.apply(&record))?;
+        self.trim_inodes()?;
+        self.give_back_unused(&log)?;
+        let segments: BTreeSet<u32> = log.iter().map(|found| found.segment).collect();
+        for segment in segments {
+            if self.segments.get(segment).state == State::Open {
+                self.segments.close(segment);
+            }
+        }
+        self.is_changed = true;
+        Ok(true)
+    }
+
+    /// The partial segments of the log since the checkpoint, in order.
+    fn find_log(&mut self) -> Result<Vec<Found>, SfsError> {
+        let first = self.superblock.next_partial.get();
+        let mut found: BTreeMap<u64, Vec<(u32, u32)>> = BTreeMap::new();
+        let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+        for segment in 0..self.segments.count() {
+            let from = match self.segments.get(segment).state {
+                State::Free => 0,
+                _ if segment == open.0 => open.1,
+                _ => continue,
+            };
+            self.find_in(segment, from, first, &mut found)?;
+        }
+        let (mut log, mut next, mut chain) = (Vec::new(), first, self.superblock.chain);
+        while let Some(candidates) = found.get(&next) {
+            let mut continues = None;
+            for (segment, block) in candidates {
+                let address = u64::from(*segment) * u64::from(self.media.segment_blocks()) + u64::from(*block);
+                let mut summary = Vec::new();
+                if let Some(header) = self.summary_at(address, *block, &mut summary)?
+                    && header.chain == chain
+                {
+                    continues = Some(Found { segment: *segment, block: *block, header, summary });
+                }
+            }
+            let Some(found) = continues else { break };
+            if !self.is_whole(&found)? {
+                break;
+            }
+            (next, chain) = (next + 1, found.header.crc);
+            log.push(found);
+        }
+        self.superblock.next_partial = next.into();
+        self.superblock.chain = chain;
+        Ok(log)
+    }
+
+    /// Looks for partial segments with a number from `first` on.
+    fn find_in(
+        &mut self,
+        segment: u32,
+        from: u32,
+        first: u64,
+        found: &mut BTreeMap<u64, Vec<(u32, u32)>>,
+    ) -> Result<(), SfsError> {
+        let start = u64::from(segment) * u64::from(self.media.segment_blocks());
+        let mut at = from;
+        let mut summary = Vec::new();
+        while at < self.media.segment_blocks() {
+            let Some(header) = self.summary_at(start + u64::from(at), at, &mut summary)? else { break };
+            if header.sequence.get() < first {
+                // It is of an earlier use of the segment.
+                break;
+            }
+            found.entry(header.sequence.get()).or_default().push((segment, at));
+            at += header.summary_blocks.get() + header.blocks.get();
+        }
+        Ok(())
+    }
+
+    /// Whether all blocks of a partial segment are what its summary says.
+    fn is_whole(&mut self, found: &Found) -> Result<bool, SfsError> {
+        let blocks = found.header.blocks.get() as usize;
+        let first = u64::from(found.segment) * u64::from(self.media.segment_blocks())
+            + u64::from(found.block + found.header.summary_blocks.get());
+        let mut bytes = vec![0; blocks * BLOCK];
+        if blocks > 0 {
+            self.now = self.media.read(first, &mut bytes, self.now)?;
+        }
+        Ok(found.blocks().zip(bytes.chunks_exact(BLOCK)).all(|((_, record), block)| {
+            // What was damaged before it was cleaned is as damaged now; that does not end the log.
+            record.is_cleaned == 1 || crc32c::crc32c(block) == record.crc.get()
+        }))
+    }
+
+    /// Takes the segments and virtual blocks that the log uses, so that nothing else is put there.
+    fn take_found(&mut self, log: &[Found]) -> Result<(), SfsError> {
+        let open = self.superblock.open_segment.get();
+        for found in log {
+            if found.segment == open && self.segments.get(open).state != State::Open {
+                self.segments.reopen(open);
+            }
+            self.segments.take_found(found.segment, Tick(found.header.tick.get()), found.header.group);
+            for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
+                if self.may_be_taken(record.number.get()) {
+                    self.dat.take_found(record.number.get(), &mut self.media, &mut self.now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a virtual block of this number can be: there are no more than blocks of the device, and a share that was freed.
+    fn may_be_taken(&self, number: u64) -> bool {
+        number != 0 && number < 2 * u64::from(self.media.segments()) * u64::from(self.media.segment_blocks())
+    }
+
+    /// Makes the inodes that the log speaks of and the checkpoint does not know.
+    fn make_told_inodes(&mut self, log: &[Found]) -> Result<(), SfsError> {
+        let mut made = BTreeSet::new();
+        for found in log {
+            for (_, record) in records::read(found.log()) {
+                let Record::Inode(image) = record else { continue };
+                let number = image.number.get();
+                if number == 0 || !self.may_be_taken(number) || self.inode(number).is_ok() {
+                    continue;
+                }
+                let Some(kind) = FileKind::of_number(image.kind) else { continue };
+                self.inode_file.take_found(number);
+                self.inodes.insert(number, Inode::new(number, image.generation.get(), kind, Timestamp(0)));
+                made.insert(number);
+            }
+        }
+        self.inode_file.unchain(|number| made.contains(&number), &mut self.media, &mut self.now)
+    }
+
+    fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
+        let number = match record {
+            Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
+            Record::Unmap { inode, .. } | Record::Contents { inode, .. } | Record::Freed { inode } => *inode,
+            Record::Inode(image) => image.number.get(),
+        };
+        // The log speaks of what was freed, too.
+        if self.inode(number).is_err() {
+            return Ok(());
+        }
+        match record {
+            Record::Name { directory, inode, kind, name } => {
+                if self.inode(*directory)?.kind != FileKind::Directory {
+                    return Ok(());
+                }
+                self.take_name(*directory, name)?;
+                self.put_name(*directory, name, *inode, *kind)
+            }
+            Record::NoName { directory, name } => match self.inode(*directory)?.kind {
+                FileKind::Directory => self.take_name(*directory, name).map(drop),
+                _ => Ok(()),
+            },
+            Record::Unmap { inode, places } => self.unmap(*inode, places.clone()),
+            Record::Contents { inode, are_attributes, bytes } => self.put_contents(*inode, *are_attributes, bytes),
+            Record::Inode(image) => {
+                let file = self.inode_mut(number)?;
+                file.take(image);
+                match file.links {
+                    0 => self.orphans.insert(number),
+                    _ => self.orphans.remove(&number),
+                };
+                Ok(())
+            }
+            Record::Freed { inode } => {
+                self.orphans.remove(inode);
+                match InodeNumber(*inode) {
+                    InodeNumber::ROOT => Ok(()),
+                    _ => self.free_inode(*inode),
+                }
+            }
+        }
+    }
+
+    /// A block of the log takes its place in its file.
+    fn apply_block(&mut self, found: &Found, block: u32, record: &BlockRecord) -> Result<(), SfsError> {
+        let (number, place) = (record.number.get(), record.place.get());
+        if !self.may_be_taken(number) || place > MOST_BLOCKS {
+            return Ok(());
+        }
+        let owner = record.inode.get();
+        if !self.inode(owner).is_ok_and(|file| !file.holds_metadata()) {
+            return Ok(());
+        }
+        let mapped = self.mapped(owner, place)?;
+        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        if entry.is_taken != 1 {
+            return Ok(());
+        }
+        if mapped != number {
+            if mapped != 0 {
+                self.free_block(owner, mapped)?;
+            }
+            self.map(owner, place, number)?;
+            self.inode_mut(owner)?.blocks += 1;
+        }
+        let segment_blocks = u64::from(self.media.segment_blocks());
+        let before = entry.address.get();
+        if before != 0 {
+            self.segments.lose((before / segment_blocks) as u32, Kind::Data, entry.writes.get(), entry.modified.get());
+        }
+        if record.is_cleaned == 0 {
+            entry.writes += 1;
+            entry.modified = found.header.tick;
+            let file = self.inode_mut(owner)?;
+            file.history.writes += 1;
+            file.history.modified = Tick(found.header.tick.get());
+        }
+        entry.address = (u64::from(found.segment) * segment_blocks + u64::from(block)).into();
+        entry.crc = record.crc;
+        entry.group = if record.group < NO_GROUP { record.group } else { NO_GROUP };
+        self.segments.gain(found.segment, Kind::Data, entry.writes.get(), entry.modified.get());
+        self.dat.set(number, &entry, &mut self.media, &mut self.now)
+    }
+
+    /// Blocks behind the end of a file were written and never synced; inodes without a name are held by nobody any more.
+    fn trim_inodes(&mut self) -> Result<(), SfsError> {
+        for orphan in std::mem::take(&mut self.orphans) {
+            if self.inode(orphan).is_ok_and(|inode| inode.links == 0) {
+                self.free_inode(orphan)?;
+            }
+        }
+        let mut loaded: Vec<u64> = self.inodes.values().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
+        loaded.sort_unstable();
+        for number in loaded {
+            let inode = self.inode(number)?;
+            if inode.kind == FileKind::Regular {
+                let end = inode.size.div_ceil(BLOCK as u64);
+                self.unmap(number, end..u64::MAX)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Virtual blocks that the log named, and that belong to nobody.
+    fn give_back_unused(&mut self, log: &[Found]) -> Result<(), SfsError> {
+        for found in log {
+            for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
+                let number = record.number.get();
+                if !self.may_be_taken(number) {
+                    continue;
+                }
+                let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                if entry.is_taken == 1 && entry.address.get() == 0 && !self.is_reserved(&record)? {
+                    self.dat.give_back(number, &mut self.media, &mut self.now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file has reserved this virtual block, and never written it.
+    fn is_reserved(&mut self, record: &BlockRecord) -> Result<bool, SfsError> {
+        let owner = record.inode.get();
+        match self.inode(owner) {
+            Ok(_) => Ok(self.mapped(owner, record.place.get())? == record.number.get()),
+            Err(SfsError::NotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

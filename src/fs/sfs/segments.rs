@@ -1,0 +1,268 @@
+//! The segments: which are free, which are in use, and what is live in them (section 3.3: the sums that are brought up to date
+//! when a block is written or dies).
+//!
+//! A segment in which nothing is live any more is not free yet: the last checkpoint may name its blocks. It waits for the next
+//! one, and then for its turn: free segments are used in the order in which they became free (section 3.5).
+
+use super::format::{BLOCK, BlockBytes, Kind, NO_GROUP, UsageEntry};
+use super::placement::{SegmentView, Tick};
+use std::collections::VecDeque;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Entries of a page of the usage file.
+const ENTRIES: usize = BLOCK / size_of::<UsageEntry>();
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It can be written.
+    Free,
+    /// Nothing in it is live, and the last checkpoint may say otherwise.
+    Emptied,
+    /// It is being written.
+    Open,
+    /// It is written.
+    Written,
+}
+
+/// What is known of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub state: State,
+    pub live: u32,
+    pub writes: u64,
+    pub modified: u64,
+    pub youngest: Tick,
+    pub written: Tick,
+    pub group: u8,
+    pub is_metadata: bool,
+    /// Whether its live blocks were taken up, to be written anew.
+    pub is_being_cleaned: bool,
+}
+
+const FREE: Segment = Segment {
+    state: State::Free,
+    live: 0,
+    writes: 0,
+    modified: 0,
+    youngest: Tick(0),
+    written: Tick(0),
+    group: NO_GROUP,
+    is_metadata: false,
+    is_being_cleaned: false,
+};
+
+/// All segments.
+pub(super) struct Segments {
+    all: Vec<Segment>,
+    blocks: u32,
+    free: VecDeque<u32>,
+    emptied: Vec<u32>,
+    /// Segments that are being cleaned, and are not emptied yet.
+    cleaning: u32,
+    live: u64,
+}
+
+impl Segments {
+    /// `count` free ones, of `blocks` blocks each.
+    pub fn new(count: u32, blocks: u32) -> Segments {
+        Segments { all: vec![FREE; count as usize], blocks, free: (0..count).collect(), emptied: Vec::new(), cleaning: 0, live: 0 }
+    }
+
+    /// Takes what the usage file's entry says of a segment. All that are not in use become free, in the order of their numbers.
+    pub fn load(&mut self, segment: u32, page: &BlockBytes) {
+        let at = (segment as usize % ENTRIES) * size_of::<UsageEntry>();
+        let entry = UsageEntry::read_from_bytes(&page[at..at + size_of::<UsageEntry>()]).expect("an entry's length");
+        if entry.in_use == 0 {
+            return;
+        }
+        self.all[segment as usize] = Segment {
+            state: State::Written,
+            live: entry.live.get().min(self.blocks),
+            writes: entry.writes.get(),
+            modified: entry.modified.get(),
+            youngest: Tick(entry.youngest.get()),
+            written: Tick(entry.written.get()),
+            group: entry.group,
+            is_metadata: entry.is_metadata != 0,
+            is_being_cleaned: false,
+        };
+    }
+
+    /// All entries are loaded.
+    pub fn loaded(&mut self) {
+        self.free = (0..self.all.len() as u32).filter(|segment| self.all[*segment as usize].state == State::Free).collect();
+        self.live = self.all.iter().map(|segment| u64::from(segment.live)).sum();
+        for segment in 0..self.all.len() as u32 {
+            if self.all[segment as usize].state == State::Written && self.all[segment as usize].live == 0 {
+                self.empty(segment);
+            }
+        }
+    }
+
+    /// The page of the usage file with a segment's entry.
+    pub fn page_of(segment: u32) -> usize {
+        segment as usize / ENTRIES
+    }
+
+    /// Pages of the usage file.
+    pub fn pages(count: u32) -> usize {
+        (count as usize).div_ceil(ENTRIES)
+    }
+
+    /// A page of the usage file. Segments that wait for the checkpoint are free in it.
+    pub fn fill_page(&self, number: usize, page: &mut BlockBytes) {
+        page.fill(0);
+        let segments = self.all.iter().skip(number * ENTRIES).take(ENTRIES);
+        for (segment, place) in segments.zip(page.chunks_exact_mut(size_of::<UsageEntry>())) {
+            if matches!(segment.state, State::Free | State::Emptied) {
+                continue;
+            }
+            let entry = UsageEntry {
+                live: segment.live.into(),
+                in_use: 1,
+                group: segment.group,
+                is_metadata: segment.is_metadata.into(),
+                modified: segment.modified.into(),
+                writes: segment.writes.into(),
+                youngest: segment.youngest.0.into(),
+                written: segment.written.0.into(),
+                ..UsageEntry::default()
+            };
+            place.copy_from_slice(entry.as_bytes());
+        }
+    }
+
+    pub fn count(&self) -> u32 {
+        self.all.len() as u32
+    }
+
+    pub fn get(&self, segment: u32) -> &Segment {
+        &self.all[segment as usize]
+    }
+
+    /// Segments that can be written now.
+    pub fn free(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// Segments that can be written after the next checkpoint.
+    pub fn emptied(&self) -> u32 {
+        self.emptied.len() as u32
+    }
+
+    /// Segments that will be emptied when what was taken up from them is written.
+    pub fn cleaning(&self) -> u32 {
+        self.cleaning
+    }
+
+    /// The live blocks of a segment are taken up.
+    pub fn begin_cleaning(&mut self, segment: u32) {
+        self.all[segment as usize].is_being_cleaned = true;
+        self.cleaning += 1;
+    }
+
+    /// Blocks that are live in all segments.
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Takes the segment that has been free for longest.
+    pub fn take(&mut self, tick: Tick, group: u8, is_metadata: bool) -> Option<u32> {
+        let segment = self.free.pop_front()?;
+        self.all[segment as usize] = Segment { state: State::Open, written: tick, group, is_metadata, ..FREE };
+        Some(segment)
+    }
+
+    /// Opens a certain free segment, which the log was found to be in.
+    pub fn take_found(&mut self, segment: u32, tick: Tick, group: u8) {
+        if self.all[segment as usize].state == State::Free {
+            self.free.retain(|free| *free != segment);
+            self.all[segment as usize] = Segment { state: State::Open, written: tick, group, ..FREE };
+        }
+    }
+
+    /// Opens a written segment again, in which the log goes on.
+    pub fn reopen(&mut self, segment: u32) {
+        self.all[segment as usize].state = State::Open;
+        self.emptied.retain(|emptied| *emptied != segment);
+    }
+
+    /// An open segment is written.
+    pub fn close(&mut self, segment: u32) {
+        let it = &mut self.all[segment as usize];
+        it.state = State::Written;
+        if it.live == 0 {
+            self.empty(segment);
+        }
+    }
+
+    fn empty(&mut self, segment: u32) {
+        let it = &mut self.all[segment as usize];
+        it.state = State::Emptied;
+        if std::mem::take(&mut it.is_being_cleaned) {
+            self.cleaning = self.cleaning.saturating_sub(1);
+        }
+        self.emptied.push(segment);
+    }
+
+    /// A block was written into a segment. `history` is that of the block, if it counts for hotness.
+    #[inline]
+    pub fn gain(&mut self, segment: u32, kind: Kind, writes: u64, modified: u64) {
+        let it = &mut self.all[segment as usize];
+        it.live += 1;
+        self.live += 1;
+        if kind == Kind::Data {
+            it.writes = it.writes.saturating_add(writes);
+            it.modified = it.modified.saturating_add(modified);
+            it.youngest = it.youngest.max(Tick(modified));
+        }
+    }
+
+    /// A block in a segment died.
+    #[inline]
+    pub fn lose(&mut self, segment: u32, kind: Kind, writes: u64, modified: u64) {
+        let it = &mut self.all[segment as usize];
+        it.live = it.live.saturating_sub(1);
+        self.live = self.live.saturating_sub(1);
+        if kind == Kind::Data {
+            it.writes = it.writes.saturating_sub(writes);
+            it.modified = it.modified.saturating_sub(modified);
+        }
+        if it.live == 0 && it.state == State::Written {
+            self.empty(segment);
+        }
+    }
+
+    /// The checkpoint is durable: what waited for it is free. Answers which.
+    pub fn release(&mut self) -> Vec<u32> {
+        // What could not be read stays where it is.
+        self.cleaning = 0;
+        let released = std::mem::take(&mut self.emptied);
+        for segment in &released {
+            self.all[*segment as usize] = FREE;
+            self.free.push_back(*segment);
+        }
+        released
+    }
+
+    /// All that are written, and hold live blocks.
+    pub fn views(&self) -> impl Iterator<Item = SegmentView> + '_ {
+        let written = self.all.iter().enumerate().filter(|(_, segment)| segment.state == State::Written && segment.live > 0);
+        written.map(|(number, segment)| self.view(number as u32, segment))
+    }
+
+    /// One of them.
+    pub fn view(&self, number: u32, segment: &Segment) -> SegmentView {
+        SegmentView {
+            number,
+            capacity: self.blocks,
+            live: segment.live,
+            writes: segment.writes,
+            modified: segment.modified,
+            youngest: segment.youngest,
+            written: segment.written,
+            group: (segment.group != NO_GROUP).then_some(segment.group),
+        }
+    }
+}

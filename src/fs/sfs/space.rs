@@ -1,0 +1,92 @@
+//! How much there is, and how much is left.
+//!
+//! A log needs room to move: some segments are kept free for a checkpoint and for the cleaner, and some of what the rest holds must be dead,
+//! or cleaning would gain nothing. What is left is for files and their metadata; a new block is refused when that is used up, so that one
+//! which was accepted can always be written.
+
+use super::attributes::Space;
+use super::format::{BLOCK, blocks_that_fit};
+use super::settings::SfsSettings;
+use super::{Limits, Sfs, SfsError};
+
+/// The share of segments that is kept free or dead at least.
+const RESERVE: f64 = 0.05;
+/// What may wait, by default: in segments, and in bytes.
+const WAITING_SEGMENTS: u64 = 12;
+const WAITING_BYTES: std::ops::RangeInclusive<u64> = (64 << 20)..=(512 << 20);
+/// No more of the device than this may wait, or be changed metadata.
+const MOST_WAITING: u64 = 48;
+/// Segments that there must be at least.
+pub(super) const FEWEST_SEGMENTS: u32 = 24;
+
+impl Limits {
+    /// The limits of a volume of `segments` segments of `segment_blocks` blocks.
+    pub fn of(settings: &SfsSettings, segments: u32, segment_blocks: u32) -> Limits {
+        let capacity = blocks_that_fit(segment_blocks, 0).unwrap_or(0).max(1);
+        let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
+        let device_bytes = u64::from(segments) * segment_bytes;
+        let most = device_bytes / MOST_WAITING;
+        let asked = settings.dirty_bytes.unwrap_or_else(|| {
+            (WAITING_SEGMENTS * segment_bytes).clamp(*WAITING_BYTES.start(), *WAITING_BYTES.end())
+        });
+        let waiting = asked.min(most).max(segment_bytes) / BLOCK as u64;
+        let metadata = (device_bytes / MOST_WAITING).clamp(segment_bytes, 256 << 20) / BLOCK as u64;
+        let in_segments = |blocks: u64| blocks.div_ceil(u64::from(capacity)) as u32;
+        // A checkpoint needs so many; and each of its parts ends in a segment that is not full.
+        let floor = in_segments(waiting) + in_segments(metadata) + settings.at_once.min(4) + 3;
+        let reserve = (2 * floor).max((f64::from(segments) * RESERVE) as u32).min(segments * 3 / 4);
+        let usable = u64::from(segments - reserve) * u64::from(capacity);
+        Limits { segment_capacity: capacity, waiting: waiting as usize, metadata: metadata as usize, floor, usable }
+    }
+}
+
+impl Sfs {
+    /// Blocks that files and their metadata take.
+    pub(super) fn used_blocks(&self) -> u64 {
+        // Pages of metadata files go with what they tell of.
+        let dat = self.dat.len() / super::dat::ENTRIES;
+        let inodes = self.inode_file.count() / super::inode_file::INODES;
+        self.dat.used() + dat + inodes
+    }
+
+    /// Fails unless `blocks` new blocks, and the metadata that they need, can be had.
+    pub(super) fn check_space(&self, blocks: u64) -> Result<(), SfsError> {
+        let used = self.used_blocks();
+        // A map block for each 512, a page of the DAT for each 128, and the path down to them.
+        let needed = blocks + blocks / 100 + 8;
+        if used + needed > self.limits.usable {
+            let free = self.limits.usable.saturating_sub(used);
+            return Err(SfsError::NoSpace { free, blocks: self.limits.usable });
+        }
+        Ok(())
+    }
+
+    /// How much there is, and how much is left.
+    pub fn space(&self) -> Space {
+        let free = self.limits.usable.saturating_sub(self.used_blocks());
+        let inodes = self.inode_file.used();
+        Space {
+            blocks: self.limits.usable,
+            free_blocks: free,
+            inodes: inodes + free * super::inode_file::INODES,
+            free_inodes: free * super::inode_file::INODES,
+        }
+    }
+
+    /// After a change: writes what waits, or takes a checkpoint, if there is too much of it.
+    pub(super) fn relieve(&mut self) -> Result<(), SfsError> {
+        let changed = self.metadata.dirty() + self.dat.file().dirty_pages() + self.inode_file.file().dirty_pages();
+        if changed + self.records.len() / BLOCK > self.limits.metadata {
+            self.make_room()?;
+            return self.checkpoint(false);
+        }
+        if self.waiting.len() >= self.limits.waiting {
+            self.write_out(false)?;
+            // Groups that fill no segment wait on; should they be all that waits, they must go.
+            if self.waiting.len() >= self.limits.waiting {
+                self.write_groups(true)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! Calls that make things durable, and those that hold inodes.
+//!
+//! An fsync writes the file's waiting blocks and, before them, all that was done to names since the log was last told: so the names after a
+//! crash are those of one instant, at or after the last fsync. Other files' blocks wait on.
+
+use super::attributes::InodeNumber;
+use super::log::{Destination, Item};
+use super::records::Record;
+use super::{Sfs, SfsError};
+use crate::fs::Durable;
+
+impl Sfs {
+    /// Makes a file durable, with its name.
+    pub fn sync_file(&mut self, inode: InodeNumber, what: Durable) -> Result<(), SfsError> {
+        let number = inode.0;
+        let file = self.inode(number)?;
+        // New times alone need not be durable for fdatasync; all else is in the records.
+        let (is_unlogged, has_grown) = (file.is_unlogged, file.safe_size != file.size);
+        if self.read_only.is_some() {
+            return Ok(());
+        }
+        self.events.syncs += 1;
+        let waits = self.waiting.has(number);
+        let must_tell = waits || has_grown || self.records.touches(number) || is_unlogged && what == Durable::All;
+        if must_tell {
+            if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
+                return self.checkpoint(false);
+            }
+            self.records.touch(number);
+            self.log_file(number)?;
+        }
+        self.flush()
+    }
+
+    /// Makes everything durable: a checkpoint.
+    pub fn sync(&mut self) -> Result<(), SfsError> {
+        if self.read_only.is_some() {
+            return Ok(());
+        }
+        self.events.syncs += 1;
+        if self.is_changed { self.checkpoint(false) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<(), SfsError> {
+        if std::mem::take(&mut self.is_unflushed) {
+            self.now = self.media.flush(self.now).inspect_err(|error| {
+                // What was written may be lost, and nobody knows what.
+                self.read_only.get_or_insert_with(|| format!("a flush failed: {error}"));
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Tells the log all that it has yet to say, and writes a file's waiting blocks.
+    fn log_file(&mut self, number: u64) -> Result<(), SfsError> {
+        self.make_room()?;
+        let slots = self.waiting.of(number);
+        let file = self.inode_mut(number)?;
+        file.safe_size = file.size;
+        file.is_unlogged = false;
+        // A renamed file that replaced another goes with the name that it took.
+        let mut slots = slots;
+        for renamed in std::mem::take(&mut self.renamed) {
+            if renamed != number && self.inodes.contains_key(&renamed) {
+                slots.extend(self.waiting.of(renamed));
+                let file = self.inode_mut(renamed)?;
+                file.safe_size = file.size;
+                self.records.touch(renamed);
+            }
+        }
+        let before = self.superblock.next_partial.get();
+        let (mut told, touched) = self.records.take();
+        for touched in touched {
+            match self.inode(touched) {
+                Ok(file) => {
+                    let mut image = file.image(0);
+                    // Blocks that still wait must not become holes.
+                    image.size = file.size.min(file.safe_size).into();
+                    told.add(&Record::Inode(image), before);
+                }
+                Err(SfsError::NotFound) => told.add(&Record::Freed { inode: touched }, before),
+                Err(error) => return Err(error),
+            }
+        }
+        let capacity = self.limits.segment_capacity as usize;
+        slots.sort_unstable_by_key(|slot| {
+            let slot = self.waiting.slot(*slot);
+            (slot.is_cleaned, slot.inode, slot.place)
+        });
+        // What is told must come first: its partial segment has the lower number.
+        let (head, rest) = slots.split_at(slots.len().min(capacity));
+        let items: Vec<Item> = head.iter().map(|slot| Item::Waiting(*slot)).collect();
+        self.write_blocks(Destination::Mixed, &items, told)?;
+        let mut rest = rest.to_vec();
+        for part in rest.chunks_mut(capacity) {
+            self.write_slots(Destination::Mixed, part)?;
+        }
+        Ok(())
+    }
+
+    /// Holds on to an inode: it stays while anyone does, even without a name.
+    pub fn retain(&mut self, inode: InodeNumber) -> Result<(), SfsError> {
+        self.load_inode(inode.0)?;
+        self.inodes.get_mut(&inode.0).expect("it was loaded").held += 1;
+        Ok(())
+    }
+
+    /// Lets an inode go, `times` times. Without a name, and with nobody holding it, it is freed.
+    pub fn release(&mut self, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
+        let Some(held) = self.inodes.get_mut(&inode.0) else { return Ok(()) };
+        held.held = held.held.saturating_sub(times);
+        if held.held == 0 && self.orphans.contains(&inode.0) && self.read_only.is_none() {
+            self.orphans.remove(&inode.0);
+            self.free_inode(inode.0)?;
+        }
+        Ok(())
+    }
+
+    /// Frees an inode and all its blocks.
+    pub(super) fn free_inode(&mut self, number: u64) -> Result<(), SfsError> {
+        self.unmap(number, 0..u64::MAX)?;
+        let (attributes, generation) = {
+            let file = self.inode(number)?;
+            (file.attributes, file.generation)
+        };
+        if attributes != 0 {
+            self.free_attributes(number, attributes)?;
+        }
+        self.inodes.remove(&number);
+        self.inode_file.free(number, generation);
+        self.records.touch(number);
+        self.is_changed = true;
+        Ok(())
+    }
+}
