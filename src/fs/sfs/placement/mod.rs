@@ -2,11 +2,30 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `hotness` | how likely a block, a file, a segment is to be written again (section 3.3) |
-//! | `quantize` | the centres of the groups, from the hotness of all segments (section 3.4) |
-//! | `by_hotness` | SFS: the group whose centre is nearest |
-//! | `sepbit`, `dac`, `one` | the policies beside it |
-//! | `victim` | which segment is cleaned (section 3.6) |
+//! | [`hotness`] | how likely a block, a file, a segment is to be written again (section 3.3) |
+//! | [`quantize`] | the centres of the groups, from the hotness of all segments (section 3.4) |
+//! | [`by_hotness`] | SFS: the group whose centre is nearest |
+//! | [`sepbit`], [`dac`], [`one`] | the policies beside it |
+//! | [`victim`] | which segment is cleaned (section 3.6) |
+//!
+//! Nothing here fails, whatever it is shown.
+
+pub mod by_hotness;
+pub mod dac;
+pub mod hotness;
+pub mod one;
+pub mod quantize;
+pub mod sepbit;
+pub mod victim;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod views;
+#[cfg(test)]
+mod write_cost;
+
+use super::settings::{GroupingKind, SfsSettings};
 
 /// A point of the clock by which hotness is measured: microseconds, or blocks written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,4 +95,14 @@ pub trait Grouping: Send {
 
     /// What [`memory`](Grouping::memory) said before the last unmount. What it cannot have said is ignored.
     fn remember(&mut self, _memory: &[f64]) {}
+}
+
+/// The policy that the settings name. The seed draws the first centres of hotness.
+pub fn grouping(settings: &SfsSettings, seed: u64) -> Box<dyn Grouping> {
+    match settings.grouping {
+        GroupingKind::Sfs => Box::new(by_hotness::ByHotness::new(settings.groups as usize, settings.quantizer, seed)),
+        GroupingKind::SepBit => Box::new(sepbit::SepBit::new()),
+        GroupingKind::Dac => Box::new(dac::Dac),
+        GroupingKind::None => Box::new(one::One),
+    }
 }

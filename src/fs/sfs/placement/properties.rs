@@ -1,0 +1,121 @@
+//! What holds of every policy, whatever it is shown.
+
+use super::{BlockView, Grouping, History, SegmentView, Tick, grouping, hotness, victim};
+use crate::expression::parse_term;
+use crate::fs::sfs::settings::{CleanerKind, SfsSettings};
+use proptest::prelude::*;
+
+fn policy(term: &str) -> Box<dyn Grouping> {
+    let settings = parse_term(term).and_then(|term| SfsSettings::read(&term)).expect("a term of the station");
+    grouping(&settings, 5)
+}
+
+#[test]
+fn the_settings_name_the_policy() {
+    let groups = |term| policy(term).groups();
+    assert_eq!((groups("sfs"), groups("sfs:groups=7"), groups("sfs:groups=1")), (4, 7, 1));
+    assert_eq!((groups("sfs:grouping=none"), groups("sfs:grouping=dac"), groups("sfs:grouping=sepbit")), (1, 6, 6));
+    // A new block is what tells the two of six groups apart.
+    let new = super::views::block(0, 0);
+    let group = |term| policy(term).group_of(&new, Tick(9));
+    assert_eq!((group("sfs:grouping=dac"), group("sfs:grouping=sepbit")), (0, 1));
+}
+
+/// Small numbers and the ends of the range, both more often than others.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..100u64, Just(0), Just(u64::MAX), Just(u64::MAX - 1), any::<u64>()]
+}
+
+fn tick() -> impl Strategy<Value = Tick> {
+    number().prop_map(Tick)
+}
+
+fn count() -> impl Strategy<Value = u32> {
+    prop_oneof![0..100u32, Just(0), Just(u32::MAX), any::<u32>()]
+}
+
+fn history() -> impl Strategy<Value = History> {
+    (number(), tick()).prop_map(|(writes, modified)| History { writes, modified })
+}
+
+prop_compose! {
+    fn block()(block in history(), file in history(), group in any::<Option<u8>>(), cleaned_from in any::<Option<u8>>()) -> BlockView {
+        BlockView { block, file, group, cleaned_from }
+    }
+}
+
+prop_compose! {
+    fn segment()(
+        (number, capacity, live) in (count(), count(), count()),
+        (writes, modified, youngest, written) in (number(), number(), tick(), tick()),
+        group in prop_oneof![Just(None), Just(Some(0)), any::<Option<u8>>()],
+    ) -> SegmentView {
+        SegmentView { number, capacity, live, writes, modified, youngest, written, group }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Look(Vec<SegmentView>),
+    Write(BlockView),
+    Collect(SegmentView),
+    Remount(Option<Vec<f64>>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        proptest::collection::vec(segment(), 0..12).prop_map(Step::Look),
+        block().prop_map(Step::Write),
+        segment().prop_map(Step::Collect),
+        proptest::option::of(proptest::collection::vec(any::<f64>(), 0..20)).prop_map(Step::Remount),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_block_is_given_one_of_the_groups(
+        term in prop_oneof![
+            Just("sfs:groups=1"), Just("sfs:groups=16"), Just("sfs:quantizer=equi-height"),
+            Just("sfs:quantizer=equi-width"), Just("sfs:grouping=sepbit"), Just("sfs:grouping=dac"), Just("sfs:grouping=none"),
+        ],
+        steps in proptest::collection::vec((step(), tick()), 1..80),
+    ) {
+        let mut groups = policy(term);
+        for (step, now) in steps {
+            match step {
+                Step::Look(segments) => groups.look(&segments, now),
+                Step::Write(block) => prop_assert!(groups.group_of(&block, now) < groups.groups()),
+                Step::Collect(segment) => groups.collects(&segment, now),
+                Step::Remount(garbage) => {
+                    let memory = garbage.unwrap_or_else(|| groups.memory());
+                    groups = policy(term);
+                    groups.remember(&memory);
+                }
+            }
+            let memory = groups.memory();
+            prop_assert!(memory.len() <= 32 && memory.iter().all(|value| value.is_finite()), "{:?}", memory);
+        }
+    }
+
+    #[test]
+    fn hotness_is_always_a_number(block in block(), segment in segment(), now in tick()) {
+        for hotness in [hotness::of_block(&block, now), hotness::of_file(block.file, now), hotness::of_segment(&segment, now)] {
+            prop_assert!(hotness.is_finite() && hotness >= 0.0);
+        }
+    }
+
+    #[test]
+    fn the_victim_is_one_that_frees_something(segments in proptest::collection::vec(segment(), 0..12), now in tick()) {
+        let frees: Vec<&SegmentView> = segments.iter().filter(|segment| segment.live < segment.capacity).collect();
+        let empty = frees.iter().filter(|segment| segment.live == 0).map(|segment| segment.number).min();
+        for policy in [CleanerKind::CostHotness, CleanerKind::CostBenefit, CleanerKind::Greedy] {
+            let found = victim::choose(policy, segments.iter().copied(), now);
+            prop_assert_eq!(found.is_some(), !frees.is_empty());
+            prop_assert!(found.is_none_or(|number| frees.iter().any(|segment| segment.number == number)));
+            if empty.is_some() {
+                prop_assert_eq!(found, empty);
+            }
+            prop_assert_eq!(found, victim::choose(policy, segments.iter().rev().copied(), now));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Which segment is cleaned (section 3.6).
+//!
+//! Of the segments that would free anything, the one with the highest score; u is the share of its blocks that are live:
+//!
+//! | policy | score |
+//! |---|---|
+//! | cost-hotness | (1 - u) / (2 u H), with H the segment's hotness |
+//! | cost-benefit | (1 - u) / (2 u) age, with the age of its youngest block |
+//! | greedy | the fewer live blocks, the higher |
+
+use super::{SegmentView, Tick, hotness};
+use crate::fs::sfs::settings::CleanerKind;
+use std::cmp::Ordering;
+
+/// The number of the segment to be cleaned now.
+///
+/// One without live blocks is best of all, since it costs nothing. One that is full of them is never chosen, since it
+/// frees nothing: `None` if there is no other. Of equal scores, the segment with fewer live blocks is chosen, and of these
+/// the one with the lowest number, in whatever order they come.
+pub fn choose(policy: CleanerKind, segments: impl Iterator<Item = SegmentView>, now: Tick) -> Option<u32> {
+    segments
+        .filter(|segment| segment.live < segment.capacity)
+        .map(|segment| Candidate { score: score(policy, &segment, now), live: segment.live, number: segment.number })
+        .min_by(Candidate::better_first)
+        .map(|candidate| candidate.number)
+}
+
+struct Candidate {
+    score: f64,
+    live: u32,
+    number: u32,
+}
+
+impl Candidate {
+    fn better_first(&self, other: &Candidate) -> Ordering {
+        (self.live > 0)
+            .cmp(&(other.live > 0))
+            .then_with(|| other.score.total_cmp(&self.score))
+            .then_with(|| (self.live, self.number).cmp(&(other.live, other.number)))
+    }
+}
+
+/// Of a segment that is not full; infinite for one that is not live, or not hot at all.
+fn score(policy: CleanerKind, segment: &SegmentView, now: Tick) -> f64 {
+    // (1 - u) / 2u, in blocks.
+    let gain = || f64::from(segment.capacity - segment.live) / (2.0 * f64::from(segment.live));
+    match policy {
+        CleanerKind::CostHotness => gain() / hotness::of_segment(segment, now),
+        CleanerKind::CostBenefit => gain() * hotness::age(segment.youngest, now) as f64,
+        CleanerKind::Greedy => -f64::from(segment.live),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::views::segment;
+    use super::*;
+
+    const NOW: Tick = Tick(1000);
+    const POLICIES: [CleanerKind; 3] = [CleanerKind::CostHotness, CleanerKind::CostBenefit, CleanerKind::Greedy];
+
+    /// A segment of 100 blocks, each live one written `writes` times and last at `modified`.
+    fn of(number: u32, live: u32, writes: u64, modified: u64) -> SegmentView {
+        let blocks = u64::from(live);
+        SegmentView {
+            writes: writes * blocks,
+            modified: modified * blocks,
+            youngest: Tick(modified),
+            ..segment(number, live)
+        }
+    }
+
+    fn chosen(segments: &[SegmentView]) -> [Option<u32>; 3] {
+        POLICIES.map(|policy| choose(policy, segments.iter().copied(), NOW))
+    }
+
+    #[test]
+    fn scores_are_the_papers() {
+        // u = 0.2, and 3 writes in 100 ticks.
+        let view = of(0, 20, 3, 900);
+        assert_eq!(score(CleanerKind::CostHotness, &view, NOW), 0.8 / 0.4 / 0.03);
+        assert_eq!(score(CleanerKind::CostBenefit, &view, NOW), 0.8 / 0.4 * 100.0);
+    }
+
+    #[test]
+    fn without_segments_none_is_chosen() {
+        assert_eq!(chosen(&[]), [None; 3]);
+    }
+
+    #[test]
+    fn a_full_segment_is_never_chosen() {
+        assert_eq!(chosen(&[of(1, 100, 1, 1)]), [None; 3]);
+        assert_eq!(chosen(&[of(1, 100, 1, 1), of(2, 99, 500, 999)]), [Some(2); 3]);
+        assert_eq!(chosen(&[SegmentView { capacity: 0, ..of(1, 0, 0, 0) }]), [None; 3]);
+    }
+
+    #[test]
+    fn a_segment_without_live_blocks_is_the_best() {
+        // Segment 1 is not hot at all, so its score, too, is infinite.
+        assert_eq!(chosen(&[of(1, 1, 0, 1), of(9, 0, 0, 0), of(2, 1, 1, 1)]), [Some(9); 3]);
+    }
+
+    #[test]
+    fn of_equals_the_lowest_number_is_chosen_in_any_order() {
+        assert_eq!(chosen(&[of(7, 30, 2, 500), of(4, 30, 2, 500), of(6, 30, 2, 500)]), [Some(4); 3]);
+        assert_eq!(chosen(&[of(4, 30, 2, 500), of(6, 30, 2, 500), of(7, 30, 2, 500)]), [Some(4); 3]);
+        assert_eq!(chosen(&[of(8, 0, 0, 0), of(5, 0, 0, 0)]), [Some(5); 3]);
+    }
+
+    #[test]
+    fn of_segments_that_are_not_hot_at_all_the_emptiest_is_chosen() {
+        assert_eq!(chosen(&[of(1, 50, 0, 500), of(2, 10, 0, 500)])[0], Some(2));
+    }
+
+    #[test]
+    fn of_equally_hot_and_old_segments_all_take_the_emptiest() {
+        assert_eq!(chosen(&[of(1, 60, 3, 500), of(2, 20, 3, 500), of(3, 40, 3, 500)]), [Some(2); 3]);
+    }
+
+    #[test]
+    fn of_equally_full_segments_the_cold_is_better_than_the_hot() {
+        assert_eq!(chosen(&[of(1, 30, 5, 990), of(2, 30, 1, 100)]), [Some(2), Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn three_policies_choose_three_segments() {
+        // 1: the fewest live blocks, but hot. 2: old, but written often. 3: younger, but written only once.
+        // cost-hotness: 2.0/0.5 = 4; 0.75/0.1 = 7.5; 0.75/(1/600) = 450. cost-benefit: 2.0*20 = 40; 0.75*900 = 675; 0.75*600 = 450.
+        let segments = [of(1, 20, 10, 980), of(2, 40, 90, 100), of(3, 40, 1, 400)];
+        assert_eq!(chosen(&segments), [Some(3), Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn cost_benefit_sees_only_the_youngest_block_where_cost_hotness_sees_all() {
+        // 2 was not written for long, but for one block a moment ago.
+        let touched = SegmentView { youngest: Tick(999), ..of(2, 40, 1, 100) };
+        assert_eq!(chosen(&[of(1, 40, 1, 700), touched])[..2], [Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn an_age_of_a_moment_does_not_stop_cost_benefit() {
+        let segments = [of(1, 60, 1, 1000), of(2, 50, 1, 1000)];
+        assert_eq!(choose(CleanerKind::CostBenefit, segments.into_iter(), NOW), Some(2));
+    }
+}
