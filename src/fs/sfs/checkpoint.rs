@@ -40,6 +40,7 @@ impl Sfs {
         self.is_unflushed = false;
         self.is_changed = false;
         self.records.clear();
+        self.renamed.clear();
         for segment in self.segments.release() {
             if self.settings.discard {
                 self.now = self.media.discard(segment, self.now)?;

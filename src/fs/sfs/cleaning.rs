@@ -3,7 +3,7 @@
 //! A victim is free only after a checkpoint that no longer names it. Every block that waits is written in that checkpoint, and so none is
 //! overwritten before it lies elsewhere: the rule of section 3.5 about the next segment that is allocated holds without looking.
 
-use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
+use super::format::{BLOCK, BlockRecord, Kind, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
 use super::placement::{SegmentView, victim};
 use super::{Sfs, SfsError};
 use zerocopy::FromBytes;
@@ -132,7 +132,7 @@ impl Sfs {
                 let waits = self.waiting.slot_mut(slot);
                 waits.before = *address;
                 waits.crc_before = entry.crc.get();
-                waits.cleaned_from = if group == NO_GROUP { 0 } else { group };
+                waits.cleaned_from = group;
                 waits.is_cleaned = true;
                 entry.address = (WAITS | u64::from(slot)).into();
                 self.dat.set(number, &entry, &mut self.media, &mut self.now)?;

@@ -109,7 +109,7 @@ impl Sfs {
             metadata: Default::default(),
             waiting: super::Waiting::new(media.block_width()),
             records: Default::default(),
-            renamed: Vec::new(),
+            renamed: Default::default(),
             orphans: Default::default(),
             grouping: placement::grouping(settings, identity.seed),
             mixed: None,

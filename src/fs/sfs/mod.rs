@@ -124,7 +124,7 @@ pub struct Sfs {
     /// What the log has yet to say.
     records: Records,
     /// Files that took the name of another since the log was last told: they go with it, so that a crash does not leave an empty one.
-    renamed: Vec<u64>,
+    renamed: BTreeSet<u64>,
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
     grouping: Box<dyn Grouping>,

@@ -199,7 +199,7 @@ impl Sfs {
             let is_directory = other_kind == FileKind::Directory;
             more_in_to -= i64::from(is_directory);
             self.links_changed(other, if is_directory { -2 } else { -1 })?;
-            self.renamed.push(inode);
+            self.renamed.insert(inode);
         }
         self.put_name(to_directory.0, to_name, inode, kind)?;
         self.tell(&Record::Name { directory: to_directory.0, inode, kind, name: to_name });

@@ -54,18 +54,17 @@ impl Sfs {
     /// Tells the log all that it has yet to say, and writes a file's waiting blocks.
     fn log_file(&mut self, number: u64) -> Result<(), SfsError> {
         self.make_room()?;
-        let slots = self.waiting.of(number);
-        let file = self.inode_mut(number)?;
-        file.safe_size = file.size;
-        file.is_unlogged = false;
+        let mut slots = Vec::new();
         // A renamed file that replaced another goes with the name that it took.
-        let mut slots = slots;
-        for renamed in std::mem::take(&mut self.renamed) {
-            if renamed != number && self.inodes.contains_key(&renamed) {
-                slots.extend(self.waiting.of(renamed));
-                let file = self.inode_mut(renamed)?;
-                file.safe_size = file.size;
-                self.records.touch(renamed);
+        let mut files = std::mem::take(&mut self.renamed);
+        files.insert(number);
+        for file in files {
+            if self.inodes.contains_key(&file) {
+                slots.extend(self.waiting.of(file));
+                let inode = self.inode_mut(file)?;
+                inode.safe_size = inode.size;
+                inode.is_unlogged = false;
+                self.records.touch(file);
             }
         }
         let before = self.superblock.next_partial.get();

@@ -1,0 +1,32 @@
+//! SFS, held against a model: what was written is read, after a remount, after a crash, on blocks and on zones.
+
+#[path = "power_cut/mod.rs"]
+mod power_cut;
+
+#[path = "sfs/model.rs"]
+mod model;
+#[path = "sfs/random_work.rs"]
+mod random_work;
+
+use flashpath::device::BlockDevice;
+use flashpath::expression::parse_term;
+use flashpath::fs::sfs::{Identity, Medium, Sfs, SfsSettings, Timestamp};
+
+/// The settings of a term.
+fn settings(text: &str) -> SfsSettings {
+    SfsSettings::read(&parse_term(text).unwrap()).unwrap()
+}
+
+const IDENTITY: Identity = Identity { seed: 1, origin: Timestamp(1_700_000_000_000_000_000) };
+
+fn blocks(device: impl BlockDevice + 'static) -> Medium {
+    Medium::Blocks(Box::new(device))
+}
+
+fn create(medium: Medium, text: &str) -> Sfs {
+    Sfs::create(medium, &settings(text), IDENTITY).unwrap()
+}
+
+fn open(medium: Medium, text: &str) -> Sfs {
+    Sfs::open(medium, &settings(text), IDENTITY, false).unwrap()
+}

@@ -1,0 +1,66 @@
+//! A file system that is only maps: what sfs must look like.
+
+use flashpath::fs::sfs::{FileKind, InodeNumber, Sfs};
+use std::collections::BTreeMap;
+
+/// A file or directory of the model, by its path from the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    File { bytes: Vec<u8>, links: u32 },
+    Directory,
+    Symlink(Vec<u8>),
+}
+
+/// All of them by path; the root is "".
+pub type Tree = BTreeMap<String, Node>;
+
+/// What a volume holds.
+pub fn tree_of(sfs: &mut Sfs) -> Tree {
+    let mut tree = Tree::new();
+    walk(sfs, InodeNumber::ROOT, "", &mut tree);
+    tree
+}
+
+fn walk(sfs: &mut Sfs, directory: InodeNumber, path: &str, tree: &mut Tree) {
+    let mut entries = Vec::new();
+    sfs.list(directory, 0, &mut |entry| {
+        entries.push((entry.inode, entry.kind, entry.name.to_vec()));
+        true
+    })
+    .unwrap();
+    let mut directories = 0;
+    for (inode, kind, name) in entries.into_iter().filter(|(.., name)| name != b"." && name != b"..") {
+        let path = format!("{path}/{}", String::from_utf8(name.clone()).unwrap());
+        let attributes = sfs.attributes(inode).unwrap();
+        assert_eq!(attributes.kind, kind, "{path}");
+        assert_eq!(sfs.lookup(directory, &name).unwrap(), inode, "{path}");
+        let node = match kind {
+            FileKind::Directory => {
+                directories += 1;
+                tree.insert(path.clone(), Node::Directory);
+                walk(sfs, inode, &path, tree);
+                continue;
+            }
+            FileKind::Symlink => Node::Symlink(sfs.target(inode).unwrap()),
+            _ => {
+                let mut bytes = vec![0xee; attributes.size as usize];
+                assert_eq!(sfs.read(inode, 0, &mut bytes).unwrap_or_else(|error| panic!("{path}: {error}")), bytes.len());
+                Node::File { bytes, links: attributes.links }
+            }
+        };
+        tree.insert(path, node);
+    }
+    assert_eq!(sfs.attributes(directory).unwrap().links, 2 + directories, "links of directory '{path}'");
+}
+
+/// The inode of a path.
+pub fn resolve(sfs: &mut Sfs, path: &str) -> InodeNumber {
+    path.split('/').filter(|name| !name.is_empty()).fold(InodeNumber::ROOT, |directory, name| {
+        sfs.lookup(directory, name.as_bytes()).unwrap_or_else(|error| panic!("{path}: {error}"))
+    })
+}
+
+/// The directory and the last name of a path.
+pub fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap()
+}
