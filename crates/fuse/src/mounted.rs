@@ -137,7 +137,8 @@ impl Mounted {
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName(source_name(&wishes.name, !is_root)),
-            MountOption::Subtype("sfs".into()),
+            // fuser hands the subtype on to fusermount3 only: with root, the kernel is told in its own words.
+            if is_root { MountOption::CUSTOM("subtype=sfs".into()) } else { MountOption::Subtype("sfs".into()) },
             MountOption::DefaultPermissions,
         ];
         let more = [
