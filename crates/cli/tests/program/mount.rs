@@ -53,6 +53,7 @@ fn files_are_made_written_renamed_and_removed_in_it() {
     let mut file = OpenOptions::new().append(true).open(place.join("two")).unwrap();
     file.write_all(b" and second").unwrap();
     file.sync_all().unwrap();
+    drop(file);
     assert_eq!(fs::read(place.join("two")).unwrap(), b"first and second");
     fs::write(place.join("two"), "cut").unwrap();
     assert_eq!(fs::metadata(place.join("two")).unwrap().len(), 3);
@@ -241,7 +242,7 @@ fn its_size_is_what_df_shows() {
     let served = mount(&bench, PATH, &[]);
     let before = nix::sys::statvfs::statvfs(&bench.path("m")).unwrap();
     assert_eq!((before.block_size(), before.name_max()), (4096, 255));
-    assert!((128..=256).contains(&(before.blocks() * 4096 >> 20)), "{}", before.blocks());
+    assert!((128..=256).contains(&((before.blocks() * 4096) >> 20)), "{}", before.blocks());
     assert!(before.blocks_free() <= before.blocks() && before.files_free() > 0);
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(mounts.contains(&format!("{PATH} ")) && mounts.contains(" fuse.sfs "), "{mounts}");
