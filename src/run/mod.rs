@@ -8,6 +8,7 @@
 //! | `stations` | which stations there are, and the translation layers on flash |
 //! | `path` | the path that a text means |
 //! | `open` | from a path to its devices |
+//! | `file_system` | from a path to the file system on its top |
 //! | `volume` | volumes of dm-zoned on images: made, checked, repaired, looked at |
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
@@ -20,6 +21,7 @@
 mod beneath;
 mod disk_file;
 mod engine;
+mod file_system;
 mod files;
 mod labelling;
 mod open;
@@ -36,6 +38,7 @@ mod windows;
 pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
+pub use file_system::open_file_system;
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
 pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};

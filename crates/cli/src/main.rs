@@ -10,9 +10,11 @@ mod convert;
 mod failure;
 mod in_directory;
 mod layers;
+mod mount;
 mod on_kernel;
 mod progress;
 mod reproduce;
+mod resident;
 mod run;
 mod serve;
 mod volume;
@@ -51,6 +53,8 @@ enum Command {
     Fsck(volume::Fsck),
     /// Show what a volume on images holds
     Inspect(volume::Inspect),
+    /// Mount a path with sfs on top, until a signal or an unmount
+    Mount(mount::Mount),
     /// Serve a path as a disk that other programs use
     Serve(serve::Serve),
     /// Record what a kernel file system writes to its device while a command runs in it
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
         Command::Mkfs(command) => command.run(),
         Command::Fsck(command) => command.run(),
         Command::Inspect(command) => command.run(),
+        Command::Mount(command) => command.run(),
         Command::Serve(command) => command.run(),
         Command::Capture(command) => command.run(),
         Command::Reproduce(command) => command.run(),

@@ -1,6 +1,6 @@
 //! How answers leave: promptly, or when their time has come.
 
-use flashpath::run::shared::{DueQueue, SharedDevice};
+use flashpath::run::shared::DueQueue;
 use flashpath::time::Time;
 use std::io;
 use std::sync::Arc;
@@ -26,18 +26,20 @@ struct Late {
 }
 
 impl Answers {
-    /// For a device that is paced or not. Fails if the system starts no thread.
-    pub fn new(device: &Arc<SharedDevice>) -> io::Result<Answers> {
-        if !device.sharing().paced {
-            return Ok(Answers { late: None });
-        }
+    /// Answers that leave promptly.
+    pub fn prompt() -> Answers {
+        Answers { late: None }
+    }
+
+    /// Answers that wait for their time by the clock `now`. Fails if the system starts no thread.
+    pub fn paced(now: impl Fn() -> Time + Send + 'static) -> io::Result<Answers> {
         let queue = Arc::new(DueQueue::<Answer>::new(MOST_BYTES));
-        let (takes, device) = (Arc::clone(&queue), Arc::clone(device));
+        let takes = Arc::clone(&queue);
         let sender = Builder::new().name("fuse-pace".into()).spawn(move || {
             // Without this, the kernel wakes a sleeper up to 50 us late. If it refuses, answers are so much later.
             let _ = nix::sys::prctl::set_timerslack(1);
             let mut ready = Vec::new();
-            while takes.take(|| device.now(), &mut ready) {
+            while takes.take(&now, &mut ready) {
                 ready.drain(..).for_each(|answer| answer());
             }
         })?;

@@ -1,14 +1,16 @@
 //! The mount, from its beginning to its end in good order.
 
+use crate::file_system::{Caching, FileSystem};
+use crate::mount_point::{prepare, source_name, unmount};
 use crate::one_file::OneFile;
+use crate::shared_volume::SharedVolume;
 use flashpath::run::shared::SharedDevice;
-use fuser::{Config, MountOption, Session};
+use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use nix::errno::Errno;
-use nix::mount::{MntFlags, umount2};
-use std::ffi::OsStr;
+use nix::mount::MntFlags;
+use nix::unistd::geteuid;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,7 +21,7 @@ const THREADS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Why the file could not be mounted.
+/// Why it could not be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// What is written is no file in a directory.
@@ -28,6 +30,14 @@ pub enum MountError {
     /// The directory is used for something else.
     #[error("{0} is not empty")]
     NotEmpty(PathBuf),
+    /// Something is mounted there.
+    #[error("{directory} is a mount point already, of {what}")]
+    Taken {
+        /// The directory.
+        directory: PathBuf,
+        /// What is mounted there.
+        what: String,
+    },
     /// The directory cannot be used, or made.
     #[error("cannot use the directory {directory}: {source}")]
     Directory {
@@ -57,7 +67,18 @@ pub enum Leaving {
     Failed(io::Error),
 }
 
-/// A device as one file in a directory, which becomes a mount point.
+/// How a volume is mounted.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// What `df` and `mount` call it.
+    pub name: String,
+    /// Other users may use it, as far as its permissions let them. With root they always may.
+    pub allow_other: bool,
+    /// Where writes wait.
+    pub caching: Caching,
+}
+
+/// A file system at a directory, which became a mount point.
 #[derive(Debug)]
 pub struct Mounted {
     directory: PathBuf,
@@ -75,7 +96,7 @@ impl Mounted {
     /// # Errors
     ///
     /// The directory cannot be used, or the system does not mount: there is no /dev/fuse, or without root no fusermount3.
-    pub fn mount(
+    pub fn one_file(
         device: Arc<SharedDevice>,
         place: &Path,
         on_end: impl FnOnce() + Send + 'static,
@@ -87,25 +108,6 @@ impl Mounted {
         if directory.as_os_str().is_empty() {
             return Err(MountError::Name(place.to_path_buf()));
         }
-        let is_made = prepare(directory)?;
-        let mounted = Self::mount_in(device, directory, name, is_made, on_end);
-        if mounted.is_err() && is_made {
-            // An empty directory is all that could be left.
-            let _ = std::fs::remove_dir(directory);
-        }
-        mounted
-    }
-
-    fn mount_in(
-        device: Arc<SharedDevice>,
-        directory: &Path,
-        name: &OsStr,
-        is_made: bool,
-        on_end: impl FnOnce() + Send + 'static,
-    ) -> Result<Mounted, MountError> {
-        let failed = |source| MountError::Mount { directory: directory.to_path_buf(), source };
-        // A later change of the working directory must not matter.
-        let path = directory.canonicalize().map_err(failed)?;
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName("flashpath".into()),
@@ -116,10 +118,68 @@ impl Mounted {
             MountOption::NoExec,
             MountOption::NoAtime,
         ];
+        Self::mount(|| OneFile::new(device, name), directory, config, on_end)
+    }
+
+    /// Mounts a volume at `directory`, as [`one_file`](Mounted::one_file) does with a file. With root, programs with set-id bits and
+    /// device files work as on any file system that root mounts; without, the system lets neither work.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`one_file`](Mounted::one_file); and without root others may only be let in if `/etc/fuse.conf` says so.
+    pub fn volume(
+        volume: Arc<SharedVolume>,
+        directory: &Path,
+        wishes: &Wishes,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Mounted, MountError> {
+        let (sharing, is_root) = (volume.sharing(), geteuid().is_root());
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(source_name(&wishes.name, !is_root)),
+            // fuser hands the subtype on to fusermount3 only: with root, the kernel is told in its own words.
+            if is_root { MountOption::CUSTOM("subtype=sfs".into()) } else { MountOption::Subtype("sfs".into()) },
+            MountOption::DefaultPermissions,
+        ];
+        let more = [
+            (sharing.read_only, MountOption::RO),
+            (sharing.no_access_times, MountOption::NoAtime),
+            (is_root, MountOption::Suid),
+            (is_root, MountOption::Dev),
+        ];
+        config.mount_options.extend(more.into_iter().filter(|(wanted, _)| *wanted).map(|(_, option)| option));
+        config.acl = if is_root || wishes.allow_other { SessionACL::All } else { SessionACL::Owner };
+        Self::mount(|| FileSystem::new(volume, wishes.caching), directory, config, on_end)
+    }
+
+    fn mount<F: Filesystem>(
+        files: impl FnOnce() -> io::Result<F>,
+        directory: &Path,
+        config: Config,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Mounted, MountError> {
+        let is_made = prepare(directory)?;
+        let mounted = Self::mount_at(files, directory, config, is_made, on_end);
+        if mounted.is_err() && is_made {
+            // An empty directory is all that could be left.
+            let _ = std::fs::remove_dir(directory);
+        }
+        mounted
+    }
+
+    fn mount_at<F: Filesystem>(
+        files: impl FnOnce() -> io::Result<F>,
+        directory: &Path,
+        mut config: Config,
+        is_made: bool,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Mounted, MountError> {
+        let failed = |source| MountError::Mount { directory: directory.to_path_buf(), source };
+        // A later change of the working directory must not matter.
+        let path = directory.canonicalize().map_err(failed)?;
         config.n_threads = Some(THREADS);
         config.clone_fd = true;
-        let files = OneFile::new(device, name).map_err(failed)?;
-        let session = Session::new(files, &path, &config).map_err(failed)?;
+        let session = Session::new(files().map_err(failed)?, &path, &config).map_err(failed)?;
         let serving = Builder::new()
             .name("fuse".into())
             .spawn(move || {
@@ -185,43 +245,5 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         self.detach();
-    }
-}
-
-/// Makes sure that there is an empty directory; whether it was made.
-fn prepare(directory: &Path) -> Result<bool, MountError> {
-    let failed = |source| MountError::Directory { directory: directory.to_path_buf(), source };
-    let is_dead = |error: &io::Error| error.raw_os_error() == Some(Errno::ENOTCONN as i32);
-    if std::fs::metadata(directory).is_err_and(|error| is_dead(&error)) {
-        // Its server was killed: nothing can be done with it but this.
-        unmount(directory, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).map_err(|error| failed(error.into()))?;
-    }
-    match std::fs::read_dir(directory) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(false),
-            Some(_) => Err(MountError::NotEmpty(directory.to_path_buf())),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            std::fs::create_dir(directory).map(|()| true).map_err(failed)
-        }
-        Err(error) => Err(failed(error)),
-    }
-}
-
-/// Unmounts; without root, through fusermount3, which may.
-fn unmount(directory: &Path, flags: MntFlags) -> Result<(), Errno> {
-    match umount2(directory, flags) {
-        Err(Errno::EPERM) => {
-            let mut command = Command::new("fusermount3");
-            command.arg("-u").args(flags.contains(MntFlags::MNT_DETACH).then_some("-z")).arg("--").arg(directory);
-            let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-            match status {
-                Ok(status) if status.success() => Ok(()),
-                // It says why only in words; what it is nearly always about is this.
-                Ok(_) => Err(Errno::EBUSY),
-                Err(_) => Err(Errno::EPERM),
-            }
-        }
-        ended => ended,
     }
 }

@@ -57,7 +57,12 @@ fn errno(error: &ServeError) -> Errno {
 impl OneFile {
     /// One whose file is called `name`. Fails if the system starts no thread.
     pub fn new(device: Arc<SharedDevice>, name: &OsStr) -> io::Result<OneFile> {
-        let answers = Answers::new(&device)?;
+        let answers = if device.sharing().paced {
+            let clock = Arc::clone(&device);
+            Answers::paced(move || clock.now())?
+        } else {
+            Answers::prompt()
+        };
         let owner = (Uid::effective().as_raw(), Gid::effective().as_raw());
         Ok(OneFile { device, name: name.to_os_string(), answers, mounted_at: SystemTime::now(), owner })
     }

@@ -2,7 +2,7 @@
 //! device, made, mounted. Everything is undone in the opposite order, whatever fails on the way.
 
 use crate::failure::Failure;
-use crate::serve::worker::Worker;
+use crate::resident::worker::Worker;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
 use flashpath::run::shared::{ServeError, SharedDevice, Sharing};
@@ -62,7 +62,7 @@ impl Standing {
         let device = Arc::clone(&standing.device);
         standing.worker = Some(Worker::start(device).map_err(|error| cannot("start a thread", error))?);
         let file = place.join("device").join(FILE);
-        standing.served = Some(Mounted::mount(Arc::clone(&standing.device), &file, || {})?);
+        standing.served = Some(Mounted::one_file(Arc::clone(&standing.device), &file, || {})?);
         let opened = OpenOptions::new().read(true).write(true).open(&file);
         let opened = opened.map_err(|error| cannot(&format!("open {}", file.display()), error))?;
         let disk = LoopDevice::attach(&opened)?;

@@ -1,18 +1,15 @@
 //! How the disk is offered: over NBD, or as a file.
 
 use super::metrics::CountClients;
-use super::signals::Signals;
-use super::{cannot, tell};
 use crate::failure::Failure;
+use crate::resident::cannot;
+use crate::resident::leave::leave;
+use crate::resident::signals::Signals;
 use flashpath::run::shared::SharedDevice;
-use flashpath_fuse::{Leaving, MountError, Mounted};
+use flashpath_fuse::Mounted;
 use flashpath_nbd::{Address, ListenError, Listener, Server};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How often it is tried to unmount what is in use.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A disk that is offered.
 pub enum Export {
@@ -37,7 +34,7 @@ impl Export {
         device: Arc<SharedDevice>,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Export, Failure> {
-        let mounted = Mounted::mount(device, place, on_end)?;
+        let mounted = Mounted::one_file(device, place, on_end)?;
         Ok(Export::File(mounted, place.display().to_string()))
     }
 
@@ -64,33 +61,12 @@ impl Export {
     /// Takes it back in good order: requests that have arrived are answered. A file that is in use is waited for, unless
     /// a second signal insists.
     pub fn end(self, signals: &Signals) -> Result<(), Failure> {
-        let mut mounted = match self {
+        match self {
             Export::Nbd(server, _) => {
                 server.stop();
-                return Ok(());
+                Ok(())
             }
-            Export::File(mounted, _) => mounted,
-        };
-        let mut is_told = false;
-        loop {
-            match mounted.leave() {
-                Leaving::Left => return Ok(()),
-                Leaving::Failed(error) => {
-                    return Err(cannot(&format!("unmount {}", mounted.directory().display()), error));
-                }
-                Leaving::Busy if signals.were_two() => {
-                    mounted.abandon();
-                    return Err(Failure::Quiet(130));
-                }
-                Leaving::Busy if is_told => {}
-                Leaving::Busy => {
-                    is_told = true;
-                    let users = flashpath_kernel::users_of(mounted.directory());
-                    let place = mounted.directory().display();
-                    tell(&format!("{place} is in use{users}: it ends when that does, or at a second signal"));
-                }
-            }
-            signals.wait_at_most(PAUSE);
+            Export::File(mounted, _) => leave(mounted, signals),
         }
     }
 }
@@ -101,20 +77,6 @@ impl From<ListenError> for Failure {
             ListenError::Taken(_) => Some("end that server, or take another name".to_string()),
             ListenError::Occupied(_) => Some("remove it, or take another name".to_string()),
             ListenError::Address { .. } | ListenError::Io { .. } => None,
-        };
-        Failure::input(error.to_string(), help)
-    }
-}
-
-impl From<MountError> for Failure {
-    fn from(error: MountError) -> Failure {
-        let help = match &error {
-            MountError::Name(_) => Some("write the mount point and the file's name, such as mnt/disk".to_string()),
-            MountError::NotEmpty(_) => Some("take an empty directory, or one that is not there yet".to_string()),
-            MountError::Directory { .. } => None,
-            MountError::Mount { .. } => {
-                Some("it needs /dev/fuse, and without root the program fusermount3 (apt-get install fuse3)".to_string())
-            }
         };
         Failure::input(error.to_string(), help)
     }

@@ -2,9 +2,9 @@
 //!
 //! There is one page, no state and no body to take: a client has some seconds and some KiB to ask for it.
 
-use super::cannot;
 use super::metrics_page::page;
 use crate::failure::Failure;
+use crate::resident::cannot;
 use flashpath::run::shared::SharedDevice;
 use flashpath_nbd::{Address, Listener, Socket, Traffic};
 use std::io::{self, Read, Write};

@@ -4,37 +4,30 @@
 //! |---|---|
 //! | `mod` | the command line, and the order in which all begins and ends |
 //! | `export` | how the disk is offered: over NBD, or as a file |
-//! | `signals` | who tells the server to end |
-//! | `worker` | the thread in which the device does what it does by itself |
 //! | `watch`, `figures` | what is told on standard error |
 //! | `metrics`, `metrics_page` | the same for Prometheus |
-//! | `background` | the same in a process of its own |
 
-mod background;
 mod device;
 mod export;
 mod figures;
 mod metrics;
 mod metrics_page;
-mod signals;
 mod watch;
-pub mod worker;
 
 use crate::failure::Failure;
+use crate::resident::signals::Signals;
+use crate::resident::watch::Watch;
+use crate::resident::worker::Worker;
+use crate::resident::{background, cannot, clock, seconds};
 use export::Export;
-use flashpath::run::shared::{Clock, ServeError, SharedDevice, Sharing};
-use flashpath::time::Time;
+use flashpath::run::shared::{ServeError, SharedDevice, Sharing};
 use flashpath::units::human_size;
 use flashpath_nbd::{Address, Listener};
 use metrics::Metrics;
-use signals::Signals;
-use std::fmt::Display;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use watch::Watch;
-use worker::Worker;
+use std::time::Duration;
+use watch::WatchedDevice;
 
 /// Serve a path as a disk that other programs use, until an interrupt or SIGTERM
 #[derive(clap::Args)]
@@ -75,11 +68,6 @@ pub struct Serve {
 
 fn address(text: &str) -> Result<Address, String> {
     Address::read(text).map_err(|error| error.to_string())
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=86_400.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write a number of seconds from 0.1 to 86400".to_string())
 }
 
 impl Serve {
@@ -125,9 +113,10 @@ impl Serve {
             }
             None => None,
         };
-        let watch = Watch::start(Arc::clone(device), self.stats).map_err(|error| cannot("start a thread", error))?;
+        let watch = Watch::start(WatchedDevice::new(Arc::clone(device)), self.stats);
+        let watch = watch.map_err(|error| cannot("start a thread", error))?;
         if self.detached {
-            background::tell_that_it_serves(&said)?;
+            background::tell_that_it_is_ready(&said)?;
         } else {
             crate::print(&said)?;
         }
@@ -139,21 +128,6 @@ impl Serve {
         }
         ended
     }
-}
-
-/// Time since now.
-fn clock() -> Clock {
-    let began = Instant::now();
-    Box::new(move || Time(began.elapsed().as_nanos() as u64))
-}
-
-/// A line on standard error. Whoever closed that does not want to know, and the disk is served on.
-fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-fn cannot(doing: &str, error: impl Display) -> Failure {
-    Failure::failed(format!("cannot {doing}: {error}"))
 }
 
 impl From<ServeError> for Failure {

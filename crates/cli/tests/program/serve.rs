@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// `flashpath serve`, in the foreground.
+/// `flashpath serve` or `flashpath mount`, in the foreground.
 pub struct Served {
     child: Option<Child>,
     /// What it said when it was ready.
@@ -38,7 +38,7 @@ impl Served {
         if arguments.contains(&"--metrics") {
             stdout.read_line(&mut said).unwrap();
         }
-        if !said.starts_with("serving ") {
+        if !said.starts_with("serving ") && !said.starts_with("mounted ") {
             let mut error = String::new();
             child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
             panic!("{arguments:?} does not serve: {said}{error}");

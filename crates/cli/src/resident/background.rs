@@ -1,6 +1,6 @@
-//! `--background`: the same command in a process of its own, of which this one says whether it serves.
+//! `--background`: the same command in a process of its own, of which this one says whether it is ready.
 //!
-//! The child's standard output is a pipe to its parent until it serves, and its standard error too: what goes wrong
+//! The child's standard output is a pipe to its parent until it is ready, and its standard error too: what goes wrong
 //! until then reaches the user, with its exit code. Then both are closed, so that nobody waits for them.
 
 use super::cannot;
@@ -10,10 +10,10 @@ use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// What the child says when it serves.
-const SERVES: &str = "serves";
+/// What the child says when it is ready.
+const READY: &str = "ready";
 
-/// Starts the child, and answers when it serves, or has failed.
+/// Starts the child, and answers when it is ready, or has failed.
 pub fn start() -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| cannot("find this program", error))?;
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != OsStr::new("--background"));
@@ -38,14 +38,14 @@ pub fn start() -> Result<(), Failure> {
     }
     // What it said comes before what this process says.
     let _ = telling.join();
-    if line.trim_end() == SERVES {
+    if line.trim_end() == READY {
         return crate::print(&format!("{}\n", child.id()));
     }
     let status = child.wait().map_err(|error| cannot("wait for the process", error))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     match code {
         Some(code) if code != 0 => Err(Failure::Quiet(code)),
-        _ => Err(Failure::failed(format!("the process in the background ended before it served: {status}"))),
+        _ => Err(Failure::failed(format!("the process in the background ended before it was ready: {status}"))),
     }
 }
 
@@ -54,13 +54,13 @@ pub fn leave_the_terminal() -> Result<(), Failure> {
     nix::unistd::setsid().map(|_| ()).map_err(|error| cannot("leave the terminal", error))
 }
 
-/// In the child: it serves, and has nothing more to say.
-pub fn tell_that_it_serves(said: &str) -> Result<(), Failure> {
-    let failed = |error: io::Error| cannot("tell that it serves", error);
+/// In the child: it is ready, and has nothing more to say.
+pub fn tell_that_it_is_ready(said: &str) -> Result<(), Failure> {
+    let failed = |error: io::Error| cannot("tell that it is ready", error);
     let nothing = OpenOptions::new().write(true).open("/dev/null").map_err(failed)?;
     super::tell(said.trim_end());
     nix::unistd::dup2_stderr(&nothing).map_err(|error| failed(error.into()))?;
     let mut stdout = io::stdout();
-    writeln!(stdout, "{SERVES}").and_then(|()| stdout.flush()).map_err(failed)?;
+    writeln!(stdout, "{READY}").and_then(|()| stdout.flush()).map_err(failed)?;
     nix::unistd::dup2_stdout(&nothing).map_err(|error| failed(error.into()))
 }

@@ -1,4 +1,4 @@
-//! Who tells the server to end: an interrupt, SIGTERM, or whoever unmounts its file.
+//! Who tells the program to end: an interrupt, SIGTERM, SIGHUP, or whoever unmounts what it has mounted.
 
 use super::cannot;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The signal at which the program ends at once, wherever it is: it was told twice before.
 const ENOUGH: usize = 3;
 
-/// What was told to the server.
+/// What was told to the program.
 pub struct Signals {
     sender: Sender<()>,
     receiver: Receiver<()>,
@@ -33,7 +33,7 @@ impl Signals {
         Ok(Signals { sender, receiver })
     }
 
-    /// What ends the server as a signal does.
+    /// What ends the program as a signal does.
     pub fn ender(&self) -> impl FnOnce() + Send + 'static {
         let sender = self.sender.clone();
         move || {

@@ -1,0 +1,45 @@
+//! What `serve` and `mount` share: they stay until they are told to end, and end in good order.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `mod` | the clock, and what is told on standard error |
+//! | `signals` | who tells them to end |
+//! | `background` | the same command in a process of its own |
+//! | `worker` | the thread in which is done what nobody asked for |
+//! | `watch` | the thread that tells figures and failures |
+//! | `leave` | unmounting, in use or not |
+
+pub mod background;
+pub mod leave;
+pub mod signals;
+pub mod watch;
+pub mod worker;
+
+use crate::failure::Failure;
+use flashpath::run::shared::Clock;
+use flashpath::time::Time;
+use std::fmt::Display;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Time since now.
+pub fn clock() -> Clock {
+    let began = Instant::now();
+    Box::new(move || Time(began.elapsed().as_nanos() as u64))
+}
+
+/// A line on standard error. Whoever closed that does not want to know, and work goes on.
+pub fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// What was right and failed on its way.
+pub fn cannot(doing: &str, error: impl Display) -> Failure {
+    Failure::failed(format!("cannot {doing}: {error}"))
+}
+
+/// Reads the interval of `--stats`.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write a number of seconds from 0.1 to 86400".to_string())
+}

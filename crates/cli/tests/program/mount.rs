@@ -1,0 +1,464 @@
+//! A mounted volume as other programs use it.
+
+use super::bench::Bench;
+use super::serve::{Served, can_mount, client, is_mounted, succeeds, wait_until};
+use nix::fcntl::{RenameFlags, renameat2};
+use nix::unistd::{Whence, lseek};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// A volume in memory.
+const PATH: &str = "sfs/conv:size=256M,timing=off";
+/// One that stays.
+const IMAGE: &str = "sfs/conv:image=volume.img,size=256M,timing=off";
+
+fn mount(bench: &Bench, path: &str, more: &[&str]) -> Served {
+    let arguments = [&["mount", path, "m"], more].concat();
+    Served::start(bench, &arguments, Some(bench.path("m")))
+}
+
+fn make(bench: &Bench) {
+    let made = bench.flashpath(&["mkfs", IMAGE]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+}
+
+fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Option<i32> {
+    result.unwrap_err().raw_os_error()
+}
+
+fn names(place: PathBuf) -> Vec<String> {
+    let mut names: Vec<String> =
+        place.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_are_made_written_renamed_and_removed_in_it() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = mount(&bench, PATH, &[]);
+    assert_eq!(served.said, format!("mounted {PATH} at m\n"));
+    let place = bench.path("m");
+    fs::create_dir(place.join("a")).unwrap();
+    fs::write(place.join("a/one"), "first").unwrap();
+    fs::rename(place.join("a/one"), place.join("two")).unwrap();
+    assert_eq!(fs::read(place.join("two")).unwrap(), b"first");
+    let mut file = OpenOptions::new().append(true).open(place.join("two")).unwrap();
+    file.write_all(b" and second").unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    assert_eq!(fs::read(place.join("two")).unwrap(), b"first and second");
+    fs::write(place.join("two"), "cut").unwrap();
+    assert_eq!(fs::metadata(place.join("two")).unwrap().len(), 3);
+    symlink("two", place.join("link")).unwrap();
+    fs::hard_link(place.join("two"), place.join("a/three")).unwrap();
+    assert_eq!(fs::read_link(place.join("link")).unwrap(), PathBuf::from("two"));
+    assert_eq!(fs::metadata(place.join("link")).unwrap().nlink(), 2);
+    assert_eq!(errno(fs::remove_dir(place.join("a"))), Some(39), "it is not empty");
+    assert_eq!(errno(fs::create_dir(place.join("a"))), Some(17));
+    assert_eq!(errno(fs::read(place.join("nothing"))), Some(2));
+    fs::write(place.join("nothing"), "now it is there").unwrap();
+    assert_eq!(fs::read(place.join("nothing")).unwrap(), b"now it is there");
+    assert_eq!(errno(fs::write(place.join("x".repeat(256)), "")), Some(36));
+    fs::remove_file(place.join("a/three")).unwrap();
+    fs::remove_dir(place.join("a")).unwrap();
+    assert_eq!(names(place), ["link", "nothing", "two"]);
+    assert_eq!(served.end(), "");
+    assert!(bench.files().is_empty(), "the mount point was made, and is removed");
+}
+
+#[test]
+fn a_rename_replaces_refuses_or_exchanges() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = mount(&bench, PATH, &[]);
+    let (one, two) = (bench.path("m/one"), bench.path("m/two"));
+    fs::write(&one, "1").unwrap();
+    fs::write(&two, "2").unwrap();
+    let rename = |flags| renameat2(nix::fcntl::AT_FDCWD, &one, nix::fcntl::AT_FDCWD, &two, flags);
+    assert_eq!(rename(RenameFlags::RENAME_NOREPLACE), Err(nix::errno::Errno::EEXIST));
+    assert_eq!(rename(RenameFlags::RENAME_WHITEOUT), Err(nix::errno::Errno::EINVAL));
+    rename(RenameFlags::RENAME_EXCHANGE).unwrap();
+    assert_eq!((fs::read(&one).unwrap(), fs::read(&two).unwrap()), (b"2".to_vec(), b"1".to_vec()));
+    fs::rename(&one, &two).unwrap();
+    assert_eq!((fs::read(&two).unwrap(), one.exists()), (b"2".to_vec(), false));
+    served.end();
+}
+
+#[test]
+fn what_is_unlinked_while_it_is_open_stays_until_it_is_closed() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = mount(&bench, PATH, &[]);
+    let place = bench.path("m/file");
+    let mut file = File::options().read(true).write(true).create_new(true).open(&place).unwrap();
+    file.write_all(b"before").unwrap();
+    fs::remove_file(&place).unwrap();
+    assert_eq!(errno(File::open(&place)), Some(2));
+    file.write_all(b" and after").unwrap();
+    file.sync_all().unwrap();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), file.metadata().unwrap().nlink()), ("before and after", 0));
+    fs::write(&place, "another").unwrap();
+    drop(file);
+    assert_eq!(fs::read(&place).unwrap(), b"another");
+    served.end();
+}
+
+#[test]
+fn ten_thousand_names_are_listed_once_each_and_found() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = mount(&bench, PATH, &[]);
+    let place = bench.path("m/many");
+    fs::create_dir(&place).unwrap();
+    let wanted: Vec<String> = (0..10_000).map(|number| format!("name-{number:05}")).collect();
+    for name in &wanted {
+        File::create(place.join(name)).unwrap();
+    }
+    assert!(names(place.clone()) == wanted);
+    for (number, entry) in place.read_dir().unwrap().enumerate() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().len(), 0, "{number}");
+        fs::remove_file(entry.path()).unwrap();
+    }
+    assert!(names(place).is_empty(), "what is removed while it is listed does not hide the rest");
+    served.end();
+}
+
+#[test]
+fn extended_attributes_are_kept_in_their_namespaces() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let (Some(_), Some(_)) = (client(&bench, "setfattr"), client(&bench, "getfattr")) else { return };
+    let served = mount(&bench, PATH, &[]);
+    fs::write(bench.path("m/file"), "x").unwrap();
+    let run = |program: &str, arguments: &[&str]| client(&bench, program).unwrap().args(arguments).output().unwrap();
+    for name in ["user.colour", "trusted.owner"] {
+        assert!(run("setfattr", &["-n", name, "-v", "blue", "m/file"]).status.success(), "{name}");
+        let found = run("getfattr", &["--only-values", "-n", name, "m/file"]);
+        assert_eq!(String::from_utf8_lossy(&found.stdout), "blue");
+    }
+    let listed = run("getfattr", &["-m", "-", "m/file"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("user.colour") && listed.contains("trusted.owner"), "{listed}");
+    assert!(run("setfattr", &["-x", "user.colour", "m/file"]).status.success());
+    assert!(!run("getfattr", &["-n", "user.colour", "m/file"]).status.success());
+    served.end();
+}
+
+#[test]
+fn holes_can_be_allocated_punched_and_found() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let Some(mut fallocate) = client(&bench, "fallocate") else { return };
+    let served = mount(&bench, PATH, &[]);
+    let file = File::options().read(true).write(true).create_new(true).open(bench.path("m/file")).unwrap();
+    file.write_all_at(&vec![7; 1 << 20], 1 << 20).unwrap();
+    assert_eq!(lseek(&file, 0, Whence::SeekData).unwrap(), 1 << 20);
+    assert_eq!(lseek(&file, 1 << 20, Whence::SeekHole).unwrap(), 2 << 20);
+    assert_eq!(lseek(&file, 2 << 20, Whence::SeekData), Err(nix::errno::Errno::ENXIO));
+    succeeds(fallocate.args(["--punch-hole", "--offset", "1049000", "--length", "512K", "m/file"]));
+    let mut found = vec![1; 1 << 20];
+    file.read_exact_at(&mut found, 1 << 20).unwrap();
+    let (from, to) = (1_049_000 - (1 << 20), 1_049_000 - (1 << 20) + (512 << 10));
+    assert!(found[..from].iter().all(|byte| *byte == 7), "what is before the hole stays, to the byte");
+    assert!(found[from..to].iter().all(|byte| *byte == 0) && found[to..].iter().all(|byte| *byte == 7));
+    succeeds(client(&bench, "fallocate").unwrap().args(["--length", "3M", "m/file"]));
+    assert_eq!(file.metadata().unwrap().len(), 3 << 20);
+    succeeds(client(&bench, "fallocate").unwrap().args(["--keep-size", "--offset", "3M", "--length", "1M", "m/file"]));
+    assert_eq!(file.metadata().unwrap().len(), 3 << 20);
+    succeeds(client(&bench, "fallocate").unwrap().args(["--zero-range", "--length", "4M", "m/file"]));
+    assert_eq!(file.metadata().unwrap().len(), 4 << 20);
+    let mut found = vec![1; 4 << 20];
+    file.read_exact_at(&mut found, 0).unwrap();
+    assert!(found.iter().all(|byte| *byte == 0));
+    let collapse = client(&bench, "fallocate").unwrap().args(["--collapse-range", "--length", "4K", "m/file"]).output();
+    assert!(!collapse.unwrap().status.success());
+    drop(file);
+    served.end();
+}
+
+#[test]
+fn a_program_loses_its_set_id_bits_when_its_owner_or_its_bytes_change() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    // The temporary directory is its owner's alone, and somebody else has to come through.
+    fs::set_permissions(bench.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let Some(_) = client(&bench, "setpriv") else { return };
+    let served = mount(&bench, PATH, &[]);
+    let place = bench.path("m/program");
+    fs::write(&place, "x").unwrap();
+    let set = || fs::set_permissions(&place, fs::Permissions::from_mode(0o6777)).unwrap();
+    let mode = || fs::metadata(&place).unwrap().mode() & 0o7777;
+    set();
+    std::os::unix::fs::chown(&place, Some(1), Some(1)).unwrap();
+    assert_eq!(mode(), 0o777);
+    set();
+    fs::write(&place, "root may").unwrap();
+    assert_eq!(mode(), 0o6777);
+    let nobody = |command: &str| {
+        let mut setpriv = client(&bench, "setpriv").unwrap();
+        succeeds(setpriv.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", command]))
+    };
+    nobody("printf y >> m/program");
+    assert_eq!(mode(), 0o777);
+    set();
+    nobody("truncate -s 3 m/program");
+    assert_eq!((mode(), fs::read(&place).unwrap()), (0o777, b"roo".to_vec()));
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
+    let refused = client(&bench, "setpriv").unwrap().args(["--reuid", "65534", "cat", "m/program"]).output().unwrap();
+    assert!(!refused.status.success(), "its mode holds for others");
+    served.end();
+}
+
+#[test]
+fn its_size_is_what_df_shows() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = mount(&bench, PATH, &[]);
+    let before = nix::sys::statvfs::statvfs(&bench.path("m")).unwrap();
+    assert_eq!((before.block_size(), before.name_max()), (4096, 255));
+    assert!((128..=256).contains(&((before.blocks() * 4096) >> 20)), "{}", before.blocks());
+    assert!(before.blocks_free() <= before.blocks() && before.files_free() > 0);
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(mounts.contains(&format!("{PATH} ")) && mounts.contains(" fuse.sfs "), "{mounts}");
+    served.end();
+}
+
+#[test]
+fn what_was_left_is_found_again() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    make(&bench);
+    let served = mount(&bench, IMAGE, &[]);
+    let place = bench.path("m");
+    fs::create_dir_all(place.join("a/b")).unwrap();
+    let bytes: Vec<u8> = (0..3_000_000u32).map(|number| (number / 3) as u8).collect();
+    fs::write(place.join("a/b/large"), &bytes).unwrap();
+    for number in 0..500 {
+        fs::write(place.join(format!("a/{number}")), number.to_string()).unwrap();
+    }
+    symlink("a/b/large", place.join("link")).unwrap();
+    fs::set_permissions(place.join("a/7"), fs::Permissions::from_mode(0o4711)).unwrap();
+    let before = fs::metadata(place.join("a/7")).unwrap();
+    served.end();
+    let served = mount(&bench, IMAGE, &["--read-only"]);
+    assert!(fs::read(place.join("link")).unwrap() == bytes);
+    assert_eq!(names(place.join("a")).len(), 501);
+    assert!(
+        (0..500).all(|number| fs::read(place.join(format!("a/{number}"))).unwrap() == number.to_string().as_bytes())
+    );
+    let after = fs::metadata(place.join("a/7")).unwrap();
+    assert_eq!((after.mode(), after.ino(), after.mtime_nsec()), (before.mode(), before.ino(), before.mtime_nsec()));
+    assert_eq!(errno(fs::write(place.join("new"), "")), Some(30), "it can only be read");
+    served.end();
+}
+
+#[test]
+fn what_was_synced_is_found_after_its_server_was_killed() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    make(&bench);
+    let mut served = mount(&bench, IMAGE, &[]);
+    let file = File::create(bench.path("m/synced")).unwrap();
+    file.write_all_at(&[9; 8192], 4096).unwrap();
+    file.sync_all().unwrap();
+    served.signal("-KILL");
+    served.wait();
+    assert_eq!(errno(fs::metadata(bench.path("m/synced"))), Some(107), "the mount is dead");
+    drop(file);
+    let again = mount(&bench, IMAGE, &[]);
+    let found = fs::read(bench.path("m/synced")).unwrap();
+    assert!(found[..4096].iter().all(|byte| *byte == 0) && found[4096..] == [9; 8192]);
+    again.end();
+    drop(served);
+}
+
+#[test]
+fn a_second_mount_at_the_same_place_is_refused() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = mount(&bench, PATH, &[]);
+    bench.refuses(&["mount", PATH, "m"], &["m is a mount point already, of sfs/conv", "umount m ends it"]);
+    fs::write(bench.path("m/still"), "it works").unwrap();
+    served.end();
+}
+
+#[test]
+fn a_busy_volume_is_waited_for_and_its_user_is_named() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut served = mount(&bench, PATH, &[]);
+    let mut file = File::create(bench.path("m/file")).unwrap();
+    served.signal("-TERM");
+    std::thread::sleep(Duration::from_millis(500));
+    file.write_all(b"it still works").unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let (status, error) = served.wait();
+    assert!(status.success(), "{status}: {error}");
+    assert!(error.contains("is in use by process") && error.contains(&std::process::id().to_string()), "{error}");
+    assert!(!is_mounted(&bench.path("m")));
+}
+
+#[test]
+fn a_second_signal_takes_a_busy_volume_away() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut served = mount(&bench, PATH, &[]);
+    let file = File::create(bench.path("m/file")).unwrap();
+    served.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    served.signal("-TERM");
+    let (status, error) = served.wait();
+    assert_eq!(status.code(), Some(130), "{error}");
+    assert!(!is_mounted(&bench.path("m")));
+    assert!(file.sync_all().is_err(), "it is gone, and nobody waits for it");
+}
+
+#[test]
+fn whoever_unmounts_it_ends_the_program() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    fs::create_dir(bench.path("m")).unwrap();
+    for program in [&["umount"][..], &["fusermount3", "-u"]] {
+        let Some(mut command) = client(&bench, program[0]) else { return };
+        let mut served = mount(&bench, PATH, &[]);
+        succeeds(command.args(&program[1..]).arg("m"));
+        let (status, error) = served.wait();
+        assert_eq!((status.code(), error.as_str()), (Some(0), ""), "{program:?}");
+        assert_eq!(bench.files(), ["m"], "a directory that was there stays");
+    }
+}
+
+#[test]
+fn in_the_background_it_returns_when_it_is_mounted_and_says_who_serves_it() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let answer = bench.flashpath(&["mount", PATH, "m", "--background"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    fs::write(bench.path("m/file"), "x").unwrap();
+    assert!(answer.stderr.contains("mounted sfs/conv"), "{answer:?}");
+    let process = answer.stdout.trim();
+    assert!(process.parse::<u32>().is_ok(), "{answer:?}");
+    succeeds(Command::new("kill").arg(process));
+    wait_until("it is unmounted", || !is_mounted(&bench.path("m")));
+    wait_until("the mount point is removed", || bench.files().is_empty());
+    bench.write("file", "");
+    bench.refuses(&["mount", PATH, "file", "--background"], &["cannot use the directory file"]);
+}
+
+#[test]
+fn what_passes_is_told_while_it_is_mounted() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = mount(&bench, PATH, &["--stats", "0.2"]);
+    fs::write(bench.path("m/file"), vec![1; 4 << 20]).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let said = served.end();
+    assert!(said.lines().any(|line| line.contains("requests/s") && !line.contains("written 0.0 MiB/s")), "{said}");
+}
+
+#[test]
+fn reading_is_noted_once_after_each_change_unless_it_shall_not_be() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    for (more, is_noted) in [(&[][..], true), (&["--noatime"], false)] {
+        let served = mount(&bench, PATH, more);
+        let place = bench.path("m/file");
+        fs::write(&place, vec![1; 1 << 20]).unwrap();
+        // What is in the page cache is read without the volume.
+        let file = File::open(&place).unwrap();
+        nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        drop(file);
+        let before = fs::metadata(&place).unwrap();
+        fs::read(&place).unwrap();
+        let after = fs::metadata(&place).unwrap();
+        let times = |data: &fs::Metadata| (data.atime(), data.atime_nsec());
+        assert_eq!(times(&after) > times(&before), is_noted, "{more:?}");
+        assert_eq!((after.ctime(), after.ctime_nsec()), (before.ctime(), before.ctime_nsec()));
+        served.end();
+    }
+}
+
+#[test]
+fn writes_that_wait_in_the_page_cache_arrive() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let served = mount(&bench, PATH, &["--writeback"]);
+    let place = bench.path("m/file");
+    let mut file = File::create(&place).unwrap();
+    for number in 0..2000u32 {
+        file.write_all(&number.to_le_bytes()).unwrap();
+    }
+    file.sync_all().unwrap();
+    nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+    drop(file);
+    let bytes: Vec<u8> = (0..2000u32).flat_map(u32::to_le_bytes).collect();
+    assert!(fs::read(&place).unwrap() == bytes);
+    served.end();
+}
+
+#[test]
+fn what_is_no_file_system_or_no_place_for_one_is_refused() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("full")).unwrap();
+    bench.write("full/x", "");
+    for (arguments, said) in [
+        (&["mount", PATH][..], "<DIR>"),
+        (&["mount", "sf/conv", "m"], "did you mean sfs?"),
+        (&["mount", "conv:size=64M", "m"], "no file system"),
+        (&["mount", "kernel-ext4/conv:size=64M", "m"], "kernel-ext4"),
+        (&["mount", PATH, "full"], "full is not empty"),
+        (&["mount", PATH, "nowhere/m"], "cannot use the directory nowhere/m"),
+        (&["mount", PATH, "m", "--stats", "0"], "a number of seconds"),
+        (&["mount", PATH, "m", "--stats", "1", "--background"], "cannot be used with"),
+    ] {
+        bench.refuses(arguments, &[said]);
+    }
+    assert_eq!(bench.files(), ["full"]);
+}

@@ -1,0 +1,86 @@
+//! What is told of failures: each once, and not too many of them.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Where a line for the user goes.
+pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Different lines that are remembered; a damaged volume could have any number.
+const MOST_REMEMBERED: usize = 1000;
+/// Lines that are told within [`WINDOW`].
+const MOST_AT_ONCE: usize = 10;
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// What was told so far.
+pub struct Complaints {
+    tell: Tell,
+    told: BTreeSet<String>,
+    window_began: Instant,
+    in_window: usize,
+    /// Lines that were held back since the last that was told.
+    held_back: u64,
+}
+
+impl Complaints {
+    /// Nothing was told yet.
+    pub fn new(tell: Tell) -> Complaints {
+        Complaints { tell, told: BTreeSet::new(), window_began: Instant::now(), in_window: 0, held_back: 0 }
+    }
+
+    /// Tells it, if it is new.
+    pub fn add(&mut self, line: &str) {
+        self.add_at(line, Instant::now());
+    }
+
+    fn add_at(&mut self, line: &str, now: Instant) {
+        if self.told.contains(line) {
+            return;
+        }
+        if now.duration_since(self.window_began) >= WINDOW {
+            (self.window_began, self.in_window) = (now, 0);
+        }
+        if self.in_window >= MOST_AT_ONCE || self.told.len() >= MOST_REMEMBERED {
+            self.held_back += 1;
+            return;
+        }
+        self.in_window += 1;
+        self.told.insert(line.to_string());
+        let held_back = std::mem::take(&mut self.held_back);
+        if held_back > 0 {
+            (self.tell)(&format!("warning: {held_back} more failures were not told"));
+        }
+        (self.tell)(line);
+    }
+
+    /// Tells how many were held back.
+    pub fn end(&mut self) {
+        let held_back = std::mem::take(&mut self.held_back);
+        if held_back > 0 {
+            (self.tell)(&format!("warning: {held_back} more failures were not told"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn a_failure_is_told_once_and_a_flood_of_them_is_counted() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let takes = Arc::clone(&lines);
+        let mut complaints = Complaints::new(Box::new(move |line| takes.lock().unwrap().push(line.to_string())));
+        let now = complaints.window_began;
+        for number in 0..15 {
+            complaints.add_at(&format!("inode {}", number), now);
+            complaints.add_at("inode 0", now);
+        }
+        assert_eq!(lines.lock().unwrap().len(), 10);
+        complaints.add_at("inode 99", now + WINDOW);
+        assert_eq!(lines.lock().unwrap()[10..], ["warning: 5 more failures were not told", "inode 99"]);
+        complaints.end();
+        assert_eq!(lines.lock().unwrap().len(), 12);
+    }
+}

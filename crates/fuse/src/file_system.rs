@@ -1,0 +1,515 @@
+//! The requests to a mounted volume, and their answers.
+//!
+//! The volume has one writer, which is this mount: what the kernel was told stays true until the kernel itself asks for a
+//! change, and it may keep it for as long as it likes, names that are not there too. Open files have no state here: an
+//! inode is held from the first lookup until the kernel forgets it.
+
+use crate::answers::Answers;
+use crate::files::{Files, Made, Wish, kind_of_mode, system_attributes, system_kind};
+use crate::shared_volume::{CallError, SharedVolume};
+use flashpath::fs::sfs::{Attributes, FileKind, InodeNumber};
+use flashpath::time::Time;
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
+};
+use nix::fcntl::OFlag;
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// How long the kernel may believe what it is told.
+const LONG: Duration = Duration::from_secs(3600);
+/// The longest write that the kernel may send, in bytes.
+const LONGEST_WRITE: u32 = 1 << 20;
+/// Requests that the kernel may send ahead.
+const MOST_AHEAD: u16 = 64;
+const BLOCK_BYTES: u32 = 4096;
+const LONGEST_NAME: u32 = 255;
+
+/// What the kernel may do where it can, and the volume is right without.
+const WISHES: [InitFlags; 9] = [
+    InitFlags::FUSE_ASYNC_READ,
+    InitFlags::FUSE_ASYNC_DIO,
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_DO_READDIRPLUS,
+    InitFlags::FUSE_READDIRPLUS_AUTO,
+    InitFlags::FUSE_CACHE_SYMLINKS,
+    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+    InitFlags::FUSE_NO_OPEN_SUPPORT,
+    InitFlags::FUSE_NO_OPENDIR_SUPPORT,
+];
+
+thread_local! {
+    /// What is read goes through here, so that no request begins with fresh memory.
+    static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Where writes wait until they are sent here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Caching {
+    /// Nowhere: each write is a request.
+    #[default]
+    WriteThrough,
+    /// In the kernel's page cache.
+    WriteBack,
+}
+
+/// A mounted volume, as the kernel sees it.
+pub struct FileSystem {
+    volume: Arc<SharedVolume>,
+    answers: Answers,
+    caching: Caching,
+    /// Whether the kernel takes "there is nothing to do" for an answer to open, and asks no more.
+    opens_without_asking: bool,
+    opens_directories_without_asking: bool,
+}
+
+impl FileSystem {
+    /// One on this volume. Fails if the system starts no thread.
+    pub fn new(volume: Arc<SharedVolume>, caching: Caching) -> io::Result<FileSystem> {
+        let answers = if volume.sharing().paced {
+            let clock = Arc::clone(&volume);
+            Answers::paced(move || clock.now())?
+        } else {
+            Answers::prompt()
+        };
+        let (opens_without_asking, opens_directories_without_asking) = (false, false);
+        Ok(FileSystem { volume, answers, caching, opens_without_asking, opens_directories_without_asking })
+    }
+
+    fn empty(&self, reply: ReplyEmpty, turn: impl FnOnce(&mut Files) -> Result<(), CallError>) {
+        match self.volume.call(turn) {
+            Ok(((), done)) => self.answers.send(done, 0, move || reply.ok()),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn entry(&self, reply: ReplyEntry, turn: impl FnOnce(&mut Files) -> Result<Option<Attributes>, CallError>) {
+        match self.volume.call(turn) {
+            Ok((Some(attributes), done)) => self.answers.send(done, 0, move || {
+                reply.entry(&LONG, &system_attributes(&attributes), generation(&attributes));
+            }),
+            // An entry with the inode 0 is one that the kernel may believe is not there.
+            Ok((None, done)) => self.answers.send(done, 0, move || reply.entry(&LONG, &NOTHING, Generation(0))),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn attributes(&self, reply: ReplyAttr, turn: impl FnOnce(&mut Files) -> Result<Attributes, CallError>) {
+        match self.volume.call(turn) {
+            Ok((attributes, done)) => {
+                self.answers.send(done, 0, move || reply.attr(&LONG, &system_attributes(&attributes)));
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// Answers with bytes, or, if none fit, with their number.
+    fn extended(&self, size: u32, reply: ReplyXattr, turn: impl FnOnce(&mut Files) -> Result<Vec<u8>, CallError>) {
+        match self.volume.call(turn) {
+            Err(errno) => reply.error(errno),
+            Ok((bytes, done)) => self.answers.send(done, bytes.len(), move || match u32::try_from(bytes.len()) {
+                Ok(length) if size == 0 => reply.size(length),
+                Ok(length) if length <= size => reply.data(&bytes),
+                _ => reply.error(Errno::ERANGE),
+            }),
+        }
+    }
+
+    fn opened(&self, without_asking: bool, more: FopenFlags, reply: ReplyOpen) {
+        if without_asking {
+            return reply.error(Errno::ENOSYS);
+        }
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE | more);
+    }
+}
+
+const NOTHING: FileAttr = FileAttr {
+    ino: INodeNo(0),
+    size: 0,
+    blocks: 0,
+    atime: SystemTime::UNIX_EPOCH,
+    mtime: SystemTime::UNIX_EPOCH,
+    ctime: SystemTime::UNIX_EPOCH,
+    crtime: SystemTime::UNIX_EPOCH,
+    kind: fuser::FileType::RegularFile,
+    perm: 0,
+    nlink: 0,
+    uid: 0,
+    gid: 0,
+    rdev: 0,
+    blksize: BLOCK_BYTES,
+    flags: 0,
+};
+
+fn inode(number: INodeNo) -> InodeNumber {
+    InodeNumber(number.0)
+}
+
+fn generation(attributes: &Attributes) -> Generation {
+    Generation(u64::from(attributes.generation))
+}
+
+fn owner(request: &Request) -> (u32, u32) {
+    (request.uid(), request.gid())
+}
+
+/// Who may leave set-id bits where they are (CAP_FSETID): of that the request tells only the user.
+fn is_privileged(request: &Request) -> bool {
+    request.uid() == 0
+}
+
+fn has(flags: OpenFlags, flag: OFlag) -> bool {
+    OFlag::from_bits_retain(flags.0).contains(flag)
+}
+
+impl Filesystem for FileSystem {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // What a kernel does not know it goes without: it is slower then, and no more.
+        let _ = config.set_max_write(LONGEST_WRITE);
+        let _ = config.set_max_background(MOST_AHEAD);
+        for wish in WISHES {
+            let _ = config.add_capabilities(wish);
+        }
+        let offered = config.capabilities();
+        self.opens_without_asking = offered.contains(InitFlags::FUSE_NO_OPEN_SUPPORT);
+        self.opens_directories_without_asking = offered.contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
+        if self.caching == Caching::WriteBack {
+            let refused = |_| io::Error::from_raw_os_error(Errno::EOPNOTSUPP.code());
+            config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(reply, |files| files.lookup(inode(parent), name.as_bytes()));
+    }
+
+    fn forget(&self, _request: &Request, number: INodeNo, times: u64) {
+        // There is no answer; what went wrong was told.
+        let _ = self.volume.call(|files| files.forget(inode(number), times));
+    }
+
+    fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        self.attributes(reply, |files| files.attributes(inode(number)));
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        user: Option<u32>,
+        group: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        changed: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _created: Option<SystemTime>,
+        _change_time: Option<SystemTime>,
+        _backup_time: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let wish = Wish { mode, user, group, size, accessed, modified, changed };
+        self.attributes(reply, |files| files.change(inode(number), &wish, request.uid()));
+    }
+
+    fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
+        match self.volume.call(|files| files.target(inode(number))) {
+            Ok((target, done)) => self.answers.send(done, target.len(), move || reply.data(&target)),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        let Some(kind) = kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
+        let device = if matches!(kind, FileKind::CharacterDevice | FileKind::BlockDevice) { device } else { 0 };
+        let made = Made { kind, mode, owner: owner(request), device, target: &[] };
+        self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
+        let made = Made { kind: FileKind::Directory, mode, owner: owner(request), device: 0, target: &[] };
+        self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let target = target.as_os_str().as_bytes();
+        let made = Made { kind: FileKind::Symlink, mode: 0o777, owner: owner(request), device: 0, target };
+        self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let made = Made { kind: FileKind::Regular, mode, owner: owner(request), device: 0, target: &[] };
+        match self.volume.call(|files| files.make(inode(parent), name.as_bytes(), &made)) {
+            Ok((attributes, done)) => self.answers.send(done, 0, move || {
+                let (system, generation) = (system_attributes(&attributes), generation(&attributes));
+                reply.created(&LONG, &system, generation, FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+            }),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(reply, |files| files.unlink(inode(parent), name.as_bytes()));
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(reply, |files| files.remove_directory(inode(parent), name.as_bytes()));
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (from, to) = ((inode(parent), name.as_bytes()), (inode(new_parent), new_name.as_bytes()));
+        self.empty(reply, |files| files.rename(from, to, flags));
+    }
+
+    fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(reply, |files| files.link(inode(number), inode(parent), name.as_bytes()).map(Some));
+    }
+
+    /// Nothing needs to be known of an open file. O_TRUNC comes as a setattr, O_APPEND is the kernel's to do, and O_DIRECT too:
+    /// it goes past the page cache and keeps it right, which `FOPEN_DIRECT_IO` would not on every kernel.
+    fn open(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        self.opened(self.opens_without_asking, FopenFlags::empty(), reply);
+    }
+
+    fn opendir(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        self.opened(self.opens_directories_without_asking, FopenFlags::FOPEN_CACHE_DIR, reply);
+    }
+
+    /// A close has nothing to do either, and the kernel stops asking.
+    fn flush(&self, _request: &Request, _number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        size: u32,
+        flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let is_silent = has(flags, OFlag::O_NOATIME);
+        let read = |bytes: &mut [u8]| {
+            let read = self.volume.call(|files| files.read(inode(number), offset, bytes, is_silent));
+            read.inspect(|(length, _)| self.volume.moved(*length as u64, 0))
+        };
+        if self.answers.are_late() {
+            let mut bytes = vec![0; size as usize];
+            return match read(&mut bytes) {
+                Ok((length, done)) => self.answers.send(done, length, move || reply.data(&bytes[..length])),
+                Err(errno) => reply.error(errno),
+            };
+        }
+        READ_BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < size as usize {
+                buffer.resize(size as usize, 0);
+            }
+            match read(&mut buffer[..size as usize]) {
+                Ok((length, _)) => reply.data(&buffer[..length]),
+                Err(errno) => reply.error(errno),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // Here the kernel says itself who may leave the bits.
+        let keeps_bits = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let is_durable = has(flags, OFlag::O_DSYNC) && !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let length = data.len() as u32;
+        match self.volume.call(|files| files.write(inode(number), offset, data, keeps_bits, is_durable)) {
+            Ok(((), done)) => {
+                self.volume.moved(0, u64::from(length));
+                self.answers.send(done, 0, move || reply.written(length));
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn fsync(&self, _request: &Request, number: INodeNo, _handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
+        self.empty(reply, |files| files.sync(inode(number), only_data));
+    }
+
+    fn fsyncdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
+        self.empty(reply, |files| files.sync(inode(number), only_data));
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.empty(reply, |files| files.allocate(inode(number), offset, length, mode, is_privileged(request)));
+    }
+
+    fn lseek(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        if self.caching == Caching::WriteBack {
+            // What waits in the page cache is not known here: the kernel takes the file for one without holes.
+            return reply.error(Errno::ENOSYS);
+        }
+        match self.volume.call(|files| files.seek(inode(number), offset, whence)) {
+            Ok((offset, done)) => self.answers.send(done, 0, move || reply.offset(offset)),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn copy_file_range(
+        &self,
+        request: &Request,
+        from: INodeNo,
+        _from_handle: FileHandle,
+        from_offset: u64,
+        to: INodeNo,
+        _to_handle: FileHandle,
+        to_offset: u64,
+        length: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let (from, to) = ((inode(from), from_offset), (inode(to), to_offset));
+        match self.volume.call(|files| files.copy(from, to, length, is_privileged(request))) {
+            Ok((copied, done)) => {
+                self.volume.moved(u64::from(copied), u64::from(copied));
+                self.answers.send(done, 0, move || reply.written(copied));
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn readdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, from: u64, mut reply: ReplyDirectory) {
+        let mut bytes = 0;
+        let listed: Result<((), Time), Errno> = self.volume.call(|files| {
+            files.list(inode(number), from, &mut |entry| {
+                bytes += entry.name.len();
+                let number = INodeNo(entry.inode.0);
+                !reply.add(number, entry.next, system_kind(entry.kind), OsStr::from_bytes(entry.name))
+            })
+        });
+        match listed {
+            Ok(((), done)) => self.answers.send(done, bytes, move || reply.ok()),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        from: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let mut bytes = 0;
+        let listed: Result<((), Time), Errno> = self.volume.call(|files| {
+            files.list_with_attributes(inode(number), from, &mut |entry| {
+                bytes += size_of::<FileAttr>() + entry.name.len();
+                let (system, generation) = (system_attributes(&entry.attributes), generation(&entry.attributes));
+                !reply.add(system.ino, entry.next, OsStr::from_bytes(&entry.name), &LONG, &system, generation)
+            })
+        });
+        match listed {
+            Ok(((), done)) => self.answers.send(done, bytes, move || reply.ok()),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
+        match self.volume.call(|files| Ok(files.space())) {
+            Ok((space, done)) => self.answers.send(done, 0, move || {
+                let free = space.free_blocks;
+                let (inodes, free_inodes) = (space.inodes, space.free_inodes);
+                reply.statfs(space.blocks, free, free, inodes, free_inodes, BLOCK_BYTES, LONGEST_NAME, BLOCK_BYTES);
+            }),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        self.empty(reply, |files| files.set_extended_attribute(inode(number), name.as_bytes(), value, flags));
+    }
+
+    fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        self.extended(size, reply, |files| files.extended_attribute(inode(number), name.as_bytes()));
+    }
+
+    fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        self.extended(size, reply, |files| files.extended_attributes(inode(number), request.uid()));
+    }
+
+    fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(reply, |files| files.remove_extended_attribute(inode(number), name.as_bytes()));
+    }
+}

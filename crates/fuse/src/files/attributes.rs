@@ -1,0 +1,112 @@
+//! What is known of a file, in the kernel's words.
+
+use flashpath::fs::sfs::{Attributes, FileKind, Timestamp};
+use fuser::{FileAttr, FileType, INodeNo};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Sectors of 512 bytes in a block: the unit of `st_blocks`.
+const SECTORS: u64 = 8;
+const BLOCK_BYTES: u32 = 4096;
+/// Which bits of a mode are the kind of the file.
+const KIND_BITS: u32 = 0o170_000;
+
+/// The attributes as they are answered.
+pub fn system_attributes(attributes: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attributes.inode.0),
+        size: attributes.size,
+        blocks: attributes.blocks.saturating_mul(SECTORS),
+        atime: system_time(attributes.accessed),
+        mtime: system_time(attributes.modified),
+        ctime: system_time(attributes.changed),
+        crtime: system_time(attributes.created),
+        kind: system_kind(attributes.kind),
+        perm: attributes.permissions,
+        nlink: attributes.links,
+        uid: attributes.user,
+        gid: attributes.group,
+        // What came in 32 bits goes back in them.
+        rdev: attributes.device as u32,
+        blksize: BLOCK_BYTES,
+        flags: 0,
+    }
+}
+
+/// The kind as it is answered.
+pub fn system_kind(kind: FileKind) -> FileType {
+    match kind {
+        FileKind::Regular => FileType::RegularFile,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Symlink => FileType::Symlink,
+        FileKind::Fifo => FileType::NamedPipe,
+        FileKind::Socket => FileType::Socket,
+        FileKind::CharacterDevice => FileType::CharDevice,
+        FileKind::BlockDevice => FileType::BlockDevice,
+    }
+}
+
+/// What mknod is asked to make; `None` for what it cannot make.
+pub fn kind_of_mode(mode: u32) -> Option<FileKind> {
+    Some(match mode & KIND_BITS {
+        0o100_000 | 0 => FileKind::Regular,
+        0o010_000 => FileKind::Fifo,
+        0o140_000 => FileKind::Socket,
+        0o020_000 => FileKind::CharacterDevice,
+        0o060_000 => FileKind::BlockDevice,
+        _ => return None,
+    })
+}
+
+fn system_time(time: Timestamp) -> SystemTime {
+    let distance = Duration::from_nanos(time.0.unsigned_abs());
+    let shifted = if time.0 < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
+    // 292 years lie within what the system can tell.
+    shifted.unwrap_or(UNIX_EPOCH)
+}
+
+/// A time that a request carries. What lies beyond 292 years from 1970 becomes the nearest that can be stored.
+pub fn timestamp(time: SystemTime) -> Timestamp {
+    let clamped = |nanoseconds: i128| nanoseconds.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => Timestamp(clamped(since.as_nanos() as i128)),
+        Err(before) => {
+            // The kernel's seconds are negative then, and its nanoseconds count forward from them. fuser 0.18 takes both
+            // away from 1970 (its `system_time_from_time`): the nanoseconds are given back twice.
+            let distance = before.duration();
+            Timestamp(clamped(i128::from(distance.subsec_nanos()) - i128::from(distance.as_secs()) * 1_000_000_000))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_come_as_fuser_reads_them_and_go_as_they_are() {
+        // -1.5 s is sent as (-2 s, +0.5 s), and fuser makes 1970 - 2.5 s of it.
+        let sent = UNIX_EPOCH - Duration::new(2, 500_000_000);
+        assert_eq!(timestamp(sent), Timestamp(-1_500_000_000));
+        assert_eq!(system_time(Timestamp(-1_500_000_000)), UNIX_EPOCH - Duration::from_millis(1500));
+        let later = UNIX_EPOCH + Duration::new(7, 9);
+        assert_eq!(system_time(timestamp(later)), later);
+        assert_eq!(timestamp(UNIX_EPOCH + Duration::from_secs(1 << 40)), Timestamp(i64::MAX));
+        assert_eq!(timestamp(UNIX_EPOCH - Duration::from_secs(1 << 40)), Timestamp(i64::MIN));
+    }
+
+    #[test]
+    fn mknod_makes_all_kinds_but_directories_and_links() {
+        for (mode, kind) in [
+            (0o100_644, Some(FileKind::Regular)),
+            (0o600, Some(FileKind::Regular)),
+            (0o010_600, Some(FileKind::Fifo)),
+            (0o140_600, Some(FileKind::Socket)),
+            (0o020_600, Some(FileKind::CharacterDevice)),
+            (0o060_600, Some(FileKind::BlockDevice)),
+            (0o040_755, None),
+            (0o120_777, None),
+        ] {
+            assert_eq!(kind_of_mode(mode), kind, "{mode:o}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! setattr, the times of access, and the bits that a change takes away.
+//!
+//! `FUSE_HANDLE_KILLPRIV_V2` leaves it to us that a changed program loses its privileges, as POSIX and Linux have it:
+//! another owner takes the set-user-id bit away from whatever is no directory, and the set-group-id bit where the group may execute; so does
+//! a write or a truncation by anyone but root. All of them take the file's capabilities away. Without the flag, the kernel would ask
+//! for these capabilities before each write.
+
+use super::Files;
+use super::attributes::timestamp;
+use super::extended::CAPABILITY;
+use crate::shared_volume::CallError;
+use flashpath::fs::sfs::{Attributes, Change, FileKind, InodeNumber, SfsError, Timestamp};
+use fuser::TimeOrNow;
+use std::time::SystemTime;
+
+const SET_USER: u16 = 0o4000;
+const SET_GROUP: u16 = 0o2000;
+const GROUP_EXECUTES: u16 = 0o0010;
+/// After so long, a read is noted although the file has not changed since the last (relatime).
+const STALE_NS: i64 = 24 * 3600 * 1_000_000_000;
+
+/// What setattr is asked for.
+#[derive(Clone, Copy, Default)]
+pub struct Wish {
+    /// The mode; its low twelve bits count.
+    pub mode: Option<u32>,
+    /// Who owns it.
+    pub user: Option<u32>,
+    /// Which group owns it.
+    pub group: Option<u32>,
+    /// Bytes.
+    pub size: Option<u64>,
+    /// When it was read.
+    pub accessed: Option<TimeOrNow>,
+    /// When its bytes changed.
+    pub modified: Option<TimeOrNow>,
+    /// When anything of it changed: only where the kernel keeps these times itself.
+    pub changed: Option<SystemTime>,
+}
+
+impl Files {
+    /// Changes what is known of a file, for a user.
+    pub fn change(&mut self, inode: InodeNumber, wish: &Wish, user: u32) -> Result<Attributes, CallError> {
+        let now = self.timestamp();
+        let time = |time: TimeOrNow| match time {
+            TimeOrNow::Now => now,
+            TimeOrNow::SpecificTime(time) => timestamp(time),
+        };
+        let mut change = Change {
+            permissions: wish.mode.map(|mode| (mode & 0o7777) as u16),
+            user: wish.user,
+            group: wish.group,
+            size: wish.size,
+            accessed: wish.accessed.map(time),
+            // An ftruncate comes without it.
+            modified: wish.modified.map(time).or(wish.size.map(|_| now)),
+            changed: wish.changed.map(timestamp),
+        };
+        // A chown that changes neither comes without anything at all, and takes the bits away all the same.
+        let is_chown = wish.user.is_some() || wish.group.is_some() || is_empty(wish);
+        if is_chown || wish.size.is_some() {
+            let attributes = self.volume.attributes(inode)?;
+            if (is_chown || user != 0) && change.permissions.is_none() {
+                change.permissions = without_set_id(&attributes);
+            }
+            self.kill_capability(&attributes)?;
+        }
+        Ok(self.volume.change(inode, &change)?)
+    }
+
+    /// Takes away what a file may not keep when `user` has written to it.
+    pub fn kill_privileges(&mut self, inode: InodeNumber, is_privileged: bool) -> Result<(), CallError> {
+        if is_privileged && self.without_capability.contains(&inode) {
+            return Ok(());
+        }
+        let attributes = self.volume.attributes(inode)?;
+        let permissions = if is_privileged { None } else { without_set_id(&attributes) };
+        if permissions.is_some() {
+            self.volume.change(inode, &Change { permissions, ..Change::default() })?;
+        }
+        self.kill_capability(&attributes)
+    }
+
+    fn kill_capability(&mut self, attributes: &Attributes) -> Result<(), CallError> {
+        if attributes.kind == FileKind::Regular && !self.without_capability.contains(&attributes.inode) {
+            match self.volume.remove_extended_attribute(attributes.inode, CAPABILITY) {
+                Ok(()) | Err(SfsError::NoAttribute) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.without_capability.insert(attributes.inode);
+        }
+        Ok(())
+    }
+
+    /// Notes that a file was read, as `relatime` does: if it has changed since it was last noted, or a day has passed.
+    pub fn touch(&mut self, inode: InodeNumber) {
+        if self.sharing.no_access_times || self.sharing.read_only {
+            return;
+        }
+        let now = self.timestamp();
+        // What was read was read, whether or not it can be noted.
+        if let Ok(attributes) = self.volume.attributes(inode)
+            && is_due(&attributes, now)
+        {
+            let changed = Some(attributes.changed);
+            let _ = self.volume.change(inode, &Change { accessed: Some(now), changed, ..Change::default() });
+        }
+    }
+}
+
+fn is_empty(wish: &Wish) -> bool {
+    matches!(
+        wish,
+        Wish { mode: None, user: None, group: None, size: None, accessed: None, modified: None, changed: None }
+    )
+}
+
+/// The permissions without the bits that run a program as someone else; `None` if nothing changes.
+fn without_set_id(attributes: &Attributes) -> Option<u16> {
+    if attributes.kind == FileKind::Directory {
+        return None;
+    }
+    let mut permissions = attributes.permissions & !SET_USER;
+    if permissions & GROUP_EXECUTES != 0 {
+        permissions &= !SET_GROUP;
+    }
+    (permissions != attributes.permissions).then_some(permissions)
+}
+
+fn is_due(attributes: &Attributes, now: Timestamp) -> bool {
+    attributes.accessed <= attributes.modified
+        || attributes.accessed <= attributes.changed
+        || now.0.saturating_sub(attributes.accessed.0) >= STALE_NS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(kind: FileKind, permissions: u16) -> Attributes {
+        let time = Timestamp(5);
+        Attributes {
+            inode: InodeNumber(7),
+            generation: 0,
+            kind,
+            permissions,
+            links: 1,
+            user: 1,
+            group: 1,
+            device: 0,
+            size: 0,
+            blocks: 0,
+            accessed: time,
+            modified: time,
+            changed: time,
+            created: time,
+        }
+    }
+
+    #[test]
+    fn a_changed_program_runs_as_nobody_else_and_a_directory_keeps_its_bits() {
+        let left = |kind, permissions| without_set_id(&file(kind, permissions));
+        assert_eq!(left(FileKind::Regular, 0o6755), Some(0o755));
+        assert_eq!(left(FileKind::Regular, 0o6745), Some(0o2745), "the group does not execute it");
+        assert_eq!(left(FileKind::Regular, 0o1755), None);
+        assert_eq!(left(FileKind::Directory, 0o6755), None);
+    }
+
+    #[test]
+    fn a_read_is_noted_once_after_each_change_and_once_a_day() {
+        let mut read = file(FileKind::Regular, 0o644);
+        assert!(is_due(&read, Timestamp(6)));
+        read.accessed = Timestamp(6);
+        assert!(!is_due(&read, Timestamp(7)));
+        read.changed = Timestamp(8);
+        assert!(is_due(&read, Timestamp(9)));
+        read.accessed = Timestamp(9);
+        assert!(!is_due(&read, Timestamp(8 + STALE_NS)) && is_due(&read, Timestamp(9 + STALE_NS)));
+    }
+}
