@@ -41,10 +41,10 @@ impl Sfs {
         self.is_changed = false;
         self.records.clear();
         self.renamed.clear();
-        for segment in self.segments.release() {
-            if self.settings.discard {
-                self.now = self.media.discard(segment, self.now)?;
-            }
+        self.segments.end_cleaning();
+        self.epoch += 1;
+        for segment in self.segments.release_before(self.epoch) {
+            self.discard(segment)?;
         }
         for inode in self.inodes.values_mut() {
             inode.safe_size = inode.size;

@@ -1,7 +1,8 @@
 //! Segment cleaning (section 3.6): the live blocks of victims wait to be written like any others, and are grouped anew.
 //!
-//! A victim is free only after a checkpoint that no longer names it. Every block that waits is written in that checkpoint, and so none is
-//! overwritten before it lies elsewhere: the rule of section 3.5 about the next segment that is allocated holds without looking.
+//! A victim is free only when all its blocks lie elsewhere, and either a checkpoint no longer names it or the log tells durably where they
+//! went. So no block is overwritten before it is written anew: the rule of section 3.5 about the next segment that is allocated holds
+//! without looking, and a crash finds every block.
 
 use super::format::{BLOCK, BlockRecord, Kind, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
 use super::placement::{SegmentView, victim};
@@ -9,20 +10,65 @@ use super::{Sfs, SfsError};
 use zerocopy::FromBytes;
 
 impl Sfs {
-    /// Cleans until enough segments are free for what waits, and for the floor below which only a checkpoint goes.
+    /// Cleans until enough segments are free for what waits, and as many beside them as there should always be.
     pub(super) fn make_room(&mut self) -> Result<(), SfsError> {
-        // Each round takes a checkpoint that frees something, marks a victim, or ends.
-        for _ in 0..2 * self.segments.count() {
-            if self.segments.free() < self.limits.floor && self.segments.emptied() + self.segments.cleaning() > 0 {
-                self.checkpoint(false)?;
-                continue;
-            }
-            if self.expected_free() >= self.low() || !self.clean_some()? {
+        for _ in 0..4 * self.segments.count() {
+            let is_plenty = self.expected_free() >= self.low();
+            if is_plenty && self.has_room() {
                 break;
             }
-            if self.waiting.len() >= self.limits.waiting {
-                self.write_groups(false)?;
+            let is_too_much = self.waiting.len() >= 2 * self.limits.waiting || self.metadata.dirty() >= self.limits.metadata;
+            if is_plenty || is_too_much {
+                self.gain()?;
+                if is_plenty {
+                    break;
+                }
+            } else if !self.clean_some()? {
+                if !self.has_room() {
+                    self.gain()?;
+                }
+                break;
             }
+        }
+        Ok(())
+    }
+
+    /// Whether what waits can be written, and a checkpoint behind it.
+    fn has_room(&self) -> bool {
+        self.segments.free() >= self.limits.floor + self.segments_to_write()
+    }
+
+    /// Makes segments free whose blocks were taken up.
+    fn gain(&mut self) -> Result<(), SfsError> {
+        let (free, waited) = (self.segments.free(), self.waiting.len());
+        if self.has_room() {
+            self.write_groups(false)?;
+        }
+        if self.segments.emptied_before(self.epoch) > 0 {
+            self.free_by_log()?;
+        }
+        let is_done = self.segments.free() > free || self.waiting.len() < waited;
+        if !self.has_room() || !is_done {
+            self.checkpoint(false)?;
+        }
+        Ok(())
+    }
+
+    /// Frees emptied segments without a checkpoint: those that hold nothing of the log since the last one. All that died in them is told in the log
+    /// since, or lies there anew; once that is durable, rolling forward needs them no more.
+    fn free_by_log(&mut self) -> Result<(), SfsError> {
+        self.tell_log(Vec::new())?;
+        self.flush()?;
+        for segment in self.segments.release_before(self.epoch) {
+            self.discard(segment)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the device that a segment is free.
+    pub(super) fn discard(&mut self, segment: u32) -> Result<(), SfsError> {
+        if self.settings.discard {
+            self.now = self.media.discard(segment, self.now)?;
         }
         Ok(())
     }

@@ -218,6 +218,7 @@ impl Sfs {
         self.buffer = buffer;
         written?;
         self.is_unflushed = true;
+        self.segments.touch(head.segment, self.epoch);
         Ok(summary + items.len() as u32)
     }
 

@@ -121,6 +121,7 @@ impl Sfs {
             next_flush: Time::ZERO + settings.flush_ns,
             next_checkpoint: Time::ZERO + settings.checkpoint_ns,
             segments_since_checkpoint: 0,
+            epoch: 1,
             is_unflushed: false,
             is_changed: true,
             read_only: None,

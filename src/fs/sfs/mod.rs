@@ -141,6 +141,8 @@ pub struct Sfs {
     next_flush: Time,
     next_checkpoint: Time,
     segments_since_checkpoint: u32,
+    /// Checkpoints since the mount: a segment that was written since the last one holds a part of the log.
+    epoch: u64,
     /// Whether anything was written since the device was last flushed.
     is_unflushed: bool,
     /// Whether anything changed since the last checkpoint.

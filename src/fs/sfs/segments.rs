@@ -38,6 +38,8 @@ pub(super) struct Segment {
     pub is_metadata: bool,
     /// Whether its live blocks were taken up, to be written anew.
     pub is_being_cleaned: bool,
+    /// When it was last written, in checkpoints.
+    pub epoch: u64,
 }
 
 const FREE: Segment = Segment {
@@ -50,6 +52,7 @@ const FREE: Segment = Segment {
     group: NO_GROUP,
     is_metadata: false,
     is_being_cleaned: false,
+    epoch: 0,
 };
 
 /// All segments.
@@ -86,6 +89,7 @@ impl Segments {
             group: entry.group,
             is_metadata: entry.is_metadata != 0,
             is_being_cleaned: false,
+            epoch: 0,
         };
     }
 
@@ -234,16 +238,32 @@ impl Segments {
         }
     }
 
-    /// The checkpoint is durable: what waited for it is free. Answers which.
-    pub fn release(&mut self) -> Vec<u32> {
-        // What could not be read stays where it is.
-        self.cleaning = 0;
-        let released = std::mem::take(&mut self.emptied);
+    /// Emptied segments that were last written before an epoch.
+    pub fn emptied_before(&self, epoch: u64) -> usize {
+        self.emptied.iter().filter(|segment| self.all[**segment as usize].epoch < epoch).count()
+    }
+
+    /// Emptied segments that were last written before an epoch are free. Answers which.
+    pub fn release_before(&mut self, epoch: u64) -> Vec<u32> {
+        let all = &self.all;
+        let (released, kept): (Vec<u32>, Vec<u32>) =
+            self.emptied.iter().partition(|segment| all[**segment as usize].epoch < epoch);
+        self.emptied = kept;
         for segment in &released {
             self.all[*segment as usize] = FREE;
             self.free.push_back(*segment);
         }
         released
+    }
+
+    /// A checkpoint is taken: what is still being cleaned could not be read, and stays where it is.
+    pub fn end_cleaning(&mut self) {
+        self.cleaning = 0;
+    }
+
+    /// A part of the log is written into a segment, in this epoch.
+    pub fn touch(&mut self, segment: u32, epoch: u64) {
+        self.all[segment as usize].epoch = epoch;
     }
 
     /// All that are written, and hold live blocks.

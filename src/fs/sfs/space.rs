@@ -9,13 +9,13 @@ use super::format::{BLOCK, blocks_that_fit};
 use super::settings::SfsSettings;
 use super::{Limits, Sfs, SfsError};
 
-/// The share of segments that is kept free or dead at least.
-const RESERVE: f64 = 0.05;
+/// One segment in so many is dead at least, even on a full volume.
+const DEAD: u32 = 24;
 /// What may wait, by default: in segments, and in bytes.
 const WAITING_SEGMENTS: u64 = 12;
 const WAITING_BYTES: std::ops::RangeInclusive<u64> = (64 << 20)..=(512 << 20);
 /// No more of the device than this may wait, or be changed metadata.
-const MOST_WAITING: u64 = 48;
+const MOST_WAITING: u64 = 64;
 /// Segments that there must be at least.
 pub(super) const FEWEST_SEGMENTS: u32 = 24;
 
@@ -32,9 +32,12 @@ impl Limits {
         let waiting = asked.min(most).max(segment_bytes) / BLOCK as u64;
         let metadata = (device_bytes / MOST_WAITING).clamp(segment_bytes, 256 << 20) / BLOCK as u64;
         let in_segments = |blocks: u64| blocks.div_ceil(u64::from(capacity)) as u32;
-        // A checkpoint needs so many; and each of its parts ends in a segment that is not full.
-        let floor = in_segments(waiting) + in_segments(metadata) + settings.at_once.min(4) + 3;
-        let reserve = (2 * floor).max((f64::from(segments) * RESERVE) as u32).min(segments * 3 / 4);
+        // A checkpoint needs so many: for what the host wrote, for as much that is being cleaned, for metadata; and each of its parts ends in a
+        // segment that is not full.
+        let needed = 2 * in_segments(waiting) + in_segments(metadata) + 3;
+        // Should one free nothing, there is enough for the next.
+        let floor = 2 * needed;
+        let reserve = (floor + (segments / DEAD).max(4)).min(segments * 3 / 4);
         let usable = u64::from(segments - reserve) * u64::from(capacity);
         Limits { segment_capacity: capacity, waiting: waiting as usize, metadata: metadata as usize, floor, usable }
     }

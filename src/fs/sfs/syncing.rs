@@ -41,7 +41,7 @@ impl Sfs {
         if self.is_changed { self.checkpoint(false) } else { self.flush() }
     }
 
-    fn flush(&mut self) -> Result<(), SfsError> {
+    pub(super) fn flush(&mut self) -> Result<(), SfsError> {
         if std::mem::take(&mut self.is_unflushed) {
             self.now = self.media.flush(self.now).inspect_err(|error| {
                 // What was written may be lost, and nobody knows what.
@@ -67,6 +67,11 @@ impl Sfs {
                 self.records.touch(file);
             }
         }
+        self.tell_log(slots)
+    }
+
+    /// Tells the log all that it has yet to say, and writes these waiting blocks behind it.
+    pub(super) fn tell_log(&mut self, mut slots: Vec<u32>) -> Result<(), SfsError> {
         let before = self.superblock.next_partial.get();
         let (mut told, touched) = self.records.take();
         for touched in touched {
