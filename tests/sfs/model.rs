@@ -44,7 +44,10 @@ fn walk(sfs: &mut Sfs, directory: InodeNumber, path: &str, tree: &mut Tree) {
             FileKind::Symlink => Node::Symlink(sfs.target(inode).unwrap()),
             _ => {
                 let mut bytes = vec![0xee; attributes.size as usize];
-                assert_eq!(sfs.read(inode, 0, &mut bytes).unwrap_or_else(|error| panic!("{path}: {error}")), bytes.len());
+                assert_eq!(
+                    sfs.read(inode, 0, &mut bytes).unwrap_or_else(|error| panic!("{path}: {error}")),
+                    bytes.len()
+                );
                 Node::File { bytes, links: attributes.links }
             }
         };

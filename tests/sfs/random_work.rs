@@ -136,7 +136,8 @@ impl Worker {
             86..=91 => {
                 let Some(from) = self.pick(|node| !matches!(node, Node::Directory)) else { return Ok(()) };
                 let replaces = self.random.below(2) == 0;
-                let replaced = replaces.then(|| self.pick(|node| matches!(node, Node::File { links: 1, .. }))).flatten();
+                let replaced =
+                    replaces.then(|| self.pick(|node| matches!(node, Node::File { links: 1, .. }))).flatten();
                 let to = replaced.unwrap_or_else(|| self.a_new_path());
                 let ((from_directory, from_name), (to_directory, to_name)) = (split(&from), split(&to));
                 let (one, other) = (resolve(sfs, from_directory), resolve(sfs, to_directory));
@@ -206,7 +207,12 @@ pub fn assert_same(sfs: &mut Sfs, expected: &Tree, when: &str) {
 
 #[test]
 fn random_work_is_what_the_model_says_before_and_after_a_remount() {
-    for (seed, text) in [(1, "sfs"), (2, "sfs:groups=1,cleaner=cost-benefit"), (3, "sfs:grouping=sepbit,cleaner=greedy"), (4, "sfs:grouping=dac,fsync=checkpoint")] {
+    for (seed, text) in [
+        (1, "sfs"),
+        (2, "sfs:groups=1,cleaner=cost-benefit"),
+        (3, "sfs:grouping=sepbit,cleaner=greedy"),
+        (4, "sfs:grouping=dac,fsync=checkpoint"),
+    ] {
         let power = Power::new();
         let disk = Disk::new(&power, 24 << 8, 0);
         let mut sfs = create(blocks(disk.clone()), text);

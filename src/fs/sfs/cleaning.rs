@@ -17,7 +17,8 @@ impl Sfs {
             if is_plenty && self.has_room() {
                 break;
             }
-            let is_too_much = self.waiting.len() >= 2 * self.limits.waiting || self.metadata.dirty() >= self.limits.metadata;
+            let is_too_much =
+                self.waiting.len() >= 2 * self.limits.waiting || self.metadata.dirty() >= self.limits.metadata;
             if is_plenty || is_too_much {
                 self.gain()?;
                 if is_plenty {

@@ -30,7 +30,14 @@ pub(super) struct Dat {
 
 impl Dat {
     pub fn new() -> Dat {
-        Dat { file: PagedFile::new(Kind::Dat, "DAT"), taken: Vec::new(), freed: BTreeMap::new(), cursor: 0, used: 0, evicted_to: 0 }
+        Dat {
+            file: PagedFile::new(Kind::Dat, "DAT"),
+            taken: Vec::new(),
+            freed: BTreeMap::new(),
+            cursor: 0,
+            used: 0,
+            evicted_to: 0,
+        }
     }
 
     pub fn open(root: &Root, used: u64, media: &mut Media, now: &mut Time) -> Result<Dat, SfsError> {
@@ -82,7 +89,8 @@ impl Dat {
     /// Takes a free number, with an entry that lies nowhere.
     pub fn take(&mut self, media: &mut Media, now: &mut Time) -> Result<u64, SfsError> {
         let pages = self.taken.len();
-        let free = (0..pages).map(|ahead| (self.cursor + ahead) % pages).find(|page| u64::from(self.taken[*page]) < ENTRIES);
+        let free =
+            (0..pages).map(|ahead| (self.cursor + ahead) % pages).find(|page| u64::from(self.taken[*page]) < ENTRIES);
         let page = match free {
             Some(page) => page,
             None => {

@@ -102,7 +102,9 @@ pub enum OpenSfsError {
     #[error("it holds no volume of sfs; 'flashpath mkfs' makes one")]
     NoVolume,
     /// Superblocks are there, and none can be used.
-    #[error("no superblock can be used ({0}): what the volume holds may still be there, but only an older copy of the image has its roots")]
+    #[error(
+        "no superblock can be used ({0}): what the volume holds may still be there, but only an older copy of the image has its roots"
+    )]
     Superblocks(String),
     /// It was made by another version.
     #[error("it is of version {found} of the format, and this program knows version {known}")]

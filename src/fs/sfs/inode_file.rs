@@ -27,7 +27,14 @@ pub(super) struct InodeFile {
 
 impl InodeFile {
     pub fn new() -> InodeFile {
-        InodeFile { file: PagedFile::new(Kind::InodeFile, "inode file"), count: 1, first_free: 0, freed: Vec::new(), used: 0, evicted_to: 0 }
+        InodeFile {
+            file: PagedFile::new(Kind::InodeFile, "inode file"),
+            count: 1,
+            first_free: 0,
+            freed: Vec::new(),
+            used: 0,
+            evicted_to: 0,
+        }
     }
 
     pub fn open(
@@ -38,7 +45,8 @@ impl InodeFile {
     ) -> Result<InodeFile, SfsError> {
         let file = PagedFile::open(Kind::InodeFile, "inode file", root, media, now)?;
         if count > file.len() as u64 * INODES || first_free >= count.max(1) {
-            let why = format!("it has {} pages for {count} inodes, of which {first_free} is the first free one", file.len());
+            let why =
+                format!("it has {} pages for {count} inodes, of which {first_free} is the first free one", file.len());
             return Err(SfsError::Damaged { what: "the superblock's inode file".to_string(), why });
         }
         Ok(InodeFile { file, count, first_free, freed: Vec::new(), used, evicted_to: 0 })
@@ -123,11 +131,8 @@ impl InodeFile {
     /// A checkpoint is about to be written, in which what was freed is free.
     pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         for (number, generation) in std::mem::take(&mut self.freed) {
-            let image = InodeImage {
-                generation: generation.into(),
-                next: self.first_free.into(),
-                ..InodeImage::new_zeroed()
-            };
+            let image =
+                InodeImage { generation: generation.into(), next: self.first_free.into(), ..InodeImage::new_zeroed() };
             self.set(number, &image, media, now)?;
             self.first_free = number;
         }

@@ -248,7 +248,13 @@ impl Sfs {
     }
 
     /// A waiting block gets its place.
-    fn place_waiting(&mut self, slot: u32, address: u64, segment: u32, to: Destination) -> Result<(BlockRecord, Label), SfsError> {
+    fn place_waiting(
+        &mut self,
+        slot: u32,
+        address: u64,
+        segment: u32,
+        to: Destination,
+    ) -> Result<(BlockRecord, Label), SfsError> {
         let waits = *self.waiting.slot(slot);
         let mut entry = self.dat.get(waits.number, &mut self.media, &mut self.now)?;
         if waits.before != 0 {
@@ -320,8 +326,7 @@ impl Sfs {
             self.segments.lose(old, kind, 0, 0);
         }
         self.segments.gain(segment, kind, 0, 0);
-        let record =
-            BlockRecord { number: number.into(), kind: kind as u8, group: NO_GROUP, ..BlockRecord::default() };
+        let record = BlockRecord { number: number.into(), kind: kind as u8, group: NO_GROUP, ..BlockRecord::default() };
         (record, Label { cause: Cause::Checkpoint, content: Content::Metadata })
     }
 

@@ -147,7 +147,9 @@ pub(super) fn check_shape(
     let too_small = |needed: u32| {
         let advice = match prescribed {
             true => "a device with more zones would do".to_string(),
-            false if bytes > 64 << 10 => "smaller segments (segment=64K at least) or a larger device would do".to_string(),
+            false if bytes > 64 << 10 => {
+                "smaller segments (segment=64K at least) or a larger device would do".to_string()
+            }
             false => "a larger device would do".to_string(),
         };
         OpenSfsError::TooSmall { needed, found: segments, bytes, advice }

@@ -114,7 +114,14 @@ impl Sfs {
     }
 
     /// Takes what is in range below one number of a map away. Answers whether it is gone itself.
-    fn unmap_below(&mut self, inode: u64, number: u64, level: u8, first: u64, places: &Range<u64>) -> Result<bool, SfsError> {
+    fn unmap_below(
+        &mut self,
+        inode: u64,
+        number: u64,
+        level: u8,
+        first: u64,
+        places: &Range<u64>,
+    ) -> Result<bool, SfsError> {
         if level == 0 {
             self.free_block(inode, number)?;
             return Ok(true);
@@ -127,7 +134,10 @@ impl Sfs {
                 continue;
             }
             let from = first + at * span;
-            if from >= places.end || from + span <= places.start || !self.unmap_below(inode, below, level - 1, from, places)? {
+            if from >= places.end
+                || from + span <= places.start
+                || !self.unmap_below(inode, below, level - 1, from, places)?
+            {
                 is_empty = false;
                 continue;
             }

@@ -136,7 +136,9 @@ impl Media {
         let (segment, block) = (address / u64::from(self.segment_blocks), address % u64::from(self.segment_blocks));
         match &self.medium {
             Medium::Blocks(_) => Lba((segment + 1) * u64::from(self.segment_blocks) + block),
-            Medium::Zones(device) => Lba((u64::from(self.first_zone) + 2 + segment) * device.shape().zone_blocks + block),
+            Medium::Zones(device) => {
+                Lba((u64::from(self.first_zone) + 2 + segment) * device.shape().zone_blocks + block)
+            }
         }
     }
 
@@ -237,7 +239,9 @@ impl Media {
         let width = self.block_width();
         let buffer = if width == BLOCK { &bytes[..] } else { &bytes[..width] };
         match &mut self.medium {
-            Medium::Blocks(device) => device.write(superblock_places(self.segment_blocks)[(sequence % 2) as usize], buffer, SUPERBLOCK, at),
+            Medium::Blocks(device) => {
+                device.write(superblock_places(self.segment_blocks)[(sequence % 2) as usize], buffer, SUPERBLOCK, at)
+            }
             Medium::Zones(device) => {
                 let mut at = at;
                 let zone = |turn: u32| self.first_zone + turn;
@@ -264,7 +268,9 @@ impl Media {
                     .into_iter()
                     .try_fold(at, |at, place| device.write(place, &zeros, SUPERBLOCK, at))
             }
-            Medium::Zones(device) => (self.first_zone..self.first_zone + 2).try_fold(at, |at, zone| device.reset(zone, at)),
+            Medium::Zones(device) => {
+                (self.first_zone..self.first_zone + 2).try_fold(at, |at, zone| device.reset(zone, at))
+            }
         }
     }
 
@@ -288,7 +294,11 @@ pub(super) struct Candidate {
 impl Medium {
     /// Whatever could be a superblock, without knowing how large a segment is: the second place on a device of blocks is then searched
     /// at the middles of all segment sizes that are powers of two, and at `segment_blocks`, if that is known.
-    pub(super) fn superblocks(&mut self, segment_blocks: Option<u32>, at: Time) -> Result<(Vec<Candidate>, Time), DeviceError> {
+    pub(super) fn superblocks(
+        &mut self,
+        segment_blocks: Option<u32>,
+        at: Time,
+    ) -> Result<(Vec<Candidate>, Time), DeviceError> {
         let mut found = Vec::new();
         let mut at = at;
         let blocks = self.blocks();
@@ -299,7 +309,8 @@ impl Medium {
         };
         match self {
             Medium::Blocks(device) => {
-                let middles = (2..=18).map(|power| 1u64 << (power + 1)).chain(segment_blocks.map(|blocks| u64::from(blocks / 2)));
+                let middles =
+                    (2..=18).map(|power| 1u64 << (power + 1)).chain(segment_blocks.map(|blocks| u64::from(blocks / 2)));
                 for (turn, place) in [(0, 0)].into_iter().chain(middles.map(|middle| (1, middle))) {
                     if place < blocks {
                         let mut bytes = super::format::zeroed();

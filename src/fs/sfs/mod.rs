@@ -55,9 +55,7 @@ mod syncing;
 mod waiting;
 mod write_out;
 
-pub use attributes::{
-    Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
-};
+pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
 pub use error::{OpenSfsError, SfsError};
 pub use make::Identity;
 pub use media::Medium;
@@ -284,7 +282,10 @@ impl Sfs {
                 let crc = crc32c::crc32c(&bytes[..]);
                 if crc != entry.crc.get() {
                     self.events.damaged_blocks += 1;
-                    let why = format!("its checksum is {crc:08x}, and should be {:08x} (block {address} of the log)", entry.crc.get());
+                    let why = format!(
+                        "its checksum is {crc:08x}, and should be {:08x} (block {address} of the log)",
+                        entry.crc.get()
+                    );
                     return Err(SfsError::Damaged { what: what(), why });
                 }
                 Ok(bytes)

@@ -19,7 +19,9 @@ fn check_name(name: &[u8]) -> Result<(), SfsError> {
         b"" => Err(SfsError::NotFound),
         b"." | b".." => Err(SfsError::Invalid("'.' and '..' can be neither made nor taken away")),
         name if name.len() > LONGEST_NAME => Err(SfsError::NameTooLong),
-        name if name.contains(&b'/') || name.contains(&0) => Err(SfsError::Invalid("a name has no '/' and no zero byte")),
+        name if name.contains(&b'/') || name.contains(&0) => {
+            Err(SfsError::Invalid("a name has no '/' and no zero byte"))
+        }
         _ => Ok(()),
     }
 }
@@ -179,7 +181,10 @@ impl Sfs {
                 if other_kind == FileKind::Directory && self.is_within(from_directory.0, other)? {
                     return Err(SfsError::Invalid("a directory cannot be moved into itself"));
                 }
-                return self.exchange((from_directory.0, from_name, inode, kind), (to_directory.0, to_name, other, other_kind));
+                return self.exchange(
+                    (from_directory.0, from_name, inode, kind),
+                    (to_directory.0, to_name, other, other_kind),
+                );
             }
             (Some((other, other_kind, _)), Taken::Replace) => match (is_directory, other_kind == FileKind::Directory) {
                 (true, false) => return Err(SfsError::NotDirectory),

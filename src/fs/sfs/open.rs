@@ -1,5 +1,6 @@
 //! Mounting: the newer superblock that is whole, the metadata files under it, and what the log says since.
 
+use super::Sfs;
 use super::checkpoint::CRC_FIELD;
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
@@ -11,7 +12,6 @@ use super::media::{Media, Medium};
 use super::paged::PagedFile;
 use super::segments::{Segments, State};
 use super::settings::SfsSettings;
-use super::Sfs;
 use crate::time::Time;
 use zerocopy::FromBytes;
 

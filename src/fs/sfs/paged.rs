@@ -37,7 +37,13 @@ impl PagedFile {
     }
 
     /// Reads the tree of one that lies on the media. Its pages are read when they are needed.
-    pub fn open(kind: Kind, name: &'static str, root: &Root, media: &mut Media, now: &mut Time) -> Result<PagedFile, SfsError> {
+    pub fn open(
+        kind: Kind,
+        name: &'static str,
+        root: &Root,
+        media: &mut Media,
+        now: &mut Time,
+    ) -> Result<PagedFile, SfsError> {
         let pages = usize::try_from(root.pages.get()).unwrap_or(usize::MAX);
         let bound = u64::from(media.segments()) * u64::from(media.segment_blocks());
         if pages as u64 > bound {
@@ -265,7 +271,10 @@ fn read_block(media: &mut Media, name: &str, pointer: &Pointer, now: &mut Time) 
     let crc = crc32c::crc32c(&block[..]);
     if crc != pointer.crc.get() {
         let what = format!("a block of the {name} at {address} of the log");
-        return Err(SfsError::Damaged { what, why: format!("its checksum is {crc:08x}, and should be {:08x}", pointer.crc.get()) });
+        return Err(SfsError::Damaged {
+            what,
+            why: format!("its checksum is {crc:08x}, and should be {:08x}", pointer.crc.get()),
+        });
     }
     Ok(block)
 }

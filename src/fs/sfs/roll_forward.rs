@@ -286,7 +286,8 @@ impl Sfs {
                 self.free_inode(orphan)?;
             }
         }
-        let mut loaded: Vec<u64> = self.inodes.values().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
+        let mut loaded: Vec<u64> =
+            self.inodes.values().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         loaded.sort_unstable();
         for number in loaded {
             let inode = self.inode(number)?;

@@ -69,7 +69,14 @@ pub(super) struct Segments {
 impl Segments {
     /// `count` free ones, of `blocks` blocks each.
     pub fn new(count: u32, blocks: u32) -> Segments {
-        Segments { all: vec![FREE; count as usize], blocks, free: (0..count).collect(), emptied: Vec::new(), cleaning: 0, live: 0 }
+        Segments {
+            all: vec![FREE; count as usize],
+            blocks,
+            free: (0..count).collect(),
+            emptied: Vec::new(),
+            cleaning: 0,
+            live: 0,
+        }
     }
 
     /// Takes what the usage file's entry says of a segment. All that are not in use become free, in the order of their numbers.
@@ -95,7 +102,8 @@ impl Segments {
 
     /// All entries are loaded.
     pub fn loaded(&mut self) {
-        self.free = (0..self.all.len() as u32).filter(|segment| self.all[*segment as usize].state == State::Free).collect();
+        self.free =
+            (0..self.all.len() as u32).filter(|segment| self.all[*segment as usize].state == State::Free).collect();
         self.live = self.all.iter().map(|segment| u64::from(segment.live)).sum();
         for segment in 0..self.all.len() as u32 {
             if self.all[segment as usize].state == State::Written && self.all[segment as usize].live == 0 {
@@ -268,19 +276,25 @@ impl Segments {
 
     /// All that are written, and hold live blocks.
     pub fn views(&self) -> impl Iterator<Item = SegmentView> + '_ {
-        let written = self.all.iter().enumerate().filter(|(_, segment)| segment.state == State::Written && segment.live > 0);
+        let written =
+            self.all.iter().enumerate().filter(|(_, segment)| segment.state == State::Written && segment.live > 0);
         written.map(|(number, segment)| self.view(number as u32, segment))
     }
 
     /// One of them.
     pub fn view(&self, number: u32, segment: &Segment) -> SegmentView {
+        // Metadata has no history of its own: it counts as written once, when the segment was.
+        let (writes, modified, youngest) = match segment.is_metadata {
+            true => (u64::from(segment.live), segment.written.0.saturating_mul(segment.live.into()), segment.written),
+            false => (segment.writes, segment.modified, segment.youngest),
+        };
         SegmentView {
             number,
             capacity: self.blocks,
             live: segment.live,
-            writes: segment.writes,
-            modified: segment.modified,
-            youngest: segment.youngest,
+            writes,
+            modified,
+            youngest,
             written: segment.written,
             group: (segment.group != NO_GROUP).then_some(segment.group),
         }

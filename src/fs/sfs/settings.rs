@@ -65,10 +65,7 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "clock",
-            values: Values::Choice(&[
-                ("time", "time passes"),
-                ("writes", "a tick for each block that is written"),
-            ]),
+            values: Values::Choice(&[("time", "time passes"), ("writes", "a tick for each block that is written")]),
             default: "time",
             about: "what a block's age is measured in; where the device below has no timing model, always writes",
         },

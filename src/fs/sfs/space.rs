@@ -26,9 +26,9 @@ impl Limits {
         let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
         let device_bytes = u64::from(segments) * segment_bytes;
         let most = device_bytes / MOST_WAITING;
-        let asked = settings.dirty_bytes.unwrap_or_else(|| {
-            (WAITING_SEGMENTS * segment_bytes).clamp(*WAITING_BYTES.start(), *WAITING_BYTES.end())
-        });
+        let asked = settings
+            .dirty_bytes
+            .unwrap_or_else(|| (WAITING_SEGMENTS * segment_bytes).clamp(*WAITING_BYTES.start(), *WAITING_BYTES.end()));
         let waiting = asked.min(most).max(segment_bytes) / BLOCK as u64;
         let metadata = (device_bytes / MOST_WAITING).clamp(segment_bytes, 256 << 20) / BLOCK as u64;
         let in_segments = |blocks: u64| blocks.div_ceil(u64::from(capacity)) as u32;

@@ -45,7 +45,15 @@ pub(super) struct Waiting {
 impl Waiting {
     /// For blocks of so many bytes.
     pub fn new(width: usize) -> Waiting {
-        Waiting { width, slots: Vec::new(), bytes: Vec::new(), free: Vec::new(), first: BTreeMap::new(), count: 0, since: 0 }
+        Waiting {
+            width,
+            slots: Vec::new(),
+            bytes: Vec::new(),
+            free: Vec::new(),
+            first: BTreeMap::new(),
+            count: 0,
+            since: 0,
+        }
     }
 
     /// Blocks that wait.
