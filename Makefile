@@ -71,4 +71,5 @@ crash:
 
 # The kernel's own zoned block devices, in a guest whose kernel has them.
 zoned-guest:
+	@scripts/needs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio dmsetup mke2fs:e2fsprogs
 	@scripts/zoned-guest

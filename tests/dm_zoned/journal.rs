@@ -1,11 +1,11 @@
 //! The journal's own zones: what enters them, that reclaim leaves them alone, and what becomes of them.
 
-use super::{Machine, read, write};
+use super::{Machine, read, settings, write};
 use flashpath::device::{BlockDevice, Lba};
 use flashpath::label::{Cause, Content};
 use flashpath::random::Random;
 use flashpath::time::Time;
-use flashpath::translation::zoned::DmZoned;
+use flashpath::translation::zoned::{self, DmZoned};
 use std::ops::Range;
 
 const ZONE: u64 = 64;
@@ -209,4 +209,29 @@ fn a_closed_volume_has_no_state_that_the_stock_kernel_does_not_know() {
     drop(volume);
     let mut volume = machine.open(WITHOUT);
     assert_eq!((read(&mut volume, 70), read(&mut volume, 80)), (1, 2));
+}
+
+/// Linux 6.1 warned in `dmz_unmap_zone` and ended in a null pointer as soon as it had such a volume (scripts/zoned-guest).
+#[test]
+fn fsck_after_a_crash_joins_a_journals_zone_with_the_conventional_zone_beside_it() {
+    let machine = machine();
+    let mut volume = machine.open(WITH);
+    write(&mut volume, 70, &[1, 2], Content::Data, Time::ZERO);
+    write(&mut volume, 71, &[3, 4], Content::Journal, Time::ZERO);
+    volume.flush(Time::ZERO).unwrap();
+    drop(volume);
+    machine.lose_power(&mut Random::new(3, "fsck of a journal's zone"));
+
+    let (findings, _) = zoned::check(machine.devices()).unwrap();
+    let said: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
+    assert!(said.len() == 1 && said[0].starts_with("chunk 1 has the conventional zones "), "{said:?}");
+    assert!(findings[0].is_repairable);
+
+    zoned::repair(machine.devices(), &settings(WITH)).unwrap();
+    assert_eq!(zoned::check(machine.devices()).unwrap().0, []);
+    let survey = zoned::survey(machine.devices()).unwrap();
+    let chunk = &survey.chunks[0];
+    assert_eq!((chunk.chunk, &chunk.data_blocks[..], chunk.buffer_zone), (1, &[(6, 8)][..], None));
+    let mut volume = machine.open(WITHOUT);
+    assert_eq!([70, 71, 72].map(|block| read(&mut volume, block)), [1, 3, 4]);
 }

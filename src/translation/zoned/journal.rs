@@ -8,17 +8,19 @@
 //! | the chunk has | and is all journal | and is journal in part |
 //! |---|---|---|
 //! | nothing | a zone is taken | a zone is taken |
-//! | a conventional zone | it becomes the journal's | a zone is taken beside it; both are never reclaimed |
+//! | a conventional zone | it becomes the journal's | a zone is taken beside it; both stay |
 //! | a sequential zone | a zone is taken beside it | a zone is taken beside it |
-//! | a sequential zone and a buffer | the buffer becomes the journal's | both are joined in a conventional zone, and one is taken beside it |
+//! | a sequential zone and a buffer | the buffer becomes the journal's | both are joined, one is taken beside them |
 //!
-//! Nothing of the journal is copied for it: old blocks stay where they are until they are written anew, and a zone whose
-//! blocks have all gone is freed.
+//! Two are joined in a conventional zone. Otherwise nothing of the journal is copied for it: old blocks stay where they
+//! are until they are written anew, and a zone whose blocks have all gone is freed.
 //!
-//! On the media nothing marks these zones: a journal's zone alone is a chunk's data zone, one beside a sequential zone is
-//! its buffer, and the stock kernel reads and writes both as such. Only a conventional zone beside a conventional zone is
-//! a state that the stock kernel reads rightly and would not reclaim rightly: it exists while the volume is open, or after
-//! a crash; [`close`](crate::device::BlockDevice::close), opening without `journal-zone`, and fsck join the two.
+//! On the media nothing marks these zones: a journal's zone alone is a chunk's data zone, one beside a sequential zone
+//! is its buffer, and the stock kernel reads and writes both as such. Only a conventional zone beside a conventional
+//! zone is a state that the stock kernel must not get: reclaim of Linux 6.1 takes such a data zone for one without a
+//! buffer, warns as it unmaps it (`dmz_unmap_zone`), and ends in a null pointer when it comes to the buffer
+//! (`dmz_get_zone_for_reclaim`). It exists while the volume is open, or after a crash;
+//! [`close`](crate::device::BlockDevice::close), opening without `journal-zone`, and fsck join the two.
 
 use super::DmZoned;
 use super::media::ZoneId;
@@ -104,7 +106,7 @@ impl DmZoned {
         }
     }
 
-    /// Makes a conventional zone that a chunk has the journal's own, if the chunk is all journal. Answers whether it is.
+    /// Makes a conventional zone that a chunk has the journal's own, if the chunk is all journal, and answers whether.
     fn adopt(&mut self, chunk: u32) -> bool {
         let Entry { data, buffer } = self.metadata.entry(chunk);
         let zone = buffer.some().or(data.some()).filter(|zone| self.zones.class(*zone).is_conventional());
