@@ -41,7 +41,7 @@ pub fn result_beneath(
         ((done.workload.read_blocks + done.workload.written_blocks) * BLOCK_BYTES) as f64 / (1 << 20) as f64;
     let written = done.workload.written_blocks as f64;
     let asked = (written > 0.0).then(|| row("workload", Cause::HostWrite, Content::Data, written));
-    let file_system = path.file_system.as_ref().map_or("file system", |settings| settings.file_system.station());
+    let file_system = path.kernel().map_or("file system", |settings| settings.file_system.station());
     RunResult {
         path: path.text.clone(),
         path_in_full: path.in_full.clone(),

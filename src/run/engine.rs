@@ -5,6 +5,7 @@ use super::target::{HostWrite, Target};
 use super::windows::{Mark, Windows};
 use crate::device::DeviceError;
 use crate::expression::Amount;
+use crate::fs::sfs::SfsError;
 use crate::label::Content;
 use crate::report::LatencyHistogram;
 use crate::time::Time;
@@ -98,6 +99,9 @@ pub enum RunError {
     /// The device cannot go on.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The file system cannot go on.
+    #[error(transparent)]
+    FileSystem(#[from] SfsError),
     /// The workload asks for more than the path exports.
     #[error("request {request} ends at byte {end}, and the path exports {exported} bytes: a drive that exports {} would do", crate::units::human_size(*end as f64))]
     BeyondEnd {

@@ -43,7 +43,7 @@ pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files}
 pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;
-pub use path::{Path, Stack};
+pub use path::{FileSystemSettings, Path, Stack};
 pub use stations::{DriveSettings, Layer, STATIONS, Station};
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
@@ -51,47 +51,72 @@ use crate::device::BlockDevice;
 use crate::translation::Translation;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
+use file_system::simulated_file_system;
 use stations::WithDrive;
-use target::{DeviceTarget, DriveTarget, Target};
+pub use target::FileShape;
+use target::{DeviceTarget, DriveTarget, FileTarget, Target};
 
 /// A path that is ready to be run.
 pub struct Prepared<'a> {
     path: &'a Path,
     seed: u64,
-    /// What is not a drive: that is made when it runs.
-    device: Option<Box<dyn BlockDevice>>,
+    driven: Driven,
+}
+
+/// What of a path is made before it runs.
+enum Driven {
+    /// Nothing: a drive is made when it runs.
+    Drive,
+    /// A device.
+    Device(Box<dyn BlockDevice>),
+    /// A file in a volume.
+    File(Box<FileTarget>),
 }
 
 /// Makes a path ready: its devices are new, but for what lies in images. `seed` is that of their own choices.
 ///
 /// Fails as [`open_device`] does, and if a file system of the kernel is on top.
 pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
-    if path.file_system.is_some() {
+    if path.kernel().is_some() {
         return Err(OpenError::NeedsKernel(path.text.clone()));
     }
-    let device = match path.drive() {
-        Some(_) => None,
-        None => Some(open_device(path, Holds::Stamps, seed)?),
+    let driven = match (path.sfs(), path.drive()) {
+        (Some(_), _) => return prepare_file(path, seed, FileShape { bytes: None, utilization: None }),
+        (None, Some(_)) => Driven::Drive,
+        (None, None) => Driven::Device(open_device(path, Holds::Stamps, seed)?),
     };
-    Ok(Prepared { path, seed, device })
+    Ok(Prepared { path, seed, driven })
+}
+
+/// Makes a path with sfs on top ready for a block workload inside a file of this shape.
+pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
+    let volume = simulated_file_system(path, seed)?;
+    let file = FileTarget::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
+    Ok(Prepared { path, seed, driven: Driven::File(Box::new(file)) })
 }
 
 impl<'a> Prepared<'a> {
     /// A device of the caller's own in place of what the path opens: a wrapper around that, such as one that watches.
     pub fn with_device(path: &'a Path, device: Box<dyn BlockDevice>, seed: u64) -> Prepared<'a> {
-        Prepared { path, seed, device: Some(device) }
+        Prepared { path, seed, driven: Driven::Device(device) }
     }
 
     /// Bytes that the path offers.
     pub fn exported_bytes(&self) -> u64 {
-        let drive = || self.path.drive().map(DriveSettings::exported_bytes);
-        self.device.as_ref().map(|device| device.blocks() * BLOCK_BYTES).or_else(drive).unwrap_or(0)
+        match &self.driven {
+            Driven::Drive => self.path.drive().map_or(0, DriveSettings::exported_bytes),
+            Driven::Device(device) => device.blocks() * BLOCK_BYTES,
+            Driven::File(file) => file.exported_bytes(),
+        }
     }
 
     /// Whether the path has a timing model.
     pub fn is_timed(&self) -> bool {
-        let drive = || self.path.drive().is_some_and(|drive| drive.nand.latencies.is_some());
-        self.device.as_ref().map_or_else(drive, |device| device.is_timed())
+        match &self.driven {
+            Driven::Drive => self.path.drive().is_some_and(|drive| drive.nand.latencies.is_some()),
+            Driven::Device(device) => device.is_timed(),
+            Driven::File(file) => file.is_timed(),
+        }
     }
 
     /// Runs `workload`, which was opened for as many bytes as the path offers. `watch` is called now and then, and ends
@@ -102,12 +127,13 @@ impl<'a> Prepared<'a> {
         options: &Options,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Outcome {
-        let Prepared { path, seed, device } = self;
+        let Prepared { path, seed, driven } = self;
         let floor = Floor { path, workload, options, watch };
-        match (device, &path.stack) {
-            (None, Stack::Drive(drive)) => drive.make(options.verify, seed, floor),
-            (Some(device), _) => floor.run(DeviceTarget::new(device)),
-            (None, _) => unreachable!("what is no drive was opened"),
+        match (driven, &path.stack) {
+            (Driven::Drive, Stack::Drive(drive)) => drive.make(options.verify, seed, floor),
+            (Driven::Drive, _) => unreachable!("what is no drive was opened"),
+            (Driven::Device(device), _) => floor.run(DeviceTarget::new(device)),
+            (Driven::File(file), _) => floor.run(*file),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::device::conv::{self, ConvSettings, Conventional};
 use crate::device::zns::{self, Zns, ZnsSettings};
 use crate::device::{BlockDevice, DeviceError, ImageError, STAMP_BYTES, ZonedDevice};
 use crate::expression::ExpressionError;
+use crate::fs::sfs::OpenSfsError;
 use crate::translation::zoned::{Devices, DmZoned, ZonedVolumeError};
 use crate::translation::{Drive, Translation};
 use crate::units::BLOCK_BYTES;
@@ -44,6 +45,17 @@ pub enum OpenError {
     /// The devices hold no volume of dm-zoned, or cannot.
     #[error("{0}")]
     Volume(#[from] ZonedVolumeError),
+    /// The volume of a file system cannot be made or opened.
+    #[error("{path}: {source}")]
+    FileSystem {
+        /// The path.
+        path: String,
+        /// What is wrong.
+        source: OpenSfsError,
+    },
+    /// There is no file system of this program on top.
+    #[error("{0} has no file system of this program on top: write sfs/ before it")]
+    NoFileSystem(String),
     /// A path names no volume that could be made, checked or looked at.
     #[error("{path} names no volume on images: {what}")]
     NoVolume {
@@ -65,6 +77,10 @@ pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn Block
     match &path.stack {
         Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed, None)),
         Stack::Conventional(settings) => open_conventional(settings, holds, seed),
+        Stack::Zones(_) => {
+            let what = "zones alone are no blocks that can be written anywhere".to_string();
+            Err(OpenError::NoVolume { path: path.text.clone(), what })
+        }
         Stack::Zoned { settings, conventional, zoned } => {
             let mut in_memory = conventional
                 .iter()

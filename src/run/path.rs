@@ -5,6 +5,7 @@ use crate::device::conv::ConvSettings;
 use crate::device::zns::ZnsSettings;
 use crate::expression::{ExpressionError, Kind, Term, one_of, parse_path};
 use crate::fs::kernel::{KernelFileSystem, KernelSettings};
+use crate::fs::sfs::{self, SfsSettings};
 use crate::translation::zoned::ZonedSettings;
 
 /// A path: what stores blocks, and the kernel's file system on top, if there is one.
@@ -14,13 +15,31 @@ pub struct Path {
     pub text: String,
     /// The text with every option written out.
     pub in_full: String,
-    /// The kernel's file system on top.
-    pub file_system: Option<KernelSettings>,
+    /// The file system on top.
+    pub file_system: Option<FileSystemSettings>,
     /// What is below it, or below the workload.
     pub stack: Stack,
 }
 
-/// What offers blocks that can be written anywhere.
+/// A file system on top of a path.
+#[derive(Debug, Clone)]
+pub enum FileSystemSettings {
+    /// One of the running kernel's.
+    Kernel(KernelSettings),
+    /// sfs.
+    Sfs(Box<SfsSettings>),
+}
+
+impl FileSystemSettings {
+    fn written_out(&self) -> &str {
+        match self {
+            FileSystemSettings::Kernel(settings) => &settings.written_out,
+            FileSystemSettings::Sfs(settings) => &settings.written_out,
+        }
+    }
+}
+
+/// What offers blocks, or, for sfs, zones.
 #[derive(Debug, Clone)]
 pub enum Stack {
     /// A translation layer on flash.
@@ -36,6 +55,8 @@ pub enum Stack {
         /// Its zoned devices, at least one.
         zoned: Vec<ZnsSettings>,
     },
+    /// A zoned device alone, on which only sfs can stand.
+    Zones(ZnsSettings),
 }
 
 /// A station of a path, with its term.
@@ -67,18 +88,42 @@ impl Path {
     fn of(text: &str, levels: &[Vec<Standing>]) -> Result<Path, ExpressionError> {
         let (top, top_term) = levels[0][0];
         let kernel = KernelFileSystem::ALL.into_iter().find(|(_, kind)| kind.name == top.kind.name);
-        let file_system =
-            kernel.map(|(file_system, kind)| KernelSettings::read(top_term, file_system, kind)).transpose()?;
+        let file_system = match kernel {
+            Some((file_system, kind)) => {
+                Some(FileSystemSettings::Kernel(KernelSettings::read(top_term, file_system, kind)?))
+            }
+            None if top.kind.name == sfs::KIND.name => {
+                Some(FileSystemSettings::Sfs(Box::new(SfsSettings::read(top_term)?)))
+            }
+            None => None,
+        };
         let below = if file_system.is_some() { &levels[1..] } else { levels };
         let (head, term) = below[0][0];
         let stack = match head.kind.name {
             "conv" => Stack::Conventional(ConvSettings::read(term)?),
             "dm-zoned" => zoned_stack(term, &below[1])?,
+            "zns" => Stack::Zones(ZnsSettings::read(term)?),
             _ => Stack::Drive(DriveSettings::read(term, below[1][0].1)?),
         };
-        let on_top = file_system.iter().map(|settings| settings.written_out.clone());
+        let on_top = file_system.iter().map(|settings| settings.written_out().to_string());
         let in_full = on_top.chain([stack.written_out()]).collect::<Vec<_>>().join("/");
         Ok(Path { text: text.to_string(), in_full, file_system, stack })
+    }
+
+    /// The kernel's file system on top, if there is one.
+    pub fn kernel(&self) -> Option<&KernelSettings> {
+        match &self.file_system {
+            Some(FileSystemSettings::Kernel(settings)) => Some(settings),
+            _ => None,
+        }
+    }
+
+    /// The options of sfs, if that is on top.
+    pub fn sfs(&self) -> Option<&SfsSettings> {
+        match &self.file_system {
+            Some(FileSystemSettings::Sfs(settings)) => Some(settings),
+            _ => None,
+        }
     }
 
     /// The drive, if the path is a translation layer on flash, whatever stands on it.
@@ -95,6 +140,7 @@ impl Stack {
         match self {
             Stack::Drive(drive) => drive.written_out(),
             Stack::Conventional(settings) => settings.written_out.clone(),
+            Stack::Zones(settings) => settings.written_out.clone(),
             Stack::Zoned { settings, conventional, zoned } => {
                 let devices = conventional.iter().map(|device| device.written_out.as_str());
                 let devices: Vec<&str> =

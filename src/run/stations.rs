@@ -3,7 +3,7 @@
 use crate::device::nand::{self, Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
 use crate::device::{conv, zns};
 use crate::expression::{ExpressionError, Kind, Term, parse_term};
-use crate::fs::kernel;
+use crate::fs::{kernel, sfs};
 use crate::translation::dftl::{self, DftlSettings};
 use crate::translation::fast::{self, Fast, FastSettings};
 use crate::translation::page_level::{self, PageLevel, PageSettings, RamMap};
@@ -31,8 +31,12 @@ impl Station {
 /// What offers blocks that can be written anywhere, and so carries a file system.
 const BLOCKS: &[&str] = &["dm-zoned", "page", "dftl", "fast", "superblock", "conv"];
 
+/// What carries sfs: a segment can be a zone, too.
+const BLOCKS_OR_ZONES: &[&str] = &["page", "dftl", "fast", "superblock", "conv", "zns", "dm-zoned"];
+
 /// All stations, from the top of a path to the bottom.
 pub static STATIONS: &[Station] = &[
+    Station { kind: &sfs::KIND, level: "file system", stands_on: BLOCKS_OR_ZONES },
     Station { kind: &kernel::EXT4, level: "file system", stands_on: BLOCKS },
     Station { kind: &kernel::BTRFS, level: "file system", stands_on: BLOCKS },
     Station { kind: &kernel::XFS, level: "file system", stands_on: BLOCKS },

@@ -1,5 +1,6 @@
 //! Volumes of dm-zoned on images: made, checked, repaired, looked at.
 
+use super::file_system::make_sfs;
 use super::open::{Holds, OpenError, open_zoned};
 use super::path::{Path, Stack};
 use crate::device::ImageError;
@@ -22,7 +23,7 @@ impl<'a> Images<'a> {
         let Stack::Zoned { settings, conventional, zoned } = &path.stack else {
             return no_volume("there is no dm-zoned in it");
         };
-        if path.file_system.is_some() {
+        if path.kernel().is_some() {
             return no_volume("a file system of the kernel is on top, which its own tools make and check");
         }
         let images = Images { settings, conventional: conventional.as_ref(), zoned };
@@ -57,7 +58,10 @@ impl<'a> Images<'a> {
 /// Makes the images of a path, and an empty volume on them. Images that are there already are replaced only with `force`;
 /// those that a failure leaves half made are taken away. `seed` is that of the volume's numbers: no two volumes should
 /// have one seed.
-pub fn make_volume(path: &Path, force: bool, seed: u64) -> Result<(), OpenError> {
+pub fn make_volume(path: &Path, force: bool, seed: u64, wall_origin_ns: i64) -> Result<(), OpenError> {
+    if path.sfs().is_some() {
+        return make_sfs(path, force, seed, wall_origin_ns);
+    }
     let images = Images::of(path)?;
     let is_new: Vec<&FilePath> = images.names().filter(|name| !name.exists()).collect();
     if let Some(image) = images.names().find(|name| name.is_file() && !force) {

@@ -8,7 +8,7 @@ use crate::workload::{Replaying, Source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
 use flashpath::report::{self, RunResult};
-use flashpath::run::{Options, Part, Path, Replay, prepare};
+use flashpath::run::{FileShape, Options, Part, Path, Replay, prepare, prepare_file};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -54,6 +54,9 @@ pub struct Run {
     /// what is free if this is not written
     #[arg(long, value_name = "BYTES", value_parser = disk_size, help_heading = "File system")]
     pub size: Option<u64>,
+    /// In a file of sfs, let that and one beside it that is never written again take this share of the volume together
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "File system")]
+    pub utilization: Option<f64>,
     /// In a file, make a block workload's data durable after so many writes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "File system")]
     pub fsync_every: Option<u64>,
@@ -77,6 +80,11 @@ pub struct Run {
 fn scale(text: &str) -> Result<f64, String> {
     let scale = text.parse::<f64>().ok().filter(|scale| (0.0..=1e6).contains(scale));
     scale.ok_or_else(|| "write a number from 0 to 1000000".to_string())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = flashpath::units::parse_share(text).filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "write a share from 0% to 100%, such as 85%".to_string())
 }
 
 fn disk_size(text: &str) -> Result<u64, String> {
@@ -135,7 +143,7 @@ impl Run {
             return in_directory::run(&self, directory, &source, stop);
         }
         let floor = Floor { command: &self, source, stop, bars: Bars::new(self.quiet) };
-        let ended = match paths.iter().any(|path| path.file_system.is_some()) {
+        let ended = match paths.iter().any(|path| path.kernel().is_some()) {
             // They share the machine: one after the other.
             true => paths.iter().map(|path| floor.run_one(path)).collect::<Result<_, _>>()?,
             false => floor.run_all(&paths)?,
@@ -144,13 +152,17 @@ impl Run {
     }
 
     fn check(&self, source: &Source, paths: &[Path]) -> Result<(), Failure> {
-        if let Some(path) = paths.iter().find(|path| path.file_system.is_some()) {
+        if let Some(path) = paths.iter().find(|path| path.kernel().is_some()) {
             return self.check_on_kernel(path);
         }
-        for (given, option) in [(self.size.is_some(), "--size"), (self.fsync_every.is_some(), "--fsync-every")] {
-            if let Some(path) = paths.first().filter(|_| given) {
+        for (given, option, on_sfs) in [
+            (self.size.is_some(), "--size", true),
+            (self.utilization.is_some(), "--utilization", true),
+            (self.fsync_every.is_some(), "--fsync-every", false),
+        ] {
+            if let Some(path) = paths.iter().find(|path| given && !(on_sfs && path.sfs().is_some())) {
                 let message = format!("{option} is for a file, and {} has no file system on top", path.text);
-                let help = "leave it out, or write --in DIR, or kernel-ext4/ before the path".to_string();
+                let help = "leave it out, or write --in DIR, or sfs/ or kernel-ext4/ before the path".to_string();
                 return Err(Failure::input(message, Some(help)));
             }
         }
@@ -187,6 +199,7 @@ impl Run {
             (self.timed.is_some(), "--timed"),
             (self.precondition.is_some(), "--precondition"),
             (self.verify, "--verify"),
+            (self.utilization.is_some(), "--utilization"),
         ] {
             if given {
                 let message = format!("{option} is for simulated runs, and {} is run on this machine", path.text);
@@ -285,11 +298,15 @@ impl Floor<'_> {
 
     fn run_one(&self, path: &Path) -> Result<Ended, Failure> {
         let command = self.command;
-        if path.file_system.is_some() {
+        if path.kernel().is_some() {
             let (result, failure) = on_kernel::run(command, &self.source, path, self.stop)?;
             return Ok(Ended { result, failure: failure.map(|failure| (failure, false)) });
         }
-        let prepared = prepare(path, command.seed)?;
+        let shape = FileShape { bytes: command.size, utilization: command.utilization };
+        let prepared = match path.sfs() {
+            Some(_) => prepare_file(path, command.seed, shape)?,
+            None => prepare(path, command.seed)?,
+        };
         let mut workload = self.source.open(&command.replaying, prepared.exported_bytes(), command.seed)?;
         let replay = match command.timed {
             Some(scale) => Replay::Open { scale },

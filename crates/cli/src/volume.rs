@@ -33,12 +33,15 @@ impl Mkfs {
     pub fn run(self) -> Result<(), Failure> {
         let path = Path::read(&self.path)?;
         let seed = self.seed.map_or_else(drawn_seed, Ok)?;
-        make_volume(&path, self.force, seed).map_err(|error| match error {
+        make_volume(&path, self.force, seed, crate::mount::wall_time_ns()).map_err(|error| match error {
             OpenError::Image(flashpath::device::ImageError::Exists { .. }) => {
                 Failure::input(error.to_string(), Some("--force makes it anew, and what it holds is lost".into()))
             }
             error => error.into(),
         })?;
+        if path.sfs().is_some() {
+            return crate::print(&format!("{}: an empty volume\n", path.text));
+        }
         let survey = survey_volume(&path)?;
         crate::print(&summary(&survey))
     }

@@ -154,12 +154,18 @@ impl Sfs {
             };
             self.waiting.bytes_mut(slot)[from..from + count].copy_from_slice(part);
         }
-        self.was_written(inode.0, end, last + 1 - first)?;
+        self.was_written(inode.0, end, last + 1 - first, Content::Data)?;
         self.relieve()
     }
 
-    /// Writes whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each.
-    pub fn write_whole(&mut self, inode: InodeNumber, first: u64, buffer: &[u8]) -> Result<(), SfsError> {
+    /// Writes whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each. `content` is what the workload calls them.
+    pub fn write_whole(
+        &mut self,
+        inode: InodeNumber,
+        first: u64,
+        buffer: &[u8],
+        content: Content,
+    ) -> Result<(), SfsError> {
         self.check_writable()?;
         self.regular(inode.0)?;
         let width = self.media.block_width();
@@ -170,7 +176,7 @@ impl Sfs {
             let slot = self.slot_to_fill(inode.0, place)?;
             self.waiting.bytes_mut(slot).copy_from_slice(block);
         }
-        self.was_written(inode.0, end * BLOCK_BYTES, count)?;
+        self.was_written(inode.0, end * BLOCK_BYTES, count, content)?;
         self.relieve()
     }
 
@@ -223,14 +229,14 @@ impl Sfs {
     }
 
     /// A file was written as far as `end`.
-    fn was_written(&mut self, inode: u64, end: u64, blocks: u64) -> Result<(), SfsError> {
+    fn was_written(&mut self, inode: u64, end: u64, blocks: u64, content: Content) -> Result<(), SfsError> {
         let now = self.wall();
         let file = self.inode_mut(inode)?;
         file.size = file.size.max(end);
         file.modified = now;
         file.changed = now;
         file.is_unlogged = true;
-        self.received.add(Cause::HostWrite, Content::Data, blocks);
+        self.received.add(Cause::HostWrite, content, blocks);
         Ok(())
     }
 

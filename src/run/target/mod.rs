@@ -4,14 +4,18 @@
 //! |---|---|
 //! | `drive` | a translation layer on flash, and what its flash tells |
 //! | `device` | a block device |
+//! | `file` | a file in a volume of sfs |
 //! | `accounts` | what the accounts of a device, and of all below it, tell |
 
 pub(super) mod accounts;
 mod device;
 mod drive;
+mod file;
 
 pub(super) use device::DeviceTarget;
 pub(super) use drive::DriveTarget;
+pub use file::FileShape;
+pub(super) use file::FileTarget;
 
 use super::engine::{RunError, Served};
 use crate::label::{Cause, Content, Tally};

@@ -118,7 +118,7 @@ impl Mount {
 }
 
 /// Nanoseconds since 1970.
-fn wall_time_ns() -> i64 {
+pub fn wall_time_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

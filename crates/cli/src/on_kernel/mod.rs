@@ -25,7 +25,7 @@ pub fn run(
     path: &Path,
     stop: &AtomicBool,
 ) -> Result<(RunResult, Option<String>), Failure> {
-    let settings = path.file_system.as_ref().expect("the caller looked");
+    let settings = path.kernel().expect("the caller looked");
     let began = Instant::now();
     let standing = Standing::set_up(path, settings, command.seed)?;
     let size_bytes = standing.size_bytes();

@@ -1,0 +1,184 @@
+//! A file in a volume of sfs, as the engine drives it: what a virtual machine's disk is to the file system that it lies in.
+
+use super::accounts::{stored_bytes, told};
+use super::{HostWrite, Target, Told};
+use crate::device::{Account, STAMP_BYTES, holding};
+use crate::fs::Durable;
+use crate::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use crate::run::engine::{RunError, Served};
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+
+/// Blocks that are written or read at once.
+const AT_ONCE: u64 = 256;
+/// Stands for a block of which parts are from several writes.
+const TORN: u32 = u32::MAX;
+
+/// How much of a volume a block workload finds taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FileShape {
+    /// Bytes of the file in which it runs; `None` for nine tenths of what is free.
+    pub bytes: Option<u64>,
+    /// The share of all blocks that the file, and one beside it that is never written again, take together (section 4.1 of the SFS
+    /// paper: dummy blocks). `None`: there is none beside it.
+    pub utilization: Option<f64>,
+}
+
+/// A file in a volume.
+pub struct FileTarget {
+    volume: Sfs,
+    file: InodeNumber,
+    blocks: u64,
+    width: usize,
+    buffer: Vec<u8>,
+    baseline: Account,
+    dummy_blocks: u64,
+}
+
+impl FileTarget {
+    /// Makes the files in an empty volume. The one beside is written once, in order; the workload's own is reserved.
+    pub fn new(mut volume: Sfs, shape: FileShape) -> Result<FileTarget, SfsError> {
+        let space = volume.space();
+        let new = |kind| NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" };
+        let bytes = shape.bytes.unwrap_or(space.free_blocks * 9 / 10 * BLOCK_BYTES);
+        let blocks = bytes / BLOCK_BYTES;
+        let width = volume.block_width();
+        let mut buffer = vec![0; AT_ONCE as usize * width];
+        let mut dummy_blocks = 0;
+        if let Some(utilization) = shape.utilization {
+            let dummy = volume.make(InodeNumber::ROOT, b"dummy", &new(FileKind::Regular))?;
+            let taken = (space.blocks as f64 * utilization) as u64;
+            dummy_blocks = taken.saturating_sub(blocks + blocks / 64);
+            holding(TORN - 1, &mut buffer);
+            let mut at = 0;
+            while at < dummy_blocks {
+                let count = (dummy_blocks - at).min(AT_ONCE);
+                let bytes = &buffer[..count as usize * width];
+                volume.write_whole(dummy, at, bytes, crate::label::Content::Data)?;
+                at += count;
+            }
+            volume.sync()?;
+        }
+        let file = volume.make(InodeNumber::ROOT, b"disk", &new(FileKind::Regular))?;
+        if blocks > 0 {
+            volume.allocate(file, 0, blocks * BLOCK_BYTES, false)?;
+        }
+        volume.sync()?;
+        let baseline = volume.account();
+        Ok(FileTarget { volume, file, blocks, width, buffer, baseline, dummy_blocks })
+    }
+
+    /// The volume.
+    pub fn volume(&self) -> &Sfs {
+        &self.volume
+    }
+
+    /// Blocks of the file that is never written again.
+    pub fn dummy_blocks(&self) -> u64 {
+        self.dummy_blocks
+    }
+
+    fn account(&self) -> Account {
+        self.volume.account().since(&self.baseline)
+    }
+
+    fn read_blocks(&mut self, (first, end): (u64, u64), mut see: impl FnMut(u64, Option<u32>)) -> Result<(), SfsError> {
+        let mut block = first;
+        while block < end {
+            let count = (end - block).min(AT_ONCE);
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let bytes = &mut buffer[..count as usize * self.width];
+            let read = self.volume.read_blocks(self.file.0, block, bytes);
+            for (bytes, number) in bytes.chunks_exact(self.width).zip(block..) {
+                let stamp = u32::from_le_bytes(bytes[..STAMP_BYTES].try_into().expect("a stamp's length"));
+                see(number, (stamp != 0).then_some(stamp));
+            }
+            self.buffer = buffer;
+            read?;
+            block += count;
+        }
+        Ok(())
+    }
+}
+
+/// The blocks that a range of bytes touches.
+fn touched((offset, length): (u64, u64)) -> (u64, u64) {
+    (offset / BLOCK_BYTES, (offset + length).div_ceil(BLOCK_BYTES))
+}
+
+impl Target for FileTarget {
+    fn is_timed(&self) -> bool {
+        self.volume.is_timed()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        BLOCK_BYTES
+    }
+
+    fn exported_bytes(&self) -> u64 {
+        self.blocks * BLOCK_BYTES
+    }
+
+    fn prefetch(&self, _offset: u64) {}
+
+    fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
+        self.volume.begin(at);
+        while self.volume.is_timed() && self.volume.work()?.is_some_and(|more| more <= self.volume.now()) {}
+        Ok(())
+    }
+
+    fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
+        self.volume.begin(at);
+        let (first, end) = touched(range);
+        // What is covered in part is read before, and written whole.
+        let is_cut = |byte: u64| !byte.is_multiple_of(BLOCK_BYTES);
+        let head = is_cut(range.0).then_some(first);
+        let tail = is_cut(range.0 + range.1).then_some(end - 1).filter(|tail| head != Some(*tail));
+        for block in head.into_iter().chain(tail) {
+            self.read_blocks((block, block + 1), |_, _| {})?;
+        }
+        let mut block = first;
+        while block < end {
+            let count = (end - block).min(AT_ONCE);
+            let bytes = &mut self.buffer[..count as usize * self.width];
+            holding(write.stamp, bytes);
+            self.volume.write_whole(self.file, block, bytes, write.content)?;
+            block += count;
+        }
+        Ok(self.volume.now())
+    }
+
+    fn read(&mut self, range: (u64, u64), at: Time, see: impl FnMut(u64, Option<u32>)) -> Result<Time, RunError> {
+        self.volume.begin(at);
+        self.read_blocks(touched(range), see)?;
+        Ok(self.volume.now())
+    }
+
+    fn discard(&mut self, (offset, length): (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError> {
+        self.volume.begin(at);
+        let first = offset.div_ceil(BLOCK_BYTES);
+        let end = ((offset + length) / BLOCK_BYTES).max(first);
+        if end > first {
+            self.volume.punch(self.file, first * BLOCK_BYTES, (end - first) * BLOCK_BYTES)?;
+        }
+        Ok((first..end, self.volume.now()))
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, RunError> {
+        self.volume.begin(at);
+        self.volume.sync_file(self.file, Durable::Data)?;
+        Ok(self.volume.now())
+    }
+
+    fn begin_counting(&mut self) {
+        self.baseline = self.volume.account();
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        stored_bytes(&self.account())
+    }
+
+    fn tell(&self, served: &Served) -> Told {
+        told(&self.account(), &self.volume.account(), self.exported_bytes(), Some(served))
+    }
+}
