@@ -123,11 +123,6 @@ impl InodeFile {
         self.used = self.used.saturating_sub(1);
     }
 
-    /// Whether a number was freed since the last checkpoint.
-    pub fn is_freed(&self, number: u64) -> bool {
-        self.freed.iter().any(|(freed, _)| *freed == number)
-    }
-
     /// A checkpoint is about to be written, in which what was freed is free.
     pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         for (number, generation) in std::mem::take(&mut self.freed) {

@@ -127,10 +127,6 @@ impl Media {
         self.medium.account()
     }
 
-    pub fn medium(&mut self) -> &mut Medium {
-        &mut self.medium
-    }
-
     /// Where a block of the log lies on the device.
     fn place(&self, address: u64) -> Lba {
         let (segment, block) = (address / u64::from(self.segment_blocks), address % u64::from(self.segment_blocks));

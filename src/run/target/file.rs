@@ -32,7 +32,6 @@ pub struct FileTarget {
     width: usize,
     buffer: Vec<u8>,
     baseline: Account,
-    dummy_blocks: u64,
 }
 
 impl FileTarget {
@@ -44,11 +43,10 @@ impl FileTarget {
         let blocks = bytes / BLOCK_BYTES;
         let width = volume.block_width();
         let mut buffer = vec![0; AT_ONCE as usize * width];
-        let mut dummy_blocks = 0;
         if let Some(utilization) = shape.utilization {
             let dummy = volume.make(InodeNumber::ROOT, b"dummy", &new(FileKind::Regular))?;
             let taken = (space.blocks as f64 * utilization) as u64;
-            dummy_blocks = taken.saturating_sub(blocks + blocks / 64);
+            let dummy_blocks = taken.saturating_sub(blocks + blocks / 64);
             holding(TORN - 1, &mut buffer);
             let mut at = 0;
             while at < dummy_blocks {
@@ -65,17 +63,7 @@ impl FileTarget {
         }
         volume.sync()?;
         let baseline = volume.account();
-        Ok(FileTarget { volume, file, blocks, width, buffer, baseline, dummy_blocks })
-    }
-
-    /// The volume.
-    pub fn volume(&self) -> &Sfs {
-        &self.volume
-    }
-
-    /// Blocks of the file that is never written again.
-    pub fn dummy_blocks(&self) -> u64 {
-        self.dummy_blocks
+        Ok(FileTarget { volume, file, blocks, width, buffer, baseline })
     }
 
     fn account(&self) -> Account {
