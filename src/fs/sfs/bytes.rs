@@ -21,7 +21,8 @@ enum Stretch {
 }
 
 impl Sfs {
-    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file.
+    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Whoever reads notes when, with
+    /// [`change`](Sfs::change).
     pub fn read(&mut self, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<usize, SfsError> {
         let size = self.regular(inode.0)?;
         let length = (size.saturating_sub(offset)).min(bytes.len() as u64) as usize;
@@ -38,7 +39,6 @@ impl Sfs {
             self.read_blocks(inode.0, first, &mut whole)?;
             bytes.copy_from_slice(&whole[head..head + length]);
         }
-        self.was_read(inode.0)?;
         Ok(length)
     }
 
@@ -237,18 +237,6 @@ impl Sfs {
         file.changed = now;
         file.is_unlogged = true;
         self.received.add(Cause::HostWrite, content, blocks);
-        Ok(())
-    }
-
-    /// A file was read: as with Linux's relatime, that is noted where it was not read since it was changed, or for a day.
-    fn was_read(&mut self, inode: u64) -> Result<(), SfsError> {
-        const DAY: i64 = 86_400_000_000_000;
-        let now = self.wall();
-        let file = self.inode(inode)?;
-        let is_old = file.accessed <= file.modified.max(file.changed) || now.0 - file.accessed.0 >= DAY;
-        if is_old && file.accessed != now && self.read_only.is_none() {
-            self.inode_mut(inode)?.accessed = now;
-        }
         Ok(())
     }
 

@@ -111,7 +111,8 @@ impl Sfs {
         Ok(())
     }
 
-    fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {
+    /// Writes the superblock, and makes it durable.
+    pub(super) fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {
         let memory = self.grouping.memory();
         let superblock: &mut Superblock = &mut self.superblock;
         superblock.sequence += 1;

@@ -42,7 +42,9 @@ impl Sfs {
         std::mem::swap(&mut sfs.now, &mut now);
         sfs.load()?;
         let is_clean = superblock.clean.get() == 1;
-        let rolled = if is_clean { false } else { sfs.roll_forward()? };
+        if !is_clean {
+            sfs.roll_forward()?;
+        }
         if read_only {
             sfs.read_only = Some("it was mounted so".to_string());
             return Ok(sfs);
@@ -50,12 +52,12 @@ impl Sfs {
         sfs.tidy_zones()?;
         if is_clean {
             sfs.go_on();
-        }
-        if rolled || !is_clean {
-            sfs.checkpoint(false)?;
-        } else {
-            // It is no longer unmounted.
+            // From here on there is a log to be rolled forward. Both places say so: should the newer be damaged, the older does not deny it.
+            sfs.write_superblock(false)?;
+            sfs.write_superblock(false)?;
             sfs.is_changed = true;
+        } else {
+            sfs.checkpoint(false)?;
         }
         Ok(sfs)
     }

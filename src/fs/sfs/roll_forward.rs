@@ -41,12 +41,12 @@ impl Found {
 }
 
 impl Sfs {
-    /// Applies the log since the last checkpoint, in memory. Answers whether there was any.
-    pub(super) fn roll_forward(&mut self) -> Result<bool, SfsError> {
+    /// Applies the log since the last checkpoint, in memory.
+    pub(super) fn roll_forward(&mut self) -> Result<(), SfsError> {
         let log = self.find_log()?;
         let orphans = !self.orphans.is_empty();
         if log.is_empty() && !orphans {
-            return Ok(false);
+            return Ok(());
         }
         self.take_found(&log)?;
         self.make_told_inodes(&log)?;
@@ -76,7 +76,7 @@ impl Sfs {
             }
         }
         self.is_changed = true;
-        Ok(true)
+        Ok(())
     }
 
     /// The partial segments of the log since the checkpoint, in order.
