@@ -5,6 +5,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | [`directory`] | a real directory, and so any file system that this machine has mounted |
+//! | [`in_process`] | a volume of [`sfs`], without a kernel between |
 //!
 //! [`kernel`] are the stations of the running kernel's file systems, of which only the options are read here.
 //!
@@ -13,6 +14,7 @@
 //! returned.
 
 pub mod directory;
+pub mod in_process;
 pub mod kernel;
 pub mod sfs;
 

@@ -21,8 +21,8 @@ pub fn open_file_system(path: &Path, seed: u64, wall_origin_ns: i64, read_only: 
     opened.map_err(failed(path))
 }
 
-/// Makes a volume of stamps in memory, in which a block workload is simulated.
-pub(super) fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
+/// Makes a volume of stamps in memory, in which a workload is simulated.
+pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
     let settings = sfs_of(path)?;
     if !is_in_memory(path) {
         let what = "a simulation writes stamps, and an image would lose what it holds: leave image= away".to_string();

@@ -15,7 +15,7 @@
 //! | `target` | what the engine drives, and what that tells of a run |
 //! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
 //! | `outcome` | what a run ends with |
-//! | `beneath` | the result of a path with a file system of the kernel on top |
+//! | `beneath` | the result of a path with a file system on top, whose files were worked on |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
 
 mod beneath;
@@ -38,7 +38,7 @@ mod windows;
 pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
-pub use file_system::open_file_system;
+pub use file_system::{open_file_system, simulated_file_system};
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
 pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};
@@ -51,7 +51,6 @@ use crate::device::BlockDevice;
 use crate::translation::Translation;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
-use file_system::simulated_file_system;
 use stations::WithDrive;
 pub use target::FileShape;
 use target::{DeviceTarget, DriveTarget, FileTarget, Target};
@@ -81,7 +80,7 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
         return Err(OpenError::NeedsKernel(path.text.clone()));
     }
     let driven = match (path.sfs(), path.drive()) {
-        (Some(_), _) => return prepare_file(path, seed, FileShape { bytes: None, utilization: None }),
+        (Some(_), _) => return prepare_file(path, seed, FileShape::default()),
         (None, Some(_)) => Driven::Drive,
         (None, None) => Driven::Device(open_device(path, Holds::Stamps, seed)?),
     };

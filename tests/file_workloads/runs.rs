@@ -26,7 +26,8 @@ pub fn run_part<F: FileSystem>(
     // A microsecond passes whenever it is looked at.
     let time = AtomicU64::new(0);
     let clock = || time.fetch_add(1000, Ordering::Relaxed);
-    let options = FileRun { path: "here".to_string(), limit, part, clock: &clock };
+    let options =
+        FileRun { path: "here".to_string(), limit, part, in_turn: false, begin_counting: &|| {}, clock: &clock };
     run_files(files, workload, &options, &mut |_| goes_on)
 }
 

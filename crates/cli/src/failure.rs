@@ -1,7 +1,7 @@
 //! How the program ends when it does not end well: what it says, and its exit code.
 
 use flashpath::expression::ExpressionError;
-use flashpath::run::{OpenError, RunError};
+use flashpath::run::{FileRunError, OpenError, RunError};
 use flashpath::workload::WorkloadError;
 use flashpath_kernel::KernelError;
 use miette::{Diagnostic, SourceSpan};
@@ -74,6 +74,16 @@ impl Failure {
 /// Whether a run failed because its input is wrong, rather than on its way.
 pub fn is_input(error: &RunError) -> bool {
     matches!(error, RunError::Workload(_) | RunError::Empty(_) | RunError::Spent(_) | RunError::BeyondEnd { .. })
+}
+
+/// Whether a run in files failed because its input is wrong, rather than on its way.
+pub fn is_wrong_input(error: &FileRunError) -> bool {
+    match error {
+        FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_) => true,
+        FileRunError::NotSetUp(_) | FileRunError::Inseparable(_) => true,
+        FileRunError::Full(_) | FileRunError::FileSystem(_) => false,
+        FileRunError::Short { .. } | FileRunError::Thread { .. } => false,
+    }
 }
 
 impl From<ExpressionError> for Failure {

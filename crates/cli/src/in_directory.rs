@@ -1,12 +1,12 @@
 //! `flashpath run --in DIR`: a workload in a real directory.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, is_wrong_input};
 use crate::progress::Bars;
 use crate::run::Run;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::{FileRunResult, files_json, files_table};
-use flashpath::run::{DiskFile, FileRun, FileRunError, Part, run_files};
+use flashpath::run::{DiskFile, FileRun, Part, run_files};
 use flashpath::workload::files::{FileWorkload, file_workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +21,14 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
     let path = place.display().to_string();
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
-    let options =
-        FileRun { path: path.clone(), limit: command.limit, part: command.only.unwrap_or_default(), clock: &clock };
+    let options = FileRun {
+        path: path.clone(),
+        limit: command.limit,
+        part: command.only.unwrap_or_default(),
+        in_turn: false,
+        begin_counting: &|| {},
+        clock: &clock,
+    };
     let mut bar = Bars::new(command.quiet).add(&path);
     let mut outcome = run_files(&directory, workload, &options, &mut |progress| {
         bar.show(progress);
@@ -34,26 +40,16 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
     outcome.result.options.extend(arguments);
     outcome.result.warnings.extend(warning);
     // A run that was refused measured nothing.
-    if !outcome.failure.as_ref().is_some_and(is_input) {
+    if !outcome.failure.as_ref().is_some_and(is_wrong_input) {
         tell(command, &outcome.result)?;
     }
     match outcome.failure {
         Some(error) => {
             eprintln!("error: {path}: {error}");
-            Err(Failure::Quiet(if is_input(&error) { 2 } else { 1 }))
+            Err(Failure::Quiet(if is_wrong_input(&error) { 2 } else { 1 }))
         }
         None if outcome.result.interrupted => Err(Failure::Quiet(130)),
         None => Ok(()),
-    }
-}
-
-/// Whether a run failed because its input is wrong, rather than on its way.
-fn is_input(error: &FileRunError) -> bool {
-    match error {
-        FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_) => true,
-        FileRunError::NotSetUp(_) | FileRunError::Inseparable(_) => true,
-        FileRunError::Full(_) | FileRunError::FileSystem(_) => false,
-        FileRunError::Short { .. } | FileRunError::Thread { .. } => false,
     }
 }
 

@@ -9,6 +9,7 @@ mod capture;
 mod convert;
 mod failure;
 mod in_directory;
+mod in_volume;
 mod layers;
 mod mount;
 mod on_kernel;

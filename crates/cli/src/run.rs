@@ -1,10 +1,10 @@
 //! `flashpath run`: one workload on one path, side by side on several, or in a directory.
 
 use crate::failure::{Failure, is_input};
-use crate::in_directory;
 use crate::on_kernel;
 use crate::progress::Bars;
 use crate::workload::{Replaying, Source};
+use crate::{in_directory, in_volume};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
 use flashpath::report::{self, RunResult};
@@ -158,7 +158,7 @@ impl Run {
         for (given, option, on_sfs) in [
             (self.size.is_some(), "--size", true),
             (self.utilization.is_some(), "--utilization", true),
-            (self.fsync_every.is_some(), "--fsync-every", false),
+            (self.fsync_every.is_some(), "--fsync-every", true),
         ] {
             if let Some(path) = paths.iter().find(|path| given && !(on_sfs && path.sfs().is_some())) {
                 let message = format!("{option} is for a file, and {} has no file system on top", path.text);
@@ -166,16 +166,7 @@ impl Run {
                 return Err(Failure::input(message, Some(help)));
             }
         }
-        let asks_for_files = match source {
-            Source::Files(term) => Some(term.name.text.as_str()),
-            Source::Shell(_) => Some("a command"),
-            _ => None,
-        };
-        if let (Some(name), Some(path)) = (asks_for_files, paths.first()) {
-            let message = format!("{name} asks for files, and {} has no file system on top", path.text);
-            let help = "write --in DIR in place of --on to run it in a directory, or kernel-ext4/ before the path";
-            return Err(Failure::input(message, Some(help.to_string())));
-        }
+        self.check_files(source, paths)?;
         if self.timed.is_some() {
             if !source.has_times() {
                 let help = "leave --timed out, or take a trace".to_string();
@@ -187,6 +178,47 @@ impl Run {
                     let help = "leave --timed out, or take timing=off away".to_string();
                     return Err(Failure::input(message, Some(help)));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Files need a file system, and a command one of the kernel.
+    fn check_files(&self, source: &Source, paths: &[Path]) -> Result<(), Failure> {
+        let (name, can_have): (&str, fn(&Path) -> bool) = match source {
+            Source::Files(term) => (&term.name.text, |path| path.sfs().is_some()),
+            Source::Shell(_) => ("a command", |_| false),
+            _ => return Ok(()),
+        };
+        if let Some(path) = paths.iter().find(|path| !can_have(path)) {
+            let (message, help) = match path.sfs() {
+                Some(_) => (
+                    format!("a command needs a mounted file system, and {} is run inside this process", path.text),
+                    "mount it with 'flashpath mount', or write kernel-ext4/ in place of sfs/",
+                ),
+                None => (
+                    format!("{name} asks for files, and {} has no file system on top", path.text),
+                    "write --in DIR in place of --on to run it in a directory, or sfs/ or kernel-ext4/ before the path",
+                ),
+            };
+            return Err(Failure::input(message, Some(help.to_string())));
+        }
+        if paths.is_empty() {
+            return Ok(());
+        }
+        for (given, option) in [
+            (self.size.is_some(), "--size"),
+            (self.utilization.is_some(), "--utilization"),
+            (self.fsync_every.is_some(), "--fsync-every"),
+            (self.depth.is_some(), "--depth"),
+            (self.fill, "--fill"),
+            (self.precondition.is_some(), "--precondition"),
+            (self.timed.is_some(), "--timed"),
+            (self.verify, "--verify"),
+        ] {
+            if given {
+                let message = format!("{option} is for block workloads, and {name} asks for files");
+                return Err(Failure::input(message, Some("leave it out".to_string())));
             }
         }
         Ok(())
@@ -302,7 +334,12 @@ impl Floor<'_> {
             let (result, failure) = on_kernel::run(command, &self.source, path, self.stop)?;
             return Ok(Ended { result, failure: failure.map(|failure| (failure, false)) });
         }
-        let shape = FileShape { bytes: command.size, utilization: command.utilization };
+        if let (Some(_), Source::Files(workload)) = (path.sfs(), &self.source) {
+            let (result, failure) = in_volume::run(command, workload, path, &self.bars, self.stop)?;
+            return Ok(Ended { result, failure });
+        }
+        let shape =
+            FileShape { bytes: command.size, utilization: command.utilization, fsync_every: command.fsync_every };
         let prepared = match path.sfs() {
             Some(_) => prepare_file(path, command.seed, shape)?,
             None => prepare(path, command.seed)?,

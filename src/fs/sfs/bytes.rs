@@ -21,7 +21,8 @@ enum Stretch {
 }
 
 impl Sfs {
-    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Whoever reads notes when, with
+    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Of stamps, no bytes can be had:
+    /// they are zeros. Whoever reads notes when, with
     /// [`change`](Sfs::change).
     pub fn read(&mut self, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<usize, SfsError> {
         let size = self.regular(inode.0)?;
@@ -32,12 +33,15 @@ impl Sfs {
         }
         let (first, end) = (offset / BLOCK_BYTES, (offset + length as u64).div_ceil(BLOCK_BYTES));
         let head = (offset % BLOCK_BYTES) as usize;
-        if head == 0 && length.is_multiple_of(BLOCK) {
+        if head == 0 && length.is_multiple_of(BLOCK) && !self.media.holds_stamps() {
             self.read_blocks(inode.0, first, bytes)?;
         } else {
-            let mut whole = vec![0; (end - first) as usize * BLOCK];
+            let mut whole = vec![0; (end - first) as usize * self.media.block_width()];
             self.read_blocks(inode.0, first, &mut whole)?;
-            bytes.copy_from_slice(&whole[head..head + length]);
+            match self.media.holds_stamps() {
+                true => bytes.fill(0),
+                false => bytes.copy_from_slice(&whole[head..head + length]),
+            }
         }
         Ok(length)
     }
@@ -131,7 +135,7 @@ impl Sfs {
         Ok(Stretch::Stored(address, checksums))
     }
 
-    /// Writes all of `bytes` from `offset` on. The file grows where it must.
+    /// Writes all of `bytes` from `offset` on. The file grows where it must. Of stamps, the first bytes stand for a block.
     pub fn write(&mut self, inode: InodeNumber, offset: u64, bytes: &[u8]) -> Result<(), SfsError> {
         self.check_writable()?;
         self.regular(inode.0)?;
@@ -152,7 +156,10 @@ impl Sfs {
                 BLOCK => self.slot_to_fill(inode.0, place)?,
                 _ => self.slot_to_change(inode.0, place)?,
             };
-            self.waiting.bytes_mut(slot)[from..from + count].copy_from_slice(part);
+            match self.media.holds_stamps() {
+                true => self.waiting.bytes_mut(slot).iter_mut().zip(part).for_each(|(to, from)| *to = *from),
+                false => self.waiting.bytes_mut(slot)[from..from + count].copy_from_slice(part),
+            }
         }
         self.was_written(inode.0, end, last + 1 - first, Content::Data)?;
         self.relieve()

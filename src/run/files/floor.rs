@@ -103,26 +103,49 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         });
     }
 
+    /// The lanes take turns, a step each, until all are at the end of the stage.
+    pub(super) fn run_stage_in_turn(
+        &self,
+        number: usize,
+        stage: Stage,
+        lanes: &mut [LaneRun<F>],
+        watch: &mut Watch<'_>,
+    ) {
+        let done_before = self.done.load(Ordering::Relaxed);
+        watch.begin();
+        let mut going: Vec<&mut LaneRun<F>> = lanes.iter_mut().collect();
+        while !going.is_empty() && !self.stops() {
+            going.retain_mut(|lane| !self.stops() && self.step(number, stage, lane));
+            let requests = self.done.load(Ordering::Relaxed) - done_before;
+            let share = going.first().and_then(|lane| lane.lane.progress(number));
+            self.ask(watch, &Progress { phase: stage.name, requests, share });
+        }
+    }
+
     /// Runs a lane to the end of the stage, of its limit, or of the run.
     fn run_lane(&self, number: usize, stage: Stage, lane: &mut LaneRun<F>, ask: &mut dyn FnMut(Option<f64>)) {
-        let mut operations = std::mem::take(&mut lane.operations);
-        while !self.stops() {
-            operations.clear();
-            match lane.lane.step(number, &mut operations) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => {
-                    self.fail(error.into());
-                    break;
-                }
-            }
-            if !self.apply_all(stage, lane, &operations) {
-                break;
-            }
-            self.done.fetch_add(operations.len() as u64, Ordering::Relaxed);
+        while !self.stops() && self.step(number, stage, lane) {
             ask(lane.lane.progress(number));
         }
+    }
+
+    /// Does what a lane asks for next, and says whether it goes on.
+    fn step(&self, number: usize, stage: Stage, lane: &mut LaneRun<F>) -> bool {
+        let mut operations = std::mem::take(&mut lane.operations);
+        operations.clear();
+        let goes_on = match lane.lane.step(number, &mut operations) {
+            Ok(true) => self.apply_all(stage, lane, &operations),
+            Ok(false) => false,
+            Err(error) => {
+                self.fail(error.into());
+                false
+            }
+        };
+        if goes_on {
+            self.done.fetch_add(operations.len() as u64, Ordering::Relaxed);
+        }
         lane.operations = operations;
+        goes_on
     }
 
     /// Answers whether the lane goes on.

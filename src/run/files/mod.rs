@@ -1,4 +1,5 @@
-//! What drives a file workload through a file system: each lane in a thread of its own, stage by stage, as fast as it goes.
+//! What drives a file workload through a file system: stage by stage, as fast as it goes: each lane in
+//! a thread of its own, or, where time is simulated, in turn.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -33,6 +34,11 @@ pub struct FileRun<'a> {
     pub limit: Option<u64>,
     /// Which stages are gone through.
     pub part: Part,
+    /// Whether the lanes take turns on the calling thread, a step each, in place of a thread of its own for each: so a run comes out
+    /// the same every time.
+    pub in_turn: bool,
+    /// Called once, before the first counted stage.
+    pub begin_counting: &'a (dyn Fn() + Sync),
     /// The time in nanoseconds, from any beginning on.
     pub clock: &'a (dyn Fn() -> u64 + Sync),
 }
@@ -143,8 +149,14 @@ pub fn run_files<F: FileSystem>(
         if floor.stops() || lanes.iter().any(|lane| lane.left == Some(0)) {
             break;
         }
+        if number == setup {
+            (run.begin_counting)();
+        }
         let (stage_began, before) = ((run.clock)(), requests(&lanes));
-        floor.run_stage(number, *stage, &mut lanes, &mut watch);
+        match run.in_turn {
+            true => floor.run_stage_in_turn(number, *stage, &mut lanes, &mut watch),
+            false => floor.run_stage(number, *stage, &mut lanes, &mut watch),
+        }
         let seconds = (run.clock)().saturating_sub(stage_began) as f64 / 1e9;
         let requests = requests(&lanes) - before;
         told.push(StageResult { name: stage.name, counted: stage.counted, seconds, requests });

@@ -15,13 +15,15 @@ const AT_ONCE: u64 = 256;
 const TORN: u32 = u32::MAX;
 
 /// How much of a volume a block workload finds taken.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileShape {
     /// Bytes of the file in which it runs; `None` for nine tenths of what is free.
     pub bytes: Option<u64>,
     /// The share of all blocks that the file, and one beside it that is never written again, take together (section 4.1 of the SFS
     /// paper: dummy blocks). `None`: there is none beside it.
     pub utilization: Option<f64>,
+    /// The file is made durable after so many writes, besides what the workload asks for.
+    pub fsync_every: Option<u64>,
 }
 
 /// A file in a volume.
@@ -32,6 +34,8 @@ pub struct FileTarget {
     width: usize,
     buffer: Vec<u8>,
     baseline: Account,
+    fsync_every: Option<u64>,
+    writes: u64,
 }
 
 impl FileTarget {
@@ -63,7 +67,7 @@ impl FileTarget {
         }
         volume.sync()?;
         let baseline = volume.account();
-        Ok(FileTarget { volume, file, blocks, width, buffer, baseline })
+        Ok(FileTarget { volume, file, blocks, width, buffer, baseline, fsync_every: shape.fsync_every, writes: 0 })
     }
 
     fn account(&self) -> Account {
@@ -132,6 +136,10 @@ impl Target for FileTarget {
             holding(write.stamp, bytes);
             self.volume.write_whole(self.file, block, bytes, write.content)?;
             block += count;
+        }
+        self.writes += 1;
+        if self.fsync_every.is_some_and(|every| self.writes.is_multiple_of(every)) {
+            self.volume.sync_file(self.file, Durable::Data)?;
         }
         Ok(self.volume.now())
     }

@@ -58,6 +58,7 @@ fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<W
     let done = DoneInFiles {
         workload: unknown(&command.workload),
         seconds: ended.seconds,
+        latency_ns: None,
         warnings: vec![warning.to_string()],
         options: Vec::new(),
     };
@@ -99,7 +100,7 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Wor
         }
         None => failure = failure.or_else(|| Some("fio told nothing of what it did".to_string())),
     }
-    let done = DoneInFiles { workload, seconds, warnings: Vec::new(), options: Vec::new() };
+    let done = DoneInFiles { workload, seconds, latency_ns: None, warnings: Vec::new(), options: Vec::new() };
     Ok(Work { failure, interrupted: ended.interrupted, done })
 }
 
@@ -126,7 +127,14 @@ fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &At
     let directory = Directory::open(mount).map_err(|error| Failure::failed(error.to_string()))?;
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
-    let run = FileRun { path: command.workload.clone(), limit: command.limit, part: Part::Whole, clock: &clock };
+    let run = FileRun {
+        path: command.workload.clone(),
+        limit: command.limit,
+        part: Part::Whole,
+        in_turn: false,
+        begin_counting: &|| {},
+        clock: &clock,
+    };
     let mut bar = Bars::new(command.quiet).add(&command.workload);
     let outcome = run_files(&directory, opened.workload, &run, &mut |progress| {
         bar.show(progress);
@@ -137,6 +145,7 @@ fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &At
     let done = DoneInFiles {
         workload: WorkloadResult { name: command.workload.clone(), ..result.workload },
         seconds: result.seconds_counted,
+        latency_ns: None,
         warnings: result.warnings.into_iter().chain(opened.warning).collect(),
         options: result.options.into_iter().chain(opened.arguments).collect(),
     };
