@@ -3,8 +3,16 @@
 #[path = "power_cut/mod.rs"]
 mod power_cut;
 
+#[path = "sfs/calls.rs"]
+mod calls;
+#[path = "sfs/history.rs"]
+mod history;
+#[path = "sfs/machine.rs"]
+mod machine;
 #[path = "sfs/model.rs"]
 mod model;
+#[path = "sfs/power_cuts.rs"]
+mod power_cuts;
 #[path = "sfs/random_work.rs"]
 mod random_work;
 
