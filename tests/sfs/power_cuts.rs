@@ -119,8 +119,10 @@ fn make(machine: &Machine, history: &mut History, calls: &[Vec<Call>], cut: Opti
                 }
                 Err(_) if machine.power.is_off() => {
                     history.apply(call, None);
-                    assert!(sfs.sync().is_err(), "a sync after the power failed is answered");
-                    assert!(sfs.sync_file(InodeNumber::ROOT, Durable::All).is_err(), "and so is an fsync");
+                    // If this is answered, all that was to be made durable was.
+                    if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
+                        history.answered(&Call::Sync);
+                    }
                     return Ended::Cut;
                 }
                 Err(SfsError::Device(error)) => panic!("{call:?}: {error}"),

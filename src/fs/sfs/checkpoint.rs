@@ -32,11 +32,7 @@ impl Sfs {
         self.write_usage()?;
         self.now = self.media.flush(self.now)?;
 
-        self.write_superblock(clean)?;
-        if clean {
-            // Both places get it: should one be damaged while nobody looks, the other is as good.
-            self.write_superblock(clean)?;
-        }
+        self.write_superblocks(clean)?;
         self.is_unflushed = false;
         self.is_changed = false;
         self.records.clear();
@@ -109,6 +105,13 @@ impl Sfs {
             self.segments.fill_page(page, bytes);
         }
         Ok(())
+    }
+
+    /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the other is as good; the
+    /// checkpoint before this one is not, as what it names is free from now on.
+    pub(super) fn write_superblocks(&mut self, clean: bool) -> Result<(), SfsError> {
+        self.write_superblock(clean)?;
+        self.write_superblock(clean)
     }
 
     fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {

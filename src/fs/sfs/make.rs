@@ -71,8 +71,6 @@ impl Sfs {
         media.clear_superblocks(Time::ZERO)?;
         let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
         sfs.make_root()?;
-        // Both places hold a superblock from the beginning.
-        sfs.checkpoint(false)?;
         sfs.checkpoint(false)?;
         Ok(sfs)
     }

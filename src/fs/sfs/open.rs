@@ -42,20 +42,23 @@ impl Sfs {
         std::mem::swap(&mut sfs.now, &mut now);
         sfs.load()?;
         let is_clean = superblock.clean.get() == 1;
-        let rolled = if is_clean { false } else { sfs.roll_forward()? };
+        if !is_clean {
+            sfs.roll_forward()?;
+        }
         if read_only {
             sfs.read_only = Some("it was mounted so".to_string());
+            // Whatever was rolled forward is durable in the log.
+            sfs.is_changed = false;
             return Ok(sfs);
         }
         sfs.tidy_zones()?;
         if is_clean {
             sfs.go_on();
-        }
-        if rolled || !is_clean {
-            sfs.checkpoint(false)?;
+            // It is no longer unmounted, and that must be durable before the first fsync adds to the log: a superblock that says that nothing
+            // follows would have the next mount not look for it.
+            sfs.write_superblocks(false)?;
         } else {
-            // It is no longer unmounted.
-            sfs.is_changed = true;
+            sfs.checkpoint(false)?;
         }
         Ok(sfs)
     }

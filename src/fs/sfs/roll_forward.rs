@@ -41,12 +41,12 @@ impl Found {
 }
 
 impl Sfs {
-    /// Applies the log since the last checkpoint, in memory. Answers whether there was any.
-    pub(super) fn roll_forward(&mut self) -> Result<bool, SfsError> {
+    /// Applies the log since the last checkpoint, in memory.
+    pub(super) fn roll_forward(&mut self) -> Result<(), SfsError> {
         let log = self.find_log()?;
         let orphans = !self.orphans.is_empty();
         if log.is_empty() && !orphans {
-            return Ok(false);
+            return Ok(());
         }
         self.take_found(&log)?;
         self.make_told_inodes(&log)?;
@@ -76,7 +76,7 @@ impl Sfs {
             }
         }
         self.is_changed = true;
-        Ok(true)
+        Ok(())
     }
 
     /// The partial segments of the log since the checkpoint, in order.
@@ -292,11 +292,29 @@ impl Sfs {
         for number in loaded {
             let inode = self.inode(number)?;
             if inode.kind == FileKind::Regular {
-                let end = inode.size.div_ceil(BLOCK as u64);
-                self.unmap(number, end..u64::MAX)?;
+                let size = inode.size;
+                self.unmap(number, size.div_ceil(BLOCK as u64)..u64::MAX)?;
+                self.zero_tail(number, size)?;
             }
         }
         Ok(())
+    }
+
+    /// The last block may be of a time when the file was longer. What is behind the end must not come to light when the file grows again.
+    fn zero_tail(&mut self, inode: u64, size: u64) -> Result<(), SfsError> {
+        let (place, from) = (size / BLOCK as u64, (size % BLOCK as u64) as usize);
+        if from == 0 || self.mapped(inode, place)? == 0 {
+            return Ok(());
+        }
+        let mut bytes = vec![0; BLOCK];
+        match self.read_blocks(inode, place, &mut bytes) {
+            Ok(()) if bytes[from..].iter().any(|byte| *byte != 0) => {
+                self.zero(inode, size, (place + 1) * BLOCK as u64)
+            }
+            // A damaged block is for who reads it to hear of.
+            Ok(()) | Err(SfsError::Damaged { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Virtual blocks that the log named, and that belong to nobody.

@@ -17,7 +17,7 @@ impl Sfs {
         // New times alone need not be durable for fdatasync; all else is in the records.
         let (is_unlogged, has_grown) = (file.is_unlogged, file.safe_size != file.size);
         if self.read_only.is_some() {
-            return Ok(());
+            return self.check_nothing_waits();
         }
         self.events.syncs += 1;
         let waits = self.waiting.has(number);
@@ -35,18 +35,25 @@ impl Sfs {
     /// Makes everything durable: a checkpoint.
     pub fn sync(&mut self) -> Result<(), SfsError> {
         if self.read_only.is_some() {
-            return Ok(());
+            return self.check_nothing_waits();
         }
         self.events.syncs += 1;
         if self.is_changed { self.checkpoint(false) } else { self.flush() }
     }
 
+    /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync must not be answered
+    /// as if they were.
+    fn check_nothing_waits(&self) -> Result<(), SfsError> {
+        if self.is_changed || self.is_unflushed { self.check_writable() } else { Ok(()) }
+    }
+
     pub(super) fn flush(&mut self) -> Result<(), SfsError> {
-        if std::mem::take(&mut self.is_unflushed) {
+        if self.is_unflushed {
             self.now = self.media.flush(self.now).inspect_err(|error| {
                 // What was written may be lost, and nobody knows what.
                 self.read_only.get_or_insert_with(|| format!("a flush failed: {error}"));
             })?;
+            self.is_unflushed = false;
         }
         Ok(())
     }
