@@ -7,6 +7,8 @@ mod power_cut;
 mod calls;
 #[path = "sfs/history.rs"]
 mod history;
+#[path = "sfs/load_cuts.rs"]
+mod load_cuts;
 #[path = "sfs/machine.rs"]
 mod machine;
 #[path = "sfs/model.rs"]
@@ -15,6 +17,8 @@ mod model;
 mod power_cuts;
 #[path = "sfs/random_work.rs"]
 mod random_work;
+#[path = "sfs/superblocks.rs"]
+mod superblocks;
 
 use flashpath::device::BlockDevice;
 use flashpath::expression::parse_term;

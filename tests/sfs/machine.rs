@@ -19,17 +19,14 @@ pub struct Machine {
     text: &'static str,
 }
 
-/// Blocks of a segment.
-pub const SEGMENT: u64 = 16;
-
 impl Machine {
-    /// With room for so many segments of 16 blocks, of a volume with these options.
-    pub fn new(text: &'static str, segments: u64, is_zoned: bool) -> Machine {
+    /// With room for so many segments of so many blocks, of a volume with these options.
+    pub fn new(text: &'static str, segment: u64, segments: u64, is_zoned: bool) -> Machine {
         let power = Power::new();
         let device = match is_zoned {
-            true => Device::Zones(Zones::new(&power, segments as u32 + 2, SEGMENT, 0)),
+            true => Device::Zones(Zones::new(&power, segments as u32 + 2, segment, 0)),
             // Any block may be torn.
-            false => Device::Blocks(Disk::new(&power, (segments + 1) * SEGMENT, u64::MAX)),
+            false => Device::Blocks(Disk::new(&power, (segments + 1) * segment, u64::MAX)),
         };
         Machine { power, device, text }
     }

@@ -66,7 +66,7 @@ fn syncs(call: &Call) -> Vec<Option<Call>> {
 
 /// A volume with a few files.
 fn base(is_zoned: bool, is_unmounted: bool) -> (Machine, History) {
-    let machine = Machine::new("sfs:segment=64K", SEGMENTS, is_zoned);
+    let machine = Machine::new("sfs:segment=64K", 16, SEGMENTS, is_zoned);
     let mut sfs = machine.create();
     let text = str::to_string;
     let calls = [

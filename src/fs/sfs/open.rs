@@ -8,7 +8,7 @@ use super::format::{BLOCK, Kind, MEMORY, Superblock, VERSION, crc_without};
 use super::inode_file::InodeFile;
 use super::log::Head;
 use super::make::{Identity, check_shape};
-use super::media::{Media, Medium};
+use super::media::{Candidate, Media, Medium};
 use super::paged::PagedFile;
 use super::segments::{Segments, State};
 use super::settings::SfsSettings;
@@ -140,7 +140,23 @@ impl Sfs {
 
 /// The newest superblock that is whole, which place or zone it was found in, and when that was done.
 pub(super) fn newest(medium: &mut Medium, at: Time) -> Result<(Superblock, u32, Time), OpenSfsError> {
-    let (candidates, now) = medium.superblocks(None, at)?;
+    let (candidates, now) = medium.superblocks(None, false, at)?;
+    match newest_of(candidates)? {
+        Ok((superblock, turn)) => Ok((superblock, turn, now)),
+        Err(_) => {
+            // The first one is damaged. The second can be anywhere.
+            let (candidates, now) = medium.superblocks(None, true, now)?;
+            let (superblock, turn) = newest_of(candidates)?.map_err(|damaged| match damaged.is_empty() {
+                true => OpenSfsError::NoVolume,
+                false => OpenSfsError::Superblocks(damaged.join("; ")),
+            })?;
+            Ok((superblock, turn, now))
+        }
+    }
+}
+
+/// The newest of those that are whole, or what is wrong with all.
+fn newest_of(candidates: Vec<Candidate>) -> Result<Result<(Superblock, u32), Vec<String>>, OpenSfsError> {
     let mut newest: Option<(Superblock, u32)> = None;
     let mut damaged = Vec::new();
     for candidate in candidates {
@@ -153,13 +169,17 @@ pub(super) fn newest(medium: &mut Medium, at: Time) -> Result<(Superblock, u32, 
         if superblock.version.get() != VERSION {
             return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
         }
+        // Blocks of files are among those that were looked at, and a file may hold the image of another volume: of the second superblocks only
+        // that of the first's volume counts or, without a first one, the one before all segments.
+        if let Some(place) = candidate.place.filter(|place| *place > 0)
+            && (place != u64::from(superblock.segment_blocks.get() / 2)
+                || newest.as_ref().is_some_and(|(newest, _)| newest.identity != superblock.identity))
+        {
+            continue;
+        }
         if newest.as_ref().is_none_or(|(newest, _)| newest.sequence.get() < superblock.sequence.get()) {
             newest = Some((superblock, candidate.turn));
         }
     }
-    match newest {
-        Some((superblock, turn)) => Ok((superblock, turn, now)),
-        None if damaged.is_empty() => Err(OpenSfsError::NoVolume),
-        None => Err(OpenSfsError::Superblocks(damaged.join("; "))),
-    }
+    Ok(newest.ok_or(damaged))
 }

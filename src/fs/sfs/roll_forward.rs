@@ -183,7 +183,7 @@ impl Sfs {
             for (_, record) in records::read(found.log()) {
                 let Record::Inode(image) = record else { continue };
                 let number = image.number.get();
-                if number == 0 || !self.may_be_taken(number) || self.inode(number).is_ok() {
+                if !self.may_be_taken(number) || self.is_inode(number)? {
                     continue;
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
@@ -195,6 +195,15 @@ impl Sfs {
         self.inode_file.unchain(|number| made.contains(&number), &mut self.media, &mut self.now)
     }
 
+    /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out in silence.
+    fn is_inode(&mut self, number: u64) -> Result<bool, SfsError> {
+        match self.inode(number) {
+            Ok(_) => Ok(true),
+            Err(SfsError::NotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
         let number = match record {
             Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
@@ -202,7 +211,7 @@ impl Sfs {
             Record::Inode(image) => image.number.get(),
         };
         // The log speaks of what was freed, too.
-        if self.inode(number).is_err() {
+        if !self.is_inode(number)? {
             return Ok(());
         }
         match record {
@@ -245,7 +254,7 @@ impl Sfs {
             return Ok(());
         }
         let owner = record.inode.get();
-        if !self.inode(owner).is_ok_and(|file| !file.holds_metadata()) {
+        if !self.is_inode(owner)? || self.inode(owner)?.holds_metadata() {
             return Ok(());
         }
         let mapped = self.mapped(owner, place)?;
@@ -282,7 +291,7 @@ impl Sfs {
     /// Blocks behind the end of a file were written and never synced; inodes without a name are held by nobody any more.
     fn trim_inodes(&mut self) -> Result<(), SfsError> {
         for orphan in std::mem::take(&mut self.orphans) {
-            if self.inode(orphan).is_ok_and(|inode| inode.links == 0) {
+            if self.is_inode(orphan)? && self.inode(orphan)?.links == 0 {
                 self.free_inode(orphan)?;
             }
         }
@@ -292,29 +301,11 @@ impl Sfs {
         for number in loaded {
             let inode = self.inode(number)?;
             if inode.kind == FileKind::Regular {
-                let size = inode.size;
-                self.unmap(number, size.div_ceil(BLOCK as u64)..u64::MAX)?;
-                self.zero_tail(number, size)?;
+                let end = inode.size.div_ceil(BLOCK as u64);
+                self.unmap(number, end..u64::MAX)?;
             }
         }
         Ok(())
-    }
-
-    /// The last block may be of a time when the file was longer. What is behind the end must not come to light when the file grows again.
-    fn zero_tail(&mut self, inode: u64, size: u64) -> Result<(), SfsError> {
-        let (place, from) = (size / BLOCK as u64, (size % BLOCK as u64) as usize);
-        if from == 0 || self.mapped(inode, place)? == 0 {
-            return Ok(());
-        }
-        let mut bytes = vec![0; BLOCK];
-        match self.read_blocks(inode, place, &mut bytes) {
-            Ok(()) if bytes[from..].iter().any(|byte| *byte != 0) => {
-                self.zero(inode, size, (place + 1) * BLOCK as u64)
-            }
-            // A damaged block is for who reads it to hear of.
-            Ok(()) | Err(SfsError::Damaged { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     /// Virtual blocks that the log named, and that belong to nobody.
@@ -337,10 +328,6 @@ impl Sfs {
     /// Whether a file has reserved this virtual block, and never written it.
     fn is_reserved(&mut self, record: &BlockRecord) -> Result<bool, SfsError> {
         let owner = record.inode.get();
-        match self.inode(owner) {
-            Ok(_) => Ok(self.mapped(owner, record.place.get())? == record.number.get()),
-            Err(SfsError::NotFound) => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(self.is_inode(owner)? && self.mapped(owner, record.place.get())? == record.number.get())
     }
 }
