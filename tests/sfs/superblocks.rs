@@ -121,7 +121,7 @@ fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
     let image = inner.bytes(32);
     assert_eq!(&image[..8], b"FLASHSFS");
 
-    let machine = Machine::new("sfs:segment=64K", 16, 56, false);
+    let machine = Machine::new("sfs:segment=96K", 24, 56, false);
     let mut sfs = machine.create();
     let Device::Blocks(outer) = &machine.device else { unreachable!() };
     let file = Call::Create("/image".to_string()).run(&mut sfs, 1).unwrap().unwrap();
@@ -137,6 +137,6 @@ fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
     sfs.unmount().unwrap();
     machine.recover(&history).unwrap();
     let damaged = machine.copy();
-    damage(&damaged, 16, [true, false], damages()[0]);
+    damage(&damaged, 24, [true, false], damages()[0]);
     damaged.recover(&history).unwrap();
 }

@@ -5,12 +5,11 @@
 //! | blocks | the first block, and the middle of the first segment's room | all that follows, each aligned to its size |
 //! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
 
-use super::format::{BLOCK, BlockBytes, MAGIC, Superblock};
+use super::checkpoint::whole_superblock;
+use super::format::{BLOCK, BlockBytes, MAGIC};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, ZoneKind, ZoneState, ZonedDevice};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
-use std::collections::BTreeSet;
-use zerocopy::FromBytes;
 
 /// What a volume lies on.
 pub enum Medium {
@@ -259,15 +258,15 @@ impl Media {
         }
     }
 
-    /// Empties the places of superblocks, before a volume is made: its own, and those in the same room where an older volume's would be looked for
-    /// should its own first one be damaged.
+    /// Empties the places of superblocks, before a volume is made: its own, and those in the same room where that of an older volume would be found
+    /// first, should its own first one be damaged.
     pub fn clear_superblocks(&mut self, at: Time) -> Result<Time, DeviceError> {
         self.turn = 0;
         let width = self.block_width();
         match &mut self.medium {
             Medium::Blocks(device) => {
                 let zeros = vec![0; width];
-                let others = middles().filter(|middle| *middle < u64::from(self.segment_blocks)).map(Lba);
+                let others = (3..=17).map(|power| 1 << power).filter(|place| *place < u64::from(self.segment_blocks)).map(Lba);
                 superblock_places(self.segment_blocks)
                     .into_iter()
                     .chain(others)
@@ -289,55 +288,46 @@ fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
     [Lba(0), Lba(u64::from(segment_blocks / 2))]
 }
 
-/// The middles of all segments whose size is a power of two.
-fn middles() -> impl Iterator<Item = u64> {
-    (3..=17).map(|power| 1 << power)
-}
-
-/// Where the second superblock is looked for if the first one does not tell, and no power of two is the segments' size.
-const SEARCHED: std::ops::Range<u64> = 8..(64 << 20) / BLOCK as u64;
+/// Blocks at which the second superblock is looked for if the first one is damaged: the middles of all segments of up to 128 MiB, and, as powers
+/// of two, those of larger ones.
+const SEARCHED: std::ops::Range<u64> = 8..16_384;
+const LARGER: std::ops::RangeInclusive<u32> = 14..=17;
 
 /// A block that may be a superblock, and where it was found.
 pub(super) struct Candidate {
     /// Which of the two places, or zones.
     pub turn: u32,
-    /// On a device of blocks: which block it is.
-    pub place: Option<u64>,
     pub bytes: Box<BlockBytes>,
 }
 
 impl Medium {
-    /// Whatever could be a superblock, without knowing how large a segment is. The second place on a device of blocks is looked for where the
-    /// first superblock and `segment_blocks` say, then at the middles of all segment sizes that are powers of two, and with `searches` at every
-    /// block of the first 64 MiB.
-    pub(super) fn superblocks(
-        &mut self,
-        segment_blocks: Option<u32>,
-        searches: bool,
-        at: Time,
-    ) -> Result<(Vec<Candidate>, Time), DeviceError> {
+    /// Whatever could be a superblock. On a device of blocks the first one tells where the second lies. If it is damaged, that is looked for from
+    /// the front: blocks of files are behind it, and one may hold the image of another volume.
+    pub(super) fn superblocks(&mut self, at: Time) -> Result<(Vec<Candidate>, Time), DeviceError> {
         let mut found = Vec::new();
         let mut at = at;
         let blocks = self.blocks();
         match self {
             Medium::Blocks(device) => {
-                let mut look = |place: u64, turn| {
+                let mut look = |place: u64| {
                     let mut bytes = super::format::zeroed();
-                    if place < blocks {
-                        at = device.read(Lba(place), &mut bytes[..], at)?;
-                    }
-                    let said = Superblock::read_from_prefix(&bytes[..]).expect("a block is longer").0.segment_blocks;
+                    at = device.read(Lba(place), &mut bytes[..], at)?;
+                    let whole = whole_superblock(&bytes).map(|superblock| u64::from(superblock.segment_blocks.get() / 2));
                     if bytes[..MAGIC.len()] == MAGIC {
-                        found.push(Candidate { turn, place: Some(place), bytes });
-                        return Ok(Some(said.get()));
+                        found.push(Candidate { turn: u32::from(place > 0), bytes });
                     }
-                    Ok::<_, DeviceError>(None)
+                    Ok::<_, DeviceError>(whole)
                 };
-                let said = look(0, 0)?;
-                let told = said.into_iter().chain(segment_blocks).map(|blocks| u64::from(blocks / 2));
-                let places: BTreeSet<u64> = told.chain(middles()).chain(SEARCHED.filter(|_| searches)).collect();
-                for place in places.into_iter().filter(|place| *place > 0) {
-                    look(place, 1)?;
+                match if blocks > 0 { look(0)? } else { None } {
+                    Some(second) if second > 0 && second < blocks => drop(look(second)?),
+                    Some(_) => {}
+                    None => {
+                        for place in SEARCHED.chain(LARGER.map(|power| 1 << power)).take_while(|place| *place < blocks) {
+                            if look(place)? == Some(place) {
+                                break;
+                            }
+                        }
+                    }
                 }
             }
             Medium::Zones(device) => {
@@ -351,7 +341,7 @@ impl Medium {
                         let mut bytes = super::format::zeroed();
                         at = device.read(Lba(u64::from(zone) * shape.zone_blocks + block), &mut bytes[..], at)?;
                         if bytes[..MAGIC.len()] == MAGIC {
-                            found.push(Candidate { turn, place: None, bytes });
+                            found.push(Candidate { turn, bytes });
                         }
                     }
                 }

@@ -226,6 +226,10 @@ impl Sfs {
 
     fn load_inode(&mut self, number: u64) -> Result<(), SfsError> {
         if !self.inodes.contains_key(&number) {
+            if self.inode_file.is_freed(number) {
+                // Its page says what it was, up to the next checkpoint.
+                return Err(SfsError::NotFound);
+            }
             let image = self.inode_file.get(number, &mut self.media, &mut self.now)?;
             let inode = match Inode::of_image(&image) {
                 Some(inode) if inode.number == number && inode.levels <= map::MOST_LEVELS => inode,

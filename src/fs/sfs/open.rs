@@ -1,19 +1,18 @@
 //! Mounting: the newer superblock that is whole, the metadata files under it, and what the log says since.
 
 use super::Sfs;
-use super::checkpoint::CRC_FIELD;
+use super::checkpoint::{CRC_FIELD, whole_superblock};
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
 use super::format::{BLOCK, Kind, MEMORY, Superblock, VERSION, crc_without};
 use super::inode_file::InodeFile;
 use super::log::Head;
 use super::make::{Identity, check_shape};
-use super::media::{Candidate, Media, Medium};
+use super::media::{Media, Medium};
 use super::paged::PagedFile;
 use super::segments::{Segments, State};
 use super::settings::SfsSettings;
 use crate::time::Time;
-use zerocopy::FromBytes;
 
 impl Sfs {
     /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only be read, in memory
@@ -140,46 +139,26 @@ impl Sfs {
 
 /// The newest superblock that is whole, which place or zone it was found in, and when that was done.
 pub(super) fn newest(medium: &mut Medium, at: Time) -> Result<(Superblock, u32, Time), OpenSfsError> {
-    let (candidates, now) = medium.superblocks(None, false, at)?;
-    match newest_of(candidates)? {
-        Ok((superblock, turn)) => Ok((superblock, turn, now)),
-        Err(_) => {
-            // The first one is damaged. The second can be anywhere.
-            let (candidates, now) = medium.superblocks(None, true, now)?;
-            let (superblock, turn) = newest_of(candidates)?.map_err(|damaged| match damaged.is_empty() {
-                true => OpenSfsError::NoVolume,
-                false => OpenSfsError::Superblocks(damaged.join("; ")),
-            })?;
-            Ok((superblock, turn, now))
-        }
-    }
-}
-
-/// The newest of those that are whole, or what is wrong with all.
-fn newest_of(candidates: Vec<Candidate>) -> Result<Result<(Superblock, u32), Vec<String>>, OpenSfsError> {
+    let (candidates, now) = medium.superblocks(at)?;
     let mut newest: Option<(Superblock, u32)> = None;
     let mut damaged = Vec::new();
     for candidate in candidates {
-        let superblock = Superblock::read_from_prefix(&candidate.bytes[..]).expect("a block is longer").0;
-        let crc = crc_without(&candidate.bytes[..], CRC_FIELD);
-        if crc != superblock.crc.get() {
-            damaged.push(format!("the checksum of one is {crc:08x}, and should be {:08x}", superblock.crc.get()));
+        let Some(superblock) = whole_superblock(&candidate.bytes) else {
+            let crc = crc_without(&candidate.bytes[..], CRC_FIELD);
+            let said = u32::from_le_bytes(candidate.bytes[CRC_FIELD..CRC_FIELD + 4].try_into().expect("four bytes"));
+            damaged.push(format!("the checksum of one is {crc:08x}, and should be {said:08x}"));
             continue;
-        }
+        };
         if superblock.version.get() != VERSION {
             return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
-        }
-        // Blocks of files are among those that were looked at, and a file may hold the image of another volume: of the second superblocks only
-        // that of the first's volume counts or, without a first one, the one before all segments.
-        if let Some(place) = candidate.place.filter(|place| *place > 0)
-            && (place != u64::from(superblock.segment_blocks.get() / 2)
-                || newest.as_ref().is_some_and(|(newest, _)| newest.identity != superblock.identity))
-        {
-            continue;
         }
         if newest.as_ref().is_none_or(|(newest, _)| newest.sequence.get() < superblock.sequence.get()) {
             newest = Some((superblock, candidate.turn));
         }
     }
-    Ok(newest.ok_or(damaged))
+    match newest {
+        Some((superblock, turn)) => Ok((superblock, turn, now)),
+        None if damaged.is_empty() => Err(OpenSfsError::NoVolume),
+        None => Err(OpenSfsError::Superblocks(damaged.join("; "))),
+    }
 }

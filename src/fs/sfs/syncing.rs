@@ -3,7 +3,7 @@
 //! An fsync writes the file's waiting blocks and, before them, all that was done to names since the log was last told: so the names after a
 //! crash are those of one instant, at or after the last fsync. Other files' blocks wait on.
 
-use super::attributes::InodeNumber;
+use super::attributes::{FileKind, InodeNumber};
 use super::log::{Destination, Item};
 use super::records::Record;
 use super::{Sfs, SfsError};
@@ -85,8 +85,10 @@ impl Sfs {
             match self.inode(touched) {
                 Ok(file) => {
                     let mut image = file.image(0);
-                    // Blocks that still wait must not become holes.
-                    image.size = file.size.min(file.safe_size).into();
+                    if file.kind == FileKind::Regular {
+                        // Blocks that still wait must not become holes.
+                        image.size = file.size.min(file.safe_size).into();
+                    }
                     told.add(&Record::Inode(image), before);
                 }
                 Err(SfsError::NotFound) => told.add(&Record::Freed { inode: touched }, before),
