@@ -219,7 +219,10 @@ impl Node {
         let size = bytes.len() as u64;
         let known = self.sizes.iter().rposition(|(step, _)| *step <= floor).unwrap_or(0);
         if !self.sizes[known..].iter().any(|(_, known)| *known == size) {
-            return Err(format!("it has {size} bytes, and had {:?} (by step) since step {floor}", &self.sizes[known..]));
+            return Err(format!(
+                "it has {size} bytes, and had {:?} (by step) since step {floor}",
+                &self.sizes[known..]
+            ));
         }
         for (block, bytes) in (0..).zip(bytes.chunks(BLOCK as usize)) {
             let versions = self.blocks.get(&block).map_or(&[][..], |versions| versions);

@@ -88,7 +88,8 @@ impl Life {
             64 => Call::Symlink(self.new_path(), 1 + self.random.below(4000) as usize),
             65..=67 => Call::MakeDirectory(self.new_path()),
             68..=69 => {
-                let path = self.pick(FileKind::Directory).filter(|path| !path.is_empty() && self.history.is_empty(path))?;
+                let path =
+                    self.pick(FileKind::Directory).filter(|path| !path.is_empty() && self.history.is_empty(path))?;
                 Call::RemoveDirectory(path)
             }
             70..=75 => Call::Unlink(file?),

@@ -112,25 +112,26 @@ fn a_volume_whose_superblocks_are_both_damaged_is_refused_with_what_can_be_done(
 #[test]
 fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
     // A volume of larger segments, its second superblock where a file of the other volume will lie.
-    let inner = Machine::new("sfs:segment=256K", 64, 60, false);
+    let inner = Machine::new("sfs:segment=512K", 128, 60, false);
     for _ in 0..20 {
         drop(inner.create());
         drop(inner.open().unwrap());
     }
     let Device::Blocks(inner) = &inner.device else { unreachable!() };
-    let image = inner.bytes(32);
+    let image = inner.bytes(64);
     assert_eq!(&image[..8], b"FLASHSFS");
 
     let machine = Machine::new("sfs:segment=96K", 24, 56, false);
     let mut sfs = machine.create();
     let Device::Blocks(outer) = &machine.device else { unreachable!() };
     let file = Call::Create("/image".to_string()).run(&mut sfs, 1).unwrap().unwrap();
-    let before = outer.bytes(32);
+    let before = outer.bytes(64);
     let mut blocks = 0;
-    while outer.bytes(32) == before || outer.bytes(32) != image {
-        assert!(blocks < 500, "no block of the file came to lie at block 32");
-        sfs.write(file, blocks * 4096, &image).unwrap();
-        blocks += 1;
+    while outer.bytes(64) == before || outer.bytes(64) != image {
+        assert!(blocks < 500, "no block of the file came to lie at block 64");
+        // Behind a first partial segment of three blocks and others of two, the block is none of a summary.
+        sfs.write(file, blocks * 4096, &image.repeat(if blocks == 0 { 2 } else { 1 })).unwrap();
+        blocks += 2;
         sfs.sync_file(file, Durable::All).unwrap();
     }
     let history = History::of(&look(&mut sfs).unwrap(), 1);

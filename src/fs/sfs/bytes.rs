@@ -331,6 +331,8 @@ impl Sfs {
             self.unmap(inode.0, first..last)?;
             self.tell(&Record::Unmap { inode: inode.0, places: first..last });
             self.records.end();
+            // An fdatasync must tell it, too.
+            self.records.touch(inode.0);
         }
         let now = self.wall();
         let file = self.inode_mut(inode.0)?;

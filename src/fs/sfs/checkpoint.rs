@@ -2,7 +2,6 @@
 
 use super::format::{BLOCK, BlockBytes, Kind, MAGIC, Superblock, crc_without, zeroed};
 use super::log::{Destination, Item};
-use super::records::Told;
 use super::segments::Segments;
 use super::{Sfs, SfsError};
 use zerocopy::little_endian::F64;
@@ -23,7 +22,7 @@ impl Sfs {
         self.write_groups(true)?;
         // Metadata that the DAT knows.
         let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
-        self.write_blocks(Destination::Metadata, &blocks, Told::nothing())?;
+        self.write_blocks(Destination::Metadata, &blocks)?;
         // Inodes, as they are now. Free numbers and virtual blocks join the chains of free ones.
         self.store_inodes()?;
         self.dat.settle(&mut self.media, &mut self.now)?;
@@ -34,12 +33,13 @@ impl Sfs {
 
         self.write_superblocks(clean)?;
         self.is_unflushed = false;
+        self.is_unsealed = false;
         self.is_changed = false;
         self.records.clear();
         self.renamed.clear();
         self.segments.end_cleaning();
         self.epoch += 1;
-        for segment in self.segments.release_before(self.epoch) {
+        for segment in self.segments.release(|_| true) {
             self.discard(segment)?;
         }
         for inode in self.inodes.values_mut() {
@@ -75,7 +75,7 @@ impl Sfs {
     fn write_paged(&mut self, kind: Kind) -> Result<(), SfsError> {
         let items: Vec<Item> =
             self.paged(kind).to_be_written().into_iter().map(|number| Item::Paged(kind, number)).collect();
-        self.write_blocks(Destination::Metadata, &items, Told::nothing())?;
+        self.write_blocks(Destination::Metadata, &items)?;
         self.paged(kind).written();
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Sfs {
             self.close_head(Destination::Metadata)?;
         }
         // Its pages are filled when their places are known: see `fill_usage`.
-        self.write_blocks(Destination::Metadata, &items, Told::nothing())?;
+        self.write_blocks(Destination::Metadata, &items)?;
         self.usage_file.written();
         Ok(())
     }

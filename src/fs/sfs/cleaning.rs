@@ -6,8 +6,16 @@
 
 use super::format::{BLOCK, BlockRecord, Kind, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
 use super::placement::{SegmentView, victim};
+use super::segments::Segment;
 use super::{Sfs, SfsError};
+use std::collections::BTreeSet;
 use zerocopy::FromBytes;
+
+/// Whether an emptied segment is free once the log is told: it holds nothing of the log since the last checkpoint, and no metadata. Rolling forward
+/// begins with that checkpoint's directories and maps, and reads them, even those of files that the log says are gone.
+fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
+    segment.epoch < epoch && !segment.is_metadata
+}
 
 impl Sfs {
     /// Cleans until enough segments are free for what waits, and as many beside them as there should always be.
@@ -45,7 +53,8 @@ impl Sfs {
         if self.has_room() {
             self.write_groups(false)?;
         }
-        if self.segments.emptied_before(self.epoch) > 0 {
+        let epoch = self.epoch;
+        if self.segments.has_emptied(|segment| is_freed_by_log(segment, epoch)) {
             self.free_by_log()?;
         }
         let is_done = self.segments.free() > free || self.waiting.len() < waited;
@@ -58,9 +67,10 @@ impl Sfs {
     /// Frees emptied segments without a checkpoint: those that hold nothing of the log since the last one. All that died in them is told in the log
     /// since, or lies there anew; once that is durable, rolling forward needs them no more.
     fn free_by_log(&mut self) -> Result<(), SfsError> {
-        self.tell_log(Vec::new())?;
+        self.tell_log(BTreeSet::new())?;
         self.flush()?;
-        for segment in self.segments.release_before(self.epoch) {
+        let epoch = self.epoch;
+        for segment in self.segments.release(|segment| is_freed_by_log(segment, epoch)) {
             self.discard(segment)?;
         }
         Ok(())

@@ -118,6 +118,11 @@ impl InodeFile {
         self.used += 1;
     }
 
+    /// A number below the highest was never used.
+    pub fn skip(&mut self, number: u64) {
+        self.freed.insert(number, 0);
+    }
+
     /// Frees a number.
     pub fn free(&mut self, number: u64, generation: u32) {
         self.freed.insert(number, generation.wrapping_add(1));

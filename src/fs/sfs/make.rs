@@ -121,6 +121,7 @@ impl Sfs {
             segments_since_checkpoint: 0,
             epoch: 1,
             is_unflushed: false,
+            is_unsealed: false,
             is_changed: true,
             read_only: None,
             received: Default::default(),

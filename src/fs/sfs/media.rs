@@ -266,7 +266,8 @@ impl Media {
         match &mut self.medium {
             Medium::Blocks(device) => {
                 let zeros = vec![0; width];
-                let others = (3..=17).map(|power| 1 << power).filter(|place| *place < u64::from(self.segment_blocks)).map(Lba);
+                let others =
+                    (3..=17).map(|power| 1 << power).filter(|place| *place < u64::from(self.segment_blocks)).map(Lba);
                 superblock_places(self.segment_blocks)
                     .into_iter()
                     .chain(others)
@@ -312,7 +313,8 @@ impl Medium {
                 let mut look = |place: u64| {
                     let mut bytes = super::format::zeroed();
                     at = device.read(Lba(place), &mut bytes[..], at)?;
-                    let whole = whole_superblock(&bytes).map(|superblock| u64::from(superblock.segment_blocks.get() / 2));
+                    let whole =
+                        whole_superblock(&bytes).map(|superblock| u64::from(superblock.segment_blocks.get() / 2));
                     if bytes[..MAGIC.len()] == MAGIC {
                         found.push(Candidate { turn: u32::from(place > 0), bytes });
                     }
@@ -322,7 +324,8 @@ impl Medium {
                     Some(second) if second > 0 && second < blocks => drop(look(second)?),
                     Some(_) => {}
                     None => {
-                        for place in SEARCHED.chain(LARGER.map(|power| 1 << power)).take_while(|place| *place < blocks) {
+                        for place in SEARCHED.chain(LARGER.map(|power| 1 << power)).take_while(|place| *place < blocks)
+                        {
                             if look(place)? == Some(place) {
                                 break;
                             }

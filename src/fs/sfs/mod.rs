@@ -143,6 +143,8 @@ pub struct Sfs {
     epoch: u64,
     /// Whether anything was written since the device was last flushed.
     is_unflushed: bool,
+    /// Whether anything was written since the log was last sealed.
+    is_unsealed: bool,
     /// Whether anything changed since the last checkpoint.
     is_changed: bool,
     /// Why the volume can only be read.
