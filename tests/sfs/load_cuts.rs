@@ -197,6 +197,27 @@ fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
 }
 
 #[test]
+fn a_volume_on_which_nothing_but_power_cuts_happens_can_always_be_mounted() {
+    for volume in 0..VOLUMES.len() {
+        let mut life = Life::new(volume, 77);
+        let mut sfs = life.machine.open().unwrap();
+        life.work(&mut sfs, 2500);
+        drop(sfs);
+        for mount in 0..150 {
+            let _case = Case(format!("{}, mount {mount}", VOLUMES[volume].0));
+            life.machine.lose_power(&mut life.random);
+            life.recover().unwrap();
+            let mut sfs = life.machine.open().unwrap();
+            match mount % 3 {
+                0 => sfs.unmount().unwrap(),
+                1 => sfs.sync().unwrap(),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
 fn recovery_survives_a_cut_at_each_of_its_operations() {
     let mut cuts = 0;
     for seed in 0..seeds() * 8 {

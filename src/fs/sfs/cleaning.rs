@@ -7,7 +7,7 @@
 use super::format::{BLOCK, BlockRecord, Kind, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
 use super::placement::{SegmentView, victim};
 use super::segments::Segment;
-use super::{Sfs, SfsError};
+use super::{CleanerKind, Sfs, SfsError};
 use std::collections::BTreeSet;
 use zerocopy::FromBytes;
 
@@ -40,6 +40,12 @@ impl Sfs {
             }
         }
         Ok(())
+    }
+
+    /// Before a checkpoint that is taken for another reason than that there is too little room: calls that change little, each of them synced, must
+    /// not use up what is kept free.
+    pub(super) fn keep_room(&mut self) -> Result<(), SfsError> {
+        if self.segments.free() < self.limits.floor { self.make_room() } else { Ok(()) }
     }
 
     /// Whether what waits can be written, and a checkpoint behind it.
@@ -116,7 +122,14 @@ impl Sfs {
 
     fn victim(&mut self) -> Option<u32> {
         let candidates = self.segments.views().filter(|view| !self.segments.get(view.number).is_being_cleaned);
-        victim::choose(self.settings.cleaner, candidates, self.tick)
+        // A policy may choose segments that are nearly full, for what they cost later. When hardly enough is left for a checkpoint, what counts is
+        // what is gained now, or the log comes to a stand although much of it is dead: after crashes in a row, for one, each of which leaves a segment
+        // of metadata that is nearly empty.
+        let policy = match self.segments.free() < self.limits.floor / 2 {
+            true => CleanerKind::Greedy,
+            false => self.settings.cleaner,
+        };
+        victim::choose(policy, candidates, self.tick)
     }
 
     /// Takes the live blocks of a segment up, so that they are written anew.

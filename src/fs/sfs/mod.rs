@@ -341,6 +341,7 @@ impl Sfs {
             self.next_checkpoint = self.now + self.settings.checkpoint_ns;
             self.next_flush = self.now + self.settings.flush_ns;
             if self.is_changed {
+                self.keep_room()?;
                 self.checkpoint(false)?;
             }
         } else if self.now >= self.next_flush {
@@ -357,6 +358,7 @@ impl Sfs {
             for inode in std::mem::take(&mut self.orphans) {
                 self.free_inode(inode)?;
             }
+            self.keep_room()?;
             self.checkpoint(true)?;
         }
         self.now = self.media.close(self.now)?;

@@ -58,6 +58,8 @@ impl Sfs {
             sfs.write_superblocks(false)?;
         } else {
             sfs.checkpoint(false)?;
+            // Should the power fail again and again, and nothing else be done in between, there must be room for the next such checkpoint.
+            sfs.keep_room()?;
         }
         Ok(sfs)
     }

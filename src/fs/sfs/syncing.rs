@@ -32,6 +32,7 @@ impl Sfs {
             || is_unlogged && what == Durable::All;
         if must_tell {
             if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
+                self.keep_room()?;
                 return self.checkpoint(false);
             }
             self.records.touch(number);
@@ -46,7 +47,11 @@ impl Sfs {
             return self.check_nothing_waits();
         }
         self.events.syncs += 1;
-        if self.is_changed { self.checkpoint(false) } else { self.flush() }
+        if !self.is_changed {
+            return self.flush();
+        }
+        self.keep_room()?;
+        self.checkpoint(false)
     }
 
     /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync must not be answered
