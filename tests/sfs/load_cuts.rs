@@ -174,7 +174,7 @@ impl Life {
 fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut cuts = 0;
-    for seed in 0..seeds() * 4 {
+    for seed in 0..seeds() * 2 {
         for volume in 0..VOLUMES.len() {
             let mut life = Life::new(volume, seed);
             for number in 0..80 {
@@ -203,7 +203,7 @@ fn a_volume_on_which_nothing_but_power_cuts_happens_can_always_be_mounted() {
         let mut sfs = life.machine.open().unwrap();
         life.work(&mut sfs, 2500);
         drop(sfs);
-        for mount in 0..150 {
+        for mount in 0..40 {
             let _case = Case(format!("{}, mount {mount}", VOLUMES[volume].0));
             life.machine.lose_power(&mut life.random);
             life.recover().unwrap();
@@ -220,7 +220,7 @@ fn a_volume_on_which_nothing_but_power_cuts_happens_can_always_be_mounted() {
 #[test]
 fn recovery_survives_a_cut_at_each_of_its_operations() {
     let mut cuts = 0;
-    for seed in 0..seeds() * 8 {
+    for seed in 0..seeds() * 4 {
         for volume in 0..VOLUMES.len() {
             let mut life = Life::new(volume, 1000 + seed);
             let mut sfs = life.machine.open().unwrap();

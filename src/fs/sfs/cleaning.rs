@@ -45,7 +45,7 @@ impl Sfs {
     /// Before a checkpoint that is taken for another reason than that there is too little room: calls that change little, each of them synced, must
     /// not use up what is kept free.
     pub(super) fn keep_room(&mut self) -> Result<(), SfsError> {
-        if self.segments.free() < self.limits.floor { self.make_room() } else { Ok(()) }
+        if self.segments.free() < self.limits.floor / 2 { self.make_room() } else { Ok(()) }
     }
 
     /// Whether what waits can be written, and a checkpoint behind it.
