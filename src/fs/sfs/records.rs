@@ -46,6 +46,11 @@ pub(super) struct Records {
 }
 
 impl Records {
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.touched.is_empty()
+    }
+
     /// Bytes that wait.
     pub fn len(&self) -> usize {
         self.bytes.len() + self.touched.len() * (HEAD + size_of::<InodeImage>())
