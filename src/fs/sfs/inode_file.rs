@@ -128,6 +128,30 @@ impl InodeFile {
         self.freed.iter().any(|(freed, _)| *freed == number)
     }
 
+    /// Numbers that were freed since the last checkpoint.
+    pub fn freed(&self) -> impl Iterator<Item = u64> + '_ {
+        self.freed.iter().map(|(number, _)| *number)
+    }
+
+    /// One whose pages may be read in part.
+    pub fn of_file(file: PagedFile, (count, first_free, used): (u64, u64, u64)) -> InodeFile {
+        let count = count.clamp(1, (file.len() as u64 * INODES).max(1));
+        InodeFile { file, count, first_free, freed: Vec::new(), used, evicted_to: 0 }
+    }
+
+    /// Chains these free numbers, and says that the others are used. Their generations stay.
+    pub fn chain(&mut self, free: &[u64], media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        self.first_free = 0;
+        for number in free.iter().rev() {
+            let generation = self.get(*number, media, now)?.generation;
+            let image = InodeImage { generation, next: self.first_free.into(), ..InodeImage::new_zeroed() };
+            self.set(*number, &image, media, now)?;
+            self.first_free = *number;
+        }
+        self.used = (self.count - 1).saturating_sub(free.len() as u64 + self.freed.len() as u64);
+        Ok(())
+    }
+
     /// A checkpoint is about to be written, in which what was freed is free.
     pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         for (number, generation) in std::mem::take(&mut self.freed) {

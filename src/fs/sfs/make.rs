@@ -111,6 +111,7 @@ impl Sfs {
             records: Default::default(),
             renamed: Default::default(),
             orphans: Default::default(),
+            salvaged: Default::default(),
             grouping: placement::grouping(settings, identity.seed),
             mixed: None,
             of_metadata: None,

@@ -76,7 +76,7 @@ impl Medium {
                 let first = first_sequential(device.as_ref());
                 let zones = device.shape().zones;
                 let capacity = (first..zones).map(|zone| device.zone(zone).capacity).min().unwrap_or(0);
-                (capacity.min(u64::from(u32::MAX)) as u32, (zones - first).saturating_sub(2))
+                (capacity.min(u64::from(u32::MAX)) as u32, zones.saturating_sub(first).saturating_sub(2))
             }
         }
     }
@@ -280,7 +280,7 @@ impl Media {
     }
 }
 
-fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
+pub(super) fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
     [Lba(0), Lba(u64::from(segment_blocks / 2))]
 }
 
@@ -288,6 +288,8 @@ fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
 pub(super) struct Candidate {
     /// Which of the two places, or zones.
     pub turn: u32,
+    /// The block of the device.
+    pub place: u64,
     pub bytes: Box<BlockBytes>,
 }
 
@@ -302,9 +304,9 @@ impl Medium {
         let mut found = Vec::new();
         let mut at = at;
         let blocks = self.blocks();
-        let mut look = |bytes: Box<BlockBytes>, turn| {
+        let mut look = |bytes: Box<BlockBytes>, turn, place| {
             if bytes[..MAGIC.len()] == MAGIC {
-                found.push(Candidate { turn, bytes });
+                found.push(Candidate { turn, place, bytes });
             }
         };
         match self {
@@ -315,21 +317,22 @@ impl Medium {
                     if place < blocks {
                         let mut bytes = super::format::zeroed();
                         at = device.read(Lba(place), &mut bytes[..], at)?;
-                        look(bytes, turn);
+                        look(bytes, turn, place);
                     }
                 }
             }
             Medium::Zones(device) => {
                 let first = first_sequential(device.as_ref());
                 let shape = device.shape();
-                for turn in 0..2.min(shape.zones - first) {
+                for turn in 0..2.min(shape.zones.saturating_sub(first)) {
                     let zone = first + turn;
                     let written = device.zone(zone).write_pointer;
                     // The last ones: further back lie only older ones.
                     for block in (0..written).rev().take(4) {
                         let mut bytes = super::format::zeroed();
-                        at = device.read(Lba(u64::from(zone) * shape.zone_blocks + block), &mut bytes[..], at)?;
-                        look(bytes, turn);
+                        let place = u64::from(zone) * shape.zone_blocks + block;
+                        at = device.read(Lba(place), &mut bytes[..], at)?;
+                        look(bytes, turn, place);
                     }
                 }
             }

@@ -1,19 +1,18 @@
 //! Mounting: the newer superblock that is whole, the metadata files under it, and what the log says since.
 
 use super::Sfs;
-use super::checkpoint::CRC_FIELD;
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
-use super::format::{BLOCK, Kind, MEMORY, Superblock, VERSION, crc_without};
+use super::format::{BLOCK, Kind, MEMORY};
 use super::inode_file::InodeFile;
 use super::log::Head;
 use super::make::{Identity, check_shape};
 use super::media::{Media, Medium};
 use super::paged::PagedFile;
 use super::segments::{Segments, State};
+use super::superblocks;
 use super::settings::SfsSettings;
 use crate::time::Time;
-use zerocopy::FromBytes;
 
 impl Sfs {
     /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only be read, in memory
@@ -24,7 +23,8 @@ impl Sfs {
         identity: Identity,
         read_only: bool,
     ) -> Result<Sfs, OpenSfsError> {
-        let (superblock, turn, mut now) = newest(&mut medium, Time::ZERO)?;
+        let (found, mut now) = superblocks::find(&mut medium, Time::ZERO)?;
+        let superblocks::Found { superblock, turn, .. } = found.newest()?;
         let (segment_blocks, segments) = (superblock.segment_blocks.get(), superblock.segments.get());
         let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
         if let Some(asked) = settings.segment_bytes.filter(|asked| *asked != segment_bytes) {
@@ -90,7 +90,7 @@ impl Sfs {
     }
 
     /// Inodes without a name: who held them is gone.
-    fn find_orphans(&mut self, first: u64) -> Result<(), SfsError> {
+    pub(super) fn find_orphans(&mut self, first: u64) -> Result<(), SfsError> {
         let mut at = first;
         while at != 0 && !self.orphans.contains(&at) {
             let image = self.inode_file.get(at, &mut self.media, &mut self.now)?;
@@ -106,7 +106,7 @@ impl Sfs {
     }
 
     /// Goes on in the segment that was open when the volume was unmounted.
-    fn go_on(&mut self) {
+    pub(super) fn go_on(&mut self) {
         let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
         if segment < self.segments.count()
             && block < self.media.segment_blocks()
@@ -119,7 +119,7 @@ impl Sfs {
     }
 
     /// Zones that are open and will not be written on take what a device has few of.
-    fn tidy_zones(&mut self) -> Result<(), SfsError> {
+    pub(super) fn tidy_zones(&mut self) -> Result<(), SfsError> {
         if !self.media.is_zoned() {
             return Ok(());
         }
@@ -132,31 +132,5 @@ impl Sfs {
             };
         }
         Ok(())
-    }
-}
-
-/// The newest superblock that is whole, which place or zone it was found in, and when that was done.
-pub(super) fn newest(medium: &mut Medium, at: Time) -> Result<(Superblock, u32, Time), OpenSfsError> {
-    let (candidates, now) = medium.superblocks(None, at)?;
-    let mut newest: Option<(Superblock, u32)> = None;
-    let mut damaged = Vec::new();
-    for candidate in candidates {
-        let superblock = Superblock::read_from_prefix(&candidate.bytes[..]).expect("a block is longer").0;
-        let crc = crc_without(&candidate.bytes[..], CRC_FIELD);
-        if crc != superblock.crc.get() {
-            damaged.push(format!("the checksum of one is {crc:08x}, and should be {:08x}", superblock.crc.get()));
-            continue;
-        }
-        if superblock.version.get() != VERSION {
-            return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
-        }
-        if newest.as_ref().is_none_or(|(newest, _)| newest.sequence.get() < superblock.sequence.get()) {
-            newest = Some((superblock, candidate.turn));
-        }
-    }
-    match newest {
-        Some((superblock, turn)) => Ok((superblock, turn, now)),
-        None if damaged.is_empty() => Err(OpenSfsError::NoVolume),
-        None => Err(OpenSfsError::Superblocks(damaged.join("; "))),
     }
 }

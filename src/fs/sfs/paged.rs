@@ -12,9 +12,9 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Pointers of a block.
-const FANOUT: usize = BLOCK / size_of::<Pointer>();
+pub(super) const FANOUT: usize = BLOCK / size_of::<Pointer>();
 /// Bits of a block's number in a block record; above them is its level.
-const LEVEL_SHIFT: u32 = 56;
+pub(super) const LEVEL_SHIFT: u32 = 56;
 
 /// A metadata file.
 pub(super) struct PagedFile {
@@ -44,17 +44,37 @@ impl PagedFile {
         media: &mut Media,
         now: &mut Time,
     ) -> Result<PagedFile, SfsError> {
+        let (file, mut lost) = PagedFile::open_in_part(kind, name, root, media, now, &mut |_| None)?;
+        match lost.is_empty() {
+            true => Ok(file),
+            false => Err(lost.swap_remove(0).1),
+        }
+    }
+
+    /// Reads as much of the tree as can be read. What is lost is answered: its number as in block records, and why. The pointers below a lost
+    /// block are those that `find` knows, by the same numbers; where it knows none, the page is all zeros.
+    ///
+    /// Fails if the root cannot be that of a file on this medium.
+    #[allow(clippy::type_complexity, reason = "a list of what is lost, and why")]
+    pub fn open_in_part(
+        kind: Kind,
+        name: &'static str,
+        root: &Root,
+        media: &mut Media,
+        now: &mut Time,
+        find: &mut dyn FnMut(u64) -> Option<Pointer>,
+    ) -> Result<(PagedFile, Vec<(u64, SfsError)>), SfsError> {
         let pages = usize::try_from(root.pages.get()).unwrap_or(usize::MAX);
         let bound = u64::from(media.segments()) * u64::from(media.segment_blocks());
         if pages as u64 > bound {
             let why = format!("the superblock says it has {pages} pages, and the volume has {bound} blocks");
             return Err(SfsError::Damaged { what: name.to_string(), why });
         }
-        let mut file = PagedFile::new(kind, name);
+        let (mut file, mut lost) = (PagedFile::new(kind, name), Vec::new());
         file.grow(pages);
         file.dirty.iter_mut().for_each(BTreeSet::clear);
         if pages == 0 {
-            return Ok(file);
+            return Ok((file, lost));
         }
         let top = file.levels.len() - 1;
         file.levels[top][0] = root.top;
@@ -64,16 +84,56 @@ impl PagedFile {
                 if pointer.address.get() == 0 {
                     continue;
                 }
-                let block = read_block(media, name, &pointer, now)?;
-                let below = &mut file.levels[level - 1];
+                let block = read_block(media, name, &pointer, now);
                 let first = number * FANOUT;
-                for (at, pointer) in below[first..].iter_mut().take(FANOUT).enumerate() {
-                    let bytes = &block[at * size_of::<Pointer>()..][..size_of::<Pointer>()];
-                    *pointer = Pointer::read_from_bytes(bytes).expect("it has a pointer's length");
+                match block {
+                    Ok(block) => {
+                        let below = &mut file.levels[level - 1];
+                        for (at, pointer) in below[first..].iter_mut().take(FANOUT).enumerate() {
+                            let bytes = &block[at * size_of::<Pointer>()..][..size_of::<Pointer>()];
+                            *pointer = Pointer::read_from_bytes(bytes).expect("it has a pointer's length");
+                        }
+                    }
+                    Err(error) => {
+                        lost.push((((level as u64) << LEVEL_SHIFT) | number as u64, error));
+                        let below = ((level - 1) as u64) << LEVEL_SHIFT;
+                        let count = file.levels[level - 1].len();
+                        for at in first..(first + FANOUT).min(count) {
+                            file.levels[level - 1][at] = find(below | at as u64).unwrap_or_default();
+                        }
+                        file.levels[level][number] = Pointer::default();
+                        file.dirty[level].insert(number as u32);
+                    }
                 }
             }
         }
-        Ok(file)
+        Ok((file, lost))
+    }
+
+    /// Reads every block that is not changed in memory from the media. Answers those that are damaged, as in block records, and why.
+    pub fn damaged(&self, media: &mut Media, now: &mut Time) -> Vec<(u64, SfsError)> {
+        let mut damaged = Vec::new();
+        for (level, pointers) in self.levels.iter().enumerate() {
+            for (block, pointer) in pointers.iter().enumerate() {
+                if pointer.address.get() == 0 || self.dirty[level].contains(&(block as u32)) {
+                    continue;
+                }
+                if let Err(error) = read_block(media, self.name, pointer, now) {
+                    damaged.push((((level as u64) << LEVEL_SHIFT) | block as u64, error));
+                }
+            }
+        }
+        damaged
+    }
+
+    /// A page is lost: all zeros take its place.
+    pub fn lose_page(&mut self, page: usize) {
+        self.pages[page].get_or_insert_with(|| {
+            self.present += 1;
+            zeroed()
+        });
+        self.levels[0][page] = Pointer::default();
+        self.dirty[0].insert(page as u32);
     }
 
     /// What the superblock says of it.
