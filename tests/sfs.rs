@@ -3,6 +3,8 @@
 #[path = "power_cut/mod.rs"]
 mod power_cut;
 
+#[path = "sfs/damage.rs"]
+mod damage;
 #[path = "sfs/model.rs"]
 mod model;
 #[path = "sfs/random_work.rs"]

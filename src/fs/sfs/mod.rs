@@ -91,7 +91,7 @@ use placement::{Grouping, Tick};
 use records::Records;
 use rustc_hash::FxHashMap;
 use segments::Segments;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use waiting::Waiting;
 
 /// What is counted beside writes.
@@ -140,8 +140,8 @@ pub struct Sfs {
     renamed: BTreeSet<u64>,
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
-    /// Entries of the DAT that were lost and made of what the log says, and whose they must then be: an inode, and a place in it.
-    salvaged: BTreeMap<u64, (u64, u64)>,
+    /// What of the DAT was made of what the log says.
+    salvaged: salvage::Salvaged,
     grouping: Box<dyn Grouping>,
     /// Where the log goes on with blocks of all groups.
     mixed: Option<Head>,
@@ -243,6 +243,10 @@ impl Sfs {
 
     fn load_inode(&mut self, number: u64) -> Result<(), SfsError> {
         if !self.inodes.contains_key(&number) {
+            // Its page says otherwise until the next checkpoint.
+            if self.inode_file.is_freed(number) {
+                return Err(SfsError::NotFound);
+            }
             let image = self.inode_file.get(number, &mut self.media, &mut self.now)?;
             let inode = match Inode::of_image(&image) {
                 Some(inode) if inode.number == number && inode.levels <= map::MOST_LEVELS => inode,

@@ -30,6 +30,15 @@ pub(super) struct PagedFile {
     dirty: Vec<BTreeSet<u32>>,
 }
 
+/// A block of a metadata file that cannot be read.
+pub(super) struct LostBlock {
+    /// Its number, as in block records.
+    pub number: u64,
+    /// Where it should lie.
+    pub address: u64,
+    pub why: SfsError,
+}
+
 impl PagedFile {
     /// An empty one.
     pub fn new(kind: Kind, name: &'static str) -> PagedFile {
@@ -47,15 +56,14 @@ impl PagedFile {
         let (file, mut lost) = PagedFile::open_in_part(kind, name, root, media, now, &mut |_| None)?;
         match lost.is_empty() {
             true => Ok(file),
-            false => Err(lost.swap_remove(0).1),
+            false => Err(lost.swap_remove(0).why),
         }
     }
 
-    /// Reads as much of the tree as can be read. What is lost is answered: its number as in block records, and why. The pointers below a lost
+    /// Reads as much of the tree as can be read, and answers what is lost. The pointers below a lost
     /// block are those that `find` knows, by the same numbers; where it knows none, the page is all zeros.
     ///
     /// Fails if the root cannot be that of a file on this medium.
-    #[allow(clippy::type_complexity, reason = "a list of what is lost, and why")]
     pub fn open_in_part(
         kind: Kind,
         name: &'static str,
@@ -63,7 +71,7 @@ impl PagedFile {
         media: &mut Media,
         now: &mut Time,
         find: &mut dyn FnMut(u64) -> Option<Pointer>,
-    ) -> Result<(PagedFile, Vec<(u64, SfsError)>), SfsError> {
+    ) -> Result<(PagedFile, Vec<LostBlock>), SfsError> {
         let pages = usize::try_from(root.pages.get()).unwrap_or(usize::MAX);
         let bound = u64::from(media.segments()) * u64::from(media.segment_blocks());
         if pages as u64 > bound {
@@ -94,8 +102,9 @@ impl PagedFile {
                             *pointer = Pointer::read_from_bytes(bytes).expect("it has a pointer's length");
                         }
                     }
-                    Err(error) => {
-                        lost.push((((level as u64) << LEVEL_SHIFT) | number as u64, error));
+                    Err(why) => {
+                        let address = pointer.address.get();
+                        lost.push(LostBlock { number: ((level as u64) << LEVEL_SHIFT) | number as u64, address, why });
                         let below = ((level - 1) as u64) << LEVEL_SHIFT;
                         let count = file.levels[level - 1].len();
                         for at in first..(first + FANOUT).min(count) {
@@ -110,16 +119,17 @@ impl PagedFile {
         Ok((file, lost))
     }
 
-    /// Reads every block that is not changed in memory from the media. Answers those that are damaged, as in block records, and why.
-    pub fn damaged(&self, media: &mut Media, now: &mut Time) -> Vec<(u64, SfsError)> {
+    /// Reads every block that is not changed in memory from the media. Answers those that are damaged.
+    pub fn damaged(&self, media: &mut Media, now: &mut Time) -> Vec<LostBlock> {
         let mut damaged = Vec::new();
         for (level, pointers) in self.levels.iter().enumerate() {
             for (block, pointer) in pointers.iter().enumerate() {
                 if pointer.address.get() == 0 || self.dirty[level].contains(&(block as u32)) {
                     continue;
                 }
-                if let Err(error) = read_block(media, self.name, pointer, now) {
-                    damaged.push((((level as u64) << LEVEL_SHIFT) | block as u64, error));
+                if let Err(why) = read_block(media, self.name, pointer, now) {
+                    let (number, address) = (((level as u64) << LEVEL_SHIFT) | block as u64, pointer.address.get());
+                    damaged.push(LostBlock { number, address, why });
                 }
             }
         }

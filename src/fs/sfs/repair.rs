@@ -11,14 +11,14 @@ use super::attributes::{FileKind, InodeNumber};
 use super::check::Finding;
 use super::directory::{self, Index};
 use super::error::{OpenSfsError, SfsError};
-use super::format::{BLOCK, BlockBytes, DatEntry, InodeImage, Kind, zeroed};
+use super::format::{BLOCK, BlockBytes, DatEntry, InodeImage, Kind, NO_GROUP, zeroed};
 use super::inode::Inode;
 use super::make::Identity;
 use super::map::set_number;
 use super::media::Medium;
 use super::metadata_blocks::NO_PLACE;
 use super::settings::SfsSettings;
-use super::survey::{Fault, Mend, Survey, Via};
+use super::survey::{Fault, Mend, Stage, Survey, Via};
 use super::{Sfs, salvage};
 use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::FromZeros;
@@ -44,14 +44,15 @@ pub fn repair(medium: Medium, settings: &SfsSettings, identity: Identity) -> Res
     let mut opened = salvage::open(medium, settings, identity)?;
     let volume = &mut opened.volume;
     let mut findings = opened.findings;
-    let mut is_clean = false;
+    let (mut is_clean, mut reads_data) = (false, true);
     for pass in 0..MOST_PASSES {
-        // A mend damages no data, so that it is read once.
-        let survey = volume.survey(pass == 0)?;
+        // Names and sums change no data; what a map names anew must be read.
+        let survey = volume.survey(reads_data)?;
         let Some(stage) = survey.faults.iter().map(|fault| fault.stage).min() else {
             is_clean = true;
             break;
         };
+        reads_data = stage <= Stage::Blocks;
         let faults: Vec<Fault> = survey.faults.iter().filter(|fault| fault.stage == stage).cloned().collect();
         volume.recount_dat()?;
         volume.chain_free()?;
@@ -90,7 +91,7 @@ impl Sfs {
             Mend::MakeRoot => self.make_new_root(),
             Mend::ClearInode(number) => self.clear_inode(*number),
             Mend::GiveUp(number) => self.give_up(*number),
-            Mend::Replace { inode, via } => self.replace(*inode, *via),
+            Mend::Replace { inode, number, via } => self.replace(survey, *inode, *number, *via),
             Mend::Line { directory, blocks } => self.line(*directory, blocks),
             Mend::Rewrite { directory, number, place } => self.rewrite(*directory, *number, *place),
             Mend::DropAttributes(inode) => {
@@ -118,10 +119,10 @@ impl Sfs {
                 self.inode_mut(*inode)?.blocks = *blocks;
                 Ok(())
             }
-            Mend::Free(number) => {
+            Mend::Free(numbers) => numbers.iter().try_for_each(|number| {
                 self.metadata.remove(*number);
                 self.dat.free(*number, &mut self.media, &mut self.now)
-            }
+            }),
             Mend::SetUsage(segment) => {
                 self.take_usage(*segment, survey.live[*segment as usize]);
                 Ok(())
@@ -182,7 +183,13 @@ impl Sfs {
     }
 
     /// Puts a block that is given up where a map names what cannot be. In a directory the place stays empty: it is closed up later.
-    fn replace(&mut self, inode: u64, via: Via) -> Result<(), SfsError> {
+    fn replace(&mut self, survey: &Survey, inode: u64, named: u64, via: Via) -> Result<(), SfsError> {
+        if self.salvaged.holds(named) && survey.is_complete && !survey.claimed.has(named) {
+            // Its entry was lost, the log tells of no block of it, and none is missing: it was reserved, and never written.
+            self.salvaged.forget(named);
+            let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
+            return self.dat.set(named, &entry, &mut self.media, &mut self.now);
+        }
         let number = match self.inode(inode)?.kind {
             FileKind::Directory => 0,
             _ => {
@@ -212,10 +219,10 @@ impl Sfs {
 
     /// Map blocks that are damaged: they are made anew if the log says where all blocks of the file are, and else given up.
     fn mend_maps(&mut self, survey: &Survey, faults: &[Fault]) -> Result<(), SfsError> {
-        let mut lost: BTreeMap<u64, Vec<(u64, Via, u8)>> = BTreeMap::new();
+        let mut lost: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for fault in faults {
-            if let Mend::MapBlock { inode, number, via, level } = fault.mend {
-                lost.entry(inode).or_default().push((number, via, level));
+            if let Mend::MapBlock { inode, number } = fault.mend {
+                lost.entry(inode).or_default().push(number);
             }
         }
         if lost.is_empty() {
@@ -229,12 +236,12 @@ impl Sfs {
             let found: Vec<(u64, u64)> = its.clone().filter(|(_, (_, place))| *place != NO_PLACE).map(|(n, (_, p))| (*n, *p)).collect();
             let is_all = its.count() as u64 == seen.blocks.saturating_sub(seen.counted);
             if !is_all && !is_directory {
-                for (number, ..) in blocks {
+                for number in blocks {
                     self.give_up(number)?;
                 }
                 continue;
             }
-            for (number, ..) in &blocks {
+            for number in &blocks {
                 self.put_block(*number, inode, NO_PLACE, zeroed())?;
             }
             for (number, place) in found {

@@ -6,7 +6,8 @@
 //! | a tree block of a metadata file | the newest block records of the pages below it |
 //! | a page of the DAT | the newest block record of each virtual block, if it names the file and place that the file's map names, too |
 //! | a page of the usage file | counting, which the survey does |
-//! | a page of the inode file | nothing: an older checkpoint is taken instead, if that is whole |
+//! | a page of the inode file | nothing |
+//! | the root's page, or most pages | an older checkpoint, if that has lost less, and the log since |
 //!
 //! The log is believed only if none of its summaries is damaged: an older record of a block would bring old bytes back. Of an entry of the
 //! DAT that was made so, how often and when the block was written is not known.
@@ -20,14 +21,14 @@ use super::format::{
 use super::inode_file::{INODES, InodeFile};
 use super::make::{Identity, check_shape};
 use super::media::{Media, Medium, superblock_places};
-use super::paged::{FANOUT, LEVEL_SHIFT, PagedFile};
+use super::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile};
 use super::segments::Segments;
 use super::settings::SfsSettings;
 use super::superblocks::{self, AllFound, Found};
 use super::survey::{Stage, name_of_block};
 use super::{Sfs, Waiting};
 use crate::time::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// A volume of which parts may be damaged.
@@ -37,6 +38,32 @@ pub(super) struct Opened {
     pub findings: Vec<Finding>,
     /// Whether it was unmounted, so that the log goes on where it ended.
     pub is_clean: bool,
+}
+
+/// What of the DAT was lost, and made of what the log says.
+#[derive(Default)]
+pub(super) struct Salvaged {
+    /// Pages.
+    pages: BTreeSet<u64>,
+    /// Whose each entry must then be: an inode, and a place in it.
+    owners: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Salvaged {
+    /// Whether an entry can be this one's, as far as the log tells.
+    pub fn allows(&self, number: u64, owner: (u64, u64)) -> bool {
+        self.owners.get(&number).is_none_or(|its| *its == owner)
+    }
+
+    /// Whether the page of an entry was lost.
+    pub fn holds(&self, number: u64) -> bool {
+        self.pages.contains(&(number / ENTRIES))
+    }
+
+    /// An entry is made anew for whoever names it.
+    pub fn forget(&mut self, number: u64) {
+        self.owners.remove(&number);
+    }
 }
 
 /// What could not be read of a checkpoint.
@@ -138,7 +165,10 @@ impl Sfs {
             [superblock.dat, superblock.inode_file].map(|root| (root.top.address.get(), root.top.crc.get()))
         };
         let older = |older: &&Found| roots(&older.superblock) != roots(&newest.superblock);
-        if loss.pages == 0 {
+        // The last changes to all files are given up only for the root, or for most of what there is.
+        let pages = self.dat.pages() + self.inode_file.file().len();
+        let is_unreadable = loss.inode_pages.contains(&0) || pages == 0 || 2 * loss.pages > pages;
+        if !is_unreadable {
             return Ok((newest, loss));
         }
         let mut best = (self.damage(&loss)?, newest);
@@ -180,7 +210,7 @@ impl Sfs {
         self.superblock = *superblock;
         self.inodes.clear();
         self.orphans.clear();
-        self.salvaged.clear();
+        self.salvaged = Salvaged::default();
         self.metadata = Default::default();
         self.waiting = Waiting::new(self.media.block_width());
         self.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
@@ -221,11 +251,13 @@ impl Sfs {
             }
         };
         file.grow(pages);
-        lost.iter().for_each(|(number, error)| lose(*number, &error.to_string()));
-        for (number, error) in file.damaged(media, now) {
+        let mut gone: Vec<u64> = lost.iter().map(|lost| lost.address).collect();
+        lost.iter().for_each(|lost| lose(lost.number, &lost.why.to_string()));
+        for LostBlock { number, address, why } in file.damaged(media, now) {
             if number >> LEVEL_SHIFT == 0 {
-                lose(number, &error.to_string());
+                lose(number, &why.to_string());
                 file.lose_page(number as usize);
+                gone.push(address);
             }
         }
         for segment in 0..self.segments.count() {
@@ -235,6 +267,15 @@ impl Sfs {
         }
         self.segments.loaded();
         self.usage_file = file;
+        gone.into_iter().for_each(|address| self.lives_no_more(address));
+    }
+
+    /// A block of a metadata file is given up: it is no longer one of those that usage counts.
+    fn lives_no_more(&mut self, address: u64) {
+        let segment = address / u64::from(self.media.segment_blocks());
+        if segment < u64::from(self.segments.count()) {
+            self.segments.lose(segment as u32, Kind::Dat, 0, 0);
+        }
     }
 
     /// One of the two metadata files that cannot be counted anew. Answers it, its lost pages, and findings for all that was damaged.
@@ -266,7 +307,8 @@ impl Sfs {
             (file, lost) = PagedFile::open_in_part(kind, name, root, &mut self.media, &mut self.now, &mut find)?;
         }
         let mut gone = Vec::new();
-        for (number, error) in &lost {
+        for LostBlock { number, address, why } in &lost {
+            self.lives_no_more(*address);
             let (level, block) = ((number >> LEVEL_SHIFT) as u32, number & ((1 << LEVEL_SHIFT) - 1));
             let reach = (FANOUT as u64).saturating_pow(level);
             let pages = (block * reach..(block + 1) * reach).take_while(|page| *page < file.len() as u64);
@@ -280,17 +322,18 @@ impl Sfs {
                 false => "it is made of what the log says",
             };
             let place = name_of_block(name, *number);
-            loss.findings.push(Finding::new(structure, place, error.to_string(), "what was written", repair));
+            loss.findings.push(Finding::new(structure, place, why.to_string(), "what was written", repair));
         }
-        for (number, error) in file.damaged(&mut self.media, &mut self.now) {
+        for LostBlock { number, address, why } in file.damaged(&mut self.media, &mut self.now) {
             if number >> LEVEL_SHIFT == 0 {
+                self.lives_no_more(address);
                 gone.push(number as usize);
                 let repair = match kind {
                     Kind::Dat => "its entries are made of what the log says; what it says nothing of is given up",
                     _ => "its sixteen inodes are lost",
                 };
                 let place = name_of_block(name, number);
-                loss.findings.push(Finding::new(structure, place, error.to_string(), "what was written", repair));
+                loss.findings.push(Finding::new(structure, place, why.to_string(), "what was written", repair));
             }
         }
         gone.sort_unstable();
@@ -312,6 +355,7 @@ impl Sfs {
         if !said.is_whole {
             loss.pages += gone.len();
         } else {
+            self.salvaged.pages = gone.iter().map(|page| *page as u64).collect();
             let numbers = gone.iter().flat_map(|page| first(page)..first(page) + ENTRIES);
             let told: Vec<(u64, Told)> =
                 numbers.filter_map(|number| Some((number, *said.blocks.get(&(Kind::Data as u8, number))?))).collect();
@@ -326,7 +370,7 @@ impl Sfs {
                     ..DatEntry::default()
                 };
                 self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
-                self.salvaged.insert(number, (told.record.inode.get(), told.record.place.get()));
+                self.salvaged.owners.insert(number, (told.record.inode.get(), told.record.place.get()));
             }
         }
         self.recount_dat()

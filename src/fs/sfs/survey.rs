@@ -11,7 +11,7 @@ use super::format::{BLOCK, BlockBytes, DatEntry, Kind, ROOTS, WAITS};
 use super::inode::Inode;
 use super::map::{FANOUT, FANOUT_BITS, MOST_BLOCKS, MOST_LEVELS, number_at};
 use super::metadata_blocks::NO_PLACE;
-use super::paged::{LEVEL_SHIFT, check_address};
+use super::paged::{LEVEL_SHIFT, LostBlock, check_address};
 use super::placement::Tick;
 use super::survey_names::NameSeen;
 use super::{Sfs, extended};
@@ -62,9 +62,9 @@ pub(super) enum Mend {
     /// The block is given up: reading it fails until it is written anew.
     GiveUp(u64),
     /// A number of a map cannot be: a block that is given up takes its place.
-    Replace { inode: u64, via: Via },
+    Replace { inode: u64, number: u64, via: Via },
     /// A map block is damaged: what it named is looked for in the log.
-    MapBlock { inode: u64, number: u64, via: Via, level: u8 },
+    MapBlock { inode: u64, number: u64 },
     /// A directory has these blocks, in this order.
     Line { directory: u64, blocks: Vec<u64> },
     /// A block of a directory is made anew, of the names that it still holds.
@@ -83,8 +83,8 @@ pub(super) enum Mend {
     SetLinks { inode: u64, links: u32 },
     /// An inode has so many blocks.
     SetBlocks { inode: u64, blocks: u64 },
-    /// A virtual block is freed.
-    Free(u64),
+    /// Virtual blocks are freed.
+    Free(Vec<u64>),
     /// What lives in a segment is as it was counted.
     SetUsage(u32),
     /// So many entries of a page of the DAT are not free.
@@ -125,6 +125,8 @@ pub(super) struct Seen {
     pub parent: u64,
     /// Blocks that were found.
     pub counted: u64,
+    /// Whether a part of its map cannot be read, and so was not counted.
+    pub is_partial: bool,
 }
 
 /// A set of numbers below a bound.
@@ -159,6 +161,8 @@ pub(super) struct Survey {
     pub unclaimed: Vec<u64>,
     /// What lives in each segment.
     pub live: Vec<Live>,
+    /// Whether the live blocks that something names are as many in each segment as usage says.
+    pub is_complete: bool,
     /// Blocks that an earlier repair gave up.
     pub given_up: u64,
     /// Addresses at which something lies.
@@ -211,6 +215,7 @@ impl Sfs {
             claimed: Bits::new(self.dat.len()),
             unclaimed: Vec::new(),
             live: vec![Live::default(); self.segments.count() as usize],
+            is_complete: false,
             given_up: 0,
             addresses: Bits::new(log_blocks),
             shared: BTreeSet::new(),
@@ -220,6 +225,8 @@ impl Sfs {
         self.survey_inodes(&mut survey)?;
         self.survey_shared(&mut survey)?;
         self.survey_names(&mut survey)?;
+        survey.is_complete = (0..self.segments.count())
+            .all(|segment| self.segments.get(segment).live == survey.live[segment as usize].blocks);
         self.survey_entries(&mut survey)?;
         self.survey_usage(&mut survey);
         self.survey_counts(&mut survey)?;
@@ -243,10 +250,10 @@ impl Sfs {
             };
             let damaged = if reads { file.damaged(&mut self.media, &mut self.now) } else { Vec::new() };
             let places: Vec<(u64, u64)> = file.places().collect();
-            for (number, error) in damaged {
+            for LostBlock { number, why, .. } in damaged {
                 let place = name_of_block(name, number);
                 let finding =
-                    Finding::new(structure, place, error.to_string(), "what was written", "it is made of what the log says");
+                    Finding::new(structure, place, why.to_string(), "what was written", "it is made of what the log says");
                 survey.fault(Stage::Inodes, finding, Mend::Nothing);
             }
             for (number, address) in places {
@@ -332,7 +339,7 @@ impl Sfs {
                 self.survey_target(survey, number, seen, &blocks);
             }
         }
-        if seen.blocks != seen.counted {
+        if seen.blocks != seen.counted && !seen.is_partial {
             let found = format!("it is said to have {} blocks", seen.blocks);
             let place = format!("inode {number}");
             let finding =
@@ -365,7 +372,7 @@ impl Sfs {
                 let repair = "the block is given up: reading it fails until it is written anew";
                 let found = format!("it names virtual block {number}: {why}");
                 let finding = Finding::new(Structure::Map, place, found, "a virtual block of its own", repair);
-                survey.fault(Stage::Blocks, finding.of(inode).at(offset), Mend::Replace { inode, via });
+                survey.fault(Stage::Blocks, finding.of(inode).at(offset), Mend::Replace { inode, number, via });
                 return;
             }
         };
@@ -384,7 +391,8 @@ impl Sfs {
                 let place = format!("a map block of inode {inode}, virtual block {number}");
                 let repair = "it is made anew of what the log says; if that is not all, it is given up, and reading there fails";
                 let finding = Finding::new(Structure::Map, place, why, "what was written", repair);
-                let mend = Mend::MapBlock { inode, number, via, level };
+                seen.is_partial = true;
+                let mend = Mend::MapBlock { inode, number };
                 survey.fault(Stage::Blocks, finding.of(inode).at(offset), mend);
                 return;
             }
@@ -408,7 +416,7 @@ impl Sfs {
         if entry.is_taken != 1 {
             return Err("it is free".to_string());
         }
-        if self.salvaged.get(&number).is_some_and(|owner| *owner != of) {
+        if !self.salvaged.allows(number, of) {
             return Err("its entry is lost, and the log says it is another's".to_string());
         }
         if !survey.claimed.add(number) {
@@ -491,7 +499,7 @@ impl Sfs {
         if seen.roots[0] == 0 {
             let place = format!("inode {inode}");
             let finding = Finding::new(Structure::Target, place, why, "a path", repair);
-            survey.fault(Stage::Blocks, finding.of(inode), Mend::Replace { inode, via: Via::Root(0) });
+            survey.fault(Stage::Blocks, finding.of(inode), Mend::Replace { inode, number: 0, via: Via::Root(0) });
         }
     }
 
@@ -585,9 +593,12 @@ impl Sfs {
                 let kind = if entry.writes.get() > 0 { Kind::Data } else { Kind::Metadata };
                 survey.gain(address, self.media.segment_blocks(), kind, &entry);
             }
-            let place = format!("virtual block {number}");
-            let finding = Finding::new(Structure::Dat, place, "it is taken, and nothing names it", "free", "it is freed");
-            survey.fault(Stage::Leaks, finding, Mend::Free(number));
+        }
+        if let (Some(first), Some(last)) = (survey.unclaimed.first(), survey.unclaimed.last()) {
+            let place = format!("{} virtual blocks from {first} to {last}", survey.unclaimed.len());
+            let found = "they are taken, and nothing names them";
+            let finding = Finding::new(Structure::Dat, place, found, "free, if all maps are whole", "they are freed");
+            survey.fault(Stage::Leaks, finding, Mend::Free(survey.unclaimed.clone()));
         }
         Ok(())
     }
@@ -695,5 +706,6 @@ fn seen(inode: &Inode) -> Seen {
         attributes: inode.attributes,
         parent: inode.parent,
         counted: 0,
+        is_partial: false,
     }
 }
