@@ -3,7 +3,9 @@
 use super::file_system::{failed, is_in_memory, open_medium, sfs_of};
 use super::open::{Holds, OpenError};
 use super::path::Path;
-use crate::fs::sfs::{Finding, Identity, Medium, Repaired, SegmentMap, SfsSettings, Timestamp, check, repair, segment_map};
+use crate::fs::sfs::{
+    Finding, Identity, Medium, Repaired, SegmentMap, SfsSettings, Timestamp, check, repair, segment_map,
+};
 
 /// The settings and the medium of a volume that is there already.
 fn open(path: &Path) -> Result<(&SfsSettings, Medium), OpenError> {

@@ -105,7 +105,8 @@ impl Sfs {
         let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
         let address = entry.address.get();
         if entry.is_given_up() {
-            let why = "it was damaged, and a repair gave it up: it can be read again once it is written anew".to_string();
+            let why =
+                "it was damaged, and a repair gave it up: it can be read again once it is written anew".to_string();
             return Err(SfsError::Damaged { what: format!("block {place} of the file with inode {inode}"), why });
         }
         if address == 0 {

@@ -88,7 +88,8 @@ impl Dat {
 
     /// The entry of number 0, which stands for no block.
     pub fn entry_of_none(&mut self, media: &mut Media, now: &mut Time) -> Result<DatEntry, SfsError> {
-        Ok(DatEntry::read_from_bytes(&self.file.page(0, media, now)?[..size_of::<DatEntry>()]).expect("an entry's length"))
+        Ok(DatEntry::read_from_bytes(&self.file.page(0, media, now)?[..size_of::<DatEntry>()])
+            .expect("an entry's length"))
     }
 
     /// Changes it.

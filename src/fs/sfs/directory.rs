@@ -219,7 +219,8 @@ mod tests {
         let mut random = Random::new(1, "names");
         let mut model: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
         for inode in 1..20_000u64 {
-            let length = 1 + random.below(if random.below(10) == 0 { 255 } else { 20 }) as usize;
+            let most = if random.below(10) == 0 { 255 } else { 20 };
+            let length = 1 + random.below(most) as usize;
             let name: Vec<u8> = (0..length).map(|_| b'a' + random.below(4) as u8).collect();
             if let Some(known) = model.get(&name) {
                 let found = find(&block, &index, &name).unwrap();

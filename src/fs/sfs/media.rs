@@ -127,8 +127,10 @@ impl Media {
         self.medium.account()
     }
 
-    pub fn medium(&mut self) -> &mut Medium {
-        &mut self.medium
+    /// What it lies on.
+    #[cfg(test)]
+    pub fn into_medium(self) -> Medium {
+        self.medium
     }
 
     /// Where a block of the log lies on the device.

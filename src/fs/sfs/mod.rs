@@ -66,6 +66,8 @@ mod survey_names;
 mod syncing;
 mod waiting;
 mod write_out;
+#[cfg(test)]
+mod wrong_volumes;
 
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
 pub use check::{Finding, Structure, check};

@@ -10,8 +10,8 @@ use super::make::{Identity, check_shape};
 use super::media::{Media, Medium};
 use super::paged::PagedFile;
 use super::segments::{Segments, State};
-use super::superblocks;
 use super::settings::SfsSettings;
+use super::superblocks;
 use crate::time::Time;
 
 impl Sfs {

@@ -41,9 +41,13 @@ pub struct Repaired {
 ///
 /// Fails as [`check`](super::check()) does, and if the device fails. Then the volume is as it was, or as after the repair.
 pub fn repair(medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Repaired, OpenSfsError> {
-    let mut opened = salvage::open(medium, settings, identity)?;
-    let volume = &mut opened.volume;
-    let mut findings = opened.findings;
+    Ok(repair_opened(salvage::open(medium, settings, identity)?)?.0)
+}
+
+/// Repairs what could be opened, and hands it back.
+pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sfs), SfsError> {
+    let mut volume = opened.volume;
+    let mut findings = std::mem::take(&mut opened.findings);
     let (mut is_clean, mut reads_data) = (false, true);
     for pass in 0..MOST_PASSES {
         // Names and sums change no data; what a map names anew must be read.
@@ -71,7 +75,7 @@ pub fn repair(medium: Medium, settings: &SfsSettings, identity: Identity) -> Res
         }
     }
     if findings.is_empty() && is_clean {
-        return Ok(Repaired { findings, left: Vec::new() });
+        return Ok((Repaired { findings, left: Vec::new() }, volume));
     }
     volume.tidy_zones()?;
     if opened.is_clean {
@@ -80,7 +84,7 @@ pub fn repair(medium: Medium, settings: &SfsSettings, identity: Identity) -> Res
     volume.checkpoint(true)?;
     let left = volume.survey(true)?.findings();
     volume.now = volume.media.close(volume.now)?;
-    Ok(Repaired { findings, left })
+    Ok((Repaired { findings, left }, volume))
 }
 
 impl Sfs {
@@ -233,7 +237,8 @@ impl Sfs {
             let Some(seen) = survey.inodes.get(&inode) else { continue };
             let is_directory = seen.kind == FileKind::Directory;
             let its = told.iter().filter(|(_, (owner, _))| *owner == inode);
-            let found: Vec<(u64, u64)> = its.clone().filter(|(_, (_, place))| *place != NO_PLACE).map(|(n, (_, p))| (*n, *p)).collect();
+            let found: Vec<(u64, u64)> =
+                its.clone().filter(|(_, (_, place))| *place != NO_PLACE).map(|(n, (_, p))| (*n, *p)).collect();
             let is_all = its.count() as u64 == seen.blocks.saturating_sub(seen.counted);
             if !is_all && !is_directory {
                 for number in blocks {

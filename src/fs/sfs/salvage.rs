@@ -475,8 +475,7 @@ impl Sfs {
                 for (number, record) in (0..header.blocks.get()).zip(records) {
                     let record = BlockRecord::read_from_bytes(record).expect("a record's length");
                     let address = behind + u64::from(number);
-                    let told =
-                        Told { sequence: header.sequence.get(), tick: header.tick.get(), address, record };
+                    let told = Told { sequence: header.sequence.get(), tick: header.tick.get(), address, record };
                     // Virtual blocks have one row of numbers, whatever they hold.
                     let kind = if record.kind == Kind::Metadata as u8 { Kind::Data as u8 } else { record.kind };
                     let newest = log.blocks.entry((kind, record.number.get())).or_insert(told);

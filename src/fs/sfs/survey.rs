@@ -252,14 +252,20 @@ impl Sfs {
             let places: Vec<(u64, u64)> = file.places().collect();
             for LostBlock { number, why, .. } in damaged {
                 let place = name_of_block(name, number);
-                let finding =
-                    Finding::new(structure, place, why.to_string(), "what was written", "it is made of what the log says");
+                let finding = Finding::new(
+                    structure,
+                    place,
+                    why.to_string(),
+                    "what was written",
+                    "it is made of what the log says",
+                );
                 survey.fault(Stage::Inodes, finding, Mend::Nothing);
             }
             for (number, address) in places {
                 if check_address(&self.media, name, address).is_err() || !survey.addresses.add(address) {
                     let found = format!("it lies at block {address} of the log, where something else does");
-                    let finding = Finding::new(structure, name_of_block(name, number), found, "a place of its own", "none");
+                    let finding =
+                        Finding::new(structure, name_of_block(name, number), found, "a place of its own", "none");
                     survey.fault(Stage::Inodes, finding, Mend::Nothing);
                     continue;
                 }
@@ -278,14 +284,18 @@ impl Sfs {
                 match Inode::of_image(&image) {
                     None if image.number.get() == 0 => None,
                     None => return Err(format!("its kind is {}", image.kind)),
-                    Some(inode) if inode.number != number => return Err(format!("it says it is inode {}", inode.number)),
+                    Some(inode) if inode.number != number => {
+                        return Err(format!("it says it is inode {}", inode.number));
+                    }
                     Some(inode) => Some(seen(&inode)),
                 }
             }
         };
         match &inode {
             Some(inode) if inode.levels > MOST_LEVELS => Err(format!("its map has {} levels", inode.levels)),
-            Some(inode) if inode.size.div_ceil(BLOCK as u64) > MOST_BLOCKS => Err(format!("its size is {}", inode.size)),
+            Some(inode) if inode.size.div_ceil(BLOCK as u64) > MOST_BLOCKS => {
+                Err(format!("its size is {}", inode.size))
+            }
             Some(inode) if inode.kind == FileKind::Symlink && !(1..BLOCK as u64).contains(&inode.size) => {
                 Err(format!("it is a symbolic link whose target has {} bytes", inode.size))
             }
@@ -303,8 +313,13 @@ impl Sfs {
                 Ok(Some(seen)) => seen,
                 Ok(None) => continue,
                 Err(why) => {
-                    let finding =
-                        Finding::new(Structure::Inode, format!("inode {number}"), why, "an inode, or none", "it is freed");
+                    let finding = Finding::new(
+                        Structure::Inode,
+                        format!("inode {number}"),
+                        why,
+                        "an inode, or none",
+                        "it is freed",
+                    );
                     survey.fault(Stage::Inodes, finding.of(number), Mend::ClearInode(number));
                     continue;
                 }
@@ -389,7 +404,8 @@ impl Sfs {
             Ok(bytes) => bytes,
             Err(why) => {
                 let place = format!("a map block of inode {inode}, virtual block {number}");
-                let repair = "it is made anew of what the log says; if that is not all, it is given up, and reading there fails";
+                let repair =
+                    "it is made anew of what the log says; if that is not all, it is given up, and reading there fails";
                 let finding = Finding::new(Structure::Map, place, why, "what was written", repair);
                 seen.is_partial = true;
                 let mend = Mend::MapBlock { inode, number };
@@ -522,7 +538,8 @@ impl Sfs {
         }
         damaged.sort_unstable_by_key(|((place, ..), _)| *place);
         for ((place, number, entry), why) in damaged {
-            let where_ = format!("a block of inode {inode}, virtual block {number}, block {} of the log", entry.address);
+            let where_ =
+                format!("a block of inode {inode}, virtual block {number}, block {} of the log", entry.address);
             let repair = "it is given up: reading it fails until it is written anew";
             let finding = Finding::new(Structure::Data, where_, why, "what was written", repair);
             survey.fault(Stage::Blocks, finding.of(inode).at(place * BLOCK as u64), Mend::GiveUp(number));

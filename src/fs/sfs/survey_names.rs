@@ -1,12 +1,12 @@
 //! The part of the survey that is about names: blocks of directories, names in them, who hangs where, and how many names an inode has.
 
+use super::Sfs;
 use super::attributes::{FileKind, InodeNumber};
 use super::check::{Finding, Structure};
 use super::directory;
 use super::error::SfsError;
 use super::format::{BLOCK, DatEntry};
 use super::survey::{Mend, Seen, Stage, Survey};
-use super::Sfs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A name, as it was seen.
@@ -61,10 +61,12 @@ impl Sfs {
         let is_line = (0..).zip(&blocks).all(|(number, (place, ..))| number == *place);
         let size = blocks.len() as u64 * BLOCK as u64;
         if !is_line || seen.size != size {
-            let found = format!("{} blocks, not one behind the other, or not as its {} bytes say", blocks.len(), seen.size);
+            let found =
+                format!("{} blocks, not one behind the other, or not as its {} bytes say", blocks.len(), seen.size);
             let repair = "its blocks are put one behind the other";
             let place = format!("directory {directory}");
-            let finding = Finding::new(Structure::Directory, place, found, format!("{size} bytes without a hole"), repair);
+            let finding =
+                Finding::new(Structure::Directory, place, found, format!("{size} bytes without a hole"), repair);
             let blocks = blocks.iter().map(|(_, number, _)| *number).collect();
             survey.fault(Stage::Directories, finding.of(directory), Mend::Line { directory, blocks });
         }
@@ -97,7 +99,8 @@ impl Sfs {
                     if !is_whole {
                         let repair = "it is made of the records before what is none";
                         let found = "its records do not fill it";
-                        let finding = Finding::new(Structure::Directory, where_, found, "records up to its end", repair);
+                        let finding =
+                            Finding::new(Structure::Directory, where_, found, "records up to its end", repair);
                         survey.fault(Stage::Directories, finding.of(directory), mend);
                     }
                 }

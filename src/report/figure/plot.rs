@@ -39,7 +39,11 @@ pub fn plot(figure: &Figure) -> Result<String, String> {
 pub(super) type Drawn<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
 
 /// Draws one panel.
-pub(super) fn draw<'a>(place: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>, panel: &Panel, unit: &str) -> Drawn<'a> {
+pub(super) fn draw<'a>(
+    place: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>,
+    panel: &Panel,
+    unit: &str,
+) -> Drawn<'a> {
     let highest = panel.groups.iter().flat_map(|(_, values)| values).flatten().fold(0.0f64, |a, &b| a.max(b));
     let top = if highest > 0.0 { highest * 1.25 } else { 1.0 };
     let groups = panel.groups.len() as u32;

@@ -1,7 +1,7 @@
 //! A log-structured volume as a picture: its segments coloured by group, how full they are, and how hot the groups are.
 
-use super::plot::{COLOURS, Drawn, draw};
 use super::Panel;
+use super::plot::{COLOURS, Drawn, draw};
 use plotters::prelude::*;
 
 /// The width of the picture, in pixels, and the height of its two charts.
@@ -74,7 +74,9 @@ pub fn segments(title: &str, cells: &[SegmentCell], groups: &[GroupBar]) -> Resu
             let (map, charts) = area.split_vertically(height);
             draw_map(&map, title, cells, (columns, cell))?;
             let panels = [utilization(cells), hotness(groups)];
-            for ((place, panel), unit) in charts.split_evenly((1, 2)).iter().zip(&panels).zip(["segments", "writes per tick"]) {
+            for ((place, panel), unit) in
+                charts.split_evenly((1, 2)).iter().zip(&panels).zip(["segments", "writes per tick"])
+            {
                 draw(place, panel, unit)?;
             }
             area.present()
@@ -118,8 +120,12 @@ fn draw_map<'a>(
 fn legend(cells: &[SegmentCell]) -> Vec<(String, SegmentUse)> {
     let has = |used_for: &SegmentUse| cells.iter().any(|cell| cell.used_for == *used_for);
     let groups = (0..=u8::MAX).map(|group| (format!("group {group}"), SegmentUse::Data(Some(group))));
-    let others = [("several groups", SegmentUse::Data(None)), ("metadata", SegmentUse::Metadata), ("free", SegmentUse::Free)];
-    groups.chain(others.map(|(name, used_for)| (name.to_string(), used_for))).filter(|(_, used_for)| has(used_for)).collect()
+    let others =
+        [("several groups", SegmentUse::Data(None)), ("metadata", SegmentUse::Metadata), ("free", SegmentUse::Free)];
+    groups
+        .chain(others.map(|(name, used_for)| (name.to_string(), used_for)))
+        .filter(|(_, used_for)| has(used_for))
+        .collect()
 }
 
 /// How many segments with data are how full.

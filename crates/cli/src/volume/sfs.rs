@@ -91,7 +91,8 @@ pub fn table(map: &SegmentMap, all: bool) -> String {
         );
     }
     if all {
-        let _ = writeln!(text, "\n segment     state      kind    group  live blocks  utilization    hotness    written");
+        let _ =
+            writeln!(text, "\n segment     state      kind    group  live blocks  utilization    hotness    written");
         for row in &map.segments {
             let kind = match (row.is_metadata, row.live_blocks) {
                 (true, _) => "metadata",
