@@ -56,11 +56,6 @@ impl Machine {
         Sfs::open(self.medium(), &settings(self.text), IDENTITY, false)
     }
 
-    /// Mounts it to be read only.
-    pub fn open_to_read(&self) -> Result<Sfs, OpenSfsError> {
-        Sfs::open(self.medium(), &settings(self.text), IDENTITY, true)
-    }
-
     /// The power is cut, and comes back.
     pub fn lose_power(&self, random: &mut Random) {
         match &self.device {
