@@ -142,6 +142,7 @@ impl Sfs {
         let end = end.ok_or(SfsError::TooLarge)?;
         let (first, last) = (offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES);
         self.check_new(inode.0, first..last + 1)?;
+        self.clear_tail(inode.0, offset)?;
         let mut left = bytes;
         for place in first..=last {
             let from = if place == first { (offset % BLOCK_BYTES) as usize } else { 0 };
@@ -172,6 +173,7 @@ impl Sfs {
         let count = (buffer.len() / width) as u64;
         let end = first.checked_add(count).filter(|end| *end <= MOST_BLOCKS).ok_or(SfsError::TooLarge)?;
         self.check_new(inode.0, first..end)?;
+        self.clear_tail(inode.0, first * BLOCK_BYTES)?;
         for (place, block) in (first..end).zip(buffer.chunks_exact(width)) {
             let slot = self.slot_to_fill(inode.0, place)?;
             self.waiting.bytes_mut(slot).copy_from_slice(block);
@@ -297,6 +299,9 @@ impl Sfs {
                 self.inode_mut(inode.0)?.blocks += 1;
             }
         }
+        if !keep_size {
+            self.clear_tail(inode.0, end)?;
+        }
         let now = self.wall();
         let file = self.inode_mut(inode.0)?;
         if !keep_size && end > size {
@@ -326,6 +331,8 @@ impl Sfs {
             self.unmap(inode.0, first..last)?;
             self.tell(&Record::Unmap { inode: inode.0, places: first..last });
             self.records.end();
+            // An fdatasync must tell it, too.
+            self.records.touch(inode.0);
         }
         let now = self.wall();
         let file = self.inode_mut(inode.0)?;
@@ -335,8 +342,19 @@ impl Sfs {
         self.relieve()
     }
 
+    /// A file will reach as far as `to` without being written from its end to there: what its last block holds behind the end, of a time when the
+    /// file was longer, must not come to light. It is zeroed only now, and not when the file is cut off: should that be lost in a crash, the
+    /// block must still be what it was.
+    fn clear_tail(&mut self, inode: u64, to: u64) -> Result<(), SfsError> {
+        let size = self.inode(inode)?.size;
+        match to > size {
+            true => self.zero(inode, size, to.min(size.next_multiple_of(BLOCK_BYTES))),
+            false => Ok(()),
+        }
+    }
+
     /// Fills bytes of one block with zeros, if the block is there.
-    pub(super) fn zero(&mut self, inode: u64, from: u64, to: u64) -> Result<(), SfsError> {
+    fn zero(&mut self, inode: u64, from: u64, to: u64) -> Result<(), SfsError> {
         let place = from / BLOCK_BYTES;
         if from >= to || self.mapped(inode, place)? == 0 {
             return Ok(());
@@ -359,12 +377,11 @@ impl Sfs {
         }
         if size < before {
             let first = size.div_ceil(BLOCK_BYTES);
-            // What is behind the new end must not come back when the file grows again.
-            self.zero(inode, size, first * BLOCK_BYTES)?;
             self.unmap(inode, first..u64::MAX)?;
             self.tell(&Record::Unmap { inode, places: first..u64::MAX });
             self.records.end();
         }
+        self.clear_tail(inode, size)?;
         let now = self.wall();
         let file = self.inode_mut(inode)?;
         file.size = size;

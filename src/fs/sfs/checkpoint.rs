@@ -1,12 +1,11 @@
 //! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before is free from then on.
 
-use super::format::{BLOCK, Kind, Superblock, crc_without, zeroed};
+use super::format::{BLOCK, BlockBytes, Kind, MAGIC, Superblock, crc_without, zeroed};
 use super::log::{Destination, Item};
-use super::records::Told;
 use super::segments::Segments;
 use super::{Sfs, SfsError};
-use zerocopy::IntoBytes;
 use zerocopy::little_endian::F64;
+use zerocopy::{FromBytes, IntoBytes};
 
 impl Sfs {
     /// Takes a checkpoint. `clean`: the volume is unmounted, and nothing follows in the log.
@@ -23,7 +22,7 @@ impl Sfs {
         self.write_groups(true)?;
         // Metadata that the DAT knows.
         let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
-        self.write_blocks(Destination::Metadata, &blocks, Told::nothing())?;
+        self.write_blocks(Destination::Metadata, &blocks)?;
         // Inodes, as they are now. Free numbers and virtual blocks join the chains of free ones.
         self.store_inodes()?;
         self.dat.settle(&mut self.media, &mut self.now)?;
@@ -32,18 +31,15 @@ impl Sfs {
         self.write_usage()?;
         self.now = self.media.flush(self.now)?;
 
-        self.write_superblock(clean)?;
-        if clean {
-            // Both places get it: should one be damaged while nobody looks, the other is as good.
-            self.write_superblock(clean)?;
-        }
+        self.write_superblocks(clean)?;
         self.is_unflushed = false;
+        self.is_unsealed = false;
         self.is_changed = false;
         self.records.clear();
         self.renamed.clear();
         self.segments.end_cleaning();
         self.epoch += 1;
-        for segment in self.segments.release_before(self.epoch) {
+        for segment in self.segments.release(|_| true) {
             self.discard(segment)?;
         }
         for inode in self.inodes.values_mut() {
@@ -79,7 +75,7 @@ impl Sfs {
     fn write_paged(&mut self, kind: Kind) -> Result<(), SfsError> {
         let items: Vec<Item> =
             self.paged(kind).to_be_written().into_iter().map(|number| Item::Paged(kind, number)).collect();
-        self.write_blocks(Destination::Metadata, &items, Told::nothing())?;
+        self.write_blocks(Destination::Metadata, &items)?;
         self.paged(kind).written();
         Ok(())
     }
@@ -97,7 +93,7 @@ impl Sfs {
             self.close_head(Destination::Metadata)?;
         }
         // Its pages are filled when their places are known: see `fill_usage`.
-        self.write_blocks(Destination::Metadata, &items, Told::nothing())?;
+        self.write_blocks(Destination::Metadata, &items)?;
         self.usage_file.written();
         Ok(())
     }
@@ -109,6 +105,13 @@ impl Sfs {
             self.segments.fill_page(page, bytes);
         }
         Ok(())
+    }
+
+    /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the other is as good; the
+    /// checkpoint before this one is not, as what it names is free from now on.
+    pub(super) fn write_superblocks(&mut self, clean: bool) -> Result<(), SfsError> {
+        self.write_superblock(clean)?;
+        self.write_superblock(clean)
     }
 
     fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {
@@ -160,6 +163,12 @@ pub(super) fn superblock_bytes(superblock: &Superblock) -> Box<[u8; BLOCK]> {
     let crc = crc_without(&bytes[..], CRC_FIELD);
     bytes[CRC_FIELD..CRC_FIELD + 4].copy_from_slice(&crc.to_le_bytes());
     bytes
+}
+
+/// The superblock that a block is, if it is a whole one.
+pub(super) fn whole_superblock(bytes: &BlockBytes) -> Option<Superblock> {
+    let superblock = Superblock::read_from_prefix(&bytes[..]).expect("a block is longer").0;
+    (superblock.magic == MAGIC && crc_without(&bytes[..], CRC_FIELD) == superblock.crc.get()).then_some(superblock)
 }
 
 /// Where the checksum of a superblock lies in it.

@@ -6,8 +6,16 @@
 
 use super::format::{BLOCK, BlockRecord, Kind, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
 use super::placement::{SegmentView, victim};
-use super::{Sfs, SfsError};
+use super::segments::Segment;
+use super::{CleanerKind, Sfs, SfsError};
+use std::collections::BTreeSet;
 use zerocopy::FromBytes;
+
+/// Whether an emptied segment is free once the log is told: it holds nothing of the log since the last checkpoint, and no metadata. Rolling forward
+/// begins with that checkpoint's directories and maps, and reads them, even those of files that the log says are gone.
+fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
+    segment.epoch < epoch && !segment.is_metadata
+}
 
 impl Sfs {
     /// Cleans until enough segments are free for what waits, and as many beside them as there should always be.
@@ -34,6 +42,12 @@ impl Sfs {
         Ok(())
     }
 
+    /// Before a checkpoint that is taken for another reason than that there is too little room: calls that change little, each of them synced, must
+    /// not use up what is kept free.
+    pub(super) fn keep_room(&mut self) -> Result<(), SfsError> {
+        if self.segments.free() < self.limits.floor / 2 { self.make_room() } else { Ok(()) }
+    }
+
     /// Whether what waits can be written, and a checkpoint behind it.
     fn has_room(&self) -> bool {
         self.segments.free() >= self.limits.floor + self.segments_to_write()
@@ -45,7 +59,8 @@ impl Sfs {
         if self.has_room() {
             self.write_groups(false)?;
         }
-        if self.segments.emptied_before(self.epoch) > 0 {
+        let epoch = self.epoch;
+        if self.segments.has_emptied(|segment| is_freed_by_log(segment, epoch)) {
             self.free_by_log()?;
         }
         let is_done = self.segments.free() > free || self.waiting.len() < waited;
@@ -58,9 +73,10 @@ impl Sfs {
     /// Frees emptied segments without a checkpoint: those that hold nothing of the log since the last one. All that died in them is told in the log
     /// since, or lies there anew; once that is durable, rolling forward needs them no more.
     fn free_by_log(&mut self) -> Result<(), SfsError> {
-        self.tell_log(Vec::new())?;
+        self.tell_log(BTreeSet::new())?;
         self.flush()?;
-        for segment in self.segments.release_before(self.epoch) {
+        let epoch = self.epoch;
+        for segment in self.segments.release(|segment| is_freed_by_log(segment, epoch)) {
             self.discard(segment)?;
         }
         Ok(())
@@ -106,7 +122,14 @@ impl Sfs {
 
     fn victim(&mut self) -> Option<u32> {
         let candidates = self.segments.views().filter(|view| !self.segments.get(view.number).is_being_cleaned);
-        victim::choose(self.settings.cleaner, candidates, self.tick)
+        // A policy may choose segments that are nearly full, for what they cost later. When hardly enough is left for a checkpoint, what counts is
+        // what is gained now, or the log comes to a stand although much of it is dead: after crashes in a row, for one, each of which leaves a segment
+        // of metadata that is nearly empty.
+        let policy = match self.segments.free() < self.limits.floor / 2 {
+            true => CleanerKind::Greedy,
+            false => self.settings.cleaner,
+        };
+        victim::choose(policy, candidates, self.tick)
     }
 
     /// Takes the live blocks of a segment up, so that they are written anew.

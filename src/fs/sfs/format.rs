@@ -137,7 +137,9 @@ pub(super) struct SummaryHeader {
     pub identity: [u8; 16],
     /// The group of its blocks; 255 if they are of several.
     pub group: u8,
-    pub reserved: [u8; 7],
+    /// 1 if it ends a part of the log: all that was done up to here is told. Rolling forward ends at such a one, so that such parts are atomic.
+    pub seals: u8,
+    pub reserved: [u8; 6],
 }
 
 /// What a block of the log is.
@@ -179,7 +181,7 @@ pub(super) struct BlockRecord {
     pub inode: U64,
     /// Its place in the file, in blocks.
     pub place: U64,
-    /// Its checksum.
+    /// Its checksum, as it was written here: of a cleaned one that was damaged before, not the one that the DAT says it should have.
     pub crc: U32,
     /// What it is: a [`Kind`].
     pub kind: u8,

@@ -8,6 +8,7 @@ use super::format::{BLOCK, InodeImage, Kind, Root};
 use super::media::Media;
 use super::paged::PagedFile;
 use crate::time::Time;
+use std::collections::BTreeMap;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Inodes of a page.
@@ -20,7 +21,7 @@ pub(super) struct InodeFile {
     count: u64,
     first_free: u64,
     /// Freed since the last checkpoint, with the next generation.
-    freed: Vec<(u64, u32)>,
+    freed: BTreeMap<u64, u32>,
     used: u64,
     evicted_to: usize,
 }
@@ -31,7 +32,7 @@ impl InodeFile {
             file: PagedFile::new(Kind::InodeFile, "inode file"),
             count: 1,
             first_free: 0,
-            freed: Vec::new(),
+            freed: BTreeMap::new(),
             used: 0,
             evicted_to: 0,
         }
@@ -49,7 +50,7 @@ impl InodeFile {
                 format!("it has {} pages for {count} inodes, of which {first_free} is the first free one", file.len());
             return Err(SfsError::Damaged { what: "the superblock's inode file".to_string(), why });
         }
-        Ok(InodeFile { file, count, first_free, freed: Vec::new(), used, evicted_to: 0 })
+        Ok(InodeFile { file, count, first_free, freed: BTreeMap::new(), used, evicted_to: 0 })
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -117,15 +118,20 @@ impl InodeFile {
         self.used += 1;
     }
 
+    /// A number below the highest was never used.
+    pub fn skip(&mut self, number: u64) {
+        self.freed.insert(number, 0);
+    }
+
     /// Frees a number.
     pub fn free(&mut self, number: u64, generation: u32) {
-        self.freed.push((number, generation.wrapping_add(1)));
+        self.freed.insert(number, generation.wrapping_add(1));
         self.used = self.used.saturating_sub(1);
     }
 
     /// Whether a number was freed since the last checkpoint.
     pub fn is_freed(&self, number: u64) -> bool {
-        self.freed.iter().any(|(freed, _)| *freed == number)
+        self.freed.contains_key(&number)
     }
 
     /// A checkpoint is about to be written, in which what was freed is free.

@@ -38,8 +38,19 @@ pub(super) enum Destination {
 }
 
 impl Sfs {
-    /// Writes blocks, and what the log has to say before them, in as few partial segments as there must be.
-    pub(super) fn write_blocks(&mut self, to: Destination, items: &[Item], mut told: Told) -> Result<(), SfsError> {
+    /// Writes blocks in as few partial segments as there must be. They count after a crash once a later one seals the log.
+    pub(super) fn write_blocks(&mut self, to: Destination, items: &[Item]) -> Result<(), SfsError> {
+        self.write_told(to, items, Told::nothing(), false)
+    }
+
+    /// Writes blocks, and what the log has to say before them. `seals`: with the last of them the log has told all that was done.
+    pub(super) fn write_told(
+        &mut self,
+        to: Destination,
+        items: &[Item],
+        mut told: Told,
+        seals: bool,
+    ) -> Result<(), SfsError> {
         let mut left = items;
         while !left.is_empty() || !told.is_empty() {
             let head = self.head(to, left.len() as u32)?;
@@ -55,7 +66,8 @@ impl Sfs {
                 self.close_head(to)?;
                 continue;
             }
-            let took = self.write_partial(to, head, now, &log).inspect_err(|error| {
+            let seals = seals && left.is_empty() && told.is_empty();
+            let took = self.write_partial(to, head, now, &log, seals).inspect_err(|error| {
                 // What is in memory is no longer what is on the media.
                 self.read_only.get_or_insert_with(|| format!("a write failed: {error}"));
             })?;
@@ -139,7 +151,14 @@ impl Sfs {
     }
 
     /// Writes one partial segment at `head`, and says how many blocks it took.
-    fn write_partial(&mut self, to: Destination, head: Head, items: &[Item], log: &[u8]) -> Result<u32, SfsError> {
+    fn write_partial(
+        &mut self,
+        to: Destination,
+        head: Head,
+        items: &[Item],
+        log: &[u8],
+        seals: bool,
+    ) -> Result<u32, SfsError> {
         let segment_blocks = u64::from(self.media.segment_blocks());
         let summary = summary_blocks(items.len() as u32, log.len());
         let first = u64::from(head.segment) * segment_blocks + u64::from(head.block);
@@ -192,6 +211,7 @@ impl Sfs {
             tick: self.tick.0.into(),
             identity: self.superblock.identity,
             group: if let Destination::Group(group) = to { group } else { NO_GROUP },
+            seals: seals.into(),
             ..SummaryHeader::new_zeroed()
         };
         if width == BLOCK {
@@ -218,6 +238,7 @@ impl Sfs {
         self.buffer = buffer;
         written?;
         self.is_unflushed = true;
+        self.is_unsealed = !seals;
         self.segments.touch(head.segment, self.epoch);
         Ok(summary + items.len() as u32)
     }
@@ -261,13 +282,14 @@ impl Sfs {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
             self.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
+        let crc = crc32c::crc32c(self.waiting.bytes(slot));
         if waits.is_cleaned {
             // It is the version that lay there, and so is its checksum, right or wrong.
             entry.crc = waits.crc_before.into();
         } else {
             entry.writes += 1;
             entry.modified = self.tick.0.into();
-            entry.crc = crc32c::crc32c(self.waiting.bytes(slot)).into();
+            entry.crc = crc.into();
             let tick = self.tick;
             let file = self.inode_mut(waits.inode)?;
             file.history.writes += 1;
@@ -283,7 +305,7 @@ impl Sfs {
             number: waits.number.into(),
             inode: waits.inode.into(),
             place: waits.place.into(),
-            crc: entry.crc,
+            crc: crc.into(),
             kind: Kind::Data as u8,
             is_cleaned: waits.is_cleaned.into(),
             group,

@@ -71,8 +71,6 @@ impl Sfs {
         media.clear_superblocks(Time::ZERO)?;
         let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
         sfs.make_root()?;
-        // Both places hold a superblock from the beginning.
-        sfs.checkpoint(false)?;
         sfs.checkpoint(false)?;
         Ok(sfs)
     }
@@ -123,6 +121,7 @@ impl Sfs {
             segments_since_checkpoint: 0,
             epoch: 1,
             is_unflushed: false,
+            is_unsealed: false,
             is_changed: true,
             read_only: None,
             received: Default::default(),

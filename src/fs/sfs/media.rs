@@ -5,6 +5,7 @@
 //! | blocks | the first block, and the middle of the first segment's room | all that follows, each aligned to its size |
 //! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
 
+use super::checkpoint::whole_superblock;
 use super::format::{BLOCK, BlockBytes, MAGIC};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, ZoneKind, ZoneState, ZonedDevice};
 use crate::label::{Cause, Content, Label};
@@ -257,15 +258,19 @@ impl Media {
         }
     }
 
-    /// Empties the places of superblocks, before a volume is made.
+    /// Empties the places of superblocks, before a volume is made: its own, and those in the same room where that of an older volume would be found
+    /// first, should its own first one be damaged.
     pub fn clear_superblocks(&mut self, at: Time) -> Result<Time, DeviceError> {
         self.turn = 0;
         let width = self.block_width();
         match &mut self.medium {
             Medium::Blocks(device) => {
                 let zeros = vec![0; width];
+                let others =
+                    (3..=17).map(|power| 1 << power).filter(|place| *place < u64::from(self.segment_blocks)).map(Lba);
                 superblock_places(self.segment_blocks)
                     .into_iter()
+                    .chain(others)
                     .try_fold(at, |at, place| device.write(place, &zeros, SUPERBLOCK, at))
             }
             Medium::Zones(device) => {
@@ -284,6 +289,11 @@ fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
     [Lba(0), Lba(u64::from(segment_blocks / 2))]
 }
 
+/// Blocks at which the second superblock is looked for if the first one is damaged: the middles of all segments of up to 128 MiB, and, as powers
+/// of two, those of larger ones.
+const SEARCHED: std::ops::Range<u64> = 8..16_384;
+const LARGER: std::ops::RangeInclusive<u32> = 14..=17;
+
 /// A block that may be a superblock, and where it was found.
 pub(super) struct Candidate {
     /// Which of the two places, or zones.
@@ -292,30 +302,34 @@ pub(super) struct Candidate {
 }
 
 impl Medium {
-    /// Whatever could be a superblock, without knowing how large a segment is: the second place on a device of blocks is then searched
-    /// at the middles of all segment sizes that are powers of two, and at `segment_blocks`, if that is known.
-    pub(super) fn superblocks(
-        &mut self,
-        segment_blocks: Option<u32>,
-        at: Time,
-    ) -> Result<(Vec<Candidate>, Time), DeviceError> {
+    /// Whatever could be a superblock. On a device of blocks the first one tells where the second lies. If it is damaged, that is looked for from
+    /// the front: blocks of files are behind it, and one may hold the image of another volume.
+    pub(super) fn superblocks(&mut self, at: Time) -> Result<(Vec<Candidate>, Time), DeviceError> {
         let mut found = Vec::new();
         let mut at = at;
         let blocks = self.blocks();
-        let mut look = |bytes: Box<BlockBytes>, turn| {
-            if bytes[..MAGIC.len()] == MAGIC {
-                found.push(Candidate { turn, bytes });
-            }
-        };
         match self {
             Medium::Blocks(device) => {
-                let middles =
-                    (2..=18).map(|power| 1u64 << (power + 1)).chain(segment_blocks.map(|blocks| u64::from(blocks / 2)));
-                for (turn, place) in [(0, 0)].into_iter().chain(middles.map(|middle| (1, middle))) {
-                    if place < blocks {
-                        let mut bytes = super::format::zeroed();
-                        at = device.read(Lba(place), &mut bytes[..], at)?;
-                        look(bytes, turn);
+                let mut look = |place: u64| {
+                    let mut bytes = super::format::zeroed();
+                    at = device.read(Lba(place), &mut bytes[..], at)?;
+                    let whole =
+                        whole_superblock(&bytes).map(|superblock| u64::from(superblock.segment_blocks.get() / 2));
+                    if bytes[..MAGIC.len()] == MAGIC {
+                        found.push(Candidate { turn: u32::from(place > 0), bytes });
+                    }
+                    Ok::<_, DeviceError>(whole)
+                };
+                match if blocks > 0 { look(0)? } else { None } {
+                    Some(second) if second > 0 && second < blocks => drop(look(second)?),
+                    Some(_) => {}
+                    None => {
+                        for place in SEARCHED.chain(LARGER.map(|power| 1 << power)).take_while(|place| *place < blocks)
+                        {
+                            if look(place)? == Some(place) {
+                                break;
+                            }
+                        }
                     }
                 }
             }
@@ -329,7 +343,9 @@ impl Medium {
                     for block in (0..written).rev().take(4) {
                         let mut bytes = super::format::zeroed();
                         at = device.read(Lba(u64::from(zone) * shape.zone_blocks + block), &mut bytes[..], at)?;
-                        look(bytes, turn);
+                        if bytes[..MAGIC.len()] == MAGIC {
+                            found.push(Candidate { turn, bytes });
+                        }
                     }
                 }
             }

@@ -143,6 +143,8 @@ pub struct Sfs {
     epoch: u64,
     /// Whether anything was written since the device was last flushed.
     is_unflushed: bool,
+    /// Whether anything was written since the log was last sealed.
+    is_unsealed: bool,
     /// Whether anything changed since the last checkpoint.
     is_changed: bool,
     /// Why the volume can only be read.
@@ -226,6 +228,10 @@ impl Sfs {
 
     fn load_inode(&mut self, number: u64) -> Result<(), SfsError> {
         if !self.inodes.contains_key(&number) {
+            if self.inode_file.is_freed(number) {
+                // Its page says what it was, up to the next checkpoint.
+                return Err(SfsError::NotFound);
+            }
             let image = self.inode_file.get(number, &mut self.media, &mut self.now)?;
             let inode = match Inode::of_image(&image) {
                 Some(inode) if inode.number == number && inode.levels <= map::MOST_LEVELS => inode,
@@ -335,6 +341,7 @@ impl Sfs {
             self.next_checkpoint = self.now + self.settings.checkpoint_ns;
             self.next_flush = self.now + self.settings.flush_ns;
             if self.is_changed {
+                self.keep_room()?;
                 self.checkpoint(false)?;
             }
         } else if self.now >= self.next_flush {
@@ -351,6 +358,7 @@ impl Sfs {
             for inode in std::mem::take(&mut self.orphans) {
                 self.free_inode(inode)?;
             }
+            self.keep_room()?;
             self.checkpoint(true)?;
         }
         self.now = self.media.close(self.now)?;

@@ -1,7 +1,7 @@
 //! Mounting: the newer superblock that is whole, the metadata files under it, and what the log says since.
 
 use super::Sfs;
-use super::checkpoint::CRC_FIELD;
+use super::checkpoint::{CRC_FIELD, whole_superblock};
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
 use super::format::{BLOCK, Kind, MEMORY, Superblock, VERSION, crc_without};
@@ -13,7 +13,6 @@ use super::paged::PagedFile;
 use super::segments::{Segments, State};
 use super::settings::SfsSettings;
 use crate::time::Time;
-use zerocopy::FromBytes;
 
 impl Sfs {
     /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only be read, in memory
@@ -42,20 +41,25 @@ impl Sfs {
         std::mem::swap(&mut sfs.now, &mut now);
         sfs.load()?;
         let is_clean = superblock.clean.get() == 1;
-        let rolled = if is_clean { false } else { sfs.roll_forward()? };
+        if !is_clean {
+            sfs.roll_forward()?;
+        }
         if read_only {
             sfs.read_only = Some("it was mounted so".to_string());
+            // Whatever was rolled forward is durable in the log.
+            sfs.is_changed = false;
             return Ok(sfs);
         }
         sfs.tidy_zones()?;
         if is_clean {
             sfs.go_on();
-        }
-        if rolled || !is_clean {
-            sfs.checkpoint(false)?;
+            // It is no longer unmounted, and that must be durable before the first fsync adds to the log: a superblock that says that nothing
+            // follows would have the next mount not look for it.
+            sfs.write_superblocks(false)?;
         } else {
-            // It is no longer unmounted.
-            sfs.is_changed = true;
+            sfs.checkpoint(false)?;
+            // Should the power fail again and again, and nothing else be done in between, there must be room for the next such checkpoint.
+            sfs.keep_room()?;
         }
         Ok(sfs)
     }
@@ -137,16 +141,16 @@ impl Sfs {
 
 /// The newest superblock that is whole, which place or zone it was found in, and when that was done.
 pub(super) fn newest(medium: &mut Medium, at: Time) -> Result<(Superblock, u32, Time), OpenSfsError> {
-    let (candidates, now) = medium.superblocks(None, at)?;
+    let (candidates, now) = medium.superblocks(at)?;
     let mut newest: Option<(Superblock, u32)> = None;
     let mut damaged = Vec::new();
     for candidate in candidates {
-        let superblock = Superblock::read_from_prefix(&candidate.bytes[..]).expect("a block is longer").0;
-        let crc = crc_without(&candidate.bytes[..], CRC_FIELD);
-        if crc != superblock.crc.get() {
-            damaged.push(format!("the checksum of one is {crc:08x}, and should be {:08x}", superblock.crc.get()));
+        let Some(superblock) = whole_superblock(&candidate.bytes) else {
+            let crc = crc_without(&candidate.bytes[..], CRC_FIELD);
+            let said = u32::from_le_bytes(candidate.bytes[CRC_FIELD..CRC_FIELD + 4].try_into().expect("four bytes"));
+            damaged.push(format!("the checksum of one is {crc:08x}, and should be {said:08x}"));
             continue;
-        }
+        };
         if superblock.version.get() != VERSION {
             return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
         }

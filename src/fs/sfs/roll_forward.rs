@@ -2,7 +2,8 @@
 //!
 //! The log's partial segments are looked for in all segments that were free then, and behind where the open one ended. Each has the next
 //! number, and the checksum of the one before it; the first that is missing, torn or damaged ends the log. What an fsync waited for was
-//! flushed with everything before it, and so lies before that end.
+//! flushed with everything before it, and so lies before that end. What follows the last one that seals the log was never answered for: a part of
+//! an fsync, blocks whose files' names are not told, or a checkpoint that was not ended.
 //!
 //! Nothing that the checkpoint names was overwritten since, nor any number given out again. So the log's blocks and records can be applied in
 //! order to the checkpoint's state in memory, as often as need be, until the checkpoint that ends the mount is durable.
@@ -16,6 +17,7 @@ use super::segments::State;
 use super::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::FromBytes;
+use zerocopy::little_endian::U32;
 
 /// A partial segment that was found.
 struct Found {
@@ -41,12 +43,12 @@ impl Found {
 }
 
 impl Sfs {
-    /// Applies the log since the last checkpoint, in memory. Answers whether there was any.
-    pub(super) fn roll_forward(&mut self) -> Result<bool, SfsError> {
+    /// Applies the log since the last checkpoint, in memory.
+    pub(super) fn roll_forward(&mut self) -> Result<(), SfsError> {
         let log = self.find_log()?;
         let orphans = !self.orphans.is_empty();
         if log.is_empty() && !orphans {
-            return Ok(false);
+            return Ok(());
         }
         self.take_found(&log)?;
         self.make_told_inodes(&log)?;
@@ -76,7 +78,7 @@ impl Sfs {
             }
         }
         self.is_changed = true;
-        Ok(true)
+        Ok(())
     }
 
     /// The partial segments of the log since the checkpoint, in order.
@@ -94,26 +96,33 @@ impl Sfs {
         }
         let (mut log, mut next, mut chain) = (Vec::new(), first, self.superblock.chain);
         while let Some(candidates) = found.get(&next) {
-            let mut continues = None;
-            for (segment, block) in candidates {
-                let address = u64::from(*segment) * u64::from(self.media.segment_blocks()) + u64::from(*block);
-                let mut summary = Vec::new();
-                if let Some(header) = self.summary_at(address, *block, &mut summary)?
-                    && header.chain == chain
-                {
-                    continues = Some(Found { segment: *segment, block: *block, header, summary });
-                }
-            }
-            let Some(found) = continues else { break };
-            if !self.is_whole(&found)? {
-                break;
-            }
+            let Some(found) = self.continues(candidates, chain)? else { break };
             (next, chain) = (next + 1, found.header.crc);
             log.push(found);
         }
-        self.superblock.next_partial = next.into();
-        self.superblock.chain = chain;
+        log.truncate(log.iter().rposition(|found| found.header.seals == 1).map_or(0, |last| last + 1));
+        if let Some(last) = log.last() {
+            self.superblock.next_partial = (last.header.sequence.get() + 1).into();
+            self.superblock.chain = last.header.crc;
+        }
         Ok(log)
+    }
+
+    /// The one of these partial segments that follows the one with this checksum, and is whole.
+    fn continues(&mut self, candidates: &[(u32, u32)], chain: U32) -> Result<Option<Found>, SfsError> {
+        for (segment, block) in candidates {
+            let address = u64::from(*segment) * u64::from(self.media.segment_blocks()) + u64::from(*block);
+            let mut summary = Vec::new();
+            if let Some(header) = self.summary_at(address, *block, &mut summary)?
+                && header.chain == chain
+            {
+                let found = Found { segment: *segment, block: *block, header, summary };
+                if self.is_whole(&found)? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Looks for partial segments with a number from `first` on.
@@ -148,10 +157,10 @@ impl Sfs {
         if blocks > 0 {
             self.now = self.media.read(first, &mut bytes, self.now)?;
         }
-        Ok(found.blocks().zip(bytes.chunks_exact(BLOCK)).all(|((_, record), block)| {
-            // What was damaged before it was cleaned is as damaged now; that does not end the log.
-            record.is_cleaned == 1 || crc32c::crc32c(block) == record.crc.get()
-        }))
+        Ok(found
+            .blocks()
+            .zip(bytes.chunks_exact(BLOCK))
+            .all(|((_, record), block)| crc32c::crc32c(block) == record.crc.get()))
     }
 
     /// Takes the segments and virtual blocks that the log uses, so that nothing else is put there.
@@ -179,11 +188,12 @@ impl Sfs {
     /// Makes the inodes that the log speaks of and the checkpoint does not know.
     fn make_told_inodes(&mut self, log: &[Found]) -> Result<(), SfsError> {
         let mut made = BTreeSet::new();
+        let known = self.inode_file.count();
         for found in log {
             for (_, record) in records::read(found.log()) {
                 let Record::Inode(image) = record else { continue };
                 let number = image.number.get();
-                if number == 0 || !self.may_be_taken(number) || self.inode(number).is_ok() {
+                if !self.may_be_taken(number) || self.is_inode(number)? {
                     continue;
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
@@ -192,7 +202,20 @@ impl Sfs {
                 made.insert(number);
             }
         }
+        // Numbers in between were given out and free again before the log was told of them.
+        (known..self.inode_file.count())
+            .filter(|number| !made.contains(number))
+            .for_each(|number| self.inode_file.skip(number));
         self.inode_file.unchain(|number| made.contains(&number), &mut self.media, &mut self.now)
+    }
+
+    /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out in silence.
+    fn is_inode(&mut self, number: u64) -> Result<bool, SfsError> {
+        match self.inode(number) {
+            Ok(_) => Ok(true),
+            Err(SfsError::NotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
@@ -202,7 +225,7 @@ impl Sfs {
             Record::Inode(image) => image.number.get(),
         };
         // The log speaks of what was freed, too.
-        if self.inode(number).is_err() {
+        if !self.is_inode(number)? {
             return Ok(());
         }
         match record {
@@ -245,7 +268,7 @@ impl Sfs {
             return Ok(());
         }
         let owner = record.inode.get();
-        if !self.inode(owner).is_ok_and(|file| !file.holds_metadata()) {
+        if !self.is_inode(owner)? || self.inode(owner)?.holds_metadata() {
             return Ok(());
         }
         let mapped = self.mapped(owner, place)?;
@@ -271,9 +294,10 @@ impl Sfs {
             let file = self.inode_mut(owner)?;
             file.history.writes += 1;
             file.history.modified = Tick(found.header.tick.get());
+            // What was cleaned should be what it was before, and may have been damaged then.
+            entry.crc = record.crc;
         }
         entry.address = (u64::from(found.segment) * segment_blocks + u64::from(block)).into();
-        entry.crc = record.crc;
         entry.group = if record.group < NO_GROUP { record.group } else { NO_GROUP };
         self.segments.gain(found.segment, Kind::Data, entry.writes.get(), entry.modified.get());
         self.dat.set(number, &entry, &mut self.media, &mut self.now)
@@ -282,7 +306,7 @@ impl Sfs {
     /// Blocks behind the end of a file were written and never synced; inodes without a name are held by nobody any more.
     fn trim_inodes(&mut self) -> Result<(), SfsError> {
         for orphan in std::mem::take(&mut self.orphans) {
-            if self.inode(orphan).is_ok_and(|inode| inode.links == 0) {
+            if self.is_inode(orphan)? && self.inode(orphan)?.links == 0 {
                 self.free_inode(orphan)?;
             }
         }
@@ -319,10 +343,6 @@ impl Sfs {
     /// Whether a file has reserved this virtual block, and never written it.
     fn is_reserved(&mut self, record: &BlockRecord) -> Result<bool, SfsError> {
         let owner = record.inode.get();
-        match self.inode(owner) {
-            Ok(_) => Ok(self.mapped(owner, record.place.get())? == record.number.get()),
-            Err(SfsError::NotFound) => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(self.is_inode(owner)? && self.mapped(owner, record.place.get())? == record.number.get())
     }
 }

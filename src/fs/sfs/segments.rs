@@ -246,16 +246,16 @@ impl Segments {
         }
     }
 
-    /// Emptied segments that were last written before an epoch.
-    pub fn emptied_before(&self, epoch: u64) -> usize {
-        self.emptied.iter().filter(|segment| self.all[**segment as usize].epoch < epoch).count()
+    /// Whether there are emptied segments of which this is so.
+    pub fn has_emptied(&self, is_so: impl Fn(&Segment) -> bool) -> bool {
+        self.emptied.iter().any(|segment| is_so(&self.all[*segment as usize]))
     }
 
-    /// Emptied segments that were last written before an epoch are free. Answers which.
-    pub fn release_before(&mut self, epoch: u64) -> Vec<u32> {
+    /// Emptied segments of which this is so are free. Answers which.
+    pub fn release(&mut self, is_so: impl Fn(&Segment) -> bool) -> Vec<u32> {
         let all = &self.all;
         let (released, kept): (Vec<u32>, Vec<u32>) =
-            self.emptied.iter().partition(|segment| all[**segment as usize].epoch < epoch);
+            self.emptied.iter().partition(|segment| is_so(&all[**segment as usize]));
         self.emptied = kept;
         for segment in &released {
             self.all[*segment as usize] = FREE;

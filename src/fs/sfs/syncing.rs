@@ -1,13 +1,16 @@
 //! Calls that make things durable, and those that hold inodes.
 //!
 //! An fsync writes the file's waiting blocks and, before them, all that was done to names since the log was last told: so the names after a
-//! crash are those of one instant, at or after the last fsync. Other files' blocks wait on.
+//! crash are those of one instant, at or after the last fsync. Other files' blocks wait on. The last partial segment that is written seals the
+//! log: a mount after a crash rolls forward as far as the last one that does. So an fsync is atomic, however long it is; and blocks that were
+//! written out meanwhile count only with what was done to their files before, such as a truncation.
 
-use super::attributes::InodeNumber;
+use super::attributes::{FileKind, InodeNumber};
 use super::log::{Destination, Item};
-use super::records::Record;
+use super::records::{Record, Told};
 use super::{Sfs, SfsError};
 use crate::fs::Durable;
+use std::collections::BTreeSet;
 
 impl Sfs {
     /// Makes a file durable, with its name.
@@ -17,13 +20,19 @@ impl Sfs {
         // New times alone need not be durable for fdatasync; all else is in the records.
         let (is_unlogged, has_grown) = (file.is_unlogged, file.safe_size != file.size);
         if self.read_only.is_some() {
-            return Ok(());
+            return self.check_nothing_waits();
         }
         self.events.syncs += 1;
         let waits = self.waiting.has(number);
-        let must_tell = waits || has_grown || self.records.touches(number) || is_unlogged && what == Durable::All;
+        // Its blocks may have been written, and not count yet.
+        let must_tell = waits
+            || has_grown
+            || self.is_unsealed
+            || self.records.touches(number)
+            || is_unlogged && what == Durable::All;
         if must_tell {
             if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
+                self.keep_room()?;
                 return self.checkpoint(false);
             }
             self.records.touch(number);
@@ -35,18 +44,29 @@ impl Sfs {
     /// Makes everything durable: a checkpoint.
     pub fn sync(&mut self) -> Result<(), SfsError> {
         if self.read_only.is_some() {
-            return Ok(());
+            return self.check_nothing_waits();
         }
         self.events.syncs += 1;
-        if self.is_changed { self.checkpoint(false) } else { self.flush() }
+        if !self.is_changed {
+            return self.flush();
+        }
+        self.keep_room()?;
+        self.checkpoint(false)
+    }
+
+    /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync must not be answered
+    /// as if they were.
+    fn check_nothing_waits(&self) -> Result<(), SfsError> {
+        if self.is_changed || self.is_unflushed { self.check_writable() } else { Ok(()) }
     }
 
     pub(super) fn flush(&mut self) -> Result<(), SfsError> {
-        if std::mem::take(&mut self.is_unflushed) {
+        if self.is_unflushed {
             self.now = self.media.flush(self.now).inspect_err(|error| {
                 // What was written may be lost, and nobody knows what.
                 self.read_only.get_or_insert_with(|| format!("a flush failed: {error}"));
             })?;
+            self.is_unflushed = false;
         }
         Ok(())
     }
@@ -54,10 +74,14 @@ impl Sfs {
     /// Tells the log all that it has yet to say, and writes a file's waiting blocks.
     fn log_file(&mut self, number: u64) -> Result<(), SfsError> {
         self.make_room()?;
+        self.tell_log(BTreeSet::from([number]))
+    }
+
+    /// Tells the log all that it has yet to say, writes what waits of these files behind it, and seals it.
+    pub(super) fn tell_log(&mut self, mut files: BTreeSet<u64>) -> Result<(), SfsError> {
         let mut slots = Vec::new();
         // A renamed file that replaced another goes with the name that it took.
-        let mut files = std::mem::take(&mut self.renamed);
-        files.insert(number);
+        files.append(&mut self.renamed);
         for file in files {
             if self.inodes.contains_key(&file) {
                 slots.extend(self.waiting.of(file));
@@ -67,19 +91,20 @@ impl Sfs {
                 self.records.touch(file);
             }
         }
-        self.tell_log(slots)
-    }
-
-    /// Tells the log all that it has yet to say, and writes these waiting blocks behind it.
-    pub(super) fn tell_log(&mut self, mut slots: Vec<u32>) -> Result<(), SfsError> {
+        if self.is_unsealed && self.records.is_empty() {
+            // There must be something that seals what was written.
+            self.records.touch(InodeNumber::ROOT.0);
+        }
         let before = self.superblock.next_partial.get();
         let (mut told, touched) = self.records.take();
         for touched in touched {
             match self.inode(touched) {
                 Ok(file) => {
                     let mut image = file.image(0);
-                    // Blocks that still wait must not become holes.
-                    image.size = file.size.min(file.safe_size).into();
+                    if file.kind == FileKind::Regular {
+                        // Blocks that still wait must not become holes.
+                        image.size = file.size.min(file.safe_size).into();
+                    }
                     told.add(&Record::Inode(image), before);
                 }
                 Err(SfsError::NotFound) => told.add(&Record::Freed { inode: touched }, before),
@@ -94,10 +119,11 @@ impl Sfs {
         // What is told must come first: its partial segment has the lower number.
         let (head, rest) = slots.split_at(slots.len().min(capacity));
         let items: Vec<Item> = head.iter().map(|slot| Item::Waiting(*slot)).collect();
-        self.write_blocks(Destination::Mixed, &items, told)?;
-        let mut rest = rest.to_vec();
-        for part in rest.chunks_mut(capacity) {
-            self.write_slots(Destination::Mixed, part)?;
+        self.write_told(Destination::Mixed, &items, told, rest.is_empty())?;
+        let parts = rest.chunks(capacity);
+        for (left, part) in (0..parts.len()).rev().zip(parts) {
+            let items: Vec<Item> = part.iter().map(|slot| Item::Waiting(*slot)).collect();
+            self.write_told(Destination::Mixed, &items, Told::nothing(), left == 0)?;
         }
         Ok(())
     }

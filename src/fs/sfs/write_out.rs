@@ -4,7 +4,6 @@
 use super::format::NO_GROUP;
 use super::log::{Destination, Item};
 use super::placement::{BlockView, History, SegmentView, Tick};
-use super::records::Told;
 use super::{Sfs, SfsError};
 
 /// Groups that there can be at most.
@@ -54,7 +53,7 @@ impl Sfs {
             (slot.is_cleaned, slot.inode, slot.place)
         });
         let items: Vec<Item> = slots.iter().map(|slot| Item::Waiting(*slot)).collect();
-        self.write_blocks(to, &items, Told::nothing())
+        self.write_blocks(to, &items)
     }
 
     /// Sorts waiting blocks into groups.
