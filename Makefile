@@ -17,7 +17,7 @@ help:
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
 	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
-	@echo "make crash   cut the power of every translation layer and of dm-zoned at any operation, SEEDS=$(SEEDS) times each"
+	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each"
 
 build:
 	cargo build --release --locked
@@ -67,7 +67,7 @@ fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
 
 crash:
-	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned
+	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned --test sfs
 
 # The kernel's own zoned block devices, in a guest whose kernel has them.
 zoned-guest:

@@ -3,10 +3,22 @@
 #[path = "power_cut/mod.rs"]
 mod power_cut;
 
+#[path = "sfs/calls.rs"]
+mod calls;
+#[path = "sfs/history.rs"]
+mod history;
+#[path = "sfs/load_cuts.rs"]
+mod load_cuts;
+#[path = "sfs/machine.rs"]
+mod machine;
 #[path = "sfs/model.rs"]
 mod model;
+#[path = "sfs/power_cuts.rs"]
+mod power_cuts;
 #[path = "sfs/random_work.rs"]
 mod random_work;
+#[path = "sfs/superblocks.rs"]
+mod superblocks;
 
 use flashpath::device::BlockDevice;
 use flashpath::expression::parse_term;

@@ -1,9 +1,12 @@
 //! Devices whose power can be cut at any operation, and what is left of them then.
 //!
 //! Fault model. What was written before a flush that was answered is there. Of what came after it:
-//! - a conventional device has kept any of the writes, block by block, in any combination; a block of the metadata area may
-//!   be torn, part old and part new, at any 512 bytes;
+//! - a conventional device has kept any of the writes and discards, block by block, in any combination; a block of the metadata
+//!   area may be torn, part old and part new, at any 512 bytes; what is discarded reads as zeros;
 //! - a zone has kept its operations up to some point, and of the write at that point a part from its beginning.
+//!
+//! In some cuts nothing of it is kept, in some all, in some all but one block or the operations of one zone: a barrier that is missing
+//! shows in these first.
 //!
 //! The operation at which the power fails counts as one that came after. Nothing else is lost, and no block rots.
 
@@ -72,6 +75,29 @@ impl Power {
     }
 }
 
+/// What a cut leaves of what was not flushed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Luck {
+    Nothing,
+    Everything,
+    /// All but this one.
+    AllBut(usize),
+    /// Each as it comes.
+    Each,
+}
+
+impl Luck {
+    /// Of so many things.
+    fn of(random: &mut Random, things: usize) -> Luck {
+        match random.below(8) {
+            0 => Luck::Nothing,
+            1 => Luck::Everything,
+            2..=4 if things > 0 => Luck::AllBut(random.below(things as u64) as usize),
+            _ => Luck::Each,
+        }
+    }
+}
+
 fn no_power() -> DeviceError {
     DeviceError::Station { station: "test", reason: "no power".to_string() }
 }
@@ -80,6 +106,7 @@ fn no_power() -> DeviceError {
 #[derive(Clone)]
 pub struct Disk(Arc<Mutex<DiskState>>, Power);
 
+#[derive(Clone)]
 struct DiskState {
     blocks: u64,
     /// The first of these blocks may be torn.
@@ -109,8 +136,17 @@ impl Disk {
     /// What is left of what was not flushed.
     pub fn lose_power(&self, random: &mut Random) {
         let mut state = self.0.lock().unwrap();
-        for (block, new) in std::mem::take(&mut state.pending) {
-            let left = match random.below(if block < state.torn_below { 3 } else { 2 }) {
+        let luck = Luck::of(random, state.pending.len());
+        for (at, (block, new)) in std::mem::take(&mut state.pending).into_iter().enumerate() {
+            let fate = match luck {
+                Luck::Nothing => 0,
+                Luck::Everything => 1,
+                Luck::AllBut(lost) if at != lost => 1,
+                Luck::AllBut(_) if block >= state.torn_below => 0,
+                Luck::AllBut(_) => 2 * random.below(2),
+                Luck::Each => random.below(if block < state.torn_below { 3 } else { 2 }),
+            };
+            let left = match fate {
                 0 => continue,
                 1 => new,
                 _ => {
@@ -127,6 +163,11 @@ impl Disk {
             state.durable.insert(block, left);
         }
         state.live = state.durable.clone();
+    }
+
+    /// Another device that holds the same.
+    pub fn copy(&self, power: &Power) -> Disk {
+        Disk(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), power.clone())
     }
 
     /// The bytes of a block, as they are read.
@@ -178,7 +219,16 @@ impl BlockDevice for Disk {
         if fails { Err(no_power()) } else { Ok(at) }
     }
 
-    fn discard(&mut self, _first: Lba, _blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        if self.1.is_off() {
+            return Err(no_power());
+        }
+        let mut state = self.0.lock().unwrap();
+        let zeros: Block = Arc::from([0; BLOCK]);
+        for block in first.0..first.0 + blocks {
+            state.pending.push((block, zeros.clone()));
+            state.live.remove(&block);
+        }
         Ok(at)
     }
 
@@ -215,11 +265,13 @@ struct ZoneMemory {
     written: Vec<Block>,
 }
 
+#[derive(Clone)]
 enum ZoneOperation {
     Write(Vec<Block>),
     Reset,
 }
 
+#[derive(Clone)]
 struct ZonesState {
     zone_blocks: u64,
     conventional: u32,
@@ -263,18 +315,36 @@ impl Zones {
     pub fn lose_power(&self, random: &mut Random) {
         let mut state = self.0.lock().unwrap();
         let state = &mut *state;
-        for (operations, memory) in state.pending.iter_mut().zip(&mut state.durable) {
-            let kept = random.below(operations.len() as u64 + 1) as usize;
+        let pending = state.pending.iter().filter(|operations| !operations.is_empty()).count();
+        let luck = Luck::of(random, pending);
+        let changed = state.pending.iter_mut().zip(&mut state.durable).filter(|(operations, _)| !operations.is_empty());
+        for (at, (operations, memory)) in changed.enumerate() {
+            let kept = match luck {
+                Luck::Nothing => 0,
+                Luck::Everything => operations.len(),
+                Luck::AllBut(lost) if at != lost => operations.len(),
+                _ => random.below(operations.len() as u64 + 1) as usize,
+            };
             for operation in &operations[..kept] {
                 memory.apply(operation);
             }
-            if let Some(ZoneOperation::Write(blocks)) = operations.get(kept) {
+            if let Some(ZoneOperation::Write(blocks)) = operations.get(kept).filter(|_| luck != Luck::Nothing) {
                 let part = random.below(blocks.len() as u64 + 1) as usize;
                 memory.written.extend(blocks[..part].iter().cloned());
             }
             operations.clear();
         }
         state.live = state.durable.clone();
+    }
+
+    /// Another device that holds the same.
+    pub fn copy(&self, power: &Power) -> Zones {
+        Zones(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), power.clone())
+    }
+
+    /// The blocks that a zone holds, as they are read.
+    pub fn blocks_of(&self, zone: u32) -> Vec<Vec<u8>> {
+        self.0.lock().unwrap().live[zone as usize].written.iter().map(|block| block.to_vec()).collect()
     }
 
     /// Puts a zone into a state such as read-only.

@@ -1,0 +1,139 @@
+//! A call, as a value: it is made of the volume, and told to the model.
+
+use super::model::split;
+use flashpath::fs::Durable;
+use flashpath::fs::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
+
+/// A call. Paths begin with '/'; the root is "".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    Create(String),
+    MakeDirectory(String),
+    Symlink(String, usize),
+    Write {
+        path: String,
+        offset: u64,
+        length: u64,
+    },
+    Truncate(String, u64),
+    Punch {
+        path: String,
+        offset: u64,
+        length: u64,
+    },
+    Allocate {
+        path: String,
+        offset: u64,
+        length: u64,
+    },
+    Link(String, String),
+    Unlink(String),
+    RemoveDirectory(String),
+    Rename(String, String),
+    Exchange(String, String),
+    SetAttribute(String, &'static str, usize),
+    SyncFile(String, Durable),
+    Sync,
+    /// So many milliseconds pass, and what is due in the background is done.
+    Wait(u64),
+}
+
+/// The bytes that call number `step` puts at an offset of a file: no two calls and no two blocks have the same.
+pub fn written(step: u64, offset: u64, length: u64) -> Vec<u8> {
+    (offset..offset + length)
+        .map(|at| {
+            let word = (step << 20) ^ (at / 4096) ^ 0xa5 << 56;
+            word.to_le_bytes()[(at % 8) as usize]
+        })
+        .collect()
+}
+
+/// What a symbolic link made by call number `step` points at.
+pub fn target(step: u64, length: usize) -> Vec<u8> {
+    format!("{step}-").bytes().cycle().take(length).collect()
+}
+
+/// The value of an attribute set by call number `step`.
+pub fn value(step: u64, length: usize) -> Vec<u8> {
+    target(step, length)
+}
+
+fn new_file(kind: FileKind, target: &[u8]) -> NewFile<'_> {
+    NewFile { kind, permissions: 0o644, user: 1, group: 2, device: 0, target }
+}
+
+/// The inode of a path.
+pub fn find(sfs: &mut Sfs, path: &str) -> Result<InodeNumber, SfsError> {
+    path.split('/')
+        .filter(|name| !name.is_empty())
+        .try_fold(InodeNumber::ROOT, |directory, name| sfs.lookup(directory, name.as_bytes()))
+}
+
+fn place<'a>(sfs: &mut Sfs, path: &'a str) -> Result<(InodeNumber, &'a [u8]), SfsError> {
+    let (directory, name) = split(path);
+    Ok((find(sfs, directory)?, name.as_bytes()))
+}
+
+impl Call {
+    /// Makes the call, number `step`. Answers the inode that it made, if it makes one.
+    pub fn run(&self, sfs: &mut Sfs, step: u64) -> Result<Option<InodeNumber>, SfsError> {
+        sfs.begin(sfs.now() + 1_000_000);
+        let mut make = |path: &str, kind, target: &[u8]| {
+            let (directory, name) = place(sfs, path)?;
+            sfs.make(directory, name, &new_file(kind, target)).map(Some)
+        };
+        match self {
+            Call::Create(path) => return make(path, FileKind::Regular, b""),
+            Call::MakeDirectory(path) => return make(path, FileKind::Directory, b""),
+            Call::Symlink(path, length) => return make(path, FileKind::Symlink, &target(step, *length)),
+            Call::Write { path, offset, length } => {
+                let inode = find(sfs, path)?;
+                sfs.write(inode, *offset, &written(step, *offset, *length))?;
+            }
+            Call::Truncate(path, size) => {
+                let inode = find(sfs, path)?;
+                sfs.change(inode, &Change { size: Some(*size), ..Change::default() })?;
+            }
+            Call::Punch { path, offset, length } => {
+                let inode = find(sfs, path)?;
+                sfs.punch(inode, *offset, *length)?;
+            }
+            Call::Allocate { path, offset, length } => {
+                let inode = find(sfs, path)?;
+                sfs.allocate(inode, *offset, *length, false)?;
+            }
+            Call::Link(from, to) => {
+                let inode = find(sfs, from)?;
+                let (directory, name) = place(sfs, to)?;
+                sfs.link(inode, directory, name)?;
+            }
+            Call::Unlink(path) => {
+                let (directory, name) = place(sfs, path)?;
+                sfs.unlink(directory, name)?;
+            }
+            Call::RemoveDirectory(path) => {
+                let (directory, name) = place(sfs, path)?;
+                sfs.remove_directory(directory, name)?;
+            }
+            Call::Rename(from, to) | Call::Exchange(from, to) => {
+                let taken = if matches!(self, Call::Rename(..)) { Taken::Replace } else { Taken::Exchange };
+                let (from, to) = (place(sfs, from)?, place(sfs, to)?);
+                sfs.rename(from, to, taken)?;
+            }
+            Call::SetAttribute(path, name, length) => {
+                let inode = find(sfs, path)?;
+                sfs.set_extended_attribute(inode, name.as_bytes(), &value(step, *length), None)?;
+            }
+            Call::SyncFile(path, what) => {
+                let inode = find(sfs, path)?;
+                sfs.sync_file(inode, *what)?;
+            }
+            Call::Sync => sfs.sync()?,
+            Call::Wait(milliseconds) => {
+                sfs.begin(sfs.now() + milliseconds * 1_000_000);
+                sfs.work()?;
+            }
+        }
+        Ok(None)
+    }
+}

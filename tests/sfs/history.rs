@@ -1,0 +1,493 @@
+//! What a volume may be after a cut of power: a model that remembers what was there since it was last made durable.
+//!
+//! - Names, links, targets and attributes are those of one instant: no older than the last change to anything that was synced since.
+//! - A file's size is one that it had since it was last synced, and each block of it one that it had in this very place since.
+//! - A file that took the name of another has at least what it had then, if it has the name.
+//! - Nothing else is there, and nothing is damaged.
+
+use super::calls::{Call, target, value, written};
+use super::model::split;
+use flashpath::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+const BLOCK: u64 = 4096;
+
+type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What a block of a file was from a step on.
+#[derive(Clone)]
+struct Version {
+    step: u64,
+    bytes: Rc<[u8]>,
+    /// How much of it was within the file.
+    valid: u64,
+}
+
+/// A file, directory or link, by whatever names.
+#[derive(Clone)]
+struct Node {
+    kind: FileKind,
+    inode: Option<InodeNumber>,
+    target: Vec<u8>,
+    sizes: Vec<(u64, u64)>,
+    blocks: BTreeMap<u64, Vec<Version>>,
+    /// When its bytes were last made durable.
+    durable: u64,
+    /// When it, or a name of it or in it, last changed.
+    changed: u64,
+}
+
+/// Who is called what, at an instant.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Names {
+    paths: BTreeMap<String, usize>,
+    attributes: BTreeMap<usize, Attributes>,
+}
+
+/// What a volume holds, as it is found.
+pub struct Found {
+    inode: InodeNumber,
+    kind: FileKind,
+    links: u32,
+    /// A file's bytes, or what a link points at.
+    bytes: Vec<u8>,
+    attributes: Attributes,
+}
+
+/// Everything on a volume.
+pub struct Look {
+    pub all: BTreeMap<String, Found>,
+    /// Blocks that are taken, and not by what was found.
+    pub overhead: u64,
+    /// Inodes that are taken, and not by what was found.
+    pub lost_inodes: u64,
+}
+
+/// Looks at everything on a volume.
+pub fn look(sfs: &mut Sfs) -> Result<Look, String> {
+    let mut all = BTreeMap::new();
+    let mut blocks = sfs.attributes(InodeNumber::ROOT).map_err(|error| format!("the root: {error}"))?.blocks;
+    let mut inodes = BTreeMap::new();
+    look_into(sfs, InodeNumber::ROOT, "", &mut all)?;
+    for (path, found) in &all {
+        let of_inode = sfs.attributes(found.inode).map_err(|error| format!("{path}: {error}"))?.blocks;
+        if inodes.insert(found.inode, ()).is_none() {
+            blocks += of_inode;
+        }
+    }
+    let space = sfs.space();
+    let used = space.blocks - space.free_blocks;
+    let overhead = used.checked_sub(blocks).ok_or(format!("{used} blocks are used, and files have {blocks}"))?;
+    let used = space.inodes - space.free_inodes;
+    let found = inodes.len() as u64 + 1;
+    let lost_inodes = used.checked_sub(found).ok_or(format!("{used} inodes are used, and {found} were found"))?;
+    Ok(Look { all, overhead, lost_inodes })
+}
+
+fn look_into(
+    sfs: &mut Sfs,
+    directory: InodeNumber,
+    path: &str,
+    all: &mut BTreeMap<String, Found>,
+) -> Result<(), String> {
+    let mut entries = Vec::new();
+    let listed = sfs.list(directory, 0, &mut |entry| {
+        entries.push((entry.inode, entry.kind, entry.name.to_vec()));
+        true
+    });
+    listed.map_err(|error| format!("directory '{path}': {error}"))?;
+    let mut directories = 0;
+    for (inode, kind, name) in entries.into_iter().filter(|(.., name)| name != b"." && name != b"..") {
+        let path = format!("{path}/{}", String::from_utf8_lossy(&name));
+        let found = look_at(sfs, directory, &name, inode, kind).map_err(|error| format!("{path}: {error}"))?;
+        if all.insert(path.clone(), found).is_some() {
+            return Err(format!("{path} is there twice"));
+        }
+        if kind == FileKind::Directory {
+            directories += 1;
+            look_into(sfs, inode, &path, all)?;
+        }
+    }
+    let links = sfs.attributes(directory).map_err(|error| format!("directory '{path}': {error}"))?.links;
+    match links == 2 + directories {
+        true => Ok(()),
+        false => Err(format!("directory '{path}' has {links} links, and {directories} directories in it")),
+    }
+}
+
+fn look_at(
+    sfs: &mut Sfs,
+    directory: InodeNumber,
+    name: &[u8],
+    inode: InodeNumber,
+    kind: FileKind,
+) -> Result<Found, String> {
+    let words = |error: SfsError| error.to_string();
+    let seen = sfs.attributes(inode).map_err(words)?;
+    if seen.kind != kind || sfs.lookup(directory, name).map_err(words)? != inode {
+        return Err(format!("its entry says {kind:?} and inode {}, its inode {:?}", inode.0, seen.kind));
+    }
+    let mut attributes = Attributes::new();
+    for name in sfs.extended_attributes(inode).map_err(words)? {
+        let value = sfs.extended_attribute(inode, &name).map_err(words)?;
+        attributes.insert(name, value);
+    }
+    let bytes = match kind {
+        FileKind::Regular => {
+            let mut bytes = vec![0xee; seen.size as usize];
+            match sfs.read(inode, 0, &mut bytes).map_err(words)? {
+                read if read == bytes.len() => bytes,
+                read => return Err(format!("{read} of {} bytes were read", bytes.len())),
+            }
+        }
+        FileKind::Symlink => sfs.target(inode).map_err(words)?,
+        FileKind::Directory if sfs.lookup(inode, b"..").map_err(words)? != directory => {
+            return Err("its '..' is another directory".to_string());
+        }
+        _ => Vec::new(),
+    };
+    Ok(Found { inode, kind, links: seen.links, bytes, attributes })
+}
+
+/// What was there since it was last made durable.
+#[derive(Clone)]
+pub struct History {
+    step: u64,
+    nodes: Vec<Node>,
+    names: Rc<Names>,
+    /// The names since they were last made durable, each with the step from which on they were so.
+    instants: Vec<(u64, Rc<Names>)>,
+    /// Who took the name of another, and when.
+    replaced: Vec<(u64, usize)>,
+    /// Blocks that were taken by nothing that has a name, in the beginning.
+    overhead: u64,
+}
+
+impl Node {
+    fn new(kind: FileKind, inode: Option<InodeNumber>, step: u64) -> Node {
+        let sizes = vec![(step, 0)];
+        Node { kind, inode, target: Vec::new(), sizes, blocks: BTreeMap::new(), durable: step, changed: step }
+    }
+
+    fn size(&self) -> u64 {
+        self.sizes.last().expect("it has a size").1
+    }
+
+    /// Puts bytes of a block there, the rest of which is what it was.
+    fn put(&mut self, step: u64, block: u64, from: usize, bytes: &[u8], valid: u64) {
+        let versions = self.blocks.entry(block).or_default();
+        let mut new = match versions.last() {
+            Some(last) if last.valid > 0 => last.bytes.to_vec(),
+            _ => vec![0; BLOCK as usize],
+        };
+        new[from..from + bytes.len()].copy_from_slice(bytes);
+        new[valid as usize..].fill(0);
+        versions.push(Version { step, bytes: new.into(), valid });
+    }
+
+    fn resize(&mut self, step: u64, size: u64) {
+        let before = self.size();
+        self.sizes.push((step, size));
+        let valid = |block: u64| size.saturating_sub(block * BLOCK).min(BLOCK);
+        if size < before {
+            for block in size / BLOCK..before.div_ceil(BLOCK) {
+                self.put(step, block, 0, &[], valid(block));
+            }
+        } else if size > before {
+            for block in before / BLOCK..size.div_ceil(BLOCK) {
+                self.put(step, block, 0, &[], valid(block));
+            }
+        }
+    }
+
+    /// Puts bytes there, of the file as it is long now.
+    fn write(&mut self, step: u64, offset: u64, bytes: &[u8]) {
+        let size = self.size();
+        let mut at = offset;
+        while at < offset + bytes.len() as u64 {
+            let (block, from) = (at / BLOCK, (at % BLOCK) as usize);
+            let end = (offset + bytes.len() as u64).min((block + 1) * BLOCK);
+            let part = &bytes[(at - offset) as usize..(end - offset) as usize];
+            self.put(step, block, from, part, (size - block * BLOCK).min(BLOCK));
+            at = end;
+        }
+    }
+
+    /// What it may be, if it is at least what it was at `floor`.
+    fn check(&self, floor: u64, bytes: &[u8]) -> Result<(), String> {
+        let size = bytes.len() as u64;
+        let known = self.sizes.iter().rposition(|(step, _)| *step <= floor).unwrap_or(0);
+        if !self.sizes[known..].iter().any(|(_, known)| *known == size) {
+            return Err(format!(
+                "it has {size} bytes, and had {:?} (by step) since step {floor}",
+                &self.sizes[known..]
+            ));
+        }
+        for (block, bytes) in (0..).zip(bytes.chunks(BLOCK as usize)) {
+            let versions = self.blocks.get(&block).map_or(&[][..], |versions| versions);
+            let known = versions.iter().rposition(|version| version.step <= floor).unwrap_or(0);
+            let is_one = versions[known..]
+                .iter()
+                .any(|version| version.valid >= bytes.len() as u64 && version.bytes[..bytes.len()] == *bytes);
+            if !is_one {
+                let steps: Vec<u64> = versions[known..].iter().map(|version| version.step).collect();
+                return Err(format!(
+                    "block {block} begins {:02x?}, and is none of those of steps {steps:?}, since step {floor}",
+                    &bytes[..bytes.len().min(8)]
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl History {
+    /// Of a volume that holds this, all of it durable.
+    pub fn of(look: &Look, step: u64) -> History {
+        let mut history = History {
+            step,
+            nodes: vec![Node::new(FileKind::Directory, Some(InodeNumber::ROOT), step)],
+            names: Rc::default(),
+            instants: Vec::new(),
+            replaced: Vec::new(),
+            overhead: look.overhead,
+        };
+        let mut names = Names::default();
+        let mut known: BTreeMap<InodeNumber, usize> = BTreeMap::new();
+        names.paths.insert(String::new(), 0);
+        for (path, found) in &look.all {
+            let id = *known.entry(found.inode).or_insert_with(|| {
+                let mut node = Node::new(found.kind, Some(found.inode), step);
+                match found.kind {
+                    FileKind::Symlink => node.target = found.bytes.clone(),
+                    _ => {
+                        node.resize(step, found.bytes.len() as u64);
+                        node.write(step, 0, &found.bytes);
+                    }
+                }
+                history.nodes.push(node);
+                history.nodes.len() - 1
+            });
+            names.paths.insert(path.clone(), id);
+            if !found.attributes.is_empty() {
+                names.attributes.insert(id, found.attributes.clone());
+            }
+        }
+        history.names = Rc::new(names);
+        history.instants = vec![(step, history.names.clone())];
+        history
+    }
+
+    /// The number of the next call.
+    pub fn step(&self) -> u64 {
+        self.step + 1
+    }
+
+    /// Blocks that were taken by nothing that has a name, in the beginning.
+    pub fn overhead(&self) -> u64 {
+        self.overhead
+    }
+
+    /// Paths of this kind.
+    pub fn paths(&self, kind: FileKind) -> Vec<&String> {
+        self.names.paths.iter().filter(|(_, id)| self.nodes[**id].kind == kind).map(|(path, _)| path).collect()
+    }
+
+    /// A file's bytes.
+    pub fn size(&self, path: &str) -> u64 {
+        self.nodes[self.names.paths[path]].size()
+    }
+
+    /// Whether a directory holds no names.
+    pub fn is_empty(&self, path: &str) -> bool {
+        !self.names.paths.keys().any(|other| other.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    pub fn has(&self, path: &str) -> bool {
+        self.names.paths.contains_key(path)
+    }
+
+    fn changed(&mut self, path: &str) {
+        let (directory, _) = split(path);
+        let ids = [self.names.paths.get(directory), self.names.paths.get(path)];
+        for id in ids.into_iter().flatten().copied().collect::<Vec<_>>() {
+            self.nodes[id].changed = self.step;
+        }
+    }
+
+    /// A call was made, or was being made when the power failed. `made`: the inode that it made, if that is known.
+    pub fn apply(&mut self, call: &Call, made: Option<InodeNumber>) {
+        self.step += 1;
+        let step = self.step;
+        let mut names = Names::clone(&self.names);
+        let id = |path: &str| self.names.paths[path];
+        match call {
+            Call::Create(path) | Call::MakeDirectory(path) | Call::Symlink(path, _) => {
+                let kind = match call {
+                    Call::Create(_) => FileKind::Regular,
+                    Call::MakeDirectory(_) => FileKind::Directory,
+                    _ => FileKind::Symlink,
+                };
+                let mut node = Node::new(kind, made, step);
+                if let Call::Symlink(_, length) = call {
+                    node.target = target(step, *length);
+                }
+                self.nodes.push(node);
+                names.paths.insert(path.clone(), self.nodes.len() - 1);
+            }
+            Call::Write { path, offset, length } => {
+                let node = &mut self.nodes[self.names.paths[path]];
+                node.changed = step;
+                if offset + length > node.size() {
+                    node.resize(step, offset + length);
+                }
+                node.write(step, *offset, &written(step, *offset, *length));
+            }
+            Call::Truncate(path, size) => {
+                let node = &mut self.nodes[self.names.paths[path]];
+                node.changed = step;
+                node.resize(step, *size);
+            }
+            Call::Punch { path, offset, length } => {
+                let node = &mut self.nodes[self.names.paths[path]];
+                node.changed = step;
+                let end = node.size().min(offset + length);
+                if *offset < end {
+                    node.write(step, *offset, &vec![0; (end - offset) as usize]);
+                }
+            }
+            Call::Allocate { path, offset, length } => {
+                let node = &mut self.nodes[self.names.paths[path]];
+                node.changed = step;
+                node.resize(step, node.size().max(offset + length));
+            }
+            Call::Link(from, to) => {
+                names.paths.insert(to.clone(), id(from));
+            }
+            Call::Unlink(path) | Call::RemoveDirectory(path) => {
+                self.changed(path);
+                names.paths.remove(path);
+            }
+            Call::Rename(from, to) => {
+                self.changed(from);
+                self.changed(to);
+                let moved = self.names.paths[from];
+                if names.paths.get(to) == Some(&moved) {
+                    return;
+                }
+                if names.paths.contains_key(to) {
+                    self.replaced.push((step, moved));
+                }
+                names.paths.remove(to);
+                names.paths = move_paths(names.paths, &[(from, to)]);
+            }
+            Call::Exchange(one, other) => {
+                self.changed(one);
+                self.changed(other);
+                names.paths = move_paths(names.paths, &[(one, other), (other, one)]);
+            }
+            Call::SetAttribute(path, name, length) => {
+                let id = id(path);
+                self.nodes[id].changed = step;
+                names.attributes.entry(id).or_default().insert(name.as_bytes().to_vec(), value(step, *length));
+            }
+            Call::SyncFile(..) | Call::Sync | Call::Wait(_) => {}
+        }
+        if names != *self.names {
+            self.names = Rc::new(names);
+            self.instants.push((step, self.names.clone()));
+        }
+        if let Call::Create(path) | Call::MakeDirectory(path) | Call::Symlink(path, _) | Call::Link(_, path) = call {
+            self.changed(path);
+        }
+        if let Call::Rename(_, path) = call {
+            self.changed(path);
+        }
+    }
+
+    /// The call that was applied last was answered: what it makes durable is.
+    pub fn answered(&mut self, call: &Call) {
+        let since = match call {
+            Call::SyncFile(path, _) => {
+                let node = &mut self.nodes[self.names.paths[path]];
+                node.durable = self.step;
+                node.changed
+            }
+            Call::Sync => {
+                self.nodes.iter_mut().for_each(|node| node.durable = self.step);
+                self.step
+            }
+            _ => return,
+        };
+        let first = self.instants.iter().rposition(|(step, _)| *step <= since).unwrap_or(0);
+        self.instants.drain(..first);
+    }
+
+    /// Whether a volume may be so after a cut of power now. Answers how many instants before the last its names are.
+    pub fn check(&self, look: &Look) -> Result<usize, String> {
+        if look.lost_inodes != 0 {
+            return Err(format!("{} inodes are taken, and nothing has a name for them", look.lost_inodes));
+        }
+        let mut why = Vec::new();
+        for (ago, (step, names)) in self.instants.iter().rev().enumerate() {
+            match self.check_names(names, look).and_then(|()| self.check_files(*step, names, look)) {
+                Ok(()) => return Ok(ago),
+                Err(error) => why.push(format!("as after step {step}: {error}")),
+            }
+        }
+        Err(why.join("\n    "))
+    }
+
+    fn check_names(&self, names: &Names, look: &Look) -> Result<(), String> {
+        if let Some(path) = look.all.keys().find(|path| !names.paths.contains_key(*path)) {
+            return Err(format!("{path} is too many"));
+        }
+        let mut inodes: BTreeMap<usize, InodeNumber> = BTreeMap::new();
+        for (path, id) in names.paths.iter().filter(|(path, _)| !path.is_empty()) {
+            let (node, found) = (&self.nodes[*id], look.all.get(path).ok_or(format!("{path} is missing"))?);
+            let inode = *inodes.entry(*id).or_insert(node.inode.unwrap_or(found.inode));
+            if node.kind != found.kind || inode != found.inode {
+                return Err(format!("{path} is {:?} {:?}", found.kind, found.inode));
+            }
+            let links = names.paths.values().filter(|other| *other == id).count() as u32;
+            if node.kind != FileKind::Directory && found.links != links {
+                return Err(format!("{path} has {links} names, and says {}", found.links));
+            }
+            if node.kind == FileKind::Symlink && node.target != found.bytes {
+                return Err(format!("{path} points elsewhere"));
+            }
+            if names.attributes.get(id).cloned().unwrap_or_default() != found.attributes {
+                return Err(format!("{path} has other attributes"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_files(&self, instant: u64, names: &Names, look: &Look) -> Result<(), String> {
+        for (path, id) in &names.paths {
+            let node = &self.nodes[*id];
+            if node.kind == FileKind::Regular {
+                let taken = self.replaced.iter().filter(|(step, taker)| taker == id && *step <= instant);
+                let floor = taken.map(|(step, _)| *step).fold(node.durable, u64::max);
+                node.check(floor, &look.all[path].bytes).map_err(|why| format!("{path}: {why}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Paths after names became others, with all that is below them.
+fn move_paths(paths: BTreeMap<String, usize>, moves: &[(&String, &String)]) -> BTreeMap<String, usize> {
+    let moved = |path: String| {
+        for (from, to) in moves {
+            if let Some(rest) = path.strip_prefix(from.as_str())
+                && (rest.is_empty() || rest.starts_with('/'))
+            {
+                return format!("{to}{rest}");
+            }
+        }
+        path
+    };
+    paths.into_iter().map(|(path, id)| (moved(path), id)).collect()
+}

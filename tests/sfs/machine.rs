@@ -1,0 +1,96 @@
+//! A machine with one device and a volume on it, whose power can be cut.
+
+use super::history::{History, Look, look};
+use super::power_cut::{Disk, Power, Zones};
+use super::{IDENTITY, settings};
+use flashpath::fs::sfs::{Medium, OpenSfsError, Sfs};
+use flashpath::random::Random;
+
+/// What the volume lies on.
+pub enum Device {
+    Blocks(Disk),
+    Zones(Zones),
+}
+
+/// A machine.
+pub struct Machine {
+    pub power: Power,
+    pub device: Device,
+    text: &'static str,
+}
+
+impl Machine {
+    /// With room for so many segments of so many blocks, of a volume with these options.
+    pub fn new(text: &'static str, segment: u64, segments: u64, is_zoned: bool) -> Machine {
+        let power = Power::new();
+        let device = match is_zoned {
+            true => Device::Zones(Zones::new(&power, segments as u32 + 2, segment, 0)),
+            // Any block may be torn.
+            false => Device::Blocks(Disk::new(&power, (segments + 1) * segment, u64::MAX)),
+        };
+        Machine { power, device, text }
+    }
+
+    /// Another one, that holds the same.
+    pub fn copy(&self) -> Machine {
+        let power = Power::new();
+        let device = match &self.device {
+            Device::Blocks(disk) => Device::Blocks(disk.copy(&power)),
+            Device::Zones(zones) => Device::Zones(zones.copy(&power)),
+        };
+        Machine { power, device, text: self.text }
+    }
+
+    fn medium(&self) -> Medium {
+        match &self.device {
+            Device::Blocks(disk) => Medium::Blocks(Box::new(disk.clone())),
+            Device::Zones(zones) => Medium::Zones(Box::new(zones.clone())),
+        }
+    }
+
+    pub fn create(&self) -> Sfs {
+        Sfs::create(self.medium(), &settings(self.text), IDENTITY).unwrap()
+    }
+
+    pub fn open(&self) -> Result<Sfs, OpenSfsError> {
+        Sfs::open(self.medium(), &settings(self.text), IDENTITY, false)
+    }
+
+    /// Mounts it to be read only.
+    pub fn open_to_read(&self) -> Result<Sfs, OpenSfsError> {
+        Sfs::open(self.medium(), &settings(self.text), IDENTITY, true)
+    }
+
+    /// The power is cut, and comes back.
+    pub fn lose_power(&self, random: &mut Random) {
+        match &self.device {
+            Device::Blocks(disk) => disk.lose_power(random),
+            Device::Zones(zones) => zones.lose_power(random),
+        }
+        self.power.restore();
+    }
+
+    /// Mounts it after a cut, and holds what is there against what may be.
+    pub fn recover(&self, history: &History) -> Result<(Sfs, Look), String> {
+        let mut sfs = self.open().map_err(|error| format!("it cannot be mounted: {error}"))?;
+        let found = look(&mut sfs)?;
+        history.check(&found)?;
+        Ok((sfs, found))
+    }
+}
+
+/// Says which case it was if the test fails in it.
+pub struct Case(pub String);
+
+impl Drop for Case {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("it fails so: {}", self.0);
+        }
+    }
+}
+
+/// How many times as much is tried as is always: `make crash` sets it, and 1 is what a cargo test does.
+pub fn seeds() -> u64 {
+    std::env::var("POWER_CUT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1).max(1)
+}

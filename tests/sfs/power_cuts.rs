@@ -1,0 +1,258 @@
+//! All short histories, cut at every operation of the device.
+//!
+//! As ACE does it (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI 2018): one or two calls of each
+//! kind on a handful of files, each followed by a sync of the file, of its directory, of everything, or by none.
+
+use super::calls::Call;
+use super::history::{History, look};
+use super::machine::{Case, Machine, seeds};
+use super::model::split;
+use flashpath::fs::Durable;
+use flashpath::fs::sfs::{FileKind, InodeNumber, SfsError};
+use flashpath::random::Random;
+
+/// Segments: the fewest that a volume of so small ones can have.
+const SEGMENTS: u64 = 56;
+const BLOCK: u64 = 4096;
+/// Of the histories of two calls, one in so many is tried at a time.
+const SHARE: u64 = 4;
+
+/// The calls of a history: one of each kind, and the corners of those that have some.
+fn calls() -> Vec<Call> {
+    let text = str::to_string;
+    let write = |path: &str, offset, length| Call::Write { path: text(path), offset, length };
+    vec![
+        Call::Create(text("/new")),
+        Call::Create(text("/A/new")),
+        write("/foo", 0, BLOCK),
+        write("/foo", 2 * BLOCK + 100, BLOCK),
+        write("/foo", 5 * BLOCK, 100),
+        write("/A/bar", 50, 3 * BLOCK),
+        Call::Truncate(text("/foo"), 0),
+        Call::Truncate(text("/foo"), BLOCK + 10),
+        Call::Truncate(text("/foo"), 6 * BLOCK),
+        Call::Punch { path: text("/foo"), offset: 0, length: BLOCK + 7 },
+        Call::Allocate { path: text("/A/bar"), offset: 0, length: 3 * BLOCK },
+        Call::Link(text("/foo"), text("/A/link")),
+        Call::Symlink(text("/A/new"), 40),
+        Call::Unlink(text("/foo")),
+        Call::Unlink(text("/A/bar")),
+        Call::Rename(text("/foo"), text("/new")),
+        Call::Rename(text("/foo"), text("/A/bar")),
+        Call::Rename(text("/A/bar"), text("/foo")),
+        Call::Rename(text("/A"), text("/E")),
+        Call::Exchange(text("/A"), text("/foo")),
+        Call::MakeDirectory(text("/A/new")),
+        Call::RemoveDirectory(text("/E")),
+        Call::SetAttribute(text("/foo"), "user.a", 30),
+    ]
+}
+
+/// What can be synced behind a call: nothing, the file, its bytes, its directory, everything.
+fn syncs(call: &Call) -> Vec<Option<Call>> {
+    let path = match call {
+        Call::Create(path) | Call::MakeDirectory(path) | Call::Symlink(path, _) | Call::Truncate(path, _) => path,
+        Call::Write { path, .. } | Call::Punch { path, .. } | Call::Allocate { path, .. } => path,
+        Call::Link(_, path) | Call::Rename(_, path) | Call::Exchange(_, path) => path,
+        Call::Unlink(path) | Call::RemoveDirectory(path) | Call::SetAttribute(path, ..) => path,
+        Call::SyncFile(..) | Call::Sync | Call::Wait(_) => unreachable!("it is not among the calls"),
+    };
+    let directory = Call::SyncFile(split(path).0.to_string(), Durable::All);
+    let mut syncs = vec![None, Some(directory), Some(Call::Sync)];
+    if !matches!(call, Call::Unlink(_) | Call::RemoveDirectory(_)) {
+        syncs.push(Some(Call::SyncFile(path.clone(), Durable::All)));
+        syncs.push(Some(Call::SyncFile(path.clone(), Durable::Data)));
+    }
+    syncs
+}
+
+/// A volume with a few files.
+fn base(is_zoned: bool, is_unmounted: bool) -> (Machine, History) {
+    let machine = Machine::new("sfs:segment=64K", 16, SEGMENTS, is_zoned);
+    let mut sfs = machine.create();
+    let text = str::to_string;
+    let calls = [
+        Call::Create(text("/foo")),
+        Call::Write { path: text("/foo"), offset: 0, length: 2 * BLOCK + 100 },
+        Call::MakeDirectory(text("/A")),
+        Call::Create(text("/A/bar")),
+        Call::Write { path: text("/A/bar"), offset: 0, length: BLOCK + 1 },
+        Call::MakeDirectory(text("/E")),
+        Call::SetAttribute(text("/A/bar"), "user.b", 10),
+        Call::Sync,
+    ];
+    for (step, call) in (1..).zip(&calls) {
+        call.run(&mut sfs, step).unwrap();
+    }
+    let history = History::of(&look(&mut sfs).unwrap(), calls.len() as u64);
+    if is_unmounted {
+        sfs.unmount().unwrap();
+    }
+    drop(sfs);
+    machine.lose_power(&mut Random::new(0, "nothing is lost"));
+    (machine, history)
+}
+
+/// What a history came to.
+enum Ended {
+    /// All calls were made, with so many operations of the device before the last, and so many in all.
+    Made(u64, u64),
+    /// A call cannot be made after those before it.
+    Senseless,
+    Cut,
+}
+
+/// Makes calls until the power fails.
+fn make(machine: &Machine, history: &mut History, calls: &[Vec<Call>], cut: Option<u64>) -> Ended {
+    let mut sfs = machine.open().unwrap();
+    let begun = machine.power.operations();
+    if let Some(cut) = cut {
+        machine.power.cut_after(cut);
+    }
+    let mut before_last = 0;
+    for part in calls {
+        before_last = machine.power.operations() - begun;
+        for call in part {
+            match call.run(&mut sfs, history.step()) {
+                Ok(made) => {
+                    history.apply(call, made);
+                    history.answered(call);
+                    assert!(!machine.power.is_off(), "{call:?} is answered although the power failed");
+                }
+                Err(_) if machine.power.is_off() => {
+                    history.apply(call, None);
+                    // If this is answered, all that was to be made durable was.
+                    if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
+                        history.answered(&Call::Sync);
+                    }
+                    return Ended::Cut;
+                }
+                Err(SfsError::Device(error)) => panic!("{call:?}: {error}"),
+                Err(SfsError::Damaged { what, why }) => panic!("{call:?}: {what} {why}"),
+                Err(_) => return Ended::Senseless,
+            }
+        }
+    }
+    Ended::Made(before_last, machine.power.operations() - begun)
+}
+
+/// After recovery the volume must be as good as any: what is done to it is there after another mount.
+fn go_on(machine: &Machine, mut sfs: flashpath::fs::sfs::Sfs, mut history: History) -> Result<(), String> {
+    let files: Vec<String> = history.paths(FileKind::Regular).into_iter().cloned().collect();
+    let mut calls = vec![Call::Create("/more".to_string())];
+    for path in files {
+        // What lies behind the end of a file must not come to light.
+        let size = history.size(&path);
+        calls.push(Call::Truncate(path, size.next_multiple_of(BLOCK) + BLOCK));
+    }
+    calls.push(Call::Write { path: "/more".to_string(), offset: 0, length: 20 * BLOCK });
+    calls.push(Call::SyncFile("/more".to_string(), Durable::All));
+    calls.push(Call::Sync);
+    for call in calls {
+        let made = call.run(&mut sfs, history.step()).map_err(|error| format!("then {call:?}: {error}"))?;
+        history.apply(&call, made);
+        history.answered(&call);
+    }
+    history.check(&look(&mut sfs)?).map_err(|why| format!("then: {why}"))?;
+    sfs.unmount().map_err(|error| format!("then it cannot be unmounted: {error}"))?;
+    drop(sfs);
+    machine.recover(&history).map_err(|why| format!("then, unmounted and mounted: {why}")).map(drop)
+}
+
+/// Cuts a history at every operation behind all but its last call; answers at how many.
+fn cut_everywhere(base: &(Machine, History), calls: &[Vec<Call>], seed: u64) -> u64 {
+    let (machine, mut history) = (base.0.copy(), base.1.clone());
+    let Ended::Made(first, last) = make(&machine, &mut history, calls, None) else { return 0 };
+    for cut in first..=last {
+        let case = Case(format!("{calls:?}, cut at operation {cut}, seed {seed}"));
+        let (machine, mut history) = (base.0.copy(), base.1.clone());
+        make(&machine, &mut history, calls, Some(cut));
+        machine.lose_power(&mut Random::new(seed << 10 | cut, "cuts of short histories"));
+        let overhead = base.1.overhead();
+        let recovered = machine.recover(&history).and_then(|(sfs, found)| {
+            if found.overhead > overhead {
+                return Err(format!("{} blocks are taken by nothing", found.overhead - overhead));
+            }
+            if (seed + cut) % 4 == 0 { go_on(&machine, sfs, History::of(&found, history.step())) } else { Ok(()) }
+        });
+        recovered.unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+    }
+    last + 1 - first
+}
+
+/// Every history of one call, and of two.
+fn cut_all(is_zoned: bool) {
+    let bases = [base(is_zoned, true), base(is_zoned, false)];
+    let all: Vec<Vec<Call>> = calls()
+        .into_iter()
+        .flat_map(|call| syncs(&call).into_iter().map(move |sync| [Some(call.clone()), sync]))
+        .map(|part| part.into_iter().flatten().collect())
+        .collect();
+    let (mut histories, mut cuts) = (0, 0);
+    let mut run = |base: usize, calls: &[Vec<Call>], seed: u64| {
+        let made = cut_everywhere(&bases[base], calls, seed);
+        histories += u64::from(made > 0);
+        cuts += made;
+    };
+    for seed in 0..seeds() * 2 {
+        for call in &all {
+            for base in 0..bases.len() {
+                run(base, std::slice::from_ref(call), seed);
+            }
+        }
+    }
+    // Of all pairs one in so many at a time: four times as many seeds try all of them.
+    let mut seed = 0;
+    for round in 0..seeds() {
+        for (first, second) in all.iter().flat_map(|first| all.iter().map(move |second| (first, second))) {
+            seed += 1;
+            if (seed + round + u64::from(is_zoned)) % SHARE == 0 {
+                run((round / SHARE + seed / SHARE) as usize % bases.len(), &[first.clone(), second.clone()], seed);
+            }
+        }
+    }
+    eprintln!("{histories} histories, {cuts} cuts");
+}
+
+#[test]
+fn short_histories_survive_a_cut_at_every_operation_of_a_disk() {
+    cut_all(false);
+}
+
+#[test]
+fn short_histories_survive_a_cut_at_every_operation_of_zones() {
+    cut_all(true);
+}
+
+#[test]
+fn what_one_crash_cut_off_does_not_come_back_after_the_next() {
+    // An fsync of many partial segments, of which the first is lost and others are not: the log ends before it. The numbers that they have are given
+    // out again, by fewer, and so the rest of them lies where the log seems to go on.
+    let machine = Machine::new("sfs:segment=64K,discard=off", 16, 560, false);
+    let mut sfs = machine.create();
+    let write = Call::Write { path: "/foo".to_string(), offset: 0, length: 120 * BLOCK };
+    for (step, call) in (1..).zip([Call::Create("/foo".to_string()), write.clone(), Call::Sync]) {
+        call.run(&mut sfs, step).unwrap();
+    }
+    let base = (machine, History::of(&look(&mut sfs).unwrap(), 3));
+    drop(sfs);
+    let calls = [vec![write, Call::SyncFile("/foo".to_string(), Durable::All)]];
+    let (machine, mut history) = (base.0.copy(), base.1.clone());
+    let Ended::Made(_, operations) = make(&machine, &mut history, &calls, None) else {
+        panic!("nothing stands against it")
+    };
+    assert!(operations > 15, "{operations}");
+    for seed in 0..seeds() * 10 {
+        for cut in operations - 4..=operations {
+            let case = Case(format!("cut at operation {cut} of {operations}, seed {seed}"));
+            let mut random = Random::new(seed << 10 | cut, "two crashes");
+            let (machine, mut history) = (base.0.copy(), base.1.clone());
+            make(&machine, &mut history, &calls, Some(cut));
+            machine.lose_power(&mut random);
+            let found = machine.recover(&history).unwrap_or_else(|why| panic!("{}: {why}", case.0)).1;
+            machine.lose_power(&mut random);
+            let history = History::of(&found, history.step());
+            machine.recover(&history).unwrap_or_else(|why| panic!("{}, and once more: {why}", case.0));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Damaged superblocks: each of the two stands for the other.
+
+use super::calls::Call;
+use super::history::{History, look};
+use super::machine::{Device, Machine};
+use flashpath::fs::Durable;
+use flashpath::random::Random;
+
+/// Ways to damage a block.
+fn damages() -> [fn(&mut [u8]); 3] {
+    [|bytes| bytes.fill(0), |bytes| bytes[200] ^= 4, |bytes| bytes[..512].fill(0xff)]
+}
+
+/// Damages superblocks: those at the first place, at the second, or at both. Of zones: the newest, the one before it, or all.
+fn damage(machine: &Machine, segment: u64, which: [bool; 2], how: fn(&mut [u8])) {
+    match &machine.device {
+        Device::Blocks(disk) => {
+            for (place, _) in [0, segment / 2].into_iter().zip(which).filter(|(_, is_damaged)| *is_damaged) {
+                let mut bytes = disk.bytes(place);
+                how(&mut bytes);
+                disk.put(place, &bytes);
+            }
+        }
+        Device::Zones(zones) => {
+            let sequence = |block: &Vec<u8>| u64::from_le_bytes(block[32..40].try_into().unwrap());
+            let mut all: Vec<(u64, u32, usize)> = Vec::new();
+            for zone in 0..2 {
+                let blocks = zones.blocks_of(zone);
+                all.extend(blocks.iter().enumerate().map(|(at, block)| (sequence(block), zone, at)));
+            }
+            all.sort_unstable();
+            let newest = match which {
+                [true, true] => all,
+                [true, false] => all[all.len() - 1..].to_vec(),
+                _ => all[all.len() - 2..all.len() - 1].to_vec(),
+            };
+            for (_, zone, at) in newest {
+                let mut blocks = zones.blocks_of(zone);
+                how(&mut blocks[at]);
+                zones.put(zone, blocks);
+            }
+        }
+    }
+}
+
+/// A volume that lived through some checkpoints and syncs, at a cut after so many operations; `None` if it needs fewer.
+fn cut_volume(text: &'static str, segment: u64, is_zoned: bool, cut: u64) -> Option<(Machine, History)> {
+    let machine = Machine::new(text, segment, 56, is_zoned);
+    let mut sfs = machine.create();
+    let mut history = History::of(&look(&mut sfs).unwrap(), 0);
+    machine.power.cut_after(cut);
+    let path = |number: u64| format!("/{}", number % 5);
+    for round in 0..12 {
+        let sync = if round % 3 == 2 { Call::Sync } else { Call::SyncFile(path(round), Durable::All) };
+        let mut calls = vec![Call::Write { path: path(round), offset: round * 1000, length: 90_000 }, sync];
+        if !history.has(&path(round)) {
+            calls.insert(0, Call::Create(path(round)));
+        }
+        for call in calls {
+            let made = call.run(&mut sfs, history.step());
+            history.apply(&call, made.as_ref().ok().copied().flatten());
+            if made.is_err() {
+                assert!(machine.power.is_off());
+                drop(sfs);
+                machine.lose_power(&mut Random::new(cut, "superblocks"));
+                return Some((machine, history));
+            }
+            history.answered(&call);
+        }
+    }
+    None
+}
+
+fn volumes() -> [(&'static str, u64, bool); 3] {
+    // Segments of 96K: the middle of the first is at no power of two.
+    [("sfs:segment=64K", 16, false), ("sfs:segment=96K", 24, false), ("sfs:segment=64K", 16, true)]
+}
+
+#[test]
+fn a_volume_with_one_damaged_superblock_holds_all_that_was_synced() {
+    let mut cases = 0;
+    for (text, segment, is_zoned) in volumes() {
+        for cut in 0.. {
+            let Some((machine, history)) = cut_volume(text, segment, is_zoned, cut) else { break };
+            for which in [[true, false], [false, true]] {
+                for how in damages() {
+                    let machine = machine.copy();
+                    damage(&machine, segment, which, how);
+                    let recovered = machine.recover(&history);
+                    recovered.unwrap_or_else(|why| panic!("{text} (zones: {is_zoned}), cut {cut}, {which:?}: {why}"));
+                    cases += 1;
+                }
+            }
+        }
+    }
+    eprintln!("{cases} cases");
+}
+
+#[test]
+fn a_volume_whose_superblocks_are_both_damaged_is_refused_with_what_can_be_done() {
+    for (text, segment, is_zoned) in volumes() {
+        for (number, how) in damages().into_iter().enumerate() {
+            let (machine, _) = cut_volume(text, segment, is_zoned, 20).unwrap();
+            damage(&machine, segment, [true, true], how);
+            let error = machine.open().err().expect("nothing says where anything lies").to_string();
+            let advice = if number == 1 { "an older copy" } else { "mkfs" };
+            assert!(error.contains(advice), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
+    // A volume of larger segments, its second superblock where a file of the other volume will lie.
+    let inner = Machine::new("sfs:segment=512K", 128, 60, false);
+    for _ in 0..20 {
+        drop(inner.create());
+        drop(inner.open().unwrap());
+    }
+    let Device::Blocks(inner) = &inner.device else { unreachable!() };
+    let image = inner.bytes(64);
+    assert_eq!(&image[..8], b"FLASHSFS");
+
+    let machine = Machine::new("sfs:segment=96K", 24, 56, false);
+    let mut sfs = machine.create();
+    let Device::Blocks(outer) = &machine.device else { unreachable!() };
+    let file = Call::Create("/image".to_string()).run(&mut sfs, 1).unwrap().unwrap();
+    let before = outer.bytes(64);
+    let mut blocks = 0;
+    while outer.bytes(64) == before || outer.bytes(64) != image {
+        assert!(blocks < 500, "no block of the file came to lie at block 64");
+        // Behind a first partial segment of three blocks and others of two, the block is none of a summary.
+        sfs.write(file, blocks * 4096, &image.repeat(if blocks == 0 { 2 } else { 1 })).unwrap();
+        blocks += 2;
+        sfs.sync_file(file, Durable::All).unwrap();
+    }
+    let history = History::of(&look(&mut sfs).unwrap(), 1);
+    sfs.unmount().unwrap();
+    machine.recover(&history).unwrap();
+    let damaged = machine.copy();
+    damage(&damaged, 24, [true, false], damages()[0]);
+    damaged.recover(&history).unwrap();
+}
