@@ -120,6 +120,10 @@ impl Sfs {
         let mut parents: BTreeMap<u64, u64> = BTreeMap::new();
         let mut taken: BTreeSet<(u64, Vec<u8>)> = BTreeSet::new();
         let mut faults = Vec::new();
+        // Of two names of a directory, that one is right which its '..' agrees with.
+        let agrees =
+            |name: &&NameSeen| survey.inodes.get(&name.inode).is_some_and(|seen| seen.parent == name.directory);
+        let agreed: BTreeSet<u64> = survey.names.iter().filter(agrees).map(|name| name.inode).collect();
         for name in &survey.names {
             let drop = |why: String, expected: &str| {
                 let text = String::from_utf8_lossy(&name.name).into_owned();
@@ -141,7 +145,8 @@ impl Sfs {
                 continue;
             }
             if seen.kind == FileKind::Directory {
-                if name.inode == root || parents.contains_key(&name.inode) {
+                let is_elsewhere = agreed.contains(&name.inode) && seen.parent != name.directory;
+                if name.inode == root || parents.contains_key(&name.inode) || is_elsewhere {
                     faults.push(drop(format!("directory {} has another name", name.inode), "one name of a directory"));
                     continue;
                 }

@@ -147,7 +147,7 @@ impl Inspect {
                 write(file, &sfs::picture(&path, &map)?)?;
             }
             return match (&self.json, &self.picture) {
-                (Some(file), _) => write(file, &as_json(&map)?),
+                (Some(file), _) => write(file, &json(serde_json::to_string_pretty(&map))?),
                 (None, Some(_)) => Ok(()),
                 (None, None) => crate::print(&sfs::table(&map, self.zones)),
             };
@@ -158,14 +158,14 @@ impl Inspect {
         }
         let survey = survey_volume(&path)?;
         if let Some(file) = &self.json {
-            return write(file, &as_json(&survey)?);
+            return write(file, &json(serde_json::to_string_pretty(&survey))?);
         }
         crate::print(&(summary(&survey) + &chunks(&survey) + &if self.zones { zones(&survey) } else { String::new() }))
     }
 }
 
-fn as_json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))
+fn json(made: serde_json::Result<String>) -> Result<String, Failure> {
+    made.map_err(|error| Failure::failed(error.to_string()))
 }
 
 /// Writes to a file, or to standard output if that is `-`.
