@@ -65,9 +65,13 @@ impl Machine {
         self.power.restore();
     }
 
-    /// Mounts it after a cut, and holds what is there against what may be.
+    /// Mounts it after a cut, looks whether anything is wrong with it, and holds what is there against what may be.
     pub fn recover(&self, history: &History) -> Result<(Sfs, Look), String> {
         let mut sfs = self.open().map_err(|error| format!("it cannot be mounted: {error}"))?;
+        let wrong = sfs.check().map_err(|error| format!("it cannot be checked: {error}"))?;
+        if let Some(finding) = wrong.first() {
+            return Err(format!("{} things are wrong with it, the first: {finding}", wrong.len()));
+        }
         let found = look(&mut sfs)?;
         history.check(&found)?;
         Ok((sfs, found))
