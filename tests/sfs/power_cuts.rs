@@ -173,7 +173,11 @@ fn cut_everywhere(base: &(Machine, History), calls: &[Vec<Call>], seed: u64) -> 
             if found.overhead > overhead {
                 return Err(format!("{} blocks are taken by nothing", found.overhead - overhead));
             }
-            if (seed + cut) % 4 == 0 { go_on(&machine, sfs, History::of(&found, history.step())) } else { Ok(()) }
+            if (seed + cut).is_multiple_of(4) {
+                go_on(&machine, sfs, History::of(&found, history.step()))
+            } else {
+                Ok(())
+            }
         });
         recovered.unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
     }

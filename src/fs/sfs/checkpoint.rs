@@ -74,7 +74,7 @@ impl Sfs {
 
     fn write_paged(&mut self, kind: Kind) -> Result<(), SfsError> {
         let items: Vec<Item> =
-            self.paged(kind).to_be_written().into_iter().map(|number| Item::Paged(kind, number)).collect();
+            self.paged(kind).list_to_write().into_iter().map(|number| Item::Paged(kind, number)).collect();
         self.write_blocks(Destination::Metadata, &items)?;
         self.paged(kind).written();
         Ok(())
@@ -88,7 +88,7 @@ impl Sfs {
             self.usage_file.page_mut(page, &mut self.media, &mut self.now)?;
         }
         let items: Vec<Item> =
-            self.usage_file.to_be_written().into_iter().map(|number| Item::Paged(Kind::UsageFile, number)).collect();
+            self.usage_file.list_to_write().into_iter().map(|number| Item::Paged(Kind::UsageFile, number)).collect();
         if (self.room_for_metadata() as usize) < items.len() {
             self.close_head(Destination::Metadata)?;
         }

@@ -240,7 +240,7 @@ impl PagedFile {
 
     /// The numbers, as in block records, of all blocks that a checkpoint writes: what is changed, and the tree over it, pages
     /// first.
-    pub fn to_be_written(&mut self) -> Vec<u64> {
+    pub fn list_to_write(&mut self) -> Vec<u64> {
         let mut numbers = Vec::new();
         for level in 0..self.levels.len() {
             if level > 0 {
