@@ -1,10 +1,11 @@
 //! A file, or a block device of the system, as a disk.
 
 use super::{Disk, ImageError};
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::{Advice, FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
@@ -12,6 +13,8 @@ use std::path::Path;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Zeros are written in such pieces where no room can be given back.
 const ZEROS: usize = 1 << 20;
+/// From so many bytes on, what is written is written on at once.
+const LARGE: usize = 1 << 20;
 
 /// A file or a block device. It is locked (flock) as long as it is open, so that two programs never write one image.
 #[derive(Debug)]
@@ -110,7 +113,12 @@ impl Disk for FileDisk {
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)?;
+        if bytes.len() >= LARGE {
+            // The system begins to write it now, so that the next sync need not wait for all at once. It is advice: a disk that takes none is as good.
+            let _ = rustix::fs::fadvise(&self.file, offset, NonZeroU64::new(bytes.len() as u64), Advice::DontNeed);
+        }
+        Ok(())
     }
 
     fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
