@@ -20,6 +20,7 @@
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
 //! | `make`, `open` | mkfs and mount |
+//! | `census` | what lives in the segments |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
@@ -28,6 +29,7 @@
 
 mod attributes;
 mod bytes;
+mod census;
 mod checkpoint;
 mod cleaning;
 mod dat;
@@ -56,6 +58,7 @@ mod waiting;
 mod write_out;
 
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
+pub use census::Census;
 pub use error::{OpenSfsError, SfsError};
 pub use make::Identity;
 pub use media::Medium;
