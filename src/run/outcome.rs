@@ -43,7 +43,12 @@ pub(super) fn conclude<T: Target>(
     Outcome { result, failure, census }
 }
 
-fn result_of<T: Target>(path: &Path, run: &Run<T>, workload: &dyn Workload, options: &Options) -> (RunResult, Option<Census>) {
+fn result_of<T: Target>(
+    path: &Path,
+    run: &Run<T>,
+    workload: &dyn Workload,
+    options: &Options,
+) -> (RunResult, Option<Census>) {
     let is_timed = run.target.is_timed();
     let written_bytes = run.served.written_blocks * BLOCK_BYTES;
     let total = (written_bytes > 0).then(|| run.target.stored_bytes() as f64 / written_bytes as f64);

@@ -72,7 +72,17 @@ impl FileTarget {
         }
         volume.sync()?;
         let baseline = volume.account();
-        Ok(FileTarget { volume, file, blocks, width, buffer, baseline, fsync_every: shape.fsync_every, writes: 0, dummy: last_dummy })
+        Ok(FileTarget {
+            volume,
+            file,
+            blocks,
+            width,
+            buffer,
+            baseline,
+            fsync_every: shape.fsync_every,
+            writes: 0,
+            dummy: last_dummy,
+        })
     }
 
     fn account(&self) -> Account {
