@@ -82,15 +82,14 @@ pub fn write_cost(points: &mut Points) -> Result<Figure, Failure> {
         ));
     }
     for panel in &panels {
-        let gap = |group: &(String, Vec<Option<f64>>)| Some(group.1[1]? - group.1[0]?);
-        let grows =
-            panel.groups.last().and_then(gap).zip(panel.groups.first().and_then(gap)).map(|(last, first)| last - first);
+        let more = |group: &(String, Vec<Option<f64>>)| Some(group.1[1]? / group.1[0]?);
+        let grows = panel.groups.last().and_then(more).zip(panel.groups.first().and_then(more));
         claims.push(claim(
-            format!("{}: what SFS saves at 90 % less what it saves at 50 %, in units of write cost", panel.title),
+            format!("{}: write cost of LFS-CB over SFS at 90 %, over the same at 50 %", panel.title),
             "4.3.1: the gap grows with utilization",
-            Some(0.0),
+            Some(1.0),
             None,
-            grows,
+            grows.map(|(last, first)| last / first),
             WHY,
         ));
     }

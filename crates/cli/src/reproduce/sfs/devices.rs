@@ -10,18 +10,16 @@ use crate::reproduce::lab::Lab;
 use flashpath::report::figure::Figure;
 use flashpath::units::format_size;
 
-/// A device: megabytes (10^6) a second of sequential reads, random 4 KB reads, sequential writes, random 4 KB writes; and the request
-/// size at which random writes are as fast as sequential ones (figure 1).
+/// A device: megabytes (10^6) a second of sequential reads, random 4 KB reads, sequential writes, random 4 KB writes.
 pub struct Device {
     pub name: &'static str,
     pub paper: [f64; 4],
-    pub converges: u64,
 }
 
 pub const DEVICES: [Device; 3] = [
-    Device { name: "SSD-H", paper: [216.9, 13.8, 170.0, 5.3], converges: 16 << 20 },
-    Device { name: "SSD-M", paper: [212.6, 10.6, 87.0, 0.6], converges: 32 << 20 },
-    Device { name: "SSD-L", paper: [69.1, 5.3, 38.0, 0.002], converges: 16 << 20 },
+    Device { name: "SSD-H", paper: [216.9, 13.8, 170.0, 5.3] },
+    Device { name: "SSD-M", paper: [212.6, 10.6, 87.0, 0.6] },
+    Device { name: "SSD-L", paper: [69.1, 5.3, 38.0, 0.002] },
 ];
 pub const M: &Device = &DEVICES[1];
 

@@ -44,7 +44,7 @@ pub fn desktop() -> Load {
 }
 
 pub fn uniform() -> Load {
-    Load::Made("uniform", "uniform".to_string())
+    Load::Made("uniform", "uniform:request=4K".to_string())
 }
 
 /// Zipf, what stands for TPC-C and RES, uniform: the order of figures 8 to 10.

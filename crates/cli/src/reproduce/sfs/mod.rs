@@ -103,7 +103,7 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
         condition(
             "volume",
             format!(
-                "sfs on a device of {} in {} segments, in a file of {}, written once in order; utilization is the live share of the device, \
+                "sfs on a device of {} in {} segments, in a file of {}, written once in order; utilization is the live share of the device, metadata included, \
                  and beyond the file it is a file that is never written again; {} of random writes before counting, {} counted",
                 size(volume::DEVICE),
                 volume::SEGMENTS,

@@ -169,8 +169,10 @@ pub fn shape(
     utilization: f64,
 ) -> Result<FileShape, Failure> {
     let usable = simulated_file_system(path, lab.seed)?.space().blocks as f64;
-    // A volume takes off what the file's own metadata needs, and counts in blocks that files can have.
-    let taken = utilization * (device_bytes / 4096) as f64 + (file_bytes / 4096 / 64) as f64;
+    // Of what is live, a page of the DAT for each 128 blocks and a map block for each 512 are metadata. The shape takes off what the file's
+    // own needs, and counts in blocks that files can have.
+    let live = utilization * (device_bytes / 4096) as f64;
+    let taken = live / (1.0 + 1.0 / 128.0 + 1.0 / 512.0) + (file_bytes / 4096 / 64) as f64;
     Ok(FileShape { bytes: Some(file_bytes), utilization: Some(taken / usable), fsync_every: None })
 }
 
