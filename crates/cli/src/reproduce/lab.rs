@@ -247,17 +247,17 @@ impl Lab {
         is_stopped()?;
         let prepared = prepare_file(path, self.seed, shape)?;
         let workload = open(prepared.exported_bytes())?;
-        self.finish(path, prepared, workload, Some(aging), true)
+        self.finish(path, prepared, workload, Some((aging, u64::MAX)))
     }
 
-    /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once in order first, and
-    /// then so many bytes of the workload are not counted.
-    pub fn run_alone(&self, path: &str, expression: &str, aging: Option<u64>) -> Result<RunResult, Failure> {
+    /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once in order first, then so many
+    /// bytes of the workload are not counted, and then so many requests are.
+    pub fn run_alone(&self, path: &str, expression: &str, aging: Option<(u64, u64)>) -> Result<RunResult, Failure> {
         is_stopped()?;
         let path = DrivePath::read(path)?;
         let prepared = prepare(&path, self.seed)?;
         let workload = self.generator(expression, prepared.exported_bytes())?;
-        Ok(self.finish(&path, prepared, workload, aging, aging.is_some())?.result)
+        Ok(self.finish(&path, prepared, workload, aging)?.result)
     }
 
     fn finish(
@@ -265,12 +265,19 @@ impl Lab {
         path: &DrivePath,
         prepared: Prepared,
         mut workload: Box<dyn Workload>,
-        aging: Option<u64>,
-        fill: bool,
+        aging: Option<(u64, u64)>,
     ) -> Result<Outcome, Failure> {
-        let precondition = aging.map(Amount::Bytes);
-        let options =
-            Options { seed: self.seed, fill, precondition, replay: Replay::Closed { depth: 1 }, ..Options::default() };
+        let precondition = aging.map(|(bytes, _)| Amount::Bytes(bytes));
+        let limit = aging.map(|(_, requests)| requests);
+        let fill = aging.is_some();
+        let options = Options {
+            seed: self.seed,
+            fill,
+            precondition,
+            limit,
+            replay: Replay::Closed { depth: 1 },
+            ..Options::default()
+        };
         let outcome = prepared.run(workload.as_mut(), &options, &mut |_| !STOP.load(Ordering::SeqCst));
         is_stopped()?;
         match &outcome.failure {

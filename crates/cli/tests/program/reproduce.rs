@@ -73,6 +73,49 @@ fn what_cannot_be_made_again_is_refused() {
     bench.refuses(&["reproduce", "--from", "earlier.json", "--scale", "1"], &["--scale"]);
 }
 
+/// What needs no kernel needs no root either, and is the same each time.
+#[test]
+fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
+    let bench = Bench::new();
+    let figures = ["sfs-table1", "sfs-fig4", "sfs-fig7", "sfs-fig10"];
+    let outputs = ["--scale", "1/256", "--json", "made.json", "--markdown", "page.md", "--report", "page.html"];
+    let make = || {
+        let answer = bench.flashpath(&[&["reproduce"], &figures[..], &outputs[..]].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let text = std::fs::read_to_string(bench.path("made.json")).unwrap();
+        serde_json::from_str::<Vec<Reproduction>>(&text).unwrap().remove(0)
+    };
+    let made = make();
+    assert_eq!(made.figures.iter().map(|figure| figure.name.as_str()).collect::<Vec<_>>(), figures);
+    for figure in &made.figures {
+        assert!(!figure.claims.is_empty() && figure.claims.iter().all(|claim| claim.ours.is_some()), "{figure:?}");
+        let svg = std::fs::read_to_string(bench.path(&format!("page/{}.svg", figure.name))).unwrap();
+        assert!(svg.starts_with("<svg"));
+    }
+    let [table, hot, cleaners, full] = &made.figures[..] else { panic!("four figures") };
+    // A device's reads and sequential writes are the paper's; what it does with random writes is no matter of service times.
+    let [_, _, _, random_write] = &table.panels[0].groups[..] else { panic!("four kinds of requests") };
+    for (name, values) in &table.panels[0].groups {
+        let off = |pair: &[Option<f64>]| (pair[1].unwrap() / pair[0].unwrap() - 1.0).abs();
+        assert!(name == &random_write.0 || values.chunks(2).all(|pair| off(pair) < 0.05), "{name}: {values:?}");
+    }
+    // Four groups, in order, and each segment counted once.
+    let column =
+        |panel: &Panel, at: usize| panel.groups.iter().map(|(_, values)| values[at].unwrap()).collect::<Vec<_>>();
+    let centres = column(&hot.panels[1], 0);
+    assert!(centres.len() == 4 && centres.is_sorted(), "{centres:?}");
+    for panel in hot.panels[..1].iter().chain(&full.panels) {
+        for at in 0..panel.series.len() {
+            assert!((column(panel, at).iter().sum::<f64>() - 1.0).abs() < 1e-9, "{panel:?}");
+        }
+    }
+    // At 85 % cleaning costs something, whoever chooses.
+    for at in 0..2 {
+        assert!(column(&cleaners.panels[0], at).iter().all(|cost| *cost > 1.5), "{cleaners:?}");
+    }
+    assert_eq!(make(), made);
+}
+
 #[test]
 fn the_papers_figures_are_made_from_captures_that_are_kept() {
     if !can_capture(&["mkfs.ext3"]) {

@@ -1,6 +1,7 @@
 //! What is written: the paper's four loads, or what stands for them, and recorded ones.
 
-use std::path::PathBuf;
+use super::compact::Recording;
+use std::sync::Arc;
 
 /// A load in a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,7 +9,7 @@ pub enum Load {
     /// A name and a generator's expression, without an amount.
     Made(&'static str, String),
     /// A name and a trace.
-    Recorded(&'static str, PathBuf),
+    Recorded(&'static str, Arc<Recording>),
 }
 
 impl Load {
@@ -23,7 +24,7 @@ impl Load {
     pub fn about(&self) -> String {
         match self {
             Load::Made(name, expression) => format!("{name}: `{expression}`"),
-            Load::Recorded(name, _) => format!("{name}: a trace"),
+            Load::Recorded(name, recording) => format!("{name}: {}", recording.trace.display()),
         }
     }
 }

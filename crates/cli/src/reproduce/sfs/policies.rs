@@ -1,11 +1,12 @@
 //! Every cleaner with every grouping, on the paper's loads and on recorded ones: who copies least where.
 
-use super::compact::written_blocks;
+use super::compact::Recording;
 use super::loads::{self, Load};
 use super::volume::{Point, Points, SEGMENTS};
 use super::{claim, panel};
 use crate::failure::Failure;
 use flashpath::report::figure::Figure;
+use std::sync::Arc;
 
 const CLEANERS: [&str; 3] = ["greedy", "cost-benefit", "cost-hotness"];
 const GROUPINGS: [&str; 4] = ["none", "sfs", "sepbit", "dac"];
@@ -23,18 +24,13 @@ pub fn figure(points: &mut Points) -> Result<Figure, Failure> {
     let mut loads = loads::all();
     for (name, file) in RECORDED {
         match points.lab.kept(file) {
-            Some(file) => loads.push(Load::Recorded(name, file)),
+            Some(file) => loads.push(Load::Recorded(name, Arc::new(Recording::read(&file)?))),
             None => points.lab.tell(&format!("{file} is not among the traces: sfs-policies is made without it")),
         }
     }
-    let sizes = loads.iter().map(|load| match load {
-        Load::Made(..) => Ok(None),
-        Load::Recorded(_, file) => Ok(Some(written_blocks(file)?.len() as u64 * 4096)),
-    });
-    let sizes: Vec<Option<u64>> = sizes.collect::<Result<_, Failure>>()?;
     let (mut panels, mut claims) = (Vec::new(), Vec::new());
     for utilization in UTILIZATIONS {
-        for (load, size) in loads.iter().zip(&sizes) {
+        for load in &loads {
             let mut asked = Vec::new();
             for cleaner in CLEANERS {
                 for grouping in GROUPINGS {
@@ -42,7 +38,10 @@ pub fn figure(points: &mut Points) -> Result<Figure, Failure> {
                     let mut point = Point::new(points.lab, load.clone(), &options, utilization);
                     // A step in which all segments are whole blocks.
                     let step = SEGMENTS * 4096;
-                    let file = size.unwrap_or(point.device_bytes / (2 * DEVICE));
+                    let file = match load {
+                        Load::Made(..) => point.device_bytes / DEVICE,
+                        Load::Recorded(_, recording) => recording.bytes(),
+                    };
                     point.file_bytes = file;
                     point.device_bytes = (DEVICE * file).div_ceil(step).max(64) * step;
                     (point.aging, point.measured) = (AGING * file, MEASURED * file);

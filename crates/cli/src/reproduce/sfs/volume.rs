@@ -76,7 +76,7 @@ impl Point {
     }
 
     fn key(&self) -> String {
-        format!("{} {:?} {} {}", self.path(), self.load, self.file_bytes, self.utilization)
+        format!("{} {} {} {}", self.path(), self.load.about(), self.file_bytes, self.utilization)
     }
 }
 
@@ -185,7 +185,7 @@ fn run(lab: &Lab, point: &Point) -> Result<Measured, Failure> {
         Load::Made(_, expression) => {
             lab.generator(&format!("{expression},writes={}", format_size(amount & !4095)), bytes)
         }
-        Load::Recorded(_, file) => Ok(Box::new(Compact::open(file, amount)?)),
+        Load::Recorded(_, recording) => Ok(Box::new(Compact::open(recording, amount)?)),
     })?;
     Ok(Measured::of(&outcome.result, outcome.census))
 }
