@@ -82,7 +82,7 @@ impl Reproduce {
             [] => self.make(&wanted)?,
             files => {
                 let read = files.iter().map(|file| outputs::read(file, &wanted)).collect::<Result<Vec<_>, _>>()?;
-                read.concat()
+                outputs::together(read.concat(), &wanted)
             }
         };
         self.outputs.write(&reproductions, self.quiet)

@@ -56,6 +56,30 @@ fn earlier_results_are_shown_in_every_form() {
     assert_eq!(one[0].figures.len(), 1);
 }
 
+/// Figures 13 and 14 of SFS need captures and the others do not: made apart, they are shown as one paper.
+#[test]
+fn figures_of_a_paper_from_several_files_are_one_part() {
+    let bench = Bench::new();
+    let mut newer = results();
+    newer[0].figures.reverse();
+    newer[0].figures.truncate(1);
+    newer[0].figures[0].title = "made later".to_string();
+    newer[0].conditions.push(("drive".to_string(), "of flash".to_string()));
+    let mut other_scale = results();
+    other_scale[0].scale = 1.0;
+    for (name, made) in [("earlier.json", &results()), ("newer.json", &newer), ("scale.json", &other_scale)] {
+        bench.write(name, serde_json::to_string(made).unwrap());
+    }
+    let from =
+        ["reproduce", "--from", "newer.json", "--from", "earlier.json", "--from", "newer.json", "--from", "scale.json"];
+    let answer = bench.flashpath(&[&from[..], &["--json", "-"]].concat());
+    let shown: Vec<Reproduction> = serde_json::from_str(&answer.stdout).unwrap();
+    let titles = |made: &Reproduction| made.figures.iter().map(|figure| figure.title.clone()).collect::<Vec<_>>();
+    assert_eq!(shown.len(), 2, "another scale is another part");
+    assert_eq!(titles(&shown[0]), ["The paper's vma-fig4", "made later"]);
+    assert_eq!(shown[0].conditions.len(), 1);
+}
+
 #[test]
 fn what_cannot_be_made_again_is_refused() {
     let bench = Bench::new();

@@ -24,7 +24,7 @@ pub const WORKING_SET: u64 = 8 << 30;
 /// Segments that wait at most: Linux begins to write back at a tenth of memory, which was 4 GB.
 const WAITING: u64 = 12;
 /// The smallest device on which all proportions are those of the large one.
-const LEAST: u64 = 1 << 30;
+pub const LEAST: u64 = 1 << 30;
 
 /// SFS and LFS-CB, as options of the station.
 pub const SFS: &str = "groups=4,quantizer=iterative,cleaner=cost-hotness";
