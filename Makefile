@@ -8,7 +8,7 @@ SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 SEEDS ?= 100
 
-.PHONY: help demo test check bench results fuzz crash build needs zoned-guest
+.PHONY: help demo test check bench results fuzz crash build needs zoned-guest programs
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
 	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
+	@echo "make programs  real programs on a mounted volume of sfs, each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each"
 
 build:
@@ -69,6 +70,11 @@ fuzz:
 
 crash:
 	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned --test sfs
+
+# Real programs on a mounted volume of sfs, each with a check of its own data.
+programs: build
+	@scripts/needs fio git sqlite3 stress-ng prove:perl autoreconf:autoconf automake psql:postgresql
+	@scripts/programs-on-mount
 
 # The kernel's own zoned block devices, in a guest whose kernel has them.
 zoned-guest:

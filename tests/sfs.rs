@@ -5,6 +5,8 @@ mod power_cut;
 
 #[path = "sfs/calls.rs"]
 mod calls;
+#[path = "sfs/damage.rs"]
+mod damage;
 #[path = "sfs/history.rs"]
 mod history;
 #[path = "sfs/load_cuts.rs"]

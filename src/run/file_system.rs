@@ -78,7 +78,7 @@ pub(super) fn open_medium(path: &Path, holds: Holds, seed: u64) -> Result<Medium
 }
 
 /// Whether all of a path is in memory, and so is new each time.
-fn is_in_memory(path: &Path) -> bool {
+pub(super) fn is_in_memory(path: &Path) -> bool {
     let is_there = |image: &Option<std::path::PathBuf>| {
         image.as_deref().is_some_and(|image: &FilePath| !image.as_os_str().is_empty())
     };

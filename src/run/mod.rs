@@ -10,6 +10,7 @@
 //! | `open` | from a path to its devices |
 //! | `file_system` | from a path to the file system on its top |
 //! | `volume` | volumes of dm-zoned on images: made, checked, repaired, looked at |
+//! | `sfs_volume` | volumes of sfs on images: checked, repaired, looked at |
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
 //! | `target` | what the engine drives, and what that tells of a run |
@@ -28,6 +29,7 @@ mod open;
 mod outcome;
 mod pace;
 mod path;
+mod sfs_volume;
 pub mod shared;
 mod stations;
 mod steady;
@@ -44,6 +46,7 @@ pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::{FileSystemSettings, Path, Stack};
+pub use sfs_volume::{check_file_system, map_segments, repair_file_system};
 pub use stations::{DriveSettings, Layer, STATIONS, Station};
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 

@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn devices_side_by_side_are_what_dm_zoned_can_stand_on() {
         for (text, pointed, said) in [
-            ("zns", "zns", "write dm-zoned/ before it"),
+            ("zns", "zns", "write sfs/ or dm-zoned/ before it"),
             ("dm-zoned", "", "conv:size=1G+zns:size=4G"),
             ("dm-zoned/nand", "nand", "below dm-zoned stands conv or zns"),
             ("dm-zoned/conv+nand", "nand", "below dm-zoned stands conv or zns"),

@@ -36,8 +36,8 @@ struct Life {
 }
 
 impl Life {
-    fn new(volume: usize, seed: u64) -> Life {
-        let (text, is_zoned) = VOLUMES[volume];
+    fn new(volume: (&'static str, bool), seed: u64) -> Life {
+        let (text, is_zoned) = volume;
         let machine = Machine::new(text, 16, SEGMENTS, is_zoned);
         let mut sfs = machine.create();
         let history = History::of(&look(&mut sfs).unwrap(), 0);
@@ -175,14 +175,14 @@ fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut cuts = 0;
     for seed in 0..seeds() * 2 {
-        for volume in 0..VOLUMES.len() {
+        for volume in VOLUMES {
             let mut life = Life::new(volume, seed);
             for number in 0..80 {
                 let cut = life.random.below(if number % 4 == 0 { 1500 } else { 200 });
                 let nested: Vec<u64> = (0..life.random.below(4)).map(|_| life.random.below(12)).collect();
                 let case = Case(format!(
                     "{}, seed {seed}, life {number}, cut at operation {cut}, and at {nested:?} of recovery",
-                    VOLUMES[volume].0
+                    volume.0
                 ));
                 life.live(cut, &nested).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
                 cuts += 1 + nested.len();
@@ -198,13 +198,13 @@ fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
 
 #[test]
 fn a_volume_on_which_nothing_but_power_cuts_happens_can_always_be_mounted() {
-    for volume in 0..VOLUMES.len() {
+    for volume in VOLUMES {
         let mut life = Life::new(volume, 77);
         let mut sfs = life.machine.open().unwrap();
         life.work(&mut sfs, 2500);
         drop(sfs);
         for mount in 0..40 {
-            let _case = Case(format!("{}, mount {mount}", VOLUMES[volume].0));
+            let _case = Case(format!("{}, mount {mount}", volume.0));
             life.machine.lose_power(&mut life.random);
             life.recover().unwrap();
             let mut sfs = life.machine.open().unwrap();
@@ -221,7 +221,7 @@ fn a_volume_on_which_nothing_but_power_cuts_happens_can_always_be_mounted() {
 fn recovery_survives_a_cut_at_each_of_its_operations() {
     let mut cuts = 0;
     for seed in 0..seeds() * 4 {
-        for volume in 0..VOLUMES.len() {
+        for volume in VOLUMES {
             let mut life = Life::new(volume, 1000 + seed);
             let mut sfs = life.machine.open().unwrap();
             let cut = 200 + life.random.below(2000);
@@ -236,7 +236,7 @@ fn recovery_survives_a_cut_at_each_of_its_operations() {
             for nested in 0..operations {
                 let case = Case(format!(
                     "{}, seed {seed}, cut at operation {cut}, recovery cut at {nested} of {operations}",
-                    VOLUMES[volume].0
+                    volume.0
                 ));
                 let machine = life.machine.copy();
                 // The last time round the power fails there again and again.

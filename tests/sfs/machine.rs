@@ -56,11 +56,6 @@ impl Machine {
         Sfs::open(self.medium(), &settings(self.text), IDENTITY, false)
     }
 
-    /// Mounts it to be read only.
-    pub fn open_to_read(&self) -> Result<Sfs, OpenSfsError> {
-        Sfs::open(self.medium(), &settings(self.text), IDENTITY, true)
-    }
-
     /// The power is cut, and comes back.
     pub fn lose_power(&self, random: &mut Random) {
         match &self.device {
@@ -70,9 +65,13 @@ impl Machine {
         self.power.restore();
     }
 
-    /// Mounts it after a cut, and holds what is there against what may be.
+    /// Mounts it after a cut, looks whether anything is wrong with it, and holds what is there against what may be.
     pub fn recover(&self, history: &History) -> Result<(Sfs, Look), String> {
         let mut sfs = self.open().map_err(|error| format!("it cannot be mounted: {error}"))?;
+        let wrong = sfs.check().map_err(|error| format!("it cannot be checked: {error}"))?;
+        if let Some(finding) = wrong.first() {
+            return Err(format!("{} things are wrong with it, the first: {finding}", wrong.len()));
+        }
         let found = look(&mut sfs)?;
         history.check(&found)?;
         Ok((sfs, found))

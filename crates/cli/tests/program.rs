@@ -39,6 +39,8 @@ mod serve_hostile;
 mod serve_nbd;
 #[path = "program/serve_watch.rs"]
 mod serve_watch;
+#[path = "program/sfs_volume.rs"]
+mod sfs_volume;
 #[path = "program/stopped.rs"]
 mod stopped;
 #[path = "program/traces.rs"]

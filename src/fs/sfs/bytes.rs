@@ -108,6 +108,11 @@ impl Sfs {
         }
         let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
         let address = entry.address.get();
+        if entry.is_given_up() {
+            let why =
+                "it was damaged, and a repair gave it up: it can be read again once it is written anew".to_string();
+            return Err(SfsError::Damaged { what: format!("block {place} of the file with inode {inode}"), why });
+        }
         if address == 0 {
             return Ok(Stretch::Hole(1));
         }
@@ -410,8 +415,9 @@ impl Sfs {
             if number == 0 {
                 break;
             }
-            // A block that is reserved and was never written is a hole.
-            let is_stored = self.dat.get(number, &mut self.media, &mut self.now)?.address.get() != 0;
+            // A block that is reserved and was never written is a hole; one that was given up is not.
+            let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+            let is_stored = entry.address.get() != 0 || entry.is_given_up();
             if is_stored == data {
                 return Ok(Some(offset.max(next * BLOCK_BYTES)));
             }

@@ -1,11 +1,11 @@
 //! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before is free from then on.
 
-use super::format::{BLOCK, BlockBytes, Kind, MAGIC, Superblock, crc_without, zeroed};
+use super::format::{BLOCK, Kind, Superblock, crc_without, zeroed};
 use super::log::{Destination, Item};
 use super::segments::Segments;
 use super::{Sfs, SfsError};
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::F64;
-use zerocopy::{FromBytes, IntoBytes};
 
 impl Sfs {
     /// Takes a checkpoint. `clean`: the volume is unmounted, and nothing follows in the log.
@@ -74,7 +74,7 @@ impl Sfs {
 
     fn write_paged(&mut self, kind: Kind) -> Result<(), SfsError> {
         let items: Vec<Item> =
-            self.paged(kind).to_be_written().into_iter().map(|number| Item::Paged(kind, number)).collect();
+            self.paged(kind).list_to_write().into_iter().map(|number| Item::Paged(kind, number)).collect();
         self.write_blocks(Destination::Metadata, &items)?;
         self.paged(kind).written();
         Ok(())
@@ -88,7 +88,7 @@ impl Sfs {
             self.usage_file.page_mut(page, &mut self.media, &mut self.now)?;
         }
         let items: Vec<Item> =
-            self.usage_file.to_be_written().into_iter().map(|number| Item::Paged(Kind::UsageFile, number)).collect();
+            self.usage_file.list_to_write().into_iter().map(|number| Item::Paged(Kind::UsageFile, number)).collect();
         if (self.room_for_metadata() as usize) < items.len() {
             self.close_head(Destination::Metadata)?;
         }
@@ -163,12 +163,6 @@ pub(super) fn superblock_bytes(superblock: &Superblock) -> Box<[u8; BLOCK]> {
     let crc = crc_without(&bytes[..], CRC_FIELD);
     bytes[CRC_FIELD..CRC_FIELD + 4].copy_from_slice(&crc.to_le_bytes());
     bytes
-}
-
-/// The superblock that a block is, if it is a whole one.
-pub(super) fn whole_superblock(bytes: &BlockBytes) -> Option<Superblock> {
-    let superblock = Superblock::read_from_prefix(&bytes[..]).expect("a block is longer").0;
-    (superblock.magic == MAGIC && crc_without(&bytes[..], CRC_FIELD) == superblock.crc.get()).then_some(superblock)
 }
 
 /// Where the checksum of a superblock lies in it.

@@ -163,13 +163,11 @@ impl Sfs {
                         }
                     }
                 }
-                Some(kind) => {
-                    if self.paged(kind).is_live(record.number.get(), address) {
-                        self.move_away(kind, record.number.get())?;
-                        self.events.blocks_cleaned += 1;
-                    }
+                Some(kind) if self.paged(kind).is_live(record.number.get(), address) => {
+                    self.move_away(kind, record.number.get())?;
+                    self.events.blocks_cleaned += 1;
                 }
-                None => {}
+                _ => {}
             }
         }
         self.take_up(segment, &live)

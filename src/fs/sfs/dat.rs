@@ -5,7 +5,7 @@
 //! A number that was freed is not given out again before a checkpoint: the log since the last one may speak of its old owner.
 
 use super::SfsError;
-use super::format::{BLOCK, DatEntry, Kind, NO_GROUP, Root};
+use super::format::{BLOCK, DatEntry, NO_GROUP, Root};
 use super::media::Media;
 use super::paged::PagedFile;
 use crate::time::Time;
@@ -31,7 +31,7 @@ pub(super) struct Dat {
 impl Dat {
     pub fn new() -> Dat {
         Dat {
-            file: PagedFile::new(Kind::Dat, "DAT"),
+            file: PagedFile::new("DAT"),
             taken: Vec::new(),
             freed: BTreeMap::new(),
             cursor: 0,
@@ -41,13 +41,66 @@ impl Dat {
     }
 
     pub fn open(root: &Root, used: u64, media: &mut Media, now: &mut Time) -> Result<Dat, SfsError> {
-        let file = PagedFile::open(Kind::Dat, "DAT", root, media, now)?;
+        let file = PagedFile::open("DAT", root, media, now)?;
         let taken = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
         Ok(Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used, evicted_to: 0 })
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
         &mut self.file
+    }
+
+    /// One whose pages may be read in part.
+    pub fn of_file(file: PagedFile, used: u64) -> Dat {
+        let taken = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
+        Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used, evicted_to: 0 }
+    }
+
+    /// Of a page: entries that are said not to be free, those that are not, and those in use.
+    pub fn count_page(&mut self, page: usize, media: &mut Media, now: &mut Time) -> Result<(u8, u8, u64), SfsError> {
+        let bytes = self.file.page(page, media, now)?;
+        let entries = bytes.chunks_exact(size_of::<DatEntry>());
+        let state = |entry: &[u8]| DatEntry::read_from_bytes(entry).map_or(0, |entry| entry.is_taken);
+        let (mut counted, mut used) = (0, 0);
+        for (at, entry) in entries.enumerate() {
+            counted += u8::from(state(entry) != 0);
+            used += u64::from(state(entry) == 1 && (page, at) != (0, 0));
+        }
+        Ok((self.taken[page], counted, used))
+    }
+
+    /// Says of a page how many of its entries are not free.
+    pub fn set_counted(&mut self, page: usize, counted: u8) {
+        self.taken[page] = counted;
+        self.file.set_taken(page, u32::from(counted));
+    }
+
+    /// Says how many virtual blocks are in use.
+    pub fn set_used(&mut self, used: u64) {
+        self.used = used;
+    }
+
+    /// A page is lost: nothing of it is in use, but for number 0, which never is given out.
+    pub fn lose_page(&mut self, page: usize) {
+        self.file.lose_page(page);
+        self.set_counted(page, 0);
+    }
+
+    /// The entry of number 0, which stands for no block.
+    pub fn entry_of_none(&mut self, media: &mut Media, now: &mut Time) -> Result<DatEntry, SfsError> {
+        Ok(DatEntry::read_from_bytes(&self.file.page(0, media, now)?[..size_of::<DatEntry>()])
+            .expect("an entry's length"))
+    }
+
+    /// Changes it.
+    pub fn set_entry_of_none(&mut self, entry: &DatEntry, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        self.file.page_mut(0, media, now)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
+        Ok(())
+    }
+
+    /// Pages.
+    pub fn pages(&self) -> usize {
+        self.taken.len()
     }
 
     /// Virtual blocks in use.

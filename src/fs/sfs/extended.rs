@@ -29,7 +29,7 @@ fn encode(attributes: &Attributes) -> Option<Vec<u8>> {
     (bytes.len() <= BLOCK).then_some(bytes)
 }
 
-fn decode(block: &[u8]) -> Option<Attributes> {
+pub(super) fn decode(block: &[u8]) -> Option<Attributes> {
     let length = u32::from_le_bytes(block.get(..4)?.try_into().ok()?) as usize;
     let mut rest = block.get(4..4 + length)?;
     let mut attributes = Attributes::new();

@@ -208,7 +208,16 @@ pub(super) struct DatEntry {
     pub group: u8,
     /// 1 if the entry is in use.
     pub is_taken: u8,
-    pub reserved: U16,
+    /// 1 if the block was damaged, and a repair gave it up: while it lies nowhere, reading it fails.
+    pub is_lost: u8,
+    pub reserved: u8,
+}
+
+impl DatEntry {
+    /// Whether reading the block must fail, as nobody knows what it held.
+    pub fn is_given_up(&self) -> bool {
+        self.address.get() == 0 && self.is_lost == 1
+    }
 }
 
 /// In the address of an entry in memory: the block waits to be written, and the rest is its slot.

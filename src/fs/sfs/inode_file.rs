@@ -4,7 +4,7 @@
 //! the last one may speak of its old owner.
 
 use super::SfsError;
-use super::format::{BLOCK, InodeImage, Kind, Root};
+use super::format::{BLOCK, InodeImage, Root};
 use super::media::Media;
 use super::paged::PagedFile;
 use crate::time::Time;
@@ -29,7 +29,7 @@ pub(super) struct InodeFile {
 impl InodeFile {
     pub fn new() -> InodeFile {
         InodeFile {
-            file: PagedFile::new(Kind::InodeFile, "inode file"),
+            file: PagedFile::new("inode file"),
             count: 1,
             first_free: 0,
             freed: BTreeMap::new(),
@@ -44,7 +44,7 @@ impl InodeFile {
         media: &mut Media,
         now: &mut Time,
     ) -> Result<InodeFile, SfsError> {
-        let file = PagedFile::open(Kind::InodeFile, "inode file", root, media, now)?;
+        let file = PagedFile::open("inode file", root, media, now)?;
         if count > file.len() as u64 * INODES || first_free >= count.max(1) {
             let why =
                 format!("it has {} pages for {count} inodes, of which {first_free} is the first free one", file.len());
@@ -132,6 +132,30 @@ impl InodeFile {
     /// Whether a number was freed since the last checkpoint.
     pub fn is_freed(&self, number: u64) -> bool {
         self.freed.contains_key(&number)
+    }
+
+    /// Numbers that were freed since the last checkpoint.
+    pub fn freed(&self) -> impl Iterator<Item = u64> + '_ {
+        self.freed.keys().copied()
+    }
+
+    /// One whose pages may be read in part.
+    pub fn of_file(file: PagedFile, (count, first_free, used): (u64, u64, u64)) -> InodeFile {
+        let count = count.clamp(1, (file.len() as u64 * INODES).max(1));
+        InodeFile { file, count, first_free, freed: BTreeMap::new(), used, evicted_to: 0 }
+    }
+
+    /// Chains these free numbers, and says that the others are used. Their generations stay.
+    pub fn chain(&mut self, free: &[u64], media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        self.first_free = 0;
+        for number in free.iter().rev() {
+            let generation = self.get(*number, media, now)?.generation;
+            let image = InodeImage { generation, next: self.first_free.into(), ..InodeImage::new_zeroed() };
+            self.set(*number, &image, media, now)?;
+            self.first_free = *number;
+        }
+        self.used = (self.count - 1).saturating_sub(free.len() as u64 + self.freed.len() as u64);
+        Ok(())
     }
 
     /// A checkpoint is about to be written, in which what was freed is free.

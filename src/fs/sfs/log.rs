@@ -296,6 +296,7 @@ impl Sfs {
             file.history.modified = tick;
         }
         entry.address = address.into();
+        entry.is_lost = 0;
         let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
         entry.group = group;
         self.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
@@ -325,6 +326,7 @@ impl Sfs {
             self.segments.lose(old, Kind::Metadata, 0, 0);
         }
         entry.address = address.into();
+        entry.is_lost = 0;
         entry.crc = crc32c::crc32c(&block.bytes[..]).into();
         self.segments.gain(segment, Kind::Metadata, 0, 0);
         self.dat.set(number, &entry, &mut self.media, &mut self.now)?;

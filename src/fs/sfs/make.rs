@@ -3,7 +3,7 @@
 use super::attributes::{FileKind, InodeNumber, Timestamp};
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
-use super::format::{BLOCK, Kind, MAGIC, Superblock, VERSION};
+use super::format::{BLOCK, MAGIC, Superblock, VERSION};
 use super::inode::Inode;
 use super::inode_file::InodeFile;
 use super::media::{Media, Medium};
@@ -102,13 +102,14 @@ impl Sfs {
             segments: Segments::new(segments, segment_blocks),
             dat: Dat::new(),
             inode_file: InodeFile::new(),
-            usage_file: PagedFile::new(Kind::UsageFile, "usage file"),
+            usage_file: PagedFile::new("usage file"),
             inodes: Default::default(),
             metadata: Default::default(),
             waiting: super::Waiting::new(media.block_width()),
             records: Default::default(),
             renamed: Default::default(),
             orphans: Default::default(),
+            salvaged: Default::default(),
             grouping: placement::grouping(settings, identity.seed),
             mixed: None,
             of_metadata: None,

@@ -10,8 +10,8 @@ use super::{Sfs, SfsError};
 use std::ops::Range;
 
 /// Numbers of a map block, as a power of two.
-const FANOUT_BITS: u32 = 9;
-const FANOUT: u64 = 1 << FANOUT_BITS;
+pub(super) const FANOUT_BITS: u32 = 9;
+pub(super) const FANOUT: u64 = 1 << FANOUT_BITS;
 /// No map is higher: it then reaches beyond what an offset of a file can say.
 pub(super) const MOST_LEVELS: u8 = 6;
 /// Blocks that a file can have at most.
@@ -22,7 +22,8 @@ pub(super) fn number_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"))
 }
 
-fn set_number(bytes: &mut [u8], at: usize, number: u64) {
+/// Writes the number at a place of a map block.
+pub(super) fn set_number(bytes: &mut [u8], at: usize, number: u64) {
     bytes[at * 8..at * 8 + 8].copy_from_slice(&number.to_le_bytes());
 }
 
@@ -127,6 +128,15 @@ impl Sfs {
             return Ok(true);
         }
         let span = 1 << (FANOUT_BITS * u32::from(level - 1));
+        let reaches = first..first.saturating_add(span << FANOUT_BITS);
+        if places.start <= reaches.start
+            && places.end >= reaches.end
+            && self.dat.get(number, &mut self.media, &mut self.now)?.is_given_up()
+        {
+            // What it named was given up with it.
+            self.free_block(inode, number)?;
+            return Ok(true);
+        }
         let mut is_empty = true;
         for at in 0..FANOUT {
             let below = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at as usize);

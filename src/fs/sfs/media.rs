@@ -5,8 +5,8 @@
 //! | blocks | the first block, and the middle of the first segment's room | all that follows, each aligned to its size |
 //! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
 
-use super::checkpoint::whole_superblock;
 use super::format::{BLOCK, BlockBytes, MAGIC};
+use super::superblocks;
 use crate::device::{Account, BlockDevice, DeviceError, Lba, ZoneKind, ZoneState, ZonedDevice};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
@@ -77,7 +77,7 @@ impl Medium {
                 let first = first_sequential(device.as_ref());
                 let zones = device.shape().zones;
                 let capacity = (first..zones).map(|zone| device.zone(zone).capacity).min().unwrap_or(0);
-                (capacity.min(u64::from(u32::MAX)) as u32, (zones - first).saturating_sub(2))
+                (capacity.min(u64::from(u32::MAX)) as u32, zones.saturating_sub(first).saturating_sub(2))
             }
         }
     }
@@ -126,6 +126,12 @@ impl Media {
 
     pub fn account(&self) -> Account {
         self.medium.account()
+    }
+
+    /// What it lies on.
+    #[cfg(test)]
+    pub fn into_medium(self) -> Medium {
+        self.medium
     }
 
     /// Where a block of the log lies on the device.
@@ -281,7 +287,7 @@ impl Media {
     }
 }
 
-fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
+pub(super) fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
     [Lba(0), Lba(u64::from(segment_blocks / 2))]
 }
 
@@ -294,6 +300,8 @@ const LARGER: std::ops::RangeInclusive<u32> = 14..=17;
 pub(super) struct Candidate {
     /// Which of the two places, or zones.
     pub turn: u32,
+    /// The block of the device.
+    pub place: u64,
     pub bytes: Box<BlockBytes>,
 }
 
@@ -309,10 +317,11 @@ impl Medium {
                 let mut look = |place: u64| {
                     let mut bytes = super::format::zeroed();
                     at = device.read(Lba(place), &mut bytes[..], at)?;
-                    let whole =
-                        whole_superblock(&bytes).map(|superblock| u64::from(superblock.segment_blocks.get() / 2));
+                    let whole = superblocks::read(&bytes)
+                        .ok()
+                        .map(|superblock| superblock_places(superblock.segment_blocks.get())[1].0);
                     if bytes[..MAGIC.len()] == MAGIC {
-                        found.push(Candidate { turn: u32::from(place > 0), bytes });
+                        found.push(Candidate { turn: u32::from(place > 0), place, bytes });
                     }
                     Ok::<_, DeviceError>(whole)
                 };
@@ -332,15 +341,16 @@ impl Medium {
             Medium::Zones(device) => {
                 let first = first_sequential(device.as_ref());
                 let shape = device.shape();
-                for turn in 0..2.min(shape.zones - first) {
+                for turn in 0..2.min(shape.zones.saturating_sub(first)) {
                     let zone = first + turn;
                     let written = device.zone(zone).write_pointer;
                     // The last ones: further back lie only older ones.
                     for block in (0..written).rev().take(4) {
                         let mut bytes = super::format::zeroed();
-                        at = device.read(Lba(u64::from(zone) * shape.zone_blocks + block), &mut bytes[..], at)?;
+                        let place = u64::from(zone) * shape.zone_blocks + block;
+                        at = device.read(Lba(place), &mut bytes[..], at)?;
                         if bytes[..MAGIC.len()] == MAGIC {
-                            found.push(Candidate { turn, bytes });
+                            found.push(Candidate { turn, place, bytes });
                         }
                     }
                 }

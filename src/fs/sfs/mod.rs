@@ -19,8 +19,13 @@
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
-//! | `make`, `open` | mkfs and mount |
 //! | `census` | what lives in the segments |
+//! | `make`, `open`, `superblocks` | mkfs, mount, and where it begins |
+//! | `survey`, `survey_names` | a walk over all that a volume names: blocks, then names |
+//! | `check` | fsck: what is wrong, as values |
+//! | `salvage` | opening a volume of which parts are damaged |
+//! | `repair` | putting right what the survey found |
+//! | `segment_map` | what inspect shows |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
@@ -30,6 +35,7 @@
 mod attributes;
 mod bytes;
 mod census;
+mod check;
 mod checkpoint;
 mod cleaning;
 mod dat;
@@ -49,19 +55,30 @@ mod open;
 mod paged;
 pub mod placement;
 mod records;
+mod repair;
 mod roll_forward;
+mod salvage;
+mod segment_map;
 mod segments;
 mod settings;
 mod space;
+mod superblocks;
+mod survey;
+mod survey_names;
 mod syncing;
 mod waiting;
 mod write_out;
+#[cfg(test)]
+mod wrong_volumes;
 
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
 pub use census::Census;
+pub use check::{Finding, Structure, check};
 pub use error::{OpenSfsError, SfsError};
 pub use make::Identity;
 pub use media::Medium;
+pub use repair::{Repaired, repair};
+pub use segment_map::{GroupRow, SegmentMap, SegmentRow, segment_map};
 pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
 
 use crate::device::Account;
@@ -128,6 +145,8 @@ pub struct Sfs {
     renamed: BTreeSet<u64>,
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
+    /// What of the DAT was made of what the log says.
+    salvaged: salvage::Salvaged,
     grouping: Box<dyn Grouping>,
     /// Where the log goes on with blocks of all groups.
     mixed: Option<Head>,
@@ -279,6 +298,9 @@ impl Sfs {
         let what = || format!("virtual block {number} of inode {inode}");
         let mut bytes = format::zeroed();
         match entry.address.get() {
+            _ if entry.is_given_up() => {
+                Err(SfsError::Damaged { what: what(), why: "it was damaged, and a repair gave it up".to_string() })
+            }
             0 => Ok(bytes),
             address if address & format::WAITS != 0 => {
                 let why = "it is said to wait to be written, which metadata does not".to_string();

@@ -407,7 +407,7 @@ impl Sfs {
                 self.map(directory, number, virtual_block)?;
                 let block = self.metadata_block_mut(virtual_block, directory, number)?;
                 directory::format(block);
-                let block = block.clone();
+                let block = *block;
                 self.index(directory)?.take_up(&block);
                 self.inode_mut(directory)?.size = (number + 1) * BLOCK as u64;
                 number

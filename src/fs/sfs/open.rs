@@ -1,10 +1,9 @@
 //! Mounting: the newer superblock that is whole, the metadata files under it, and what the log says since.
 
 use super::Sfs;
-use super::checkpoint::{CRC_FIELD, whole_superblock};
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
-use super::format::{BLOCK, Kind, MEMORY, Superblock, VERSION, crc_without};
+use super::format::{BLOCK, MEMORY};
 use super::inode_file::InodeFile;
 use super::log::Head;
 use super::make::{Identity, check_shape};
@@ -12,6 +11,7 @@ use super::media::{Media, Medium};
 use super::paged::PagedFile;
 use super::segments::{Segments, State};
 use super::settings::SfsSettings;
+use super::superblocks;
 use crate::time::Time;
 
 impl Sfs {
@@ -23,7 +23,8 @@ impl Sfs {
         identity: Identity,
         read_only: bool,
     ) -> Result<Sfs, OpenSfsError> {
-        let (superblock, turn, mut now) = newest(&mut medium, Time::ZERO)?;
+        let (found, mut now) = superblocks::find(&mut medium, Time::ZERO)?;
+        let superblocks::Found { superblock, turn, .. } = found.newest()?;
         let (segment_blocks, segments) = (superblock.segment_blocks.get(), superblock.segments.get());
         let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
         if let Some(asked) = settings.segment_bytes.filter(|asked| *asked != segment_bytes) {
@@ -69,7 +70,7 @@ impl Sfs {
         let superblock = self.superblock;
         self.is_changed = false;
         let (media, now) = (&mut self.media, &mut self.now);
-        self.usage_file = PagedFile::open(Kind::UsageFile, "usage file", &superblock.usage_file, media, now)?;
+        self.usage_file = PagedFile::open("usage file", &superblock.usage_file, media, now)?;
         if self.usage_file.len() != Segments::pages(self.segments.count()) {
             let why = format!("it has {} pages for {} segments", self.usage_file.len(), self.segments.count());
             return Err(SfsError::Damaged { what: "the usage file".to_string(), why });
@@ -94,7 +95,7 @@ impl Sfs {
     }
 
     /// Inodes without a name: who held them is gone.
-    fn find_orphans(&mut self, first: u64) -> Result<(), SfsError> {
+    pub(super) fn find_orphans(&mut self, first: u64) -> Result<(), SfsError> {
         let mut at = first;
         while at != 0 && !self.orphans.contains(&at) {
             let image = self.inode_file.get(at, &mut self.media, &mut self.now)?;
@@ -110,7 +111,7 @@ impl Sfs {
     }
 
     /// Goes on in the segment that was open when the volume was unmounted.
-    fn go_on(&mut self) {
+    pub(super) fn go_on(&mut self) {
         let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
         if segment < self.segments.count()
             && block < self.media.segment_blocks()
@@ -123,7 +124,7 @@ impl Sfs {
     }
 
     /// Zones that are open and will not be written on take what a device has few of.
-    fn tidy_zones(&mut self) -> Result<(), SfsError> {
+    pub(super) fn tidy_zones(&mut self) -> Result<(), SfsError> {
         if !self.media.is_zoned() {
             return Ok(());
         }
@@ -136,31 +137,5 @@ impl Sfs {
             };
         }
         Ok(())
-    }
-}
-
-/// The newest superblock that is whole, which place or zone it was found in, and when that was done.
-pub(super) fn newest(medium: &mut Medium, at: Time) -> Result<(Superblock, u32, Time), OpenSfsError> {
-    let (candidates, now) = medium.superblocks(at)?;
-    let mut newest: Option<(Superblock, u32)> = None;
-    let mut damaged = Vec::new();
-    for candidate in candidates {
-        let Some(superblock) = whole_superblock(&candidate.bytes) else {
-            let crc = crc_without(&candidate.bytes[..], CRC_FIELD);
-            let said = u32::from_le_bytes(candidate.bytes[CRC_FIELD..CRC_FIELD + 4].try_into().expect("four bytes"));
-            damaged.push(format!("the checksum of one is {crc:08x}, and should be {said:08x}"));
-            continue;
-        };
-        if superblock.version.get() != VERSION {
-            return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
-        }
-        if newest.as_ref().is_none_or(|(newest, _)| newest.sequence.get() < superblock.sequence.get()) {
-            newest = Some((superblock, candidate.turn));
-        }
-    }
-    match newest {
-        Some((superblock, turn)) => Ok((superblock, turn, now)),
-        None if damaged.is_empty() => Err(OpenSfsError::NoVolume),
-        None => Err(OpenSfsError::Superblocks(damaged.join("; "))),
     }
 }

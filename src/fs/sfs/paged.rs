@@ -4,7 +4,7 @@
 //! until one block is left. A changed page changes one block of each level; all of them are written at a checkpoint.
 
 use super::SfsError;
-use super::format::{BLOCK, BlockBytes, Kind, Pointer, Root, zeroed};
+use super::format::{BLOCK, BlockBytes, Pointer, Root, zeroed};
 use super::media::Media;
 use crate::time::Time;
 use std::collections::BTreeSet;
@@ -12,13 +12,12 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Pointers of a block.
-const FANOUT: usize = BLOCK / size_of::<Pointer>();
+pub(super) const FANOUT: usize = BLOCK / size_of::<Pointer>();
 /// Bits of a block's number in a block record; above them is its level.
-const LEVEL_SHIFT: u32 = 56;
+pub(super) const LEVEL_SHIFT: u32 = 56;
 
 /// A metadata file.
 pub(super) struct PagedFile {
-    kind: Kind,
     name: &'static str,
     /// Pages, as far as they are in memory.
     pages: Vec<Option<Box<BlockBytes>>>,
@@ -30,31 +29,52 @@ pub(super) struct PagedFile {
     dirty: Vec<BTreeSet<u32>>,
 }
 
+/// A block of a metadata file that cannot be read.
+pub(super) struct LostBlock {
+    /// Its number, as in block records.
+    pub number: u64,
+    /// Where it should lie.
+    pub address: u64,
+    pub why: SfsError,
+}
+
 impl PagedFile {
     /// An empty one.
-    pub fn new(kind: Kind, name: &'static str) -> PagedFile {
-        PagedFile { kind, name, pages: Vec::new(), present: 0, levels: vec![Vec::new()], dirty: vec![BTreeSet::new()] }
+    pub fn new(name: &'static str) -> PagedFile {
+        PagedFile { name, pages: Vec::new(), present: 0, levels: vec![Vec::new()], dirty: vec![BTreeSet::new()] }
     }
 
     /// Reads the tree of one that lies on the media. Its pages are read when they are needed.
-    pub fn open(
-        kind: Kind,
+    pub fn open(name: &'static str, root: &Root, media: &mut Media, now: &mut Time) -> Result<PagedFile, SfsError> {
+        let (file, mut lost) = PagedFile::open_in_part(name, root, media, now, &mut |_| None)?;
+        match lost.is_empty() {
+            true => Ok(file),
+            false => Err(lost.swap_remove(0).why),
+        }
+    }
+
+    /// Reads as much of the tree as can be read, and answers what is lost. The pointers below a lost
+    /// block are those that `find` knows, by the same numbers; where it knows none, the page is all zeros.
+    ///
+    /// Fails if the root cannot be that of a file on this medium.
+    pub fn open_in_part(
         name: &'static str,
         root: &Root,
         media: &mut Media,
         now: &mut Time,
-    ) -> Result<PagedFile, SfsError> {
+        find: &mut dyn FnMut(u64) -> Option<Pointer>,
+    ) -> Result<(PagedFile, Vec<LostBlock>), SfsError> {
         let pages = usize::try_from(root.pages.get()).unwrap_or(usize::MAX);
         let bound = u64::from(media.segments()) * u64::from(media.segment_blocks());
         if pages as u64 > bound {
             let why = format!("the superblock says it has {pages} pages, and the volume has {bound} blocks");
             return Err(SfsError::Damaged { what: name.to_string(), why });
         }
-        let mut file = PagedFile::new(kind, name);
+        let (mut file, mut lost) = (PagedFile::new(name), Vec::new());
         file.grow(pages);
         file.dirty.iter_mut().for_each(BTreeSet::clear);
         if pages == 0 {
-            return Ok(file);
+            return Ok((file, lost));
         }
         let top = file.levels.len() - 1;
         file.levels[top][0] = root.top;
@@ -64,16 +84,58 @@ impl PagedFile {
                 if pointer.address.get() == 0 {
                     continue;
                 }
-                let block = read_block(media, name, &pointer, now)?;
-                let below = &mut file.levels[level - 1];
+                let block = read_block(media, name, &pointer, now);
                 let first = number * FANOUT;
-                for (at, pointer) in below[first..].iter_mut().take(FANOUT).enumerate() {
-                    let bytes = &block[at * size_of::<Pointer>()..][..size_of::<Pointer>()];
-                    *pointer = Pointer::read_from_bytes(bytes).expect("it has a pointer's length");
+                match block {
+                    Ok(block) => {
+                        let below = &mut file.levels[level - 1];
+                        for (at, pointer) in below[first..].iter_mut().take(FANOUT).enumerate() {
+                            let bytes = &block[at * size_of::<Pointer>()..][..size_of::<Pointer>()];
+                            *pointer = Pointer::read_from_bytes(bytes).expect("it has a pointer's length");
+                        }
+                    }
+                    Err(why) => {
+                        let address = pointer.address.get();
+                        lost.push(LostBlock { number: ((level as u64) << LEVEL_SHIFT) | number as u64, address, why });
+                        let below = ((level - 1) as u64) << LEVEL_SHIFT;
+                        let count = file.levels[level - 1].len();
+                        for at in first..(first + FANOUT).min(count) {
+                            file.levels[level - 1][at] = find(below | at as u64).unwrap_or_default();
+                        }
+                        file.levels[level][number] = Pointer::default();
+                        file.dirty[level].insert(number as u32);
+                    }
                 }
             }
         }
-        Ok(file)
+        Ok((file, lost))
+    }
+
+    /// Reads every block that is not changed in memory from the media. Answers those that are damaged.
+    pub fn damaged(&self, media: &mut Media, now: &mut Time) -> Vec<LostBlock> {
+        let mut damaged = Vec::new();
+        for (level, pointers) in self.levels.iter().enumerate() {
+            for (block, pointer) in pointers.iter().enumerate() {
+                if pointer.address.get() == 0 || self.dirty[level].contains(&(block as u32)) {
+                    continue;
+                }
+                if let Err(why) = read_block(media, self.name, pointer, now) {
+                    let (number, address) = (((level as u64) << LEVEL_SHIFT) | block as u64, pointer.address.get());
+                    damaged.push(LostBlock { number, address, why });
+                }
+            }
+        }
+        damaged
+    }
+
+    /// A page is lost: all zeros take its place.
+    pub fn lose_page(&mut self, page: usize) {
+        self.pages[page].get_or_insert_with(|| {
+            self.present += 1;
+            zeroed()
+        });
+        self.levels[0][page] = Pointer::default();
+        self.dirty[0].insert(page as u32);
     }
 
     /// What the superblock says of it.
@@ -121,12 +183,6 @@ impl PagedFile {
         self.load(number, media, now)?;
         self.dirty[0].insert(number as u32);
         Ok(self.pages[number].as_mut().expect("it was loaded"))
-    }
-
-    /// A page in memory; `None` if it is not.
-    #[inline]
-    pub fn present(&self, number: usize) -> Option<&BlockBytes> {
-        self.pages.get(number)?.as_deref()
     }
 
     #[inline]
@@ -184,7 +240,7 @@ impl PagedFile {
 
     /// The numbers, as in block records, of all blocks that a checkpoint writes: what is changed, and the tree over it, pages
     /// first.
-    pub fn to_be_written(&mut self) -> Vec<u64> {
+    pub fn list_to_write(&mut self) -> Vec<u64> {
         let mut numbers = Vec::new();
         for level in 0..self.levels.len() {
             if level > 0 {

@@ -30,7 +30,7 @@ pub(super) enum Record<'a> {
     /// The bytes of a link's target, or of a file's extended attributes.
     Contents { inode: u64, are_attributes: bool, bytes: &'a [u8] },
     /// An inode is so.
-    Inode(InodeImage),
+    Inode(&'a InodeImage),
     /// An inode is free.
     Freed { inode: u64 },
 }
@@ -184,7 +184,7 @@ pub(super) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> 
             2 => Record::NoName { directory: number(0)?, name: rest.get(8..)? },
             3 => Record::Unmap { inode: number(0)?, places: number(8)?..number(16)? },
             4 => Record::Contents { inode: number(0)?, are_attributes: *rest.get(8)? != 0, bytes: &rest[9..] },
-            5 => Record::Inode(InodeImage::read_from_bytes(rest).ok()?),
+            5 => Record::Inode(InodeImage::ref_from_bytes(rest).ok()?),
             6 => Record::Freed { inode: number(0)? },
             _ => return None,
         };

@@ -249,6 +249,25 @@ impl Segments {
         }
     }
 
+    /// Says what is live in a segment. One that was thought free is in use, if anything is.
+    pub fn set_live(&mut self, segment: u32, live: u32, writes: u64, modified: u64, youngest: Tick) {
+        let it = &mut self.all[segment as usize];
+        self.live = self.live - u64::from(it.live) + u64::from(live);
+        (it.live, it.writes, it.modified, it.youngest) = (live, writes, modified, youngest);
+        match (it.state, live) {
+            (State::Free, 1..) => {
+                it.state = State::Written;
+                self.free.retain(|free| *free != segment);
+            }
+            (State::Emptied, 1..) => {
+                it.state = State::Written;
+                self.emptied.retain(|emptied| *emptied != segment);
+            }
+            (State::Written, 0) => self.empty(segment),
+            _ => {}
+        }
+    }
+
     /// Whether there are emptied segments of which this is so.
     pub fn has_emptied(&self, is_so: impl Fn(&Segment) -> bool) -> bool {
         self.emptied.iter().any(|segment| is_so(&self.all[*segment as usize]))

@@ -105,7 +105,7 @@ impl Sfs {
                         // Blocks that still wait must not become holes.
                         image.size = file.size.min(file.safe_size).into();
                     }
-                    told.add(&Record::Inode(image), before);
+                    told.add(&Record::Inode(&image), before);
                 }
                 Err(SfsError::NotFound) => told.add(&Record::Freed { inode: touched }, before),
                 Err(error) => return Err(error),

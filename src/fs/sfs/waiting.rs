@@ -65,6 +65,11 @@ impl Waiting {
         &self.slots[slot as usize]
     }
 
+    /// Whether a block waits in this slot.
+    pub fn is_used(&self, slot: u32) -> bool {
+        self.slots.get(slot as usize).is_some_and(|slot| slot.number != 0)
+    }
+
     pub fn slot_mut(&mut self, slot: u32) -> &mut Slot {
         &mut self.slots[slot as usize]
     }

@@ -6,14 +6,18 @@
 //! | [`markdown`] | docs/results.md, and the terminal |
 //! | [`plot`] | a picture of a figure, SVG |
 //! | [`page`] | all of it as one HTML page |
+//!
+//! [`segments`] draws what a log-structured volume holds, with the same bars.
 
 mod markdown;
 mod page;
 mod plot;
+mod segments;
 
 pub use markdown::markdown;
 pub use page::page;
 pub use plot::plot;
+pub use segments::{GroupBar, SegmentCell, SegmentUse, segments};
 
 use serde::{Deserialize, Serialize};
 

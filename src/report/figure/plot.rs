@@ -8,7 +8,7 @@ use plotters::prelude::*;
 /// The size of a panel, in pixels.
 const PANEL: (u32, u32) = (420, 340);
 /// The series' colours, in order; they differ in lightness too.
-const COLOURS: [RGBColor; 6] = [
+pub(super) const COLOURS: [RGBColor; 6] = [
     RGBColor(0x9e, 0xc3, 0xe6),
     RGBColor(0x3b, 0x7d, 0xb8),
     RGBColor(0xd9, 0x6b, 0x2b),
@@ -36,9 +36,14 @@ pub fn plot(figure: &Figure) -> Result<String, String> {
     Ok(svg)
 }
 
-type Drawn<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
+pub(super) type Drawn<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
 
-fn draw<'a>(place: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>, panel: &Panel, unit: &str) -> Drawn<'a> {
+/// Draws one panel.
+pub(super) fn draw<'a>(
+    place: &DrawingArea<SVGBackend<'a>, plotters::coord::Shift>,
+    panel: &Panel,
+    unit: &str,
+) -> Drawn<'a> {
     let highest = panel.groups.iter().flat_map(|(_, values)| values).flatten().fold(0.0f64, |a, &b| a.max(b));
     let top = if highest > 0.0 { highest * 1.25 } else { 1.0 };
     let groups = panel.groups.len() as u32;

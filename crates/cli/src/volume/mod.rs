@@ -1,4 +1,6 @@
-//! `flashpath mkfs`, `fsck` and `inspect`: volumes on images.
+//! `flashpath mkfs`, `fsck` and `inspect`: volumes on images. `sfs` is what they do with one of sfs; the rest here is of dm-zoned.
+
+mod sfs;
 
 use crate::failure::Failure;
 use flashpath::run::{OpenError, Path, check_volume, make_volume, repair_volume, survey_volume};
@@ -6,7 +8,7 @@ use flashpath::translation::zoned::Survey;
 use flashpath::units::{BLOCK_BYTES, format_size};
 use std::fmt::Write;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
 
 /// e2fsck's exit bits.
 const CORRECTED: u8 = 1;
@@ -70,6 +72,9 @@ impl Fsck {
     /// Checks, repairs, and answers by exit code.
     pub fn run(self) -> Result<(), Failure> {
         let path = Path::read(&self.path).map_err(|error| ended(error.into(), USAGE))?;
+        if path.sfs().is_some() {
+            return sfs::fsck(&path, self.dry_run);
+        }
         let failed = |error: OpenError| {
             let code = match error {
                 OpenError::NoVolume { .. } => USAGE,
@@ -115,7 +120,7 @@ fn ended(failure: Failure, code: u8) -> Failure {
     Failure::Quiet(code)
 }
 
-/// Show what a volume on images holds: its chunks, zones and metadata sets
+/// Show what a volume on images holds: chunks, zones and metadata sets, or segments and groups of like hotness
 #[derive(clap::Args)]
 pub struct Inspect {
     /// The path, from top to bottom, with an image= for every device
@@ -124,23 +129,50 @@ pub struct Inspect {
     /// Write it as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// List every zone, too
-    #[arg(long)]
+    /// Draw it as SVG, of a volume of sfs; - is standard output
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+    /// List every zone or segment, too
+    #[arg(long, alias = "segments")]
     zones: bool,
 }
 
 impl Inspect {
     /// Prints it.
     pub fn run(self) -> Result<(), Failure> {
-        let survey = survey_volume(&Path::read(&self.path)?)?;
-        if let Some(file) = &self.json {
-            let json = serde_json::to_string_pretty(&survey).map_err(|error| Failure::failed(error.to_string()))?;
-            return match file.as_os_str() == "-" {
-                true => crate::print(&format!("{json}\n")),
-                false => crate::write_file(file, &json),
+        let path = Path::read(&self.path)?;
+        if path.sfs().is_some() {
+            let map = sfs::look(&path)?;
+            if let Some(file) = &self.picture {
+                write(file, &sfs::picture(&path, &map)?)?;
+            }
+            return match (&self.json, &self.picture) {
+                (Some(file), _) => write(file, &json(serde_json::to_string_pretty(&map))?),
+                (None, Some(_)) => Ok(()),
+                (None, None) => crate::print(&sfs::table(&map, self.zones)),
             };
         }
+        if self.picture.is_some() {
+            let message = format!("{} has no sfs on top, and only a volume of sfs is drawn", self.path);
+            return Err(Failure::input(message, None));
+        }
+        let survey = survey_volume(&path)?;
+        if let Some(file) = &self.json {
+            return write(file, &json(serde_json::to_string_pretty(&survey))?);
+        }
         crate::print(&(summary(&survey) + &chunks(&survey) + &if self.zones { zones(&survey) } else { String::new() }))
+    }
+}
+
+fn json(made: serde_json::Result<String>) -> Result<String, Failure> {
+    made.map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// Writes to a file, or to standard output if that is `-`.
+fn write(file: &FilePath, text: &str) -> Result<(), Failure> {
+    match file.as_os_str() == "-" {
+        true => crate::print(&format!("{text}\n")),
+        false => crate::write_file(file, text),
     }
 }
 

@@ -1,0 +1,157 @@
+//! What inspect shows: each segment with its group, what lives in it and how hot that is, and the groups.
+
+use super::error::OpenSfsError;
+use super::format::{BLOCK, NO_GROUP};
+use super::make::Identity;
+use super::media::Medium;
+use super::placement::hotness;
+use super::segments::State;
+use super::settings::{GroupingKind, SfsSettings};
+use super::{Sfs, Timestamp, salvage};
+use serde::Serialize;
+
+/// What a volume holds, by segments. Blocks are of 4 KiB; hotness is writes per tick,
+/// on the volume's own clock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SegmentMap {
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// Blocks of files that fill a segment, its summary taken off.
+    pub segment_capacity: u32,
+    /// Checkpoints that were ever written.
+    pub checkpoint: u64,
+    /// Whether it was unmounted.
+    pub is_clean: bool,
+    /// The clock of hotness.
+    pub tick: u64,
+    /// Blocks that files and their metadata can have.
+    pub blocks: u64,
+    /// Of which so many are free.
+    pub free_blocks: u64,
+    /// Inodes in use.
+    pub inodes: u64,
+    /// Blocks that were damaged and that a repair gave up.
+    pub given_up_blocks: u64,
+    /// Findings of a check; `flashpath fsck` names them.
+    pub findings: usize,
+    /// The groups, the coldest first as far as that is known.
+    pub groups: Vec<GroupRow>,
+    /// The segments.
+    pub segments: Vec<SegmentRow>,
+}
+
+/// A group of blocks of like hotness.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupRow {
+    /// Its number; `None` for segments with blocks of several groups.
+    pub group: Option<u8>,
+    /// Its hotness, as the grouping last remembered it.
+    pub hotness: Option<f64>,
+    /// Segments that were written for it.
+    pub segments: u32,
+    /// Live blocks in them.
+    pub live_blocks: u64,
+    /// Live blocks over what fits.
+    pub utilization: f64,
+    /// The hotness of the segments, weighted by their live blocks.
+    pub live_hotness: f64,
+}
+
+/// A segment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SegmentRow {
+    /// Its number.
+    pub segment: u32,
+    /// `free`, `emptied`, `open` or `written`.
+    pub state: &'static str,
+    /// Whether it holds metadata.
+    pub is_metadata: bool,
+    /// The group of its blocks; `None` if they are of several, or of none.
+    pub group: Option<u8>,
+    /// Live blocks.
+    pub live_blocks: u32,
+    /// Live blocks over what fits.
+    pub utilization: f64,
+    /// The hotness of its live blocks: the sum of their writes over the sum of their ages (section 3.3).
+    pub hotness: f64,
+    /// When it was written, on the clock of hotness.
+    pub written: u64,
+}
+
+/// Looks at the volume on a medium, and writes nothing. Fails as [`check`](super::check()) does.
+pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap, OpenSfsError> {
+    let mut opened = salvage::open(medium, settings, Identity { seed: 0, origin: Timestamp(0) })?;
+    let survey = opened.volume.survey(false)?;
+    let given_up = survey.given_up;
+    let findings = opened.findings.len() + survey.faults.len();
+    Ok(opened.volume.segment_map(opened.is_clean, given_up, findings))
+}
+
+impl Sfs {
+    fn segment_map(&self, is_clean: bool, given_up_blocks: u64, findings: usize) -> SegmentMap {
+        let capacity = self.limits.segment_capacity;
+        let utilization = |live: u64, segments: u32| live as f64 / (f64::from(segments.max(1)) * f64::from(capacity));
+        let segments: Vec<SegmentRow> = (0..self.segments.count())
+            .map(|number| {
+                let segment = self.segments.get(number);
+                SegmentRow {
+                    segment: number,
+                    state: match segment.state {
+                        State::Free => "free",
+                        State::Emptied => "emptied",
+                        State::Open => "open",
+                        State::Written => "written",
+                    },
+                    is_metadata: segment.is_metadata,
+                    group: (segment.group != NO_GROUP && segment.state != State::Free).then_some(segment.group),
+                    live_blocks: segment.live,
+                    utilization: utilization(segment.live.into(), 1),
+                    hotness: hotness::of_segment(&self.segments.view(number, segment), self.tick),
+                    written: segment.written.0,
+                }
+            })
+            .collect();
+        let space = self.space();
+        SegmentMap {
+            segment_bytes: u64::from(self.media.segment_blocks()) * BLOCK as u64,
+            segment_capacity: capacity,
+            checkpoint: self.superblock.sequence.get(),
+            is_clean,
+            tick: self.tick.0,
+            blocks: space.blocks,
+            free_blocks: space.free_blocks,
+            inodes: self.inode_file.used(),
+            given_up_blocks,
+            findings,
+            groups: self.group_rows(&segments),
+            segments,
+        }
+    }
+
+    fn group_rows(&self, segments: &[SegmentRow]) -> Vec<GroupRow> {
+        // Only by hotness does a grouping remember what each group is about.
+        let memory = match self.settings.grouping {
+            GroupingKind::Sfs => self.grouping.memory(),
+            _ => Vec::new(),
+        };
+        let data = |row: &&SegmentRow| !row.is_metadata && row.live_blocks > 0;
+        let mut numbers: Vec<Option<u8>> = segments.iter().filter(data).map(|row| row.group).collect();
+        numbers.sort_unstable_by_key(|group| group.unwrap_or(NO_GROUP));
+        numbers.dedup();
+        let row = |group: Option<u8>| {
+            let its = || segments.iter().filter(data).filter(|row| row.group == group);
+            let live: u64 = its().map(|row| u64::from(row.live_blocks)).sum();
+            let count = its().count() as u32;
+            let mean: f64 = its().map(|row| row.hotness * f64::from(row.live_blocks)).sum::<f64>() / live.max(1) as f64;
+            GroupRow {
+                group,
+                hotness: group.and_then(|group| memory.get(usize::from(group)).copied()),
+                segments: count,
+                live_blocks: live,
+                utilization: live as f64 / (f64::from(count.max(1)) * f64::from(self.limits.segment_capacity)),
+                live_hotness: mean,
+            }
+        };
+        numbers.into_iter().map(row).collect()
+    }
+}

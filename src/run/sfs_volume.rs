@@ -1,0 +1,37 @@
+//! Volumes of sfs on images: checked, repaired, looked at.
+
+use super::file_system::{failed, is_in_memory, open_medium, sfs_of};
+use super::open::{Holds, OpenError};
+use super::path::Path;
+use crate::fs::sfs::{
+    Finding, Identity, Medium, Repaired, SegmentMap, SfsSettings, Timestamp, check, repair, segment_map,
+};
+
+/// The settings and the medium of a volume that is there already.
+fn open(path: &Path) -> Result<(&SfsSettings, Medium), OpenError> {
+    let settings = sfs_of(path)?;
+    if is_in_memory(path) {
+        let what = "what is in memory is new each time: write sfs/conv:image=FILE or sfs/zns:image=FILE".to_string();
+        return Err(OpenError::NoVolume { path: path.text.clone(), what });
+    }
+    Ok((settings, open_medium(path, Holds::Bytes, 0)?))
+}
+
+/// Checks the volume of sfs that a path names, and writes nothing to it. The image is locked as long: one that is mounted is refused.
+pub fn check_file_system(path: &Path) -> Result<Vec<Finding>, OpenError> {
+    let (settings, medium) = open(path)?;
+    check(medium, settings).map_err(failed(path))
+}
+
+/// Checks it, and puts right what is wrong. `wall_origin_ns` is the time on the wall clock at which that is done.
+pub fn repair_file_system(path: &Path, wall_origin_ns: i64) -> Result<Repaired, OpenError> {
+    let (settings, medium) = open(path)?;
+    let identity = Identity { seed: 0, origin: Timestamp(wall_origin_ns) };
+    repair(medium, settings, identity).map_err(failed(path))
+}
+
+/// Looks at it, segment by segment, and writes nothing.
+pub fn map_segments(path: &Path) -> Result<SegmentMap, OpenError> {
+    let (settings, medium) = open(path)?;
+    segment_map(medium, settings).map_err(failed(path))
+}
