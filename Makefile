@@ -58,6 +58,7 @@ bench: needs build
 # The captured traces are kept: only what has changed is captured again.
 results: build
 	$(FLASHPATH) reproduce vma --scale $(VMA_SCALE) --traces target/traces --json target/traces/vma.json >/dev/null
+	@mkdir -p target/traces && cp -n traces/*.zst target/traces/
 	$(FLASHPATH) reproduce sfs --scale $(SFS_SCALE) --traces target/traces --json target/traces/sfs.json >/dev/null
 	$(FLASHPATH) reproduce zns-journal --scale $(ZNS_SCALE) --traces target/traces --json target/traces/zns-journal.json >/dev/null
 	$(FLASHPATH) reproduce --from target/traces/vma.json --from target/traces/sfs.json --from target/traces/zns-journal.json \

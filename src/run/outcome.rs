@@ -4,6 +4,7 @@ use super::engine::{Options, Run, RunError};
 use super::path::Path;
 use super::steady::steady_from;
 use super::target::{Target, row};
+use crate::fs::sfs::Census;
 use crate::label::{Cause, Content};
 use crate::report::{Latencies, LedgerRow, RunResult, WorkloadResult, WriteAmplification};
 use crate::units::BLOCK_BYTES;
@@ -16,6 +17,8 @@ pub struct Outcome {
     pub result: RunResult,
     /// Why the run failed; `None` if it did not.
     pub failure: Option<RunError>,
+    /// Of a file in a volume of sfs: what lives in its segments at the end, but for those that only ever held the file beside it.
+    pub census: Option<Census>,
 }
 
 /// Draws the result of a run up, checks its sums, and, if reads are verified, reads everything back.
@@ -26,7 +29,7 @@ pub(super) fn conclude<T: Target>(
     options: &Options,
     ended: Result<bool, RunError>,
 ) -> Outcome {
-    let mut result = result_of(path, &run, workload, options);
+    let (mut result, census) = result_of(path, &run, workload, options);
     result.interrupted = matches!(ended, Ok(false));
     let failure = match ended {
         Err(error) => Some(error),
@@ -37,10 +40,15 @@ pub(super) fn conclude<T: Target>(
             .map(|sum| RunError::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)))
             .or_else(|| run.read_back().err()),
     };
-    Outcome { result, failure }
+    Outcome { result, failure, census }
 }
 
-fn result_of<T: Target>(path: &Path, run: &Run<T>, workload: &dyn Workload, options: &Options) -> RunResult {
+fn result_of<T: Target>(
+    path: &Path,
+    run: &Run<T>,
+    workload: &dyn Workload,
+    options: &Options,
+) -> (RunResult, Option<Census>) {
     let is_timed = run.target.is_timed();
     let written_bytes = run.served.written_blocks * BLOCK_BYTES;
     let total = (written_bytes > 0).then(|| run.target.stored_bytes() as f64 / written_bytes as f64);
@@ -55,7 +63,8 @@ fn result_of<T: Target>(path: &Path, run: &Run<T>, workload: &dyn Workload, opti
         );
     }
     let told = run.target.tell(&run.served);
-    RunResult {
+    let census = told.census;
+    let result = RunResult {
         path: path.text.clone(),
         path_in_full: path.in_full.clone(),
         seed: options.seed,
@@ -87,7 +96,8 @@ fn result_of<T: Target>(path: &Path, run: &Run<T>, workload: &dyn Workload, opti
         sums: told.sums,
         warnings,
         options: options.arguments(),
-    }
+    };
+    (result, census)
 }
 
 /// What the workload wrote, by content: the ledger's first rows.

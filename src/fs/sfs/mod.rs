@@ -19,6 +19,7 @@
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
+//! | `census` | what lives in the segments |
 //! | `make`, `open`, `superblocks` | mkfs, mount, and where it begins |
 //! | `survey`, `survey_names` | a walk over all that a volume names: blocks, then names |
 //! | `check` | fsck: what is wrong, as values |
@@ -33,6 +34,7 @@
 
 mod attributes;
 mod bytes;
+mod census;
 mod check;
 mod checkpoint;
 mod cleaning;
@@ -70,6 +72,7 @@ mod write_out;
 mod wrong_volumes;
 
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
+pub use census::Census;
 pub use check::{Finding, Structure, check};
 pub use error::{OpenSfsError, SfsError};
 pub use make::Identity;

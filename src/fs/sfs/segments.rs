@@ -4,7 +4,7 @@
 //! A segment in which nothing is live any more is not free yet: the last checkpoint may name its blocks. It waits for the next
 //! one, and then for its turn: free segments are used in the order in which they became free (section 3.5).
 
-use super::format::{BLOCK, BlockBytes, Kind, NO_GROUP, UsageEntry};
+use super::format::{BLOCK, BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
 use super::placement::{SegmentView, Tick};
 use std::collections::VecDeque;
 use zerocopy::{FromBytes, IntoBytes};
@@ -59,6 +59,8 @@ const FREE: Segment = Segment {
 pub(super) struct Segments {
     all: Vec<Segment>,
     blocks: u32,
+    /// Of them, what fits beside a summary: a segment with so many live blocks is full.
+    capacity: u32,
     free: VecDeque<u32>,
     emptied: Vec<u32>,
     /// Segments that are being cleaned, and are not emptied yet.
@@ -72,6 +74,7 @@ impl Segments {
         Segments {
             all: vec![FREE; count as usize],
             blocks,
+            capacity: blocks_that_fit(blocks, 0).unwrap_or(blocks),
             free: (0..count).collect(),
             emptied: Vec::new(),
             cleaning: 0,
@@ -309,13 +312,38 @@ impl Segments {
         };
         SegmentView {
             number,
-            capacity: self.blocks,
+            capacity: self.capacity,
             live: segment.live,
             writes,
             modified,
             youngest,
             written: segment.written,
             group: (segment.group != NO_GROUP).then_some(segment.group),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::sfs::placement::victim;
+    use crate::fs::sfs::settings::CleanerKind;
+
+    /// A volume of cold files was cleaned again and again: the summary of a segment in which nothing had died counted as dead, and what
+    /// is very old and a little dead scores highest with both policies that look at age.
+    #[test]
+    fn a_segment_in_which_nothing_died_is_full_and_never_cleaned_however_cold() {
+        let mut segments = Segments::new(2, 512);
+        let capacity = blocks_that_fit(512, 0).unwrap();
+        assert!(capacity < 512, "the summary takes room");
+        for (segment, modified, dead) in [(0, 1, 0), (1, 1_000_000, 100)] {
+            segments.take(Tick(modified), 0, false).unwrap();
+            (0..capacity).for_each(|_| segments.gain(segment, Kind::Data, 1, modified));
+            segments.close(segment);
+            (0..dead).for_each(|_| segments.lose(segment, Kind::Data, 1, modified));
+        }
+        for policy in [CleanerKind::CostHotness, CleanerKind::CostBenefit, CleanerKind::Greedy] {
+            assert_eq!(victim::choose(policy, segments.views(), Tick(1_000_100)), Some(1), "{policy:?}");
         }
     }
 }

@@ -14,8 +14,11 @@ const DEAD: u32 = 24;
 /// What may wait, by default: in segments, and in bytes.
 const WAITING_SEGMENTS: u64 = 12;
 const WAITING_BYTES: std::ops::RangeInclusive<u64> = (64 << 20)..=(512 << 20);
-/// No more of the device than this may wait, or be changed metadata.
+/// No more of the device than this may wait.
 const MOST_WAITING: u64 = 64;
+/// No more of it than this may be changed metadata, but on a small device [`FEW_METADATA`], as far as that is no more than may wait.
+const MOST_METADATA: u64 = 256;
+const FEW_METADATA: u64 = 4 << 20;
 /// Segments that there must be at least.
 pub(super) const FEWEST_SEGMENTS: u32 = 24;
 
@@ -30,7 +33,8 @@ impl Limits {
             .dirty_bytes
             .unwrap_or_else(|| (WAITING_SEGMENTS * segment_bytes).clamp(*WAITING_BYTES.start(), *WAITING_BYTES.end()));
         let waiting = asked.min(most).max(segment_bytes) / BLOCK as u64;
-        let metadata = (device_bytes / MOST_WAITING).clamp(segment_bytes, 256 << 20) / BLOCK as u64;
+        let metadata = (device_bytes / MOST_METADATA).max(FEW_METADATA.min(device_bytes / MOST_WAITING));
+        let metadata = metadata.clamp(segment_bytes, 256 << 20) / BLOCK as u64;
         let in_segments = |blocks: u64| blocks.div_ceil(u64::from(capacity)) as u32;
         // A checkpoint needs so many: for what the host wrote, for as much that is being cleaned, for metadata; and each of its parts ends in a
         // segment that is not full.

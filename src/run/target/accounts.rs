@@ -54,6 +54,7 @@ pub fn told(since: &Account, all: &Account, exported_bytes: u64, served: Option<
         *events.entry(name.to_string()).or_default() += count;
     }
     Told {
+        census: None,
         ledger: nodes
             .iter()
             .flat_map(|node| rows(&node.name, &node.account.sent, BLOCK_BYTES))

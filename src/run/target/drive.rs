@@ -169,6 +169,7 @@ impl<L: Translation> Target for DriveTarget<L> {
         let events = self.layer.events().into_iter().zip(&self.baseline.events);
         let stations = [(self.layer.name(), &sent), ("nand", &programmed)];
         Told {
+            census: None,
             ledger: stations.iter().flat_map(|(station, tally)| rows(station, tally, self.page_bytes)).collect(),
             media: vec!["nand".to_string()],
             flash: FlashResult {

@@ -4,6 +4,7 @@ use super::accounts::{stored_bytes, told};
 use super::{HostWrite, Target, Told};
 use crate::device::{Account, STAMP_BYTES, holding};
 use crate::fs::Durable;
+use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use crate::run::engine::{RunError, Served};
 use crate::time::Time;
@@ -36,6 +37,8 @@ pub struct FileTarget {
     baseline: Account,
     fsync_every: Option<u64>,
     writes: u64,
+    /// When the file beside it was written.
+    dummy: Option<Tick>,
 }
 
 impl FileTarget {
@@ -47,6 +50,7 @@ impl FileTarget {
         let blocks = bytes / BLOCK_BYTES;
         let width = volume.block_width();
         let mut buffer = vec![0; AT_ONCE as usize * width];
+        let mut last_dummy = None;
         if let Some(utilization) = shape.utilization {
             let dummy = volume.make(InodeNumber::ROOT, b"dummy", &new(FileKind::Regular))?;
             let taken = (space.blocks as f64 * utilization) as u64;
@@ -60,6 +64,7 @@ impl FileTarget {
                 at += count;
             }
             volume.sync()?;
+            last_dummy = Some(volume.census().tick);
         }
         let file = volume.make(InodeNumber::ROOT, b"disk", &new(FileKind::Regular))?;
         if blocks > 0 {
@@ -67,7 +72,17 @@ impl FileTarget {
         }
         volume.sync()?;
         let baseline = volume.account();
-        Ok(FileTarget { volume, file, blocks, width, buffer, baseline, fsync_every: shape.fsync_every, writes: 0 })
+        Ok(FileTarget {
+            volume,
+            file,
+            blocks,
+            width,
+            buffer,
+            baseline,
+            fsync_every: shape.fsync_every,
+            writes: 0,
+            dummy: last_dummy,
+        })
     }
 
     fn account(&self) -> Account {
@@ -175,6 +190,9 @@ impl Target for FileTarget {
     }
 
     fn tell(&self, served: &Served) -> Told {
-        told(&self.account(), &self.volume.account(), self.exported_bytes(), Some(served))
+        let mut census = self.volume.census();
+        census.segments.retain(|segment| self.dummy.is_none_or(|last| segment.youngest > last));
+        let told = told(&self.account(), &self.volume.account(), self.exported_bytes(), Some(served));
+        Told { census: Some(census), ..told }
     }
 }

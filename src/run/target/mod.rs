@@ -18,6 +18,7 @@ pub use file::FileShape;
 pub(super) use file::FileTarget;
 
 use super::engine::{RunError, Served};
+use crate::fs::sfs::Census;
 use crate::label::{Cause, Content, Tally};
 use crate::report::{FlashResult, LedgerRow, SumCheck, TranslationResult, Wear};
 use crate::time::Time;
@@ -84,6 +85,8 @@ pub(super) struct Told {
     pub translation: TranslationResult,
     pub wear: Wear,
     pub sums: Vec<SumCheck>,
+    /// What lives in the segments of a volume of sfs.
+    pub census: Option<Census>,
 }
 
 /// The rows of a station that passed on what `tally` counts, each count of so many bytes.

@@ -2,11 +2,14 @@
 
 use crate::failure::Failure;
 use flashpath::device::BlockDevice;
-use flashpath::expression::Amount;
+use flashpath::expression::{Amount, parse_term};
 use flashpath::report::RunResult;
-use flashpath::run::{DriveSettings, Options, Path as DrivePath, Prepared, Replay, prepare};
+use flashpath::run::{
+    DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, prepare, prepare_file,
+};
 use flashpath::units::format_size;
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
+use flashpath::workload::{Workload, generator};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -230,6 +233,67 @@ impl Lab {
             None => Ok(outcome.result),
             Some(error) => Err(Failure::failed(format!("{} with {}: {error}", path.text, captured.trace.display()))),
         }
+    }
+
+    /// Runs a block workload, that is opened for the file's bytes, in a file of a volume of sfs, one request at a time: the file is written once
+    /// in order, then `aging` bytes are written before anything is counted.
+    pub fn run_in_file(
+        &self,
+        path: &DrivePath,
+        shape: FileShape,
+        aging: u64,
+        open: impl FnOnce(u64) -> Result<Box<dyn Workload>, Failure>,
+    ) -> Result<Outcome, Failure> {
+        is_stopped()?;
+        let prepared = prepare_file(path, self.seed, shape)?;
+        let workload = open(prepared.exported_bytes())?;
+        self.finish(path, prepared, workload, Some((aging, u64::MAX)))
+    }
+
+    /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once in order first, then so many
+    /// bytes of the workload are not counted, and then so many requests are.
+    pub fn run_alone(&self, path: &str, expression: &str, aging: Option<(u64, u64)>) -> Result<RunResult, Failure> {
+        is_stopped()?;
+        let path = DrivePath::read(path)?;
+        let prepared = prepare(&path, self.seed)?;
+        let workload = self.generator(expression, prepared.exported_bytes())?;
+        Ok(self.finish(&path, prepared, workload, aging)?.result)
+    }
+
+    fn finish(
+        &self,
+        path: &DrivePath,
+        prepared: Prepared,
+        mut workload: Box<dyn Workload>,
+        aging: Option<(u64, u64)>,
+    ) -> Result<Outcome, Failure> {
+        let precondition = aging.map(|(bytes, _)| Amount::Bytes(bytes));
+        let limit = aging.map(|(_, requests)| requests);
+        let fill = aging.is_some();
+        let options = Options {
+            seed: self.seed,
+            fill,
+            precondition,
+            limit,
+            replay: Replay::Closed { depth: 1 },
+            ..Options::default()
+        };
+        let outcome = prepared.run(workload.as_mut(), &options, &mut |_| !STOP.load(Ordering::SeqCst));
+        is_stopped()?;
+        match &outcome.failure {
+            None => Ok(outcome),
+            Some(error) => Err(Failure::failed(format!("{} with {}: {error}", path.text, workload.name()))),
+        }
+    }
+
+    /// The workload that a generator's expression means on so many bytes.
+    pub fn generator(&self, expression: &str, bytes: u64) -> Result<Box<dyn Workload>, Failure> {
+        Ok(generator::generator(&parse_term(expression)?, bytes, self.seed)?)
+    }
+
+    /// A trace of this name that the user keeps beside the captured ones.
+    pub fn kept(&self, name: &str) -> Option<PathBuf> {
+        Some(self.traces.join(name)).filter(|file| file.exists())
     }
 
     /// Replays a trace on several drives at once.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lab` | captures of kernel file systems, and their replay on drives |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
-//! | `sfs` | SFS, figures 13 and 14 |
+//! | `sfs` | SFS, table 1, figures 1, 4 to 11, 13 and 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
 //! | `outputs` | where the results go |
 
@@ -21,7 +21,7 @@ use lab::Lab;
 use outputs::Outputs;
 use std::path::PathBuf;
 
-/// Make the papers' figures again: their experiments, the paper's number beside ours (needs root)
+/// Make the papers' figures again: their experiments, the paper's number beside ours (captures need root)
 #[derive(clap::Args)]
 pub struct Reproduce {
     /// Figures, such as vma-fig4, or papers, such as vma [default: all]
@@ -82,7 +82,7 @@ impl Reproduce {
             [] => self.make(&wanted)?,
             files => {
                 let read = files.iter().map(|file| outputs::read(file, &wanted)).collect::<Result<Vec<_>, _>>()?;
-                read.concat()
+                outputs::together(read.concat(), &wanted)
             }
         };
         self.outputs.write(&reproductions, self.quiet)

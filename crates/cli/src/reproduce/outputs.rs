@@ -87,6 +87,30 @@ fn write_markdown(file: &Path, reproductions: &[Reproduction]) -> Result<(), Fai
     crate::write_file(file, &format!("{HEAD}{}", papers.join("\n")))
 }
 
+/// Results of several files, shown together: of one paper, made at one scale from one seed, the figures of all files are one part, in the
+/// paper's order.
+pub fn together(read: Vec<Reproduction>, order: &[(&'static Paper, Vec<&'static str>)]) -> Vec<Reproduction> {
+    let mut together: Vec<Reproduction> = Vec::new();
+    for mut next in read {
+        let is_same = |other: &&mut Reproduction| {
+            (&other.paper, other.scale.to_bits(), other.seed) == (&next.paper, next.scale.to_bits(), next.seed)
+        };
+        let Some(same) = together.iter_mut().find(is_same) else {
+            together.push(next);
+            continue;
+        };
+        next.conditions.retain(|condition| !same.conditions.contains(condition));
+        same.conditions.append(&mut next.conditions);
+        // A figure that is in several files is as the last has it.
+        same.figures.retain(|figure| next.figures.iter().all(|newer| newer.name != figure.name));
+        same.figures.append(&mut next.figures);
+        let place =
+            |figure: &Figure| order.iter().flat_map(|(_, figures)| figures).position(|name| *name == figure.name);
+        same.figures.sort_by_key(place);
+    }
+    together
+}
+
 /// The results that an earlier run wrote, as far as they are wanted.
 pub fn read(file: &Path, wanted: &[(&'static Paper, Vec<&'static str>)]) -> Result<Vec<Reproduction>, Failure> {
     let name = file.display();

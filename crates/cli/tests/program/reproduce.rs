@@ -56,6 +56,30 @@ fn earlier_results_are_shown_in_every_form() {
     assert_eq!(one[0].figures.len(), 1);
 }
 
+/// Figures 13 and 14 of SFS need captures and the others do not: made apart, they are shown as one paper.
+#[test]
+fn figures_of_a_paper_from_several_files_are_one_part() {
+    let bench = Bench::new();
+    let mut newer = results();
+    newer[0].figures.reverse();
+    newer[0].figures.truncate(1);
+    newer[0].figures[0].title = "made later".to_string();
+    newer[0].conditions.push(("drive".to_string(), "of flash".to_string()));
+    let mut other_scale = results();
+    other_scale[0].scale = 1.0;
+    for (name, made) in [("earlier.json", &results()), ("newer.json", &newer), ("scale.json", &other_scale)] {
+        bench.write(name, serde_json::to_string(made).unwrap());
+    }
+    let from =
+        ["reproduce", "--from", "newer.json", "--from", "earlier.json", "--from", "newer.json", "--from", "scale.json"];
+    let answer = bench.flashpath(&[&from[..], &["--json", "-"]].concat());
+    let shown: Vec<Reproduction> = serde_json::from_str(&answer.stdout).unwrap();
+    let titles = |made: &Reproduction| made.figures.iter().map(|figure| figure.title.clone()).collect::<Vec<_>>();
+    assert_eq!(shown.len(), 2, "another scale is another part");
+    assert_eq!(titles(&shown[0]), ["The paper's vma-fig4", "made later"]);
+    assert_eq!(shown[0].conditions.len(), 1);
+}
+
 #[test]
 fn what_cannot_be_made_again_is_refused() {
     let bench = Bench::new();
@@ -71,6 +95,49 @@ fn what_cannot_be_made_again_is_refused() {
     bench.refuses(&["reproduce", "--from", "earlier.json", "--json", "none/x.json"], &["cannot write none/x.json"]);
     bench.refuses(&["reproduce", "--from", "earlier.json", "--markdown", "page"], &["NAME.md"]);
     bench.refuses(&["reproduce", "--from", "earlier.json", "--scale", "1"], &["--scale"]);
+}
+
+/// What needs no kernel needs no root either, and is the same each time.
+#[test]
+fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
+    let bench = Bench::new();
+    let figures = ["sfs-table1", "sfs-fig4", "sfs-fig7", "sfs-fig10"];
+    let outputs = ["--scale", "1/256", "--json", "made.json", "--markdown", "page.md", "--report", "page.html"];
+    let make = || {
+        let answer = bench.flashpath(&[&["reproduce"], &figures[..], &outputs[..]].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let text = std::fs::read_to_string(bench.path("made.json")).unwrap();
+        serde_json::from_str::<Vec<Reproduction>>(&text).unwrap().remove(0)
+    };
+    let made = make();
+    assert_eq!(made.figures.iter().map(|figure| figure.name.as_str()).collect::<Vec<_>>(), figures);
+    for figure in &made.figures {
+        assert!(!figure.claims.is_empty() && figure.claims.iter().all(|claim| claim.ours.is_some()), "{figure:?}");
+        let svg = std::fs::read_to_string(bench.path(&format!("page/{}.svg", figure.name))).unwrap();
+        assert!(svg.starts_with("<svg"));
+    }
+    let [table, hot, cleaners, full] = &made.figures[..] else { panic!("four figures") };
+    // A device's reads and sequential writes are the paper's; what it does with random writes is no matter of service times.
+    let [_, _, _, random_write] = &table.panels[0].groups[..] else { panic!("four kinds of requests") };
+    for (name, values) in &table.panels[0].groups {
+        let off = |pair: &[Option<f64>]| (pair[1].unwrap() / pair[0].unwrap() - 1.0).abs();
+        assert!(name == &random_write.0 || values.chunks(2).all(|pair| off(pair) < 0.05), "{name}: {values:?}");
+    }
+    // Four groups, in order, and each segment counted once.
+    let column =
+        |panel: &Panel, at: usize| panel.groups.iter().map(|(_, values)| values[at].unwrap()).collect::<Vec<_>>();
+    let centres = column(&hot.panels[1], 0);
+    assert!(centres.len() == 4 && centres.is_sorted(), "{centres:?}");
+    for panel in hot.panels[..1].iter().chain(&full.panels) {
+        for at in 0..panel.series.len() {
+            assert!((column(panel, at).iter().sum::<f64>() - 1.0).abs() < 1e-9, "{panel:?}");
+        }
+    }
+    // At 85 % cleaning costs something, whoever chooses.
+    for at in 0..2 {
+        assert!(column(&cleaners.panels[0], at).iter().all(|cost| *cost > 1.5), "{cleaners:?}");
+    }
+    assert_eq!(make(), made);
 }
 
 #[test]

@@ -54,11 +54,11 @@ pub struct BlockView {
 }
 
 /// A segment that has been written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentView {
     /// Its number.
     pub number: u32,
-    /// Blocks that it can hold.
+    /// Blocks that it can hold beside its summary.
     pub capacity: u32,
     /// Blocks that are live.
     pub live: u32,

@@ -1,0 +1,156 @@
+//! The paper's three devices (Table 1) as times of `conv`, and when random writes are as fast as sequential ones (figure 1).
+//!
+//! `conv` has a service time for a block and a number of units, and no flash below: it gives reads and sequential writes, on which SFS
+//! depends. What random writes cost a drive is what its translation layer does, and so figure 1 is made on flash below two of them.
+
+use super::volume::Points;
+use super::{claim, panel};
+use crate::failure::Failure;
+use crate::reproduce::lab::Lab;
+use flashpath::report::figure::Figure;
+use flashpath::units::format_size;
+
+/// A device: megabytes (10^6) a second of sequential reads, random 4 KB reads, sequential writes, random 4 KB writes.
+pub struct Device {
+    pub name: &'static str,
+    pub paper: [f64; 4],
+}
+
+pub const DEVICES: [Device; 3] = [
+    Device { name: "SSD-H", paper: [216.9, 13.8, 170.0, 5.3] },
+    Device { name: "SSD-M", paper: [212.6, 10.6, 87.0, 0.6] },
+    Device { name: "SSD-L", paper: [69.1, 5.3, 38.0, 0.002] },
+];
+pub const M: &Device = &DEVICES[1];
+
+impl Device {
+    /// As options of `conv`: a 4 KB read alone takes what the random reads say, as many blocks are read at once as the sequential reads say,
+    /// and as many written in what the sequential writes say.
+    pub fn times(&self) -> String {
+        let [sequential_read, random_read, sequential_write, _] = self.paper;
+        let units = (sequential_read / random_read).round();
+        let nanoseconds = |megabytes: f64, blocks: f64| (blocks * 4096.0 / megabytes * 1e3).round() as u64;
+        format!(
+            "read={}ns,write={}ns,units={units}",
+            nanoseconds(random_read, 1.0),
+            nanoseconds(sequential_write, units)
+        )
+    }
+
+    pub fn sequential_write(&self) -> f64 {
+        self.paper[2]
+    }
+
+    pub fn random_read(&self) -> f64 {
+        self.paper[1]
+    }
+}
+
+/// Table 1.
+pub fn table(lab: &Lab) -> Result<Figure, Failure> {
+    const KINDS: [(&str, &str); 4] = [
+        ("sequential read", "sequential:reads=100%,request=1M,writes=64M"),
+        ("random 4 KB read", "uniform:reads=100%,writes=4M"),
+        ("sequential write", "sequential:request=1M,writes=64M"),
+        ("random 4 KB write", "uniform:writes=4M"),
+    ];
+    let (mut groups, mut claims) = (Vec::new(), Vec::new());
+    for (kind, (name, load)) in KINDS.into_iter().enumerate() {
+        let mut values = Vec::new();
+        for device in &DEVICES {
+            let path = format!("conv:size=256M,{}", device.times());
+            let result = lab.run_alone(&path, load, None)?;
+            // MiB to the paper's MB.
+            let ours = result.throughput_mib_s.map(|value| value * 1.048_576);
+            values.extend([Some(device.paper[kind]), ours]);
+            claims.push(claim(
+                format!("{}: {name}, MB/s", device.name),
+                "Table 1",
+                Some(device.paper[kind]),
+                Some(device.paper[kind]),
+                ours,
+                "conv has no flash below, and a lone random write waits for one program; what random writes cost a drive, figure 1 shows on \
+                 translation layers. SFS writes none but the superblock",
+            ));
+        }
+        groups.push((name.to_string(), values));
+    }
+    let series =
+        DEVICES.iter().flat_map(|device| [format!("{}, paper", device.name), format!("{}, ours", device.name)]);
+    Ok(Figure {
+        name: "sfs-table1".to_string(),
+        title: "SFS table 1: the devices".to_string(),
+        unit: "MB/s".to_string(),
+        about: format!(
+            "The devices as times of `conv`, one request at a time: {}.",
+            DEVICES.iter().map(|device| format!("{} `{}`", device.name, device.times())).collect::<Vec<_>>().join(", ")
+        ),
+        panels: vec![panel("", series.collect(), groups)],
+        claims,
+    })
+}
+
+const REQUESTS: [u64; 6] = [4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 32 << 20];
+/// 32 dies write one erase block each at a time: 16 MiB, the clustered block of H and L.
+const CLUSTERED: u64 = 16 << 20;
+/// The share of the sequential speed from which on random writes have caught up.
+const CAUGHT_UP: f64 = 0.95;
+const FLASH: &str = "page=4K,pages-per-block=128,channels=8,dies=4";
+
+/// Figure 1.
+pub fn request_sizes(points: &Points) -> Result<Figure, Failure> {
+    let lab = points.lab;
+    let size = lab.scaled(32 << 30, 1 << 30);
+    let (mut panels, mut claims) = (Vec::new(), Vec::new());
+    for layer in ["page", "fast"] {
+        let path = format!("{layer}:op=10%/nand:size={},{FLASH}", format_size(size));
+        let mut groups = Vec::new();
+        for request in REQUESTS {
+            // The paper ages with twice the capacity; small requests reach their steady state, and our patience ends, long before on FAST.
+            let counted = (size / 4).min(request * if layer == "fast" { 2048 } else { 1 << 20 }) / request * request;
+            // Aging goes on for a whole batch of requests, of up to 1 MiB as it reckons.
+            let aging = 2 * counted / (request >> 20).max(1);
+            let speed = |pattern: &str| -> Result<Option<f64>, Failure> {
+                let load = format!("{pattern}:request={},writes={}", format_size(request), format_size(64 * counted));
+                Ok(lab.run_alone(&path, &load, Some((aging, counted / request)))?.throughput_mib_s)
+            };
+            let (sequential, random) = (speed("sequential")?, speed("uniform")?);
+            groups.push((format_size(request), vec![sequential, random]));
+        }
+        let best = groups.iter().filter_map(|(_, values): &(String, Vec<Option<f64>>)| values[0]).fold(0.0, f64::max);
+        let share = |random: Option<f64>| random.map(|random| random / best);
+        let converges = REQUESTS.iter().zip(&groups).find(|(_, (_, values))| share(values[1]) >= Some(CAUGHT_UP));
+        claims.push(claim(
+            format!("{layer}: random writes of 32 MiB over the fastest sequential ones"),
+            "2.2: they have caught up; 95 % is taken for that",
+            Some(CAUGHT_UP),
+            None,
+            share(groups.last().and_then(|(_, values)| values[1])),
+            "the page-level layer writes a request where it has room, across the erase blocks of others: it collects for large requests, too, where \
+             FAST switches the whole erase blocks that a request covers",
+        ));
+        if let Some((request, _)) = converges {
+            claims.push(claim(
+                format!("{layer}: MiB of a request from which on they have caught up"),
+                "2.2: 16 MB on H and L, 32 MB on M",
+                Some(16.0),
+                Some(32.0),
+                Some(*request as f64 / (1 << 20) as f64),
+                "FAST switches whole erase blocks, and needs no more than one request covers on all dies",
+            ));
+        }
+        panels.push(panel(layer, ["sequential", "random"].map(String::from).to_vec(), groups));
+    }
+    Ok(Figure {
+        name: "sfs-fig1".to_string(),
+        title: "SFS figure 1: sequential and random writes by request size".to_string(),
+        unit: "MiB/s in simulated time".to_string(),
+        about: format!(
+            "`nand:size={},{FLASH}` with `op=10%`, filled in order, and aged with what is then measured; erase blocks of all dies together are {}.",
+            format_size(size),
+            format_size(CLUSTERED)
+        ),
+        panels,
+        claims,
+    })
+}

@@ -1,0 +1,142 @@
+//! Min, Kim, Cho, Lee and Eom's "SFS: Random Write Considered Harmful in Solid State Drives" (FAST 2012).
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `loads`, `compact` | what is written; recorded loads in a file of the blocks that they write |
+//! | `volume` | runs in a file of a volume of sfs, each made once |
+//! | `devices` | Table 1 as times of `conv`; figure 1 |
+//! | `segments` | how hot (figure 4) and how full (figure 10) segments are |
+//! | `techniques` | what each technique brings: figures 5 to 7 |
+//! | `cost` | SFS beside LFS-CB: figures 8, 9 and 11 |
+//! | `kernels` | beside the kernel's file systems, on drives: figures 13 and 14 (needs root) |
+//! | `policies`, `sensitivity` | beyond the paper: all policies on all loads; what the paper does not give |
+
+mod compact;
+mod cost;
+mod devices;
+mod kernels;
+mod loads;
+mod policies;
+mod segments;
+mod sensitivity;
+mod techniques;
+mod volume;
+
+use super::lab::Lab;
+use crate::failure::Failure;
+use flashpath::report::figure::{Claim, Panel, Reproduction};
+use flashpath::units::human_size;
+use volume::Points;
+
+/// The figures.
+pub const FIGURES: &[&str] = &[
+    "sfs-table1",
+    "sfs-fig1",
+    "sfs-fig4",
+    "sfs-fig5",
+    "sfs-fig6",
+    "sfs-fig7",
+    "sfs-fig8",
+    "sfs-fig9",
+    "sfs-fig10",
+    "sfs-fig11",
+    "sfs-fig13",
+    "sfs-fig14",
+    "sfs-sensitivity",
+    "sfs-policies",
+];
+
+/// Makes the figures.
+pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
+    let mut points = Points::new(lab);
+    // Figures 13 and 14 show the same runs.
+    let mut drives = None;
+    let mut made = Vec::new();
+    for figure in figures {
+        made.push(match *figure {
+            "sfs-table1" => devices::table(lab)?,
+            "sfs-fig1" => devices::request_sizes(&points)?,
+            "sfs-fig4" => segments::hot(&mut points)?,
+            "sfs-fig5" => techniques::groups(&mut points)?,
+            "sfs-fig6" => techniques::quantizers(&mut points)?,
+            "sfs-fig7" => techniques::cleaners(&mut points)?,
+            "sfs-fig8" => cost::write_cost(&mut points)?,
+            "sfs-fig9" => cost::throughput(&mut points)?,
+            "sfs-fig10" => segments::full(&mut points)?,
+            "sfs-fig11" => cost::devices(&mut points)?,
+            "sfs-sensitivity" => sensitivity::figure(&mut points)?,
+            "sfs-policies" => policies::figure(&mut points)?,
+            number => {
+                let drives = match &mut drives {
+                    Some(drives) => drives,
+                    none => none.insert(kernels::Drives::run(lab)?),
+                };
+                if number == "sfs-fig13" { drives.amplification() } else { drives.erases() }
+            }
+        });
+    }
+    let mut conditions = conditions(lab);
+    if let Some(drives) = &drives {
+        conditions.extend(drives.conditions(lab));
+    }
+    Ok(Reproduction {
+        paper: "sfs".to_string(),
+        title: "Min et al.: SFS, random write considered harmful in SSDs".to_string(),
+        command: "flashpath reproduce sfs".to_string(),
+        scale: lab.scale,
+        seed: lab.seed,
+        conditions,
+        figures: made,
+    })
+}
+
+fn condition(name: &str, value: String) -> (String, String) {
+    (name.to_string(), value)
+}
+
+fn conditions(lab: &Lab) -> Vec<(String, String)> {
+    let device = volume::device_bytes(lab);
+    let share = device as f64 / volume::DEVICE as f64;
+    let size = |bytes: u64| human_size(bytes as f64 * share);
+    let loads: Vec<String> = loads::all().iter().map(loads::Load::about).collect();
+    vec![
+        condition(
+            "volume",
+            format!(
+                "sfs on a device of {} in {} segments, in a file of {}, written once in order; utilization is the live share of the device, metadata included, \
+                 and beyond the file it is a file that is never written again; {} of random writes before counting, {} counted",
+                size(volume::DEVICE),
+                volume::SEGMENTS,
+                size(volume::WORKING_SET),
+                size(volume::AGING),
+                size(volume::MEASURED)
+            ),
+        ),
+        condition("systems", format!("SFS is `sfs:{}`, LFS-CB `sfs:{}`", volume::SFS, volume::LFS_CB)),
+        condition("loads", loads.join("; ")),
+        condition(
+            "stand-ins",
+            "the paper's TPC-C and RES traces are not public: each is replaced by the skew that the paper cites of its kind, at block level; a file's \
+             hotness then says nothing that the blocks' own does not"
+                .to_string(),
+        ),
+        condition(
+            "clock",
+            "hotness counts in blocks written where the device has no times, in microseconds where it has (figures 9 and 11)".to_string(),
+        ),
+    ]
+}
+
+fn panel(title: &str, series: Vec<String>, groups: Vec<(String, Vec<Option<f64>>)>) -> Panel {
+    Panel { title: title.to_string(), series, groups }
+}
+
+fn claim(says: String, place: &str, low: Option<f64>, high: Option<f64>, ours: Option<f64>, because: &str) -> Claim {
+    let ours = ours.filter(|value| value.is_finite());
+    Claim { says, place: place.to_string(), low, high, ours, because: because.to_string() }
+}
+
+/// A claim of one number.
+fn exactly(says: String, place: &str, paper: f64, ours: f64, because: &str) -> Claim {
+    claim(says, place, Some(paper), Some(paper), Some(ours), because)
+}

@@ -1,0 +1,112 @@
+//! What lives in the segments: how hot they are (figure 4), and how full (figure 10).
+
+use super::loads::{self, tpcc};
+use super::volume::{LFS_CB, Point, Points, SFS};
+use super::{claim, panel};
+use crate::failure::Failure;
+use flashpath::fs::sfs::Census;
+use flashpath::fs::sfs::placement::hotness;
+use flashpath::report::figure::Figure;
+
+const UTILIZATION: f64 = 0.7;
+
+fn shares(counts: &[u32]) -> Vec<f64> {
+    let all = counts.iter().sum::<u32>().max(1);
+    counts.iter().map(|count| f64::from(*count) / f64::from(all)).collect()
+}
+
+/// Segments in each tenth of the range of hotness.
+fn by_hotness(census: &Census) -> ([u32; 10], f64) {
+    let all: Vec<f64> = census.segments.iter().map(|segment| hotness::of_segment(segment, census.tick)).collect();
+    let hottest = all.iter().copied().fold(0.0, f64::max);
+    let mut bins = [0; 10];
+    for value in all {
+        bins[((value / hottest.max(f64::MIN_POSITIVE) * 10.0) as usize).min(9)] += 1;
+    }
+    (bins, hottest)
+}
+
+/// Figure 4.
+pub fn hot(points: &mut Points) -> Result<Figure, Failure> {
+    let point = Point::new(points.lab, tpcc(), SFS, UTILIZATION);
+    let measured = points.measure(&[point])?.remove(0);
+    let census = measured.census.ok_or_else(|| Failure::failed("a volume told nothing of its segments"))?;
+    let (bins, hottest) = by_hotness(&census);
+    let shares = shares(&bins);
+    let groups =
+        shares.iter().enumerate().map(|(tenth, share)| (format!("to {} %", (tenth + 1) * 10), vec![Some(*share)]));
+    let centres = census
+        .centres
+        .iter()
+        .enumerate()
+        .map(|(group, centre)| (format!("group {group}"), vec![Some(centre / hottest)]));
+    Ok(Figure {
+        name: "sfs-fig4".to_string(),
+        title: "SFS figure 4: hotness of segments".to_string(),
+        unit: "share".to_string(),
+        about: "After the TPC-C-like load at 70 % utilization, segments of the file that is not written left out: the share of segments in each tenth of \
+                the range of hotness, and where in the range the four groups' centres lie."
+            .to_string(),
+        panels: vec![
+            panel("segments by hotness over the hottest", vec!["segments".to_string()], groups.collect()),
+            panel("centres over the hottest", vec!["centre".to_string()], centres.collect()),
+        ],
+        claims: vec![claim(
+            "share of segments in the coldest tenth of the range".into(),
+            "3.4: most segments are not hot",
+            Some(0.5),
+            None,
+            shares.first().copied(),
+            "the hottest segments are hardly hotter than the others",
+        )],
+    })
+}
+
+/// Segments in each tenth of utilization.
+fn by_utilization(census: &Census) -> Vec<f64> {
+    let mut bins = [0; 10];
+    for segment in &census.segments {
+        bins[((segment.live * 10 / segment.capacity.max(1)) as usize).min(9)] += 1;
+    }
+    shares(&bins)
+}
+
+/// Figure 10.
+pub fn full(points: &mut Points) -> Result<Figure, Failure> {
+    let loads = loads::all();
+    let lab = points.lab;
+    let asked: Vec<Point> = loads
+        .iter()
+        .flat_map(|load| [SFS, LFS_CB].map(|options| Point::new(lab, load.clone(), options, UTILIZATION)))
+        .collect();
+    let measured = points.measure(&asked)?;
+    let (mut panels, mut claims) = (Vec::new(), Vec::new());
+    for (load, pair) in loads.iter().zip(measured.chunks(2)) {
+        let shares: Vec<Vec<f64>> = pair.iter().filter_map(|one| one.census.as_ref()).map(by_utilization).collect();
+        let groups = (0..10).map(|tenth| {
+            (format!("to {} %", (tenth + 1) * 10), shares.iter().map(|shares| Some(shares[tenth])).collect())
+        });
+        panels.push(panel(load.name(), ["SFS", "LFS-CB"].map(String::from).to_vec(), groups.collect()));
+        let ends = |shares: &[f64]| shares[0] + shares[9];
+        if let [sfs, lfs] = &shares[..]
+            && load.name() != "uniform"
+        {
+            claims.push(claim(
+                format!("{}: share of segments below 10 % or above 90 %, SFS less LFS-CB", load.name()),
+                "4.3.2: bimodal under SFS in all but uniform",
+                Some(0.0),
+                None,
+                Some(ends(sfs) - ends(lfs)),
+                "with this load hot and cold blocks do not differ enough for their segments to part",
+            ));
+        }
+    }
+    Ok(Figure {
+        name: "sfs-fig10".to_string(),
+        title: "SFS figure 10: utilization of segments".to_string(),
+        unit: "share of segments".to_string(),
+        about: "At 70 % utilization, at the end of the run; segments of the file that is not written, and empty ones, left out.".to_string(),
+        panels,
+        claims,
+    })
+}

@@ -1,0 +1,191 @@
+//! Runs of a block workload in a file of a volume of sfs: the points of most figures. Each is made once, however many figures show it.
+
+use super::compact::Compact;
+use super::loads::Load;
+use crate::failure::Failure;
+use crate::reproduce::lab::Lab;
+use flashpath::fs::sfs::Census;
+use flashpath::label::Cause;
+use flashpath::report::RunResult;
+use flashpath::run::{FileShape, Path, simulated_file_system};
+use flashpath::units::format_size;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The paper's SSD-M, and its segments: 2048 of them.
+pub const DEVICE: u64 = 64 << 30;
+pub const SEGMENTS: u64 = 2048;
+/// What is written before counting begins, and then counted: section 4.4's. For the other figures the paper does not say.
+pub const AGING: u64 = 20 << 30;
+pub const MEASURED: u64 = 8 << 30;
+/// The files that are written. The paper does not say; 8 GiB of 64 GiB is where metadata is a tenth of what is written, as it says.
+pub const WORKING_SET: u64 = 8 << 30;
+/// Segments that wait at most: Linux begins to write back at a tenth of memory, which was 4 GB.
+const WAITING: u64 = 12;
+/// The smallest device on which all proportions are those of the large one.
+pub const LEAST: u64 = 1 << 30;
+
+/// SFS and LFS-CB, as options of the station.
+pub const SFS: &str = "groups=4,quantizer=iterative,cleaner=cost-hotness";
+pub const LFS_CB: &str = "grouping=none,cleaner=cost-benefit";
+
+/// One run: what is written, on what, and how full that is.
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub load: Load,
+    /// Options of sfs beyond sizes.
+    pub options: String,
+    /// What follows the size in the device's term: its times.
+    pub times: String,
+    pub device_bytes: u64,
+    pub file_bytes: u64,
+    /// The share of the device that is live: the file, and one that is never written again.
+    pub utilization: f64,
+    pub aging: u64,
+    pub measured: u64,
+}
+
+impl Point {
+    /// A load on a volume like the paper's, on a device without times.
+    pub fn new(lab: &Lab, load: Load, options: &str, utilization: f64) -> Point {
+        let share = device_bytes(lab) as f64 / DEVICE as f64;
+        let of_device = |bytes: u64| (bytes as f64 * share) as u64 & !4095;
+        Point {
+            load,
+            options: options.to_string(),
+            times: "timing=off".to_string(),
+            device_bytes: device_bytes(lab),
+            file_bytes: of_device(WORKING_SET),
+            utilization,
+            aging: of_device(AGING),
+            measured: of_device(MEASURED),
+        }
+    }
+
+    fn path(&self) -> String {
+        let segment = self.device_bytes / SEGMENTS;
+        format!(
+            "sfs:segment={},dirty={},{}/conv:size={},{}",
+            format_size(segment),
+            format_size((WAITING * segment).max(1 << 20)),
+            self.options,
+            format_size(self.device_bytes),
+            self.times
+        )
+    }
+
+    fn key(&self) -> String {
+        format!("{} {} {} {}", self.path(), self.load.about(), self.file_bytes, self.utilization)
+    }
+}
+
+/// The device at our scale.
+pub fn device_bytes(lab: &Lab) -> u64 {
+    lab.scaled(DEVICE, LEAST)
+}
+
+/// What was counted.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Blocks of files that were written because the host had written them.
+    pub new: f64,
+    /// Blocks of files that were written because their segment was cleaned.
+    pub copied: f64,
+    /// Blocks of metadata that were written.
+    pub metadata: f64,
+    /// Of the workload's bytes, on a device with times.
+    pub mib_s: Option<f64>,
+    pub census: Option<Census>,
+}
+
+impl Measured {
+    fn of(result: &RunResult, census: Option<Census>) -> Measured {
+        let blocks = |cause: Cause, content: Option<&str>| -> f64 {
+            let rows = result.ledger.iter().filter(|row| row.station == "sfs" && row.cause == cause.name());
+            rows.filter(|row| content.is_none_or(|content| row.content == content)).map(|row| row.blocks).sum()
+        };
+        let sent: f64 = result.ledger.iter().filter(|row| row.station == "sfs").map(|row| row.blocks).sum();
+        let (new, copied) = (blocks(Cause::HostWrite, Some("data")), blocks(Cause::SegmentCleaning, Some("data")));
+        Measured { new, copied, metadata: sent - new - copied, mib_s: result.throughput_mib_s, census }
+    }
+
+    /// Copies for each new block: g.
+    pub fn copies(&self) -> f64 {
+        self.copied / self.new
+    }
+
+    /// Section 4.1's Wc on a device that writes and reads so many bytes a second: 1 + g (1 + sequential write / random read).
+    pub fn write_cost(&self, sequential_write: f64, random_read: f64) -> f64 {
+        1.0 + self.copies() * (1.0 + sequential_write / random_read)
+    }
+}
+
+/// All runs that were made.
+pub struct Points<'a> {
+    pub lab: &'a Lab,
+    made: BTreeMap<String, Measured>,
+}
+
+impl<'a> Points<'a> {
+    pub fn new(lab: &'a Lab) -> Points<'a> {
+        Points { lab, made: BTreeMap::new() }
+    }
+
+    /// Makes the runs that were not made yet, two at once, and answers all, in order.
+    pub fn measure(&mut self, points: &[Point]) -> Result<Vec<Measured>, Failure> {
+        let mut missing: Vec<&Point> = points.iter().filter(|point| !self.made.contains_key(&point.key())).collect();
+        missing.sort_by_key(|point| point.key());
+        missing.dedup_by_key(|point| point.key());
+        let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let lab = self.lab;
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while let Some(point) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let result = run(lab, point);
+                        let is_error = result.is_err();
+                        made.lock().expect("no run panics").push((point.key(), result));
+                        if is_error {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        for (key, result) in made.into_inner().expect("no run panics") {
+            self.made.insert(key, result?);
+        }
+        Ok(points.iter().map(|point| self.made[&point.key()].clone()).collect())
+    }
+}
+
+/// A file of so many bytes on a device of so many, a share of which is live.
+pub fn shape(
+    lab: &Lab,
+    path: &Path,
+    device_bytes: u64,
+    file_bytes: u64,
+    utilization: f64,
+) -> Result<FileShape, Failure> {
+    let usable = simulated_file_system(path, lab.seed)?.space().blocks as f64;
+    // Of what is live, a page of the DAT for each 128 blocks and a map block for each 512 are metadata. The shape takes off what the file's
+    // own needs, and counts in blocks that files can have.
+    let live = utilization * (device_bytes / 4096) as f64;
+    let taken = live / (1.0 + 1.0 / 128.0 + 1.0 / 512.0) + (file_bytes / 4096 / 64) as f64;
+    Ok(FileShape { bytes: Some(file_bytes), utilization: Some(taken / usable), fsync_every: None })
+}
+
+fn run(lab: &Lab, point: &Point) -> Result<Measured, Failure> {
+    let path = Path::read(&point.path())?;
+    let shape = shape(lab, &path, point.device_bytes, point.file_bytes, point.utilization)?;
+    lab.tell(&format!("{} on {} of which {:.0} % are live", point.load.name(), path.text, 100.0 * point.utilization));
+    let amount = point.aging + point.measured;
+    let outcome = lab.run_in_file(&path, shape, point.aging, |bytes| match &point.load {
+        Load::Made(_, expression) => {
+            lab.generator(&format!("{expression},writes={}", format_size(amount & !4095)), bytes)
+        }
+        Load::Recorded(_, recording) => Ok(Box::new(Compact::open(recording, amount)?)),
+    })?;
+    Ok(Measured::of(&outcome.result, outcome.census))
+}
