@@ -31,9 +31,12 @@ pub fn decimal(value: f64, decimals: usize) -> String {
     format!("{sign}{whole}{fraction}")
 }
 
-/// To three digits, whole from 100 on: `0.0123`, `1.23`, `12.3`, `1,234`.
+/// To three digits, whole from 100 on: `1.23e-5`, `0.0123`, `1.23`, `12.3`, `1,234`.
 pub fn three_digits(value: f64) -> String {
     let magnitude = value.abs();
+    if magnitude > 0.0 && magnitude < 1e-4 {
+        return format!("{value:.2e}");
+    }
     let decimals = match magnitude {
         _ if magnitude == 0.0 || magnitude >= 99.95 => 0,
         _ if magnitude >= 9.995 => 1,

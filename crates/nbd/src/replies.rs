@@ -29,23 +29,29 @@ pub trait Replies {
     }
 }
 
-/// Replies in the order of their requests; many leave in one call if as many requests came in one.
+/// Replies that leave in one call at most. With all of a deep queue in one, the client would wait for the last of them, and then the server
+/// for the client.
+const AT_ONCE: u32 = 8;
+
+/// Replies in the order of their requests; some leave in one call if as many requests came in one.
 pub struct Prompt<W> {
     output: W,
     buffer: Box<[u8]>,
     length: usize,
+    /// Replies in the buffer.
+    count: u32,
 }
 
 impl<W: Write> Prompt<W> {
     /// Nothing is to be sent yet.
     pub fn new(output: W) -> Prompt<W> {
-        Prompt { output, buffer: vec![0; CAPACITY].into(), length: 0 }
+        Prompt { output, buffer: vec![0; CAPACITY].into(), length: 0, count: 0 }
     }
 
     fn send(&mut self) -> Result<(), ConnectionError> {
         if self.length > 0 {
             self.output.write_all(&self.buffer[..self.length])?;
-            self.length = 0;
+            (self.length, self.count) = (0, 0);
         }
         Ok(())
     }
@@ -64,7 +70,8 @@ impl<W: Write> Replies for Prompt<W> {
     }
 
     fn end(&mut self, _done: Time) -> Result<(), ConnectionError> {
-        Ok(())
+        self.count += 1;
+        if self.count == AT_ONCE { self.send() } else { Ok(()) }
     }
 
     fn before_waiting(&mut self) -> Result<(), ConnectionError> {

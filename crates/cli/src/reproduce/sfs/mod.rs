@@ -8,7 +8,7 @@
 //! | `segments` | how hot (figure 4) and how full (figure 10) segments are |
 //! | `techniques` | what each technique brings: figures 5 to 7 |
 //! | `cost` | SFS beside LFS-CB: figures 8, 9 and 11 |
-//! | `kernels` | beside the kernel's file systems, on drives: figures 13 and 14 (needs root) |
+//! | `kernels` | beside the kernel's file systems, on drives: figures 12 to 14 (needs root) |
 //! | `policies`, `sensitivity` | beyond the paper: all policies on all loads; what the paper does not give |
 
 mod compact;
@@ -40,6 +40,7 @@ pub const FIGURES: &[&str] = &[
     "sfs-fig9",
     "sfs-fig10",
     "sfs-fig11",
+    "sfs-fig12",
     "sfs-fig13",
     "sfs-fig14",
     "sfs-sensitivity",
@@ -49,7 +50,7 @@ pub const FIGURES: &[&str] = &[
 /// Makes the figures.
 pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
     let mut points = Points::new(lab);
-    // Figures 13 and 14 show the same runs.
+    // Figures 12 to 14 show the same runs.
     let mut drives = None;
     let mut made = Vec::new();
     for figure in figures {
@@ -71,7 +72,11 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Fa
                     Some(drives) => drives,
                     none => none.insert(kernels::Drives::run(lab)?),
                 };
-                if number == "sfs-fig13" { drives.amplification() } else { drives.erases() }
+                match number {
+                    "sfs-fig12" => drives.throughput(lab),
+                    "sfs-fig13" => drives.amplification(),
+                    _ => drives.erases(),
+                }
             }
         });
     }
