@@ -85,7 +85,7 @@ fn what_cannot_be_made_again_is_refused() {
     let bench = Bench::new();
     bench.write("earlier.json", serde_json::to_string(&results()).unwrap());
     bench.write("other.json", "{\"path\": 1}");
-    bench.refuses(&["reproduce", "vma-fig44"], &["no figure 'vma-fig44'", "did you mean vma-fig4?", "sfs-fig13"]);
+    bench.refuses(&["reproduce", "vma-fig44"], &["no figure 'vma-fig44'", "did you mean vma-fig4?", "sfs-table1"]);
     for scale in ["0", "2", "1/0", "1/1000", "x", "-1"] {
         bench.refuses(&["reproduce", &format!("--scale={scale}")], &["1/16"]);
     }
