@@ -1,7 +1,7 @@
 //! What lies on the media, byte by byte. Little-endian; whatever is not named is zero. All checksums are CRC32C.
 //!
 //! ```text
-//! superblock    4 KiB at one of two places, written in turn
+//! superblock    4 KiB at both of two places, one written durably before the other
 //! segment       partial segments one behind the other, each: summary blocks, then the blocks it tells of
 //! summary       SummaryHeader (64), BlockRecord (32) for each block, then the records of the log
 //! DAT           DatEntry (32) for each virtual block

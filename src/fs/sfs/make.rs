@@ -16,7 +16,7 @@ use crate::random::Random;
 use crate::time::Time;
 use zerocopy::FromZeros;
 
-/// Segments that a device is cut into by default.
+/// By default a device is cut into twice as many segments as this at most, and more than this at least.
 const SEGMENTS: u64 = 256;
 /// Bytes of a segment, by default.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(32 << 20);

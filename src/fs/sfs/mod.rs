@@ -26,6 +26,7 @@
 //! | `salvage` | opening a volume of which parts are damaged |
 //! | `repair` | putting right what the survey found |
 //! | `segment_map` | what inspect shows |
+//! | `census` | the segments that hold files, as a run hands them out |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
