@@ -71,6 +71,10 @@ pub trait BlockDevice: Send {
     /// Makes durable all that was done before.
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError>;
 
+    /// Writes may be on their way when they are answered, and then be lost or fail as [`Disk::write_behind`](super::Disk::write_behind) says: who
+    /// calls this trusts nothing before the next flush, not even while the machine runs on. A device may go on as before.
+    fn write_behind(&mut self) {}
+
     /// How the blocks from `first` on, at most `blocks` of them and at least one, are stored.
     fn extent(&mut self, _first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
         Ok(Extent { blocks, is_stored: true })
@@ -143,6 +147,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
 
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
         (**self).flush(at)
+    }
+
+    fn write_behind(&mut self) {
+        (**self).write_behind();
     }
 
     fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {

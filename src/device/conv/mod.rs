@@ -158,6 +158,10 @@ impl BlockDevice for Conventional {
         Ok(at)
     }
 
+    fn write_behind(&mut self) {
+        self.store.write_behind();
+    }
+
     fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
         check_range(first, blocks, self.blocks)?;
         self.store.extent(first, blocks)

@@ -1,5 +1,6 @@
 //! A file, or a block device of the system, as a disk.
 
+use super::behind::{Behind, LARGE};
 use super::{Disk, ImageError};
 use rustix::fs::{Advice, FallocateFlags, SeekFrom};
 use rustix::io::Errno;
@@ -13,8 +14,6 @@ use std::path::Path;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Zeros are written in such pieces where no room can be given back.
 const ZEROS: usize = 1 << 20;
-/// From so many bytes on, what is written is written on at once.
-const LARGE: usize = 1 << 20;
 
 /// A file or a block device. It is locked (flock) as long as it is open, so that two programs never write one image.
 #[derive(Debug)]
@@ -23,6 +22,8 @@ pub struct FileDisk {
     name: String,
     length: u64,
     is_block_device: bool,
+    /// Where large writes go, if whoever writes bears that.
+    behind: Option<Behind>,
 }
 
 impl FileDisk {
@@ -90,7 +91,7 @@ impl FileDisk {
         } else {
             metadata.len()
         };
-        Ok(FileDisk { file, name, length, is_block_device })
+        Ok(FileDisk { file, name, length, is_block_device, behind: None })
     }
 
     /// Whether it is a block device of the system.
@@ -109,10 +110,19 @@ impl Disk for FileDisk {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if self.behind.as_ref().is_some_and(|behind| behind.read(offset, buffer)) {
+            return Ok(());
+        }
         self.file.read_exact_at(buffer, offset)
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Some(behind) = &self.behind {
+            if bytes.len() >= LARGE {
+                return behind.write(offset, bytes);
+            }
+            behind.wait_for(offset, bytes.len() as u64);
+        }
         self.file.write_all_at(bytes, offset)?;
         if bytes.len() >= LARGE {
             // The system begins to write it now, so that the next sync need not wait for all at once. It is advice: a disk that takes none is as good.
@@ -124,6 +134,9 @@ impl Disk for FileDisk {
     fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
         if length == 0 {
             return Ok(());
+        }
+        if let Some(behind) = &self.behind {
+            behind.wait_for(offset, length);
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, flags, offset, length) {
@@ -140,10 +153,21 @@ impl Disk for FileDisk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        if let Some(behind) = &self.behind {
+            behind.finish()?;
+        }
         self.file.sync_data()
     }
 
+    fn write_behind(&mut self) {
+        // Where the system does not do it so, it is slower, and no more.
+        self.behind = self.behind.take().or_else(|| Behind::start(&self.file).ok());
+    }
+
     fn extent(&mut self, offset: u64, length: u64) -> io::Result<(u64, bool)> {
+        if let Some(behind) = &self.behind {
+            behind.wait_for(offset, length);
+        }
         let data = match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
             Ok(data) => data,
             // No data from here to the end.
@@ -169,6 +193,8 @@ impl Drop for FileDisk {
     /// Gives the lock back at once: a program that was just forked elsewhere holds a copy of the descriptor until it
     /// becomes another, and with it the lock.
     fn drop(&mut self) {
+        // What waits is written while nobody else may write.
+        drop(self.behind.take());
         let _ = self.file.unlock();
     }
 }

@@ -5,8 +5,10 @@
 //! | `memory` | blocks in memory |
 //! | `disk` | the seam under an image: bytes that stay |
 //! | `file` | a file, or a block device of the system, as a disk |
+//! | `behind` | its large writes, past the page cache |
 //! | `error` | why an image cannot be made or opened |
 
+mod behind;
 mod disk;
 mod error;
 mod file;
@@ -83,6 +85,13 @@ impl Store {
                 let whole = if is_stored { bytes.div_ceil(BLOCK_BYTES) } else { bytes / BLOCK_BYTES };
                 Ok(Extent { blocks: whole.clamp(1, blocks.max(1)), is_stored: is_stored || whole == 0 })
             }
+        }
+    }
+
+    /// Writes may be on their way when they are answered: see [`Disk::write_behind`].
+    pub fn write_behind(&mut self) {
+        if let Store::Disk(disk) = self {
+            disk.write_behind();
         }
     }
 

@@ -95,7 +95,11 @@ fn first_sequential(device: &dyn ZonedDevice) -> u32 {
 
 impl Media {
     /// A medium in segments of so many blocks, as [`Medium::cut`] says.
-    pub fn new(medium: Medium, segment_blocks: u32, segments: u32) -> Media {
+    pub fn new(mut medium: Medium, segment_blocks: u32, segments: u32) -> Media {
+        if let Medium::Blocks(device) = &mut medium {
+            // What counts after a crash is what was flushed, and what the log's checksums vouch for.
+            device.write_behind();
+        }
         let first_zone = match &medium {
             Medium::Blocks(_) => 0,
             Medium::Zones(device) => first_sequential(device.as_ref()),
