@@ -1,6 +1,10 @@
 //! Workloads in a volume of sfs inside the program: in simulated time.
 
 use super::bench::Bench;
+use flashpath::expression::parse_term;
+use flashpath::report::RunResult;
+use flashpath::run::{Path, VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
+use flashpath::workload::files::file_workload;
 use serde_json::Value;
 
 const SMALL: &str = "varmail:files=200,size=8K,threads=4,loops=20";
@@ -55,5 +59,39 @@ fn what_a_volume_in_this_process_cannot_run_is_refused() {
         let answer = bench.flashpath(&[&["run", workload, "--on", DRIVE], more].concat());
         assert!(answer.stderr.contains(said), "{workload}: {answer:?}");
         assert_ne!(answer.code, Some(0));
+    }
+}
+
+/// The mail of SFS's figures 12 to 14, at a small scale: a volume that is taken to 85 %, and beneath it a drive.
+fn mail(layer: &str, options: VolumeOptions) -> VolumeOutcome {
+    let drive = format!("{layer}:op=10%/nand:size=256M,page=4K,pages-per-block=128,timing=off");
+    let path = Path::read(&format!("sfs:segment=256K,dirty=3M,discard=off/{drive}")).unwrap();
+    let workload = file_workload(&parse_term("varmail:files=1536,loops=7000,threads=1").unwrap(), 7).unwrap();
+    run_in_volume(&path, workload, &options, &mut |_| true).unwrap()
+}
+
+const AGED: VolumeOptions = VolumeOptions { limit: None, dummy_bytes: 168 << 20, precondition_bytes: 80 << 20 };
+
+fn blocks_of(result: &RunResult, station: &str) -> f64 {
+    result.ledger.iter().filter(|row| row.station == station).map(|row| row.blocks).sum()
+}
+
+#[test]
+fn mail_in_a_volume_that_was_filled_and_aged_comes_out_the_same_each_time() {
+    for layer in ["fast", "page"] {
+        let run = || {
+            let outcome = mail(layer, AGED);
+            assert!(outcome.failure.is_none(), "{layer}: {:?}", outcome.failure);
+            outcome.result
+        };
+        let result = run();
+        assert_eq!(serde_json::to_value(&result).unwrap(), serde_json::to_value(run()).unwrap(), "{layer}");
+        let (asked, sent) = (blocks_of(&result, "workload"), blocks_of(&result, "sfs"));
+        let programmed = result.flash.programmed_pages as f64;
+        println!("{layer}: asked {asked} sent {sent} programmed {programmed} erased {} {}", result.flash.erased_blocks, result.workload.requests);
+        assert!(0.0 < asked && asked < sent && sent <= programmed, "{layer}: {asked} {sent} {programmed}");
+        // The drive has no new blocks left: it erases one for each that it programs.
+        let erased = (result.flash.erased_blocks * result.flash.pages_per_block) as f64;
+        assert!((erased / programmed - 1.0).abs() < 0.1, "{layer}: {erased} {programmed}");
     }
 }
