@@ -18,12 +18,15 @@
 //! | `outcome` | what a run ends with |
 //! | `beneath` | the result of a path with a file system on top, whose files were worked on |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
+//! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; what takes space in it beside |
 
 mod beneath;
 mod disk_file;
+mod dummy;
 mod engine;
 mod file_system;
 mod files;
+mod in_volume;
 mod labelling;
 mod open;
 mod outcome;
@@ -42,6 +45,7 @@ pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
 pub use file_system::{open_file_system, simulated_file_system};
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
+pub use in_volume::{VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
 pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;

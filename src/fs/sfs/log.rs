@@ -243,14 +243,18 @@ impl Sfs {
         Ok(summary + items.len() as u32)
     }
 
-    /// Writes blocks from an address on, those with like labels at once.
+    /// Writes blocks from an address on: those with like labels in one request, and all requests at once. Nothing relies on their order before the
+    /// next flush.
     fn write_runs(&mut self, first: u64, buffer: &[u8], labels: impl Iterator<Item = Label>) -> Result<(), SfsError> {
         let width = self.media.block_width();
         let (mut from, mut label) = (0, None);
-        let mut now = self.now;
-        let mut write = |from: usize, to: usize, label: Label| {
+        let begun = self.now;
+        let mut done = begun;
+        let mut write = |from: usize, to: usize, label: Label| -> Result<(), SfsError> {
             self.sent.add(label.cause, label.content, (to - from) as u64);
-            self.media.write(first + from as u64, &buffer[from * width..to * width], label, now).map(|done| now = done)
+            let bytes = &buffer[from * width..to * width];
+            done = done.max(self.media.write(first + from as u64, bytes, label, begun)?);
+            Ok(())
         };
         let mut count = 0;
         for (at, next) in labels.enumerate() {
@@ -264,7 +268,7 @@ impl Sfs {
         if let Some(label) = label {
             write(from, count, label)?;
         }
-        self.now = now;
+        self.now = done;
         Ok(())
     }
 

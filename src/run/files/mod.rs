@@ -7,14 +7,17 @@
 //! | `calls` | one operation as calls of the file system |
 //! | `lane` | what a lane has open, and what it has done |
 //! | `tally` | what was done in the counted stages |
+//! | `precondition` | a part of the counted stages, that is gone through before anything is counted |
 //! | `setup` | the setup of an earlier run: drawn from the lanes, and held against what is there |
 
 mod calls;
 mod floor;
 mod lane;
+mod precondition;
 mod setup;
 mod tally;
 
+pub(super) use precondition::preconditioned;
 pub use setup::SetupFault;
 
 use super::engine::Progress;

@@ -6,14 +6,13 @@ use crate::device::{Account, STAMP_BYTES, holding};
 use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use crate::run::dummy::write_dummy;
 use crate::run::engine::{RunError, Served};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 
 /// Blocks that are written or read at once.
 const AT_ONCE: u64 = 256;
-/// Stands for a block of which parts are from several writes.
-const TORN: u32 = u32::MAX;
 
 /// How much of a volume a block workload finds taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,28 +44,17 @@ impl FileTarget {
     /// Makes the files in an empty volume. The one beside is written once, in order; the workload's own is reserved.
     pub fn new(mut volume: Sfs, shape: FileShape) -> Result<FileTarget, SfsError> {
         let space = volume.space();
-        let new = |kind| NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" };
         let bytes = shape.bytes.unwrap_or(space.free_blocks * 9 / 10 * BLOCK_BYTES);
         let blocks = bytes / BLOCK_BYTES;
         let width = volume.block_width();
-        let mut buffer = vec![0; AT_ONCE as usize * width];
         let mut last_dummy = None;
         if let Some(utilization) = shape.utilization {
-            let dummy = volume.make(InodeNumber::ROOT, b"dummy", &new(FileKind::Regular))?;
             let taken = (space.blocks as f64 * utilization) as u64;
-            let dummy_blocks = taken.saturating_sub(blocks + blocks / 64);
-            holding(TORN - 1, &mut buffer);
-            let mut at = 0;
-            while at < dummy_blocks {
-                let count = (dummy_blocks - at).min(AT_ONCE);
-                let bytes = &buffer[..count as usize * width];
-                volume.write_whole(dummy, at, bytes, crate::label::Content::Data)?;
-                at += count;
-            }
-            volume.sync()?;
+            write_dummy(&mut volume, taken.saturating_sub(blocks + blocks / 64))?;
             last_dummy = Some(volume.census().tick);
         }
-        let file = volume.make(InodeNumber::ROOT, b"disk", &new(FileKind::Regular))?;
+        let new = NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" };
+        let file = volume.make(InodeNumber::ROOT, b"disk", &new)?;
         if blocks > 0 {
             volume.allocate(file, 0, blocks * BLOCK_BYTES, false)?;
         }
@@ -77,7 +65,7 @@ impl FileTarget {
             file,
             blocks,
             width,
-            buffer,
+            buffer: vec![0; AT_ONCE as usize * width],
             baseline,
             fsync_every: shape.fsync_every,
             writes: 0,

@@ -5,9 +5,11 @@ use flashpath::device::BlockDevice;
 use flashpath::expression::{Amount, parse_term};
 use flashpath::report::RunResult;
 use flashpath::run::{
-    DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, prepare, prepare_file,
+    DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, VolumeOptions, prepare,
+    prepare_file, run_in_volume,
 };
 use flashpath::units::format_size;
+use flashpath::workload::files::file_workload;
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
 use flashpath::workload::{Workload, generator};
 use serde_json::Value;
@@ -248,6 +250,26 @@ impl Lab {
         let prepared = prepare_file(path, self.seed, shape)?;
         let workload = open(prepared.exported_bytes())?;
         self.finish(path, prepared, workload, Some((aging, u64::MAX)))
+    }
+
+    /// Runs a file workload in a volume of sfs, beside a file of `dummy` bytes that is written once: its setup, and then `aging` bytes that it writes, are not
+    /// counted.
+    pub fn run_in_volume(
+        &self,
+        path: &DrivePath,
+        expression: &str,
+        dummy: u64,
+        aging: u64,
+    ) -> Result<RunResult, Failure> {
+        is_stopped()?;
+        let workload = file_workload(&parse_term(expression)?, self.seed)?;
+        let options = VolumeOptions { dummy_bytes: dummy, precondition_bytes: aging, limit: None };
+        let outcome = run_in_volume(path, workload, &options, &mut |_| !STOP.load(Ordering::SeqCst))?;
+        is_stopped()?;
+        match outcome.failure {
+            None => Ok(outcome.result),
+            Some(error) => Err(Failure::failed(format!("{} with {expression}: {error}", path.text))),
+        }
     }
 
     /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once in order first, then so many

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lab` | captures of kernel file systems, and their replay on drives |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
-//! | `sfs` | SFS, table 1, figures 1, 4 to 11, 13 and 14, and two of ours |
+//! | `sfs` | SFS, table 1, figures 1 and 4 to 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
 //! | `outputs` | where the results go |
 

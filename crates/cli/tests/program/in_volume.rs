@@ -1,6 +1,10 @@
 //! Workloads in a volume of sfs inside the program: in simulated time.
 
 use super::bench::Bench;
+use flashpath::expression::parse_term;
+use flashpath::report::RunResult;
+use flashpath::run::{OpenError, Path, VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
+use flashpath::workload::files::file_workload;
 use serde_json::Value;
 
 const SMALL: &str = "varmail:files=200,size=8K,threads=4,loops=20";
@@ -56,4 +60,73 @@ fn what_a_volume_in_this_process_cannot_run_is_refused() {
         assert!(answer.stderr.contains(said), "{workload}: {answer:?}");
         assert_ne!(answer.code, Some(0));
     }
+}
+
+/// The mail of SFS's figures 12 to 14, at a small scale: beneath it a drive that is filled by what comes before counting.
+fn mail(layer: &str, options: VolumeOptions) -> Result<VolumeOutcome, OpenError> {
+    let drive = format!("{layer}:op=10%/nand:size=256M,page=4K,pages-per-block=128,timing=off");
+    let path = Path::read(&format!("sfs:segment=256K,dirty=3M,discard=off/{drive}")).unwrap();
+    let workload = file_workload(&parse_term("varmail:files=1536,loops=7000,threads=1").unwrap(), 7).unwrap();
+    run_in_volume(&path, workload, &options, &mut |_| true)
+}
+
+fn mail_counted(layer: &str, options: VolumeOptions) -> RunResult {
+    let outcome = mail(layer, options).unwrap();
+    assert!(outcome.failure.is_none(), "{layer}: {:?}", outcome.failure);
+    outcome.result
+}
+
+const AGED: VolumeOptions = VolumeOptions { limit: None, dummy_bytes: 168 << 20, precondition_bytes: 80 << 20 };
+
+fn blocks_of(result: &RunResult, station: &str) -> f64 {
+    result.ledger.iter().filter(|row| row.station == station).map(|row| row.blocks).sum()
+}
+
+#[test]
+fn mail_in_a_full_and_aged_volume_comes_out_the_same_each_time() {
+    for layer in ["fast", "page"] {
+        let result = mail_counted(layer, AGED);
+        let again = mail_counted(layer, AGED);
+        assert_eq!(serde_json::to_value(&result).unwrap(), serde_json::to_value(again).unwrap(), "{layer}");
+        let (asked, sent) = (blocks_of(&result, "workload"), blocks_of(&result, "sfs"));
+        let programmed = result.flash.programmed_pages as f64;
+        assert!(0.0 < asked && asked < sent && sent <= programmed, "{layer}: {asked} {sent} {programmed}");
+        // No new blocks are left: what is programmed is erased before.
+        let erased = (result.flash.erased_blocks * result.flash.pages_per_block) as f64;
+        assert!((erased / programmed - 1.0).abs() < 0.1, "{layer}: {erased} {programmed}");
+    }
+}
+
+#[test]
+fn a_fuller_volume_cleans_more_for_the_same_mail() {
+    let (full, roomy) = (mail_counted("page", AGED), mail_counted("page", VolumeOptions { dummy_bytes: 0, ..AGED }));
+    assert_eq!(full.workload.written_blocks, roomy.workload.written_blocks);
+    let cleaned = |result: &RunResult| -> f64 {
+        result
+            .ledger
+            .iter()
+            .filter(|row| row.station == "sfs" && row.cause == "segment-cleaning")
+            .map(|row| row.blocks)
+            .sum()
+    };
+    assert!(cleaned(&full) > 2.0 * cleaned(&roomy), "{} {}", cleaned(&full), cleaned(&roomy));
+}
+
+#[test]
+fn what_comes_before_counting_is_part_of_the_same_workload() {
+    let whole = mail_counted("page", VolumeOptions::default()).workload;
+    let behind = mail_counted("page", VolumeOptions { dummy_bytes: 0, ..AGED }).workload;
+    // 7000 loops append 16 KiB each.
+    let share = 1.0 - f64::from(80 << 20) / f64::from(7000 * (16 << 10));
+    let counted = behind.requests as f64 / whole.requests as f64;
+    assert!((counted - share).abs() < 0.02, "{counted} {share}");
+}
+
+#[test]
+fn a_run_with_nothing_left_to_count_or_no_space_says_so() {
+    let spent = mail("page", VolumeOptions { precondition_bytes: 1 << 30, ..VolumeOptions::default() }).unwrap();
+    assert!(matches!(spent.failure, Some(VolumeRunError::Spent(_))), "{:?}", spent.failure);
+    let full = mail("page", VolumeOptions { dummy_bytes: 1 << 30, ..VolumeOptions::default() });
+    let error = full.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("space"), "{error}");
 }

@@ -160,6 +160,12 @@ impl<'a> Points<'a> {
     }
 }
 
+/// Blocks of files, of 4 KiB, on a device of so many bytes of which this share is live. Of what is live, a page of the DAT for each 128 blocks and a
+/// map block for each 512 are metadata.
+pub fn live_blocks(device_bytes: u64, utilization: f64) -> f64 {
+    utilization * (device_bytes / 4096) as f64 / (1.0 + 1.0 / 128.0 + 1.0 / 512.0)
+}
+
 /// A file of so many bytes on a device of so many, a share of which is live.
 pub fn shape(
     lab: &Lab,
@@ -169,10 +175,8 @@ pub fn shape(
     utilization: f64,
 ) -> Result<FileShape, Failure> {
     let usable = simulated_file_system(path, lab.seed)?.space().blocks as f64;
-    // Of what is live, a page of the DAT for each 128 blocks and a map block for each 512 are metadata. The shape takes off what the file's
-    // own needs, and counts in blocks that files can have.
-    let live = utilization * (device_bytes / 4096) as f64;
-    let taken = live / (1.0 + 1.0 / 128.0 + 1.0 / 512.0) + (file_bytes / 4096 / 64) as f64;
+    // The shape takes off what the file's own metadata needs, and counts in blocks that files can have.
+    let taken = live_blocks(device_bytes, utilization) + (file_bytes / 4096 / 64) as f64;
     Ok(FileShape { bytes: Some(file_bytes), utilization: Some(taken / usable), fsync_every: None })
 }
 
