@@ -21,9 +21,12 @@
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
 //! | `census` | what lives in the segments |
 //! | `make`, `open`, `superblocks` | mkfs, mount, and where it begins |
-//! | `survey`, `survey_names` | a walk over all that a volume names: blocks, then names |
+//! | `survey` | a walk over all that a volume names, from the metadata files and inodes down |
+//! | `survey_files`, `survey_names`, `survey_sums` | its parts: a file's blocks; names; what follows from both |
+//! | `survey_faults` | what it can find wrong, and what mends that |
 //! | `check` | fsck: what is wrong, as values |
 //! | `salvage` | opening a volume of which parts are damaged |
+//! | `salvage_files`, `salvage_log` | its metadata files; what the log says of what they lost |
 //! | `repair` | putting right what the survey found |
 //! | `segment_map` | what inspect shows |
 //! | `census` | the segments that hold files, as a run hands them out |
@@ -59,13 +62,18 @@ mod records;
 mod repair;
 mod roll_forward;
 mod salvage;
+mod salvage_files;
+mod salvage_log;
 mod segment_map;
 mod segments;
 mod settings;
 mod space;
 mod superblocks;
 mod survey;
+mod survey_faults;
+mod survey_files;
 mod survey_names;
+mod survey_sums;
 mod syncing;
 mod waiting;
 mod write_out;
@@ -147,7 +155,7 @@ pub struct Sfs {
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
     /// What of the DAT was made of what the log says.
-    salvaged: salvage::Salvaged,
+    salvaged: salvage_files::Salvaged,
     grouping: Box<dyn Grouping>,
     /// Where the log goes on with blocks of all groups.
     mixed: Option<Head>,

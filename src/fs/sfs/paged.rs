@@ -344,3 +344,12 @@ pub(super) fn check_address(media: &Media, name: &str, address: u64) -> Result<(
     }
     Ok(())
 }
+
+/// A block of a metadata file, in words.
+pub(super) fn name_of_block(name: &str, number: u64) -> String {
+    let (level, block) = (number >> LEVEL_SHIFT, number & ((1 << LEVEL_SHIFT) - 1));
+    match level {
+        0 => format!("page {block} of the {name}"),
+        level => format!("block {block} of level {level} of the {name}'s tree"),
+    }
+}

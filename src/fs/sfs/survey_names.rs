@@ -6,7 +6,8 @@ use super::check::{Finding, Structure};
 use super::directory;
 use super::error::SfsError;
 use super::format::{BLOCK, DatEntry};
-use super::survey::{Mend, Seen, Stage, Survey};
+use super::survey::{Seen, Survey};
+use super::survey_faults::{Mend, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A name, as it was seen.
