@@ -19,7 +19,6 @@
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
-//! | `census` | what lives in the segments |
 //! | `make`, `open`, `superblocks` | mkfs, mount, and where it begins |
 //! | `survey` | a walk over all that a volume names, from the metadata files and inodes down |
 //! | `survey_files`, `survey_names`, `survey_sums` | its parts: a file's blocks; names; what follows from both |
@@ -28,8 +27,7 @@
 //! | `salvage` | opening a volume of which parts are damaged |
 //! | `salvage_files`, `salvage_log` | its metadata files; what the log says of what they lost |
 //! | `repair` | putting right what the survey found |
-//! | `segment_map` | what inspect shows |
-//! | `census` | the segments that hold files, as a run hands them out |
+//! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
@@ -38,7 +36,6 @@
 
 mod attributes;
 mod bytes;
-mod census;
 mod check;
 mod checkpoint;
 mod cleaning;
@@ -81,13 +78,12 @@ mod write_out;
 mod wrong_volumes;
 
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
-pub use census::Census;
 pub use check::{Finding, Structure, check};
 pub use error::{OpenSfsError, SfsError};
 pub use make::Identity;
 pub use media::Medium;
 pub use repair::{Repaired, repair};
-pub use segment_map::{GroupRow, SegmentMap, SegmentRow, segment_map};
+pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};
 pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
 
 use crate::device::Account;
