@@ -1,10 +1,10 @@
-//! SFS: the log-structured file system that groups blocks by hotness (Min, Kim, Cho, Lee, Eom: "SFS: Random Write Considered
-//! Harmful in Solid State Drives", FAST 2012).
+//! SFS: the log-structured file system that groups blocks by hotness (Min, Kim, Cho, Lee, Eom: "SFS: Random Write
+//! Considered Harmful in Solid State Drives", FAST 2012).
 //!
-//! Everything is written in segments, one behind the other. What waits to be written is sorted into groups of like hotness, and a
-//! segment is filled from one group (`write_out`); a checkpoint makes the whole durable and writes a superblock (`checkpoint`); between
-//! two of them an fsync adds to the log, which a mount after a crash rolls forward (`roll_forward`); when few segments are free, others are
-//! cleaned (`cleaning`).
+//! Everything is written in segments, one behind the other. What waits to be written is sorted into groups of like
+//! hotness, and a segment is filled from one group (`write_out`); a checkpoint makes the whole durable and writes a
+//! superblock (`checkpoint`); between two of them an fsync adds to the log, which a mount after a crash rolls forward
+//! (`roll_forward`); when few segments are free, others are cleaned (`cleaning`).
 //!
 //! | file | what it is |
 //! |---|---|
@@ -146,7 +146,8 @@ pub struct Sfs {
     waiting: Waiting,
     /// What the log has yet to say.
     records: Records,
-    /// Files that took the name of another since the log was last told: they go with it, so that a crash does not leave an empty one.
+    /// Files that took the name of another since the log was last told: they go with it, so that a crash does not leave
+    /// an empty one.
     renamed: BTreeSet<u64>,
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
@@ -360,8 +361,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Does a bounded piece of what is due in the background at [`now`](Sfs::now): writes what waits (every five seconds), takes a checkpoint
-    /// (every thirty). Answers when there will be more to do.
+    /// Does a bounded piece of what is due in the background at [`now`](Sfs::now): writes what waits (every five
+    /// seconds), takes a checkpoint (every thirty). Answers when there will be more to do.
     pub fn work(&mut self) -> Result<Option<Time>, SfsError> {
         if self.read_only.is_some() {
             return Ok(None);

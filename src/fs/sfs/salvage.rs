@@ -1,16 +1,17 @@
-//! Opening a volume of which parts are damaged: as much of the best checkpoint as can be read, and what the log says of the rest.
+//! Opening a volume of which parts are damaged: as much of the best checkpoint as can be read, and what the log says of
+//! the rest.
 //!
 //! | lost | comes from |
 //! |---|---|
 //! | one superblock | the other |
 //! | a tree block of a metadata file | the newest block records of the pages below it |
-//! | a page of the DAT | the newest block record of each virtual block, if it names the file and place that the file's map names, too |
+//! | a page of the DAT | each virtual block's newest block record, if the file it names has it mapped at that place |
 //! | a page of the usage file | counting, which the survey does |
 //! | a page of the inode file | nothing |
 //! | the root's page, or most pages | an older checkpoint, if that has lost less, and the log since |
 //!
-//! The log is believed only if none of its summaries is damaged: an older record of a block would bring old bytes back. Of an entry of the
-//! DAT that was made so, how often and when the block was written is not known.
+//! The log is believed only if none of its summaries is damaged: an older record of a block would bring old bytes back.
+//! Of an entry of the DAT that was made so, how often and when the block was written is not known.
 
 use super::Sfs;
 use super::check::{Finding, Structure};

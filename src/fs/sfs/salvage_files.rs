@@ -1,4 +1,5 @@
-//! The metadata files of a checkpoint of which parts are damaged: what can be read of them, and what is made of what the log says.
+//! The metadata files of a checkpoint of which parts are damaged: what can be read of them, and what is made of what
+//! the log says.
 
 use super::Sfs;
 use super::check::{Finding, Structure};
@@ -98,7 +99,8 @@ impl Sfs {
         }
     }
 
-    /// One of the two metadata files that cannot be counted anew. Answers it, its lost pages, and findings for all that was damaged.
+    /// One of the two metadata files that cannot be counted anew. Answers it, its lost pages, and findings for all that
+    /// was damaged.
     fn load_file(
         &mut self,
         kind: Kind,

@@ -1,5 +1,5 @@
-//! What lives in the segments at an instant: those of files, as a run hands them out (what figures 4 and 10 of the paper show); and all,
-//! with the groups they were written for, as inspect shows them.
+//! What lives in the segments at an instant: those of files, as a run hands them out (what figures 4 and 10 of the
+//! paper show); and all, with the groups they were written for, as inspect shows them.
 
 use super::error::OpenSfsError;
 use super::format::{BLOCK, NO_GROUP};
@@ -18,7 +18,8 @@ pub struct Census {
     pub tick: Tick,
     /// Written segments with live blocks of files, by number.
     pub segments: Vec<SegmentView>,
-    /// The groups' hotness in writes per tick, Hg of section 3.4, ascending; none where blocks are not grouped by hotness.
+    /// The groups' hotness in writes per tick, Hg of section 3.4, ascending; none where blocks are not grouped by
+    /// hotness.
     pub centres: Vec<f64>,
 }
 

@@ -1,8 +1,8 @@
-//! A walk over all blocks that a volume names: from the inodes down their maps to the entries of the DAT and the blocks they stand for. What
-//! lives in each segment follows from it, and what is named by nobody.
+//! A walk over all blocks that a volume names: from the inodes down their maps to the entries of the DAT and the blocks
+//! they stand for. What lives in each segment follows from it, and what is named by nobody.
 //!
-//! Each fault has a stage: those of one stage are mended together, and what they lead to is found by the next walk. No block is followed
-//! twice, so that the walk ends on any input.
+//! Each fault has a stage: those of one stage are mended together, and what they lead to is found by the next walk. No
+//! block is followed twice, so that the walk ends on any input.
 
 use super::Sfs;
 use super::attributes::FileKind;

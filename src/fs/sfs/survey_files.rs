@@ -1,5 +1,5 @@
-//! A file as a survey sees it: down its map to its blocks, and then what they are. Blocks of directories are looked at with their
-//! names (`survey_names`).
+//! A file as a survey sees it: down its map to its blocks, and then what they are. Blocks of directories are looked at
+//! with their names (`survey_names`).
 
 use super::attributes::FileKind;
 use super::check::{Finding, Structure};

@@ -1,4 +1,5 @@
-//! The part of the survey that is about names: blocks of directories, names in them, who hangs where, and how many names an inode has.
+//! The part of the survey that is about names: blocks of directories, names in them, who hangs where, and how many
+//! names an inode has.
 
 use super::Sfs;
 use super::attributes::{FileKind, InodeNumber};

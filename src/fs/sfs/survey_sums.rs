@@ -1,5 +1,5 @@
-//! What follows from a walk over all that a volume names: what lies in one place twice, what nobody names, what lives in each segment, and
-//! the counts of the volume.
+//! What follows from a walk over all that a volume names: what lies in one place twice, what nobody names, what lives
+//! in each segment, and the counts of the volume.
 
 use super::Sfs;
 use super::check::{Finding, Structure};
