@@ -1,6 +1,7 @@
 //! A file in a volume of sfs, as the engine drives it: what a virtual machine's disk is to the file system that it lies in.
 
 use super::accounts::{stored_bytes, told};
+use super::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
 use super::{HostWrite, Target, Told};
 use crate::device::{Account, STAMP_BYTES, holding};
 use crate::fs::Durable;
@@ -9,11 +10,7 @@ use crate::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use crate::run::engine::{RunError, Served};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
-
-/// Blocks that are written or read at once.
-const AT_ONCE: u64 = 256;
-/// Stands for a block of which parts are from several writes.
-const TORN: u32 = u32::MAX;
+use std::ops::Range;
 
 /// How much of a volume a block workload finds taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,12 +53,9 @@ impl FileTarget {
             let taken = (space.blocks as f64 * utilization) as u64;
             let dummy_blocks = taken.saturating_sub(blocks + blocks / 64);
             holding(TORN - 1, &mut buffer);
-            let mut at = 0;
-            while at < dummy_blocks {
-                let count = (dummy_blocks - at).min(AT_ONCE);
+            for (at, count) in parts(0..dummy_blocks) {
                 let bytes = &buffer[..count as usize * width];
                 volume.write_whole(dummy, at, bytes, crate::label::Content::Data)?;
-                at += count;
             }
             volume.sync()?;
             last_dummy = Some(volume.census().tick);
@@ -89,10 +83,8 @@ impl FileTarget {
         self.volume.account().since(&self.baseline)
     }
 
-    fn read_blocks(&mut self, (first, end): (u64, u64), mut see: impl FnMut(u64, Option<u32>)) -> Result<(), SfsError> {
-        let mut block = first;
-        while block < end {
-            let count = (end - block).min(AT_ONCE);
+    fn read_blocks(&mut self, blocks: Range<u64>, mut see: impl FnMut(u64, Option<u32>)) -> Result<(), SfsError> {
+        for (block, count) in parts(blocks) {
             let mut buffer = std::mem::take(&mut self.buffer);
             let bytes = &mut buffer[..count as usize * self.width];
             let read = self.volume.read_blocks(self.file.0, block, bytes);
@@ -102,15 +94,9 @@ impl FileTarget {
             }
             self.buffer = buffer;
             read?;
-            block += count;
         }
         Ok(())
     }
-}
-
-/// The blocks that a range of bytes touches.
-fn touched((offset, length): (u64, u64)) -> (u64, u64) {
-    (offset / BLOCK_BYTES, (offset + length).div_ceil(BLOCK_BYTES))
 }
 
 impl Target for FileTarget {
@@ -136,21 +122,13 @@ impl Target for FileTarget {
 
     fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
         self.volume.begin(at);
-        let (first, end) = touched(range);
-        // What is covered in part is read before, and written whole.
-        let is_cut = |byte: u64| !byte.is_multiple_of(BLOCK_BYTES);
-        let head = is_cut(range.0).then_some(first);
-        let tail = is_cut(range.0 + range.1).then_some(end - 1).filter(|tail| head != Some(*tail));
-        for block in head.into_iter().chain(tail) {
-            self.read_blocks((block, block + 1), |_, _| {})?;
+        for block in cut(range) {
+            self.read_blocks(block..block + 1, |_, _| {})?;
         }
-        let mut block = first;
-        while block < end {
-            let count = (end - block).min(AT_ONCE);
+        for (block, count) in parts(touched(range)) {
             let bytes = &mut self.buffer[..count as usize * self.width];
             holding(write.stamp, bytes);
             self.volume.write_whole(self.file, block, bytes, write.content)?;
-            block += count;
         }
         self.writes += 1;
         if self.fsync_every.is_some_and(|every| self.writes.is_multiple_of(every)) {
@@ -165,14 +143,14 @@ impl Target for FileTarget {
         Ok(self.volume.now())
     }
 
-    fn discard(&mut self, (offset, length): (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError> {
+    fn discard(&mut self, range: (u64, u64), at: Time) -> Result<(Range<u64>, Time), RunError> {
         self.volume.begin(at);
-        let first = offset.div_ceil(BLOCK_BYTES);
-        let end = ((offset + length) / BLOCK_BYTES).max(first);
-        if end > first {
-            self.volume.punch(self.file, first * BLOCK_BYTES, (end - first) * BLOCK_BYTES)?;
+        let blocks = covered(range);
+        if !blocks.is_empty() {
+            let count = blocks.end - blocks.start;
+            self.volume.punch(self.file, blocks.start * BLOCK_BYTES, count * BLOCK_BYTES)?;
         }
-        Ok((first..end, self.volume.now()))
+        Ok((blocks, self.volume.now()))
     }
 
     fn flush(&mut self, at: Time) -> Result<Time, RunError> {
