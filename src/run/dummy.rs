@@ -1,13 +1,12 @@
 //! The file that takes space in a volume beside what a workload writes (section 4.1 of the SFS paper: dummy blocks).
 
+use super::target::blocks::{AT_ONCE, TORN, parts};
 use crate::device::holding;
 use crate::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use crate::label::Content;
 
-/// Blocks that are written at once.
-const AT_ONCE: u64 = 256;
 /// What its blocks hold: a stamp that no workload comes to.
-const STAMP: u32 = u32::MAX - 1;
+const STAMP: u32 = TORN - 1;
 
 /// Writes it once, in order, into the root of an empty volume, and makes it durable. It is never written again.
 pub(super) fn write_dummy(volume: &mut Sfs, blocks: u64) -> Result<(), SfsError> {
@@ -16,11 +15,8 @@ pub(super) fn write_dummy(volume: &mut Sfs, blocks: u64) -> Result<(), SfsError>
     let width = volume.block_width();
     let mut buffer = vec![0; AT_ONCE as usize * width];
     holding(STAMP, &mut buffer);
-    let mut at = 0;
-    while at < blocks {
-        let count = (blocks - at).min(AT_ONCE);
+    for (at, count) in parts(0..blocks) {
         volume.write_whole(dummy, at, &buffer[..count as usize * width], Content::Data)?;
-        at += count;
     }
     volume.sync()
 }

@@ -15,6 +15,8 @@ mod capture_setup;
 mod convert;
 #[path = "program/directory.rs"]
 mod directory;
+#[path = "program/ending.rs"]
+mod ending;
 #[path = "program/in_volume.rs"]
 mod in_volume;
 #[path = "program/mount.rs"]

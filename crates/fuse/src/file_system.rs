@@ -1,8 +1,8 @@
 //! The requests to a mounted volume, and their answers.
 //!
-//! The volume has one writer, which is this mount: what the kernel was told stays true until the kernel itself asks for a
-//! change, and it may keep it for as long as it likes, names that are not there too. Open files have no state here: an
-//! inode is held from the first lookup until the kernel forgets it.
+//! The volume has one writer, which is this mount: what the kernel was told stays true until the kernel itself asks for
+//! a change, and it may keep it for as long as it likes, names that are not there too. Open files have no state here:
+//! an inode is held from the first lookup until the kernel forgets it.
 
 use crate::answers::Answers;
 use crate::files::{Files, Made, Wish, kind_of_mode, system_attributes, system_kind};
@@ -303,8 +303,8 @@ impl Filesystem for FileSystem {
         self.entry(reply, |files| files.link(inode(number), inode(parent), name.as_bytes()).map(Some));
     }
 
-    /// Nothing needs to be known of an open file. O_TRUNC comes as a setattr, O_APPEND is the kernel's to do, and O_DIRECT too:
-    /// it goes past the page cache and keeps it right, which `FOPEN_DIRECT_IO` would not on every kernel.
+    /// Nothing needs to be known of an open file. O_TRUNC comes as a setattr, O_APPEND is the kernel's to do, and
+    /// O_DIRECT too: it goes past the page cache and keeps it right, which `FOPEN_DIRECT_IO` would not on every kernel.
     fn open(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         self.opened(self.opens_without_asking, FopenFlags::empty(), reply);
     }

@@ -1,5 +1,5 @@
-//! File systems through FUSE: an SFS volume as a directory of this machine, and a device as one file, for losetup and for
-//! whatever reads and writes a file.
+//! File systems through FUSE: an SFS volume as a directory of this machine, and a device as one file, for losetup and
+//! for whatever reads and writes a file.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | `mounted` | the mount, from its beginning to its end in good order |
 //! | `mount_point` | the directory that becomes one |
 //!
-//! The one file has the device's size, always. Writes go to the device when they are made, not later: a crash of this program
-//! loses nothing that was answered. What a crash loses of a volume's files is what was not synced, as with any file system.
-//! Neither root nor libfuse is needed; without root, the program fusermount3 is.
+//! The one file has the device's size, always. Writes go to the device when they are made, not later: a crash of this
+//! program loses nothing that was answered. What a crash loses of a volume's files is what was not synced, as with any
+//! file system. Neither root nor libfuse is needed; without root, the program fusermount3 is.
 
 #![allow(clippy::disallowed_methods, reason = "a front end has threads, and waits for the kernel")]
 

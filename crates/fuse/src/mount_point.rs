@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Makes sure that there is an empty directory on which nothing is mounted through FUSE; whether it was made. A mount whose
-/// server was killed is taken away.
+/// Makes sure that there is an empty directory on which nothing is mounted through FUSE; whether it was made. A mount
+/// whose server was killed is taken away.
 pub fn prepare(directory: &Path) -> Result<bool, MountError> {
     let failed = |source| MountError::Directory { directory: directory.to_path_buf(), source };
     let is_dead = |error: &io::Error| error.raw_os_error() == Some(Errno::ENOTCONN as i32);
@@ -50,7 +50,8 @@ pub fn unmount(directory: &Path, flags: MntFlags) -> Result<(), Errno> {
     }
 }
 
-/// What is mounted there through FUSE, in words. A file system of the kernel is no obstacle: an empty one may be covered.
+/// What is mounted there through FUSE, in words. A file system of the kernel is no obstacle: an empty one may be
+/// covered.
 fn mounted_at(directory: &Path) -> Option<String> {
     let directory = directory.canonicalize().ok()?;
     // Without /proc nobody can tell, and what has files is refused all the same.

@@ -182,7 +182,8 @@ impl Filesystem for OneFile {
         }
     }
 
-    /// As on a block device, the size cannot be changed, and opening with O_TRUNC (which has no handle) changes nothing.
+    /// As on a block device, the size cannot be changed, and opening with O_TRUNC (which has no handle) changes
+    /// nothing.
     fn setattr(
         &self,
         _request: &Request,

@@ -163,8 +163,8 @@ impl Sfs {
         Ok(self.inode(inode.0)?.seen())
     }
 
-    /// Changes what is known of a file, its size among it. Who may is for the caller to check; set-id bits are taken away where the caller says
-    /// so in the permissions.
+    /// Changes what is known of a file, its size among it. Who may is for the caller to check; set-id bits are taken
+    /// away where the caller says so in the permissions.
     pub fn change(&mut self, inode: InodeNumber, change: &Change) -> Result<Attributes, SfsError> {
         self.check_writable()?;
         if let Some(size) = change.size {

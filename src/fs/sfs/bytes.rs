@@ -21,9 +21,8 @@ enum Stretch {
 }
 
 impl Sfs {
-    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Of stamps, no bytes can be had:
-    /// they are zeros. Whoever reads notes when, with
-    /// [`change`](Sfs::change).
+    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Of stamps, no bytes
+    /// can be had: they are zeros. Whoever reads notes when, with [`change`](Sfs::change).
     pub fn read(&mut self, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<usize, SfsError> {
         let size = self.regular(inode.0)?;
         let length = (size.saturating_sub(offset)).min(bytes.len() as u64) as usize;
@@ -46,7 +45,8 @@ impl Sfs {
         Ok(length)
     }
 
-    /// Reads whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each; what is not stored reads as zeros.
+    /// Reads whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each; what is not stored
+    /// reads as zeros.
     pub fn read_blocks(&mut self, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
         let width = self.media.block_width();
         let count = (buffer.len() / width) as u64;
@@ -140,7 +140,8 @@ impl Sfs {
         Ok(Stretch::Stored(address, checksums))
     }
 
-    /// Writes all of `bytes` from `offset` on. The file grows where it must. Of stamps, the first bytes stand for a block.
+    /// Writes all of `bytes` from `offset` on. The file grows where it must. Of stamps, the first bytes stand for a
+    /// block.
     pub fn write(&mut self, inode: InodeNumber, offset: u64, bytes: &[u8]) -> Result<(), SfsError> {
         self.check_writable()?;
         self.regular(inode.0)?;
@@ -171,7 +172,8 @@ impl Sfs {
         self.relieve()
     }
 
-    /// Writes whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each. `content` is what the workload calls them.
+    /// Writes whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each. `content` is what
+    /// the workload calls them.
     pub fn write_whole(
         &mut self,
         inode: InodeNumber,
@@ -342,9 +344,9 @@ impl Sfs {
         self.relieve()
     }
 
-    /// A file will reach as far as `to` without being written from its end to there: what its last block holds behind the end, of a time when the
-    /// file was longer, must not come to light. It is zeroed only now, and not when the file is cut off: should that be lost in a crash, the
-    /// block must still be what it was.
+    /// A file will reach as far as `to` without being written from its end to there: what its last block holds behind
+    /// the end, of a time when the file was longer, must not come to light. It is zeroed only now, and not when the
+    /// file is cut off: should that be lost in a crash, the block must still be what it was.
     fn clear_tail(&mut self, inode: u64, to: u64) -> Result<(), SfsError> {
         let size = self.inode(inode)?.size;
         match to > size {
@@ -395,8 +397,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// The next byte from `offset` on that is stored (`data`), or that is not. `None`: there is none before the end (ENXIO). The end of the
-    /// file counts as a hole.
+    /// The next byte from `offset` on that is stored (`data`), or that is not. `None`: there is none before the end
+    /// (ENXIO). The end of the file counts as a hole.
     pub fn seek(&mut self, inode: InodeNumber, offset: u64, data: bool) -> Result<Option<u64>, SfsError> {
         let size = self.regular(inode.0)?;
         if offset >= size {

@@ -1,7 +1,7 @@
 //! fsck without a repair: what is wrong with a volume, as values, in an order that is always the same.
 //!
-//! A volume that was not unmounted is first brought forward by its log, in memory, as a mount would; what is then found is what a user
-//! would meet. Nothing is written.
+//! A volume that was not unmounted is first brought forward by its log, in memory, as a mount would; what is then found
+//! is what a user would meet. Nothing is written.
 
 use super::error::{OpenSfsError, SfsError};
 use super::make::Identity;
@@ -112,8 +112,9 @@ impl fmt::Display for Finding {
 }
 
 impl Sfs {
-    /// Checks all that a mounted volume names: what is in memory against itself, and what lies on the media against its checksums. Changes
-    /// nothing. An empty list: nothing is wrong. Fails only if a device does where no finding can stand for it.
+    /// Checks all that a mounted volume names: what is in memory against itself, and what lies on the media against its
+    /// checksums. Changes nothing. An empty list: nothing is wrong. Fails only if a device does where no finding can
+    /// stand for it.
     pub fn check(&mut self) -> Result<Vec<Finding>, SfsError> {
         Ok(self.survey(true)?.findings())
     }

@@ -1,8 +1,10 @@
 //! The DAT (data address translation): where each virtual block lies, its checksum, and its history (section 4.1).
 //!
-//! A file's map names virtual blocks, so that a block which is written anew, or is cleaned, changes nothing but its entry here.
+//! A file's map names virtual blocks, so that a block which is written anew, or is cleaned, changes nothing but its
+//! entry here.
 //!
-//! A number that was freed is not given out again before a checkpoint: the log since the last one may speak of its old owner.
+//! A number that was freed is not given out again before a checkpoint: the log since the last one may speak of its old
+//! owner.
 
 use super::SfsError;
 use super::format::{BLOCK, DatEntry, NO_GROUP, Root};

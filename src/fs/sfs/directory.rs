@@ -7,8 +7,9 @@
 //!  8  u16  bytes up to the next record         11  u8  bytes of the name
 //! ```
 //!
-//! at a multiple of 8 bytes; the records of a block fill it whole. A record never moves while it is there, and so its place is where a
-//! listing goes on. The index holds the hash of each name and the place of its record, and is made when the directory is first looked at.
+//! at a multiple of 8 bytes; the records of a block fill it whole. A record never moves while it is there, and so its
+//! place is where a listing goes on. The index holds the hash of each name and the place of its record, and is made
+//! when the directory is first looked at.
 
 use super::attributes::FileKind;
 use super::format::{BLOCK, BlockBytes};

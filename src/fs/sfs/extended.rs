@@ -66,8 +66,8 @@ impl Sfs {
         Ok(self.all_attributes(inode.0)?.into_keys().collect())
     }
 
-    /// Sets an extended attribute. `exists`: it must be there (`XATTR_REPLACE`), or must not (`XATTR_CREATE`). All of a file's take one block
-    /// together.
+    /// Sets an extended attribute. `exists`: it must be there (`XATTR_REPLACE`), or must not (`XATTR_CREATE`). All of a
+    /// file's take one block together.
     pub fn set_extended_attribute(
         &mut self,
         inode: InodeNumber,

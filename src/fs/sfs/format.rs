@@ -11,11 +11,12 @@
 //! directory     see `directory`
 //! ```
 //!
-//! An address is a block of the log: segment x blocks of a segment + block of the segment. Address 0 is the first summary's, so that 0
-//! stands for none wherever a block is named; so it does for virtual blocks and inodes.
+//! An address is a block of the log: segment x blocks of a segment + block of the segment. Address 0 is the first
+//! summary's, so that 0 stands for none wherever a block is named; so it does for virtual blocks and inodes.
 //!
-//! The DAT, the inode file and the usage file are [`PagedFile`](super::paged::PagedFile)s: pages whose [`Pointer`]s hold their checksums, up to a
-//! root in the superblock. Every other block is virtual: the DAT says where it lies, and its checksum.
+//! The DAT, the inode file and the usage file are [`PagedFile`](super::paged::PagedFile)s: pages whose [`Pointer`]s
+//! hold their checksums, up to a root in the superblock. Every other block is virtual: the DAT says where it lies, and
+//! its checksum.
 
 use crate::units::BLOCK_BYTES;
 use zerocopy::little_endian::{F64, I64, U16, U32, U64};
@@ -137,7 +138,8 @@ pub(super) struct SummaryHeader {
     pub identity: [u8; 16],
     /// The group of its blocks; 255 if they are of several.
     pub group: u8,
-    /// 1 if it ends a part of the log: all that was done up to here is told. Rolling forward ends at such a one, so that such parts are atomic.
+    /// 1 if it ends a part of the log: all that was done up to here is told. Rolling forward ends at such a one, so
+    /// that such parts are atomic.
     pub seals: u8,
     pub reserved: [u8; 6],
 }
@@ -181,7 +183,8 @@ pub(super) struct BlockRecord {
     pub inode: U64,
     /// Its place in the file, in blocks.
     pub place: U64,
-    /// Its checksum, as it was written here: of a cleaned one that was damaged before, not the one that the DAT says it should have.
+    /// Its checksum, as it was written here: of a cleaned one that was damaged before, not the one that the DAT says it
+    /// should have.
     pub crc: U32,
     /// What it is: a [`Kind`].
     pub kind: u8,
@@ -196,7 +199,8 @@ pub(super) struct BlockRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct DatEntry {
-    /// Where the block lies; 0 if it was reserved and never written. In memory, [`WAITS`] and a slot if it waits to be written.
+    /// Where the block lies; 0 if it was reserved and never written. In memory, [`WAITS`] and a slot if it waits to be
+    /// written.
     pub address: U64,
     /// Writes since it was made (W_b).
     pub writes: U64,
@@ -302,8 +306,8 @@ pub(super) fn summary_blocks(blocks: u32, log_bytes: usize) -> u32 {
     bytes.div_ceil(BLOCK) as u32
 }
 
-/// The most blocks that fit behind their summary into `room` blocks, with `log_bytes` of log records; `None` if not even the summary
-/// does.
+/// The most blocks that fit behind their summary into `room` blocks, with `log_bytes` of log records; `None` if not
+/// even the summary does.
 pub(super) fn blocks_that_fit(room: u32, log_bytes: usize) -> Option<u32> {
     let head = size_of::<SummaryHeader>() + log_bytes;
     let bytes = room as usize * BLOCK;

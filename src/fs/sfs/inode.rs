@@ -33,7 +33,8 @@ pub(super) struct Inode {
     /// Levels of map blocks under the roots.
     pub levels: u8,
     pub roots: [u64; ROOTS],
-    /// The size up to which a crash leaves no hole that was never there: that of the last time when all data was durable.
+    /// The size up to which a crash leaves no hole that was never there: that of the last time when all data was
+    /// durable.
     pub safe_size: u64,
     /// How often it is held.
     pub held: u64,

@@ -1,7 +1,7 @@
 //! The inode file: all inodes, sixteen to a page.
 //!
-//! Free numbers are chained through their own images. One that was freed is not given out again before a checkpoint, as the log since
-//! the last one may speak of its old owner.
+//! Free numbers are chained through their own images. One that was freed is not given out again before a checkpoint, as
+//! the log since the last one may speak of its old owner.
 
 use super::SfsError;
 use super::format::{BLOCK, InodeImage, Root};

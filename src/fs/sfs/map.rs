@@ -1,8 +1,8 @@
 //! The map of a file: from its blocks to virtual blocks.
 //!
-//! An inode has eight roots. With 0 levels they are the numbers of its first eight blocks; with each level more, map blocks of 512
-//! numbers lie between: 32 KiB, 16 MiB, 8 GiB, 4 TiB, and so on. A map block is a virtual block itself, so that it can be cleaned without a
-//! change to the one above it.
+//! An inode has eight roots. With 0 levels they are the numbers of its first eight blocks; with each level more, map
+//! blocks of 512 numbers lie between: 32 KiB, 16 MiB, 8 GiB, 4 TiB, and so on. A map block is a virtual block itself,
+//! so that it can be cleaned without a change to the one above it.
 
 use super::format::ROOTS;
 use super::metadata_blocks::NO_PLACE;

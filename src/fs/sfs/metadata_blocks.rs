@@ -1,5 +1,5 @@
-//! Virtual blocks that hold metadata: blocks of maps and directories, extended attributes, targets of links. They are kept in
-//! memory, and written only at a checkpoint; between two of them the log tells what changed.
+//! Virtual blocks that hold metadata: blocks of maps and directories, extended attributes, targets of links. They are
+//! kept in memory, and written only at a checkpoint; between two of them the log tells what changed.
 
 use super::format::{BLOCK, BlockBytes, zeroed};
 use rustc_hash::FxHashMap;

@@ -1,10 +1,10 @@
-//! SFS: the log-structured file system that groups blocks by hotness (Min, Kim, Cho, Lee, Eom: "SFS: Random Write Considered
-//! Harmful in Solid State Drives", FAST 2012).
+//! SFS: the log-structured file system that groups blocks by hotness (Min, Kim, Cho, Lee, Eom: "SFS: Random Write
+//! Considered Harmful in Solid State Drives", FAST 2012).
 //!
-//! Everything is written in segments, one behind the other. What waits to be written is sorted into groups of like hotness, and a
-//! segment is filled from one group (`write_out`); a checkpoint makes the whole durable and writes a superblock (`checkpoint`); between
-//! two of them an fsync adds to the log, which a mount after a crash rolls forward (`roll_forward`); when few segments are free, others are
-//! cleaned (`cleaning`).
+//! Everything is written in segments, one behind the other. What waits to be written is sorted into groups of like
+//! hotness, and a segment is filled from one group (`write_out`); a checkpoint makes the whole durable and writes a
+//! superblock (`checkpoint`); between two of them an fsync adds to the log, which a mount after a crash rolls forward
+//! (`roll_forward`); when few segments are free, others are cleaned (`cleaning`).
 //!
 //! | file | what it is |
 //! |---|---|
@@ -19,14 +19,15 @@
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
-//! | `census` | what lives in the segments |
 //! | `make`, `open`, `superblocks` | mkfs, mount, and where it begins |
-//! | `survey`, `survey_names` | a walk over all that a volume names: blocks, then names |
+//! | `survey` | a walk over all that a volume names, from the metadata files and inodes down |
+//! | `survey_files`, `survey_names`, `survey_sums` | its parts: a file's blocks; names; what follows from both |
+//! | `survey_faults` | what it can find wrong, and what mends that |
 //! | `check` | fsck: what is wrong, as values |
 //! | `salvage` | opening a volume of which parts are damaged |
+//! | `salvage_files`, `salvage_log` | its metadata files; what the log says of what they lost |
 //! | `repair` | putting right what the survey found |
-//! | `segment_map` | what inspect shows |
-//! | `census` | the segments that hold files, as a run hands them out |
+//! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
@@ -35,7 +36,6 @@
 
 mod attributes;
 mod bytes;
-mod census;
 mod check;
 mod checkpoint;
 mod cleaning;
@@ -59,13 +59,18 @@ mod records;
 mod repair;
 mod roll_forward;
 mod salvage;
+mod salvage_files;
+mod salvage_log;
 mod segment_map;
 mod segments;
 mod settings;
 mod space;
 mod superblocks;
 mod survey;
+mod survey_faults;
+mod survey_files;
 mod survey_names;
+mod survey_sums;
 mod syncing;
 mod waiting;
 mod write_out;
@@ -73,13 +78,12 @@ mod write_out;
 mod wrong_volumes;
 
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
-pub use census::Census;
 pub use check::{Finding, Structure, check};
 pub use error::{OpenSfsError, SfsError};
 pub use make::Identity;
 pub use media::Medium;
 pub use repair::{Repaired, repair};
-pub use segment_map::{GroupRow, SegmentMap, SegmentRow, segment_map};
+pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};
 pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
 
 use crate::device::Account;
@@ -142,12 +146,13 @@ pub struct Sfs {
     waiting: Waiting,
     /// What the log has yet to say.
     records: Records,
-    /// Files that took the name of another since the log was last told: they go with it, so that a crash does not leave an empty one.
+    /// Files that took the name of another since the log was last told: they go with it, so that a crash does not leave
+    /// an empty one.
     renamed: BTreeSet<u64>,
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
     /// What of the DAT was made of what the log says.
-    salvaged: salvage::Salvaged,
+    salvaged: salvage_files::Salvaged,
     grouping: Box<dyn Grouping>,
     /// Where the log goes on with blocks of all groups.
     mixed: Option<Head>,
@@ -356,8 +361,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Does a bounded piece of what is due in the background at [`now`](Sfs::now): writes what waits (every five seconds), takes a checkpoint
-    /// (every thirty). Answers when there will be more to do.
+    /// Does a bounded piece of what is due in the background at [`now`](Sfs::now): writes what waits (every five
+    /// seconds), takes a checkpoint (every thirty). Answers when there will be more to do.
     pub fn work(&mut self) -> Result<Option<Time>, SfsError> {
         if self.read_only.is_some() {
             return Ok(None);

@@ -15,8 +15,8 @@ use super::superblocks;
 use crate::time::Time;
 
 impl Sfs {
-    /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only be read, in memory
-    /// alone.
+    /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only
+    /// be read, in memory alone.
     pub fn open(
         mut medium: Medium,
         settings: &SfsSettings,
@@ -54,12 +54,13 @@ impl Sfs {
         sfs.tidy_zones()?;
         if is_clean {
             sfs.go_on();
-            // It is no longer unmounted, and that must be durable before the first fsync adds to the log: a superblock that says that nothing
-            // follows would have the next mount not look for it.
+            // It is no longer unmounted, and that must be durable before the first fsync adds to the log: a superblock
+            // that says that nothing follows would have the next mount not look for it.
             sfs.write_superblocks(false)?;
         } else {
             sfs.checkpoint(false)?;
-            // Should the power fail again and again, and nothing else be done in between, there must be room for the next such checkpoint.
+            // Should the power fail again and again, and nothing else be done in between, there must be room for the
+            // next such checkpoint.
             sfs.keep_room()?;
         }
         Ok(sfs)

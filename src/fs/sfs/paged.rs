@@ -1,7 +1,9 @@
-//! A metadata file: pages that are found by their number, and a tree of pointers over them whose root is in the superblock.
+//! A metadata file: pages that are found by their number, and a tree of pointers over them whose root is in the
+//! superblock.
 //!
-//! The tree is flat in memory: level 0 are the pointers of all pages, level 1 those of the blocks that hold level 0, and so on
-//! until one block is left. A changed page changes one block of each level; all of them are written at a checkpoint.
+//! The tree is flat in memory: level 0 are the pointers of all pages, level 1 those of the blocks that hold level 0,
+//! and so on until one block is left. A changed page changes one block of each level; all of them are written at a
+//! checkpoint.
 
 use super::SfsError;
 use super::format::{BLOCK, BlockBytes, Pointer, Root, zeroed};
@@ -238,8 +240,8 @@ impl PagedFile {
         self.dirty[0].len()
     }
 
-    /// The numbers, as in block records, of all blocks that a checkpoint writes: what is changed, and the tree over it, pages
-    /// first.
+    /// The numbers, as in block records, of all blocks that a checkpoint writes: what is changed, and the tree over it,
+    /// pages first.
     pub fn list_to_write(&mut self) -> Vec<u64> {
         let mut numbers = Vec::new();
         for level in 0..self.levels.len() {
@@ -291,7 +293,8 @@ impl PagedFile {
         (self.present * BLOCK) as u64
     }
 
-    /// Forgets unchanged pages from `from` on, round and round, until at most `pages` are left. Answers where it stopped.
+    /// Forgets unchanged pages from `from` on, round and round, until at most `pages` are left. Answers where it
+    /// stopped.
     pub fn evict(&mut self, pages: usize, from: usize) -> usize {
         let count = self.pages.len();
         let mut at = from;
@@ -343,4 +346,13 @@ pub(super) fn check_address(media: &Media, name: &str, address: u64) -> Result<(
         return Err(SfsError::Damaged { what: format!("the {name}"), why });
     }
     Ok(())
+}
+
+/// A block of a metadata file, in words.
+pub(super) fn name_of_block(name: &str, number: u64) -> String {
+    let (level, block) = (number >> LEVEL_SHIFT, number & ((1 << LEVEL_SHIFT) - 1));
+    match level {
+        0 => format!("page {block} of the {name}"),
+        level => format!("block {block} of level {level} of the {name}'s tree"),
+    }
 }

@@ -1,4 +1,5 @@
-//! What the log says between two checkpoints beside the blocks it holds: what was done to names, to inodes, to the extent of files.
+//! What the log says between two checkpoints beside the blocks it holds: what was done to names, to inodes, to the
+//! extent of files.
 //!
 //! A record is
 //!
@@ -7,8 +8,9 @@
 //!  2  u16  bytes of the rest        16  the rest
 //! ```
 //!
-//! Records wait in memory until something must be durable. If a checkpoint comes first, they were never needed. A mount after a crash
-//! does again what they say, each before the blocks of the partial segment that it names, as those were written after it was done.
+//! Records wait in memory until something must be durable. If a checkpoint comes first, they were never needed. A mount
+//! after a crash does again what they say, each before the blocks of the partial segment that it names, as those were
+//! written after it was done.
 
 use super::attributes::FileKind;
 use super::format::InodeImage;
@@ -166,7 +168,8 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
     bytes[start + 8..start + HEAD].copy_from_slice(&before.to_le_bytes());
 }
 
-/// The records of a partial segment, each with the number of the partial segment that it comes before. Ends at what is no record.
+/// The records of a partial segment, each with the number of the partial segment that it comes before. Ends at what is
+/// no record.
 pub(super) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> {
     std::iter::from_fn(move || {
         let head = bytes.get(..HEAD)?;

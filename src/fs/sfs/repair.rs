@@ -1,11 +1,12 @@
 //! fsck: putting right what the survey finds.
 //!
-//! It works in memory on what could be opened, from stage to stage, until a survey finds nothing. One checkpoint then makes it durable: a
-//! repair that is cut off leaves the volume as it was.
+//! It works in memory on what could be opened, from stage to stage, until a survey finds nothing. One checkpoint then
+//! makes it durable: a repair that is cut off leaves the volume as it was.
 //!
-//! What was lost is never replaced by zeros. A block whose bytes are not what was written is given up: its file keeps its size, and reading
-//! that block fails (EIO) until it is written whole, punched or cut off. (As btrfs does; e2fsck does not look at data.) So with the part of a
-//! file below a map block that is lost, and with the target of a link. What has no name any more gets one in lost+found.
+//! What was lost is never replaced by zeros. A block whose bytes are not what was written is given up: its file keeps
+//! its size, and reading that block fails (EIO) until it is written whole, punched or cut off. (As btrfs does; e2fsck
+//! does not look at data.) So with the part of a file below a map block that is lost, and with the target of a link.
+//! What has no name any more gets one in lost+found.
 
 use super::attributes::{FileKind, InodeNumber};
 use super::check::Finding;
@@ -18,7 +19,8 @@ use super::map::set_number;
 use super::media::Medium;
 use super::metadata_blocks::NO_PLACE;
 use super::settings::SfsSettings;
-use super::survey::{Fault, Mend, Stage, Survey, Via};
+use super::survey::Survey;
+use super::survey_faults::{Fault, Mend, Stage, Via};
 use super::{Sfs, salvage};
 use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::FromZeros;
@@ -39,7 +41,8 @@ pub struct Repaired {
 
 /// Checks the volume on a medium, and puts right what is wrong. `identity` has the time at which that is done.
 ///
-/// Fails as [`check`](super::check()) does, and if the device fails. Then the volume is as it was, or as after the repair.
+/// Fails as [`check`](super::check()) does, and if the device fails. Then the volume is as it was, or as after the
+/// repair.
 pub fn repair(medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Repaired, OpenSfsError> {
     Ok(repair_opened(salvage::open(medium, settings, identity)?)?.0)
 }
@@ -186,10 +189,12 @@ impl Sfs {
         self.dat.set(number, &entry, &mut self.media, &mut self.now)
     }
 
-    /// Puts a block that is given up where a map names what cannot be. In a directory the place stays empty: it is closed up later.
+    /// Puts a block that is given up where a map names what cannot be. In a directory the place stays empty: it is
+    /// closed up later.
     fn replace(&mut self, survey: &Survey, inode: u64, named: u64, via: Via) -> Result<(), SfsError> {
         if self.salvaged.holds(named) && survey.is_complete && !survey.claimed.has(named) {
-            // Its entry was lost, the log tells of no block of it, and none is missing: it was reserved, and never written.
+            // Its entry was lost, the log tells of no block of it, and none is missing: it was reserved, and never
+            // written.
             self.salvaged.forget(named);
             let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
             return self.dat.set(named, &entry, &mut self.media, &mut self.now);
@@ -221,7 +226,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Map blocks that are damaged: they are made anew if the log says where all blocks of the file are, and else given up.
+    /// Map blocks that are damaged: they are made anew if the log says where all blocks of the file are, and else given
+    /// up.
     fn mend_maps(&mut self, survey: &Survey, faults: &[Fault]) -> Result<(), SfsError> {
         let mut lost: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for fault in faults {

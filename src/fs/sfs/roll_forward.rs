@@ -1,12 +1,14 @@
 //! Rolling forward: a mount after a crash does again what the log says since the last checkpoint.
 //!
-//! The log's partial segments are looked for in all segments that were free then, and behind where the open one ended. Each has the next
-//! number, and the checksum of the one before it; the first that is missing, torn or damaged ends the log. What an fsync waited for was
-//! flushed with everything before it, and so lies before that end. What follows the last one that seals the log was never answered for: a part of
-//! an fsync, blocks whose files' names are not told, or a checkpoint that was not ended.
+//! The log's partial segments are looked for in all segments that were free then, and behind where the open one ended.
+//! Each has the next number, and the checksum of the one before it; the first that is missing, torn or damaged ends the
+//! log. What an fsync waited for was flushed with everything before it, and so lies before that end. What follows the
+//! last one that seals the log was never answered for: a part of an fsync, blocks whose files' names are not told, or a
+//! checkpoint that was not ended.
 //!
-//! Nothing that the checkpoint names was overwritten since, nor any number given out again. So the log's blocks and records can be applied in
-//! order to the checkpoint's state in memory, as often as need be, until the checkpoint that ends the mount is durable.
+//! Nothing that the checkpoint names was overwritten since, nor any number given out again. So the log's blocks and
+//! records can be applied in order to the checkpoint's state in memory, as often as need be, until the checkpoint that
+//! ends the mount is durable.
 
 use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP, SummaryHeader};
 use super::inode::Inode;
@@ -180,7 +182,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Whether a virtual block of this number can be: there are no more than blocks of the device, and a share that was freed.
+    /// Whether a virtual block of this number can be: there are no more than blocks of the device, and a share that was
+    /// freed.
     fn may_be_taken(&self, number: u64) -> bool {
         number != 0 && number < 2 * u64::from(self.media.segments()) * u64::from(self.media.segment_blocks())
     }
@@ -209,7 +212,8 @@ impl Sfs {
         self.inode_file.unchain(|number| made.contains(&number), &mut self.media, &mut self.now)
     }
 
-    /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out in silence.
+    /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out
+    /// in silence.
     fn is_inode(&mut self, number: u64) -> Result<bool, SfsError> {
         match self.inode(number) {
             Ok(_) => Ok(true),
@@ -303,7 +307,8 @@ impl Sfs {
         self.dat.set(number, &entry, &mut self.media, &mut self.now)
     }
 
-    /// Blocks behind the end of a file were written and never synced; inodes without a name are held by nobody any more.
+    /// Blocks behind the end of a file were written and never synced; inodes without a name are held by nobody any
+    /// more.
     fn trim_inodes(&mut self) -> Result<(), SfsError> {
         for orphan in std::mem::take(&mut self.orphans) {
             if self.is_inode(orphan)? && self.inode(orphan)?.links == 0 {

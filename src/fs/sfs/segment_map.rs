@@ -1,14 +1,27 @@
-//! What inspect shows: each segment with its group, what lives in it and how hot that is, and the groups.
+//! What lives in the segments at an instant: those of files, as a run hands them out (what figures 4 and 10 of the
+//! paper show); and all, with the groups they were written for, as inspect shows them.
 
 use super::error::OpenSfsError;
 use super::format::{BLOCK, NO_GROUP};
 use super::make::Identity;
 use super::media::Medium;
-use super::placement::hotness;
+use super::placement::{SegmentView, Tick, hotness};
 use super::segments::State;
 use super::settings::{GroupingKind, SfsSettings};
 use super::{Sfs, Timestamp, salvage};
 use serde::Serialize;
+
+/// The segments that hold live blocks of files, and the groups' centres.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Census {
+    /// When it was taken, on the clock of hotness.
+    pub tick: Tick,
+    /// Written segments with live blocks of files, by number.
+    pub segments: Vec<SegmentView>,
+    /// The groups' hotness in writes per tick, Hg of section 3.4, ascending; none where blocks are not grouped by
+    /// hotness.
+    pub centres: Vec<f64>,
+}
 
 /// What a volume holds, by segments. Blocks are of 4 KiB; hotness is writes per tick,
 /// on the volume's own clock.
@@ -88,7 +101,19 @@ pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap,
 }
 
 impl Sfs {
+    /// Counts what lives in the segments. Those that are free, open, empty or of metadata are left out.
+    pub fn census(&self) -> Census {
+        // Only by hotness does a grouping remember what each group is about.
+        let is_by_hotness = self.settings.grouping == GroupingKind::Sfs;
+        Census {
+            tick: self.tick,
+            segments: self.segments.views().filter(|view| !self.segments.get(view.number).is_metadata).collect(),
+            centres: if is_by_hotness { self.grouping.memory() } else { Vec::new() },
+        }
+    }
+
     fn segment_map(&self, is_clean: bool, given_up_blocks: u64, findings: usize) -> SegmentMap {
+        let census = self.census();
         let capacity = self.limits.segment_capacity;
         let utilization = |live: u64, segments: u32| live as f64 / (f64::from(segments.max(1)) * f64::from(capacity));
         let segments: Vec<SegmentRow> = (0..self.segments.count())
@@ -106,7 +131,7 @@ impl Sfs {
                     group: (segment.group != NO_GROUP && segment.state != State::Free).then_some(segment.group),
                     live_blocks: segment.live,
                     utilization: utilization(segment.live.into(), 1),
-                    hotness: hotness::of_segment(&self.segments.view(number, segment), self.tick),
+                    hotness: hotness::of_segment(&self.segments.view(number, segment), census.tick),
                     written: segment.written.0,
                 }
             })
@@ -117,23 +142,18 @@ impl Sfs {
             segment_capacity: capacity,
             checkpoint: self.superblock.sequence.get(),
             is_clean,
-            tick: self.tick.0,
+            tick: census.tick.0,
             blocks: space.blocks,
             free_blocks: space.free_blocks,
             inodes: self.inode_file.used(),
             given_up_blocks,
             findings,
-            groups: self.group_rows(&segments),
+            groups: self.group_rows(&segments, &census.centres),
             segments,
         }
     }
 
-    fn group_rows(&self, segments: &[SegmentRow]) -> Vec<GroupRow> {
-        // Only by hotness does a grouping remember what each group is about.
-        let memory = match self.settings.grouping {
-            GroupingKind::Sfs => self.grouping.memory(),
-            _ => Vec::new(),
-        };
+    fn group_rows(&self, segments: &[SegmentRow], centres: &[f64]) -> Vec<GroupRow> {
         let data = |row: &&SegmentRow| !row.is_metadata && row.live_blocks > 0;
         let mut numbers: Vec<Option<u8>> = segments.iter().filter(data).map(|row| row.group).collect();
         numbers.sort_unstable_by_key(|group| group.unwrap_or(NO_GROUP));
@@ -145,7 +165,7 @@ impl Sfs {
             let mean: f64 = its().map(|row| row.hotness * f64::from(row.live_blocks)).sum::<f64>() / live.max(1) as f64;
             GroupRow {
                 group,
-                hotness: group.and_then(|group| memory.get(usize::from(group)).copied()),
+                hotness: group.and_then(|group| centres.get(usize::from(group)).copied()),
                 segments: count,
                 live_blocks: live,
                 utilization: live as f64 / (f64::from(count.max(1)) * f64::from(self.limits.segment_capacity)),

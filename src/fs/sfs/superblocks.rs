@@ -1,8 +1,8 @@
 //! The superblocks on a medium: which are whole, and which of them belong together.
 //!
-//! A block that looks like a superblock need not be this volume's: an earlier one with other segments left some, and a file may hold the
-//! image of a volume. So the second place counts only where the superblock in it says that it is, and the first place says whose volume
-//! this is.
+//! A block that looks like a superblock need not be this volume's: an earlier one with other segments left some, and a
+//! file may hold the image of a volume. So the second place counts only where the superblock in it says that it is, and
+//! the first place says whose volume this is.
 
 use super::checkpoint::CRC_FIELD;
 use super::error::OpenSfsError;

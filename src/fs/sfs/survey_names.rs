@@ -1,4 +1,5 @@
-//! The part of the survey that is about names: blocks of directories, names in them, who hangs where, and how many names an inode has.
+//! The part of the survey that is about names: blocks of directories, names in them, who hangs where, and how many
+//! names an inode has.
 
 use super::Sfs;
 use super::attributes::{FileKind, InodeNumber};
@@ -6,7 +7,8 @@ use super::check::{Finding, Structure};
 use super::directory;
 use super::error::SfsError;
 use super::format::{BLOCK, DatEntry};
-use super::survey::{Mend, Seen, Stage, Survey};
+use super::survey::{Seen, Survey};
+use super::survey_faults::{Mend, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A name, as it was seen.

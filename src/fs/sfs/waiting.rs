@@ -1,7 +1,7 @@
 //! The blocks of files that wait to be written: the dirty part of what a kernel would call its page cache.
 //!
-//! A block that waits has a slot; its entry in the DAT names that instead of an address. The slots of an inode are chained, so that
-//! an fsync finds its own.
+//! A block that waits has a slot; its entry in the DAT names that instead of an address. The slots of an inode are
+//! chained, so that an fsync finds its own.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Volumes whose checksums are all right, and which are wrong all the same, as after a bug: each is made, found, and repaired.
+//! Volumes whose checksums are all right, and which are wrong all the same, as after a bug: each is made, found, and
+//! repaired.
 
 use super::attributes::{FileKind, InodeNumber, NewFile, Timestamp};
 use super::check::Structure;

@@ -1,18 +1,14 @@
 //! A block device, as the engine drives it.
 
 use super::accounts::{stored_bytes, told};
+use super::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
 use super::{HostWrite, Target, Told};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
 use crate::label::Label;
 use crate::run::engine::{RunError, Served};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
-
-/// Blocks that are written or read at once: a larger request goes down in parts, all issued at its time.
-const AT_ONCE: u64 = 256;
-
-/// Stands for a block of which parts are from several writes. No write has it: stamps are counted from 1.
-const TORN: u32 = u32::MAX;
+use std::ops::Range;
 
 /// A block device.
 pub struct DeviceTarget {
@@ -36,23 +32,20 @@ impl DeviceTarget {
         self.device.account().since(&self.baseline)
     }
 
-    /// Reads the blocks from `first` to `end`.
+    /// Reads blocks.
     fn read_blocks(
         &mut self,
-        (first, end): (u64, u64),
+        blocks: Range<u64>,
         at: Time,
         mut see: impl FnMut(u64, Option<u32>),
     ) -> Result<Time, DeviceError> {
         let mut done = at;
-        let mut block = first;
-        while block < end {
-            let count = (end - block).min(AT_ONCE);
+        for (block, count) in parts(blocks) {
             let buffer = &mut self.buffer[..count as usize * self.width];
             done = done.max(self.device.read(Lba(block), buffer, at)?);
             for (bytes, number) in buffer.chunks_exact(self.width).zip(block..) {
                 see(number, stamp_of(bytes));
             }
-            block += count;
         }
         Ok(done)
     }
@@ -67,11 +60,6 @@ fn stamp_of(block: &[u8]) -> Option<u32> {
         true => (first != 0).then_some(first),
         false => Some(TORN),
     }
-}
-
-/// The blocks that a range of bytes touches.
-fn touched((offset, length): (u64, u64)) -> (u64, u64) {
-    (offset / BLOCK_BYTES, (offset + length).div_ceil(BLOCK_BYTES))
 }
 
 impl Target for DeviceTarget {
@@ -96,24 +84,15 @@ impl Target for DeviceTarget {
     }
 
     fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
-        let (first, end) = touched(range);
-        let (from, to) = (range.0, range.0 + range.1);
         let mut begin = at;
-        // What is covered in part is read before, and written whole.
-        let is_cut = |byte: u64| !byte.is_multiple_of(BLOCK_BYTES);
-        let head = is_cut(from).then_some(first);
-        let tail = is_cut(to).then_some(end - 1).filter(|tail| head != Some(*tail));
-        for block in head.into_iter().chain(tail) {
-            begin = begin.max(self.read_blocks((block, block + 1), at, |_, _| {})?);
+        for block in cut(range) {
+            begin = begin.max(self.read_blocks(block..block + 1, at, |_, _| {})?);
         }
         let mut done = begin;
-        let mut block = first;
-        while block < end {
-            let count = (end - block).min(AT_ONCE);
+        for (block, count) in parts(touched(range)) {
             let buffer = &mut self.buffer[..count as usize * self.width];
             holding(write.stamp, buffer);
             done = done.max(self.device.write(Lba(block), buffer, Label::host(write.content), begin)?);
-            block += count;
         }
         Ok(done)
     }
@@ -122,14 +101,13 @@ impl Target for DeviceTarget {
         Ok(self.read_blocks(touched(range), at, see)?)
     }
 
-    fn discard(&mut self, (offset, length): (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError> {
-        let first = offset.div_ceil(BLOCK_BYTES);
-        let end = ((offset + length) / BLOCK_BYTES).max(first);
-        let done = match end - first {
+    fn discard(&mut self, range: (u64, u64), at: Time) -> Result<(Range<u64>, Time), RunError> {
+        let blocks = covered(range);
+        let done = match blocks.end - blocks.start {
             0 => at,
-            blocks => self.device.discard(Lba(first), blocks, at)?,
+            count => self.device.discard(Lba(blocks.start), count, at)?,
         };
-        Ok((first..end, done))
+        Ok((blocks, done))
     }
 
     fn flush(&mut self, at: Time) -> Result<Time, RunError> {

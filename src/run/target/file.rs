@@ -1,6 +1,7 @@
 //! A file in a volume of sfs, as the engine drives it: what a virtual machine's disk is to the file system that it lies in.
 
 use super::accounts::{stored_bytes, told};
+use super::blocks::{AT_ONCE, covered, cut, parts, touched};
 use super::{HostWrite, Target, Told};
 use crate::device::{Account, STAMP_BYTES, holding};
 use crate::fs::Durable;
@@ -10,9 +11,7 @@ use crate::run::dummy::write_dummy;
 use crate::run::engine::{RunError, Served};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
-
-/// Blocks that are written or read at once.
-const AT_ONCE: u64 = 256;
+use std::ops::Range;
 
 /// How much of a volume a block workload finds taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -77,10 +76,8 @@ impl FileTarget {
         self.volume.account().since(&self.baseline)
     }
 
-    fn read_blocks(&mut self, (first, end): (u64, u64), mut see: impl FnMut(u64, Option<u32>)) -> Result<(), SfsError> {
-        let mut block = first;
-        while block < end {
-            let count = (end - block).min(AT_ONCE);
+    fn read_blocks(&mut self, blocks: Range<u64>, mut see: impl FnMut(u64, Option<u32>)) -> Result<(), SfsError> {
+        for (block, count) in parts(blocks) {
             let mut buffer = std::mem::take(&mut self.buffer);
             let bytes = &mut buffer[..count as usize * self.width];
             let read = self.volume.read_blocks(self.file.0, block, bytes);
@@ -90,15 +87,9 @@ impl FileTarget {
             }
             self.buffer = buffer;
             read?;
-            block += count;
         }
         Ok(())
     }
-}
-
-/// The blocks that a range of bytes touches.
-fn touched((offset, length): (u64, u64)) -> (u64, u64) {
-    (offset / BLOCK_BYTES, (offset + length).div_ceil(BLOCK_BYTES))
 }
 
 impl Target for FileTarget {
@@ -124,21 +115,13 @@ impl Target for FileTarget {
 
     fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
         self.volume.begin(at);
-        let (first, end) = touched(range);
-        // What is covered in part is read before, and written whole.
-        let is_cut = |byte: u64| !byte.is_multiple_of(BLOCK_BYTES);
-        let head = is_cut(range.0).then_some(first);
-        let tail = is_cut(range.0 + range.1).then_some(end - 1).filter(|tail| head != Some(*tail));
-        for block in head.into_iter().chain(tail) {
-            self.read_blocks((block, block + 1), |_, _| {})?;
+        for block in cut(range) {
+            self.read_blocks(block..block + 1, |_, _| {})?;
         }
-        let mut block = first;
-        while block < end {
-            let count = (end - block).min(AT_ONCE);
+        for (block, count) in parts(touched(range)) {
             let bytes = &mut self.buffer[..count as usize * self.width];
             holding(write.stamp, bytes);
             self.volume.write_whole(self.file, block, bytes, write.content)?;
-            block += count;
         }
         self.writes += 1;
         if self.fsync_every.is_some_and(|every| self.writes.is_multiple_of(every)) {
@@ -153,14 +136,14 @@ impl Target for FileTarget {
         Ok(self.volume.now())
     }
 
-    fn discard(&mut self, (offset, length): (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError> {
+    fn discard(&mut self, range: (u64, u64), at: Time) -> Result<(Range<u64>, Time), RunError> {
         self.volume.begin(at);
-        let first = offset.div_ceil(BLOCK_BYTES);
-        let end = ((offset + length) / BLOCK_BYTES).max(first);
-        if end > first {
-            self.volume.punch(self.file, first * BLOCK_BYTES, (end - first) * BLOCK_BYTES)?;
+        let blocks = covered(range);
+        if !blocks.is_empty() {
+            let count = blocks.end - blocks.start;
+            self.volume.punch(self.file, blocks.start * BLOCK_BYTES, count * BLOCK_BYTES)?;
         }
-        Ok((first..end, self.volume.now()))
+        Ok((blocks, self.volume.now()))
     }
 
     fn flush(&mut self, at: Time) -> Result<Time, RunError> {

@@ -5,9 +5,11 @@
 //! | `drive` | a translation layer on flash, and what its flash tells |
 //! | `device` | a block device |
 //! | `file` | a file in a volume of sfs |
+//! | `blocks` | the blocks of a range of bytes, for the last two |
 //! | `accounts` | what the accounts of a device, and of all below it, tell |
 
 pub(super) mod accounts;
+pub(super) mod blocks;
 mod device;
 mod drive;
 mod file;

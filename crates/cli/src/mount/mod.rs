@@ -10,9 +10,10 @@ mod watch;
 use crate::failure::Failure;
 use crate::resident::leave::leave;
 use crate::resident::signals::Signals;
+use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
-use crate::resident::worker::Worker;
-use crate::resident::{background, cannot, clock, seconds, tell};
+use crate::resident::worker;
+use crate::resident::{cannot, clock, seconds, tell};
 use flashpath::run::{Path, open_file_system};
 use flashpath_fuse::{Caching, Mounted, SharedVolume, VolumeSharing, Wishes};
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use watch::WatchedVolume;
 
 /// Mount a path with sfs on top, until an interrupt, SIGTERM, SIGHUP or `umount DIR`
 #[derive(clap::Args)]
+#[command(mut_arg("background", |option| option.help(BACKGROUND)))]
 pub struct Mount {
     /// The path, from top to bottom
     #[arg(value_name = "PATH")]
@@ -47,30 +49,20 @@ pub struct Mount {
     /// Tell what passes every so many seconds, on standard error
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "background")]
     stats: Option<Duration>,
-    /// The seed of all randomness
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Return as soon as it is mounted; the number of the process that serves it is printed
-    #[arg(long)]
-    background: bool,
-    /// This is the process that `--background` has started
-    #[arg(long, hide = true, conflicts_with = "background")]
-    detached: bool,
+    #[command(flatten)]
+    stay: Stay,
 }
+
+/// What `--background` is about here.
+const BACKGROUND: &str = "Return as soon as it is mounted; the number of the process that serves it is printed";
 
 impl Mount {
     /// Mounts, until it is told to end.
     pub fn run(self) -> Result<(), Failure> {
-        if self.background {
-            return background::start();
-        }
-        if self.detached {
-            background::leave_the_terminal()?;
-        }
-        let signals = Signals::catch()?;
+        let Some(signals) = self.stay.begin()? else { return Ok(()) };
         let path = Path::read(&self.path)?;
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
-        let volume = open_file_system(&path, self.seed, wall_origin_ns, self.read_only)?;
+        let volume = open_file_system(&path, self.stay.seed, wall_origin_ns, self.read_only)?;
         let sharing = VolumeSharing {
             read_only: self.read_only,
             paced: self.pace,
@@ -79,15 +71,8 @@ impl Mount {
         };
         let volume = Arc::new(SharedVolume::new(volume, sharing, clock, Box::new(tell)));
         // Who only reads does not want segments to be cleaned, either.
-        let worker = if self.read_only { None } else { Some(Worker::start(Arc::clone(&volume))) };
-        let worker = worker.transpose().map_err(|error| cannot("start a thread", error));
-        let served = worker.and_then(|worker| {
-            let served = self.serve(&volume, &signals);
-            if let Some(worker) = worker {
-                worker.stop();
-            }
-            served
-        });
+        let diligent = (!self.read_only).then(|| Arc::clone(&volume));
+        let served = worker::beside(diligent, || self.serve(&volume, &signals));
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
         let unmounted = volume.unmount().map_err(|error| cannot("end the volume in good order", error));
         served.and(unmounted)
@@ -100,15 +85,10 @@ impl Mount {
         let said = format!("mounted {} at {}\n", self.path, self.directory.display());
         let watch = self.stats.map(|interval| {
             let watched = WatchedVolume::new(Arc::clone(volume));
-            Watch::start(watched, Some(interval)).map_err(|error| cannot("start a thread", error))
+            Watch::start(watched, Some(interval))
         });
         let watch = watch.transpose()?;
-        if self.detached {
-            background::tell_that_it_is_ready(&said)?;
-        } else {
-            crate::print(&said)?;
-        }
-        signals.wait();
+        self.stay.wait(&said, signals)?;
         let left = leave(mounted, signals);
         if let Some(watch) = watch {
             watch.stop();

@@ -60,7 +60,7 @@ impl Standing {
         };
         let place = standing._place.path().to_path_buf();
         let device = Arc::clone(&standing.device);
-        standing.worker = Some(Worker::start(device).map_err(|error| cannot("start a thread", error))?);
+        standing.worker = Some(Worker::start(device)?);
         let file = place.join("device").join(FILE);
         standing.served = Some(Mounted::one_file(Arc::clone(&standing.device), &file, || {})?);
         let opened = OpenOptions::new().read(true).write(true).open(&file);

@@ -3,6 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `mod` | the clock, and what is told on standard error |
+//! | `stay` | how they begin, say that they are ready, and wait |
 //! | `signals` | who tells them to end |
 //! | `background` | the same command in a process of its own |
 //! | `worker` | the thread in which is done what nobody asked for |
@@ -12,6 +13,7 @@
 pub mod background;
 pub mod leave;
 pub mod signals;
+pub mod stay;
 pub mod watch;
 pub mod worker;
 

@@ -1,8 +1,8 @@
 //! The thread that tells figures, if they are asked for, and what failed.
 
-use super::tell;
+use super::{cannot, tell};
+use crate::failure::Failure;
 use console::{Term, truncate_str};
-use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub struct Watch {
 
 impl Watch {
     /// Starts it. With an interval it tells figures; otherwise only what failed. Fails if the system starts no thread.
-    pub fn start(watched: impl Watched, interval: Option<Duration>) -> io::Result<Watch> {
+    pub fn start(watched: impl Watched, interval: Option<Duration>) -> Result<Watch, Failure> {
         let (stop, stopped) = mpsc::channel();
         let thread = Builder::new().name("watch".into()).spawn(move || {
             let mut view = View { watched, at: Instant::now(), is_line_open: false };
@@ -37,7 +37,8 @@ impl Watch {
             {}
             view.tell_failures();
             view.end_line();
-        })?;
+        });
+        let thread = thread.map_err(|error| cannot("start a thread", error))?;
         Ok(Watch { stop, thread })
     }
 

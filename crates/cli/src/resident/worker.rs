@@ -1,9 +1,10 @@
 //! The thread in which a device or a volume does what it does by itself: reclaim, cleaning, commits of metadata.
 
+use super::{cannot, tell};
+use crate::failure::Failure;
 use flashpath::run::shared::SharedDevice;
 use flashpath::time::Time;
 use flashpath_fuse::SharedVolume;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -82,10 +83,11 @@ pub struct Worker {
 
 impl Worker {
     /// Starts it. Fails if the system starts no thread.
-    pub fn start<D: Diligent>(diligent: Arc<D>) -> io::Result<Worker> {
+    pub fn start<D: Diligent>(diligent: Arc<D>) -> Result<Worker, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = Builder::new().name("work".into()).spawn(move || work(&*diligent, &stopped))?;
+        let thread = Builder::new().name("work".into()).spawn(move || work(&*diligent, &stopped));
+        let thread = thread.map_err(|error| cannot("start a thread", error))?;
         Ok(Worker { stop, thread })
     }
 
@@ -96,6 +98,19 @@ impl Worker {
         // If it panicked, the next request says so.
         let _ = self.thread.join();
     }
+}
+
+/// Serves, and beside it lets work what does something by itself, if there is such. Ends with the serving.
+pub fn beside<D: Diligent>(
+    diligent: Option<Arc<D>>,
+    serve: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let worker = diligent.map(Worker::start).transpose()?;
+    let served = serve();
+    if let Some(worker) = worker {
+        worker.stop();
+    }
+    served
 }
 
 fn work<D: Diligent>(diligent: &D, stop: &AtomicBool) {
@@ -118,7 +133,7 @@ fn work<D: Diligent>(diligent: &D, stop: &AtomicBool) {
             }
             Err(error) => {
                 if error != last_error {
-                    super::tell(&format!("warning: the {} cannot work in the background: {error}", D::NAME));
+                    tell(&format!("warning: the {} cannot work in the background: {error}", D::NAME));
                     last_error = error;
                 }
                 std::thread::park_timeout(AFTER_ERROR);

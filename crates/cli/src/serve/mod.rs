@@ -16,9 +16,10 @@ mod watch;
 
 use crate::failure::Failure;
 use crate::resident::signals::Signals;
+use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
-use crate::resident::worker::Worker;
-use crate::resident::{background, cannot, clock, seconds};
+use crate::resident::worker;
+use crate::resident::{cannot, clock, seconds};
 use export::Export;
 use flashpath::run::shared::{ServeError, SharedDevice, Sharing};
 use flashpath::units::human_size;
@@ -32,6 +33,7 @@ use watch::WatchedDevice;
 /// Serve a path as a disk that other programs use, until an interrupt or SIGTERM
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("export").required(true))]
+#[command(mut_arg("background", |option| option.help(BACKGROUND)))]
 pub struct Serve {
     /// The path, from top to bottom
     #[arg(value_name = "PATH")]
@@ -55,16 +57,12 @@ pub struct Serve {
     /// Refuse whatever would change the device
     #[arg(long)]
     read_only: bool,
-    /// The seed of all randomness
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Return as soon as the disk can be used; the number of the process that serves it is printed
-    #[arg(long)]
-    background: bool,
-    /// This is the process that `--background` has started
-    #[arg(long, hide = true, conflicts_with = "background")]
-    detached: bool,
+    #[command(flatten)]
+    stay: Stay,
 }
+
+/// What `--background` is about here.
+const BACKGROUND: &str = "Return as soon as the disk can be used; the number of the process that serves it is printed";
 
 fn address(text: &str) -> Result<Address, String> {
     Address::read(text).map_err(|error| error.to_string())
@@ -73,24 +71,14 @@ fn address(text: &str) -> Result<Address, String> {
 impl Serve {
     /// Serves, until it is told to end.
     pub fn run(self) -> Result<(), Failure> {
-        if self.background {
-            return background::start();
-        }
-        if self.detached {
-            background::leave_the_terminal()?;
-        }
-        let signals = Signals::catch()?;
-        let device = device::open(&self.path, self.seed)?;
+        let Some(signals) = self.stay.begin()? else { return Ok(()) };
+        let device = device::open(&self.path, self.stay.seed)?;
         let sharing = Sharing { read_only: self.read_only, paced: self.pace };
         let device = SharedDevice::new(device, sharing, clock()).map_err(|error| cannot("serve it", error))?;
         let device = Arc::new(device);
         // Who only reads does not want blocks to be moved, either.
-        let worker = if self.read_only { None } else { Some(Worker::start(Arc::clone(&device))) };
-        let worker = worker.transpose().map_err(|error| cannot("start a thread", error))?;
-        let served = self.serve(&device, &signals);
-        if let Some(worker) = worker {
-            worker.stop();
-        }
+        let diligent = (!self.read_only).then(|| Arc::clone(&device));
+        let served = worker::beside(diligent, || self.serve(&device, &signals));
         // Also where nothing was served in the end: what the device did by itself is kept.
         let closed = device.close().map_err(|error| cannot("close the device", error));
         served.and(closed.map(|_| ()))
@@ -113,14 +101,8 @@ impl Serve {
             }
             None => None,
         };
-        let watch = Watch::start(WatchedDevice::new(Arc::clone(device)), self.stats);
-        let watch = watch.map_err(|error| cannot("start a thread", error))?;
-        if self.detached {
-            background::tell_that_it_is_ready(&said)?;
-        } else {
-            crate::print(&said)?;
-        }
-        signals.wait();
+        let watch = Watch::start(WatchedDevice::new(Arc::clone(device)), self.stats)?;
+        self.stay.wait(&said, signals)?;
         let ended = export.end(signals);
         watch.stop();
         if let Some(metrics) = metrics {

@@ -1,7 +1,7 @@
 //! A mounted volume as other programs use it.
 
 use super::bench::Bench;
-use super::serve::{Served, can_mount, client, is_mounted, succeeds, wait_until};
+use super::serve::{Served, bench_to_mount_in, client, is_mounted, succeeds, wait_until};
 use nix::fcntl::{RenameFlags, renameat2};
 use nix::unistd::{Whence, lseek};
 use std::fs::{self, File, OpenOptions};
@@ -17,8 +17,7 @@ const PATH: &str = "sfs/conv:size=256M,timing=off";
 const IMAGE: &str = "sfs/conv:image=volume.img,size=256M,timing=off";
 
 fn mount(bench: &Bench, path: &str, more: &[&str]) -> Served {
-    let arguments = [&["mount", path, "m"], more].concat();
-    Served::start(bench, &arguments, Some(bench.path("m")))
+    Served::mounted(bench, &[&["mount", path, "m"], more].concat())
 }
 
 fn make(bench: &Bench) {
@@ -39,10 +38,7 @@ fn names(place: PathBuf) -> Vec<String> {
 
 #[test]
 fn files_are_made_written_renamed_and_removed_in_it() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
     assert_eq!(served.said, format!("mounted {PATH} at m\n"));
     let place = bench.path("m");
@@ -76,10 +72,7 @@ fn files_are_made_written_renamed_and_removed_in_it() {
 
 #[test]
 fn a_rename_replaces_refuses_or_exchanges() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
     let (one, two) = (bench.path("m/one"), bench.path("m/two"));
     fs::write(&one, "1").unwrap();
@@ -96,10 +89,7 @@ fn a_rename_replaces_refuses_or_exchanges() {
 
 #[test]
 fn what_is_unlinked_while_it_is_open_stays_until_it_is_closed() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
     let place = bench.path("m/file");
     let mut file = File::options().read(true).write(true).create_new(true).open(&place).unwrap();
@@ -120,10 +110,7 @@ fn what_is_unlinked_while_it_is_open_stays_until_it_is_closed() {
 
 #[test]
 fn ten_thousand_names_are_listed_once_each_and_found() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
     let place = bench.path("m/many");
     fs::create_dir(&place).unwrap();
@@ -143,10 +130,7 @@ fn ten_thousand_names_are_listed_once_each_and_found() {
 
 #[test]
 fn extended_attributes_are_kept_in_their_namespaces() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let (Some(_), Some(_)) = (client(&bench, "setfattr"), client(&bench, "getfattr")) else { return };
     let served = mount(&bench, PATH, &[]);
     fs::write(bench.path("m/file"), "x").unwrap();
@@ -166,10 +150,7 @@ fn extended_attributes_are_kept_in_their_namespaces() {
 
 #[test]
 fn holes_can_be_allocated_punched_and_found() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let Some(mut fallocate) = client(&bench, "fallocate") else { return };
     let served = mount(&bench, PATH, &[]);
     let file = File::options().read(true).write(true).create_new(true).open(bench.path("m/file")).unwrap();
@@ -200,10 +181,7 @@ fn holes_can_be_allocated_punched_and_found() {
 
 #[test]
 fn a_program_loses_its_set_id_bits_when_its_owner_or_its_bytes_change() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     // The temporary directory is its owner's alone, and somebody else has to come through.
     fs::set_permissions(bench.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let Some(_) = client(&bench, "setpriv") else { return };
@@ -235,10 +213,7 @@ fn a_program_loses_its_set_id_bits_when_its_owner_or_its_bytes_change() {
 
 #[test]
 fn its_size_is_what_df_shows() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
     let before = nix::sys::statvfs::statvfs(&bench.path("m")).unwrap();
     assert_eq!((before.block_size(), before.name_max()), (4096, 255));
@@ -251,10 +226,7 @@ fn its_size_is_what_df_shows() {
 
 #[test]
 fn what_was_left_is_found_again() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     make(&bench);
     let served = mount(&bench, IMAGE, &[]);
     let place = bench.path("m");
@@ -282,10 +254,7 @@ fn what_was_left_is_found_again() {
 
 #[test]
 fn what_was_synced_is_found_after_its_server_was_killed() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     make(&bench);
     let mut served = mount(&bench, IMAGE, &[]);
     let file = File::create(bench.path("m/synced")).unwrap();
@@ -304,10 +273,7 @@ fn what_was_synced_is_found_after_its_server_was_killed() {
 
 #[test]
 fn a_second_mount_at_the_same_place_is_refused() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
     bench.refuses(&["mount", PATH, "m"], &["m is a mount point already, of sfs/conv", "umount m ends it"]);
     fs::write(bench.path("m/still"), "it works").unwrap();
@@ -315,64 +281,8 @@ fn a_second_mount_at_the_same_place_is_refused() {
 }
 
 #[test]
-fn a_busy_volume_is_waited_for_and_its_user_is_named() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
-    let mut served = mount(&bench, PATH, &[]);
-    let mut file = File::create(bench.path("m/file")).unwrap();
-    served.signal("-TERM");
-    std::thread::sleep(Duration::from_millis(500));
-    file.write_all(b"it still works").unwrap();
-    file.sync_all().unwrap();
-    drop(file);
-    let (status, error) = served.wait();
-    assert!(status.success(), "{status}: {error}");
-    assert!(error.contains("is in use by process") && error.contains(&std::process::id().to_string()), "{error}");
-    assert!(!is_mounted(&bench.path("m")));
-}
-
-#[test]
-fn a_second_signal_takes_a_busy_volume_away() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
-    let mut served = mount(&bench, PATH, &[]);
-    let file = File::create(bench.path("m/file")).unwrap();
-    served.signal("-HUP");
-    std::thread::sleep(Duration::from_millis(300));
-    served.signal("-TERM");
-    let (status, error) = served.wait();
-    assert_eq!(status.code(), Some(130), "{error}");
-    assert!(!is_mounted(&bench.path("m")));
-    assert!(file.sync_all().is_err(), "it is gone, and nobody waits for it");
-}
-
-#[test]
-fn whoever_unmounts_it_ends_the_program() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
-    fs::create_dir(bench.path("m")).unwrap();
-    for program in [&["umount"][..], &["fusermount3", "-u"]] {
-        let Some(mut command) = client(&bench, program[0]) else { return };
-        let mut served = mount(&bench, PATH, &[]);
-        succeeds(command.args(&program[1..]).arg("m"));
-        let (status, error) = served.wait();
-        assert_eq!((status.code(), error.as_str()), (Some(0), ""), "{program:?}");
-        assert_eq!(bench.files(), ["m"], "a directory that was there stays");
-    }
-}
-
-#[test]
 fn in_the_background_it_returns_when_it_is_mounted_and_says_who_serves_it() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let answer = bench.flashpath(&["mount", PATH, "m", "--background"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     fs::write(bench.path("m/file"), "x").unwrap();
@@ -388,10 +298,7 @@ fn in_the_background_it_returns_when_it_is_mounted_and_says_who_serves_it() {
 
 #[test]
 fn what_passes_is_told_while_it_is_mounted() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &["--stats", "0.2"]);
     fs::write(bench.path("m/file"), vec![1; 4 << 20]).unwrap();
     std::thread::sleep(Duration::from_millis(500));
@@ -401,10 +308,7 @@ fn what_passes_is_told_while_it_is_mounted() {
 
 #[test]
 fn reading_is_noted_once_after_each_change_unless_it_shall_not_be() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     for (more, is_noted) in [(&[][..], true), (&["--noatime"], false)] {
         let served = mount(&bench, PATH, more);
         let place = bench.path("m/file");
@@ -425,10 +329,7 @@ fn reading_is_noted_once_after_each_change_unless_it_shall_not_be() {
 
 #[test]
 fn writes_that_wait_in_the_page_cache_arrive() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &["--writeback"]);
     let place = bench.path("m/file");
     let mut file = File::create(&place).unwrap();

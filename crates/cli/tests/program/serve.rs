@@ -27,7 +27,12 @@ impl Served {
 
     /// Serves as the file `m/disk` in the bench's directory.
     pub fn file(bench: &Bench, path: &str, more: &[&str]) -> Served {
-        Self::start(bench, &[&["serve", path, "--file", "m/disk"], more].concat(), Some(bench.path("m")))
+        Self::mounted(bench, &[&["serve", path, "--file", "m/disk"], more].concat())
+    }
+
+    /// Runs a command that mounts something at `m` in the bench's directory.
+    pub fn mounted(bench: &Bench, arguments: &[&str]) -> Served {
+        Self::start(bench, arguments, Some(bench.path("m")))
     }
 
     pub fn start(bench: &Bench, arguments: &[&str], mount: Option<PathBuf>) -> Served {
@@ -110,14 +115,14 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether FUSE can be mounted and loop devices attached here; says so if not.
-pub fn can_mount() -> bool {
+/// A bench where FUSE can be mounted and loop devices attached, or `None` and a word about it if they cannot be here.
+pub fn bench_to_mount_in() -> Option<Bench> {
     let is_root = nix::unistd::geteuid().is_root();
     if !is_root || std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_err() {
         super::skipped::skipped("it needs root and /dev/fuse");
-        return false;
+        return None;
     }
-    true
+    Some(Bench::new())
 }
 
 /// A client's program in the bench's directory, or `None` and a word about it if it is not installed.

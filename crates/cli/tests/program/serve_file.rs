@@ -1,7 +1,7 @@
 //! The file export under the kernel's loop device and file systems.
 
 use super::bench::Bench;
-use super::serve::{Served, can_mount, client, is_mounted, succeeds, wait_until};
+use super::serve::{Served, bench_to_mount_in, client, is_mounted, succeeds, wait_until};
 use super::skipped::skipped;
 use flashpath_kernel::{LoopDevice, Mount};
 use std::fs::{File, OpenOptions};
@@ -27,10 +27,7 @@ fn attach(bench: &Bench) -> Option<LoopDevice> {
 
 #[test]
 fn the_file_is_as_large_as_the_device_and_stays_so() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = Served::file(&bench, PATH, &[]);
     let file = open(&bench);
     assert_eq!(file.metadata().unwrap().len(), 256 << 20);
@@ -55,10 +52,7 @@ fn the_file_is_as_large_as_the_device_and_stays_so() {
 
 #[test]
 fn holes_can_be_punched_and_found() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let Some(mut fallocate) = client(&bench, "fallocate") else { return };
     let served = Served::file(&bench, PATH, &[]);
     let file = open(&bench);
@@ -82,10 +76,7 @@ fn holes_can_be_punched_and_found() {
 
 #[test]
 fn a_file_system_on_it_keeps_what_git_and_fio_wrote() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let (Some(mut mkfs), Some(_), Some(_)) =
         (client(&bench, "mkfs.ext4"), client(&bench, "git"), client(&bench, "fio"))
     else {
@@ -122,61 +113,8 @@ fn a_file_system_on_it_keeps_what_git_and_fio_wrote() {
 }
 
 #[test]
-fn a_busy_file_is_waited_for_and_its_user_is_named() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
-    let mut served = Served::file(&bench, PATH, &[]);
-    let file = open(&bench);
-    served.signal("-TERM");
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    file.write_all_at(b"it still works", 0).unwrap();
-    file.sync_all().unwrap();
-    drop(file);
-    let (status, error) = served.wait();
-    assert!(status.success(), "{status}: {error}");
-    assert!(error.contains("is in use by process") && error.contains(&std::process::id().to_string()), "{error}");
-    assert!(!is_mounted(&bench.path("m")));
-}
-
-#[test]
-fn a_second_signal_ends_it_although_it_is_busy() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
-    let mut served = Served::file(&bench, PATH, &[]);
-    let file = open(&bench);
-    served.signal("-TERM");
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    served.signal("-TERM");
-    let (status, error) = served.wait();
-    assert_eq!(status.code(), Some(130), "{error}");
-    assert!(!is_mounted(&bench.path("m")));
-    assert!(file.read_at(&mut [0; 4096], 1 << 20).is_err(), "it is gone, and nobody waits for it");
-}
-
-#[test]
-fn whoever_unmounts_it_ends_the_server() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
-    std::fs::create_dir(bench.path("m")).unwrap();
-    let mut served = Served::file(&bench, PATH, &[]);
-    succeeds(Command::new("umount").arg(bench.path("m")));
-    let (status, error) = served.wait();
-    assert_eq!((status.code(), error.as_str()), (Some(0), ""));
-    assert_eq!(bench.files(), ["m"], "a directory that was there stays");
-}
-
-#[test]
 fn a_server_that_is_killed_leaves_a_mount_that_does_not_hang_and_that_the_next_one_takes_over() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let path = "conv:image=disk.img,timing=off";
     File::create(bench.path("disk.img")).unwrap().set_len(64 << 20).unwrap();
     let mut served = Served::file(&bench, path, &[]);
@@ -202,10 +140,7 @@ fn a_server_that_is_killed_leaves_a_mount_that_does_not_hang_and_that_the_next_o
 
 #[test]
 fn what_is_served_for_reading_only_cannot_be_opened_for_writing() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let served = Served::file(&bench, PATH, &["--read-only"]);
     let refused = OpenOptions::new().write(true).open(bench.path("m/disk")).unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(30));

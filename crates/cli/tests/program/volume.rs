@@ -1,7 +1,7 @@
 //! Volumes of dm-zoned on images: mkfs, fsck, inspect, and a server that is killed.
 
 use super::bench::Bench;
-use super::serve::{Served, can_mount, client, succeeds, wait_until};
+use super::serve::{Served, bench_to_mount_in, client, succeeds, wait_until};
 use flashpath_kernel::{LoopDevice, Mount};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -63,10 +63,7 @@ fn fsck_answers_with_e2fscks_bits() {
 
 #[test]
 fn a_server_that_is_killed_under_fio_loses_no_byte_that_was_synced() {
-    if !can_mount() {
-        return;
-    }
-    let bench = Bench::new();
+    let Some(bench) = bench_to_mount_in() else { return };
     let (Some(mut mkfs), Some(_)) = (client(&bench, "mkfs.ext4"), client(&bench, "fio")) else { return };
     assert_eq!(code(&bench, &["mkfs", NEW]), Some(0));
     let path = "dm-zoned:journal-zone/conv:image=A,timing=off+zns:image=B,timing=off";

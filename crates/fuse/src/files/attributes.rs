@@ -70,8 +70,8 @@ pub fn timestamp(time: SystemTime) -> Timestamp {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => Timestamp(clamped(since.as_nanos() as i128)),
         Err(before) => {
-            // The kernel's seconds are negative then, and its nanoseconds count forward from them. fuser 0.18 takes both
-            // away from 1970 (its `system_time_from_time`): the nanoseconds are given back twice.
+            // The kernel's seconds are negative then, and its nanoseconds count forward from them. fuser 0.18 takes
+            // both away from 1970 (its `system_time_from_time`): the nanoseconds are given back twice.
             let distance = before.duration();
             Timestamp(clamped(i128::from(distance.subsec_nanos()) - i128::from(distance.as_secs()) * 1_000_000_000))
         }

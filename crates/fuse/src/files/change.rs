@@ -1,9 +1,9 @@
 //! setattr, the times of access, and the bits that a change takes away.
 //!
 //! `FUSE_HANDLE_KILLPRIV_V2` leaves it to us that a changed program loses its privileges, as POSIX and Linux have it:
-//! another owner takes the set-user-id bit away from whatever is no directory, and the set-group-id bit where the group may execute; so does
-//! a write or a truncation by anyone but root. All of them take the file's capabilities away. Without the flag, the kernel would ask
-//! for these capabilities before each write.
+//! another owner takes the set-user-id bit away from whatever is no directory, and the set-group-id bit where the group
+//! may execute; so does a write or a truncation by anyone but root. All of them take the file's capabilities away.
+//! Without the flag, the kernel would ask for these capabilities before each write.
 
 use super::Files;
 use super::attributes::timestamp;

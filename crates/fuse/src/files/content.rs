@@ -29,8 +29,8 @@ impl Files {
         Ok(length)
     }
 
-    /// Writes. `is_privileged`: whoever writes may leave the set-id bits as they are. `is_durable`: it survives a cut of power
-    /// as soon as this answers.
+    /// Writes. `is_privileged`: whoever writes may leave the set-id bits as they are. `is_durable`: it survives a cut
+    /// of power as soon as this answers.
     pub fn write(
         &mut self,
         inode: InodeNumber,

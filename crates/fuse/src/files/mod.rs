@@ -10,8 +10,8 @@
 //! | `listing` | directories |
 //! | `extended` | extended attributes |
 //!
-//! The kernel has checked permissions before (`default_permissions`), and that names and kinds of files make sense. An inode
-//! that the kernel was told of is held until it forgets it, with a name or without.
+//! The kernel has checked permissions before (`default_permissions`), and that names and kinds of files make sense. An
+//! inode that the kernel was told of is held until it forgets it, with a name or without.
 
 mod attributes;
 mod change;
@@ -33,7 +33,8 @@ use std::collections::HashSet;
 pub struct Files {
     volume: Sfs,
     sharing: VolumeSharing,
-    /// Inodes that the kernel knows and that are known to have no capabilities of a program, which a write would take away.
+    /// Inodes that the kernel knows and that are known to have no capabilities of a program, which a write would take
+    /// away.
     without_capability: HashSet<InodeNumber>,
 }
 

@@ -1,0 +1,251 @@
+//! The metadata files of a checkpoint of which parts are damaged: what can be read of them, and what is made of what
+//! the log says.
+
+use super::Sfs;
+use super::check::{Finding, Structure};
+use super::dat::{Dat, ENTRIES};
+use super::error::SfsError;
+use super::format::{DatEntry, Kind, Root, Superblock};
+use super::inode_file::InodeFile;
+use super::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
+use super::salvage_log::{Log, Told};
+use super::segments::Segments;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What of the DAT was lost, and made of what the log says.
+#[derive(Default)]
+pub(super) struct Salvaged {
+    /// Pages.
+    pages: BTreeSet<u64>,
+    /// Whose each entry must then be: an inode, and a place in it.
+    owners: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Salvaged {
+    /// Whether an entry can be this one's, as far as the log tells.
+    pub fn allows(&self, number: u64, owner: (u64, u64)) -> bool {
+        self.owners.get(&number).is_none_or(|its| *its == owner)
+    }
+
+    /// Whether the page of an entry was lost.
+    pub fn holds(&self, number: u64) -> bool {
+        self.pages.contains(&(number / ENTRIES))
+    }
+
+    /// An entry is made anew for whoever names it.
+    pub fn forget(&mut self, number: u64) {
+        self.owners.remove(&number);
+    }
+}
+
+/// What could not be read of a checkpoint.
+#[derive(Default)]
+pub(super) struct Loss {
+    pub findings: Vec<Finding>,
+    /// Pages of the DAT and of the inode file that nothing stands for.
+    pub pages: usize,
+    /// Pages of the inode file that are lost.
+    pub inode_pages: Vec<usize>,
+}
+
+impl Sfs {
+    /// The usage file: what it has lost is counted anew.
+    pub(super) fn load_usage(&mut self, root: &Root, loss: &mut Loss) {
+        let pages = Segments::pages(self.segments.count());
+        let name = "usage file";
+        let mut lose = |number: u64, error: &str| {
+            let repair = "what lives in each segment is counted anew";
+            let place = name_of_block(name, number);
+            loss.findings.push(Finding::new(Structure::UsageFile, place, error, "what was written", repair));
+        };
+        let (media, now) = (&mut self.media, &mut self.now);
+        let opened = PagedFile::open_in_part(name, root, media, now, &mut |_| None);
+        let (mut file, lost) = match opened {
+            Ok((file, lost)) if file.len() == pages => (file, lost),
+            Ok((file, _)) => {
+                lose(0, &format!("there are {} pages for {} segments", file.len(), self.segments.count()));
+                (PagedFile::new(name), Vec::new())
+            }
+            Err(error) => {
+                lose(0, &error.to_string());
+                (PagedFile::new(name), Vec::new())
+            }
+        };
+        file.grow(pages);
+        let mut gone: Vec<u64> = lost.iter().map(|lost| lost.address).collect();
+        lost.iter().for_each(|lost| lose(lost.number, &lost.why.to_string()));
+        for LostBlock { number, address, why } in file.damaged(media, now) {
+            if number >> LEVEL_SHIFT == 0 {
+                lose(number, &why.to_string());
+                file.lose_page(number as usize);
+                gone.push(address);
+            }
+        }
+        for segment in 0..self.segments.count() {
+            if let Ok(page) = file.page(Segments::page_of(segment), media, now) {
+                self.segments.load(segment, page);
+            }
+        }
+        self.segments.loaded();
+        self.usage_file = file;
+        gone.into_iter().for_each(|address| self.lives_no_more(address));
+    }
+
+    /// A block of a metadata file is given up: it is no longer one of those that usage counts.
+    fn lives_no_more(&mut self, address: u64) {
+        let segment = address / u64::from(self.media.segment_blocks());
+        if segment < u64::from(self.segments.count()) {
+            self.segments.lose(segment as u32, Kind::Dat, 0, 0);
+        }
+    }
+
+    /// One of the two metadata files that cannot be counted anew. Answers it, its lost pages, and findings for all that
+    /// was damaged.
+    fn load_file(
+        &mut self,
+        kind: Kind,
+        root: &Root,
+        log: &mut Option<Log>,
+        loss: &mut Loss,
+    ) -> Result<(PagedFile, Vec<usize>), SfsError> {
+        let (name, structure) = match kind {
+            Kind::Dat => ("DAT", Structure::Dat),
+            _ => ("inode file", Structure::InodeFile),
+        };
+        let opened = PagedFile::open_in_part(name, root, &mut self.media, &mut self.now, &mut |_| None);
+        let (mut file, mut lost) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                let place = format!("the root of the {name}");
+                let finding = Finding::new(structure, place, error.to_string(), "a root", "it is made anew, empty");
+                loss.findings.push(finding);
+                loss.pages += 1;
+                return Ok((PagedFile::new(name), Vec::new()));
+            }
+        };
+        if !lost.is_empty() {
+            let said = self.said(log)?;
+            let mut find = |number| said.pointer(kind, number);
+            (file, lost) = PagedFile::open_in_part(name, root, &mut self.media, &mut self.now, &mut find)?;
+        }
+        let mut gone = Vec::new();
+        for LostBlock { number, address, why } in &lost {
+            self.lives_no_more(*address);
+            let (level, block) = ((number >> LEVEL_SHIFT) as u32, number & ((1 << LEVEL_SHIFT) - 1));
+            let reach = (FANOUT as u64).saturating_pow(level);
+            let pages = (block * reach..(block + 1) * reach).take_while(|page| *page < file.len() as u64);
+            let said = self.said(log)?;
+            let before = gone.len();
+            if !said.is_whole {
+                gone.extend(pages.map(|page| page as usize));
+            }
+            let repair = match gone.len() > before {
+                true => "what it leads to is lost, as the log has damaged summaries",
+                false => "it is made of what the log says",
+            };
+            let place = name_of_block(name, *number);
+            loss.findings.push(Finding::new(structure, place, why.to_string(), "what was written", repair));
+        }
+        for LostBlock { number, address, why } in file.damaged(&mut self.media, &mut self.now) {
+            if number >> LEVEL_SHIFT == 0 {
+                self.lives_no_more(address);
+                gone.push(number as usize);
+                let repair = match kind {
+                    Kind::Dat => "its entries are made of what the log says; what it says nothing of is given up",
+                    _ => "its sixteen inodes are lost",
+                };
+                let place = name_of_block(name, number);
+                loss.findings.push(Finding::new(structure, place, why.to_string(), "what was written", repair));
+            }
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        Ok((file, gone))
+    }
+
+    /// The DAT: entries of lost pages are made of what the log says.
+    pub(super) fn load_dat(
+        &mut self,
+        superblock: &Superblock,
+        log: &mut Option<Log>,
+        loss: &mut Loss,
+    ) -> Result<(), SfsError> {
+        let (file, gone) = self.load_file(Kind::Dat, &superblock.dat, log, loss)?;
+        self.dat = Dat::of_file(file, superblock.used_blocks.get());
+        for page in &gone {
+            self.dat.lose_page(*page);
+        }
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let said = self.said(log)?;
+        let first = |page: &usize| *page as u64 * ENTRIES;
+        if !said.is_whole {
+            loss.pages += gone.len();
+        } else {
+            self.salvaged.pages = gone.iter().map(|page| *page as u64).collect();
+            let numbers = gone.iter().flat_map(|page| first(page)..first(page) + ENTRIES);
+            let told: Vec<(u64, Told)> =
+                numbers.filter_map(|number| Some((number, *said.blocks.get(&(Kind::Data as u8, number))?))).collect();
+            for (number, told) in told {
+                let entry = DatEntry {
+                    address: told.address.into(),
+                    writes: u64::from(told.record.kind == Kind::Data as u8).into(),
+                    modified: told.tick.into(),
+                    crc: told.record.crc,
+                    group: told.record.group,
+                    is_taken: 1,
+                    ..DatEntry::default()
+                };
+                self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+                self.salvaged.owners.insert(number, (told.record.inode.get(), told.record.place.get()));
+            }
+        }
+        self.recount_dat()
+    }
+
+    /// The inode file: inodes of lost pages are lost.
+    pub(super) fn load_inodes(
+        &mut self,
+        superblock: &Superblock,
+        log: &mut Option<Log>,
+        loss: &mut Loss,
+    ) -> Result<(), SfsError> {
+        let (mut file, gone) = self.load_file(Kind::InodeFile, &superblock.inode_file, log, loss)?;
+        gone.iter().for_each(|page| file.lose_page(*page));
+        loss.pages += gone.len();
+        loss.inode_pages = gone;
+        let counts = (superblock.inodes.get(), superblock.first_free_inode.get(), superblock.used_inodes.get());
+        let count = counts.0;
+        self.inode_file = InodeFile::of_file(file, counts);
+        if self.inode_file.count() != count {
+            let found = format!("there are {count} inodes in {} pages", self.inode_file.file().len());
+            let expected = format!("{}", self.inode_file.count());
+            let place = "the superblock's inode file";
+            loss.findings.push(Finding::new(Structure::Count, place, found, expected, "the number is put right"));
+        }
+        Ok(())
+    }
+
+    /// Counts what is taken in the DAT.
+    pub(super) fn recount_dat(&mut self) -> Result<(), SfsError> {
+        if self.dat.pages() > 0 {
+            // Number 0 stands for none, and is never given out.
+            let mut none = self.dat.entry_of_none(&mut self.media, &mut self.now)?;
+            if none.is_taken != 1 {
+                none.is_taken = 1;
+                self.dat.set_entry_of_none(&none, &mut self.media, &mut self.now)?;
+            }
+        }
+        let mut total = 0;
+        for page in 0..self.dat.pages() {
+            let (said, counted, used) = self.dat.count_page(page, &mut self.media, &mut self.now)?;
+            total += used;
+            if said != counted {
+                self.dat.set_counted(page, counted);
+            }
+        }
+        self.dat.set_used(total);
+        Ok(())
+    }
+}

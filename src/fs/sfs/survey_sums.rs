@@ -1,0 +1,152 @@
+//! What follows from a walk over all that a volume names: what lies in one place twice, what nobody names, what lives
+//! in each segment, and the counts of the volume.
+
+use super::Sfs;
+use super::check::{Finding, Structure};
+use super::error::SfsError;
+use super::format::{Kind, WAITS};
+use super::paged::check_address;
+use super::placement::Tick;
+use super::survey::{Live, Survey};
+use super::survey_faults::{Mend, Stage};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Sfs {
+    /// Two virtual blocks that lie at one place: the log says whose it is, and the others are given up.
+    pub(super) fn survey_shared(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
+        let shared = std::mem::take(&mut survey.shared);
+        if shared.is_empty() {
+            return Ok(());
+        }
+        let segment_blocks = u64::from(self.media.segment_blocks());
+        let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
+        for address in &shared {
+            let told = self.contents_of((address / segment_blocks) as u32)?;
+            let its = told.iter().find(|(block, _)| u64::from(*block) == address % segment_blocks);
+            owners.extend(its.map(|(_, record)| (*address, record.number.get())));
+        }
+        for number in 1..self.dat.len() {
+            let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
+            let address = entry.address.get();
+            if entry.is_taken != 1 || !shared.contains(&address) || owners.get(&address) == Some(&number) {
+                continue;
+            }
+            let place = format!("virtual block {number}");
+            let found = format!("it is said to lie at block {address} of the log, where another does");
+            let repair = "it is given up: reading it fails until it is written anew";
+            survey.fault(
+                Stage::Blocks,
+                Finding::new(Structure::Dat, place, found, "a place of its own", repair),
+                Mend::GiveUp(number),
+            );
+        }
+        Ok(())
+    }
+
+    /// Entries of the DAT that are taken, and that nobody names.
+    pub(super) fn survey_entries(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
+        for number in 1..self.dat.len() {
+            let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
+            if entry.is_taken != 1 || survey.claimed.has(number) {
+                continue;
+            }
+            survey.unclaimed.push(number);
+            let address = entry.address.get();
+            if address & WAITS == 0 && check_address(&self.media, "DAT", address).is_ok() {
+                // Usage was counted when it was written, as what it was then: metadata has no history.
+                let kind = if entry.writes.get() > 0 { Kind::Data } else { Kind::Metadata };
+                survey.gain(address, self.media.segment_blocks(), kind, &entry);
+            }
+        }
+        if let (Some(first), Some(last)) = (survey.unclaimed.first(), survey.unclaimed.last()) {
+            let place = format!("{} virtual blocks from {first} to {last}", survey.unclaimed.len());
+            let found = "they are taken, and nothing names them";
+            let finding = Finding::new(Structure::Dat, place, found, "free, if all maps are whole", "they are freed");
+            survey.fault(Stage::Leaks, finding, Mend::Free(survey.unclaimed.clone()));
+        }
+        Ok(())
+    }
+
+    /// What is known of each segment, held against what lives in it.
+    pub(super) fn survey_usage(&mut self, survey: &mut Survey) {
+        for segment in 0..self.segments.count() {
+            let (said, live) = (*self.segments.get(segment), survey.live[segment as usize]);
+            if (said.live, said.writes, said.modified) == (live.blocks, live.writes, live.modified) {
+                continue;
+            }
+            let sums = |live: u32, writes: u64, modified: u64| {
+                format!("{live} live blocks with {writes} writes, and {modified} as the sum of when")
+            };
+            let finding = Finding::new(
+                Structure::Usage,
+                format!("the usage of segment {segment}"),
+                sums(said.live, said.writes, said.modified),
+                sums(live.blocks, live.writes, live.modified),
+                "it is put right",
+            );
+            survey.fault(Stage::Sums, finding, Mend::SetUsage(segment));
+        }
+    }
+
+    /// The counts of the volume, and the chain of free inodes.
+    pub(super) fn survey_counts(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
+        let mut total = 0;
+        for page in 0..self.dat.pages() {
+            let Ok((said, counted, used)) = self.dat.count_page(page, &mut self.media, &mut self.now) else { continue };
+            total += used;
+            if said != counted {
+                let place = format!("page {page} of the DAT");
+                let found = format!("{said} entries are said to be taken");
+                let finding =
+                    Finding::new(Structure::Count, place, found, format!("{counted}"), "the number is put right");
+                survey.fault(Stage::Sums, finding, Mend::CountPage { page, counted });
+            }
+        }
+        if total != self.dat.used() {
+            let found = format!("{} virtual blocks are said to be in use", self.dat.used());
+            let finding =
+                Finding::new(Structure::Count, "the superblock", found, format!("{total}"), "the number is put right");
+            survey.fault(Stage::Sums, finding, Mend::CountUsed(total));
+        }
+        let freed: BTreeSet<u64> = self.inode_file.freed().collect();
+        let mut free = BTreeSet::new();
+        for number in 1..self.inode_file.count() {
+            if self.inodes.contains_key(&number) || freed.contains(&number) {
+                continue;
+            }
+            let Ok(image) = self.inode_file.get(number, &mut self.media, &mut self.now) else { continue };
+            if image.number.get() == 0 {
+                free.insert(number);
+            }
+        }
+        let (mut chained, mut at) = (BTreeSet::new(), self.inode_file.first_free());
+        while at != 0 && chained.insert(at) {
+            match self.inode_file.get(at, &mut self.media, &mut self.now) {
+                Ok(image) => at = image.next.get(),
+                Err(_) => break,
+            }
+        }
+        let used = (self.inode_file.count() - 1).saturating_sub((free.len() + freed.len()) as u64);
+        if chained != free || at != 0 || used != self.inode_file.used() {
+            let found = format!(
+                "{} free inodes are chained, and {} are said to be in use",
+                chained.len(),
+                self.inode_file.used()
+            );
+            let finding = Finding::new(
+                Structure::Count,
+                "the inode file",
+                found,
+                format!("{} free ones, and {used} in use", free.len()),
+                "the chain is made anew",
+            );
+            survey.fault(Stage::Sums, finding, Mend::Chain(free.into_iter().collect()));
+        }
+        Ok(())
+    }
+
+    /// What a survey counted holds from now on.
+    pub(super) fn take_usage(&mut self, segment: u32, live: Live) {
+        self.segments.set_live(segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
+    }
+}
