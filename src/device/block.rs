@@ -72,8 +72,10 @@ pub trait BlockDevice: Send {
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError>;
 
     /// Writes may be on their way when they are answered, and then be lost or fail as [`Disk::write_behind`](super::Disk::write_behind) says: who
-    /// calls this trusts nothing before the next flush, not even while the machine runs on. A device may go on as before.
-    fn write_behind(&mut self) {}
+    /// calls this trusts nothing before the next flush, not even while the machine runs on. A device may go on as before; it answers whether it does not.
+    fn write_behind(&mut self) -> bool {
+        false
+    }
 
     /// How the blocks from `first` on, at most `blocks` of them and at least one, are stored.
     fn extent(&mut self, _first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
@@ -149,8 +151,8 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
         (**self).flush(at)
     }
 
-    fn write_behind(&mut self) {
-        (**self).write_behind();
+    fn write_behind(&mut self) -> bool {
+        (**self).write_behind()
     }
 
     fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {

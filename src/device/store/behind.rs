@@ -1,10 +1,11 @@
-//! Large writes to a file that go past the page cache, while whoever wrote goes on.
+//! What is done to a file while whoever asked for it goes on: large writes past the page cache, and what comes behind them.
 //!
-//! To fill the page cache with new pages costs a processor about a second a GB, and a log that writes whole segments reads none of them
-//! soon (docs/decisions/0005-writes-behind.md). So a thread writes them with `O_DIRECT`, one after the other. What is read meanwhile is read from
-//! what waits; what is written or given back in the same place waits its turn. A write that fails fails the next one and the next sync: as
-//! with any cache, what was not synced is not durable.
+//! To fill the page cache with new pages costs a processor about a second a GB, and a log that writes whole segments reads none of them soon
+//! (docs/decisions/0005-writes-behind.md). So a thread writes them with `O_DIRECT`, one after the other. While it does, the file is locked by the
+//! system: smaller writes, and holes that are punched, join the queue then. What is read meanwhile is read from what waits. What fails fails
+//! the next write and the next sync: as with any cache, what was not synced is not durable.
 
+use super::file::punch;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -18,8 +19,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bytes from which on a write goes this way: less is not worth it, and is often read again.
 pub const LARGE: usize = 1 << 20;
-/// Bytes that may wait: one large segment is written while the next one is filled.
-const MOST_WAITING: usize = 64 << 20;
+/// Bytes that may wait: large segments are written while the next ones are filled.
+const MOST_WAITING: u64 = 128 << 20;
+/// Buffers that are kept for the next writes.
+const MOST_SPARE: usize = 4;
 /// What direct writes must be aligned to, at the most.
 const PAGE: usize = 4096;
 
@@ -28,29 +31,38 @@ const PAGE: usize = 4096;
 #[repr(C, align(4096))]
 struct Page([u8; PAGE]);
 
-/// A write that waits, or is being written.
-struct Write {
+/// What waits to be done, or is being done.
+struct Task {
     offset: u64,
-    length: usize,
-    pages: Vec<Page>,
+    length: u64,
+    /// What is to be written there; `None`: it shall be a hole.
+    pages: Option<Vec<Page>>,
 }
 
-impl Write {
-    fn bytes(&self) -> &[u8] {
-        &self.pages.as_bytes()[..self.length]
+impl Task {
+    fn overlaps(&self, offset: u64, end: u64) -> bool {
+        self.offset < end && offset < self.offset + self.length
     }
 
-    fn end(&self) -> u64 {
-        self.offset + self.length as u64
+    /// The bytes from `offset` to `end`, if all of them are within.
+    fn bytes(&self, offset: u64, end: u64) -> Option<&[u8]> {
+        let pages = self.pages.as_ref()?;
+        (self.offset <= offset && end <= self.offset + self.length)
+            .then(|| &pages.as_bytes()[(offset - self.offset) as usize..(end - self.offset) as usize])
+    }
+
+    /// What it takes of [`MOST_WAITING`].
+    fn weight(&self) -> u64 {
+        if self.pages.is_some() { self.length } else { 0 }
     }
 }
 
 #[derive(Default)]
 struct Line {
-    /// The first of them is being written.
-    writes: VecDeque<Arc<Write>>,
-    waiting: usize,
-    /// Pages that no write uses.
+    /// The first of them is being done.
+    tasks: VecDeque<Arc<Task>>,
+    waiting: u64,
+    /// Buffers that no write uses.
     spare: Vec<Vec<Page>>,
     /// The number of the first error, and what it said.
     failed: Option<(Option<i32>, String)>,
@@ -85,21 +97,24 @@ impl Shared {
         self.changed.wait(line).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, write: &Write) -> io::Result<()> {
-        match self.direct.write_all_at(write.bytes(), write.offset) {
-            // Some file systems want more than a page's alignment.
+    fn execute(&self, task: &Task) -> io::Result<()> {
+        let Some(bytes) = task.bytes(task.offset, task.offset + task.length) else {
+            return punch(&self.cached, task.offset, task.length);
+        };
+        match self.direct.write_all_at(bytes, task.offset) {
+            // It is not aligned, or the file system wants more than a page's alignment.
             Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                self.cached.write_all_at(write.bytes(), write.offset)
+                self.cached.write_all_at(bytes, task.offset)
             }
             written => written,
         }
     }
 
     /// What the thread does.
-    fn write_all(&self) {
+    fn execute_all(&self) {
         let mut line = self.line();
         loop {
-            let Some(write) = line.writes.front().map(Arc::clone) else {
+            let Some(task) = line.tasks.front().map(Arc::clone) else {
                 if line.is_ended {
                     return;
                 }
@@ -107,22 +122,24 @@ impl Shared {
                 continue;
             };
             drop(line);
-            let written = self.write(&write);
+            let done = self.execute(&task);
             line = self.line();
-            if let (Err(error), None) = (written, &line.failed) {
+            if let (Err(error), None) = (done, &line.failed) {
                 line.failed = Some((error.raw_os_error(), error.to_string()));
             }
-            line.writes.pop_front();
-            line.waiting -= write.length;
-            if let Some(write) = Arc::into_inner(write) {
-                line.spare.push(write.pages);
+            line.tasks.pop_front();
+            line.waiting -= task.weight();
+            if let Some(pages) = Arc::into_inner(task).and_then(|task| task.pages)
+                && line.spare.len() < MOST_SPARE
+            {
+                line.spare.push(pages);
             }
             self.changed.notify_all();
         }
     }
 }
 
-/// The thread that writes, and what waits for it.
+/// The thread that does it, and what waits for it.
 pub struct Behind {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -146,15 +163,19 @@ impl Behind {
 
     fn writing(direct: File, cached: File) -> io::Result<Behind> {
         let shared = Arc::new(Shared { line: Mutex::default(), changed: Condvar::new(), direct, cached });
-        let writer = Arc::clone(&shared);
-        let thread = Builder::new().name("behind".into()).spawn(move || writer.write_all())?;
+        let worker = Arc::clone(&shared);
+        let thread = Builder::new().name("behind".into()).spawn(move || worker.execute_all())?;
         Ok(Behind { shared, thread: Some(thread) })
     }
 
-    /// Takes a write, as soon as not too much waits. Fails if one before it did.
-    pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    /// Takes a write if it is large or others wait, as soon as not too much does. Answers whether it has; if not, it is up to the caller. Fails if
+    /// something before it did.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
         let mut line = self.shared.line();
-        while line.waiting > 0 && line.waiting + bytes.len() > MOST_WAITING {
+        if bytes.len() < LARGE && line.tasks.is_empty() {
+            return line.check().map(|()| false);
+        }
+        while line.waiting > 0 && line.waiting + bytes.len() as u64 > MOST_WAITING {
             line = self.shared.wait(line);
         }
         line.check()?;
@@ -162,28 +183,34 @@ impl Behind {
         drop(line);
         pages.resize(bytes.len().div_ceil(PAGE), Page([0; PAGE]));
         pages.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
-        let mut line = self.shared.line();
-        line.waiting += bytes.len();
-        line.writes.push_back(Arc::new(Write { offset, length: bytes.len(), pages }));
-        self.shared.changed.notify_all();
+        self.append(Task { offset, length: bytes.len() as u64, pages: Some(pages) });
+        Ok(true)
+    }
+
+    /// Makes a hole, in its turn.
+    pub fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.shared.line().check()?;
+        self.append(Task { offset, length, pages: None });
         Ok(())
     }
 
-    /// Reads what waits, if all that is wanted does in one write. If only some does, waits until it is written. Answers whether it has read.
+    fn append(&self, task: Task) {
+        let mut line = self.shared.line();
+        line.waiting += task.weight();
+        line.tasks.push_back(Arc::new(task));
+        self.shared.changed.notify_all();
+    }
+
+    /// Reads what waits, if all that is wanted does in one write. If only some does, waits until that is done. Answers whether it has read.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> bool {
         let end = offset + buffer.len() as u64;
         {
             let line = self.shared.line();
             // The last one counts.
-            let last = line.writes.iter().rev().find(|write| write.offset < end && offset < write.end());
-            match last {
-                None => return false,
-                Some(write) if write.offset <= offset && end <= write.end() => {
-                    let from = (offset - write.offset) as usize;
-                    buffer.copy_from_slice(&write.bytes()[from..from + buffer.len()]);
-                    return true;
-                }
-                Some(_) => {}
+            let Some(last) = line.tasks.iter().rev().find(|task| task.overlaps(offset, end)) else { return false };
+            if let Some(bytes) = last.bytes(offset, end) {
+                buffer.copy_from_slice(bytes);
+                return true;
             }
         }
         self.wait_for(offset, buffer.len() as u64);
@@ -194,15 +221,15 @@ impl Behind {
     pub fn wait_for(&self, offset: u64, length: u64) {
         let end = offset.saturating_add(length);
         let mut line = self.shared.line();
-        while line.writes.iter().any(|write| write.offset < end && offset < write.end()) {
+        while line.tasks.iter().any(|task| task.overlaps(offset, end)) {
             line = self.shared.wait(line);
         }
     }
 
-    /// Waits until nothing waits. Fails if any write did, and then always.
+    /// Waits until nothing waits. Fails if anything did, and then always.
     pub fn finish(&self) -> io::Result<()> {
         let mut line = self.shared.line();
-        while !line.writes.is_empty() {
+        while !line.tasks.is_empty() {
             line = self.shared.wait(line);
         }
         line.check()
@@ -259,18 +286,27 @@ mod tests {
         let mut random = Random::new(7, "writes behind");
         for turn in 0..600_u32 {
             let first = random.below(PAGES);
-            let count = 1 + random.below((PAGES - first).min(300));
+            let count = 1 + random.below((PAGES - first).min(600));
             let (from, to) = (first as usize * PAGE, (first + count) as usize * PAGE);
             let offset = from as u64;
-            if random.below(2) == 0 {
-                model[from..to].fill(turn as u8);
-                behind.write(offset, &model[from..to]).unwrap();
-            } else {
-                let mut read = vec![0; to - from];
-                if !behind.read(offset, &mut read) {
-                    file.read_exact_at(&mut read, offset).unwrap();
+            match random.below(7) {
+                0 => {
+                    model[from..to].fill(0);
+                    behind.punch(offset, (to - from) as u64).unwrap();
                 }
-                assert!(read == model[from..to], "pages {first} to {} in turn {turn}", first + count);
+                1..4 => {
+                    model[from..to].fill(turn as u8);
+                    if !behind.write(offset, &model[from..to]).unwrap() {
+                        file.write_all_at(&model[from..to], offset).unwrap();
+                    }
+                }
+                _ => {
+                    let mut read = vec![0; to - from];
+                    if !behind.read(offset, &mut read) {
+                        file.read_exact_at(&mut read, offset).unwrap();
+                    }
+                    assert!(read == model[from..to], "pages {first} to {} in turn {turn}", first + count);
+                }
             }
         }
         behind.finish().unwrap();
@@ -284,7 +320,7 @@ mod tests {
         let (_temporary, file) = Temporary::new("end", 8 << 20);
         let written = vec![5; 8 << 20];
         let behind = behind(&file);
-        written.chunks(LARGE).zip((0..).step_by(LARGE)).for_each(|(part, at)| behind.write(at, part).unwrap());
+        written.chunks(LARGE).zip((0..).step_by(LARGE)).for_each(|(part, at)| assert!(behind.write(at, part).unwrap()));
         drop(behind);
         let mut read = vec![0; 8 << 20];
         file.read_exact_at(&mut read, 0).unwrap();
@@ -292,15 +328,16 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_failed_fails_every_later_sync_and_write() {
+    fn a_write_that_failed_fails_all_that_follows() {
         let (temporary, file) = Temporary::new("failure", 8 << 20);
         let unwritable = File::open(&temporary.0).unwrap();
         let behind = Behind::writing(unwritable, file).unwrap();
-        behind.write(0, &[1; LARGE]).unwrap();
+        assert!(behind.write(0, &[1; LARGE]).unwrap());
         for _ in 0..2 {
             let error = behind.finish().unwrap_err();
             assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()), "{error}");
         }
-        assert!(behind.write(0, &[2; LARGE]).is_err());
+        assert!(behind.write(0, &[2; LARGE]).is_err() && behind.write(0, &[2; PAGE]).is_err());
+        assert!(behind.punch(0, 4096).is_err());
     }
 }

@@ -28,7 +28,10 @@ pub trait Disk: Send {
 
     /// From now on writes may be on their way when they are answered: even if only this program ends, those that were not synced may be lost, in
     /// any order, as in a cut of power. What is read is what was written, as ever; a write that fails may fail a later one, or the next sync.
-    fn write_behind(&mut self) {}
+    /// Answers whether it is so.
+    fn write_behind(&mut self) -> bool {
+        false
+    }
 
     /// How many of the `length` bytes from `offset` on, at least one, are alike, and whether they are stored. What is not
     /// stored is zeros.

@@ -1,6 +1,6 @@
 //! A file, or a block device of the system, as a disk.
 
-use super::behind::{Behind, LARGE};
+use super::behind::Behind;
 use super::{Disk, ImageError};
 use rustix::fs::{Advice, FallocateFlags, SeekFrom};
 use rustix::io::Errno;
@@ -12,6 +12,8 @@ use std::path::Path;
 
 /// Where Linux says which boot of the machine this is: its page cache lives as long.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// From so many bytes on, what is written is written on at once.
+const LARGE: usize = 1 << 20;
 /// Zeros are written in such pieces where no room can be given back.
 const ZEROS: usize = 1 << 20;
 
@@ -100,6 +102,22 @@ impl FileDisk {
     }
 }
 
+/// Makes a hole of these bytes where the system can, and zeros where it cannot.
+pub(super) fn punch(file: &File, offset: u64, length: u64) -> io::Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, flags, offset, length) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+            let zeros = vec![0; ZEROS];
+            for from in (offset..offset + length).step_by(ZEROS) {
+                let piece = (offset + length - from).min(ZEROS as u64) as usize;
+                file.write_all_at(&zeros[..piece], from)?;
+            }
+            Ok(())
+        }
+        done => Ok(done?),
+    }
+}
+
 impl Disk for FileDisk {
     fn name(&self) -> &str {
         &self.name
@@ -117,11 +135,10 @@ impl Disk for FileDisk {
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if let Some(behind) = &self.behind {
-            if bytes.len() >= LARGE {
-                return behind.write(offset, bytes);
-            }
-            behind.wait_for(offset, bytes.len() as u64);
+        if let Some(behind) = &self.behind
+            && behind.write(offset, bytes)?
+        {
+            return Ok(());
         }
         self.file.write_all_at(bytes, offset)?;
         if bytes.len() >= LARGE {
@@ -135,20 +152,9 @@ impl Disk for FileDisk {
         if length == 0 {
             return Ok(());
         }
-        if let Some(behind) = &self.behind {
-            behind.wait_for(offset, length);
-        }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, flags, offset, length) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                let zeros = vec![0; ZEROS];
-                for from in (offset..offset + length).step_by(ZEROS) {
-                    let piece = (offset + length - from).min(ZEROS as u64) as usize;
-                    self.file.write_all_at(&zeros[..piece], from)?;
-                }
-                Ok(())
-            }
-            done => Ok(done?),
+        match &self.behind {
+            Some(behind) => behind.punch(offset, length),
+            None => punch(&self.file, offset, length),
         }
     }
 
@@ -159,9 +165,10 @@ impl Disk for FileDisk {
         self.file.sync_data()
     }
 
-    fn write_behind(&mut self) {
+    fn write_behind(&mut self) -> bool {
         // Where the system does not do it so, it is slower, and no more.
         self.behind = self.behind.take().or_else(|| Behind::start(&self.file).ok());
+        self.behind.is_some()
     }
 
     fn extent(&mut self, offset: u64, length: u64) -> io::Result<(u64, bool)> {

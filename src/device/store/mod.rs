@@ -89,9 +89,10 @@ impl Store {
     }
 
     /// Writes may be on their way when they are answered: see [`Disk::write_behind`].
-    pub fn write_behind(&mut self) {
-        if let Store::Disk(disk) = self {
-            disk.write_behind();
+    pub fn write_behind(&mut self) -> bool {
+        match self {
+            Store::Memory(_) => false,
+            Store::Disk(disk) => disk.write_behind(),
         }
     }
 

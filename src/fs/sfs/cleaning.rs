@@ -82,14 +82,6 @@ impl Sfs {
         Ok(())
     }
 
-    /// Tells the device that a segment is free.
-    pub(super) fn discard(&mut self, segment: u32) -> Result<(), SfsError> {
-        if self.settings.discard {
-            self.now = self.media.discard(segment, self.now)?;
-        }
-        Ok(())
-    }
-
     /// Segments that will be free after the next checkpoint, less those that what waits will take.
     fn expected_free(&self) -> u32 {
         let free = self.segments.free() + self.segments.emptied() + self.segments.cleaning();

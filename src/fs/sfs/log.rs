@@ -97,6 +97,7 @@ impl Sfs {
         let Some(segment) = self.segments.take(self.tick, group, to == Destination::Metadata) else {
             return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
         };
+        self.discards.forget(segment);
         self.now = self.media.begin(segment, self.now)?;
         if let Some(contents) = self.contents.get_mut(segment as usize) {
             contents.clear();
@@ -237,6 +238,7 @@ impl Sfs {
         let written = self.write_runs(first, &buffer, labels);
         self.buffer = buffer;
         written?;
+        self.discards.wait(self.now);
         self.is_unflushed = true;
         self.is_unsealed = !seals;
         self.segments.touch(head.segment, self.epoch);

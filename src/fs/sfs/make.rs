@@ -121,6 +121,7 @@ impl Sfs {
             next_checkpoint: Time::ZERO + settings.checkpoint_ns,
             segments_since_checkpoint: 0,
             epoch: 1,
+            discards: Default::default(),
             is_unflushed: false,
             is_unsealed: false,
             is_changed: true,

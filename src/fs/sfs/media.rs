@@ -31,6 +31,8 @@ pub(super) struct Media {
     first_zone: u32,
     /// Of zones: which of the two superblock zones is written, and how many blocks of it are.
     turn: u32,
+    /// Whether what was written may still be on its way to an image.
+    is_behind: bool,
 }
 
 impl Medium {
@@ -96,15 +98,16 @@ fn first_sequential(device: &dyn ZonedDevice) -> u32 {
 impl Media {
     /// A medium in segments of so many blocks, as [`Medium::cut`] says.
     pub fn new(mut medium: Medium, segment_blocks: u32, segments: u32) -> Media {
-        if let Medium::Blocks(device) = &mut medium {
+        let is_behind = match &mut medium {
             // What counts after a crash is what was flushed, and what the log's checksums vouch for.
-            device.write_behind();
-        }
+            Medium::Blocks(device) => device.write_behind(),
+            Medium::Zones(_) => false,
+        };
         let first_zone = match &medium {
             Medium::Blocks(_) => 0,
             Medium::Zones(device) => first_sequential(device.as_ref()),
         };
-        Media { medium, segment_blocks, segments, first_zone, turn: 0 }
+        Media { medium, segment_blocks, segments, first_zone, turn: 0, is_behind }
     }
 
     pub fn segment_blocks(&self) -> u32 {
@@ -203,6 +206,11 @@ impl Media {
                 _ => device.reset(zone, at),
             },
         }
+    }
+
+    /// Whether a discard is better done when there is nothing else to do.
+    pub fn discards_slowly(&self) -> bool {
+        self.is_behind
     }
 
     /// Whether segments are zones.

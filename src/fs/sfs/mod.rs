@@ -19,6 +19,7 @@
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
+//! | `discards` | telling the device which segments are free |
 //! | `make`, `open`, `superblocks` | mkfs, mount, and where it begins |
 //! | `survey` | a walk over all that a volume names, from the metadata files and inodes down |
 //! | `survey_files`, `survey_names`, `survey_sums` | its parts: a file's blocks; names; what follows from both |
@@ -41,6 +42,7 @@ mod checkpoint;
 mod cleaning;
 mod dat;
 mod directory;
+mod discards;
 mod error;
 mod extended;
 mod format;
@@ -169,6 +171,7 @@ pub struct Sfs {
     segments_since_checkpoint: u32,
     /// Checkpoints since the mount: a segment that was written since the last one holds a part of the log.
     epoch: u64,
+    discards: discards::Discards,
     /// Whether anything was written since the device was last flushed.
     is_unflushed: bool,
     /// Whether anything was written since the log was last sealed.
@@ -379,7 +382,9 @@ impl Sfs {
             self.next_flush = self.now + self.settings.flush_ns;
             self.write_out(false)?;
         }
+        self.discard_one()?;
         let own = self.next_flush.min(self.next_checkpoint);
+        let own = self.discards.due().map_or(own, |due| due.min(own));
         Ok(Some(more.map_or(own, |more| more.min(own))))
     }
 

@@ -63,6 +63,7 @@ impl Sfs {
             // next such checkpoint.
             sfs.keep_room()?;
         }
+        sfs.discard_what_is_free();
         Ok(sfs)
     }
 
