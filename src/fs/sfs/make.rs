@@ -16,8 +16,9 @@ use crate::random::Random;
 use crate::time::Time;
 use zerocopy::FromZeros;
 
-/// By default a device is cut into twice as many segments as this at most, and more than this at least.
-const SEGMENTS: u64 = 256;
+/// By default a device is cut into so many segments at least, and less than twice as many: fewer, and thus larger, ones are faster on drives whose
+/// translation merges blocks, and more of them leave less in reserve.
+const SEGMENTS: u64 = 192;
 /// Bytes of a segment, by default.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(32 << 20);
 
@@ -34,7 +35,7 @@ impl Sfs {
     /// Makes an empty volume on a medium, whatever that holds, and mounts it.
     pub fn create(mut medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Sfs, OpenSfsError> {
         let device_blocks = medium.blocks();
-        let by_default = (device_blocks * BLOCK as u64 / SEGMENTS).next_power_of_two() / 2;
+        let by_default = 1 << (device_blocks * BLOCK as u64 / SEGMENTS).max(1).ilog2();
         let by_default = by_default.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
         let asked = settings.segment_bytes.unwrap_or(by_default) / BLOCK as u64;
         let (segment_blocks, segments) = medium.cut(asked as u32);

@@ -12,7 +12,7 @@ pub static KIND: Kind = Kind {
             name: "segment",
             values: Values::Size(64 << 10, 1 << 30),
             default: "",
-            about: "a segment's size, a multiple of 4K; on zns it is the zone's capacity (not set: 32M, less on a device of less than 16G)",
+            about: "a segment's size, a multiple of 4K; on zns it is the zone's capacity (not set: 32M, less on a device of less than 6G)",
         },
         OptionKind {
             name: "groups",

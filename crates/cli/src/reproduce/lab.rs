@@ -1,5 +1,6 @@
 //! What the experiments are made with: captures of kernel file systems, and their replay on drives.
 
+use super::cached_reads::with_cached_reads;
 use crate::failure::Failure;
 use flashpath::device::BlockDevice;
 use flashpath::expression::{Amount, parse_term};
@@ -253,7 +254,7 @@ impl Lab {
     }
 
     /// Runs a file workload in a volume of sfs, beside a file of `dummy` bytes that is written once: its setup, and then `aging` bytes that it writes, are not
-    /// counted.
+    /// counted. What it reads is taken to be in the page cache.
     pub fn run_in_volume(
         &self,
         path: &DrivePath,
@@ -262,7 +263,7 @@ impl Lab {
         aging: u64,
     ) -> Result<RunResult, Failure> {
         is_stopped()?;
-        let workload = file_workload(&parse_term(expression)?, self.seed)?;
+        let workload = with_cached_reads(file_workload(&parse_term(expression)?, self.seed)?);
         let options = VolumeOptions { dummy_bytes: dummy, precondition_bytes: aging, limit: None };
         let outcome = run_in_volume(path, workload, &options, &mut |_| !STOP.load(Ordering::SeqCst))?;
         is_stopped()?;

@@ -3,11 +3,13 @@
 //! | file | what it is |
 //! |---|---|
 //! | `lab` | captures of kernel file systems, and their replay on drives |
+//! | `cached_reads` | a file workload whose reads the page cache answers |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
 //! | `sfs` | SFS, table 1, figures 1 and 4 to 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
 //! | `outputs` | where the results go |
 
+mod cached_reads;
 mod lab;
 mod outputs;
 mod sfs;

@@ -297,7 +297,7 @@ fn conditions(lab: &Lab, drive: &str, volume: u64) -> Vec<(String, String)> {
             format!(
                 "stands for RES: varmail writes small files, as a desktop does, and makes each durable, by which a loop is taken to cost {MAIL_TAKES} times \
                  the {} that it appends; figure 12 counts what is appended. sfs serves the same calls in simulated time: not counted are the making of its \
-                 files and the loops that append the first {}, {:.0} % of all",
+                 files and the loops that append the first {}, {:.0} % of all; what is read is taken to be in the page cache, as it was when the kernel wrote",
                 size(MAIL_APPENDS),
                 size(lab.scaled(AGING, 4096) / MAIL_TAKES),
                 AGING as f64 / (AGING + MEASURED) as f64 * 100.0
