@@ -8,7 +8,7 @@ SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 SEEDS ?= 100
 
-.PHONY: help demo test check bench results fuzz crash build needs zoned-guest programs
+.PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
@@ -54,6 +54,13 @@ check:
 bench: needs build
 	cargo bench --locked
 	scripts/bench-serve
+	@scripts/needs fio bindfs python3
+	scripts/bench-mount
+
+# sfs beside the kernel's file systems on a drive at its own speed: an hour.
+bench-paced: build
+	@scripts/needs fio python3 mkfs.btrfs:btrfs-progs mkfs.ext4:e2fsprogs
+	scripts/bench-paced
 
 # The captured traces are kept: only what has changed is captured again.
 results: build
