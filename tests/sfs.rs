@@ -7,6 +7,8 @@ mod power_cut;
 mod calls;
 #[path = "sfs/damage.rs"]
 mod damage;
+#[path = "sfs/directed_cuts.rs"]
+mod directed_cuts;
 #[path = "sfs/history.rs"]
 mod history;
 #[path = "sfs/load_cuts.rs"]
