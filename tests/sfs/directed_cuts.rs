@@ -99,8 +99,21 @@ fn cut_at(base: &(Machine, History), calls: &[Call], operations: Range<u64>) {
     }
 }
 
-/// The file with many map blocks is deleted, and the full one is written anew: the log frees segments that both leave. The power is cut
-/// where some of them are discarded, and none is written again yet.
+/// Cuts recovery at each of its operations.
+fn cut_recovery(machine: &Machine, history: &History) {
+    let uncut = machine.copy();
+    uncut.recover(history).unwrap();
+    for cut in 0..uncut.power.operations() {
+        let case = Case(format!("recovery is cut at operation {cut}"));
+        let machine = machine.copy();
+        machine.power.cut_after(cut);
+        assert!(machine.open().is_err() || !machine.power.is_off(), "a mount is answered without power");
+        machine.lose_power(&mut Random::new(cut, "directed cuts"));
+        machine.recover(history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+    }
+}
+
+/// The file with many map blocks is deleted, and the full one is written anew: the log frees segments that both leave.
 fn cut_where_the_log_frees(is_zoned: bool) {
     let base = nearly_full(is_zoned);
     let mut calls = vec![Call::Unlink("/mapped".to_string())];
@@ -110,7 +123,8 @@ fn cut_where_the_log_frees(is_zoned: bool) {
     let (operations, checkpoints, written) = work(&machine, &mut history, &calls, None);
     let free = free(&base.0);
     assert!(checkpoints == 0 && written > free, "{checkpoints} checkpoints, {written} segments, {free} were free");
-    cut_at(&base, &calls, operations / 2..operations * 3 / 4);
+    cut_at(&base, &calls, operations / 2..operations + 1);
+    cut_recovery(&machine, &history);
 }
 
 /// Holds three rules of segments that the log frees: that it says so before, durably; that it says all, with no call to sync anything; and that

@@ -15,13 +15,16 @@ const SEGMENTS: u64 = 72;
 const MOST_OVERHEAD: u64 = 60;
 
 /// The volumes: options, and whether they lie on zones.
-const VOLUMES: [(&str, bool); 6] = [
+const VOLUMES: [(&str, bool); 8] = [
     ("sfs:segment=64K,groups=1,cleaner=cost-benefit", false),
     ("sfs:segment=64K,groups=4,cleaner=cost-hotness", false),
     ("sfs:segment=64K,grouping=sepbit", false),
     ("sfs:segment=64K,groups=4,fsync=checkpoint", false),
     ("sfs:segment=64K,groups=4,cleaner=cost-hotness", true),
     ("sfs:segment=64K,grouping=dac,cleaner=greedy", true),
+    // Seldom a checkpoint: the log goes on in what it freed.
+    ("sfs:segment=64K,groups=1,cleaner=greedy,checkpoint-segments=4096", false),
+    ("sfs:segment=64K,groups=2,cleaner=greedy,checkpoint-segments=4096", true),
 ];
 
 /// A volume, and who works on it.

@@ -75,11 +75,16 @@ impl Sfs {
     fn free_by_log(&mut self) -> Result<(), SfsError> {
         self.tell_log(BTreeSet::new())?;
         self.flush()?;
-        let epoch = self.epoch;
-        for segment in self.segments.release(|segment| is_freed_by_log(segment, epoch)) {
+        for segment in self.release_by_log() {
             self.discard(segment)?;
         }
         Ok(())
+    }
+
+    /// Emptied segments of which the log tells all are free, in memory. What it tells must be durable before they are written.
+    pub(super) fn release_by_log(&mut self) -> Vec<u32> {
+        let epoch = self.epoch;
+        self.segments.release(|segment| is_freed_by_log(segment, epoch))
     }
 
     /// Segments that will be free after the next checkpoint, less those that what waits will take.

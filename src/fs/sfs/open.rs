@@ -51,6 +51,14 @@ impl Sfs {
             sfs.is_changed = false;
             return Ok(sfs);
         }
+        if !is_clean {
+            // The log may have taken all that was free, and gone on in what it freed: that is free for the checkpoint
+            // below, too. If only the process ended, the device may hold the log in its memory yet.
+            sfs.now = sfs.media.flush(sfs.now)?;
+            for segment in sfs.release_by_log() {
+                sfs.discard(segment)?;
+            }
+        }
         sfs.tidy_zones()?;
         if is_clean {
             sfs.go_on();

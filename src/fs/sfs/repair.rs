@@ -80,6 +80,8 @@ pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sf
     if findings.is_empty() && is_clean {
         return Ok((Repaired { findings, left: Vec::new() }, volume));
     }
+    // What is free because the log says so may be written once the log is durable.
+    volume.now = volume.media.flush(volume.now)?;
     volume.tidy_zones()?;
     if opened.is_clean {
         volume.go_on();

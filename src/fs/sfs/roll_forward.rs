@@ -1,12 +1,14 @@
 //! Rolling forward: a mount after a crash does again what the log says since the last checkpoint.
 //!
-//! The log's partial segments are looked for in all segments that were free then, and behind where the open one ended.
+//! The log's partial segments are looked for in all segments, as the log may have freed those that were in use then and
+//! gone on in them, and behind where the open one ended.
 //! Each has the next number, and the checksum of the one before it; the first that is missing, torn or damaged ends the
 //! log. What an fsync waited for was flushed with everything before it, and so lies before that end. What follows the
 //! last one that seals the log was never answered for: a part of an fsync, blocks whose files' names are not told, or a
 //! checkpoint that was not ended.
 //!
-//! Nothing that the checkpoint names was overwritten since, nor any number given out again. So the log's blocks and
+//! Of what the checkpoint names, nothing was overwritten since but blocks of files that the log says are dead; nor was any
+//! number given out again. So the log's blocks and
 //! records can be applied in order to the checkpoint's state in memory, as often as need be, until the checkpoint that
 //! ends the mount is durable.
 
@@ -89,12 +91,11 @@ impl Sfs {
         let mut found: BTreeMap<u64, Vec<(u32, u32)>> = BTreeMap::new();
         let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
         for segment in 0..self.segments.count() {
-            let from = match self.segments.get(segment).state {
-                State::Free => 0,
-                _ if segment == open.0 => open.1,
-                _ => continue,
-            };
-            self.find_in(segment, from, first, &mut found)?;
+            // In one that was not written anew, the first is of before the checkpoint, and ends the search.
+            self.find_in(segment, 0, first, &mut found)?;
+            if segment == open.0 && open.1 > 0 {
+                self.find_in(segment, open.1, first, &mut found)?;
+            }
         }
         let (mut log, mut next, mut chain) = (Vec::new(), first, self.superblock.chain);
         while let Some(candidates) = found.get(&next) {
@@ -173,6 +174,8 @@ impl Sfs {
                 self.segments.reopen(open);
             }
             self.segments.take_found(found.segment, Tick(found.header.tick.get()), found.header.group);
+            // It holds a part of the log until the checkpoint that ends the mount.
+            self.segments.touch(found.segment, self.epoch);
             for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 if self.may_be_taken(record.number.get()) {
                     self.dat.take_found(record.number.get(), &mut self.media, &mut self.now)?;

@@ -185,6 +185,9 @@ impl Sfs {
             let place = "the log since the last checkpoint";
             findings.push(Finding::new(Structure::Log, place, error.to_string(), "what can be done again", repair));
             self.load_in_part(&chosen.superblock)?;
+        } else {
+            // As for a mount: a repair ends with a checkpoint, for which there must be room.
+            self.release_by_log();
         }
         // Of an inode that is lost the log tells only what changed: the rest of it would read as zeros.
         let is_lost = |number: u64| inode_pages.contains(&((number / INODES) as usize));

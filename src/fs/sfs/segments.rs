@@ -189,11 +189,20 @@ impl Segments {
         Some(segment)
     }
 
-    /// Opens a certain free segment, which the log was found to be in.
+    /// Opens a certain segment, which the log was found to be in.
     pub fn take_found(&mut self, segment: u32, tick: Tick, group: u8) {
-        if self.all[segment as usize].state == State::Free {
-            self.free.retain(|free| *free != segment);
-            self.all[segment as usize] = Segment { state: State::Open, written: tick, group, ..FREE };
+        match self.all[segment as usize].state {
+            State::Free => {
+                self.free.retain(|free| *free != segment);
+                self.all[segment as usize] = Segment { state: State::Open, written: tick, group, ..FREE };
+            }
+            State::Open => {}
+            // The log freed it, and went on in it. What the checkpoint says is live there dies as the log is applied.
+            State::Emptied | State::Written => {
+                self.reopen(segment);
+                let it = &mut self.all[segment as usize];
+                (it.written, it.group, it.is_metadata) = (tick, group, false);
+            }
         }
     }
 
