@@ -5,14 +5,18 @@
 use super::calls::{Call, find};
 use super::history::{History, look};
 use super::machine::{Case, Device, Machine};
-use super::settings;
+use super::{IDENTITY, settings};
+use flashpath::device::{BlockDevice, Lba};
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{InodeNumber, Medium, Sfs, segment_map};
+use flashpath::fs::sfs::{InodeNumber, Medium, Sfs, check, repair, segment_map};
+use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
+use flashpath::time::Time;
 use std::ops::Range;
 
 const BLOCK: u64 = 4096;
 const SEGMENTS: u64 = 72;
+const SUPERBLOCK: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
 /// Blocks of files that fill a segment of 64 KiB.
 const CAPACITY: u64 = 15;
 /// Of the file that fills the volume.
@@ -138,6 +142,26 @@ fn what_the_log_frees_on_a_disk_is_needed_by_no_recovery() {
 #[test]
 fn what_the_log_frees_on_zones_is_needed_by_no_recovery() {
     cut_where_the_log_frees(true);
+}
+
+/// A repair ends with a checkpoint, for which there is no room but in what the log freed.
+#[test]
+fn a_volume_whose_log_goes_on_in_what_it_freed_can_be_checked_and_repaired() {
+    let (machine, mut history) = nearly_full(false);
+    let mut calls = vec![Call::Unlink("/mapped".to_string())];
+    calls.extend((0..FULL / CAPACITY).map(|part| write("/full", part * CAPACITY, CAPACITY)));
+    calls.push(sync_file("/full"));
+    let (_, checkpoints, _) = work(&machine, &mut history, &calls, None);
+    assert_eq!(checkpoints, 0);
+    machine.lose_power(&mut Random::new(0, "directed cuts"));
+    let Device::Blocks(disk) = &machine.device else { unreachable!("it lies on blocks") };
+    let medium = || Medium::Blocks(Box::new(disk.clone()));
+    assert_eq!(check(medium(), &settings(TEXT)).unwrap(), []);
+    // The second superblock, in the middle of the first segment's room.
+    disk.clone().write(Lba(8), &[0; BLOCK as usize], SUPERBLOCK, Time::ZERO).unwrap();
+    let repaired = repair(medium(), &settings(TEXT), IDENTITY).unwrap();
+    assert_eq!((repaired.findings.len(), repaired.left), (1, vec![]), "{:?}", repaired.findings);
+    machine.recover(&history).unwrap();
 }
 
 /// Holds the rule that a segment with a part of the log since the last checkpoint waits for the next one, though nothing in it is live: without it
