@@ -15,6 +15,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make check   format, lints, import table"
 	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
+	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed: an hour"
 	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  real programs on a mounted volume of sfs, each with a check of its own data"

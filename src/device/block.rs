@@ -1,8 +1,9 @@
 //! The seam on which file systems and front ends stand: 4 KiB blocks that can be written anywhere.
 //!
 //! A block is carried as its bytes or, where nobody will read the bytes, as a stamp that stands for them: a device says
-//! how wide a block is ([`BlockDevice::block_width`]), and so many bytes of a buffer are one block. The code that passes
-//! blocks on is the same for both; a simulated terabyte costs four bytes a block, and every read can still be checked.
+//! how wide a block is ([`BlockDevice::block_width`]), and so many bytes of a buffer are one block. The code that
+//! passes blocks on is the same for both; a simulated terabyte costs four bytes a block, and every read can still be
+//! checked.
 
 use super::{Account, DeviceError};
 use crate::label::Label;
@@ -43,10 +44,10 @@ pub struct Extent {
 
 /// A device of 4 KiB blocks that can be written anywhere.
 ///
-/// Buffers hold whole blocks of [`block_width`](BlockDevice::block_width) bytes; any other length is a bug of the caller
-/// and panics. Each call is told when it is issued and answers when it is done; a device without a timing model answers
-/// at once. What was written before a [`flush`](BlockDevice::flush) that succeeded survives a cut of power; of what was
-/// not, each block is old or new.
+/// Buffers hold whole blocks of [`block_width`](BlockDevice::block_width) bytes; any other length is a bug of the
+/// caller and panics. Each call is told when it is issued and answers when it is done; a device without a timing model
+/// answers at once. What was written before a [`flush`](BlockDevice::flush) that succeeded survives a cut of power; of
+/// what was not, each block is old or new.
 pub trait BlockDevice: Send {
     /// Blocks of the device.
     fn blocks(&self) -> u64;
@@ -71,8 +72,9 @@ pub trait BlockDevice: Send {
     /// Makes durable all that was done before.
     fn flush(&mut self, at: Time) -> Result<Time, DeviceError>;
 
-    /// Writes may be on their way when they are answered, and then be lost or fail as [`Disk::write_behind`](super::Disk::write_behind) says: who
-    /// calls this trusts nothing before the next flush, not even while the machine runs on. A device may go on as before; it answers whether it does not.
+    /// Writes may be on their way when they are answered, and then be lost or fail as
+    /// [`Disk::write_behind`](super::Disk::write_behind) says: who calls this trusts nothing before the next flush, not
+    /// even while the machine runs on. A device may go on as before; it answers whether it does not.
     fn write_behind(&mut self) -> bool {
         false
     }
@@ -82,15 +84,15 @@ pub trait BlockDevice: Send {
         Ok(Extent { blocks, is_stored: true })
     }
 
-    /// Does a bounded piece of what is due in the background at `now`: a part of a copy, a commit of metadata that is old
-    /// enough. Answers when there will be more to do: at `now` or before if there is more already, `None` if nothing is
-    /// foreseen.
+    /// Does a bounded piece of what is due in the background at `now`: a part of a copy, a commit of metadata that is
+    /// old enough. Answers when there will be more to do: at `now` or before if there is more already, `None` if
+    /// nothing is foreseen.
     fn work(&mut self, _now: Time) -> Result<Option<Time>, DeviceError> {
         Ok(None)
     }
 
-    /// The file system above keeps its journal in these blocks, and nowhere else. A device may give them a place of their
-    /// own.
+    /// The file system above keeps its journal in these blocks, and nowhere else. A device may give them a place of
+    /// their own.
     fn journal_is_at(&mut self, _journal: &[Range<Lba>]) -> Result<(), DeviceError> {
         Ok(())
     }

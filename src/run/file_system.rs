@@ -8,8 +8,9 @@ use crate::device::zns::Zns;
 use crate::fs::sfs::{Identity, Medium, Sfs, SfsSettings, Timestamp};
 use std::path::Path as FilePath;
 
-/// Opens the volume that a path with `sfs` on top names. What is in memory is made anew; what lies in an image must have been made before.
-/// `wall_origin_ns` is the time on the wall clock at [`Time::ZERO`](crate::time::Time::ZERO), 0 in a simulation.
+/// Opens the volume that a path with `sfs` on top names. What is in memory is made anew; what lies in an image must
+/// have been made before. `wall_origin_ns` is the time on the wall clock at [`Time::ZERO`](crate::time::Time::ZERO), 0
+/// in a simulation.
 pub fn open_file_system(path: &Path, seed: u64, wall_origin_ns: i64, read_only: bool) -> Result<Sfs, OpenError> {
     let settings = sfs_of(path)?;
     let medium = open_medium(path, Holds::Bytes, seed)?;
@@ -32,7 +33,8 @@ pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
     Sfs::create(medium, settings, Identity { seed, origin: Timestamp(0) }).map_err(failed(path))
 }
 
-/// Makes the images of a path with `sfs` on top, and an empty volume on them. Images that are there already are replaced only with `force`.
+/// Makes the images of a path with `sfs` on top, and an empty volume on them. Images that are there already are
+/// replaced only with `force`.
 pub(super) fn make_sfs(path: &Path, force: bool, seed: u64, wall_origin_ns: i64) -> Result<(), OpenError> {
     let settings = sfs_of(path)?;
     let image = match &path.stack {

@@ -19,8 +19,8 @@ use std::sync::OnceLock;
 pub struct VolumeOptions {
     /// End after so many operations of the counted stages.
     pub limit: Option<u64>,
-    /// Bytes of a file, whole blocks of 4 KiB, that is written before all else and never again (section 4.1 of the SFS paper: dummy
-    /// blocks). 0: there is none.
+    /// Bytes of a file, whole blocks of 4 KiB, that is written before all else and never again (section 4.1 of the SFS
+    /// paper: dummy blocks). 0: there is none.
     pub dummy_bytes: u64,
     /// Bytes that the first counted stage writes to files before anything is counted.
     pub precondition_bytes: u64,
@@ -51,8 +51,9 @@ pub enum VolumeRunError {
     Sum(String),
 }
 
-/// Runs a file workload in a new volume of the sfs on top of `path`, on stamps in memory. Its seed is the volume's, too. Counted is what its
-/// counted stages do, until all of it is written. `watch` is called now and then, and ends the run by answering false.
+/// Runs a file workload in a new volume of the sfs on top of `path`, on stamps in memory. Its seed is the volume's,
+/// too. Counted is what its counted stages do, until all of it is written. `watch` is called now and then, and ends the
+/// run by answering false.
 ///
 /// Fails as [`simulated_file_system`] does, and if the volume does not hold `dummy_bytes`.
 pub fn run_in_volume(

@@ -1,7 +1,7 @@
 //! What assembles a path and drives it: the only room that knows which kinds exist.
 //!
-//! [`prepare`] makes a path ready for a workload that runs in simulated time; [`open_device`] hands out the device that a
-//! path is, for whoever stands on it or serves it; [`run_files`] drives a file system as fast as it goes.
+//! [`prepare`] makes a path ready for a workload that runs in simulated time; [`open_device`] hands out the device that
+//! a path is, for whoever stands on it or serves it; [`run_files`] drives a file system as fast as it goes.
 //!
 //! | file | what it is |
 //! |---|---|

@@ -309,8 +309,8 @@ mod tests {
 
     #[test]
     fn a_path_written_out_means_the_same() {
-        // A report shows the path in full as the command that repeats the run. It once wrote export=90% beside op=28%, and
-        // d=10 without d-choices, and was refused.
+        // A report shows the path in full as the command that repeats the run. It once wrote export=90% beside op=28%,
+        // and d=10 without d-choices, and was refused.
         for text in [
             "page/nand",
             "page:op=28%,victim=fifo/nand:preset=tlc",

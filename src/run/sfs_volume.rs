@@ -17,7 +17,8 @@ fn open(path: &Path) -> Result<(&SfsSettings, Medium), OpenError> {
     Ok((settings, open_medium(path, Holds::Bytes, 0)?))
 }
 
-/// Checks the volume of sfs that a path names, and writes nothing to it. The image is locked as long: one that is mounted is refused.
+/// Checks the volume of sfs that a path names, and writes nothing to it. The image is locked as long: one that is
+/// mounted is refused.
 pub fn check_file_system(path: &Path) -> Result<Vec<Finding>, OpenError> {
     let (settings, medium) = open(path)?;
     check(medium, settings).map_err(failed(path))

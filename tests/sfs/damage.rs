@@ -1,5 +1,5 @@
-//! Volumes that rot: every structure on a small volume is damaged, thousands of times. What is read afterwards is what was written, or an
-//! error; fsck says what is wrong and puts it right; files that the damage did not touch are whole.
+//! Volumes that rot: every structure on a small volume is damaged, thousands of times. What is read afterwards is what
+//! was written, or an error; fsck says what is wrong and puts it right; files that the damage did not touch are whole.
 
 use super::model::{Node, Tree, resolve, tree_of};
 use super::power_cut::{Disk, Power, Zones};
@@ -202,7 +202,8 @@ struct Loss {
     unreadable: BTreeSet<String>,
 }
 
-/// Whether a file was written after the last checkpoint: where the log is damaged it ends, as if nothing had come behind.
+/// Whether a file was written after the last checkpoint: where the log is damaged it ends, as if nothing had come
+/// behind.
 fn is_of_log(path: &str) -> bool {
     path.starts_with("/synced")
 }

@@ -1,6 +1,7 @@
 //! Cuts that are aimed at one rule each of what the log may free between two checkpoints.
 //!
-//! Random loads seldom come there: segments must be freed by the log, and the power must fail before the next checkpoint.
+//! Random loads seldom come there: segments must be freed by the log, and the power must fail before the next
+//! checkpoint.
 
 use super::calls::{Call, find};
 use super::history::{History, look};
@@ -38,7 +39,8 @@ fn event(sfs: &Sfs, name: &str) -> u64 {
     sfs.account().events.iter().find(|(event, _)| *event == name).map_or(0, |(_, count)| *count)
 }
 
-/// A volume that is nearly full, and what it holds: a file that fills it, and one whose map blocks fill segments of their own.
+/// A volume that is nearly full, and what it holds: a file that fills it, and one whose map blocks fill segments of
+/// their own.
 fn nearly_full(is_zoned: bool) -> (Machine, History) {
     let machine = Machine::new(TEXT, 16, SEGMENTS, is_zoned);
     let mut sfs = machine.create();
@@ -66,7 +68,8 @@ fn free(machine: &Machine) -> u64 {
     map.segments.iter().filter(|segment| segment.state == "free").count() as u64
 }
 
-/// What is done until the power fails, or to the end: answers the operations of the device, the checkpoints, and the segments written.
+/// What is done until the power fails, or to the end: answers the operations of the device, the checkpoints, and the
+/// segments written.
 fn work(machine: &Machine, history: &mut History, calls: &[Call], cut: Option<u64>) -> (u64, u64, u64) {
     let mut sfs = machine.open().unwrap();
     let begun = machine.power.operations();
@@ -131,8 +134,8 @@ fn cut_where_the_log_frees(is_zoned: bool) {
     cut_recovery(&machine, &history);
 }
 
-/// Holds three rules of segments that the log frees: that it says so before, durably; that it says all, with no call to sync anything; and that
-/// none is one of metadata, as recovery reads the map of a file that the log says is gone.
+/// Holds three rules of segments that the log frees: that it says so before, durably; that it says all, with no call to
+/// sync anything; and that none is one of metadata, as recovery reads the map of a file that the log says is gone.
 #[test]
 fn what_the_log_frees_on_a_disk_is_needed_by_no_recovery() {
     cut_where_the_log_frees(false);
@@ -164,8 +167,8 @@ fn a_volume_whose_log_goes_on_in_what_it_freed_can_be_checked_and_repaired() {
     machine.recover(&history).unwrap();
 }
 
-/// Holds the rule that a segment with a part of the log since the last checkpoint waits for the next one, though nothing in it is live: without it
-/// the log would have a gap, and end there.
+/// Holds the rule that a segment with a part of the log since the last checkpoint waits for the next one, though
+/// nothing in it is live: without it the log would have a gap, and end there.
 #[test]
 fn a_segment_of_the_log_waits_for_the_checkpoint_when_all_in_it_is_dead() {
     let base = nearly_full(false);

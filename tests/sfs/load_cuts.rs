@@ -1,5 +1,5 @@
-//! Cuts under load: small volumes, nearly full, so that segments are cleaned, freed by the log and by checkpoints all the time; again and again,
-//! and during recovery.
+//! Cuts under load: small volumes, nearly full, so that segments are cleaned, freed by the log and by checkpoints all
+//! the time; again and again, and during recovery.
 
 use super::calls::Call;
 use super::history::{History, look};
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 /// Segments of a volume.
 const SEGMENTS: u64 = 72;
-/// Blocks that nothing with a name has: no more than the pages of the DAT and of the inode file can be, as often as power fails.
+/// Blocks that nothing with a name has: no more than the pages of the DAT and of the inode file can be, as often as
+/// power fails.
 const MOST_OVERHEAD: u64 = 60;
 
 /// The volumes: options, and whether they lie on zones.

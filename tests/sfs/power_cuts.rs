@@ -1,7 +1,8 @@
 //! All short histories, cut at every operation of the device.
 //!
-//! As ACE does it (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI 2018): one or two calls of each
-//! kind on a handful of files, each followed by a sync of the file, of its directory, of everything, or by none.
+//! As ACE does it (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI 2018): one
+//! or two calls of each kind on a handful of files, each followed by a sync of the file, of its directory, of
+//! everything, or by none.
 
 use super::calls::Call;
 use super::history::{History, look};
@@ -230,8 +231,8 @@ fn short_histories_survive_a_cut_at_every_operation_of_zones() {
 
 #[test]
 fn what_one_crash_cut_off_does_not_come_back_after_the_next() {
-    // An fsync of many partial segments, of which the first is lost and others are not: the log ends before it. The numbers that they have are given
-    // out again, by fewer, and so the rest of them lies where the log seems to go on.
+    // An fsync of many partial segments, of which the first is lost and others are not: the log ends before it. The
+    // numbers that they have are given out again, by fewer, and so the rest of them lies where the log seems to go on.
     let machine = Machine::new("sfs:segment=64K,discard=off", 16, 560, false);
     let mut sfs = machine.create();
     let write = Call::Write { path: "/foo".to_string(), offset: 0, length: 120 * BLOCK };

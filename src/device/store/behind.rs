@@ -1,9 +1,11 @@
-//! What is done to a file while whoever asked for it goes on: large writes past the page cache, and what comes behind them.
+//! What is done to a file while whoever asked for it goes on: large writes past the page cache, and what comes behind
+//! them.
 //!
-//! To fill the page cache with new pages costs a processor about a second a GB, and a log that writes whole segments reads none of them soon
-//! (docs/decisions/0005-writes-behind.md). So a thread writes them with `O_DIRECT`, one after the other. While it does, the file is locked by the
-//! system: smaller writes, and holes that are punched, join the queue then. What is read meanwhile is read from what waits. What fails fails
-//! the next write and the next sync: as with any cache, what was not synced is not durable.
+//! To fill the page cache with new pages costs a processor about a second a GB, and a log that writes whole segments
+//! reads none of them soon (docs/decisions/0005-writes-behind.md). So a thread writes them with `O_DIRECT`, one after
+//! the other. While it does, the file is locked by the system: smaller writes, and holes that are punched, join the
+//! queue then. What is read meanwhile is read from what waits. What fails fails the next write and the next sync: as
+//! with any cache, what was not synced is not durable.
 
 use super::file::punch;
 use rustix::fs::OFlags;
@@ -18,7 +20,7 @@ use std::thread::{Builder, JoinHandle};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bytes from which on a write goes this way: less is not worth it, and is often read again.
-pub const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 20;
 /// Bytes that may wait: large segments are written while the next ones are filled.
 const MOST_WAITING: u64 = 128 << 20;
 /// Buffers that are kept for the next writes.
@@ -168,8 +170,8 @@ impl Behind {
         Ok(Behind { shared, thread: Some(thread) })
     }
 
-    /// Takes a write if it is large or others wait, as soon as not too much does. Answers whether it has; if not, it is up to the caller. Fails if
-    /// something before it did.
+    /// Takes a write if it is large or others wait, as soon as not too much does. Answers whether it has; if not, it is
+    /// up to the caller. Fails if something before it did.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
         let mut line = self.shared.line();
         if bytes.len() < LARGE && line.tasks.is_empty() {
@@ -201,7 +203,8 @@ impl Behind {
         self.shared.changed.notify_all();
     }
 
-    /// Reads what waits, if all that is wanted does in one write. If only some does, waits until that is done. Answers whether it has read.
+    /// Reads what waits, if all that is wanted does in one write. If only some does, waits until that is done. Answers
+    /// whether it has read.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> bool {
         let end = offset + buffer.len() as u64;
         {

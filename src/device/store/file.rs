@@ -142,7 +142,8 @@ impl Disk for FileDisk {
         }
         self.file.write_all_at(bytes, offset)?;
         if bytes.len() >= LARGE {
-            // The system begins to write it now, so that the next sync need not wait for all at once. It is advice: a disk that takes none is as good.
+            // The system begins to write it now, so that the next sync need not wait for all at once. It is advice: a
+            // disk that takes none is as good.
             let _ = rustix::fs::fadvise(&self.file, offset, NonZeroU64::new(bytes.len() as u64), Advice::DontNeed);
         }
         Ok(())

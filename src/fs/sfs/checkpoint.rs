@@ -1,4 +1,5 @@
-//! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before is free from then on.
+//! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before
+//! is free from then on.
 
 use super::format::{BLOCK, Kind, Superblock, crc_without, zeroed};
 use super::log::{Destination, Item};
@@ -107,8 +108,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the other is as good; the
-    /// checkpoint before this one is not, as what it names is free from now on.
+    /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the
+    /// other is as good; the checkpoint before this one is not, as what it names is free from now on.
     pub(super) fn write_superblocks(&mut self, clean: bool) -> Result<(), SfsError> {
         self.write_superblock(clean)?;
         self.write_superblock(clean)
@@ -141,7 +142,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Lets metadata go that is not changed, and inodes that nobody holds, as far as memory asks for it. Stamps cannot be read back.
+    /// Lets metadata go that is not changed, and inodes that nobody holds, as far as memory asks for it. Stamps cannot
+    /// be read back.
     fn forget(&mut self) {
         if self.media.holds_stamps() {
             return;

@@ -1,8 +1,8 @@
 //! Segment cleaning (section 3.6): the live blocks of victims wait to be written like any others, and are grouped anew.
 //!
-//! A victim is free only when all its blocks lie elsewhere, and either a checkpoint no longer names it or the log tells durably where they
-//! went. So no block is overwritten before it is written anew: the rule of section 3.5 about the next segment that is allocated holds
-//! without looking, and a crash finds every block.
+//! A victim is free only when all its blocks lie elsewhere, and either a checkpoint no longer names it or the log tells
+//! durably where they went. So no block is overwritten before it is written anew: the rule of section 3.5 about the
+//! next segment that is allocated holds without looking, and a crash finds every block.
 
 use super::format::{BLOCK, BlockRecord, Kind, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
 use super::placement::{SegmentView, victim};
@@ -11,8 +11,9 @@ use super::{CleanerKind, Sfs, SfsError};
 use std::collections::BTreeSet;
 use zerocopy::FromBytes;
 
-/// Whether an emptied segment is free once the log is told: it holds nothing of the log since the last checkpoint, and no metadata. Rolling forward
-/// begins with that checkpoint's directories and maps, and reads them, even those of files that the log says are gone.
+/// Whether an emptied segment is free once the log is told: it holds nothing of the log since the last checkpoint, and
+/// no metadata. Rolling forward begins with that checkpoint's directories and maps, and reads them, even those of files
+/// that the log says are gone.
 fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
     segment.epoch < epoch && !segment.is_metadata
 }
@@ -42,8 +43,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Before a checkpoint that is taken for another reason than that there is too little room: calls that change little, each of them synced, must
-    /// not use up what is kept free.
+    /// Before a checkpoint that is taken for another reason than that there is too little room: calls that change
+    /// little, each of them synced, must not use up what is kept free.
     pub(super) fn keep_room(&mut self) -> Result<(), SfsError> {
         if self.segments.free() < self.limits.floor / 2 { self.make_room() } else { Ok(()) }
     }
@@ -70,8 +71,9 @@ impl Sfs {
         Ok(())
     }
 
-    /// Frees emptied segments without a checkpoint: those that hold nothing of the log since the last one. All that died in them is told in the log
-    /// since, or lies there anew; once that is durable, rolling forward needs them no more.
+    /// Frees emptied segments without a checkpoint: those that hold nothing of the log since the last one. All that
+    /// died in them is told in the log since, or lies there anew; once that is durable, rolling forward needs them no
+    /// more.
     fn free_by_log(&mut self) -> Result<(), SfsError> {
         self.tell_log(BTreeSet::new())?;
         self.flush()?;
@@ -81,7 +83,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Emptied segments of which the log tells all are free, in memory. What it tells must be durable before they are written.
+    /// Emptied segments of which the log tells all are free, in memory. What it tells must be durable before they are
+    /// written.
     pub(super) fn release_by_log(&mut self) -> Vec<u32> {
         let epoch = self.epoch;
         self.segments.release(|segment| is_freed_by_log(segment, epoch))
@@ -97,8 +100,8 @@ impl Sfs {
         self.waiting.len().div_ceil(self.limits.segment_capacity as usize) as u32
     }
 
-    /// Free segments below which it cleans: what is above the watermark, but no more than half of what is not live, so that there is something to
-    /// gain by cleaning on a full volume, too.
+    /// Free segments below which it cleans: what is above the watermark, but no more than half of what is not live, so
+    /// that there is something to gain by cleaning on a full volume, too.
     fn low(&self) -> u32 {
         let count = self.segments.count();
         let above = (f64::from(count) * (1.0 - self.settings.watermark)) as u32;
@@ -119,9 +122,9 @@ impl Sfs {
 
     fn victim(&mut self) -> Option<u32> {
         let candidates = self.segments.views().filter(|view| !self.segments.get(view.number).is_being_cleaned);
-        // A policy may choose segments that are nearly full, for what they cost later. When hardly enough is left for a checkpoint, what counts is
-        // what is gained now, or the log comes to a stand although much of it is dead: after crashes in a row, for one, each of which leaves a segment
-        // of metadata that is nearly empty.
+        // A policy may choose segments that are nearly full, for what they cost later. When hardly enough is left for a
+        // checkpoint, what counts is what is gained now, or the log comes to a stand although much of it is dead: after
+        // crashes in a row, for one, each of which leaves a segment of metadata that is nearly empty.
         let policy = match self.segments.free() < self.limits.floor / 2 {
             true => CleanerKind::Greedy,
             false => self.settings.cleaner,
@@ -242,8 +245,8 @@ impl Sfs {
         Ok(contents)
     }
 
-    /// The summary at an address, which is block `at` of its segment: its header, and all its bytes in `summary`. `None` if there is none, or
-    /// not one that is whole.
+    /// The summary at an address, which is block `at` of its segment: its header, and all its bytes in `summary`.
+    /// `None` if there is none, or not one that is whole.
     pub(super) fn summary_at(
         &mut self,
         address: u64,

@@ -1,8 +1,9 @@
 //! Telling the device which segments are free.
 //!
-//! A drive is told at once: it collects the better for it. The system may take longer to punch a hole into an image than to write the segment anew
-//! (50 ms of 32 MiB were seen on ext4). There it waits until nothing was written for a while, and a segment that is used again before is never
-//! discarded. What is left at the end is made up for after the next mount, when all free segments wait.
+//! A drive is told at once: it collects the better for it. The system may take longer to punch a hole into an image
+//! than to write the segment anew (50 ms of 32 MiB were seen on ext4). There it waits until nothing was written for a
+//! while, and a segment that is used again before is never discarded. What is left at the end is made up for after the
+//! next mount, when all free segments wait.
 
 use super::segments::State;
 use super::{Sfs, SfsError};

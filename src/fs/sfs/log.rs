@@ -38,12 +38,14 @@ pub(super) enum Destination {
 }
 
 impl Sfs {
-    /// Writes blocks in as few partial segments as there must be. They count after a crash once a later one seals the log.
+    /// Writes blocks in as few partial segments as there must be. They count after a crash once a later one seals the
+    /// log.
     pub(super) fn write_blocks(&mut self, to: Destination, items: &[Item]) -> Result<(), SfsError> {
         self.write_told(to, items, Told::nothing(), false)
     }
 
-    /// Writes blocks, and what the log has to say before them. `seals`: with the last of them the log has told all that was done.
+    /// Writes blocks, and what the log has to say before them. `seals`: with the last of them the log has told all that
+    /// was done.
     pub(super) fn write_told(
         &mut self,
         to: Destination,
@@ -245,8 +247,8 @@ impl Sfs {
         Ok(summary + items.len() as u32)
     }
 
-    /// Writes blocks from an address on: those with like labels in one request, and all requests at once. Nothing relies on their order before the
-    /// next flush.
+    /// Writes blocks from an address on: those with like labels in one request, and all requests at once. Nothing
+    /// relies on their order before the next flush.
     fn write_runs(&mut self, first: u64, buffer: &[u8], labels: impl Iterator<Item = Label>) -> Result<(), SfsError> {
         let width = self.media.block_width();
         let (mut from, mut label) = (0, None);

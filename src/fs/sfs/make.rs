@@ -16,8 +16,8 @@ use crate::random::Random;
 use crate::time::Time;
 use zerocopy::FromZeros;
 
-/// By default a device is cut into so many segments at least, and less than twice as many: fewer, and thus larger, ones are faster on drives whose
-/// translation merges blocks, and more of them leave less in reserve.
+/// By default a device is cut into so many segments at least, and less than twice as many: fewer, and thus larger, ones
+/// are faster on drives whose translation merges blocks, and more of them leave less in reserve.
 const SEGMENTS: u64 = 192;
 /// Bytes of a segment, by default.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(32 << 20);

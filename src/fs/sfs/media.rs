@@ -68,7 +68,8 @@ impl Medium {
         }
     }
 
-    /// Blocks of the segments that it can be cut into, if it prescribes that, and how many there are then of `segment_blocks` each.
+    /// Blocks of the segments that it can be cut into, if it prescribes that, and how many there are then of
+    /// `segment_blocks` each.
     pub(super) fn cut(&self, segment_blocks: u32) -> (u32, u32) {
         match self {
             Medium::Blocks(device) => {
@@ -272,8 +273,8 @@ impl Media {
         }
     }
 
-    /// Empties the places of superblocks, before a volume is made: its own, and those in the same room where that of an older volume would be found
-    /// first, should its own first one be damaged.
+    /// Empties the places of superblocks, before a volume is made: its own, and those in the same room where that of an
+    /// older volume would be found first, should its own first one be damaged.
     pub fn clear_superblocks(&mut self, at: Time) -> Result<Time, DeviceError> {
         self.turn = 0;
         let width = self.block_width();
@@ -303,8 +304,8 @@ pub(super) fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
     [Lba(0), Lba(u64::from(segment_blocks / 2))]
 }
 
-/// Blocks at which the second superblock is looked for if the first one is damaged: the middles of all segments of up to 128 MiB, and, as powers
-/// of two, those of larger ones.
+/// Blocks at which the second superblock is looked for if the first one is damaged: the middles of all segments of up
+/// to 128 MiB, and, as powers of two, those of larger ones.
 const SEARCHED: std::ops::Range<u64> = 8..16_384;
 const LARGER: std::ops::RangeInclusive<u32> = 14..=17;
 
@@ -318,8 +319,9 @@ pub(super) struct Candidate {
 }
 
 impl Medium {
-    /// Whatever could be a superblock. On a device of blocks the first one tells where the second lies. If it is damaged, that is looked for from
-    /// the front: blocks of files are behind it, and one may hold the image of another volume.
+    /// Whatever could be a superblock. On a device of blocks the first one tells where the second lies. If it is
+    /// damaged, that is looked for from the front: blocks of files are behind it, and one may hold the image of another
+    /// volume.
     pub(super) fn superblocks(&mut self, at: Time) -> Result<(Vec<Candidate>, Time), DeviceError> {
         let mut found = Vec::new();
         let mut at = at;

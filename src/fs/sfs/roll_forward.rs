@@ -7,10 +7,9 @@
 //! last one that seals the log was never answered for: a part of an fsync, blocks whose files' names are not told, or a
 //! checkpoint that was not ended.
 //!
-//! Of what the checkpoint names, nothing was overwritten since but blocks of files that the log says are dead; nor was any
-//! number given out again. So the log's blocks and
-//! records can be applied in order to the checkpoint's state in memory, as often as need be, until the checkpoint that
-//! ends the mount is durable.
+//! Of what the checkpoint names, nothing was overwritten since but blocks of files that the log says are dead; nor was
+//! any number given out again. So the log's blocks and records can be applied in order to the checkpoint's state in
+//! memory, as often as need be, until the checkpoint that ends the mount is durable.
 
 use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP, SummaryHeader};
 use super::inode::Inode;

@@ -1,8 +1,8 @@
-//! The segments: which are free, which are in use, and what is live in them (section 3.3: the sums that are brought up to date
-//! when a block is written or dies).
+//! The segments: which are free, which are in use, and what is live in them (section 3.3: the sums that are brought up
+//! to date when a block is written or dies).
 //!
-//! A segment in which nothing is live any more is not free yet: the last checkpoint may name its blocks. It waits for the next
-//! one, and then for its turn: free segments are used in the order in which they became free (section 3.5).
+//! A segment in which nothing is live any more is not free yet: the last checkpoint may name its blocks. It waits for
+//! the next one, and then for its turn: free segments are used in the order in which they became free (section 3.5).
 
 use super::format::{BLOCK, BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
 use super::placement::{SegmentView, Tick};
@@ -82,7 +82,8 @@ impl Segments {
         }
     }
 
-    /// Takes what the usage file's entry says of a segment. All that are not in use become free, in the order of their numbers.
+    /// Takes what the usage file's entry says of a segment. All that are not in use become free, in the order of their
+    /// numbers.
     pub fn load(&mut self, segment: u32, page: &BlockBytes) {
         let at = (segment as usize % ENTRIES) * size_of::<UsageEntry>();
         let entry = UsageEntry::read_from_bytes(&page[at..at + size_of::<UsageEntry>()]).expect("an entry's length");
@@ -338,8 +339,8 @@ mod tests {
     use crate::fs::sfs::placement::victim;
     use crate::fs::sfs::settings::CleanerKind;
 
-    /// A volume of cold files was cleaned again and again: the summary of a segment in which nothing had died counted as dead, and what
-    /// is very old and a little dead scores highest with both policies that look at age.
+    /// A volume of cold files was cleaned again and again: the summary of a segment in which nothing had died counted
+    /// as dead, and what is very old and a little dead scores highest with both policies that look at age.
     #[test]
     fn a_segment_in_which_nothing_died_is_full_and_never_cleaned_however_cold() {
         let mut segments = Segments::new(2, 512);

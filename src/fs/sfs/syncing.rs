@@ -1,9 +1,10 @@
 //! Calls that make things durable, and those that hold inodes.
 //!
-//! An fsync writes the file's waiting blocks and, before them, all that was done to names since the log was last told: so the names after a
-//! crash are those of one instant, at or after the last fsync. Other files' blocks wait on. The last partial segment that is written seals the
-//! log: a mount after a crash rolls forward as far as the last one that does. So an fsync is atomic, however long it is; and blocks that were
-//! written out meanwhile count only with what was done to their files before, such as a truncation.
+//! An fsync writes the file's waiting blocks and, before them, all that was done to names since the log was last told:
+//! so the names after a crash are those of one instant, at or after the last fsync. Other files' blocks wait on. The
+//! last partial segment that is written seals the log: a mount after a crash rolls forward as far as the last one that
+//! does. So an fsync is atomic, however long it is; and blocks that were written out meanwhile count only with what was
+//! done to their files before, such as a truncation.
 
 use super::attributes::{FileKind, InodeNumber};
 use super::log::{Destination, Item};
@@ -54,8 +55,8 @@ impl Sfs {
         self.checkpoint(false)
     }
 
-    /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync must not be answered
-    /// as if they were.
+    /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync
+    /// must not be answered as if they were.
     fn check_nothing_waits(&self) -> Result<(), SfsError> {
         if self.is_changed || self.is_unflushed { self.check_writable() } else { Ok(()) }
     }

@@ -37,8 +37,8 @@ pub struct FileRun<'a> {
     pub limit: Option<u64>,
     /// Which stages are gone through.
     pub part: Part,
-    /// Whether the lanes take turns on the calling thread, a step each, in place of a thread of its own for each: so a run comes out
-    /// the same every time.
+    /// Whether the lanes take turns on the calling thread, a step each, in place of a thread of its own for each: so a
+    /// run comes out the same every time.
     pub in_turn: bool,
     /// Called once, before the first counted stage.
     pub begin_counting: &'a (dyn Fn() + Sync),
@@ -123,8 +123,8 @@ pub enum FileRunError {
     Empty(String),
 }
 
-/// Runs `workload` on `files`. `watch` is called now and then on the calling thread, and ends the run by answering false:
-/// every lane ends after the operation that it is at, and closes its files.
+/// Runs `workload` on `files`. `watch` is called now and then on the calling thread, and ends the run by answering
+/// false: every lane ends after the operation that it is at, and closes its files.
 pub fn run_files<F: FileSystem>(
     files: &F,
     workload: FileWorkload,

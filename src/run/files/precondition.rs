@@ -3,8 +3,8 @@
 use crate::workload::WorkloadError;
 use crate::workload::files::{FileOperation, FileWorkload, Lane, Name, Stage};
 
-/// Parts the first counted stage of a workload in two: the first, until its lanes have written `bytes`, each its share, is not counted. The
-/// second goes on where the first has ended, so that both together ask for what the one stage did.
+/// Parts the first counted stage of a workload in two: the first, until its lanes have written `bytes`, each its share,
+/// is not counted. The second goes on where the first has ended, so that both together ask for what the one stage did.
 pub(in crate::run) fn preconditioned(mut workload: FileWorkload, bytes: u64) -> FileWorkload {
     let Some(stage) = workload.stages.iter().position(|stage| stage.counted).filter(|_| bytes > 0) else {
         return workload;

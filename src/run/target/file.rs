@@ -1,4 +1,5 @@
-//! A file in a volume of sfs, as the engine drives it: what a virtual machine's disk is to the file system that it lies in.
+//! A file in a volume of sfs, as the engine drives it: what a virtual machine's disk is to the file system that it lies
+//! in.
 
 use super::accounts::{stored_bytes, told};
 use super::blocks::{AT_ONCE, covered, cut, parts, touched};
@@ -18,8 +19,8 @@ use std::ops::Range;
 pub struct FileShape {
     /// Bytes of the file in which it runs; `None` for nine tenths of what is free.
     pub bytes: Option<u64>,
-    /// The share of all blocks that the file, and one beside it that is never written again, take together (section 4.1 of the SFS
-    /// paper: dummy blocks). `None`: there is none beside it.
+    /// The share of all blocks that the file, and one beside it that is never written again, take together (section 4.1
+    /// of the SFS paper: dummy blocks). `None`: there is none beside it.
     pub utilization: Option<f64>,
     /// The file is made durable after so many writes, besides what the workload asks for.
     pub fsync_every: Option<u64>,

@@ -41,8 +41,8 @@ pub(super) trait Target {
     /// Whether times mean anything.
     fn is_timed(&self) -> bool;
 
-    /// Bytes that a stamp stands for: a flash page or a block, a power of two. What a write covers in part of one is read
-    /// before, and written whole.
+    /// Bytes that a stamp stands for: a flash page or a block, a power of two. What a write covers in part of one is
+    /// read before, and written whole.
     fn unit_bytes(&self) -> u64;
 
     /// Bytes that can be written.
@@ -51,8 +51,8 @@ pub(super) trait Target {
     /// `offset` will be asked for soon.
     fn prefetch(&self, offset: u64);
 
-    /// It is `at`, and the last request that was issued will be done, or was, at `last_done`: lets the target do what it
-    /// does in the background.
+    /// It is `at`, and the last request that was issued will be done, or was, at `last_done`: lets the target do what
+    /// it does in the background.
     fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError>;
 
     /// Writes, and says when it is done.

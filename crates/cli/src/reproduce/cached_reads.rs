@@ -3,8 +3,8 @@
 use flashpath::workload::WorkloadError;
 use flashpath::workload::files::{FileOperation, FileWorkload, Lane, Name};
 
-/// The workload without its reads: a trace of what a kernel wrote holds none of what was in its page cache either, and a volume in this process has
-/// none.
+/// The workload without its reads: a trace of what a kernel wrote holds none of what was in its page cache either, and
+/// a volume in this process has none.
 pub fn with_cached_reads(mut workload: FileWorkload) -> FileWorkload {
     workload.lanes = workload.lanes.into_iter().map(|lane| Box::new(CachedReads { lane }) as Box<dyn Lane>).collect();
     workload

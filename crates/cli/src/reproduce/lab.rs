@@ -238,8 +238,8 @@ impl Lab {
         }
     }
 
-    /// Runs a block workload, that is opened for the file's bytes, in a file of a volume of sfs, one request at a time: the file is written once
-    /// in order, then `aging` bytes are written before anything is counted.
+    /// Runs a block workload, that is opened for the file's bytes, in a file of a volume of sfs, one request at a time:
+    /// the file is written once in order, then `aging` bytes are written before anything is counted.
     pub fn run_in_file(
         &self,
         path: &DrivePath,
@@ -253,8 +253,8 @@ impl Lab {
         self.finish(path, prepared, workload, Some((aging, u64::MAX)))
     }
 
-    /// Runs a file workload in a volume of sfs, beside a file of `dummy` bytes that is written once: its setup, and then `aging` bytes that it writes, are not
-    /// counted. What it reads is taken to be in the page cache.
+    /// Runs a file workload in a volume of sfs, beside a file of `dummy` bytes that is written once: its setup, and
+    /// then `aging` bytes that it writes, are not counted. What it reads is taken to be in the page cache.
     pub fn run_in_volume(
         &self,
         path: &DrivePath,
@@ -273,8 +273,8 @@ impl Lab {
         }
     }
 
-    /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once in order first, then so many
-    /// bytes of the workload are not counted, and then so many requests are.
+    /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once
+    /// in order first, then so many bytes of the workload are not counted, and then so many requests are.
     pub fn run_alone(&self, path: &str, expression: &str, aging: Option<(u64, u64)>) -> Result<RunResult, Failure> {
         is_stopped()?;
         let path = DrivePath::read(path)?;

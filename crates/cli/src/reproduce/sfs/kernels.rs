@@ -1,5 +1,5 @@
-//! The kernel's file systems beside SFS and LFS-CB on drives whose flash is looked at: figures 12 to 14. What the kernel writes is captured
-//! and replayed; sfs stands on the drive itself.
+//! The kernel's file systems beside SFS and LFS-CB on drives whose flash is looked at: figures 12 to 14. What the
+//! kernel writes is captured and replayed; sfs stands on the drive itself.
 
 use super::volume::{LFS_CB, SFS, live_blocks, shape};
 use super::{condition, exactly};
@@ -11,10 +11,11 @@ use flashpath::run::Path;
 use flashpath::units::format_size;
 
 const LAYERS: [&str; 2] = ["fast", "page"];
-/// Behind the layers: the same load on SSD-M with its times, for figure 12. Its random writes are as slow as the paper's on FAST (0.5 MB/s).
+/// Behind the layers: the same load on SSD-M with its times, for figure 12. Its random writes are as slow as the
+/// paper's on FAST (0.5 MB/s).
 const TIMED: usize = 2;
-/// Mixed block groups have nodes of 4 KiB and one copy of metadata, as btrfs had on SSDs then. With groups apart the first
-/// data takes all of a small device at this utilization, and metadata finds no room.
+/// Mixed block groups have nodes of 4 KiB and one copy of metadata, as btrfs had on SSDs then. With groups apart the
+/// first data takes all of a small device at this utilization, and metadata finds no room.
 const SYSTEMS: [System; 4] = [
     System { name: "ext4", arguments: &["--fs", "ext4"], file: FILE },
     System {
@@ -83,7 +84,8 @@ impl Load {
     }
 }
 
-/// A loop of varmail appends twice, 8 KiB on average, and makes both durable, which takes about three times as much again.
+/// A loop of varmail appends twice, 8 KiB on average, and makes both durable, which takes about three times as much
+/// again.
 const MAIL_APPENDS: u64 = 16 << 10;
 const MAIL_TAKES: u64 = 4;
 
@@ -194,8 +196,8 @@ impl Drives {
     }
 }
 
-/// A workload in a volume of sfs on a drive: beside a file that is never written again it makes its file or files, writes for the aging part, and is then
-/// counted.
+/// A workload in a volume of sfs on a drive: beside a file that is never written again it makes its file or files,
+/// writes for the aging part, and is then counted.
 fn on_sfs(lab: &Lab, load: &Load, options: &str, drive: &str, volume: u64) -> Result<Run, Failure> {
     // As NILFS2 did, it leaves what is free to the drive to find out.
     let segment = lab.scaled(32 << 20, 64 << 10);
@@ -334,7 +336,8 @@ const LOG_TREE: &str = "at an fsync btrfs writes its log tree and its superblock
 const MIX: &str = "the sum depends on the mix: a journal under mail's fsyncs costs ext4 most on FAST, and btrfs pays for the paths of its \
                          trees where little is written between two fsyncs";
 
-/// What the workload wrote over the time that the drive took for it, in a part in which block workloads write `written` bytes.
+/// What the workload wrote over the time that the drive took for it, in a part in which block workloads write `written`
+/// bytes.
 fn throughput(runs: &[Vec<Run>], written: u64) -> Figure {
     let mib =
         |load: &Load, run: &Run| load.own_bytes(written) as f64 / (1 << 20) as f64 / run.seconds.unwrap_or(f64::NAN);

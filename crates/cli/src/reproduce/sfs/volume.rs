@@ -1,4 +1,5 @@
-//! Runs of a block workload in a file of a volume of sfs: the points of most figures. Each is made once, however many figures show it.
+//! Runs of a block workload in a file of a volume of sfs: the points of most figures. Each is made once, however many
+//! figures show it.
 
 use super::compact::Compact;
 use super::loads::Load;
@@ -16,10 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The paper's SSD-M, and its segments: 2048 of them.
 pub const DEVICE: u64 = 64 << 30;
 pub const SEGMENTS: u64 = 2048;
-/// What is written before counting begins, and then counted: section 4.4's. For the other figures the paper does not say.
+/// What is written before counting begins, and then counted: section 4.4's. For the other figures the paper does not
+/// say.
 pub const AGING: u64 = 20 << 30;
 pub const MEASURED: u64 = 8 << 30;
-/// The files that are written. The paper does not say; 8 GiB of 64 GiB is where metadata is a tenth of what is written, as it says.
+/// The files that are written. The paper does not say; 8 GiB of 64 GiB is where metadata is a tenth of what is written,
+/// as it says.
 pub const WORKING_SET: u64 = 8 << 30;
 /// Segments that wait at most: Linux begins to write back at a tenth of memory, which was 4 GB.
 const WAITING: u64 = 12;
@@ -115,7 +118,8 @@ impl Measured {
         self.copied / self.new
     }
 
-    /// Section 4.1's Wc on a device that writes and reads so many bytes a second: 1 + g (1 + sequential write / random read).
+    /// Section 4.1's Wc on a device that writes and reads so many bytes a second: 1 + g (1 + sequential write / random
+    /// read).
     pub fn write_cost(&self, sequential_write: f64, random_read: f64) -> f64 {
         1.0 + self.copies() * (1.0 + sequential_write / random_read)
     }
@@ -160,8 +164,8 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Blocks of files, of 4 KiB, on a device of so many bytes of which this share is live. Of what is live, a page of the DAT for each 128 blocks and a
-/// map block for each 512 are metadata.
+/// Blocks of files, of 4 KiB, on a device of so many bytes of which this share is live. Of what is live, a page of the
+/// DAT for each 128 blocks and a map block for each 512 are metadata.
 pub fn live_blocks(device_bytes: u64, utilization: f64) -> f64 {
     utilization * (device_bytes / 4096) as f64 / (1.0 + 1.0 / 128.0 + 1.0 / 512.0)
 }
