@@ -16,6 +16,9 @@ pub(super) const COLOURS: [RGBColor; 6] = [
     RGBColor(0x8a, 0xb1, 0x5e),
     RGBColor(0x7b, 0x52, 0xa0),
 ];
+/// How high a panel's bars may be, and a line of its legend, above the bars, in pixels.
+const BARS: f64 = 275.0;
+const LEGEND_LINE: f64 = 16.0;
 /// What a group's bars leave free of its place.
 const GAP: f64 = 0.2;
 
@@ -45,7 +48,8 @@ pub(super) fn draw<'a>(
     unit: &str,
 ) -> Drawn<'a> {
     let highest = panel.groups.iter().flat_map(|(_, values)| values).flatten().fold(0.0f64, |a, &b| a.max(b));
-    let top = if highest > 0.0 { highest * 1.25 } else { 1.0 };
+    let legend = LEGEND_LINE * (panel.series.len() + 1) as f64;
+    let top = if highest > 0.0 { highest / (1.0 - (legend / BARS).min(0.5)) } else { 1.0 };
     let groups = panel.groups.len() as u32;
     let mut chart = ChartBuilder::on(place)
         .caption(heading(&panel.title, unit), ("sans-serif", 15))

@@ -26,7 +26,7 @@ use super::lab::Lab;
 use crate::failure::Failure;
 use flashpath::report::figure::{Claim, Panel, Reproduction};
 use flashpath::units::human_size;
-use volume::Points;
+use volume::{Points, Reading};
 
 /// The figures.
 pub const FIGURES: &[&str] = &[
@@ -103,18 +103,29 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
     let device = volume::device_bytes(lab);
     let share = device as f64 / volume::DEVICE as f64;
     let size = |bytes: u64| human_size(bytes as f64 * share);
+    let amounts = |reading: Reading| {
+        let (aging, measured) = reading.amounts();
+        format!("{} of the load before counting, {} counted", size(aging), size(measured))
+    };
     let loads: Vec<String> = loads::all().iter().map(loads::Load::about).collect();
     vec![
         condition(
             "volume",
             format!(
-                "sfs on a device of {} in {} segments, in a file of {}, written once in order; utilization is the live share of the device, metadata included, \
-                 and beyond the file it is a file that is never written again; {} of random writes before counting, {} counted",
+                "sfs on a device of {} in {} segments, in a file of {}, written once in order; what else is live is a file that is never written again",
                 size(volume::DEVICE),
                 volume::SEGMENTS,
                 size(volume::WORKING_SET),
-                size(volume::AGING),
-                size(volume::MEASURED)
+            ),
+        ),
+        condition(
+            "utilization",
+            format!(
+                "{}: the live share of what files can take, as `df` counts; {}. {}: of all of the device, metadata and the cleaner's reserve included; {}",
+                Reading::Volume.name(),
+                amounts(Reading::Volume),
+                Reading::Device.name(),
+                amounts(Reading::Device),
             ),
         ),
         condition("systems", format!("SFS is `sfs:{}`, LFS-CB `sfs:{}`", volume::SFS, volume::LFS_CB)),

@@ -2,7 +2,7 @@
 
 use super::compact::Recording;
 use super::loads::{self, Load};
-use super::volume::{LEAST, Point, Points, SEGMENTS};
+use super::volume::{Full, Point, Points, Reading, SEGMENTS, small_device_bytes};
 use super::{claim, panel};
 use crate::failure::Failure;
 use flashpath::report::figure::Figure;
@@ -10,13 +10,17 @@ use std::sync::Arc;
 
 const CLEANERS: [&str; 3] = ["greedy", "cost-benefit", "cost-hotness"];
 const GROUPINGS: [&str; 4] = ["none", "sfs", "sepbit", "dac"];
-const UTILIZATIONS: [f64; 2] = [0.8, 0.9];
+const FULL: [Full; 3] = [
+    Full { share: 0.8, of: Reading::Volume },
+    Full { share: 0.9, of: Reading::Volume },
+    Full { share: 0.9, of: Reading::Device },
+];
 /// Recorded loads, by the names under which they lie in the folder of --traces.
 const RECORDED: [(&str, &str); 2] =
     [("varmail on ext4", "fb_varmail_ext4.csv.zst"), ("TPC-C on ext4", "mariadb_tpcc_ext4.csv.zst")];
 /// The device is so many times the file that is written; for what is made up it is a quarter of the other figures', as there are many runs.
 const DEVICE: u64 = 4;
-/// Of a trace, so many times its blocks are written before counting, and then counted.
+/// So many times the file is written before counting, and then counted: what is free, four to eight tenths of the file, is used up several times.
 const AGING: u64 = 3;
 const MEASURED: u64 = 2;
 
@@ -29,17 +33,17 @@ pub fn figure(points: &mut Points) -> Result<Figure, Failure> {
         }
     }
     let (mut panels, mut claims) = (Vec::new(), Vec::new());
-    for utilization in UTILIZATIONS {
+    for full in FULL {
         for load in &loads {
             let mut asked = Vec::new();
             for cleaner in CLEANERS {
                 for grouping in GROUPINGS {
                     let options = format!("grouping={grouping},cleaner={cleaner}");
-                    let mut point = Point::new(points.lab, load.clone(), &options, utilization);
+                    let mut point = Point::new(points.lab, load.clone(), &options, full);
                     // A step in which all segments are whole blocks.
                     let step = SEGMENTS * 4096;
                     let file = match load {
-                        Load::Made(..) => (point.device_bytes / 4).max(LEAST) / DEVICE,
+                        Load::Made(..) => small_device_bytes(points.lab) / DEVICE,
                         Load::Recorded(_, recording) => recording.bytes(),
                     };
                     point.file_bytes = file;
@@ -52,7 +56,7 @@ pub fn figure(points: &mut Points) -> Result<Figure, Failure> {
             let groups = CLEANERS.iter().zip(amplification.chunks(GROUPINGS.len())).map(|(cleaner, values)| {
                 (cleaner.to_string(), values.iter().map(|value| Some(*value)).collect::<Vec<_>>())
             });
-            let title = format!("{} at {:.0} %", load.name(), utilization * 100.0);
+            let title = format!("{} at {}", load.name(), full.about());
             panels.push(panel(&title, GROUPINGS.map(String::from).to_vec(), groups.collect()));
             let name =
                 |at: usize| format!("{} with {}", CLEANERS[at / GROUPINGS.len()], GROUPINGS[at % GROUPINGS.len()]);

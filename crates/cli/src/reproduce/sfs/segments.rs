@@ -1,7 +1,7 @@
 //! What lives in the segments: how hot they are (figure 4), and how full (figure 10).
 
 use super::loads::{self, tpcc};
-use super::volume::{LFS_CB, Point, Points, SFS};
+use super::volume::{Full, LFS_CB, Point, Points, READINGS, Reading, SFS};
 use super::{claim, panel};
 use crate::failure::Failure;
 use flashpath::fs::sfs::Census;
@@ -9,6 +9,7 @@ use flashpath::fs::sfs::placement::hotness;
 use flashpath::report::figure::Figure;
 
 const UTILIZATION: f64 = 0.7;
+const OF_VOLUME: Full = Full { share: UTILIZATION, of: Reading::Volume };
 
 fn shares(counts: &[u32]) -> Vec<f64> {
     let all = counts.iter().sum::<u32>().max(1);
@@ -28,7 +29,7 @@ fn by_hotness(census: &Census) -> ([u32; 10], f64) {
 
 /// Figure 4.
 pub fn hot(points: &mut Points) -> Result<Figure, Failure> {
-    let point = Point::new(points.lab, tpcc(), SFS, UTILIZATION);
+    let point = Point::new(points.lab, tpcc(), SFS, OF_VOLUME);
     let measured = points.measure(&[point])?.remove(0);
     let census = measured.census.ok_or_else(|| Failure::failed("a volume told nothing of its segments"))?;
     let (bins, hottest) = by_hotness(&census);
@@ -44,7 +45,7 @@ pub fn hot(points: &mut Points) -> Result<Figure, Failure> {
         name: "sfs-fig4".to_string(),
         title: "SFS figure 4: hotness of segments".to_string(),
         unit: "share".to_string(),
-        about: "After the TPC-C-like load at 70 % utilization, segments of the file that is not written left out: the share of segments in each tenth of \
+        about: "After the TPC-C-like load at 70 % of the volume, segments of the file that is not written left out: the share of segments in each tenth of \
                 the range of hotness, and where in the range the four groups' centres lie."
             .to_string(),
         panels: vec![
@@ -75,37 +76,41 @@ fn by_utilization(census: &Census) -> Vec<f64> {
 pub fn full(points: &mut Points) -> Result<Figure, Failure> {
     let loads = loads::all();
     let lab = points.lab;
-    let asked: Vec<Point> = loads
-        .iter()
-        .flat_map(|load| [SFS, LFS_CB].map(|options| Point::new(lab, load.clone(), options, UTILIZATION)))
-        .collect();
-    let measured = points.measure(&asked)?;
     let (mut panels, mut claims) = (Vec::new(), Vec::new());
-    for (load, pair) in loads.iter().zip(measured.chunks(2)) {
-        let shares: Vec<Vec<f64>> = pair.iter().filter_map(|one| one.census.as_ref()).map(by_utilization).collect();
-        let groups = (0..10).map(|tenth| {
-            (format!("to {} %", (tenth + 1) * 10), shares.iter().map(|shares| Some(shares[tenth])).collect())
-        });
-        panels.push(panel(load.name(), ["SFS", "LFS-CB"].map(String::from).to_vec(), groups.collect()));
-        let ends = |shares: &[f64]| shares[0] + shares[9];
-        if let [sfs, lfs] = &shares[..]
-            && load.name() != "uniform"
-        {
-            claims.push(claim(
-                format!("{}: share of segments below 10 % or above 90 %, SFS less LFS-CB", load.name()),
-                "4.3.2: bimodal under SFS in all but uniform",
-                Some(0.0),
-                None,
-                Some(ends(sfs) - ends(lfs)),
-                "with this load hot and cold blocks do not differ enough for their segments to part",
-            ));
+    for of in READINGS {
+        let full = Full { share: UTILIZATION, of };
+        let asked: Vec<Point> = loads
+            .iter()
+            .flat_map(|load| [SFS, LFS_CB].map(|options| Point::new(lab, load.clone(), options, full)))
+            .collect();
+        let measured = points.measure(&asked)?;
+        for (load, pair) in loads.iter().zip(measured.chunks(2)) {
+            let title = format!("{}, {}", load.name(), full.about());
+            let shares: Vec<Vec<f64>> = pair.iter().filter_map(|one| one.census.as_ref()).map(by_utilization).collect();
+            let groups = (0..10).map(|tenth| {
+                (format!("to {} %", (tenth + 1) * 10), shares.iter().map(|shares| Some(shares[tenth])).collect())
+            });
+            panels.push(panel(&title, ["SFS", "LFS-CB"].map(String::from).to_vec(), groups.collect()));
+            let ends = |shares: &[f64]| shares[0] + shares[9];
+            if let [sfs, lfs] = &shares[..]
+                && load.name() != "uniform"
+            {
+                claims.push(claim(
+                    format!("{title}: share of segments below 10 % or above 90 %, SFS less LFS-CB"),
+                    "4.3.2: bimodal under SFS in all but uniform",
+                    Some(0.0),
+                    None,
+                    Some(ends(sfs) - ends(lfs)),
+                    "with this load hot and cold blocks do not differ enough for their segments to part",
+                ));
+            }
         }
     }
     Ok(Figure {
         name: "sfs-fig10".to_string(),
         title: "SFS figure 10: utilization of segments".to_string(),
         unit: "share of segments".to_string(),
-        about: "At 70 % utilization, at the end of the run; segments of the file that is not written, and empty ones, left out.".to_string(),
+        about: "At the end of the run; segments of the file that is not written, and empty ones, left out.".to_string(),
         panels,
         claims,
     })

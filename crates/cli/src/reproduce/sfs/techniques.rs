@@ -2,7 +2,7 @@
 
 use super::devices::M;
 use super::loads::{Load, tpcc, zipf};
-use super::volume::{Measured, Point, Points, SFS};
+use super::volume::{Full, Measured, Point, Points, READINGS, Reading, SFS};
 use super::{claim, exactly, panel};
 use crate::failure::Failure;
 use flashpath::report::figure::{Claim, Figure};
@@ -17,43 +17,63 @@ fn cost(measured: &Measured) -> f64 {
     measured.write_cost(M.sequential_write(), M.random_read())
 }
 
-/// The write cost of both loads under each of some options.
-fn costs(points: &mut Points, options: &[&str]) -> Result<Vec<(Load, Vec<f64>)>, Failure> {
-    let lab = points.lab;
-    let asked: Vec<Point> = loads()
-        .iter()
-        .flat_map(|load| options.iter().map(|options| Point::new(lab, load.clone(), options, UTILIZATION)))
-        .collect();
-    let measured = points.measure(&asked)?;
-    let chunks = measured.chunks(options.len()).map(|chunk| chunk.iter().map(cost).collect());
-    Ok(loads().into_iter().zip(chunks).collect())
+/// The write costs of a load under each of some options, and what its numbers are a share of.
+struct Costs {
+    load: Load,
+    of: Reading,
+    costs: Vec<f64>,
 }
 
-fn figure(
-    number: u32,
-    title: &str,
-    about: &str,
-    names: &[String],
-    costs: &[(Load, Vec<f64>)],
-    claims: Vec<Claim>,
-) -> Figure {
-    let groups = names
-        .iter()
-        .enumerate()
-        .map(|(place, name)| (name.clone(), costs.iter().map(|(_, costs)| Some(costs[place])).collect()));
-    let series = costs.iter().map(|(load, _)| load.name().to_string()).collect();
+impl Costs {
+    /// What a claim begins with.
+    fn name(&self) -> String {
+        format!("{}, {}", self.load.name(), Full { share: UTILIZATION, of: self.of }.about())
+    }
+}
+
+fn costs(points: &mut Points, options: &[&str]) -> Result<Vec<Costs>, Failure> {
+    let lab = points.lab;
+    let mut all = Vec::new();
+    for of in READINGS {
+        for load in loads() {
+            let full = Full { share: UTILIZATION, of };
+            let asked: Vec<Point> =
+                options.iter().map(|options| Point::new(lab, load.clone(), options, full)).collect();
+            all.push((load, of, asked));
+        }
+    }
+    let every: Vec<Point> = all.iter().flat_map(|(_, _, asked)| asked.clone()).collect();
+    let measured = points.measure(&every)?;
+    let chunks = measured.chunks(options.len()).map(|chunk| chunk.iter().map(cost).collect());
+    Ok(all.into_iter().zip(chunks).map(|((load, of, _), costs)| Costs { load, of, costs }).collect())
+}
+
+fn figure(number: u32, title: &str, about: &str, names: &[String], costs: &[Costs], claims: Vec<Claim>) -> Figure {
+    let panels = READINGS.map(|of| {
+        let shown: Vec<&Costs> = costs.iter().filter(|one| one.of == of).collect();
+        let groups = names.iter().enumerate().map(|(place, name)| {
+            (name.clone(), shown.iter().map(|one| Some(one.costs[place])).collect::<Vec<Option<f64>>>())
+        });
+        let series = shown.iter().map(|one| one.load.name().to_string()).collect();
+        panel(&Full { share: UTILIZATION, of }.about(), series, groups.collect())
+    });
     Figure {
         name: format!("sfs-fig{number}"),
         title: format!("SFS figure {number}: {title}"),
         unit: "write cost on SSD-M".to_string(),
         about: about.to_string(),
-        panels: vec![panel("", series, groups.collect())],
+        panels: panels.to_vec(),
         claims,
     }
 }
 
-const K: &str = "SFS cleans by write count over age, which spreads over many orders of magnitude under these loads: its cleaner takes cold segments \
-                 that are nearly full before hot ones that are nearly empty (see sfs-policies: with cost-benefit the same groups copy less)";
+/// The paper's numbers of the two loads, beside each reading of them.
+fn beside<T: Copy>(costs: &[Costs], paper: [T; 2]) -> impl Iterator<Item = (&Costs, T)> {
+    costs.iter().zip(paper.into_iter().cycle())
+}
+
+const K: &str = "cost-hotness cleans cold segments that are nearly full before hot ones that are nearly empty, as write count over age spreads over many orders of \
+                 magnitude: with cost-benefit the same groups copy less (figure 7, sfs-policies)";
 const SET: &str = "the paper gives neither working set nor exponent, on which the cost depends most: see sfs-sensitivity for where its point lies";
 
 /// Figure 5: the number of groups.
@@ -63,8 +83,8 @@ pub fn groups(points: &mut Points) -> Result<Figure, Failure> {
     let options: Vec<&str> = options.iter().enumerate().map(|(at, text)| if at == 3 { SFS } else { text }).collect();
     let costs = costs(points, &options)?;
     let mut claims = Vec::new();
-    for ((load, costs), (one, four)) in costs.iter().zip([(6.96, 4.21), (5.98, 2.64)]) {
-        let name = load.name();
+    for (all, (one, four)) in beside(&costs, [(6.96, 4.21), (5.98, 2.64)]) {
+        let (name, costs) = (all.name(), &all.costs);
         claims.push(exactly(format!("{name}: write cost with one group"), "4.2", one, costs[0], SET));
         claims.push(exactly(format!("{name}: write cost with four groups"), "4.2", four, costs[3], K));
         claims.push(exactly(
@@ -85,7 +105,7 @@ pub fn groups(points: &mut Points) -> Result<Figure, Failure> {
         ));
     }
     let names: Vec<String> = (1..=6).map(|groups| groups.to_string()).collect();
-    Ok(figure(5, "number of groups", "At 85 % utilization, cleaned by cost-hotness.", &names, &costs, claims))
+    Ok(figure(5, "number of groups", "Cleaned by cost-hotness.", &names, &costs, claims))
 }
 
 /// Figure 6: how the groups' hotness is found.
@@ -97,27 +117,22 @@ pub fn quantizers(points: &mut Points) -> Result<Figure, Failure> {
     ];
     let costs = costs(points, &options)?;
     let mut claims = Vec::new();
-    let because = "the cost of cost-hotness hides what grouping brings; by equal numbers of segments, groups follow the ranks of hotness and not its \
-                   outliers, the segments written last";
-    for ((load, costs), (height, width)) in costs.iter().zip([(1.15, 1.43), (1.35, 1.92)]) {
+    let because = "by equal numbers of segments, groups follow the ranks of hotness and not its outliers, the segments written last; how far that is from \
+                   what refinement finds depends on the load, which the paper does not give";
+    for (all, (height, width)) in beside(&costs, [(1.15, 1.43), (1.35, 1.92)]) {
+        let (name, costs) = (all.name(), &all.costs);
         let place = "4.2, read as a ratio: \"115 % over\" and so on";
         claims.push(exactly(
-            format!("{}: equi-height over iterative", load.name()),
+            format!("{name}: equi-height over iterative"),
             place,
             height,
             costs[1] / costs[0],
             because,
         ));
-        claims.push(exactly(
-            format!("{}: equi-width over iterative", load.name()),
-            place,
-            width,
-            costs[2] / costs[0],
-            because,
-        ));
+        claims.push(exactly(format!("{name}: equi-width over iterative"), place, width, costs[2] / costs[0], because));
     }
     let names = ["iterative", "equi-height", "equi-width"].map(String::from);
-    let about = "At 85 % utilization, four groups, cleaned by cost-hotness. Equi-height cuts the range of hotness, equi-width the number of segments, \
+    let about = "Four groups, cleaned by cost-hotness. Equi-height cuts the range of hotness, equi-width the number of segments, \
                  as the paper uses the words.";
     Ok(figure(6, "quantization", about, &names, &costs, claims))
 }
@@ -127,23 +142,16 @@ pub fn cleaners(points: &mut Points) -> Result<Figure, Failure> {
     let costs = costs(points, &[SFS, "groups=4,quantizer=iterative,cleaner=cost-benefit"])?;
     let claims = costs
         .iter()
-        .map(|(load, costs)| {
+        .map(|all| {
             exactly(
-                format!("{}: cost-hotness over cost-benefit", load.name()),
+                format!("{}: cost-hotness over cost-benefit", all.name()),
                 "4.2: about 7 % lower",
                 0.93,
-                costs[0] / costs[1],
+                all.costs[0] / all.costs[1],
                 K,
             )
         })
         .collect();
     let names = ["cost-hotness", "cost-benefit"].map(String::from);
-    Ok(figure(
-        7,
-        "victim selection",
-        "At 85 % utilization, four groups, iterative quantization.",
-        &names,
-        &costs,
-        claims,
-    ))
+    Ok(figure(7, "victim selection", "Four groups, iterative quantization.", &names, &costs, claims))
 }

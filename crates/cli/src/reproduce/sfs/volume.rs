@@ -17,10 +17,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The paper's SSD-M, and its segments: 2048 of them.
 pub const DEVICE: u64 = 64 << 30;
 pub const SEGMENTS: u64 = 2048;
-/// What is written before counting begins, and then counted: section 4.4's. For the other figures the paper does not
-/// say.
-pub const AGING: u64 = 20 << 30;
-pub const MEASURED: u64 = 8 << 30;
 /// The files that are written. The paper does not say; 8 GiB of 64 GiB is where metadata is a tenth of what is written,
 /// as it says.
 pub const WORKING_SET: u64 = 8 << 30;
@@ -28,6 +24,50 @@ pub const WORKING_SET: u64 = 8 << 30;
 const WAITING: u64 = 12;
 /// The smallest device on which all proportions are those of the large one.
 pub const LEAST: u64 = 1 << 30;
+
+/// What a utilization is a share of, and how much is written to see its cost: the paper fills "the SSD" through its file
+/// system and tells neither, so that figures 5 to 10 are made in both ways.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reading {
+    /// Of what files can take, as `df` counts; written until cleaning is steady.
+    Volume,
+    /// Of all of the device, the cleaner's reserve included; section 4.4's amounts.
+    Device,
+}
+
+pub const READINGS: [Reading; 2] = [Reading::Volume, Reading::Device];
+
+impl Reading {
+    /// What follows a utilization.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reading::Volume => "of the volume",
+            Reading::Device => "of the device",
+        }
+    }
+
+    /// Bytes that are written before counting begins, and then counted, on the paper's device.
+    pub fn amounts(self) -> (u64, u64) {
+        match self {
+            Reading::Volume => (2 * DEVICE, DEVICE),
+            Reading::Device => (20 << 30, 8 << 30),
+        }
+    }
+}
+
+/// How full a volume is: the share that is live.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Full {
+    pub share: f64,
+    pub of: Reading,
+}
+
+impl Full {
+    /// As a figure says it.
+    pub fn about(self) -> String {
+        format!("{:.0} % {}", self.share * 100.0, self.of.name())
+    }
+}
 
 /// SFS and LFS-CB, as options of the station.
 pub const SFS: &str = "groups=4,quantizer=iterative,cleaner=cost-hotness";
@@ -43,26 +83,32 @@ pub struct Point {
     pub times: String,
     pub device_bytes: u64,
     pub file_bytes: u64,
-    /// The share of the device that is live: the file, and one that is never written again.
-    pub utilization: f64,
+    /// The file, and one that is never written again.
+    pub full: Full,
     pub aging: u64,
     pub measured: u64,
 }
 
 impl Point {
     /// A load on a volume like the paper's, on a device without times.
-    pub fn new(lab: &Lab, load: Load, options: &str, utilization: f64) -> Point {
-        let share = device_bytes(lab) as f64 / DEVICE as f64;
+    pub fn new(lab: &Lab, load: Load, options: &str, full: Full) -> Point {
+        Point::on(device_bytes(lab), load, options, full)
+    }
+
+    /// The same on a device of so many bytes.
+    pub fn on(device_bytes: u64, load: Load, options: &str, full: Full) -> Point {
+        let share = device_bytes as f64 / DEVICE as f64;
         let of_device = |bytes: u64| (bytes as f64 * share) as u64 & !4095;
+        let (aging, measured) = full.of.amounts();
         Point {
             load,
             options: options.to_string(),
             times: "timing=off".to_string(),
-            device_bytes: device_bytes(lab),
+            device_bytes,
             file_bytes: of_device(WORKING_SET),
-            utilization,
-            aging: of_device(AGING),
-            measured: of_device(MEASURED),
+            full,
+            aging: of_device(aging),
+            measured: of_device(measured),
         }
     }
 
@@ -79,13 +125,18 @@ impl Point {
     }
 
     fn key(&self) -> String {
-        format!("{} {} {} {}", self.path(), self.load.about(), self.file_bytes, self.utilization)
+        format!("{} {} {} {:?}", self.path(), self.load.about(), self.file_bytes, self.full)
     }
 }
 
 /// The device at our scale.
 pub fn device_bytes(lab: &Lab) -> u64 {
     lab.scaled(DEVICE, LEAST)
+}
+
+/// A quarter of it, for figures of many runs.
+pub fn small_device_bytes(lab: &Lab) -> u64 {
+    (device_bytes(lab) / 4).max(LEAST)
 }
 
 /// What was counted.
@@ -116,6 +167,11 @@ impl Measured {
     /// Copies for each new block: g.
     pub fn copies(&self) -> f64 {
         self.copied / self.new
+    }
+
+    /// Blocks of metadata for each block of files, new or copied.
+    pub fn metadata_over_data(&self) -> f64 {
+        self.metadata / (self.new + self.copied)
     }
 
     /// Section 4.1's Wc on a device that writes and reads so many bytes a second: 1 + g (1 + sequential write / random
@@ -166,28 +222,26 @@ impl<'a> Points<'a> {
 
 /// Blocks of files, of 4 KiB, on a device of so many bytes of which this share is live. Of what is live, a page of the
 /// DAT for each 128 blocks and a map block for each 512 are metadata.
-pub fn live_blocks(device_bytes: u64, utilization: f64) -> f64 {
+fn live_blocks(device_bytes: u64, utilization: f64) -> f64 {
     utilization * (device_bytes / 4096) as f64 / (1.0 + 1.0 / 128.0 + 1.0 / 512.0)
 }
 
 /// A file of so many bytes on a device of so many, a share of which is live.
-pub fn shape(
-    lab: &Lab,
-    path: &Path,
-    device_bytes: u64,
-    file_bytes: u64,
-    utilization: f64,
-) -> Result<FileShape, Failure> {
+pub fn shape(lab: &Lab, path: &Path, device_bytes: u64, file_bytes: u64, full: Full) -> Result<FileShape, Failure> {
+    let shape = |utilization| FileShape { bytes: Some(file_bytes), utilization: Some(utilization), fsync_every: None };
+    if full.of == Reading::Volume {
+        return Ok(shape(full.share));
+    }
     let usable = simulated_file_system(path, lab.seed)?.space().blocks as f64;
     // The shape takes off what the file's own metadata needs, and counts in blocks that files can have.
-    let taken = live_blocks(device_bytes, utilization) + (file_bytes / 4096 / 64) as f64;
-    Ok(FileShape { bytes: Some(file_bytes), utilization: Some(taken / usable), fsync_every: None })
+    let taken = live_blocks(device_bytes, full.share) + (file_bytes / 4096 / 64) as f64;
+    Ok(shape(taken / usable))
 }
 
 fn run(lab: &Lab, point: &Point) -> Result<Measured, Failure> {
     let path = Path::read(&point.path())?;
-    let shape = shape(lab, &path, point.device_bytes, point.file_bytes, point.utilization)?;
-    lab.tell(&format!("{} on {} of which {:.0} % are live", point.load.name(), path.text, 100.0 * point.utilization));
+    let shape = shape(lab, &path, point.device_bytes, point.file_bytes, point.full)?;
+    lab.tell(&format!("{} on {}, live: {}", point.load.name(), path.text, point.full.about()));
     let amount = point.aging + point.measured;
     let outcome = lab.run_in_file(&path, shape, point.aging, |bytes| match &point.load {
         Load::Made(_, expression) => {
