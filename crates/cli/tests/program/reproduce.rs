@@ -101,22 +101,22 @@ fn what_cannot_be_made_again_is_refused() {
 #[test]
 fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
     let bench = Bench::new();
-    let figures = ["sfs-table1", "sfs-fig4", "sfs-fig7", "sfs-fig10"];
+    let figures = ["sfs-table1", "sfs-fig4", "sfs-fig5", "sfs-fig10"];
     let outputs = ["--scale", "1/256", "--json", "made.json", "--markdown", "page.md", "--report", "page.html"];
-    let make = || {
-        let answer = bench.flashpath(&[&["reproduce"], &figures[..], &outputs[..]].concat());
+    let make = |figures: &[&str]| {
+        let answer = bench.flashpath(&[&["reproduce"], figures, &outputs[..]].concat());
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let text = std::fs::read_to_string(bench.path("made.json")).unwrap();
         serde_json::from_str::<Vec<Reproduction>>(&text).unwrap().remove(0)
     };
-    let made = make();
+    let made = make(&figures);
     assert_eq!(made.figures.iter().map(|figure| figure.name.as_str()).collect::<Vec<_>>(), figures);
     for figure in &made.figures {
         assert!(!figure.claims.is_empty() && figure.claims.iter().all(|claim| claim.ours.is_some()), "{figure:?}");
         let svg = std::fs::read_to_string(bench.path(&format!("page/{}.svg", figure.name))).unwrap();
         assert!(svg.starts_with("<svg"));
     }
-    let [table, hot, cleaners, full] = &made.figures[..] else { panic!("four figures") };
+    let [table, hot, groups, full] = &made.figures[..] else { panic!("four figures") };
     // A device's reads and sequential writes are the paper's; what it does with random writes is no matter of service times.
     let [_, _, _, random_write] = &table.panels[0].groups[..] else { panic!("four kinds of requests") };
     for (name, values) in &table.panels[0].groups {
@@ -133,11 +133,12 @@ fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
             assert!((column(panel, at).iter().sum::<f64>() - 1.0).abs() < 1e-9, "{panel:?}");
         }
     }
-    // At 85 % cleaning costs something, whoever chooses.
+    // At 85 % of the volume cleaning costs something, and with four groups a tenth less than with one, or better.
     for at in 0..2 {
-        assert!(column(&cleaners.panels[0], at).iter().all(|cost| *cost > 1.5), "{cleaners:?}");
+        let costs = column(&groups.panels[0], at);
+        assert!(costs[3] > 1.5 && costs[3] < 0.9 * costs[0], "{groups:?}");
     }
-    assert_eq!(make(), made);
+    assert_eq!(make(&figures[1..2]).figures, made.figures[1..2]);
 }
 
 #[test]

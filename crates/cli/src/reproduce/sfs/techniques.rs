@@ -2,7 +2,7 @@
 
 use super::devices::M;
 use super::loads::{Load, tpcc, zipf};
-use super::volume::{Full, Measured, Point, Points, READINGS, Reading, SFS};
+use super::volume::{Full, Measured, Point, Points, READINGS, SFS};
 use super::{claim, exactly, panel};
 use crate::failure::Failure;
 use flashpath::report::figure::{Claim, Figure};
@@ -17,52 +17,50 @@ fn cost(measured: &Measured) -> f64 {
     measured.write_cost(M.sequential_write(), M.random_read())
 }
 
-/// The write costs of a load under each of some options, and what its numbers are a share of.
+/// The write costs of a load under each of some options.
 struct Costs {
     load: Load,
-    of: Reading,
+    full: Full,
     costs: Vec<f64>,
 }
 
 impl Costs {
     /// What a claim begins with.
     fn name(&self) -> String {
-        format!("{}, {}", self.load.name(), Full { share: UTILIZATION, of: self.of }.about())
+        format!("{}, {}", self.load.name(), self.full.about())
     }
 }
 
+/// In both readings, and under both loads in each.
 fn costs(points: &mut Points, options: &[&str]) -> Result<Vec<Costs>, Failure> {
     let lab = points.lab;
     let mut all = Vec::new();
     for of in READINGS {
+        let full = Full { share: UTILIZATION, of };
         for load in loads() {
-            let full = Full { share: UTILIZATION, of };
             let asked: Vec<Point> =
                 options.iter().map(|options| Point::new(lab, load.clone(), options, full)).collect();
-            all.push((load, of, asked));
+            let costs = points.measure(&asked)?.iter().map(cost).collect();
+            all.push(Costs { load, full, costs });
         }
     }
-    let every: Vec<Point> = all.iter().flat_map(|(_, _, asked)| asked.clone()).collect();
-    let measured = points.measure(&every)?;
-    let chunks = measured.chunks(options.len()).map(|chunk| chunk.iter().map(cost).collect());
-    Ok(all.into_iter().zip(chunks).map(|((load, of, _), costs)| Costs { load, of, costs }).collect())
+    Ok(all)
 }
 
 fn figure(number: u32, title: &str, about: &str, names: &[String], costs: &[Costs], claims: Vec<Claim>) -> Figure {
-    let panels = READINGS.map(|of| {
-        let shown: Vec<&Costs> = costs.iter().filter(|one| one.of == of).collect();
+    let panels = costs.chunks(loads().len()).map(|shown| {
         let groups = names.iter().enumerate().map(|(place, name)| {
             (name.clone(), shown.iter().map(|one| Some(one.costs[place])).collect::<Vec<Option<f64>>>())
         });
         let series = shown.iter().map(|one| one.load.name().to_string()).collect();
-        panel(&Full { share: UTILIZATION, of }.about(), series, groups.collect())
+        panel(&shown[0].full.about(), series, groups.collect())
     });
     Figure {
         name: format!("sfs-fig{number}"),
         title: format!("SFS figure {number}: {title}"),
         unit: "write cost on SSD-M".to_string(),
         about: about.to_string(),
-        panels: panels.to_vec(),
+        panels: panels.collect(),
         claims,
     }
 }
