@@ -2,7 +2,7 @@
 
 use super::devices::{DEVICES, Device, M};
 use super::loads;
-use super::volume::{Full, LFS_CB, Measured, Point, Points, READINGS, Reading, SFS};
+use super::volume::{LFS_CB, Measured, Point, Points, READINGS, Reading, SFS};
 use super::{claim, exactly, panel};
 use crate::failure::Failure;
 use flashpath::report::figure::{Claim, Figure, Panel};
@@ -60,7 +60,7 @@ fn asked(points: &Points, of: Reading, utilizations: &[f64], device: Option<&Dev
     for load in loads::all() {
         for utilization in utilizations {
             for options in [SFS, LFS_CB] {
-                let mut point = Point::new(lab, load.clone(), options, Full { share: *utilization, of });
+                let mut point = Point::new(lab, load.clone(), options, of.at(*utilization));
                 if let Some(device) = device {
                     let share = point.device_bytes as f64 / super::volume::DEVICE as f64;
                     // The paper's five and thirty seconds, as much shorter as the device is smaller.
@@ -81,7 +81,7 @@ pub fn write_cost(points: &mut Points) -> Result<Figure, Failure> {
     let (mut all, mut claims): (Vec<Panel>, Vec<Claim>) = Default::default();
     for of in READINGS {
         let measured = points.measure(&asked(points, of, &UTILIZATIONS, None))?;
-        let cost = |measured: &Measured| Some(measured.write_cost(M.sequential_write(), M.random_read()));
+        let cost = |measured: &Measured| Some(M.write_cost(measured));
         let panels = panels(of, &UTILIZATIONS, &measured, cost);
         for (place, less) in [(TPCC, 0.774), (UNIFORM, 0.279)] {
             let panel = &panels[place];
@@ -179,7 +179,7 @@ pub fn devices(points: &mut Points) -> Result<Figure, Failure> {
         .iter()
         .enumerate()
         .map(|(place, load)| (load.name().to_string(), speeds.iter().map(|device| device[place]).collect::<Vec<_>>()));
-    let full = Full { share: UTILIZATION, of: Reading::Volume };
+    let full = Reading::Volume.at(UTILIZATION);
     let panel = panel(&full.about(), DEVICES.iter().map(|device| device.name.to_string()).collect(), groups.collect());
     let ratio = |of: usize, over: usize| {
         let sum = |device: usize| panel.groups.iter().filter_map(|(_, values)| values[device]).sum::<f64>();

@@ -3,7 +3,7 @@
 //! `conv` has a service time for a block and a number of units, and no flash below: it gives reads and sequential writes, on which SFS
 //! depends. What random writes cost a drive is what its translation layer does, and so figure 1 is made on flash below two of them.
 
-use super::volume::Points;
+use super::volume::{Measured, Points};
 use super::{claim, panel};
 use crate::failure::Failure;
 use crate::reproduce::lab::Lab;
@@ -37,12 +37,10 @@ impl Device {
         )
     }
 
-    pub fn sequential_write(&self) -> f64 {
-        self.paper[2]
-    }
-
-    pub fn random_read(&self) -> f64 {
-        self.paper[1]
+    /// Section 4.1's Wc with g blocks copied for each new one: 1 + g (1 + sequential write / random read).
+    pub fn write_cost(&self, measured: &Measured) -> f64 {
+        let [_, random_read, sequential_write, _] = self.paper;
+        1.0 + measured.copies() * (1.0 + sequential_write / random_read)
     }
 }
 

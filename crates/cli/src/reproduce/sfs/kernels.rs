@@ -50,7 +50,7 @@ const FILE: u64 = 3 << 30;
 /// volume.
 const LARGE_FILE: u64 = 20 << 30;
 /// Of what `df` says that a file system has room for when it is empty.
-const FULL: Full = Full { share: 0.85, of: Reading::Volume };
+const FULL: Full = Reading::Volume.at(0.85);
 /// Dirty pages that the paper's machine would hold before it writes: a fifth of its 4 GB.
 const DIRTY: u64 = (4 << 30) / 5;
 

@@ -10,11 +10,7 @@ use std::sync::Arc;
 
 const CLEANERS: [&str; 3] = ["greedy", "cost-benefit", "cost-hotness"];
 const GROUPINGS: [&str; 4] = ["none", "sfs", "sepbit", "dac"];
-const FULL: [Full; 3] = [
-    Full { share: 0.8, of: Reading::Volume },
-    Full { share: 0.9, of: Reading::Volume },
-    Full { share: 0.9, of: Reading::Device },
-];
+const FULL: [Full; 3] = [Reading::Volume.at(0.8), Reading::Volume.at(0.9), Reading::Device.at(0.9)];
 /// Recorded loads, by the names under which they lie in the folder of --traces.
 const RECORDED: [(&str, &str); 2] =
     [("varmail on ext4", "fb_varmail_ext4.csv.zst"), ("TPC-C on ext4", "mariadb_tpcc_ext4.csv.zst")];

@@ -1,7 +1,7 @@
 //! What lives in the segments: how hot they are (figure 4), and how full (figure 10).
 
 use super::loads::{self, tpcc};
-use super::volume::{Full, LFS_CB, Point, Points, READINGS, Reading, SFS};
+use super::volume::{LFS_CB, Point, Points, READINGS, Reading, SFS};
 use super::{claim, panel};
 use crate::failure::Failure;
 use flashpath::fs::sfs::Census;
@@ -9,7 +9,6 @@ use flashpath::fs::sfs::placement::hotness;
 use flashpath::report::figure::Figure;
 
 const UTILIZATION: f64 = 0.7;
-const OF_VOLUME: Full = Full { share: UTILIZATION, of: Reading::Volume };
 
 fn shares(counts: &[u32]) -> Vec<f64> {
     let all = counts.iter().sum::<u32>().max(1);
@@ -29,7 +28,7 @@ fn by_hotness(census: &Census) -> ([u32; 10], f64) {
 
 /// Figure 4.
 pub fn hot(points: &mut Points) -> Result<Figure, Failure> {
-    let point = Point::new(points.lab, tpcc(), SFS, OF_VOLUME);
+    let point = Point::new(points.lab, tpcc(), SFS, Reading::Volume.at(UTILIZATION));
     let measured = points.measure(&[point])?.remove(0);
     let census = measured.census.ok_or_else(|| Failure::failed("a volume told nothing of its segments"))?;
     let (bins, hottest) = by_hotness(&census);
@@ -78,7 +77,7 @@ pub fn full(points: &mut Points) -> Result<Figure, Failure> {
     let lab = points.lab;
     let (mut panels, mut claims) = (Vec::new(), Vec::new());
     for of in READINGS {
-        let full = Full { share: UTILIZATION, of };
+        let full = of.at(UTILIZATION);
         let asked: Vec<Point> = loads
             .iter()
             .flat_map(|load| [SFS, LFS_CB].map(|options| Point::new(lab, load.clone(), options, full)))

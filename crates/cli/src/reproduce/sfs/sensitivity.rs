@@ -2,7 +2,7 @@
 
 use super::devices::M;
 use super::loads::{Load, tpcc, zipf};
-use super::volume::{Full, LFS_CB, Point, Points, READINGS, Reading, SFS, small_device_bytes};
+use super::volume::{LFS_CB, Point, Points, READINGS, Reading, SFS, small_device_bytes};
 use super::{exactly, panel};
 use crate::failure::Failure;
 use flashpath::report::figure::{Claim, Figure, Panel};
@@ -48,14 +48,13 @@ fn sweep(points: &mut Points, of: Reading) -> Result<(Vec<Panel>, Vec<Place>), F
     for (name, load) in loads() {
         let asked = SETS.iter().flat_map(|set| {
             SERIES.map(|(_, options)| {
-                let mut point = Point::on(device, load.clone(), options, Full { share: UTILIZATION, of });
+                let mut point = Point::on(device, load.clone(), options, of.at(UTILIZATION));
                 point.file_bytes = (device as f64 * set) as u64 & !4095;
                 point
             })
         });
         let measured = points.measure(&asked.collect::<Vec<_>>())?;
-        let costs: Vec<f64> =
-            measured.iter().map(|one| one.write_cost(M.sequential_write(), M.random_read())).collect();
+        let costs: Vec<f64> = measured.iter().map(|one| M.write_cost(one)).collect();
         let rows = SETS.map(|set| format!("{:.1} %", set * 100.0)).into_iter().zip(costs.chunks(SERIES.len()));
         places.extend(rows.clone().map(|(set, costs)| Place {
             load: load.name(),
@@ -79,7 +78,7 @@ fn claims(of: Reading, places: &[Place]) -> Vec<Claim> {
         let of_load = places.iter().filter(|place| place.load == load);
         let Some(nearest) = of_load.min_by(|a, b| off(a).total_cmp(&off(b))) else { continue };
         let costs = &nearest.costs;
-        let place = format!("{}, {}", nearest.name, Full { share: UTILIZATION, of }.about());
+        let place = format!("{}, {}", nearest.name, of.at(UTILIZATION).about());
         claims.push(exactly(
             format!("one group where its cost is nearest to the paper's: {place}"),
             "4.2",

@@ -2,7 +2,7 @@
 
 use super::devices::M;
 use super::loads::{Load, tpcc, zipf};
-use super::volume::{Full, Measured, Point, Points, READINGS, SFS};
+use super::volume::{Full, Point, Points, READINGS, SFS};
 use super::{claim, exactly, panel};
 use crate::failure::Failure;
 use flashpath::report::figure::{Claim, Figure};
@@ -11,10 +11,6 @@ const UTILIZATION: f64 = 0.85;
 
 fn loads() -> [Load; 2] {
     [zipf(1.0), tpcc()]
-}
-
-fn cost(measured: &Measured) -> f64 {
-    measured.write_cost(M.sequential_write(), M.random_read())
 }
 
 /// The write costs of a load under each of some options.
@@ -36,11 +32,11 @@ fn costs(points: &mut Points, options: &[&str]) -> Result<Vec<Costs>, Failure> {
     let lab = points.lab;
     let mut all = Vec::new();
     for of in READINGS {
-        let full = Full { share: UTILIZATION, of };
+        let full = of.at(UTILIZATION);
         for load in loads() {
             let asked: Vec<Point> =
                 options.iter().map(|options| Point::new(lab, load.clone(), options, full)).collect();
-            let costs = points.measure(&asked)?.iter().map(cost).collect();
+            let costs = points.measure(&asked)?.iter().map(|one| M.write_cost(one)).collect();
             all.push(Costs { load, full, costs });
         }
     }

@@ -46,6 +46,11 @@ impl Reading {
         }
     }
 
+    /// So full in this reading.
+    pub const fn at(self, share: f64) -> Full {
+        Full { share, of: self }
+    }
+
     /// Bytes that are written before counting begins, and then counted, on the paper's device.
     pub fn amounts(self) -> (u64, u64) {
         match self {
@@ -125,7 +130,8 @@ impl Point {
     }
 
     fn key(&self) -> String {
-        format!("{} {} {} {:?}", self.path(), self.load.about(), self.file_bytes, self.full)
+        let Point { file_bytes, full, aging, measured, .. } = self;
+        format!("{} {} {file_bytes} {full:?} {aging} {measured}", self.path(), self.load.about())
     }
 }
 
@@ -172,12 +178,6 @@ impl Measured {
     /// Blocks of metadata for each block of files, new or copied.
     pub fn metadata_over_data(&self) -> f64 {
         self.metadata / (self.new + self.copied)
-    }
-
-    /// Section 4.1's Wc on a device that writes and reads so many bytes a second: 1 + g (1 + sequential write / random
-    /// read).
-    pub fn write_cost(&self, sequential_write: f64, random_read: f64) -> f64 {
-        1.0 + self.copies() * (1.0 + sequential_write / random_read)
     }
 }
 
