@@ -13,6 +13,8 @@ mod power_cut;
 mod power_cuts;
 #[path = "dm_zoned/recovery.rs"]
 mod recovery;
+#[path = "dm_zoned/room.rs"]
+mod room;
 
 use flashpath::device::{BlockDevice, DeviceError, Lba, holding};
 use flashpath::expression::parse_term;

@@ -11,7 +11,7 @@
 
 use super::media::{Media, ZoneId};
 use super::{DmZoned, Sets};
-use crate::device::DeviceError;
+use crate::device::{DeviceError, ZoneState};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -117,24 +117,27 @@ impl DmZoned {
         Ok(at)
     }
 
-    /// A zone that no set names is free. One that cannot be reset any more is out of use.
+    /// A zone that no set names is free. One that cannot be written any more, or not be reset, is out of use.
     pub(super) fn free_zone(&mut self, zone: ZoneId, at: Time) -> Result<Time, DeviceError> {
         let mut done = at;
-        if self.media.is_dead(zone) {
-            self.zones.retire(zone);
-            return Ok(at);
-        }
-        if !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0 {
+        if !self.media.is_dead(zone) && !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0
+        {
             match self.media.reset(zone, at) {
                 Ok(at) => done = at,
-                Err(_) => {
-                    self.warnings.push(format!("zone {} cannot be reset, and is out of use", zone.0));
+                Err(error) => {
+                    self.warnings.push(format!("zone {} cannot be reset, and is out of use: {error}", zone.0));
                     self.zones.retire(zone);
                     return Ok(at);
                 }
             }
             self.events.resets += 1;
             self.zones.set_write_pointer(zone, 0);
+        }
+        // The erase may have been the zone's last.
+        if let Some(state @ (ZoneState::ReadOnly | ZoneState::Offline)) = self.media.state(zone) {
+            self.warnings.push(format!("zone {} has become {}, and is out of use", zone.0, state.name()));
+            self.zones.retire(zone);
+            return Ok(done);
         }
         self.zones.put_free(zone);
         Ok(done)

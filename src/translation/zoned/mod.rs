@@ -15,7 +15,10 @@
 //! | `open` | which metadata set counts, and what is wrong with it |
 //! | `commit` | the way of changed metadata to both sets |
 //! | `place` | where a write goes |
-//! | `reclaim` | who is reclaimed when, and how |
+//! | `victim` | whose zone reclaim frees next |
+//! | `reclaim` | when it does, and how |
+//! | `room` | a write that waits for it |
+//! | `join` | two zones of a chunk made one at once |
 //! | `journal` | zones that hold the file system's journal and nothing else |
 //! | `check` | fsck |
 //! | `error` | why a volume cannot be made or opened |
@@ -28,6 +31,7 @@ mod check;
 mod commit;
 mod error;
 mod format;
+mod join;
 mod journal;
 mod lru;
 mod media;
@@ -35,8 +39,10 @@ mod metadata;
 mod open;
 mod place;
 mod reclaim;
+mod room;
 mod settings;
 mod superblock;
+mod victim;
 mod zones;
 
 pub use check::{ChunkSurvey, Finding, Survey, ZoneSurvey, check, repair, survey};
