@@ -6,6 +6,8 @@ mod damage;
 mod fixtures;
 #[path = "dm_zoned/journal.rs"]
 mod journal;
+#[path = "dm_zoned/lost.rs"]
+mod lost;
 #[path = "dm_zoned/model.rs"]
 mod model;
 mod power_cut;
@@ -87,4 +89,9 @@ fn try_read(volume: &mut DmZoned, block: u64) -> Result<u32, DeviceError> {
 
 fn read(volume: &mut DmZoned, block: u64) -> u32 {
     try_read(volume, block).unwrap()
+}
+
+/// What the volume warns of.
+fn warnings(volume: &DmZoned) -> Vec<String> {
+    volume.account().all_warnings()
 }

@@ -123,6 +123,21 @@ impl Model {
         }
     }
 
+    /// After an operation that failed, every block is the newest or, where that operation wrote, what it was before; what it
+    /// is now, it stays.
+    pub fn check_after_failure(&mut self, volume: &mut DmZoned) {
+        for block in 0..self.flushed.len() {
+            let found = read(volume, block as u64);
+            let (flushed, since) = (self.flushed[block], &mut self.since[block]);
+            let before = since.len().checked_sub(2).map_or(flushed, |before| since[before]);
+            let newest = since.last().copied().unwrap_or(flushed);
+            assert!(found == newest || found == before, "block {block} holds {found}, not {newest} or {before}");
+            if found != newest {
+                since.push(found);
+            }
+        }
+    }
+
     /// After a cut of power every block is what was flushed, or something that was written since; what it is now, it
     /// stays.
     pub fn check_after_power_cut(&mut self, volume: &mut DmZoned) {
@@ -175,7 +190,7 @@ fn a_volume_returns_what_was_written_whatever_is_reclaimed() {
             drop(volume);
             let text = if life == 3 { "dm-zoned:idle=5s" } else { text };
             volume = machine.open(text);
-            assert!(volume.warnings().is_empty(), "{:?}", volume.warnings());
+            assert!(super::warnings(&volume).is_empty(), "{:?}", super::warnings(&volume));
             model.check(&mut volume);
             model = Model { now: Time::ZERO, ..model };
         }

@@ -49,3 +49,5 @@ mod stopped;
 mod traces;
 #[path = "program/volume.rs"]
 mod volume;
+#[path = "program/warnings.rs"]
+mod warnings;

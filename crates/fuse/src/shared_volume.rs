@@ -6,6 +6,7 @@
 
 use crate::complaints::{Complaints, Tell};
 use crate::files::Files;
+use flashpath::device::Account;
 use flashpath::fs::sfs::{Sfs, SfsError, Space};
 use flashpath::run::shared::Clock;
 use flashpath::time::Time;
@@ -141,6 +142,11 @@ impl SharedVolume {
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
         }
+    }
+
+    /// What its stations have counted, and what they warn of.
+    pub fn account(&self) -> Result<Account, CallError> {
+        self.turn(|files| Ok(files.account())).map(|(account, _)| account)
     }
 
     /// How much there is, and how much is left.

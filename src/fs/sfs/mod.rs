@@ -417,8 +417,8 @@ impl Sfs {
             sent: self.sent.clone(),
             read_blocks: self.read_blocks,
             events,
-            flash: None,
             below: vec![self.media.account()],
+            ..Account::default()
         }
     }
 }

@@ -9,6 +9,7 @@
 //! A cut of power in 1 leaves the primary set as it was; in 2 either; in 3 the newer set is whole. A failure leaves unknown
 //! what is on the media: the volume is read-only from then on, and is recovered when it is opened.
 
+use super::lost::COMMIT_FAILED;
 use super::media::{Media, ZoneId};
 use super::{DmZoned, Sets};
 use crate::device::{DeviceError, ZoneState};
@@ -55,6 +56,7 @@ impl DmZoned {
             }
             Err(error) => {
                 self.metadata.give_back_dirty(&dirty);
+                self.warnings.add(COMMIT_FAILED, format!("the volume can only be read: a commit failed: {error}"));
                 self.broken = Some(format!("a commit of its metadata failed ({error}); open it again to recover it"));
                 Err(error)
             }
@@ -125,8 +127,7 @@ impl DmZoned {
             match self.media.reset(zone, at) {
                 Ok(at) => done = at,
                 Err(error) => {
-                    self.warnings.push(format!("zone {} cannot be reset, and is out of use: {error}", zone.0));
-                    self.zones.retire(zone);
+                    self.retire(zone, &format!("cannot be reset ({error})"));
                     return Ok(at);
                 }
             }
@@ -135,8 +136,7 @@ impl DmZoned {
         }
         // The erase may have been the zone's last.
         if let Some(state @ (ZoneState::ReadOnly | ZoneState::Offline)) = self.media.state(zone) {
-            self.warnings.push(format!("zone {} has become {}, and is out of use", zone.0, state.name()));
-            self.zones.retire(zone);
+            self.retire(zone, &format!("has become {}", state.name()));
             return Ok(done);
         }
         self.zones.put_free(zone);

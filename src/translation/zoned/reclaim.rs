@@ -13,6 +13,7 @@
 //! then given up, as in the kernel. Reads disturb no copy, which they do there.
 
 use super::DmZoned;
+use super::lost::RECLAIM_FAILED;
 use super::media::{ZoneClass, ZoneId};
 use super::metadata::Entry;
 use super::zones::Use;
@@ -255,8 +256,10 @@ impl DmZoned {
             return;
         }
         let Job { chunk, .. } = job;
-        self.warnings
-            .push(format!("the reclaim of chunk {chunk} failed, and is tried again only if no room is left: {error}"));
+        self.warnings.add(
+            RECLAIM_FAILED,
+            format!("the reclaim of chunk {chunk} failed, and is tried again only if no room is left: {error}"),
+        );
         self.worker.failed.push((chunk, error.to_string()));
         self.zones.pin(job.from, false);
         self.zones.pin(job.to, false);
@@ -275,8 +278,8 @@ impl DmZoned {
         buffer.resize((end - first) as usize * self.media.width, 0);
         let label = Label { cause: Cause::Reclaim, content };
         let copied = self
-            .media
-            .read(from, first, &mut buffer, now)
+            .check_not_lost(from, end)
+            .and_then(|()| self.media.read(from, first, &mut buffer, now))
             .and_then(|read| self.media.write(to, first, &buffer, label, read));
         self.worker.buffer = buffer;
         self.wrote_target(to, end);

@@ -8,14 +8,11 @@
 //! zones have worn out, may lack it.
 
 use super::DmZoned;
-use super::media::{ZoneClass, ZoneId};
+use super::lost::list;
+use super::media::ZoneId;
 use super::metadata::Entry;
-use super::zones::Use;
-use crate::device::{DeviceError, ZoneState};
+use crate::device::DeviceError;
 use crate::time::Time;
-
-/// Zones that a message names one by one.
-const MOST_NAMED: usize = 4;
 
 impl DmZoned {
     /// Makes a conventional zone free for a write that waits for one at `at`, and says when it is.
@@ -69,6 +66,13 @@ impl DmZoned {
             let reason = format!("no conventional zone is free, and the reclaim of chunk {chunk} failed: {why}");
             return DeviceError::Station { station: "dm-zoned", reason };
         }
+        let lost = self.lost.iter().filter(|zone| self.has_lost(**zone)).count();
+        if lost > 0 {
+            let reason = format!(
+                "no conventional zone is free, and reclaim leaves {lost} chunks alone of which the device has lost blocks: 'flashpath fsck' gives them up"
+            );
+            return DeviceError::Station { station: "dm-zoned", reason };
+        }
         let worn_out = self.worn_out_zones();
         let why = match worn_out.len() {
             0 => format!(
@@ -84,25 +88,4 @@ impl DmZoned {
         };
         DeviceError::Full { what: "the volume".to_string(), why }
     }
-
-    /// The zones that cannot be written any more, and why.
-    pub(super) fn worn_out_zones(&self) -> Vec<(ZoneId, &'static str)> {
-        let zones = (0..self.media.zones()).map(ZoneId);
-        let out_of_use = zones.filter_map(|zone| match self.media.state(zone) {
-            Some(state @ (ZoneState::ReadOnly | ZoneState::Offline)) => Some((zone, state.name())),
-            _ if self.media.class(zone) == ZoneClass::Unusable => None,
-            _ => (self.zones.use_of(zone) == Use::Unusable).then_some((zone, "not resettable")),
-        });
-        out_of_use.collect()
-    }
-}
-
-/// Zones by number and state; of many the first.
-pub(super) fn list(zones: &[(ZoneId, &'static str)]) -> String {
-    let mut named: Vec<String> =
-        zones.iter().take(MOST_NAMED).map(|(zone, state)| format!("zone {} is {state}", zone.0)).collect();
-    if zones.len() > MOST_NAMED {
-        named.push(format!("{} more", zones.len() - MOST_NAMED));
-    }
-    named.join(", ")
 }

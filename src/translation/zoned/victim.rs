@@ -50,7 +50,7 @@ impl DmZoned {
     fn reclaimable(&self, zone: ZoneId) -> Option<u32> {
         match self.zones.use_of(zone) {
             Use::Data(chunk) => (self.metadata.weight(zone) == 0 || self.has_target(zone)).then_some(chunk),
-            Use::Buffer(chunk) => Some(chunk),
+            Use::Buffer(chunk) => (!self.has_lost(self.metadata.entry(chunk).data)).then_some(chunk),
             _ => None,
         }
     }

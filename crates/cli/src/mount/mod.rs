@@ -3,11 +3,12 @@
 //! | file | what it is |
 //! |---|---|
 //! | `mod` | the command line, and the order in which all begins and ends |
-//! | `watch` | the figures of `--stats` |
+//! | `watch` | warnings of the stations, and the figures of `--stats` |
 
 mod watch;
 
 use crate::failure::Failure;
+use crate::resident::heard::Heard;
 use crate::resident::leave::leave;
 use crate::resident::signals::Signals;
 use crate::resident::stay::Stay;
@@ -63,6 +64,9 @@ impl Mount {
         let path = Path::read(&self.path)?;
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
         let volume = open_file_system(&path, self.stay.seed, wall_origin_ns, self.read_only)?;
+        // What was found on the way is told before it is mounted: in the background nobody listens later.
+        let heard = Arc::new(Heard::default());
+        heard.tell(&volume.account());
         let sharing = VolumeSharing {
             read_only: self.read_only,
             paced: self.pace,
@@ -72,27 +76,21 @@ impl Mount {
         let volume = Arc::new(SharedVolume::new(volume, sharing, clock, Box::new(tell)));
         // Who only reads does not want segments to be cleaned, either.
         let diligent = (!self.read_only).then(|| Arc::clone(&volume));
-        let served = worker::beside(diligent, || self.serve(&volume, &signals));
+        let served = worker::beside(diligent, || self.serve(&volume, &heard, &signals));
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
         let unmounted = volume.unmount().map_err(|error| cannot("end the volume in good order", error));
         served.and(unmounted)
     }
 
-    fn serve(&self, volume: &Arc<SharedVolume>, signals: &Signals) -> Result<(), Failure> {
+    fn serve(&self, volume: &Arc<SharedVolume>, heard: &Arc<Heard>, signals: &Signals) -> Result<(), Failure> {
         let caching = if self.writeback { Caching::WriteBack } else { Caching::WriteThrough };
         let wishes = Wishes { name: self.path.clone(), allow_other: self.allow_other, caching };
         let mounted = Mounted::volume(Arc::clone(volume), &self.directory, &wishes, signals.ender())?;
         let said = format!("mounted {} at {}\n", self.path, self.directory.display());
-        let watch = self.stats.map(|interval| {
-            let watched = WatchedVolume::new(Arc::clone(volume));
-            Watch::start(watched, Some(interval))
-        });
-        let watch = watch.transpose()?;
+        let watch = Watch::start(WatchedVolume::new(Arc::clone(volume), Arc::clone(heard)), self.stats)?;
         self.stay.wait(&said, signals)?;
         let left = leave(mounted, signals);
-        if let Some(watch) = watch {
-            watch.stop();
-        }
+        watch.stop();
         left
     }
 }

@@ -2,6 +2,7 @@
 //! device, made, mounted. Everything is undone in the opposite order, whatever fails on the way.
 
 use crate::failure::Failure;
+use crate::resident::heard::Heard;
 use crate::resident::worker::Worker;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
@@ -135,6 +136,10 @@ impl Drop for Standing {
         let _ = self.leave();
         if let Some(worker) = self.worker.take() {
             worker.stop();
+        }
+        // Also where there is no result that would say so.
+        if let Ok(account) = self.device.account() {
+            Heard::default().tell(&account);
         }
     }
 }

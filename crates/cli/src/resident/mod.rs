@@ -8,9 +8,11 @@
 //! | `background` | the same command in a process of its own |
 //! | `worker` | the thread in which is done what nobody asked for |
 //! | `watch` | the thread that tells figures and failures |
+//! | `heard` | what the stations of a path warn of, each told once |
 //! | `leave` | unmounting, in use or not |
 
 pub mod background;
+pub mod heard;
 pub mod leave;
 pub mod signals;
 pub mod stay;

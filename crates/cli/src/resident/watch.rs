@@ -15,8 +15,8 @@ pub trait Watched: Send + 'static {
     /// The figures of the last `seconds`, on one line; `None` if there are none any more, and never will be.
     fn figures(&mut self, seconds: f64) -> Option<String>;
 
-    /// What failed since it was last asked for.
-    fn failures(&mut self) -> Option<String>;
+    /// What failed, and what was warned of, since it was last asked for.
+    fn failures(&mut self) -> Vec<String>;
 }
 
 /// The thread that tells.
@@ -81,7 +81,7 @@ impl<W: Watched> View<W> {
     }
 
     fn tell_failures(&mut self) {
-        if let Some(said) = self.watched.failures() {
+        for said in self.watched.failures() {
             self.end_line();
             tell(&format!("warning: {said}"));
         }

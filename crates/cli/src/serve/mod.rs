@@ -15,6 +15,7 @@ mod metrics_page;
 mod watch;
 
 use crate::failure::Failure;
+use crate::resident::heard::Heard;
 use crate::resident::signals::Signals;
 use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
@@ -76,15 +77,21 @@ impl Serve {
         let sharing = Sharing { read_only: self.read_only, paced: self.pace };
         let device = SharedDevice::new(device, sharing, clock()).map_err(|error| cannot("serve it", error))?;
         let device = Arc::new(device);
+        // What was found on the way is told before it is ready: in the background nobody listens later.
+        let heard = Arc::new(Heard::default());
+        heard.tell(&device.account()?);
         // Who only reads does not want blocks to be moved, either.
         let diligent = (!self.read_only).then(|| Arc::clone(&device));
-        let served = worker::beside(diligent, || self.serve(&device, &signals));
+        let served = worker::beside(diligent, || self.serve(&device, &heard, &signals));
         // Also where nothing was served in the end: what the device did by itself is kept.
         let closed = device.close().map_err(|error| cannot("close the device", error));
+        if let Ok(account) = device.account() {
+            heard.tell(&account);
+        }
         served.and(closed.map(|_| ()))
     }
 
-    fn serve(&self, device: &Arc<SharedDevice>, signals: &Signals) -> Result<(), Failure> {
+    fn serve(&self, device: &Arc<SharedDevice>, heard: &Arc<Heard>, signals: &Signals) -> Result<(), Failure> {
         // What can be refused comes before the disk can be used.
         let metrics = self.metrics.as_ref().map(Listener::bind).transpose()?;
         let export = match (&self.nbd, &self.file) {
@@ -101,7 +108,7 @@ impl Serve {
             }
             None => None,
         };
-        let watch = Watch::start(WatchedDevice::new(Arc::clone(device)), self.stats)?;
+        let watch = Watch::start(WatchedDevice::new(Arc::clone(device), Arc::clone(heard)), self.stats)?;
         self.stay.wait(&said, signals)?;
         let ended = export.end(signals);
         watch.stop();

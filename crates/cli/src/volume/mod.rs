@@ -4,7 +4,7 @@ mod sfs;
 
 use crate::failure::Failure;
 use flashpath::run::{OpenError, Path, check_volume, make_volume, repair_volume, survey_volume};
-use flashpath::translation::zoned::Survey;
+use flashpath::translation::zoned::{Remedy, Survey};
 use flashpath::units::{BLOCK_BYTES, format_size};
 use std::fmt::Write;
 use std::io::Read;
@@ -85,29 +85,32 @@ impl Fsck {
             ended(error.into(), code)
         };
         let findings = check_volume(&path).map_err(failed)?;
-        let can_repair = findings.iter().all(|finding| finding.is_repairable);
-        let repairs = !self.dry_run && can_repair && !findings.is_empty();
+        let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
+        let (can_repair, is_whole) = (!has(Remedy::Refuse), findings.iter().all(|one| one.remedy == Remedy::Note));
+        let repairs = !self.dry_run && can_repair && has(Remedy::Repair);
         if repairs {
             repair_volume(&path).map_err(failed)?;
         }
         let mut text = String::new();
         for finding in &findings {
-            let state = match (finding.is_repairable, repairs) {
-                (true, true) => "repaired",
-                (true, false) => "can be repaired",
-                (false, _) => "cannot be repaired",
+            let state = match (finding.remedy, repairs) {
+                (Remedy::Repair, true) => "repaired",
+                (Remedy::Repair, false) => "can be repaired",
+                (Remedy::Refuse | Remedy::None, _) => "cannot be repaired",
+                (Remedy::Note, _) => "note",
             };
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{state}: {}", finding.what);
         }
-        if findings.is_empty() {
+        if is_whole {
             let _ = writeln!(text, "{}: clean", self.path);
         } else if !can_repair {
             let _ = writeln!(text, "nothing was changed: what cannot be repaired is in the way");
         }
         crate::print(&text)?;
-        match (findings.is_empty(), repairs) {
+        match (is_whole, repairs) {
             (true, _) => Ok(()),
+            (false, true) if has(Remedy::None) => Err(Failure::Quiet(CORRECTED | LEFT)),
             (false, true) => Err(Failure::Quiet(CORRECTED)),
             (false, false) => Err(Failure::Quiet(LEFT)),
         }
@@ -179,8 +182,9 @@ fn write(file: &FilePath, text: &str) -> Result<(), Failure> {
 fn summary(survey: &Survey) -> String {
     let generation = |generation: Option<u64>| generation.map_or("damaged".to_string(), |number| number.to_string());
     let [first, second] = survey.generations.map(generation);
+    let warnings: String = survey.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
     format!(
-        "volume '{}', zones of {}, {} reserved, metadata sets of generation {first} and {second}\n{}\n",
+        "volume '{}', zones of {}, {} reserved, metadata sets of generation {first} and {second}\n{}\n{warnings}",
         survey.label,
         format_size(u64::from(survey.zone_blocks) * BLOCK_BYTES),
         survey.reserved_zones,

@@ -9,7 +9,7 @@ use std::process::Command;
 
 const PATH: &str = "conv:size=16M,timing=off";
 
-fn ask(socket: &Path, request: &str) -> String {
+pub fn ask(socket: &Path, request: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();

@@ -25,6 +25,7 @@ pub use change::Wish;
 pub use names::Made;
 
 use crate::shared_volume::{CallError, VolumeSharing};
+use flashpath::device::Account;
 use flashpath::fs::sfs::{Attributes, InodeNumber, Sfs, SfsError, Space, Timestamp};
 use flashpath::time::Time;
 use std::collections::HashSet;
@@ -69,6 +70,11 @@ impl Files {
     pub fn unmount(mut self, at: Time) -> Result<(), SfsError> {
         self.volume.begin(at);
         self.volume.unmount()
+    }
+
+    /// What the stations have counted, and what they warn of.
+    pub fn account(&self) -> Account {
+        self.volume.account()
     }
 
     /// How much there is, and how much is left.
