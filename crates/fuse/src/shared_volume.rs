@@ -7,7 +7,7 @@
 use crate::complaints::{Complaints, Tell};
 use crate::files::Files;
 use flashpath::fs::sfs::{Sfs, SfsError, Space};
-use flashpath::run::shared::Clock;
+use flashpath::run::shared::{Clock, EventCount};
 use flashpath::time::Time;
 use fuser::Errno;
 use std::fmt;
@@ -77,8 +77,8 @@ impl From<Errno> for CallError {
 pub struct SharedVolume {
     clock: Clock,
     sharing: VolumeSharing,
-    /// Requests so far, whatever became of them: whoever works in the background sees that something happened.
-    begun: AtomicU64,
+    /// Requests so far, whatever became of them: whoever works in the background waits for them.
+    begun: EventCount,
     /// Requests that want the lock or hold it.
     wanting: AtomicU64,
     read_bytes: AtomicU64,
@@ -100,7 +100,7 @@ impl SharedVolume {
         SharedVolume {
             clock,
             sharing,
-            begun: AtomicU64::new(0),
+            begun: EventCount::default(),
             wanting: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
@@ -125,8 +125,8 @@ impl SharedVolume {
     }
 
     /// Requests that have begun since it was opened.
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    pub fn begun(&self) -> &EventCount {
+        &self.begun
     }
 
     /// Requests that want a turn now. Work in the background lets them go first.
@@ -137,7 +137,7 @@ impl SharedVolume {
     /// What was asked of it.
     pub fn traffic(&self) -> Traffic {
         Traffic {
-            requests: self.begun(),
+            requests: self.begun.read(),
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
         }
@@ -163,7 +163,7 @@ impl SharedVolume {
 
     /// A client's request: one turn at the volume. Answers with the time at which it is done.
     pub(crate) fn call<T>(&self, turn: impl FnOnce(&mut Files) -> Result<T, CallError>) -> Result<(T, Time), Errno> {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.begun.advance();
         self.wanting.fetch_add(1, Ordering::Relaxed);
         let ended = self.turn(|files| {
             self.wanting.fetch_sub(1, Ordering::Relaxed);

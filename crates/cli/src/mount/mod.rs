@@ -13,7 +13,8 @@ use crate::resident::signals::Signals;
 use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
 use crate::resident::worker;
-use crate::resident::{cannot, clock, seconds, tell};
+use crate::resident::{cannot, clock, seconds};
+use crate::tell;
 use flashpath::run::{Path, open_file_system};
 use flashpath_fuse::{Caching, Mounted, SharedVolume, VolumeSharing, Wishes};
 use std::path::PathBuf;
@@ -85,15 +86,16 @@ impl Mount {
         let said = format!("mounted {} at {}\n", self.path, self.directory.display());
         let watch = self.stats.map(|interval| {
             let watched = WatchedVolume::new(Arc::clone(volume));
-            Watch::start(watched, Some(interval))
+            // The volume itself tells what fails.
+            Watch::start(watched, Arc::default(), Some(interval))
         });
         let watch = watch.transpose()?;
-        self.stay.wait(&said, signals)?;
+        let waited = self.stay.wait(&said, signals);
         let left = leave(mounted, signals);
         if let Some(watch) = watch {
             watch.stop();
         }
-        left
+        waited.and(left)
     }
 }
 

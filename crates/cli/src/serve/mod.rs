@@ -101,14 +101,12 @@ impl Serve {
             }
             None => None,
         };
-        let watch = Watch::start(WatchedDevice::new(Arc::clone(device)), self.stats)?;
-        self.stay.wait(&said, signals)?;
+        let watch = Watch::start(WatchedDevice::new(Arc::clone(device)), device.news(), self.stats)?;
+        let waited = self.stay.wait(&said, signals);
         let ended = export.end(signals);
         watch.stop();
-        if let Some(metrics) = metrics {
-            metrics.stop();
-        }
-        ended
+        drop(metrics);
+        waited.and(ended)
     }
 }
 
