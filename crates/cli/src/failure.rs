@@ -59,11 +59,11 @@ impl Failure {
     pub fn report(self) -> ExitCode {
         match self {
             Failure::Input(report) => {
-                eprintln!("{report:?}");
+                crate::tell(&format!("{report:?}"));
                 ExitCode::from(2)
             }
             Failure::Failed(report) => {
-                eprintln!("{report:?}");
+                crate::tell(&format!("{report:?}"));
                 ExitCode::from(1)
             }
             Failure::Quiet(code) => ExitCode::from(code),

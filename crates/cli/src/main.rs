@@ -4,6 +4,7 @@
 //! sum did not hold. 2: the command line or an input is wrong. 130: interrupted, after what was measured is printed.
 
 #![allow(clippy::disallowed_methods, reason = "the program has the clock and the threads that the library does not")]
+#![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where the stream is full.
 
 mod capture;
 mod convert;
@@ -13,6 +14,7 @@ mod in_volume;
 mod layers;
 mod mount;
 mod on_kernel;
+mod output;
 mod progress;
 mod reproduce;
 mod resident;
@@ -24,6 +26,7 @@ mod zoned_device;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
+use output::{print, tell};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -69,7 +72,10 @@ enum Command {
 fn main() -> ExitCode {
     keep_parquet_panics_silent();
     flashpath::device::zns::open_system_devices_with(zoned_device::open);
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return tell_usage(&told),
+    };
     let ended = match cli.command {
         Command::Run(command) => command.run(),
         Command::Layers(command) => command.run(),
@@ -88,12 +94,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes results to standard output. A reader that has gone away, such as `head`, is no error.
-fn print(text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::write("standard output", error)),
-        _ => Ok(()),
+/// Says what is wrong with the command line, or the help that was asked for.
+fn tell_usage(told: &clap::Error) -> ExitCode {
+    match told.print() {
+        Err(error) if !told.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Failure::write("standard output", error).report()
+        }
+        _ => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2)),
     }
 }
 

@@ -17,10 +17,14 @@ mod convert;
 mod directory;
 #[path = "program/ending.rs"]
 mod ending;
+#[path = "program/full_streams.rs"]
+mod full_streams;
 #[path = "program/in_volume.rs"]
 mod in_volume;
 #[path = "program/mount.rs"]
 mod mount;
+#[path = "program/nbd_client.rs"]
+mod nbd_client;
 #[path = "program/on_kernel.rs"]
 mod on_kernel;
 #[path = "program/parts.rs"]

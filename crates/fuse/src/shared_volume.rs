@@ -8,12 +8,12 @@ use crate::complaints::{Complaints, Tell};
 use crate::files::Files;
 use flashpath::device::Account;
 use flashpath::fs::sfs::{Sfs, SfsError, Space};
-use flashpath::run::shared::Clock;
+use flashpath::run::shared::{Clock, EventCount};
 use flashpath::time::Time;
 use fuser::Errno;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a volume is shared.
@@ -78,10 +78,12 @@ impl From<Errno> for CallError {
 pub struct SharedVolume {
     clock: Clock,
     sharing: VolumeSharing,
-    /// Requests so far, whatever became of them: whoever works in the background sees that something happened.
-    begun: AtomicU64,
+    /// Requests so far, whatever became of them: whoever works in the background waits for them.
+    begun: EventCount,
     /// Requests that want the lock or hold it.
     wanting: AtomicU64,
+    /// Whenever there may be something to tell of the volume.
+    news: Arc<EventCount>,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     /// `None` when it is unmounted.
@@ -101,8 +103,9 @@ impl SharedVolume {
         SharedVolume {
             clock,
             sharing,
-            begun: AtomicU64::new(0),
+            begun: EventCount::default(),
             wanting: AtomicU64::new(0),
+            news: Arc::default(),
             read_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
             files: Mutex::new(Some(Files::new(volume, sharing))),
@@ -122,12 +125,19 @@ impl SharedVolume {
 
     /// Does a bounded piece of the volume's background work. Answers when there will be more, as [`Sfs::work`] does.
     pub fn work(&self) -> Result<Option<Time>, CallError> {
-        self.turn(|files| files.work()).map(|(next, _)| next)
+        let worked = self.turn(|files| files.work()).map(|(next, _)| next);
+        self.news.advance();
+        worked
+    }
+
+    /// Events of which there may be something to tell: a request failed, or the volume did something by itself.
+    pub fn news(&self) -> Arc<EventCount> {
+        Arc::clone(&self.news)
     }
 
     /// Requests that have begun since it was opened.
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    pub fn begun(&self) -> &EventCount {
+        &self.begun
     }
 
     /// Requests that want a turn now. Work in the background lets them go first.
@@ -138,7 +148,7 @@ impl SharedVolume {
     /// What was asked of it.
     pub fn traffic(&self) -> Traffic {
         Traffic {
-            requests: self.begun(),
+            requests: self.begun.read(),
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
         }
@@ -169,7 +179,7 @@ impl SharedVolume {
 
     /// A client's request: one turn at the volume. Answers with the time at which it is done.
     pub(crate) fn call<T>(&self, turn: impl FnOnce(&mut Files) -> Result<T, CallError>) -> Result<(T, Time), Errno> {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.begun.advance();
         self.wanting.fetch_add(1, Ordering::Relaxed);
         let ended = self.turn(|files| {
             self.wanting.fetch_sub(1, Ordering::Relaxed);
@@ -177,6 +187,7 @@ impl SharedVolume {
         });
         ended.map_err(|error| {
             self.complain(&error);
+            self.news.advance();
             error.errno()
         })
     }

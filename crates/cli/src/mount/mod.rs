@@ -14,7 +14,8 @@ use crate::resident::signals::Signals;
 use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
 use crate::resident::worker;
-use crate::resident::{cannot, clock, seconds, tell};
+use crate::resident::{cannot, clock, seconds};
+use crate::tell;
 use flashpath::run::{Path, open_file_system};
 use flashpath_fuse::{Caching, Mounted, SharedVolume, VolumeSharing, Wishes};
 use std::path::PathBuf;
@@ -87,11 +88,12 @@ impl Mount {
         let wishes = Wishes { name: self.path.clone(), allow_other: self.allow_other, caching };
         let mounted = Mounted::volume(Arc::clone(volume), &self.directory, &wishes, signals.ender())?;
         let said = format!("mounted {} at {}\n", self.path, self.directory.display());
-        let watch = Watch::start(WatchedVolume::new(Arc::clone(volume), Arc::clone(heard)), self.stats)?;
-        self.stay.wait(&said, signals)?;
+        let watched = WatchedVolume::new(Arc::clone(volume), Arc::clone(heard));
+        let watch = Watch::start(watched, volume.news(), self.stats)?;
+        let waited = self.stay.wait(&said, signals);
         let left = leave(mounted, signals);
         watch.stop();
-        left
+        waited.and(left)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Standing {
     mount: Option<Mount>,
     disk: Option<LoopDevice>,
     served: Option<Mounted>,
-    worker: Option<Worker>,
+    worker: Option<Worker<SharedDevice>>,
     device: Arc<SharedDevice>,
     file_system: FileSystem,
     /// Where the mount points are; empty when all is undone.

@@ -5,10 +5,12 @@
 
 use super::cannot;
 use crate::failure::Failure;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// What the child says when it is ready.
 const READY: &str = "ready";
@@ -39,7 +41,12 @@ pub fn start() -> Result<(), Failure> {
     // What it said comes before what this process says.
     let _ = telling.join();
     if line.trim_end() == READY {
-        return crate::print(&format!("{}\n", child.id()));
+        let said = crate::print(&format!("{}\n", child.id()));
+        if said.is_err() {
+            // Nobody knows its number, so that nobody could end it.
+            end(child);
+        }
+        return said;
     }
     let status = child.wait().map_err(|error| cannot("wait for the process", error))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
@@ -47,6 +54,13 @@ pub fn start() -> Result<(), Failure> {
         Some(code) if code != 0 => Err(Failure::Quiet(code)),
         _ => Err(Failure::failed(format!("the process in the background ended before it was ready: {status}"))),
     }
+}
+
+/// Ends a child that serves, in good order.
+fn end(mut child: Child) {
+    // It may have ended by itself.
+    let _ = nix::sys::signal::kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+    let _ = child.wait();
 }
 
 /// In the child: an interrupt at the terminal is not meant for it.
@@ -58,7 +72,7 @@ pub fn leave_the_terminal() -> Result<(), Failure> {
 pub fn tell_that_it_is_ready(said: &str) -> Result<(), Failure> {
     let failed = |error: io::Error| cannot("tell that it is ready", error);
     let nothing = OpenOptions::new().write(true).open("/dev/null").map_err(failed)?;
-    super::tell(said.trim_end());
+    crate::tell(said.trim_end());
     nix::unistd::dup2_stderr(&nothing).map_err(|error| failed(error.into()))?;
     let mut stdout = io::stdout();
     writeln!(stdout, "{READY}").and_then(|()| stdout.flush()).map_err(failed)?;

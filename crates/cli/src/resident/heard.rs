@@ -19,7 +19,7 @@ impl Heard {
 
     /// Tells those on standard error.
     pub fn tell(&self, account: &Account) {
-        self.new_of(account).iter().for_each(|line| super::tell(&format!("warning: {line}")));
+        self.new_of(account).iter().for_each(|line| crate::tell(&format!("warning: {line}")));
     }
 
     /// How many there were so far, for the end of a line of figures; nothing if there were none.

@@ -1,8 +1,9 @@
 //! Unmounting, in use or not.
 
+use super::cannot;
 use super::signals::Signals;
-use super::{cannot, tell};
 use crate::failure::Failure;
+use crate::tell;
 use flashpath_fuse::{Leaving, MountError, Mounted};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `mod` | the clock, and what is told on standard error |
+//! | `mod` | the clock, and the words of what failed |
 //! | `stay` | how they begin, say that they are ready, and wait |
 //! | `signals` | who tells them to end |
 //! | `background` | the same command in a process of its own |
@@ -23,18 +23,12 @@ use crate::failure::Failure;
 use flashpath::run::shared::Clock;
 use flashpath::time::Time;
 use std::fmt::Display;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Time since now.
 pub fn clock() -> Clock {
     let began = Instant::now();
     Box::new(move || Time(began.elapsed().as_nanos() as u64))
-}
-
-/// A line on standard error. Whoever closed that does not want to know, and work goes on.
-pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// What was right and failed on its way.

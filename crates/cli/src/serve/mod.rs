@@ -108,14 +108,13 @@ impl Serve {
             }
             None => None,
         };
-        let watch = Watch::start(WatchedDevice::new(Arc::clone(device), Arc::clone(heard)), self.stats)?;
-        self.stay.wait(&said, signals)?;
+        let watched = WatchedDevice::new(Arc::clone(device), Arc::clone(heard));
+        let watch = Watch::start(watched, device.news(), self.stats)?;
+        let waited = self.stay.wait(&said, signals);
         let ended = export.end(signals);
         watch.stop();
-        if let Some(metrics) = metrics {
-            metrics.stop();
-        }
-        ended
+        drop(metrics);
+        waited.and(ended)
     }
 }
 
