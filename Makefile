@@ -7,6 +7,7 @@ VMA_SCALE ?= 1
 SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 SEEDS ?= 100
+CAMPAIGN_SECONDS ?= 60
 
 .PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs
 
@@ -19,7 +20,8 @@ help:
 	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  real programs on a mounted volume of sfs, each with a check of its own data"
-	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each"
+	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each;"
+	@echo "             kill servers under load and send them hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) for each way"
 
 build:
 	cargo build --release --locked
@@ -77,7 +79,9 @@ fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
 
 crash:
-	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned --test sfs
+	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned --test sfs --test served_cuts
+	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
+	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 
 # Real programs on a mounted volume of sfs, each with a check of its own data.
 programs: build

@@ -7,6 +7,8 @@ mod skipped;
 
 #[path = "program/bench.rs"]
 mod bench;
+#[path = "program/campaign.rs"]
+mod campaign;
 #[path = "program/capture.rs"]
 mod capture;
 #[path = "program/capture_setup.rs"]
@@ -19,8 +21,14 @@ mod directory;
 mod ending;
 #[path = "program/full_streams.rs"]
 mod full_streams;
+#[path = "program/hostile_sessions.rs"]
+mod hostile_sessions;
 #[path = "program/in_volume.rs"]
 mod in_volume;
+#[path = "program/killed_files.rs"]
+mod killed_files;
+#[path = "program/killed_servers.rs"]
+mod killed_servers;
 #[path = "program/mount.rs"]
 mod mount;
 #[path = "program/nbd_client.rs"]
