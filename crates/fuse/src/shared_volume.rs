@@ -82,10 +82,10 @@ pub struct SharedVolume {
     begun: EventCount,
     /// Requests that want the lock or hold it.
     wanting: AtomicU64,
-    read_bytes: AtomicU64,
-    written_bytes: AtomicU64,
     /// Whenever there may be something to tell of the volume.
     news: Arc<EventCount>,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
     /// `None` when it is unmounted.
     files: Mutex<Option<Files>>,
     complaints: Mutex<Complaints>,
@@ -105,9 +105,9 @@ impl SharedVolume {
             sharing,
             begun: EventCount::default(),
             wanting: AtomicU64::new(0),
+            news: Arc::default(),
             read_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
-            news: Arc::default(),
             files: Mutex::new(Some(Files::new(volume, sharing))),
             complaints: Mutex::new(Complaints::new(tell)),
         }
@@ -130,8 +130,7 @@ impl SharedVolume {
         worked
     }
 
-    /// Events of which there may be something to tell: the volume did something by itself, which it does after requests,
-    /// too.
+    /// Events of which there may be something to tell: a request failed, or the volume did something by itself.
     pub fn news(&self) -> Arc<EventCount> {
         Arc::clone(&self.news)
     }
@@ -188,6 +187,7 @@ impl SharedVolume {
         });
         ended.map_err(|error| {
             self.complain(&error);
+            self.news.advance();
             error.errno()
         })
     }

@@ -1,5 +1,6 @@
 //! Who is let in, and who has to go, by the server's limits. No test waits for a time to pass.
 
+#[allow(dead_code, reason = "each test uses its part")]
 #[path = "properties/script.rs"]
 mod script;
 
