@@ -5,9 +5,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "the program has the clock and the threads that the library does not")]
 
+mod called;
 mod capture;
 mod convert;
 mod failure;
+mod image_lock;
 mod in_directory;
 mod in_volume;
 mod layers;
@@ -18,6 +20,7 @@ mod reproduce;
 mod resident;
 mod run;
 mod serve;
+mod umount;
 mod volume;
 mod workload;
 mod zoned_device;
@@ -56,6 +59,8 @@ enum Command {
     Inspect(volume::Inspect),
     /// Mount a path with sfs on top, until a signal or an unmount
     Mount(mount::Mount),
+    /// Unmount what mount or serve --file has mounted, and wait until all of it is stored
+    Umount(umount::Umount),
     /// Serve a path as a disk that other programs use
     Serve(serve::Serve),
     /// Record what a kernel file system writes to its device while a command runs in it
@@ -69,7 +74,7 @@ enum Command {
 fn main() -> ExitCode {
     keep_parquet_panics_silent();
     flashpath::device::zns::open_system_devices_with(zoned_device::open);
-    let cli = Cli::parse();
+    let cli = parse();
     let ended = match cli.command {
         Command::Run(command) => command.run(),
         Command::Layers(command) => command.run(),
@@ -77,6 +82,7 @@ fn main() -> ExitCode {
         Command::Fsck(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Mount(command) => command.run(),
+        Command::Umount(command) => command.run(),
         Command::Serve(command) => command.run(),
         Command::Capture(command) => command.run(),
         Command::Reproduce(command) => command.run(),
@@ -84,8 +90,23 @@ fn main() -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => {
+            let code = failure.report();
+            ExitCode::from(if called::by_mount() { called::exit_code(code) } else { code })
+        }
     }
+}
+
+/// Reads the command line; what is wrong with it ends the program.
+fn parse() -> Cli {
+    Cli::try_parse_from(called::arguments()).unwrap_or_else(|error| {
+        if called::by_mount() && error.use_stderr() {
+            // What it says is read by whoever called mount(8).
+            let _ = error.print();
+            std::process::exit(called::exit_code(2).into());
+        }
+        error.exit()
+    })
 }
 
 /// Writes results to standard output. A reader that has gone away, such as `head`, is no error.

@@ -21,6 +21,8 @@ mod ending;
 mod in_volume;
 #[path = "program/mount.rs"]
 mod mount;
+#[path = "program/mount_ends.rs"]
+mod mount_ends;
 #[path = "program/on_kernel.rs"]
 mod on_kernel;
 #[path = "program/parts.rs"]
