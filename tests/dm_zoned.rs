@@ -2,6 +2,9 @@
 
 #[path = "dm_zoned/damage.rs"]
 mod damage;
+mod failing_disk;
+#[path = "dm_zoned/failing_store.rs"]
+mod failing_store;
 #[path = "dm_zoned/fixtures.rs"]
 mod fixtures;
 #[path = "dm_zoned/journal.rs"]

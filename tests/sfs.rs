@@ -1,5 +1,7 @@
 //! SFS, held against a model: what was written is read, after a remount, after a crash, on blocks and on zones.
 
+#[path = "failing_disk/mod.rs"]
+mod failing_disk;
 #[path = "power_cut/mod.rs"]
 mod power_cut;
 
@@ -9,6 +11,8 @@ mod calls;
 mod damage;
 #[path = "sfs/directed_cuts.rs"]
 mod directed_cuts;
+#[path = "sfs/failing_store.rs"]
+mod failing_store;
 #[path = "sfs/history.rs"]
 mod history;
 #[path = "sfs/load_cuts.rs"]

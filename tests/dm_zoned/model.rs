@@ -108,6 +108,11 @@ impl Model {
         Ok(())
     }
 
+    /// The volume is opened anew, and its time begins again.
+    pub fn begin_anew(&mut self) {
+        self.now = Time::ZERO;
+    }
+
     /// All that was done is durable.
     pub fn settle(&mut self) {
         for block in 0..self.flushed.len() {

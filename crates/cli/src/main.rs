@@ -7,9 +7,11 @@
 // They panic where the stream is full.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod called;
 mod capture;
 mod convert;
 mod failure;
+mod image_lock;
 mod in_directory;
 mod in_volume;
 mod layers;
@@ -21,6 +23,7 @@ mod reproduce;
 mod resident;
 mod run;
 mod serve;
+mod umount;
 mod volume;
 mod workload;
 mod zoned_device;
@@ -60,6 +63,8 @@ enum Command {
     Inspect(volume::Inspect),
     /// Mount a path with sfs on top, until a signal or an unmount
     Mount(mount::Mount),
+    /// Unmount what mount or serve --file has mounted, and wait until all of it is stored
+    Umount(umount::Umount),
     /// Serve a path as a disk that other programs use
     Serve(serve::Serve),
     /// Record what a kernel file system writes to its device while a command runs in it
@@ -73,7 +78,7 @@ enum Command {
 fn main() -> ExitCode {
     keep_parquet_panics_silent();
     flashpath::device::zns::open_system_devices_with(zoned_device::open);
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(called::arguments()) {
         Ok(cli) => cli,
         Err(told) => return tell_usage(&told),
     };
@@ -84,6 +89,7 @@ fn main() -> ExitCode {
         Command::Fsck(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Mount(command) => command.run(),
+        Command::Umount(command) => command.run(),
         Command::Serve(command) => command.run(),
         Command::Capture(command) => command.run(),
         Command::Reproduce(command) => command.run(),
@@ -91,18 +97,24 @@ fn main() -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => end(failure.report()),
     }
 }
 
 /// Says what is wrong with the command line, or the help that was asked for.
 fn tell_usage(told: &clap::Error) -> ExitCode {
-    match told.print() {
+    let code = match told.print() {
         Err(error) if !told.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
             Failure::write("standard output", error).report()
         }
-        _ => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2)),
-    }
+        _ => u8::try_from(told.exit_code()).unwrap_or(2),
+    };
+    end(code)
+}
+
+/// The exit code, as whoever called expects it.
+fn end(code: u8) -> ExitCode {
+    ExitCode::from(if called::by_mount() { called::exit_code(code) } else { code })
 }
 
 /// Writes a file whole: beside its place first, so that a failure leaves the old one. A device or a pipe, such as

@@ -2,6 +2,7 @@
 //! a stream that is closed or full is met in one place.
 
 use crate::failure::Failure;
+use crate::resident::log;
 use std::io::{ErrorKind, Write};
 
 /// Writes results to standard output. A reader that has gone away, such as `head`, is no error.
@@ -15,5 +16,5 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// A line on standard error. Whoever closed that does not want to know, and work goes on.
 pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}{line}", log::prefix());
 }

@@ -313,9 +313,25 @@ impl Filesystem for FileSystem {
         self.opened(self.opens_directories_without_asking, FopenFlags::FOPEN_CACHE_DIR, reply);
     }
 
-    /// A close has nothing to do either, and the kernel stops asking.
+    /// A close has nothing to do either, and the kernel stops asking: it would wait for an answer at each close, of a file
+    /// that was only read, too.
     fn flush(&self, _request: &Request, _number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
+    }
+
+    /// Nobody waits for this. It comes for files that were opened by making them: the kernel has asked for no other open.
+    fn release(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.volume.closed();
+        reply.ok();
     }
 
     fn read(

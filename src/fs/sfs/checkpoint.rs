@@ -12,10 +12,14 @@ impl Sfs {
     /// Takes a checkpoint. `clean`: the volume is unmounted, and nothing follows in the log.
     pub(super) fn checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
         self.check_writable()?;
+        // On its way it takes for stored what is only written.
+        self.at_stake = Some(self.changes());
         self.take_checkpoint(clean).inspect_err(|error| {
             // It is written in part, and memory is ahead of it.
-            self.read_only.get_or_insert_with(|| format!("a checkpoint failed: {error}"));
-        })
+            self.fail(format!("a checkpoint failed: {error}"));
+        })?;
+        self.at_stake = None;
+        Ok(())
     }
 
     fn take_checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
@@ -34,6 +38,7 @@ impl Sfs {
 
         self.write_superblocks(clean)?;
         self.is_unflushed = false;
+        self.unflushed_blocks = 0;
         self.is_unsealed = false;
         self.is_changed = false;
         self.records.clear();

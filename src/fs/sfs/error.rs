@@ -1,5 +1,6 @@
 //! Why an operation of the file system fails.
 
+use super::failure::Lost;
 use crate::device::DeviceError;
 use std::io;
 
@@ -61,6 +62,9 @@ pub enum SfsError {
     /// The device fails (EIO).
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// A write or a flush failed, and what it stood for was not stored (EIO).
+    #[error("{0}")]
+    Lost(Box<Lost>),
 }
 
 impl SfsError {
@@ -80,7 +84,7 @@ impl SfsError {
             SfsError::NoSpace { .. } => 28,
             SfsError::NoAttribute => 61,
             SfsError::ReadOnly(_) => 30,
-            SfsError::Damaged { .. } | SfsError::Device(_) => 5,
+            SfsError::Damaged { .. } | SfsError::Device(_) | SfsError::Lost(_) => 5,
         }
     }
 }
@@ -89,7 +93,7 @@ impl From<SfsError> for io::Error {
     /// With the number, so that its kind is the one that a system call's error would have, and the words.
     fn from(error: SfsError) -> io::Error {
         match error {
-            SfsError::Damaged { .. } | SfsError::Device(_) => io::Error::other(error.to_string()),
+            SfsError::Damaged { .. } | SfsError::Device(_) | SfsError::Lost(_) => io::Error::other(error.to_string()),
             error => io::Error::from_raw_os_error(error.errno()),
         }
     }
@@ -142,6 +146,9 @@ pub enum OpenSfsError {
         /// What would help.
         advice: String,
     },
+    /// The volume that was asked for is not there any more.
+    #[error("it holds another volume now")]
+    Another,
     /// Something in it is damaged or fails.
     #[error("{0}; 'flashpath fsck' says more")]
     Inside(#[from] SfsError),

@@ -84,7 +84,8 @@ pub(super) struct Superblock {
     pub segment_blocks: U32,
     /// Segments.
     pub segments: U32,
-    /// Whether it was unmounted then, so that nothing can follow in the log.
+    /// 1: it was unmounted then, so that nothing can follow in the log. 2: a later write or flush failed, and changes
+    /// were lost.
     pub clean: U32,
     /// Numbers in `memory`.
     pub memories: U32,

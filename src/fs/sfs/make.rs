@@ -3,6 +3,7 @@
 use super::attributes::{FileKind, InodeNumber, Timestamp};
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
+use super::failure::LOST;
 use super::format::{BLOCK, MAGIC, Superblock, VERSION};
 use super::inode::Inode;
 use super::inode_file::InodeFile;
@@ -124,9 +125,13 @@ impl Sfs {
             epoch: 1,
             discards: Default::default(),
             is_unflushed: false,
+            unflushed_blocks: 0,
             is_unsealed: false,
             is_changed: true,
             read_only: None,
+            lost: None,
+            at_stake: None,
+            has_lost_before: superblock.clean.get() == LOST,
             received: Default::default(),
             sent: Default::default(),
             read_blocks: 0,
@@ -136,6 +141,11 @@ impl Sfs {
             media,
         }
     }
+}
+
+/// Refuses another volume than the one with this number.
+pub(super) fn check_identity(superblock: &Superblock, number: [u8; 16]) -> Result<(), OpenSfsError> {
+    if superblock.identity == number { Ok(()) } else { Err(OpenSfsError::Another) }
 }
 
 /// Refuses a volume whose log could not move.

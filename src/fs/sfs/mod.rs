@@ -29,6 +29,7 @@
 //! | `salvage_files`, `salvage_log` | its metadata files; what the log says of what they lost |
 //! | `repair` | putting right what the survey found |
 //! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
+//! | `failure` | what a failed write or flush costs |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
@@ -45,6 +46,7 @@ mod directory;
 mod discards;
 mod error;
 mod extended;
+mod failure;
 mod format;
 mod inode;
 mod inode_file;
@@ -82,6 +84,7 @@ mod wrong_volumes;
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
 pub use check::{Finding, Structure, check};
 pub use error::{OpenSfsError, SfsError};
+pub use failure::{Lost, mark_lost};
 pub use make::Identity;
 pub use media::Medium;
 pub use repair::{Repaired, repair};
@@ -174,12 +177,20 @@ pub struct Sfs {
     discards: discards::Discards,
     /// Whether anything was written since the device was last flushed.
     is_unflushed: bool,
+    /// Blocks behind summaries that were written since then.
+    unflushed_blocks: u64,
     /// Whether anything was written since the log was last sealed.
     is_unsealed: bool,
     /// Whether anything changed since the last checkpoint.
     is_changed: bool,
     /// Why the volume can only be read.
     read_only: Option<String>,
+    /// What a failed write or flush has cost.
+    lost: Option<Lost>,
+    /// What a checkpoint that is being taken will make durable.
+    at_stake: Option<Lost>,
+    /// Whether the mount before this one has left a mark that it lost something.
+    has_lost_before: bool,
     received: Tally,
     sent: Tally,
     read_blocks: u64,
@@ -207,6 +218,11 @@ impl Sfs {
     /// Whether the device below has a timing model.
     pub fn is_timed(&self) -> bool {
         self.media.is_timed()
+    }
+
+    /// True if something has changed since the last checkpoint.
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
     }
 
     /// Why the volume can only be read, if so.
@@ -389,16 +405,25 @@ impl Sfs {
     }
 
     /// Ends in good order: a last checkpoint, marked as an unmount. Inodes that are held without a name are freed.
+    ///
+    /// Fails if a write or flush has failed since the mount, and says what that has cost.
     pub fn unmount(&mut self) -> Result<(), SfsError> {
-        if self.read_only.is_none() {
-            for inode in std::mem::take(&mut self.orphans) {
-                self.free_inode(inode)?;
-            }
-            self.keep_room()?;
-            self.checkpoint(true)?;
+        let stored = if self.read_only.is_none() { self.store_for_good() } else { Ok(()) };
+        let closed = self.media.close(self.now);
+        if let Some(lost) = &self.lost {
+            return Err(SfsError::Lost(Box::new(lost.clone())));
         }
-        self.now = self.media.close(self.now)?;
+        stored?;
+        self.now = closed?;
         Ok(())
+    }
+
+    fn store_for_good(&mut self) -> Result<(), SfsError> {
+        for inode in std::mem::take(&mut self.orphans) {
+            self.free_inode(inode)?;
+        }
+        self.keep_room()?;
+        self.checkpoint(true)
     }
 
     /// What it, and what is below it, has counted since it was mounted.

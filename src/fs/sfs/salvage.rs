@@ -16,6 +16,7 @@
 use super::Sfs;
 use super::check::{Finding, Structure};
 use super::error::{OpenSfsError, SfsError};
+use super::failure::LOST;
 use super::format::{BLOCK, MEMORY, Superblock};
 use super::inode_file::INODES;
 use super::make::{Identity, check_shape};
@@ -52,6 +53,7 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     }
     let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
     let mut findings = damaged_superblocks(&mut medium, &found, &newest)?;
+    findings.extend(lost_changes(&newest));
     let mut media = Media::new(medium, segment_blocks, segments);
     media.go_on_in(newest.turn);
     let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
@@ -65,6 +67,20 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     // No superblock may seem newer than the next.
     volume.superblock.sequence = newest.superblock.sequence;
     Ok(Opened { volume, findings, is_clean })
+}
+
+/// The mark of a mount that could not store what it was told to.
+fn lost_changes(newest: &Found) -> Option<Finding> {
+    let found = "a write or a flush failed when it was last mounted, and what was not synced before is lost";
+    (newest.superblock.clean.get() == LOST).then(|| {
+        Finding::new(
+            Structure::Superblock,
+            format!("the superblock at block {}", newest.place),
+            found,
+            "a mount that stored all that was changed",
+            "the mark is taken away; what is lost does not come back",
+        )
+    })
 }
 
 /// The places of superblocks at which there is none that is whole.

@@ -65,9 +65,10 @@ impl Sfs {
         if self.is_unflushed {
             self.now = self.media.flush(self.now).inspect_err(|error| {
                 // What was written may be lost, and nobody knows what.
-                self.read_only.get_or_insert_with(|| format!("a flush failed: {error}"));
+                self.fail(format!("a flush failed: {error}"));
             })?;
             self.is_unflushed = false;
+            self.unflushed_blocks = 0;
         }
         Ok(())
     }

@@ -6,14 +6,18 @@
 //! | `stay` | how they begin, say that they are ready, and wait |
 //! | `signals` | who tells them to end |
 //! | `background` | the same command in a process of its own |
+//! | `log` | where the lines go that nobody is there to read |
+//! | `farewell` | how a mount ended, for whoever waits for it |
 //! | `worker` | the thread in which is done what nobody asked for |
 //! | `watch` | the thread that tells figures and failures |
 //! | `heard` | what the stations of a path warn of, each told once |
 //! | `leave` | unmounting, in use or not |
 
 pub mod background;
+pub mod farewell;
 pub mod heard;
 pub mod leave;
+pub mod log;
 pub mod signals;
 pub mod stay;
 pub mod watch;

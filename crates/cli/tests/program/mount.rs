@@ -275,7 +275,7 @@ fn what_was_synced_is_found_after_its_server_was_killed() {
 fn a_second_mount_at_the_same_place_is_refused() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
-    bench.refuses(&["mount", PATH, "m"], &["m is a mount point already, of sfs/conv", "umount m ends it"]);
+    bench.refuses(&["mount", PATH, "m"], &["m is a mount point already, of sfs/conv", "flashpath umount m ends it"]);
     fs::write(bench.path("m/still"), "it works").unwrap();
     served.end();
 }
@@ -309,7 +309,7 @@ fn what_passes_is_told_while_it_is_mounted() {
 #[test]
 fn reading_is_noted_once_after_each_change_unless_it_shall_not_be() {
     let Some(bench) = bench_to_mount_in() else { return };
-    for (more, is_noted) in [(&[][..], true), (&["--noatime"], false)] {
+    for (more, is_noted) in [(&[][..], true), (&["--noatime"], false), (&["-o", "noatime"], false)] {
         let served = mount(&bench, PATH, more);
         let place = bench.path("m/file");
         fs::write(&place, vec![1; 1 << 20]).unwrap();
@@ -325,6 +325,29 @@ fn reading_is_noted_once_after_each_change_unless_it_shall_not_be() {
         assert_eq!((after.ctime(), after.ctime_nsec()), (before.ctime(), before.ctime_nsec()));
         served.end();
     }
+}
+
+#[test]
+fn with_strictatime_each_read_is_noted_that_comes_to_the_volume() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    let served = mount(&bench, PATH, &["-o", "strictatime,nosuid,nodev,noexec"]);
+    let place = bench.path("m/file");
+    fs::write(&place, vec![1; 1 << 20]).unwrap();
+    let times = || fs::metadata(&place).map(|data| (data.atime(), data.atime_nsec())).unwrap();
+    let mut before = times();
+    for read in 0..3 {
+        let file = File::open(&place).unwrap();
+        nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        drop(file);
+        fs::read(&place).unwrap();
+        let after = times();
+        assert!(after > before, "read {read}");
+        before = after;
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let line = mounts.lines().find(|line| line.contains(bench.path("m").to_str().unwrap())).unwrap();
+    assert!(line.contains(" rw,nosuid,nodev,noexec"), "{line}");
+    served.end();
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use super::Files;
 use super::attributes::timestamp;
 use super::extended::CAPABILITY;
-use crate::shared_volume::CallError;
+use crate::shared_volume::{AccessTimes, CallError};
 use flashpath::fs::sfs::{Attributes, Change, FileKind, InodeNumber, SfsError, Timestamp};
 use fuser::TimeOrNow;
 use std::time::SystemTime;
@@ -92,15 +92,17 @@ impl Files {
         Ok(())
     }
 
-    /// Notes that a file was read, as `relatime` does: if it has changed since it was last noted, or a day has passed.
+    /// Notes that a file was read; as `relatime` does, only if it has changed since it was last noted, or a day has
+    /// passed.
     pub fn touch(&mut self, inode: InodeNumber) {
-        if self.sharing.no_access_times || self.sharing.read_only {
+        if self.sharing.access_times == AccessTimes::Never || self.sharing.read_only {
             return;
         }
+        let notes_all = self.sharing.access_times == AccessTimes::Strict;
         let now = self.timestamp();
         // What was read was read, whether or not it can be noted.
         if let Ok(attributes) = self.volume.attributes(inode)
-            && is_due(&attributes, now)
+            && (notes_all || is_due(&attributes, now))
         {
             let changed = Some(attributes.changed);
             let _ = self.volume.change(inode, &Change { accessed: Some(now), changed, ..Change::default() });

@@ -66,6 +66,16 @@ impl Files {
         Ok(self.volume.work()?)
     }
 
+    /// True if something has changed since the last checkpoint, and can be made durable.
+    pub fn is_changed(&self) -> bool {
+        self.volume.is_changed() && self.volume.read_only().is_none()
+    }
+
+    /// Makes all that has changed durable.
+    pub fn store(&mut self) -> Result<(), CallError> {
+        Ok(self.volume.sync()?)
+    }
+
     /// Ends in good order.
     pub fn unmount(mut self, at: Time) -> Result<(), SfsError> {
         self.volume.begin(at);
