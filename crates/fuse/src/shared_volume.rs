@@ -13,8 +13,8 @@ use flashpath::time::Time;
 use fuser::Errno;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// How a volume is shared.
 #[derive(Clone, Copy, Debug, Default)]
