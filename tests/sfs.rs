@@ -13,6 +13,8 @@ mod directed_cuts;
 mod history;
 #[path = "sfs/load_cuts.rs"]
 mod load_cuts;
+#[path = "sfs/log_damage.rs"]
+mod log_damage;
 #[path = "sfs/machine.rs"]
 mod machine;
 #[path = "sfs/model.rs"]
@@ -23,6 +25,8 @@ mod power_cuts;
 mod random_work;
 #[path = "sfs/superblocks.rs"]
 mod superblocks;
+#[path = "sfs/unclean.rs"]
+mod unclean;
 
 use flashpath::device::BlockDevice;
 use flashpath::expression::parse_term;

@@ -70,6 +70,7 @@ impl Sfs {
         }
         let mut media = Media::new(medium, segment_blocks, segments);
         media.clear_superblocks(Time::ZERO)?;
+        media.clear_zones(Time::ZERO)?;
         let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
         sfs.make_root()?;
         sfs.checkpoint(false)?;
@@ -124,9 +125,11 @@ impl Sfs {
             epoch: 1,
             discards: Default::default(),
             is_unflushed: false,
+            flushed: superblock.next_partial.get(),
             is_unsealed: false,
             is_changed: true,
             read_only: None,
+            damage: Vec::new(),
             received: Default::default(),
             sent: Default::default(),
             read_blocks: 0,

@@ -63,12 +63,19 @@ impl Sfs {
 
     pub(super) fn flush(&mut self) -> Result<(), SfsError> {
         if self.is_unflushed {
-            self.now = self.media.flush(self.now).inspect_err(|error| {
+            self.flush_device().inspect_err(|error| {
                 // What was written may be lost, and nobody knows what.
                 self.read_only.get_or_insert_with(|| format!("a flush failed: {error}"));
             })?;
-            self.is_unflushed = false;
         }
+        Ok(())
+    }
+
+    /// Flushes the device: all partial segments that were written are durable.
+    pub(super) fn flush_device(&mut self) -> Result<(), SfsError> {
+        self.now = self.media.flush(self.now)?;
+        self.is_unflushed = false;
+        self.flushed = self.superblock.next_partial.get();
         Ok(())
     }
 

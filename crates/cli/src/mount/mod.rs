@@ -14,7 +14,8 @@ use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
 use crate::resident::worker;
 use crate::resident::{cannot, clock, seconds, tell};
-use flashpath::run::{Path, open_file_system};
+use flashpath::fs::sfs::Sfs;
+use flashpath::run::{Path, open_file_system, open_file_system_despite_damage};
 use flashpath_fuse::{Caching, Mounted, SharedVolume, VolumeSharing, Wishes};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +41,9 @@ pub struct Mount {
     /// Refuse whatever would change the volume
     #[arg(long)]
     read_only: bool,
+    /// Mount it writable although parts of its log are damaged: what they said is lost then
+    #[arg(long, conflicts_with = "read_only")]
+    despite_damage: bool,
     /// Never note when a file was read
     #[arg(long)]
     noatime: bool,
@@ -62,16 +66,16 @@ impl Mount {
         let Some(signals) = self.stay.begin()? else { return Ok(()) };
         let path = Path::read(&self.path)?;
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
-        let volume = open_file_system(&path, self.stay.seed, wall_origin_ns, self.read_only)?;
-        let sharing = VolumeSharing {
-            read_only: self.read_only,
-            paced: self.pace,
-            no_access_times: self.noatime,
-            wall_origin_ns,
+        let volume = match self.despite_damage {
+            true => open_file_system_despite_damage(&path, self.stay.seed, wall_origin_ns)?,
+            false => open_file_system(&path, self.stay.seed, wall_origin_ns, self.read_only)?,
         };
+        tell_damage(&path, &volume);
+        let read_only = volume.read_only().is_some();
+        let sharing = VolumeSharing { read_only, paced: self.pace, no_access_times: self.noatime, wall_origin_ns };
         let volume = Arc::new(SharedVolume::new(volume, sharing, clock, Box::new(tell)));
         // Who only reads does not want segments to be cleaned, either.
-        let diligent = (!self.read_only).then(|| Arc::clone(&volume));
+        let diligent = (!read_only).then(|| Arc::clone(&volume));
         let served = worker::beside(diligent, || self.serve(&volume, &signals));
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
         let unmounted = volume.unmount().map_err(|error| cannot("end the volume in good order", error));
@@ -95,6 +99,26 @@ impl Mount {
         }
         left
     }
+}
+
+/// Findings that are told one by one.
+const MOST_TOLD: usize = 10;
+
+/// Tells what the mount has found damaged, and what can be done.
+fn tell_damage(path: &Path, volume: &Sfs) {
+    let damage = volume.damage();
+    if damage.is_empty() {
+        return;
+    }
+    damage.iter().take(MOST_TOLD).for_each(|finding| tell(&format!("warning: {finding} ({})", finding.repair)));
+    let path = &path.text;
+    tell(&match volume.read_only() {
+        Some(_) => format!(
+            "warning: parts of the log of {path} are damaged, so it can only be read: 'flashpath fsck {path}' repairs it, \
+             and --despite-damage mounts it writable as it is"
+        ),
+        None => format!("warning: parts of the log of {path} are damaged, and what they said is lost"),
+    });
 }
 
 /// Nanoseconds since 1970.
