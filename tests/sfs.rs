@@ -17,6 +17,8 @@ mod failing_store;
 mod history;
 #[path = "sfs/load_cuts.rs"]
 mod load_cuts;
+#[path = "sfs/log_damage.rs"]
+mod log_damage;
 #[path = "sfs/machine.rs"]
 mod machine;
 #[path = "sfs/model.rs"]
@@ -27,6 +29,8 @@ mod power_cuts;
 mod random_work;
 #[path = "sfs/superblocks.rs"]
 mod superblocks;
+#[path = "sfs/unclean.rs"]
+mod unclean;
 
 use flashpath::device::BlockDevice;
 use flashpath::expression::parse_term;

@@ -25,6 +25,17 @@ pub fn open_file_system(path: &Path, seed: u64, wall_origin_ns: i64, read_only: 
     opened.map_err(failed(path))
 }
 
+/// Opens it although parts of its log are damaged, as [`Sfs::open_despite_damage`] does.
+pub fn open_file_system_despite_damage(path: &Path, seed: u64, wall_origin_ns: i64) -> Result<Sfs, OpenError> {
+    if is_in_memory(path) {
+        return open_file_system(path, seed, wall_origin_ns, false);
+    }
+    let settings = sfs_of(path)?;
+    let medium = open_medium(path, Holds::Bytes, seed)?;
+    let identity = Identity { seed, origin: Timestamp(wall_origin_ns) };
+    Sfs::open_despite_damage(medium, settings, identity).map_err(failed(path))
+}
+
 /// Makes a volume of stamps in memory, in which a workload is simulated.
 pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
     let settings = sfs_of(path)?;

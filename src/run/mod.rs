@@ -43,7 +43,9 @@ mod windows;
 pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
-pub use file_system::{Owner, give, is_in_memory, open_file_system, simulated_file_system};
+pub use file_system::{
+    Owner, give, is_in_memory, open_file_system, open_file_system_despite_damage, simulated_file_system,
+};
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
 pub use in_volume::{VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
 pub use labelling::Labelling;

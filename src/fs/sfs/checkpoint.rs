@@ -33,12 +33,11 @@ impl Sfs {
         self.dat.settle(&mut self.media, &mut self.now)?;
         self.write_paged(Kind::InodeFile)?;
         self.write_paged(Kind::Dat)?;
+        self.check_emptied()?;
         self.write_usage()?;
-        self.now = self.media.flush(self.now)?;
+        self.flush_device()?;
 
         self.write_superblocks(clean)?;
-        self.is_unflushed = false;
-        self.unflushed_blocks = 0;
         self.is_unsealed = false;
         self.is_changed = false;
         self.records.clear();
@@ -128,6 +127,7 @@ impl Sfs {
         superblock.tick = self.tick.0.into();
         superblock.open_segment = self.mixed.map_or(u32::MAX, |head| head.segment).into();
         superblock.open_block = self.mixed.map_or(0, |head| head.block).into();
+        superblock.next_segment = self.segments.next().map_or(0, |next| next + 1).into();
         superblock.first_orphan = self.orphans.first().copied().unwrap_or(0).into();
         superblock.first_free_inode = self.inode_file.first_free().into();
         superblock.inodes = self.inode_file.count().into();

@@ -75,6 +75,7 @@ impl Sfs {
     /// died in them is told in the log since, or lies there anew; once that is durable, rolling forward needs them no
     /// more.
     fn free_by_log(&mut self) -> Result<(), SfsError> {
+        self.check_emptied()?;
         self.tell_log(BTreeSet::new())?;
         self.flush()?;
         for segment in self.release_by_log() {
@@ -171,6 +172,20 @@ impl Sfs {
             }
         }
         self.take_up(segment, &live)
+    }
+
+    /// True if what a block record tells of lives at an address.
+    pub(super) fn lives_at(&mut self, record: &BlockRecord, address: u64) -> Result<bool, SfsError> {
+        let number = record.number.get();
+        match Kind::of_number(record.kind) {
+            Some(Kind::Data | Kind::Metadata) if number == 0 || number >= self.dat.len() => Ok(false),
+            Some(Kind::Data | Kind::Metadata) => {
+                let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                Ok(entry.is_taken == 1 && entry.address.get() == address)
+            }
+            Some(kind) => Ok(self.paged(kind).is_live(number, address)),
+            None => Ok(false),
+        }
     }
 
     fn move_away(&mut self, kind: Kind, number: u64) -> Result<(), SfsError> {

@@ -8,6 +8,7 @@
 
 use super::SfsError;
 use super::format::{BLOCK, DatEntry, NO_GROUP, Root};
+use super::invariants;
 use super::media::Media;
 use super::paged::PagedFile;
 use crate::time::Time;
@@ -43,7 +44,8 @@ impl Dat {
     }
 
     pub fn open(root: &Root, used: u64, media: &mut Media, now: &mut Time) -> Result<Dat, SfsError> {
-        let file = PagedFile::open("DAT", root, media, now)?;
+        let mut file = PagedFile::open("DAT", root, media, now)?;
+        file.check_pages(invariants::dat_page);
         let taken = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
         Ok(Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used, evicted_to: 0 })
     }
@@ -103,6 +105,11 @@ impl Dat {
     /// Pages.
     pub fn pages(&self) -> usize {
         self.taken.len()
+    }
+
+    /// Entries that are not free, of all pages.
+    pub fn taken(&self) -> u64 {
+        self.taken.iter().map(|taken| u64::from(*taken)).sum()
     }
 
     /// Virtual blocks in use.

@@ -96,7 +96,8 @@ pub(super) struct Superblock {
     /// Where the open segment goes on, if the log does: its number and block. `u32::MAX` for none.
     pub open_segment: U32,
     pub open_block: U32,
-    pub reserved: U32,
+    /// The segment that the log takes next, and 1 more; 0 if that is not told, as in older volumes.
+    pub next_segment: U32,
     /// The clock of hotness.
     pub tick: U64,
     /// The first inode without a name that was still held: it goes on in their `next`.
@@ -142,7 +143,11 @@ pub(super) struct SummaryHeader {
     /// 1 if it ends a part of the log: all that was done up to here is told. Rolling forward ends at such a one, so
     /// that such parts are atomic.
     pub seals: u8,
-    pub reserved: [u8; 6],
+    /// How many numbers back the newest partial segment lies that was flushed before this one was written: if this one
+    /// is there, that one and all before it were durable. 0 if that is not told, as in older volumes.
+    pub flushed_back: U16,
+    /// The segment that the log takes next, and 1 more; 0 if that is not told.
+    pub next_segment: U32,
 }
 
 /// What a block of the log is.

@@ -8,7 +8,7 @@ use super::format::{BLOCK, InodeImage, Root};
 use super::media::Media;
 use super::paged::PagedFile;
 use crate::time::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Inodes of a page.
@@ -24,6 +24,8 @@ pub(super) struct InodeFile {
     freed: BTreeMap<u64, u32>,
     used: u64,
     evicted_to: usize,
+    /// Given out since the last checkpoint: their images are not in the file yet.
+    given: BTreeSet<u64>,
 }
 
 impl InodeFile {
@@ -35,6 +37,7 @@ impl InodeFile {
             freed: BTreeMap::new(),
             used: 0,
             evicted_to: 0,
+            given: BTreeSet::new(),
         }
     }
 
@@ -50,7 +53,7 @@ impl InodeFile {
                 format!("it has {} pages for {count} inodes, of which {first_free} is the first free one", file.len());
             return Err(SfsError::Damaged { what: "the superblock's inode file".to_string(), why });
         }
-        Ok(InodeFile { file, count, first_free, freed: BTreeMap::new(), used, evicted_to: 0 })
+        Ok(InodeFile { file, count, first_free, freed: BTreeMap::new(), used, evicted_to: 0, given: BTreeSet::new() })
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -96,19 +99,45 @@ impl InodeFile {
         let taken = if number == 0 {
             let number = self.count;
             self.file.grow((number / INODES) as usize + 1);
+            if let Some(used) = self.used_behind(number, 1, media, now)? {
+                let why = format!("it is in use, and there are said to be {number}");
+                return Err(SfsError::Damaged { what: format!("inode {used}"), why });
+            }
             self.count += 1;
             (number, 0)
         } else {
             let image = self.get(number, media, now)?;
-            if image.number.get() != 0 || image.next.get() >= self.count {
+            let is_free = image.number.get() == 0 && !self.given.contains(&number) && !self.is_freed(number);
+            if !is_free || image.next.get() >= self.count {
                 let why = "it is in the chain of free ones, and is none".to_string();
                 return Err(SfsError::Damaged { what: format!("inode {number}"), why });
             }
             self.first_free = image.next.get();
             (number, image.generation.get())
         };
+        self.given.insert(taken.0);
         self.used += 1;
         Ok(taken)
+    }
+
+    /// The first inode in use among `most` numbers from one on that was never given out.
+    pub fn used_behind(
+        &mut self,
+        from: u64,
+        most: u64,
+        media: &mut Media,
+        now: &mut Time,
+    ) -> Result<Option<u64>, SfsError> {
+        let end = (self.file.len() as u64 * INODES).min(from.saturating_add(most));
+        for number in from..end {
+            let page = self.file.page((number / INODES) as usize, media, now)?;
+            let at = (number % INODES) as usize * size_of::<InodeImage>();
+            let image = InodeImage::ref_from_bytes(&page[at..at + size_of::<InodeImage>()]).expect("an image's length");
+            if image.number.get() != 0 {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
     }
 
     /// A certain number is in use, as the log says.
@@ -142,7 +171,12 @@ impl InodeFile {
     /// One whose pages may be read in part.
     pub fn of_file(file: PagedFile, (count, first_free, used): (u64, u64, u64)) -> InodeFile {
         let count = count.clamp(1, (file.len() as u64 * INODES).max(1));
-        InodeFile { file, count, first_free, freed: BTreeMap::new(), used, evicted_to: 0 }
+        InodeFile { file, count, first_free, freed: BTreeMap::new(), used, evicted_to: 0, given: BTreeSet::new() }
+    }
+
+    /// All numbers that its pages have room for have been given out, it says from now on.
+    pub fn raise_count(&mut self) {
+        self.count = (self.file.len() as u64 * INODES).max(1);
     }
 
     /// Chains these free numbers, and says that the others are used. Their generations stay.
@@ -160,6 +194,7 @@ impl InodeFile {
 
     /// A checkpoint is about to be written, in which what was freed is free.
     pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        self.given.clear();
         for (number, generation) in std::mem::take(&mut self.freed) {
             let image =
                 InodeImage { generation: generation.into(), next: self.first_free.into(), ..InodeImage::new_zeroed() };

@@ -204,6 +204,9 @@ impl Sfs {
                 }
             }
         }
+        // What seals the log is flushed before anything follows it: recovery relies on it to tell torn from damaged.
+        assert!(self.is_unsealed || !self.is_unflushed, "something is written behind a seal that was not flushed");
+        let flushed_back = self.superblock.next_partial.get() + 1 - self.flushed;
         let mut header = SummaryHeader {
             magic: SUMMARY_MAGIC,
             sequence: self.superblock.next_partial,
@@ -215,6 +218,8 @@ impl Sfs {
             identity: self.superblock.identity,
             group: if let Destination::Group(group) = to { group } else { NO_GROUP },
             seals: seals.into(),
+            flushed_back: u16::try_from(flushed_back).unwrap_or(0).into(),
+            next_segment: self.segments.next().map_or(0, |next| next + 1).into(),
             ..SummaryHeader::new_zeroed()
         };
         if width == BLOCK {

@@ -71,6 +71,7 @@ impl Sfs {
         }
         let mut media = Media::new(medium, segment_blocks, segments);
         media.clear_superblocks(Time::ZERO)?;
+        media.clear_zones(Time::ZERO)?;
         let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
         sfs.make_root()?;
         sfs.checkpoint(false)?;
@@ -126,9 +127,11 @@ impl Sfs {
             discards: Default::default(),
             is_unflushed: false,
             unflushed_blocks: 0,
+            flushed: superblock.next_partial.get(),
             is_unsealed: false,
             is_changed: true,
             read_only: None,
+            damage: Vec::new(),
             lost: None,
             at_stake: None,
             has_lost_before: superblock.clean.get() == LOST,

@@ -227,6 +227,28 @@ impl Media {
         }
     }
 
+    /// Blocks of a segment that may hold anything: those of a zone up to its write pointer.
+    pub fn written(&self, segment: u32) -> u32 {
+        match &self.medium {
+            Medium::Blocks(_) => self.segment_blocks,
+            Medium::Zones(device) => {
+                let zone = device.zone(self.zone_of(segment));
+                match zone.state {
+                    ZoneState::Full => self.segment_blocks,
+                    _ => zone.write_pointer.min(self.segment_blocks.into()) as u32,
+                }
+            }
+        }
+    }
+
+    /// Zones are emptied of what an earlier volume left.
+    pub fn clear_zones(&mut self, at: Time) -> Result<Time, DeviceError> {
+        match self.is_zoned() {
+            true => (0..self.segments).try_fold(at, |at, segment| self.begin(segment, at)),
+            false => Ok(at),
+        }
+    }
+
     pub fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
         match &mut self.medium {
             Medium::Blocks(device) => device.flush(at),
@@ -331,7 +353,7 @@ impl Medium {
                 let mut look = |place: u64| {
                     let mut bytes = super::format::zeroed();
                     at = device.read(Lba(place), &mut bytes[..], at)?;
-                    let whole = superblocks::read(&bytes)
+                    let whole = superblocks::read(&bytes, Some(u32::from(place > 0)))
                         .ok()
                         .map(|superblock| superblock_places(superblock.segment_blocks.get())[1].0);
                     if bytes[..MAGIC.len()] == MAGIC {

@@ -19,8 +19,10 @@
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
+//! | `follow_log`, `lost_parts` | finding the log after a crash, whole or damaged; what a damaged one leaves unknown |
 //! | `discards` | telling the device which segments are free |
 //! | `make`, `open`, `superblocks` | mkfs, mount, and where it begins |
+//! | `invariants` | what must hold of a mounted volume, field by field |
 //! | `survey` | a walk over all that a volume names, from the metadata files and inodes down |
 //! | `survey_files`, `survey_names`, `survey_sums` | its parts: a file's blocks; names; what follows from both |
 //! | `survey_faults` | what it can find wrong, and what mends that |
@@ -47,10 +49,13 @@ mod discards;
 mod error;
 mod extended;
 mod failure;
+mod follow_log;
 mod format;
 mod inode;
 mod inode_file;
+mod invariants;
 mod log;
+mod lost_parts;
 mod make;
 mod map;
 mod media;
@@ -179,12 +184,16 @@ pub struct Sfs {
     is_unflushed: bool,
     /// Blocks behind summaries that were written since then.
     unflushed_blocks: u64,
+    /// The number that the next partial segment had when the device was last flushed: all before it are durable.
+    flushed: u64,
     /// Whether anything was written since the log was last sealed.
     is_unsealed: bool,
     /// Whether anything changed since the last checkpoint.
     is_changed: bool,
     /// Why the volume can only be read.
     read_only: Option<String>,
+    /// What the mount has found damaged in the log.
+    damage: Vec<Finding>,
     /// What a failed write or flush has cost.
     lost: Option<Lost>,
     /// What a checkpoint that is being taken will make durable.
@@ -230,9 +239,20 @@ impl Sfs {
         self.read_only.as_deref()
     }
 
+    /// What the mount has found damaged. Then it can only be read, unless it was
+    /// [opened despite that](Sfs::open_despite_damage).
+    pub fn damage(&self) -> &[Finding] {
+        &self.damage
+    }
+
     /// From now on it can only be read.
     pub fn make_read_only(&mut self, why: &str) {
         self.read_only.get_or_insert_with(|| why.to_string());
+    }
+
+    /// Blocks of all segments.
+    fn log_blocks(&self) -> u64 {
+        u64::from(self.media.segments()) * u64::from(self.media.segment_blocks())
     }
 
     /// The time on the wall clock.
@@ -280,14 +300,12 @@ impl Sfs {
                 return Err(SfsError::NotFound);
             }
             let image = self.inode_file.get(number, &mut self.media, &mut self.now)?;
-            let inode = match Inode::of_image(&image) {
-                Some(inode) if inode.number == number && inode.levels <= map::MOST_LEVELS => inode,
-                Some(inode) => {
-                    let why = format!("it says it is inode {} with a map of {} levels", inode.number, inode.levels);
-                    return Err(SfsError::Damaged { what: format!("inode {number}"), why });
-                }
-                None => return Err(SfsError::NotFound),
-            };
+            if image.number.get() == 0 {
+                return Err(SfsError::NotFound);
+            }
+            let holds = invariants::inode(&image, number);
+            holds.map_err(|why| SfsError::Damaged { what: format!("inode {number}"), why })?;
+            let inode = Inode::of_image(&image).expect("its number and kind are those of an inode");
             self.inodes.insert(number, inode);
         }
         Ok(())

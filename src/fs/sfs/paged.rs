@@ -29,7 +29,12 @@ pub(super) struct PagedFile {
     levels: Vec<Vec<Pointer>>,
     /// Changed pages and tree blocks, by level: 0 are pages.
     dirty: Vec<BTreeSet<u32>>,
+    /// What must hold of a page that is read.
+    holds: Option<PageHolds>,
 }
+
+/// What must hold of a page, by its number, its bytes, its pointer, and the blocks of the log; or what does not.
+pub(super) type PageHolds = fn(usize, &BlockBytes, &Pointer, u64) -> Result<(), String>;
 
 /// A block of a metadata file that cannot be read.
 pub(super) struct LostBlock {
@@ -43,7 +48,14 @@ pub(super) struct LostBlock {
 impl PagedFile {
     /// An empty one.
     pub fn new(name: &'static str) -> PagedFile {
-        PagedFile { name, pages: Vec::new(), present: 0, levels: vec![Vec::new()], dirty: vec![BTreeSet::new()] }
+        PagedFile {
+            name,
+            pages: Vec::new(),
+            present: 0,
+            levels: vec![Vec::new()],
+            dirty: vec![BTreeSet::new()],
+            holds: None,
+        }
     }
 
     /// Reads the tree of one that lies on the media. Its pages are read when they are needed.
@@ -111,6 +123,11 @@ impl PagedFile {
             }
         }
         Ok((file, lost))
+    }
+
+    /// From now on, this must hold of each page that is read.
+    pub fn check_pages(&mut self, holds: PageHolds) {
+        self.holds = Some(holds);
     }
 
     /// Reads every block that is not changed in memory from the media. Answers those that are damaged.
@@ -195,6 +212,11 @@ impl PagedFile {
                 0 => zeroed(),
                 _ => read_block(media, self.name, &pointer, now)?,
             };
+            if let Some(holds) = self.holds {
+                let blocks = u64::from(media.segments()) * u64::from(media.segment_blocks());
+                let what = || name_of_block(self.name, number as u64);
+                holds(number, &page, &pointer, blocks).map_err(|why| SfsError::Damaged { what: what(), why })?;
+            }
             self.pages[number] = Some(page);
             self.present += 1;
         }

@@ -168,30 +168,46 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
     bytes[start + 8..start + HEAD].copy_from_slice(&before.to_le_bytes());
 }
 
+/// True if these bytes are records up to their end.
+pub(super) fn are_whole(bytes: &[u8]) -> bool {
+    let mut left = bytes;
+    while !left.is_empty() {
+        let Some((_, rest)) = first(left) else { return false };
+        left = rest;
+    }
+    true
+}
+
 /// The records of a partial segment, each with the number of the partial segment that it comes before. Ends at what is
 /// no record.
 pub(super) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> {
     std::iter::from_fn(move || {
-        let head = bytes.get(..HEAD)?;
-        let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
-        let before = u64::from_le_bytes(head[8..].try_into().ok()?);
-        let rest = bytes.get(HEAD..HEAD + length)?;
-        let number = |at: usize| Some(u64::from_le_bytes(rest.get(at..at + 8)?.try_into().ok()?));
-        let record = match head[0] {
-            1 => Record::Name {
-                directory: number(0)?,
-                inode: number(8)?,
-                kind: FileKind::of_number(*rest.get(16)?)?,
-                name: &rest[17..],
-            },
-            2 => Record::NoName { directory: number(0)?, name: rest.get(8..)? },
-            3 => Record::Unmap { inode: number(0)?, places: number(8)?..number(16)? },
-            4 => Record::Contents { inode: number(0)?, are_attributes: *rest.get(8)? != 0, bytes: &rest[9..] },
-            5 => Record::Inode(InodeImage::ref_from_bytes(rest).ok()?),
-            6 => Record::Freed { inode: number(0)? },
-            _ => return None,
-        };
-        bytes = &bytes[HEAD + length..];
-        Some((before, record))
+        let (record, rest) = first(bytes)?;
+        bytes = rest;
+        Some(record)
     })
+}
+
+/// The first record, with the number that it comes before, and what is behind it.
+fn first(bytes: &[u8]) -> Option<((u64, Record<'_>), &[u8])> {
+    let head = bytes.get(..HEAD)?;
+    let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
+    let before = u64::from_le_bytes(head[8..].try_into().ok()?);
+    let rest = bytes.get(HEAD..HEAD + length)?;
+    let number = |at: usize| Some(u64::from_le_bytes(rest.get(at..at + 8)?.try_into().ok()?));
+    let record = match head[0] {
+        1 => Record::Name {
+            directory: number(0)?,
+            inode: number(8)?,
+            kind: FileKind::of_number(*rest.get(16)?)?,
+            name: &rest[17..],
+        },
+        2 => Record::NoName { directory: number(0)?, name: rest.get(8..)? },
+        3 => Record::Unmap { inode: number(0)?, places: number(8)?..number(16)? },
+        4 => Record::Contents { inode: number(0)?, are_attributes: *rest.get(8)? != 0, bytes: &rest[9..] },
+        5 => Record::Inode(InodeImage::ref_from_bytes(rest).ok()?),
+        6 => Record::Freed { inode: number(0)? },
+        _ => return None,
+    };
+    Some(((before, record), &bytes[HEAD + length..]))
 }

@@ -55,6 +55,9 @@ pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sf
     for pass in 0..MOST_PASSES {
         // Names and sums change no data; what a map names anew must be read.
         let survey = volume.survey(reads_data)?;
+        if pass == 0 {
+            survey.name(&mut findings);
+        }
         let Some(stage) = survey.faults.iter().map(|fault| fault.stage).min() else {
             is_clean = true;
             break;
@@ -81,7 +84,7 @@ pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sf
         return Ok((Repaired { findings, left: Vec::new() }, volume));
     }
     // What is free because the log says so may be written once the log is durable.
-    volume.now = volume.media.flush(volume.now)?;
+    volume.flush_device()?;
     volume.tidy_zones()?;
     if opened.is_clean {
         volume.go_on();
@@ -184,7 +187,7 @@ impl Sfs {
         Ok(())
     }
 
-    fn give_up(&mut self, number: u64) -> Result<(), SfsError> {
+    pub(super) fn give_up(&mut self, number: u64) -> Result<(), SfsError> {
         self.metadata.remove(number);
         let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
         (entry.address, entry.crc, entry.is_lost) = (0.into(), 0.into(), 1);

@@ -19,6 +19,7 @@ use super::error::{OpenSfsError, SfsError};
 use super::failure::LOST;
 use super::format::{BLOCK, MEMORY, Superblock};
 use super::inode_file::INODES;
+use super::invariants::LARGEST;
 use super::make::{Identity, check_shape};
 use super::media::{Media, Medium, superblock_places};
 use super::salvage_files::{Loss, Salvaged};
@@ -60,7 +61,11 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     volume.now = now;
     let (chosen, loss) = volume.load_best(&found)?;
     findings.extend(loss.findings);
-    let is_clean = chosen.superblock.clean.get() == 1;
+    findings.extend(found.disagree.map(|why| {
+        Finding::new(Structure::Superblock, "the superblocks", why, "two that are alike", "both are written anew")
+    }));
+    let mut is_clean = chosen.superblock.clean.get() == 1;
+    findings.extend(volume.put_right_checkpoint(&mut is_clean)?);
     if !is_clean {
         findings.extend(volume.bring_forward(&chosen, &loss.inode_pages)?);
     }
@@ -125,10 +130,10 @@ impl Sfs {
         if !is_unreadable {
             return Ok((newest, loss));
         }
-        let mut best = (self.damage(&loss)?, newest);
+        let mut best = (self.measure(&loss)?, newest);
         for older in found.whole.iter().skip(1).filter(older) {
             let Ok(loss) = self.load_in_part(&older.superblock) else { continue };
-            let damage = self.damage(&loss)?;
+            let damage = self.measure(&loss)?;
             if damage < best.0 {
                 best = (damage, *older);
             }
@@ -153,7 +158,7 @@ impl Sfs {
     }
 
     /// How much is lost with a checkpoint that is loaded: pages, and then blocks.
-    fn damage(&mut self, loss: &Loss) -> Result<(usize, usize), SfsError> {
+    fn measure(&mut self, loss: &Loss) -> Result<(usize, usize), SfsError> {
         let survey = self.survey(true)?;
         let blocks = survey.faults.iter().filter(|fault| fault.stage <= Stage::Directories).count();
         Ok((loss.pages, blocks))
@@ -183,6 +188,38 @@ impl Sfs {
         Ok(loss)
     }
 
+    /// Where the log goes on behind a checkpoint that is loaded, as the log itself says, and not the superblock.
+    fn put_right_checkpoint(&mut self, is_clean: &mut bool) -> Result<Vec<Finding>, OpenSfsError> {
+        let mut findings = Vec::new();
+        let mut tell = |why: &str, repair: &str| {
+            findings.push(Finding::new(Structure::Superblock, "the superblock", why, "what the log says", repair));
+        };
+        if let Err(error) = self.check_last_partial() {
+            if let Some(last) = self.last_partial()? {
+                self.superblock.next_partial = (last.sequence.get().min(LARGEST) + 1).into();
+                self.superblock.chain = last.crc;
+            }
+            tell(&error.to_string(), "the log goes on behind that one");
+        }
+        if let Err(error) = self.check_open_segment() {
+            (self.superblock.open_segment, self.superblock.open_block) = (u32::MAX.into(), 0.into());
+            tell(&error.to_string(), "the log goes on in another one");
+        }
+        if *is_clean && self.log_goes_on()? {
+            *is_clean = false;
+            tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
+        }
+        let count = self.inode_file.count();
+        if let Some(used) = self.inode_file.used_behind(count, u64::MAX, &mut self.media, &mut self.now)? {
+            self.inode_file.raise_count();
+            tell(
+                &format!("it says that there are {count} inodes, and inode {used} is in use"),
+                "they are counted anew",
+            );
+        }
+        Ok(findings)
+    }
+
     /// Inodes without a name that were held.
     fn load_orphans(&mut self, first: u64, loss: &mut Loss) {
         if let Err(error) = self.find_orphans(first) {
@@ -196,12 +233,14 @@ impl Sfs {
     /// Does again what the log says since a checkpoint that is loaded.
     fn bring_forward(&mut self, chosen: &Found, inode_pages: &[usize]) -> Result<Vec<Finding>, OpenSfsError> {
         let mut findings = Vec::new();
-        if let Err(error) = self.roll_forward() {
+        let rolled = self.roll_forward();
+        if let Err(error) = rolled {
             let repair = "what was synced since the last checkpoint is lost";
             let place = "the log since the last checkpoint";
             findings.push(Finding::new(Structure::Log, place, error.to_string(), "what can be done again", repair));
             self.load_in_part(&chosen.superblock)?;
         } else {
+            findings.extend(rolled.unwrap_or_default());
             // As for a mount: a repair ends with a checkpoint, for which there must be room.
             self.release_by_log();
         }

@@ -5,8 +5,9 @@ use super::Sfs;
 use super::check::{Finding, Structure};
 use super::dat::{Dat, ENTRIES};
 use super::error::SfsError;
-use super::format::{DatEntry, Kind, Root, Superblock};
+use super::format::{DatEntry, Kind, NO_GROUP, Root, Superblock};
 use super::inode_file::InodeFile;
+use super::invariants;
 use super::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
 use super::salvage_log::{Log, Told};
 use super::segments::Segments;
@@ -83,6 +84,12 @@ impl Sfs {
         }
         for segment in 0..self.segments.count() {
             if let Ok(page) = file.page(Segments::page_of(segment), media, now) {
+                let holds =
+                    invariants::usage_entry(&Segments::entry(segment, page), self.superblock.segment_blocks.get());
+                if let Err(why) = holds {
+                    let (place, repair) = (format!("the usage of segment {segment}"), "it is counted anew");
+                    loss.findings.push(Finding::new(Structure::UsageFile, place, why, "what can be", repair));
+                }
                 self.segments.load(segment, page);
             }
         }
@@ -175,6 +182,7 @@ impl Sfs {
         for page in &gone {
             self.dat.lose_page(*page);
         }
+        self.put_right_entries(loss)?;
         if gone.is_empty() {
             return Ok(());
         }
@@ -202,6 +210,31 @@ impl Sfs {
             }
         }
         self.recount_dat()
+    }
+
+    /// Entries of the DAT with fields that cannot be. Where one lies, the survey looks at.
+    fn put_right_entries(&mut self, loss: &mut Loss) -> Result<(), SfsError> {
+        let blocks = self.log_blocks();
+        for number in 1..self.dat.len() {
+            let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
+            let lies_somewhere = DatEntry { address: entry.address.get().min(blocks - 1).into(), ..entry };
+            let Err(why) = invariants::dat_entry(&lies_somewhere, blocks) else { continue };
+            let right = match entry.is_taken {
+                1 => DatEntry {
+                    address: entry.address,
+                    crc: entry.crc,
+                    group: NO_GROUP,
+                    is_taken: 1,
+                    is_lost: entry.is_lost.min(1),
+                    ..DatEntry::default()
+                },
+                _ => DatEntry { group: NO_GROUP, ..DatEntry::default() },
+            };
+            self.dat.set(number, &right, &mut self.media, &mut self.now)?;
+            let place = format!("virtual block {number}");
+            loss.findings.push(Finding::new(Structure::Dat, place, why, "an entry that can be", "it is put right"));
+        }
+        Ok(())
     }
 
     /// The inode file: inodes of lost pages are lost.

@@ -63,13 +63,20 @@ impl Sfs {
 
     pub(super) fn flush(&mut self) -> Result<(), SfsError> {
         if self.is_unflushed {
-            self.now = self.media.flush(self.now).inspect_err(|error| {
+            self.flush_device().inspect_err(|error| {
                 // What was written may be lost, and nobody knows what.
                 self.fail(format!("a flush failed: {error}"));
             })?;
-            self.is_unflushed = false;
-            self.unflushed_blocks = 0;
         }
+        Ok(())
+    }
+
+    /// Flushes the device: all partial segments that were written are durable.
+    pub(super) fn flush_device(&mut self) -> Result<(), SfsError> {
+        self.now = self.media.flush(self.now)?;
+        self.is_unflushed = false;
+        self.unflushed_blocks = 0;
+        self.flushed = self.superblock.next_partial.get();
         Ok(())
     }
 

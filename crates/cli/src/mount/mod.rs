@@ -22,7 +22,7 @@ use crate::resident::{cannot, clock, seconds};
 use crate::tell;
 use crate::volume::owner;
 use flashpath::fs::sfs::Sfs;
-use flashpath::run::{Path, give, is_in_memory, mark_lost_changes, open_file_system};
+use flashpath::run::{Path, give, is_in_memory, mark_lost_changes, open_file_system, open_file_system_despite_damage};
 use flashpath_fuse::{AccessTimes, Caching, CallError, Mounted, SharedVolume, VolumeSharing, Wishes};
 use options::MountOptions;
 use std::path::PathBuf;
@@ -52,6 +52,9 @@ pub struct Mount {
     /// Refuse whatever would change the volume
     #[arg(long)]
     read_only: bool,
+    /// Mount it writable although parts of its log are damaged: what they said is lost then
+    #[arg(long, conflicts_with = "read_only")]
+    despite_damage: bool,
     /// Never note when a file was read
     #[arg(long)]
     noatime: bool,
@@ -89,22 +92,23 @@ impl Mount {
         let Some(signals) = self.stay.begin()? else { return Ok(()) };
         let path = Path::read(&self.path)?;
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
-        let open = || open_file_system(&path, self.stay.seed, wall_origin_ns, options.read_only);
+        let open = || match self.despite_damage {
+            true => open_file_system_despite_damage(&path, self.stay.seed, wall_origin_ns),
+            false => open_file_system(&path, self.stay.seed, wall_origin_ns, options.read_only),
+        };
         let mut volume = self.patience.open(open)?;
+        tell_damage(&path, &volume);
+        let read_only = volume.read_only().is_some();
         prepare(&mut volume, &path)?;
         let number = volume.number();
         // What was found on the way is told before it is mounted: in the background nobody listens later.
         let heard = Arc::new(Heard::default());
         heard.tell(&volume.account());
-        let sharing = VolumeSharing {
-            read_only: options.read_only,
-            paced: options.pace,
-            access_times: options.access_times,
-            wall_origin_ns,
-        };
+        let sharing =
+            VolumeSharing { read_only, paced: options.pace, access_times: options.access_times, wall_origin_ns };
         let volume = Arc::new(SharedVolume::new(volume, sharing, clock, Box::new(tell)));
         // Who only reads does not want segments to be cleaned, either.
-        let diligent = (!options.read_only).then(|| Arc::clone(&volume));
+        let diligent = (!read_only).then(|| Arc::clone(&volume));
         let mut farewell = Farewell::default();
         let served = worker::beside(diligent, || self.serve(&volume, &heard, &options, &signals, &mut farewell));
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
@@ -185,6 +189,26 @@ fn prepare(volume: &mut Sfs, path: &Path) -> Result<(), Failure> {
         give(volume, owner::myself()).map_err(|error| cannot("make the root directory", error))?;
     }
     Ok(())
+}
+
+/// Findings that are told one by one.
+const MOST_TOLD: usize = 10;
+
+/// Tells what the mount has found damaged, and what can be done.
+fn tell_damage(path: &Path, volume: &Sfs) {
+    let damage = volume.damage();
+    if damage.is_empty() {
+        return;
+    }
+    damage.iter().take(MOST_TOLD).for_each(|finding| tell(&format!("warning: {finding} ({})", finding.repair)));
+    let path = &path.text;
+    tell(&match volume.read_only() {
+        Some(_) => format!(
+            "warning: parts of the log of {path} are damaged, so it can only be read: 'flashpath fsck {path}' repairs it, \
+             and --despite-damage mounts it writable as it is"
+        ),
+        None => format!("warning: parts of the log of {path} are damaged, and what they said is lost"),
+    });
 }
 
 /// Nanoseconds since 1970.

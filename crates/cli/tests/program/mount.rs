@@ -386,3 +386,57 @@ fn what_is_no_file_system_or_no_place_for_one_is_refused() {
     }
     assert_eq!(bench.files(), ["full"]);
 }
+
+/// A bit rots in the first of fifteen fsyncs behind the last checkpoint, after the program was killed: a check said
+/// "clean", a mount said "mounted", and all fifteen were gone.
+#[test]
+fn rot_in_what_was_synced_before_a_kill_is_told_and_nothing_is_overwritten() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    make(&bench);
+    let image = bench.path("volume.img");
+    let magic = |bytes: &[u8]| bytes.chunks(4096).map(|block| &block[..4] == b"SFSL").collect::<Vec<bool>>();
+    let before = magic(&fs::read(&image).unwrap());
+    let mut served = mount(&bench, IMAGE, &[]);
+    for round in 0..15u8 {
+        let file = File::create(bench.path(&format!("m/{}", round % 8))).unwrap();
+        file.write_all_at(&[round + 1; 9000], 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    served.signal("-KILL");
+    served.wait();
+    drop(served);
+    let bytes = fs::read(&image).unwrap();
+    let new = magic(&bytes).into_iter().zip(before).enumerate().filter(|(_, (now, before))| *now && !before);
+    let summaries: Vec<u64> = new.map(|(block, _)| block as u64 * 4096).collect();
+    assert!(summaries.len() >= 15, "{summaries:?}");
+    let fifth = summaries[summaries.len() - 11];
+    let file = OpenOptions::new().write(true).open(&image).unwrap();
+    file.write_all_at(&[bytes[fifth as usize + 70] ^ 1], fifth + 70).unwrap();
+    drop(file);
+    let damaged = fs::read(&image).unwrap();
+
+    let checked = bench.flashpath(&["fsck", "-n", IMAGE]);
+    assert!(checked.code == Some(4) && checked.stdout.contains("partial segment"), "{checked:?}");
+    let served = mount(&bench, IMAGE, &[]);
+    assert_eq!(errno(fs::write(bench.path("m/new"), "")), Some(30));
+    let newest = |round: u8| fs::read(bench.path(&format!("m/{}", round % 8))).unwrap() == [round + 1; 9000];
+    assert!((7..15).all(newest), "what was synced behind it is there");
+    let said = served.end();
+    assert!(said.contains("can only be read") && said.contains("--despite-damage"), "{said}");
+    assert!(fs::read(&image).unwrap() == damaged, "nothing is overwritten");
+
+    let copy = bench.path("copy.img");
+    fs::copy(&image, &copy).unwrap();
+    let served = mount(&bench, "sfs/conv:image=copy.img", &["--despite-damage"]);
+    assert!((7..15).all(newest));
+    fs::write(bench.path("m/new"), "it can be written").unwrap();
+    assert!(served.end().contains("is lost"));
+
+    let repaired = bench.flashpath(&["fsck", IMAGE]);
+    assert!(repaired.code == Some(1) && repaired.stdout.contains("partial segment"), "{repaired:?}");
+    assert_eq!(bench.flashpath(&["fsck", "-n", IMAGE]).code, Some(0));
+    let served = mount(&bench, IMAGE, &[]);
+    assert!((7..15).all(newest));
+    fs::write(bench.path("m/new"), "it can be written").unwrap();
+    assert_eq!(served.end(), "");
+}
