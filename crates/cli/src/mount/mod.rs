@@ -3,8 +3,10 @@
 //! | file | what it is |
 //! |---|---|
 //! | `mod` | the command line, and the order in which all begins and ends |
+//! | `memory` | how much memory it may take |
 //! | `watch` | the figures of `--stats` |
 
+mod memory;
 mod watch;
 
 use crate::failure::Failure;
@@ -60,7 +62,7 @@ impl Mount {
     /// Mounts, until it is told to end.
     pub fn run(self) -> Result<(), Failure> {
         let Some(signals) = self.stay.begin()? else { return Ok(()) };
-        let path = Path::read(&self.path)?;
+        let path = Path::read(&self.path)?.with_machine_memory(memory::machine_share());
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
         let volume = open_file_system(&path, self.stay.seed, wall_origin_ns, self.read_only)?;
         let sharing = VolumeSharing {
