@@ -43,6 +43,10 @@ pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
         let what = "a simulation writes stamps, and an image would lose what it holds: leave image= away".to_string();
         return Err(OpenError::NoVolume { path: path.text.clone(), what });
     }
+    if settings.memory_bytes.is_some() {
+        let what = "a simulation keeps all metadata in memory, as stamps cannot be read back: leave memory= away";
+        return Err(OpenError::NoVolume { path: path.text.clone(), what: what.to_string() });
+    }
     let medium = open_medium(path, Holds::Stamps, seed)?;
     Sfs::create(medium, settings, Identity { seed, origin: Timestamp(0) }).map_err(failed(path))
 }

@@ -93,7 +93,7 @@ pub fn is_input(error: &RunError) -> bool {
 pub fn is_wrong_input(error: &FileRunError) -> bool {
     match error {
         FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_) => true,
-        FileRunError::NotSetUp(_) | FileRunError::Inseparable(_) => true,
+        FileRunError::NotSetUp(_) | FileRunError::Inseparable(_) | FileRunError::TooMany { .. } => true,
         FileRunError::Full(_) | FileRunError::FileSystem(_) => false,
         FileRunError::Short { .. } | FileRunError::Thread { .. } => false,
     }

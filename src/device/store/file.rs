@@ -188,9 +188,9 @@ impl Disk for FileDisk {
         self.file.sync_data()
     }
 
-    fn write_behind(&mut self) -> bool {
+    fn write_behind(&mut self, bytes: u64) -> bool {
         // Where the system does not do it so, it is slower, and no more.
-        self.behind = self.behind.take().or_else(|| Behind::start(&self.file).ok());
+        self.behind = self.behind.take().or_else(|| Behind::start(&self.file, bytes).ok());
         self.behind.is_some()
     }
 

@@ -121,7 +121,7 @@ mod tests {
             self.device.flush(at)
         }
 
-        fn write_behind(&mut self) -> bool {
+        fn write_behind(&mut self, _bytes: u64) -> bool {
             true
         }
 

@@ -2,6 +2,7 @@
 
 use super::failure::Lost;
 use crate::device::DeviceError;
+use crate::units::format_size;
 use std::io;
 
 /// Why an operation of the file system fails. What fails leaves the file system as it was.
@@ -149,6 +150,16 @@ pub enum OpenSfsError {
     /// The volume that was asked for is not there any more.
     #[error("it holds another volume now")]
     Another,
+    /// The bound on memory is too low for the segments.
+    #[error("memory={} is too little for segments of {}: write memory={} or more, or leave it away", format_size(*asked), format_size(*segment), format_size(*least))]
+    Memory {
+        /// What was asked for, in bytes.
+        asked: u64,
+        /// The least, in bytes.
+        least: u64,
+        /// Bytes of a segment.
+        segment: u64,
+    },
     /// Something in it is damaged or fails.
     #[error("{0}; 'flashpath fsck' says more")]
     Inside(#[from] SfsError),

@@ -74,7 +74,7 @@ impl Sfs {
     /// What would be lost now.
     pub(super) fn changes(&self) -> Lost {
         let mut numbers: Vec<u64> =
-            self.inodes.values().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
+            self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         numbers.sort_unstable();
         let inodes = numbers.len() as u64;
         numbers.truncate(MOST_NAMED);

@@ -15,7 +15,8 @@
 //! | `segments` | which are free, and what is live in them |
 //! | `paged`, `dat`, `inode_file` | the metadata files: pages under a root in the superblock |
 //! | `map`, `directory`, `inode` | where a file's blocks are; names; what is known of a file |
-//! | `waiting`, `metadata_blocks` | changed blocks of files, and of metadata, in memory |
+//! | `waiting`, `metadata_blocks`, `inodes` | blocks of files that wait, blocks of metadata, and inodes, in memory |
+//! | `memory` | how much of it each of them may take |
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
@@ -53,12 +54,14 @@ mod follow_log;
 mod format;
 mod inode;
 mod inode_file;
+mod inodes;
 mod invariants;
 mod log;
 mod lost_parts;
 mod make;
 mod map;
 mod media;
+mod memory;
 mod metadata_blocks;
 mod names;
 mod open;
@@ -92,6 +95,7 @@ pub use error::{OpenSfsError, SfsError};
 pub use failure::{Lost, mark_lost};
 pub use make::Identity;
 pub use media::Medium;
+pub use memory::MemoryUse;
 pub use repair::{Repaired, repair};
 pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};
 pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
@@ -103,13 +107,14 @@ use dat::Dat;
 use format::{BlockBytes, Kind, Superblock};
 use inode::Inode;
 use inode_file::InodeFile;
+use inodes::Inodes;
 use log::Head;
 use media::Media;
+use memory::Shares;
 use metadata_blocks::MetadataBlocks;
 use paged::PagedFile;
 use placement::{Grouping, Tick};
 use records::Records;
-use rustc_hash::FxHashMap;
 use segments::Segments;
 use std::collections::BTreeSet;
 use waiting::Waiting;
@@ -138,6 +143,8 @@ struct Limits {
     floor: u32,
     /// Blocks that files and their metadata can have.
     usable: u64,
+    /// What each part may take of memory.
+    shares: Shares,
 }
 
 /// A mounted volume.
@@ -151,7 +158,7 @@ pub struct Sfs {
     inode_file: InodeFile,
     usage_file: PagedFile,
     /// Inodes in memory.
-    inodes: FxHashMap<u64, Inode>,
+    inodes: Inodes,
     metadata: MetadataBlocks,
     waiting: Waiting,
     /// What the log has yet to say.
@@ -186,6 +193,8 @@ pub struct Sfs {
     unflushed_blocks: u64,
     /// The number that the next partial segment had when the device was last flushed: all before it are durable.
     flushed: u64,
+    /// Whether the second superblock of the last checkpoint was written since then: nobody needs it to be durable soon.
+    is_copy_unflushed: bool,
     /// Whether anything was written since the log was last sealed.
     is_unsealed: bool,
     /// Whether anything changed since the last checkpoint.
@@ -281,20 +290,18 @@ impl Sfs {
     /// An inode that is in use.
     fn inode(&mut self, number: u64) -> Result<&Inode, SfsError> {
         self.load_inode(number)?;
-        Ok(&self.inodes[&number])
+        Ok(self.inodes.get(number).expect("it was loaded"))
     }
 
     /// One that will be changed, so that the next checkpoint must write it.
     fn inode_mut(&mut self, number: u64) -> Result<&mut Inode, SfsError> {
         self.load_inode(number)?;
-        let inode = self.inodes.get_mut(&number).expect("it was loaded");
-        inode.is_dirty = true;
         self.is_changed = true;
-        Ok(inode)
+        Ok(self.inodes.get_mut(number).expect("it was loaded"))
     }
 
     fn load_inode(&mut self, number: u64) -> Result<(), SfsError> {
-        if !self.inodes.contains_key(&number) {
+        if !self.inodes.contains(number) {
             if self.inode_file.is_freed(number) {
                 // Its page says what it was, up to the next checkpoint.
                 return Err(SfsError::NotFound);
@@ -306,14 +313,14 @@ impl Sfs {
             let holds = invariants::inode(&image, number);
             holds.map_err(|why| SfsError::Damaged { what: format!("inode {number}"), why })?;
             let inode = Inode::of_image(&image).expect("its number and kind are those of an inode");
-            self.inodes.insert(number, inode);
+            self.inodes.insert(inode);
         }
         Ok(())
     }
 
     /// A virtual block of metadata.
     fn metadata_block(&mut self, number: u64, inode: u64, place: u64) -> Result<&BlockBytes, SfsError> {
-        if self.metadata.get(number).is_none() {
+        if self.metadata.used(number).is_none() {
             let bytes = self.read_virtual(number, inode)?;
             self.metadata.insert(number, inode, place, bytes);
         }
@@ -415,6 +422,9 @@ impl Sfs {
         } else if self.now >= self.next_flush {
             self.next_flush = self.now + self.settings.flush_ns;
             self.write_out(false)?;
+            if self.is_copy_unflushed {
+                self.flush_all()?;
+            }
         }
         self.discard_one()?;
         let own = self.next_flush.min(self.next_checkpoint);

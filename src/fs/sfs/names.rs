@@ -69,7 +69,7 @@ impl Sfs {
         inode.device = new.device;
         inode.links = if new.kind == FileKind::Directory { 2 } else { 1 };
         inode.parent = directory.0;
-        self.inodes.insert(number, inode);
+        self.inodes.insert(inode);
         self.is_changed = true;
         self.records.touch(number);
         if new.kind == FileKind::Symlink {
@@ -266,7 +266,7 @@ impl Sfs {
         file.links = file.links.saturating_add_signed(more);
         file.changed = now;
         file.is_unlogged = true;
-        let (is_gone, is_held) = (file.links == 0, file.held > 0);
+        let (is_gone, is_held) = (file.links == 0, self.inodes.is_held(inode));
         self.records.touch(inode);
         match (is_gone, is_held) {
             (true, true) => {
@@ -358,9 +358,13 @@ impl Sfs {
     }
 
     /// The index of a directory, which is made if there is none yet.
-    pub(super) fn index(&mut self, directory: u64) -> Result<&mut Index, SfsError> {
+    pub(super) fn index(&mut self, directory: u64) -> Result<&Index, SfsError> {
         if self.inode(directory)?.index.is_none() {
             let blocks = self.inode(directory)?.size.div_ceil(BLOCK as u64);
+            if blocks > directory::MOST_BLOCKS {
+                let why = format!("it has {blocks} blocks, and {} are the most", directory::MOST_BLOCKS);
+                return Err(SfsError::Damaged { what: format!("directory {directory}"), why });
+            }
             let mut index = Box::<Index>::default();
             for number in 0..blocks {
                 let virtual_block = self.mapped(directory, number)?;
@@ -369,9 +373,9 @@ impl Sfs {
                     return Err(SfsError::Damaged { what, why: "its records do not fill it".to_string() });
                 }
             }
-            self.inodes.get_mut(&directory).expect("it was loaded").index = Some(index);
+            self.inodes.put_index(directory, index);
         }
-        Ok(self.inodes.get_mut(&directory).expect("it was loaded").index.as_mut().expect("it was made"))
+        Ok(self.inode(directory)?.index.as_ref().expect("it was made"))
     }
 
     /// Names in a directory.
@@ -399,27 +403,34 @@ impl Sfs {
 
     /// Puts a name into a directory.
     pub(super) fn put_name(&mut self, directory: u64, name: &[u8], inode: u64, kind: FileKind) -> Result<(), SfsError> {
-        let number = match self.index(directory)?.block_with_room(name) {
+        self.index(directory)?;
+        let index = self.inodes.get_mut(directory).and_then(|it| it.index.as_mut()).expect("it was made");
+        let number = match index.block_with_room(name) {
             Some(number) => number,
             None => {
-                let number = self.index(directory)?.blocks();
+                let number = index.blocks();
+                if number >= directory::MOST_BLOCKS {
+                    return Err(SfsError::TooLarge);
+                }
                 let virtual_block = self.make_metadata_block(directory, number)?;
                 self.map(directory, number, virtual_block)?;
                 let block = self.metadata_block_mut(virtual_block, directory, number)?;
                 directory::format(block);
                 let block = *block;
-                self.index(directory)?.take_up(&block);
+                let mut index = self.inodes.take_index(directory).expect("it was made");
+                index.take_up(&block);
+                self.inodes.put_index(directory, index);
                 self.inode_mut(directory)?.size = (number + 1) * BLOCK as u64;
                 number
             }
         };
         let virtual_block = self.mapped(directory, number)?;
         // The index and the block are changed together, and lie in two places.
-        let mut index = self.inodes.get_mut(&directory).and_then(|it| it.index.take()).expect("it was made");
+        let mut index = self.inodes.take_index(directory).expect("it was made");
         let put = self
             .metadata_block_mut(virtual_block, directory, number)
             .map(|block| index.put(number, block, name, inode, kind));
-        self.inodes.get_mut(&directory).expect("it was loaded").index = Some(index);
+        self.inodes.put_index(directory, index);
         match put? {
             Some(_) => Ok(()),
             None => {
@@ -434,10 +445,10 @@ impl Sfs {
         let Some((inode, _, place)) = self.find_name(directory, name)? else { return Ok(None) };
         let number = place / BLOCK as u64;
         let virtual_block = self.mapped(directory, number)?;
-        let mut index = self.inodes.get_mut(&directory).and_then(|it| it.index.take()).expect("it was made");
+        let mut index = self.inodes.take_index(directory).expect("it was made");
         let removed =
             self.metadata_block_mut(virtual_block, directory, number).map(|block| index.remove(block, name, place));
-        self.inodes.get_mut(&directory).expect("it was loaded").index = Some(index);
+        self.inodes.put_index(directory, index);
         removed?;
         Ok(Some(inode))
     }

@@ -135,7 +135,7 @@ impl Sfs {
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
                 self.inode_file.take_found(number);
-                self.inodes.insert(number, Inode::new(number, image.generation.get(), kind, Timestamp(0)));
+                self.inodes.insert(Inode::new(number, image.generation.get(), kind, Timestamp(0)));
                 made.insert(number);
             }
         }
@@ -253,7 +253,7 @@ impl Sfs {
             }
         }
         let mut loaded: Vec<u64> =
-            self.inodes.values().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
+            self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         loaded.sort_unstable();
         for number in loaded {
             let inode = self.inode(number)?;

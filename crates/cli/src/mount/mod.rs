@@ -3,9 +3,11 @@
 //! | file | what it is |
 //! |---|---|
 //! | `mod` | the command line, and the order in which all begins and ends |
+//! | `memory` | how much memory it may take |
 //! | `options` | what `-o` takes |
 //! | `watch` | warnings of the stations, and the figures of `--stats` |
 
+mod memory;
 mod options;
 mod watch;
 
@@ -90,7 +92,7 @@ impl Mount {
             return Ok(());
         }
         let Some(signals) = self.stay.begin()? else { return Ok(()) };
-        let path = Path::read(&self.path)?;
+        let path = Path::read(&self.path)?.with_machine_memory(memory::machine_share());
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
         let open = || match self.despite_damage {
             true => open_file_system_despite_damage(&path, self.stay.seed, wall_origin_ns),

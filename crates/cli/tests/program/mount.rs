@@ -108,6 +108,42 @@ fn what_is_unlinked_while_it_is_open_stays_until_it_is_closed() {
     served.end();
 }
 
+/// A mount kept all inodes that the kernel knew: a million files took 927 MiB, 300,000 took 288 MiB.
+#[test]
+fn a_hundred_thousand_files_take_no_more_memory_than_the_mount_may() {
+    const BOUND_KIB: u64 = 64 << 10;
+    const FILES: usize = 100_000;
+    let Some(bench) = bench_to_mount_in() else { return };
+    let image = "conv:image=volume.img,size=1G,timing=off";
+    let made = bench.flashpath(&["mkfs", &format!("sfs/{image}")]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let within = format!("sfs:memory={}K/{image}", BOUND_KIB);
+    let most_kib = |served: &Served| {
+        let status = fs::read_to_string(format!("/proc/{}/status", served.process())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap()
+    };
+    let file = |number: usize| bench.path("m/many").join(format!("file{number:06}"));
+    let served = mount(&bench, &within, &[]);
+    fs::create_dir(bench.path("m/many")).unwrap();
+    for number in 0..FILES {
+        fs::write(file(number), if number % 50 == 0 { "some bytes" } else { "" }).unwrap();
+    }
+    let making = most_kib(&served);
+    served.end();
+    let served = mount(&bench, &within, &[]);
+    assert_eq!(names(bench.path("m/many")).len(), FILES);
+    for number in (0..FILES).rev() {
+        assert_eq!(fs::metadata(file(number)).unwrap().len(), if number % 50 == 0 { 10 } else { 0 });
+    }
+    fs::remove_dir_all(bench.path("m/many")).unwrap();
+    let removing = most_kib(&served);
+    served.end();
+    assert!(making < BOUND_KIB && removing < BOUND_KIB, "{making} KiB making, {removing} KiB removing");
+    let checked = bench.flashpath(&["fsck", &format!("sfs/{image}")]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
 #[test]
 fn ten_thousand_names_are_listed_once_each_and_found() {
     let Some(bench) = bench_to_mount_in() else { return };

@@ -5,9 +5,9 @@
 //! may execute; so does a write or a truncation by anyone but root. All of them take the file's capabilities away.
 //! Without the flag, the kernel would ask for these capabilities before each write.
 
-use super::Files;
 use super::attributes::timestamp;
 use super::extended::CAPABILITY;
+use super::{Files, MOST_KNOWN};
 use crate::shared_volume::{AccessTimes, CallError};
 use flashpath::fs::sfs::{Attributes, Change, FileKind, InodeNumber, SfsError, Timestamp};
 use fuser::TimeOrNow;
@@ -86,6 +86,9 @@ impl Files {
             match self.volume.remove_extended_attribute(attributes.inode, CAPABILITY) {
                 Ok(()) | Err(SfsError::NoAttribute) => {}
                 Err(error) => return Err(error.into()),
+            }
+            if self.without_capability.len() >= MOST_KNOWN {
+                self.without_capability.clear();
             }
             self.without_capability.insert(attributes.inode);
         }

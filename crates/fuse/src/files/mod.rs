@@ -30,12 +30,15 @@ use flashpath::fs::sfs::{Attributes, InodeNumber, Sfs, SfsError, Space, Timestam
 use flashpath::time::Time;
 use std::collections::HashSet;
 
+/// Inodes of which it is known that they have no capabilities. Of others it is looked up again.
+const MOST_KNOWN: usize = 1 << 16;
+
 /// The volume, and what its requests share.
 pub struct Files {
     volume: Sfs,
     sharing: VolumeSharing,
     /// Inodes that the kernel knows and that are known to have no capabilities of a program, which a write would take
-    /// away.
+    /// away: some of those that were written, [`MOST_KNOWN`] at the most.
     without_capability: HashSet<InodeNumber>,
 }
 
