@@ -3,12 +3,16 @@
 #[path = "power_cut/mod.rs"]
 mod power_cut;
 
+#[path = "sfs/access_lists.rs"]
+mod access_lists;
 #[path = "sfs/calls.rs"]
 mod calls;
 #[path = "sfs/damage.rs"]
 mod damage;
 #[path = "sfs/directed_cuts.rs"]
 mod directed_cuts;
+#[path = "sfs/generations.rs"]
+mod generations;
 #[path = "sfs/history.rs"]
 mod history;
 #[path = "sfs/load_cuts.rs"]

@@ -31,6 +31,8 @@ mod killed_files;
 mod killed_servers;
 #[path = "program/mount.rs"]
 mod mount;
+#[path = "program/mount_posix.rs"]
+mod mount_posix;
 #[path = "program/nbd_client.rs"]
 mod nbd_client;
 #[path = "program/on_kernel.rs"]

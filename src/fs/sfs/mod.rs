@@ -15,6 +15,7 @@
 //! | `segments` | which are free, and what is live in them |
 //! | `paged`, `dat`, `inode_file` | the metadata files: pages under a root in the superblock |
 //! | `map`, `directory`, `inode` | where a file's blocks are; names; what is known of a file |
+//! | `attribute_blocks` | where a file's extended attributes are |
 //! | `waiting`, `metadata_blocks` | changed blocks of files, and of metadata, in memory |
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
@@ -30,11 +31,12 @@
 //! | `repair` | putting right what the survey found |
 //! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
 //! | `space` | how much there is, and how much is left |
-//! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
+//! | `attributes`, `names`, `renames`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
 //!
 //! With stamps instead of bytes the code is the same; metadata then stays in memory, as a stamp cannot be read back.
 
+mod attribute_blocks;
 mod attributes;
 mod bytes;
 mod check;
@@ -58,6 +60,7 @@ mod open;
 mod paged;
 pub mod placement;
 mod records;
+mod renames;
 mod repair;
 mod roll_forward;
 mod salvage;
