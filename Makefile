@@ -43,7 +43,7 @@ install: build
 # kernel's file systems to compare layouts with and to capture, the clients of NBD, and a disk's other users.
 needs:
 	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
-	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr
+	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr setfacl:acl python3
 
 demo: build
 	@mkdir -p demo

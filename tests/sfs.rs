@@ -5,6 +5,8 @@ mod failing_disk;
 #[path = "power_cut/mod.rs"]
 mod power_cut;
 
+#[path = "sfs/access_lists.rs"]
+mod access_lists;
 #[path = "sfs/calls.rs"]
 mod calls;
 #[path = "sfs/damage.rs"]
@@ -13,6 +15,8 @@ mod damage;
 mod directed_cuts;
 #[path = "sfs/failing_store.rs"]
 mod failing_store;
+#[path = "sfs/generations.rs"]
+mod generations;
 #[path = "sfs/history.rs"]
 mod history;
 #[path = "sfs/load_cuts.rs"]

@@ -106,7 +106,11 @@ fn find(volume: &mut Sfs, path: &str) -> Result<InodeNumber, SfsError> {
 
 fn make(volume: &mut Sfs, path: &str, kind: FileKind, permissions: u16) -> Result<InodeNumber, SfsError> {
     let (directory, name) = parent(volume, path)?;
-    volume.make(directory, name, &NewFile { kind, permissions, user: 0, group: 0, device: 0, target: b"" })
+    volume.make(
+        directory,
+        name,
+        &NewFile { kind, permissions, user: 0, group: 0, device: 0, target: b"", attributes: &[] },
+    )
 }
 
 impl FileSystem for InProcess {

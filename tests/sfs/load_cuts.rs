@@ -110,8 +110,9 @@ impl Life {
                 }
                 Call::Rename(from, to)
             }
+            86 if self.random.below(2) == 0 => Call::Whiteout(file?, self.new_path()),
             86 => Call::Exchange(file?, self.pick(FileKind::Regular)?),
-            87..=88 => Call::SetAttribute(file?, "user.some", self.random.below(2000) as usize),
+            87..=88 => Call::SetAttribute(file?, "user.some", self.random.below(9000) as usize),
             89..=93 => Call::SyncFile(file?, Durable::All),
             94..=95 => Call::SyncFile(file?, Durable::Data),
             96 => Call::SyncFile(self.pick(FileKind::Directory)?, Durable::All),

@@ -13,7 +13,7 @@ const BOUND: u64 = 32 << 20;
 const MIB: u64 = 1 << 20;
 
 fn new_file() -> NewFile<'static> {
-    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 1, group: 2, device: 0, target: b"" }
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 1, group: 2, device: 0, target: b"", attributes: &[] }
 }
 
 /// What is counted must be within the bound, less what is kept for the program and the allocator.

@@ -66,7 +66,7 @@ impl BlockDevice for SlowStore {
 }
 
 fn new_file() -> NewFile<'static> {
-    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 1, group: 2, device: 0, target: b"" }
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 1, group: 2, device: 0, target: b"", attributes: &[] }
 }
 
 #[test]

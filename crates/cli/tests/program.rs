@@ -33,6 +33,8 @@ mod killed_servers;
 mod mount;
 #[path = "program/mount_ends.rs"]
 mod mount_ends;
+#[path = "program/mount_posix.rs"]
+mod mount_posix;
 #[path = "program/nbd_client.rs"]
 mod nbd_client;
 #[path = "program/on_kernel.rs"]

@@ -1,7 +1,7 @@
 //! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before
 //! is free from then on.
 
-use super::format::{BLOCK, Kind, Superblock, crc_without, zeroed};
+use super::format::{BLOCK, Kind, Superblock, VERSION, crc_without, zeroed};
 use super::log::{Destination, Item};
 use super::segments::Segments;
 use super::{Sfs, SfsError};
@@ -119,6 +119,7 @@ impl Sfs {
     fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {
         let memory = self.grouping.memory();
         let superblock: &mut Superblock = &mut self.superblock;
+        superblock.version = VERSION.into();
         superblock.sequence += 1;
         superblock.clean = u32::from(clean).into();
         superblock.tick = self.tick.0.into();

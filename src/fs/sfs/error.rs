@@ -49,6 +49,15 @@ pub enum SfsError {
     /// There is no such extended attribute (ENODATA).
     #[error("no such attribute")]
     NoAttribute,
+    /// The value of an extended attribute has more than 64 KiB (E2BIG).
+    #[error("the value of an attribute has at most 64 KiB")]
+    LongValue,
+    /// A file cannot have so many extended attributes, or so large ones (ENOSPC).
+    #[error("a file's attributes may take {most} bytes here, and their names 64 KiB")]
+    ManyAttributes {
+        /// Bytes that all attributes of a file may take on this volume.
+        most: u64,
+    },
     /// The volume can only be read (EROFS).
     #[error("the volume can only be read: {0}")]
     ReadOnly(String),
@@ -84,6 +93,8 @@ impl SfsError {
             SfsError::TooLarge => 27,
             SfsError::NoSpace { .. } => 28,
             SfsError::NoAttribute => 61,
+            SfsError::LongValue => 7,
+            SfsError::ManyAttributes { .. } => 28,
             SfsError::ReadOnly(_) => 30,
             SfsError::Damaged { .. } | SfsError::Device(_) | SfsError::Lost(_) => 5,
         }

@@ -15,6 +15,7 @@
 //! | `segments` | which are free, and what is live in them |
 //! | `paged`, `dat`, `inode_file` | the metadata files: pages under a root in the superblock |
 //! | `map`, `directory`, `inode` | where a file's blocks are; names; what is known of a file |
+//! | `attribute_blocks` | where a file's extended attributes are |
 //! | `waiting`, `metadata_blocks`, `inodes` | blocks of files that wait, blocks of metadata, and inodes, in memory |
 //! | `memory` | how much of it each of them may take |
 //! | `records` | what the log says between two checkpoints beside blocks |
@@ -34,11 +35,12 @@
 //! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
 //! | `failure` | what a failed write or flush costs |
 //! | `space` | how much there is, and how much is left |
-//! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
+//! | `attributes`, `names`, `renames`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
 //!
 //! With stamps instead of bytes the code is the same; metadata then stays in memory, as a stamp cannot be read back.
 
+mod attribute_blocks;
 mod attributes;
 mod bytes;
 mod check;
@@ -68,6 +70,7 @@ mod open;
 mod paged;
 pub mod placement;
 mod records;
+mod renames;
 mod repair;
 mod roll_forward;
 mod salvage;

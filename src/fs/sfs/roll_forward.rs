@@ -159,7 +159,8 @@ impl Sfs {
     fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
         let number = match record {
             Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
-            Record::Unmap { inode, .. } | Record::Contents { inode, .. } | Record::Freed { inode } => *inode,
+            Record::Unmap { inode, .. } | Record::Target { inode, .. } => *inode,
+            Record::Attributes { inode, .. } | Record::Freed { inode } => *inode,
             Record::Inode(image) => image.number.get(),
         };
         // The log speaks of what was freed, too.
@@ -179,7 +180,10 @@ impl Sfs {
                 _ => Ok(()),
             },
             Record::Unmap { inode, places } => self.unmap(*inode, places.clone()),
-            Record::Contents { inode, are_attributes, bytes } => self.put_contents(*inode, *are_attributes, bytes),
+            Record::Target { inode, bytes } => self.put_target(*inode, bytes),
+            Record::Attributes { inode, length, at, bytes } => {
+                self.put_attribute_bytes(*inode, *length as usize, *at as usize, bytes)
+            }
             Record::Inode(image) => {
                 let holds = invariants::inode(image, number);
                 holds.map_err(|why| SfsError::Damaged { what: format!("inode {number} in the log"), why })?;

@@ -159,13 +159,8 @@ impl Sfs {
     /// Frees an inode and all its blocks.
     pub(super) fn free_inode(&mut self, number: u64) -> Result<(), SfsError> {
         self.unmap(number, 0..u64::MAX)?;
-        let (attributes, generation) = {
-            let file = self.inode(number)?;
-            (file.attributes, file.generation)
-        };
-        if attributes != 0 {
-            self.free_attributes(number, attributes)?;
-        }
+        self.free_attributes(number)?;
+        let generation = self.inode(number)?.generation;
         self.inodes.remove(number);
         self.inode_file.free(number, generation);
         self.records.touch(number);

@@ -6,7 +6,7 @@ use nix::fcntl::{RenameFlags, renameat2};
 use nix::unistd::{Whence, lseek};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -79,11 +79,17 @@ fn a_rename_replaces_refuses_or_exchanges() {
     fs::write(&two, "2").unwrap();
     let rename = |flags| renameat2(nix::fcntl::AT_FDCWD, &one, nix::fcntl::AT_FDCWD, &two, flags);
     assert_eq!(rename(RenameFlags::RENAME_NOREPLACE), Err(nix::errno::Errno::EEXIST));
-    assert_eq!(rename(RenameFlags::RENAME_WHITEOUT), Err(nix::errno::Errno::EINVAL));
+    let whiteout_of_two = RenameFlags::RENAME_WHITEOUT | RenameFlags::RENAME_EXCHANGE;
+    assert_eq!(rename(whiteout_of_two), Err(nix::errno::Errno::EINVAL));
     rename(RenameFlags::RENAME_EXCHANGE).unwrap();
     assert_eq!((fs::read(&one).unwrap(), fs::read(&two).unwrap()), (b"2".to_vec(), b"1".to_vec()));
     fs::rename(&one, &two).unwrap();
     assert_eq!((fs::read(&two).unwrap(), one.exists()), (b"2".to_vec(), false));
+    fs::write(&one, "3").unwrap();
+    rename(RenameFlags::RENAME_WHITEOUT).unwrap();
+    let left = fs::symlink_metadata(&one).unwrap();
+    assert!(left.file_type().is_char_device() && left.rdev() == 0 && left.mode() & 0o7777 == 0, "{left:?}");
+    assert_eq!(fs::read(&two).unwrap(), b"3");
     served.end();
 }
 

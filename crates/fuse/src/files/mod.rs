@@ -9,11 +9,15 @@
 //! | `content` | reading, writing, allocating, seeking, copying |
 //! | `listing` | directories |
 //! | `extended` | extended attributes |
+//! | `access_list` | access control lists, in step with modes |
+//! | `caller` | who makes a request |
 //!
 //! The kernel has checked permissions before (`default_permissions`), and that names and kinds of files make sense. An
 //! inode that the kernel was told of is held until it forgets it, with a name or without.
 
+mod access_list;
 mod attributes;
+mod caller;
 mod change;
 mod content;
 mod extended;
@@ -21,6 +25,7 @@ mod listing;
 mod names;
 
 pub use attributes::{kind_of_mode, system_attributes, system_kind};
+pub use caller::Caller;
 pub use change::Wish;
 pub use names::Made;
 
