@@ -109,8 +109,7 @@ fn examine(machine: &Machine, context: &str, assert: impl Fn(&mut Sfs, &str)) {
     assert_eq!(sfs.check().unwrap(), [], "{context}");
 }
 
-/// Ways to damage a summary.
-/// A way to damage a block, with its name.
+/// A way to damage a summary, with its name.
 type Damage = (&'static str, fn(&mut [u8]));
 
 fn damages() -> [Damage; 4] {
