@@ -91,6 +91,15 @@ pub struct Wishes {
     pub forbidden: Forbidden,
 }
 
+/// What `mount` shows behind `fuse.`. fuser hands the subtype on to fusermount3 only: with root, the kernel is told in its
+/// own words.
+fn subtype(name: &str) -> MountOption {
+    match geteuid().is_root() {
+        true => MountOption::CUSTOM(format!("subtype={name}")),
+        false => MountOption::Subtype(name.into()),
+    }
+}
+
 /// A file system at a directory, which became a mount point.
 #[derive(Debug)]
 pub struct Mounted {
@@ -124,7 +133,7 @@ impl Mounted {
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName("flashpath".into()),
-            MountOption::Subtype("flashpath".into()),
+            subtype("flashpath"),
             MountOption::DefaultPermissions,
             MountOption::NoDev,
             MountOption::NoSuid,
@@ -150,8 +159,7 @@ impl Mounted {
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName(source_name(&wishes.name, !is_root)),
-            // fuser hands the subtype on to fusermount3 only: with root, the kernel is told in its own words.
-            if is_root { MountOption::CUSTOM("subtype=sfs".into()) } else { MountOption::Subtype("sfs".into()) },
+            subtype("sfs"),
             MountOption::DefaultPermissions,
         ];
         let forbidden = wishes.forbidden;

@@ -70,7 +70,7 @@ fn files_for_which_there_is_no_room_are_refused_before_they_are_planned() {
     let bench = Bench::new();
     let answer = Command::new("prlimit")
         .args(["--as=1073741824", env!("CARGO_BIN_EXE_flashpath")])
-        .args(["run", "varmail:files=100000000", "--on", "sfs:segment=64K/page/nand:size=64M"])
+        .args(["run", "varmail:files=100000000", "--on", "sfs/page/nand:size=64M"])
         .current_dir(bench.path(""))
         .output()
         .unwrap();
