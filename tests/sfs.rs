@@ -21,6 +21,8 @@ mod model;
 mod power_cuts;
 #[path = "sfs/random_work.rs"]
 mod random_work;
+#[path = "sfs/reservations.rs"]
+mod reservations;
 #[path = "sfs/superblocks.rs"]
 mod superblocks;
 

@@ -29,6 +29,8 @@ pub(super) enum Record<'a> {
     NoName { directory: u64, name: &'a [u8] },
     /// Blocks of a file were taken away.
     Unmap { inode: u64, places: Range<u64> },
+    /// Blocks of a file were reserved, where it had none.
+    Reserve { inode: u64, places: Range<u64> },
     /// The bytes of a link's target, or of a file's extended attributes.
     Contents { inode: u64, are_attributes: bool, bytes: &'a [u8] },
     /// An inode is so.
@@ -161,6 +163,12 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
             put(*inode);
             6
         }
+        Record::Reserve { inode, places } => {
+            put(*inode);
+            put(places.start);
+            put(places.end);
+            7
+        }
     };
     let length = (bytes.len() - start - HEAD) as u16;
     bytes[start] = tag;
@@ -189,6 +197,7 @@ pub(super) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> 
             4 => Record::Contents { inode: number(0)?, are_attributes: *rest.get(8)? != 0, bytes: &rest[9..] },
             5 => Record::Inode(InodeImage::ref_from_bytes(rest).ok()?),
             6 => Record::Freed { inode: number(0)? },
+            7 => Record::Reserve { inode: number(0)?, places: number(8)?..number(16)? },
             _ => return None,
         };
         bytes = &bytes[HEAD + length..];

@@ -60,6 +60,7 @@ impl Sfs {
         let mut told: Vec<(u64, Record)> = told.collect();
         told.sort_by_key(|(before, _)| *before);
         let mut told = told.into_iter().peekable();
+        let mut filled = BTreeSet::new();
         for found in &log {
             while let Some((_, record)) = told.next_if(|(before, _)| *before <= found.header.sequence.get()) {
                 self.apply(&record)?;
@@ -67,12 +68,12 @@ impl Sfs {
             self.tick = self.tick.max(Tick(found.header.tick.get()));
             for (block, record) in found.blocks() {
                 if record.kind == Kind::Data as u8 {
-                    self.apply_block(found, block, &record)?;
+                    self.apply_block(found, block, &record, &mut filled)?;
                 }
             }
         }
         told.try_for_each(|(_, record)| self.apply(&record))?;
-        self.trim_inodes()?;
+        self.trim_inodes(&filled)?;
         self.give_back_unused(&log)?;
         let segments: BTreeSet<u32> = log.iter().map(|found| found.segment).collect();
         for segment in segments {
@@ -184,10 +185,21 @@ impl Sfs {
         Ok(())
     }
 
-    /// Whether a virtual block of this number can be: there are no more than blocks of the device, and a share that was
-    /// freed.
+    /// Virtual blocks that there can be: as many as blocks of the device; as many again that were freed; and what can
+    /// be given out between two checkpoints, when no number is given out twice.
+    fn most_taken(&self) -> u64 {
+        let blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
+        2 * blocks + (self.limits.metadata as u64 + 1) * super::dat::ENTRIES
+    }
+
+    /// Whether a virtual block of this number can be.
     fn may_be_taken(&self, number: u64) -> bool {
-        number != 0 && number < 2 * u64::from(self.media.segments()) * u64::from(self.media.segment_blocks())
+        number != 0 && number < self.most_taken()
+    }
+
+    /// Whether an inode of this number can be.
+    fn may_be_inode(&self, number: u64) -> bool {
+        number != 0 && number < self.most_taken() * super::inode_file::INODES
     }
 
     /// Makes the inodes that the log speaks of and the checkpoint does not know.
@@ -198,7 +210,7 @@ impl Sfs {
             for (_, record) in records::read(found.log()) {
                 let Record::Inode(image) = record else { continue };
                 let number = image.number.get();
-                if !self.may_be_taken(number) || self.is_inode(number)? {
+                if !self.may_be_inode(number) || self.is_inode(number)? {
                     continue;
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
@@ -227,7 +239,8 @@ impl Sfs {
     fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
         let number = match record {
             Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
-            Record::Unmap { inode, .. } | Record::Contents { inode, .. } | Record::Freed { inode } => *inode,
+            Record::Unmap { inode, .. } | Record::Reserve { inode, .. } => *inode,
+            Record::Contents { inode, .. } | Record::Freed { inode } => *inode,
             Record::Inode(image) => image.number.get(),
         };
         // The log speaks of what was freed, too.
@@ -247,6 +260,15 @@ impl Sfs {
                 _ => Ok(()),
             },
             Record::Unmap { inode, places } => self.unmap(*inode, places.clone()),
+            Record::Reserve { inode, places } => {
+                let is_sane = self.inode(*inode)?.kind == FileKind::Regular && places.end <= MOST_BLOCKS;
+                let most = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
+                match is_sane && places.end.saturating_sub(places.start) <= most {
+                    // The numbers need not be those that it had: what was written there since is in the log.
+                    true => self.reserve(*inode, places.clone()),
+                    false => Ok(()),
+                }
+            }
             Record::Contents { inode, are_attributes, bytes } => self.put_contents(*inode, *are_attributes, bytes),
             Record::Inode(image) => {
                 let file = self.inode_mut(number)?;
@@ -267,8 +289,14 @@ impl Sfs {
         }
     }
 
-    /// A block of the log takes its place in its file.
-    fn apply_block(&mut self, found: &Found, block: u32, record: &BlockRecord) -> Result<(), SfsError> {
+    /// A block of the log takes its place in its file. `filled`: virtual blocks at places where there was none.
+    fn apply_block(
+        &mut self,
+        found: &Found,
+        block: u32,
+        record: &BlockRecord,
+        filled: &mut BTreeSet<u64>,
+    ) -> Result<(), SfsError> {
         let (number, place) = (record.number.get(), record.place.get());
         if !self.may_be_taken(number) || place > MOST_BLOCKS {
             return Ok(());
@@ -285,6 +313,9 @@ impl Sfs {
         if mapped != number {
             if mapped != 0 {
                 self.free_block(owner, mapped)?;
+            }
+            if mapped == 0 || filled.contains(&mapped) {
+                filled.insert(number);
             }
             self.map(owner, place, number)?;
             self.inode_mut(owner)?.blocks += 1;
@@ -309,9 +340,9 @@ impl Sfs {
         self.dat.set(number, &entry, &mut self.media, &mut self.now)
     }
 
-    /// Blocks behind the end of a file were written and never synced; inodes without a name are held by nobody any
-    /// more.
-    fn trim_inodes(&mut self) -> Result<(), SfsError> {
+    /// Blocks behind the end of a file were written and never synced: those at places where there was none go, the
+    /// others are reserved as before. Inodes without a name are held by nobody any more.
+    fn trim_inodes(&mut self, filled: &BTreeSet<u64>) -> Result<(), SfsError> {
         for orphan in std::mem::take(&mut self.orphans) {
             if self.is_inode(orphan)? && self.inode(orphan)?.links == 0 {
                 self.free_inode(orphan)?;
@@ -323,9 +354,32 @@ impl Sfs {
         for number in loaded {
             let inode = self.inode(number)?;
             if inode.kind == FileKind::Regular {
-                let end = inode.size.div_ceil(BLOCK as u64);
-                self.unmap(number, end..u64::MAX)?;
+                let (mut at, mut gone) = (inode.size.div_ceil(BLOCK as u64), 0..0);
+                while let Some((place, virtual_block)) = self.next_mapped(number, at, MOST_BLOCKS)? {
+                    at = place + 1;
+                    if !filled.contains(&virtual_block) {
+                        self.unwrite(virtual_block)?;
+                    } else if gone.end == place {
+                        gone.end = at;
+                    } else {
+                        self.unmap(number, std::mem::replace(&mut gone, place..at))?;
+                    }
+                }
+                self.unmap(number, gone)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A virtual block of a file is reserved, as if it had never been written.
+    fn unwrite(&mut self, number: u64) -> Result<(), SfsError> {
+        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let address = entry.address.get();
+        if address != 0 {
+            let segment = (address / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+            (entry.address, entry.crc) = (0.into(), 0.into());
+            self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
         }
         Ok(())
     }
