@@ -23,6 +23,8 @@ mod power_cuts;
 mod random_work;
 #[path = "sfs/reservations.rs"]
 mod reservations;
+#[path = "sfs/space.rs"]
+mod space;
 #[path = "sfs/superblocks.rs"]
 mod superblocks;
 

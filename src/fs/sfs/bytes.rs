@@ -199,7 +199,7 @@ impl Sfs {
     /// Fails if the blocks of a range that are new would not fit.
     fn check_new(&mut self, inode: u64, places: std::ops::Range<u64>) -> Result<(), SfsError> {
         // Nearly always there is room for all of them, new or not.
-        if self.check_space(places.end - places.start).is_ok() {
+        if self.has_space(places.end - places.start) {
             return Ok(());
         }
         let mut new = 0;
@@ -277,7 +277,7 @@ impl Sfs {
         }
         let places = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
         let mut new = 0;
-        if self.check_space(places.end - places.start).is_err() {
+        if !self.has_space(places.end - places.start) {
             // What is there already takes nothing.
             let mut at = places.start;
             while at < places.end {

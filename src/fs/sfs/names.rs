@@ -58,7 +58,7 @@ impl Sfs {
         }
         self.check_space(4)?;
         let now = self.wall();
-        let (number, generation) = self.inode_file.take(&mut self.media, &mut self.now)?;
+        let (number, generation) = self.take_inode()?;
         let mut inode = Inode::new(number, generation, new.kind, now);
         inode.permissions = new.permissions & 0o7777;
         if inherits && new.kind == FileKind::Directory {
@@ -343,6 +343,13 @@ impl Sfs {
         Ok(block[..size.min(LONGEST_TARGET)].to_vec())
     }
 
+    /// A free number for an inode, and the generation of whoever has it from now on: there are two superblocks at least
+    /// between him and who had it before.
+    pub(super) fn take_inode(&mut self) -> Result<(u64, u32), SfsError> {
+        let number = self.inode_file.take(&mut self.media, &mut self.now)?;
+        Ok((number, self.superblock.sequence.get() as u32))
+    }
+
     /// Says something to the log, when it is next told.
     pub(super) fn tell(&mut self, record: &Record) {
         self.records.add(record, self.superblock.next_partial.get());
@@ -439,7 +446,21 @@ impl Sfs {
             self.metadata_block_mut(virtual_block, directory, number).map(|block| index.remove(block, name, place));
         self.inodes.get_mut(&directory).expect("it was loaded").index = Some(index);
         removed?;
+        self.shorten(directory)?;
         Ok(Some(inode))
+    }
+
+    /// Frees the last blocks of a directory, as far as they hold no names. The first stays: an empty directory is often
+    /// filled again.
+    fn shorten(&mut self, directory: u64) -> Result<(), SfsError> {
+        let index = self.index(directory)?;
+        let (blocks, needed) = (index.blocks(), index.blocks_with_names().max(1));
+        if needed < blocks {
+            index.cut(needed);
+            self.inode_mut(directory)?.size = needed * BLOCK as u64;
+            self.unmap(directory, needed..u64::MAX)?;
+        }
+        Ok(())
     }
 
     /// Gives a name to another inode.

@@ -37,6 +37,9 @@ pub(super) enum Record<'a> {
     Inode(&'a InodeImage),
     /// An inode is free.
     Freed { inode: u64 },
+    /// Which of the blocks below a block of a metadata file's tree are holes: its kind and number as in a block record,
+    /// and a bit for each. A checkpoint tells it: the log of earlier ones knows of pages that are no more.
+    Holes { kind: u8, number: u64, holes: &'a [u8] },
 }
 
 /// Records that wait.
@@ -169,6 +172,12 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
             put(places.end);
             7
         }
+        Record::Holes { kind, number, holes } => {
+            put(*number);
+            bytes.push(*kind);
+            bytes.extend_from_slice(holes);
+            8
+        }
     };
     let length = (bytes.len() - start - HEAD) as u16;
     bytes[start] = tag;
@@ -198,6 +207,7 @@ pub(super) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> 
             5 => Record::Inode(InodeImage::ref_from_bytes(rest).ok()?),
             6 => Record::Freed { inode: number(0)? },
             7 => Record::Reserve { inode: number(0)?, places: number(8)?..number(16)? },
+            8 => Record::Holes { number: number(0)?, kind: *rest.get(8)?, holes: rest.get(9..)? },
             _ => return None,
         };
         bytes = &bytes[HEAD + length..];

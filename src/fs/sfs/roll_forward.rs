@@ -204,8 +204,6 @@ impl Sfs {
 
     /// Makes the inodes that the log speaks of and the checkpoint does not know.
     fn make_told_inodes(&mut self, log: &[Found]) -> Result<(), SfsError> {
-        let mut made = BTreeSet::new();
-        let known = self.inode_file.count();
         for found in log {
             for (_, record) in records::read(found.log()) {
                 let Record::Inode(image) = record else { continue };
@@ -216,14 +214,9 @@ impl Sfs {
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
                 self.inode_file.take_found(number);
                 self.inodes.insert(number, Inode::new(number, image.generation.get(), kind, Timestamp(0)));
-                made.insert(number);
             }
         }
-        // Numbers in between were given out and free again before the log was told of them.
-        (known..self.inode_file.count())
-            .filter(|number| !made.contains(number))
-            .for_each(|number| self.inode_file.skip(number));
-        self.inode_file.unchain(|number| made.contains(&number), &mut self.media, &mut self.now)
+        Ok(())
     }
 
     /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out
@@ -242,6 +235,7 @@ impl Sfs {
             Record::Unmap { inode, .. } | Record::Reserve { inode, .. } => *inode,
             Record::Contents { inode, .. } | Record::Freed { inode } => *inode,
             Record::Inode(image) => image.number.get(),
+            Record::Holes { .. } => return Ok(()),
         };
         // The log speaks of what was freed, too.
         if !self.is_inode(number)? {
@@ -286,6 +280,7 @@ impl Sfs {
                     _ => self.free_inode(*inode),
                 }
             }
+            Record::Holes { .. } => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::checkpoint::CRC_FIELD;
 use super::error::OpenSfsError;
-use super::format::{BlockBytes, Superblock, VERSION, crc_without};
+use super::format::{BlockBytes, OLDEST_VERSION, Superblock, VERSION, crc_without};
 use super::media::{Medium, superblock_places};
 use crate::time::Time;
 use zerocopy::FromBytes;
@@ -61,7 +61,7 @@ pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), Op
     let mut all = AllFound { whole: Vec::new(), damaged: Vec::new() };
     for candidate in candidates {
         match read(&candidate.bytes) {
-            Ok(superblock) if superblock.version.get() != VERSION => {
+            Ok(superblock) if !(OLDEST_VERSION..=VERSION).contains(&superblock.version.get()) => {
                 return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
             }
             Ok(superblock) => {

@@ -150,15 +150,12 @@ impl Sfs {
     /// Frees an inode and all its blocks.
     pub(super) fn free_inode(&mut self, number: u64) -> Result<(), SfsError> {
         self.unmap(number, 0..u64::MAX)?;
-        let (attributes, generation) = {
-            let file = self.inode(number)?;
-            (file.attributes, file.generation)
-        };
+        let attributes = self.inode(number)?.attributes;
         if attributes != 0 {
             self.free_attributes(number, attributes)?;
         }
         self.inodes.remove(&number);
-        self.inode_file.free(number, generation);
+        self.inode_file.free(number);
         self.records.touch(number);
         self.is_changed = true;
         Ok(())
