@@ -33,9 +33,9 @@ fn make_many(sfs: &mut Sfs, directory: InodeNumber, count: u64) -> u64 {
     count
 }
 
-/// The first block of a directory stays when it is emptied.
+/// The first block of a directory stays when it is emptied, and the first page of the DAT, which a new volume has not.
 fn assert_as_new(now: Space, new: Space, when: &str) {
-    assert!(now.free_blocks + 1 >= new.free_blocks, "{when}: {now:?}, and {new:?} when it was new");
+    assert!(now.free_blocks + 2 >= new.free_blocks, "{when}: {now:?}, and {new:?} when it was new");
     assert_eq!(now.inodes - now.free_inodes, new.inodes - new.free_inodes, "{when}");
 }
 
@@ -108,7 +108,7 @@ fn a_directory_becomes_shorter_when_its_last_blocks_are_empty() {
     .unwrap();
     (10..5000).for_each(|number| sfs.unlink(directory, format!("{number}").as_bytes()).unwrap());
     let left = sfs.attributes(directory).unwrap();
-    assert!(full.size > 20 * BLOCK && left.size == BLOCK && left.blocks == 1, "{full:?} {left:?}");
+    assert!(full.size >= 20 * BLOCK && left.size == BLOCK && left.blocks == 1, "{full:?} {left:?}");
     sfs.list(directory, *places.last().unwrap(), &mut |_| panic!("there is nothing behind the end")).unwrap();
     sfs.sync().unwrap();
     assert_eq!(sfs.check().unwrap(), []);
@@ -155,7 +155,7 @@ fn fill_as_promised(mut sfs: Sfs, reserves: bool, before: u64, case: &str) {
     let promised = sfs.space();
     let file = sfs.make(ROOT, b"file", &new(FileKind::Regular)).unwrap();
     let blocks = promised.available_blocks;
-    if reserves {
+    if reserves && blocks > 0 {
         sfs.allocate(file, 0, blocks * BLOCK, false).unwrap_or_else(|error| panic!("{case}: {blocks} blocks: {error}"));
     }
     write(&mut sfs, file, blocks);
