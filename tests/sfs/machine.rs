@@ -16,6 +16,10 @@ pub enum Device {
 pub struct Machine {
     pub power: Power,
     pub device: Device,
+    /// Blocks of a segment.
+    pub segment_blocks: u64,
+    /// Segments that there is room for.
+    pub segments: u64,
     text: &'static str,
 }
 
@@ -28,7 +32,7 @@ impl Machine {
             // Any block may be torn.
             false => Device::Blocks(Disk::new(&power, (segments + 1) * segment, u64::MAX)),
         };
-        Machine { power, device, text }
+        Machine { power, device, segment_blocks: segment, segments, text }
     }
 
     /// Another one, that holds the same.
@@ -38,10 +42,10 @@ impl Machine {
             Device::Blocks(disk) => Device::Blocks(disk.copy(&power)),
             Device::Zones(zones) => Device::Zones(zones.copy(&power)),
         };
-        Machine { power, device, text: self.text }
+        Machine { power, device, ..*self }
     }
 
-    fn medium(&self) -> Medium {
+    pub fn medium(&self) -> Medium {
         match &self.device {
             Device::Blocks(disk) => Medium::Blocks(Box::new(disk.clone())),
             Device::Zones(zones) => Medium::Zones(Box::new(zones.clone())),
@@ -68,6 +72,9 @@ impl Machine {
     /// Mounts it after a cut, looks whether anything is wrong with it, and holds what is there against what may be.
     pub fn recover(&self, history: &History) -> Result<(Sfs, Look), String> {
         let mut sfs = self.open().map_err(|error| format!("it cannot be mounted: {error}"))?;
+        if let Some(why) = sfs.read_only() {
+            return Err(format!("a cut of power damages nothing, and {why}: {:?}", sfs.damage()));
+        }
         let wrong = sfs.check().map_err(|error| format!("it cannot be checked: {error}"))?;
         if let Some(finding) = wrong.first() {
             return Err(format!("{} things are wrong with it, the first: {finding}", wrong.len()));

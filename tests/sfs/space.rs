@@ -19,7 +19,7 @@ const BLOCK: u64 = 4096;
 const ROOT: InodeNumber = InodeNumber::ROOT;
 
 fn new(kind: FileKind) -> NewFile<'static> {
-    NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" }
+    NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] }
 }
 
 fn make_many(sfs: &mut Sfs, directory: InodeNumber, count: u64) -> u64 {

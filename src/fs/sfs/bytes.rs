@@ -1,7 +1,7 @@
 //! Calls about a file's bytes.
 
 use super::attributes::{FileKind, InodeNumber};
-use super::format::{BLOCK, Kind, WAITS};
+use super::format::{BLOCK, DatEntry, WAITS};
 use super::map::MOST_BLOCKS;
 use super::records::Record;
 use super::{Sfs, SfsError};
@@ -108,6 +108,7 @@ impl Sfs {
         }
         let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
         let address = entry.address.get();
+        self.check_named(inode, number, &entry)?;
         if entry.is_given_up() {
             let why =
                 "it was damaged, and a repair gave it up: it can be read again once it is written anew".to_string();
@@ -219,6 +220,7 @@ impl Sfs {
         }
         let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
         let address = entry.address.get();
+        self.check_named(inode, number, &entry)?;
         self.tick();
         if address & WAITS != 0 {
             let slot = (address & !WAITS) as u32;
@@ -242,6 +244,15 @@ impl Sfs {
         let slot = self.slot_to_fill(inode, place)?;
         self.waiting.bytes_mut(slot).copy_from_slice(&old);
         Ok(slot)
+    }
+
+    /// What a map names is taken.
+    fn check_named(&self, inode: u64, number: u64, entry: &DatEntry) -> Result<(), SfsError> {
+        if entry.is_taken == 1 {
+            return Ok(());
+        }
+        let why = format!("it names virtual block {number}, which is free");
+        Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why })
     }
 
     /// A file was written as far as `end`.
@@ -451,21 +462,5 @@ impl Sfs {
     pub fn next_block(&mut self, inode: InodeNumber, place: u64) -> Result<Option<u64>, SfsError> {
         self.regular(inode.0)?;
         Ok(self.next_mapped(inode.0, place, MOST_BLOCKS)?.map(|(place, _)| place))
-    }
-
-    /// Frees the block of extended attributes.
-    pub(super) fn free_attributes(&mut self, inode: u64, number: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
-        let address = entry.address.get();
-        if address != 0 {
-            let segment = (address / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(segment, Kind::Metadata, 0, 0);
-        }
-        self.metadata.remove(number);
-        self.dat.free(number, &mut self.media, &mut self.now)?;
-        let file = self.inode_mut(inode)?;
-        file.blocks = file.blocks.saturating_sub(1);
-        file.attributes = 0;
-        Ok(())
     }
 }

@@ -127,6 +127,8 @@ pub fn check(medium: Medium, settings: &SfsSettings) -> Result<Vec<Finding>, Ope
     let identity = Identity { seed: 0, origin: Timestamp(0) };
     let mut opened = salvage::open(medium, settings, identity)?;
     let mut findings = opened.findings;
-    findings.extend(opened.volume.check()?);
+    let survey = opened.volume.survey(true)?;
+    survey.name(&mut findings);
+    findings.extend(survey.findings());
     Ok(findings)
 }

@@ -26,8 +26,9 @@ impl Sfs {
             if is_plenty && self.has_room() {
                 break;
             }
-            let is_too_much =
-                self.waiting.len() >= 2 * self.limits.waiting || self.metadata.dirty() >= self.limits.metadata;
+            let is_too_much = self.waiting.len() >= 2 * self.limits.waiting
+                || self.metadata.dirty() >= self.limits.metadata
+                || self.changed_bytes() > self.limits.shares.changed;
             if is_plenty || is_too_much {
                 self.gain()?;
                 if is_plenty {
@@ -75,6 +76,7 @@ impl Sfs {
     /// died in them is told in the log since, or lies there anew; once that is durable, rolling forward needs them no
     /// more.
     fn free_by_log(&mut self) -> Result<(), SfsError> {
+        self.check_emptied()?;
         self.tell_log(BTreeSet::new())?;
         self.flush()?;
         for segment in self.release_by_log() {
@@ -112,7 +114,7 @@ impl Sfs {
     /// Cleans some segments at once. Answers false if none is worth it.
     fn clean_some(&mut self) -> Result<bool, SfsError> {
         let mut any = false;
-        for _ in 0..self.settings.at_once {
+        for _ in 0..self.settings.at_once.min(self.limits.shares.at_once) {
             let Some(victim) = self.victim() else { break };
             self.clean(victim)?;
             any = true;
@@ -171,6 +173,20 @@ impl Sfs {
             }
         }
         self.take_up(segment, &live)
+    }
+
+    /// True if what a block record tells of lives at an address.
+    pub(super) fn lives_at(&mut self, record: &BlockRecord, address: u64) -> Result<bool, SfsError> {
+        let number = record.number.get();
+        match Kind::of_number(record.kind) {
+            Some(Kind::Data | Kind::Metadata) if number == 0 || number >= self.dat.len() => Ok(false),
+            Some(Kind::Data | Kind::Metadata) => {
+                let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                Ok(entry.is_taken == 1 && entry.address.get() == address)
+            }
+            Some(kind) => Ok(self.paged(kind).is_live(number, address)),
+            None => Ok(false),
+        }
     }
 
     fn move_away(&mut self, kind: Kind, number: u64) -> Result<(), SfsError> {

@@ -9,6 +9,7 @@
 
 use super::SfsError;
 use super::format::{BLOCK, DatEntry, NO_GROUP, Root};
+use super::invariants;
 use super::media::Media;
 use super::paged::PagedFile;
 use crate::time::Time;
@@ -30,7 +31,6 @@ pub(super) struct Dat {
     /// No page before this one has a free entry.
     cursor: usize,
     used: u64,
-    evicted_to: usize,
 }
 
 impl Dat {
@@ -39,7 +39,9 @@ impl Dat {
     }
 
     pub fn open(root: &Root, used: u64, media: &mut Media, now: &mut Time) -> Result<Dat, SfsError> {
-        Ok(Dat::of_file(PagedFile::open("DAT", root, media, now)?, used))
+        let mut file = PagedFile::open("DAT", root, media, now)?;
+        file.check_pages(invariants::dat_page);
+        Ok(Dat::of_file(file, used))
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -50,7 +52,7 @@ impl Dat {
     pub fn of_file(file: PagedFile, used: u64) -> Dat {
         let taken: Vec<u8> = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
         let occupied = taken.iter().filter(|taken| **taken != 0).count() as u64;
-        Dat { file, taken, occupied, freed: BTreeMap::new(), cursor: 0, used, evicted_to: 0 }
+        Dat { file, taken, occupied, freed: BTreeMap::new(), cursor: 0, used }
     }
 
     /// Of a page: entries that are said not to be free, those that are not, and those in use.
@@ -112,6 +114,11 @@ impl Dat {
     /// Pages without entries in use after the next checkpoint.
     pub fn emptied(&self) -> u64 {
         self.freed.iter().filter(|(page, freed)| self.taken[**page as usize] == **freed).count() as u64
+    }
+
+    /// Entries that are not free, of all pages.
+    pub fn taken(&self) -> u64 {
+        self.taken.iter().map(|taken| u64::from(*taken)).sum()
     }
 
     /// Virtual blocks in use.
@@ -248,13 +255,6 @@ impl Dat {
         self.taken.truncate(self.file.len());
         self.cursor = self.cursor.min(self.taken.len());
         addresses
-    }
-
-    /// Forgets pages that are not changed until `bytes` are left.
-    pub fn evict(&mut self, bytes: u64) {
-        if self.file.cached_bytes() > bytes {
-            self.evicted_to = self.file.evict((bytes / BLOCK as u64) as usize, self.evicted_to);
-        }
     }
 }
 

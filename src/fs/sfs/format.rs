@@ -9,6 +9,7 @@
 //! usage file    UsageEntry (48) for each segment
 //! map block     512 numbers of virtual blocks, or of map blocks one level lower
 //! directory     see `directory`
+//! attributes    see `extended`
 //! ```
 //!
 //! An address is a block of the log: segment x blocks of a segment + block of the segment. Address 0 is the first
@@ -34,9 +35,11 @@ pub(super) fn zeroed() -> Box<BlockBytes> {
 
 /// "FLASHSFS".
 pub(super) const MAGIC: [u8; 8] = *b"FLASHSFS";
-/// Version 1 chained free inodes through their images, and its log told of no reservation: it is read, and becomes the
-/// newer one with the first checkpoint.
+/// The version that is written. Version 1 had all extended attributes of a file in one block, chained free inodes through
+/// their images, and told its log of no reservation. It is read, too: a volume is of this version once it was mounted for
+/// writing.
 pub(super) const VERSION: u32 = 2;
+/// The oldest that is read.
 pub(super) const OLDEST_VERSION: u32 = 1;
 /// "SFSL", the first bytes of a summary.
 pub(super) const SUMMARY_MAGIC: [u8; 4] = *b"SFSL";
@@ -88,7 +91,8 @@ pub(super) struct Superblock {
     pub segment_blocks: U32,
     /// Segments.
     pub segments: U32,
-    /// Whether it was unmounted then, so that nothing can follow in the log.
+    /// 1: it was unmounted then, so that nothing can follow in the log. 2: a later write or flush failed, and changes
+    /// were lost.
     pub clean: U32,
     /// Numbers in `memory`.
     pub memories: U32,
@@ -99,7 +103,8 @@ pub(super) struct Superblock {
     /// Where the open segment goes on, if the log does: its number and block. `u32::MAX` for none.
     pub open_segment: U32,
     pub open_block: U32,
-    pub reserved: U32,
+    /// The segment that the log takes next, and 1 more; 0 if that is not told, as in older volumes.
+    pub next_segment: U32,
     /// The clock of hotness.
     pub tick: U64,
     /// The first inode without a name that was still held: it goes on in their `next`.
@@ -145,7 +150,11 @@ pub(super) struct SummaryHeader {
     /// 1 if it ends a part of the log: all that was done up to here is told. Rolling forward ends at such a one, so
     /// that such parts are atomic.
     pub seals: u8,
-    pub reserved: [u8; 6],
+    /// How many numbers back the newest partial segment lies that was flushed before this one was written: if this one
+    /// is there, that one and all before it were durable. 0 if that is not told, as in older volumes.
+    pub flushed_back: U16,
+    /// The segment that the log takes next, and 1 more; 0 if that is not told.
+    pub next_segment: U32,
 }
 
 /// What a block of the log is.
@@ -262,7 +271,7 @@ pub(super) struct InodeImage {
     pub writes: U64,
     /// When a block of it was last written (T^m_f), on the clock of hotness.
     pub written: U64,
-    /// The virtual block of its extended attributes; 0 if it has none.
+    /// The virtual block of its extended attributes, or of the list of their blocks; 0 if it has none.
     pub attributes: U64,
     /// The directory in which a directory is.
     pub parent: U64,

@@ -28,7 +28,6 @@ pub(super) struct InodeFile {
     /// No page before this one has a free number.
     cursor: usize,
     used: u64,
-    evicted_to: usize,
 }
 
 impl InodeFile {
@@ -49,7 +48,7 @@ impl InodeFile {
     pub fn of_file(file: PagedFile, used: u64) -> InodeFile {
         let taken: Vec<u16> = (0..file.len()).map(|page| file.taken(page) as u16).collect();
         let occupied = taken.iter().filter(|taken| **taken != 0).count() as u64;
-        InodeFile { file, taken, occupied, freed: BTreeSet::new(), cursor: 0, used, evicted_to: 0 }
+        InodeFile { file, taken, occupied, freed: BTreeSet::new(), cursor: 0, used }
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -93,9 +92,14 @@ impl InodeFile {
 
     /// Says how many inodes are in use, as the pages say which.
     pub fn count_used(&mut self) {
+        self.used = self.given_out();
+    }
+
+    /// Inodes of which the pages say that they are in use, without those freed since the last checkpoint.
+    pub fn given_out(&self) -> u64 {
         let taken: u64 = self.taken.iter().map(|taken| u64::from(taken.count_ones())).sum();
         // Number 0 stands for none.
-        self.used = taken.saturating_sub(1 + self.freed.len() as u64);
+        taken.saturating_sub(1 + self.freed.len() as u64)
     }
 
     fn grow(&mut self, pages: usize) {
@@ -189,12 +193,15 @@ impl InodeFile {
     /// A checkpoint is about to be written, in which what was freed is free.
     pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         let freed = std::mem::take(&mut self.freed);
-        freed.iter().for_each(|number| self.mark(*number, false));
-        for number in freed {
+        for page in freed.iter().map(|number| number / INODES).collect::<BTreeSet<u64>>() {
+            let numbers = freed.range(page * INODES..(page + 1) * INODES);
+            let bits = numbers.clone().fold(0, |bits, number| bits | 1 << (number % INODES));
+            let left = self.taken[page as usize] & !bits;
             // A page of which none is left becomes a hole.
-            if self.taken[(number / INODES) as usize] != 0 {
-                self.set(number, &InodeImage::new_zeroed(), media, now)?;
+            if left != 0 {
+                numbers.copied().try_for_each(|number| self.set(number, &InodeImage::new_zeroed(), media, now))?;
             }
+            self.set_taken(page as usize, left);
         }
         Ok(())
     }
@@ -206,12 +213,5 @@ impl InodeFile {
         self.taken.truncate(self.file.len());
         self.cursor = self.cursor.min(self.taken.len());
         addresses
-    }
-
-    /// Forgets pages that are not changed until `bytes` are left.
-    pub fn evict(&mut self, bytes: u64) {
-        if self.file.cached_bytes() > bytes {
-            self.evicted_to = self.file.evict((bytes / BLOCK as u64) as usize, self.evicted_to);
-        }
     }
 }

@@ -71,7 +71,7 @@ impl Sfs {
             let seals = seals && left.is_empty() && told.is_empty();
             let took = self.write_partial(to, head, now, &log, seals).inspect_err(|error| {
                 // What is in memory is no longer what is on the media.
-                self.read_only.get_or_insert_with(|| format!("a write failed: {error}"));
+                self.fail(format!("a write failed: {error}"));
             })?;
             self.advance(to, Head { segment: head.segment, block: head.block + took })?;
         }
@@ -204,6 +204,9 @@ impl Sfs {
                 }
             }
         }
+        // What seals the log is flushed before anything follows it: recovery relies on it to tell torn from damaged.
+        assert!(self.is_unsealed || !self.is_unflushed, "something is written behind a seal that was not flushed");
+        let flushed_back = self.superblock.next_partial.get() + 1 - self.flushed;
         let mut header = SummaryHeader {
             magic: SUMMARY_MAGIC,
             sequence: self.superblock.next_partial,
@@ -215,6 +218,8 @@ impl Sfs {
             identity: self.superblock.identity,
             group: if let Destination::Group(group) = to { group } else { NO_GROUP },
             seals: seals.into(),
+            flushed_back: u16::try_from(flushed_back).unwrap_or(0).into(),
+            next_segment: self.segments.next().map_or(0, |next| next + 1).into(),
             ..SummaryHeader::new_zeroed()
         };
         if width == BLOCK {
@@ -237,6 +242,7 @@ impl Sfs {
         let of_summary = labels.first().map_or(Cause::HostWrite, |label: &Label| label.cause);
         let summary_label = Label { cause: of_summary, content: Content::Metadata };
         let labels = std::iter::repeat_n(summary_label, summary as usize).chain(labels);
+        self.unflushed_blocks += items.len() as u64;
         let written = self.write_runs(first, &buffer, labels);
         self.buffer = buffer;
         written?;

@@ -98,17 +98,21 @@ fn first_sequential(device: &dyn ZonedDevice) -> u32 {
 
 impl Media {
     /// A medium in segments of so many blocks, as [`Medium::cut`] says.
-    pub fn new(mut medium: Medium, segment_blocks: u32, segments: u32) -> Media {
-        let is_behind = match &mut medium {
-            // What counts after a crash is what was flushed, and what the log's checksums vouch for.
-            Medium::Blocks(device) => device.write_behind(),
-            Medium::Zones(_) => false,
-        };
+    pub fn new(medium: Medium, segment_blocks: u32, segments: u32) -> Media {
         let first_zone = match &medium {
             Medium::Blocks(_) => 0,
             Medium::Zones(device) => first_sequential(device.as_ref()),
         };
-        Media { medium, segment_blocks, segments, first_zone, turn: 0, is_behind }
+        Media { medium, segment_blocks, segments, first_zone, turn: 0, is_behind: false }
+    }
+
+    /// From now on up to `bytes` of what is written may be on their way when they are answered, where the device can do
+    /// that: what counts after a crash is what was flushed, and what the log's checksums vouch for.
+    pub fn write_behind(&mut self, bytes: u64) {
+        self.is_behind = match &mut self.medium {
+            Medium::Blocks(device) => device.write_behind(bytes),
+            Medium::Zones(_) => false,
+        };
     }
 
     pub fn segment_blocks(&self) -> u32 {
@@ -227,6 +231,28 @@ impl Media {
         }
     }
 
+    /// Blocks of a segment that may hold anything: those of a zone up to its write pointer.
+    pub fn written(&self, segment: u32) -> u32 {
+        match &self.medium {
+            Medium::Blocks(_) => self.segment_blocks,
+            Medium::Zones(device) => {
+                let zone = device.zone(self.zone_of(segment));
+                match zone.state {
+                    ZoneState::Full => self.segment_blocks,
+                    _ => zone.write_pointer.min(self.segment_blocks.into()) as u32,
+                }
+            }
+        }
+    }
+
+    /// Zones are emptied of what an earlier volume left.
+    pub fn clear_zones(&mut self, at: Time) -> Result<Time, DeviceError> {
+        match self.is_zoned() {
+            true => (0..self.segments).try_fold(at, |at, segment| self.begin(segment, at)),
+            false => Ok(at),
+        }
+    }
+
     pub fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
         match &mut self.medium {
             Medium::Blocks(device) => device.flush(at),
@@ -331,7 +357,7 @@ impl Medium {
                 let mut look = |place: u64| {
                     let mut bytes = super::format::zeroed();
                     at = device.read(Lba(place), &mut bytes[..], at)?;
-                    let whole = superblocks::read(&bytes)
+                    let whole = superblocks::read(&bytes, Some(u32::from(place > 0)))
                         .ok()
                         .map(|superblock| superblock_places(superblock.segment_blocks.get())[1].0);
                     if bytes[..MAGIC.len()] == MAGIC {

@@ -5,6 +5,7 @@ use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
 use super::format::{BLOCK, MEMORY, VERSION};
 use super::inode_file::InodeFile;
+use super::invariants;
 use super::log::Head;
 use super::make::{Identity, check_shape};
 use super::media::{Media, Medium};
@@ -14,17 +15,52 @@ use super::settings::SfsSettings;
 use super::superblocks;
 use crate::time::Time;
 
+/// How a volume may be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadOnly,
+    /// It may be written if nothing of its log is damaged.
+    IfWhole,
+    DespiteDamage,
+}
+
 impl Sfs {
     /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only
     /// be read, in memory alone.
+    ///
+    /// If parts of the log are [damaged](Sfs::damage), what is whole is applied, in memory alone, and the volume can
+    /// only be read.
     pub fn open(
-        mut medium: Medium,
+        medium: Medium,
         settings: &SfsSettings,
         identity: Identity,
         read_only: bool,
     ) -> Result<Sfs, OpenSfsError> {
+        let access = if read_only { Access::ReadOnly } else { Access::IfWhole };
+        Sfs::open_for(medium, settings, identity, access)
+    }
+
+    /// Mounts the volume on a medium, and goes on although parts of its log are [damaged](Sfs::damage): what could not
+    /// be applied of it is lost then.
+    pub fn open_despite_damage(
+        medium: Medium,
+        settings: &SfsSettings,
+        identity: Identity,
+    ) -> Result<Sfs, OpenSfsError> {
+        Sfs::open_for(medium, settings, identity, Access::DespiteDamage)
+    }
+
+    fn open_for(
+        mut medium: Medium,
+        settings: &SfsSettings,
+        identity: Identity,
+        access: Access,
+    ) -> Result<Sfs, OpenSfsError> {
         let (found, mut now) = superblocks::find(&mut medium, Time::ZERO)?;
         let superblocks::Found { superblock, turn, .. } = found.newest()?;
+        if let Some(why) = found.disagree {
+            return Err(SfsError::Damaged { what: "one of the superblocks".to_string(), why }.into());
+        }
         let (segment_blocks, segments) = (superblock.segment_blocks.get(), superblock.segments.get());
         let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
         if let Some(asked) = settings.segment_bytes.filter(|asked| *asked != segment_bytes) {
@@ -41,12 +77,17 @@ impl Sfs {
         let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
         std::mem::swap(&mut sfs.now, &mut now);
         sfs.load()?;
+        sfs.check_checkpoint()?;
         let is_clean = superblock.clean.get() == 1;
         if !is_clean {
-            sfs.roll_forward()?;
+            sfs.damage = sfs.roll_forward()?;
         }
-        if read_only {
-            sfs.read_only = Some("it was mounted so".to_string());
+        let is_damaged = !sfs.damage.is_empty();
+        if access == Access::ReadOnly || is_damaged && access == Access::IfWhole {
+            sfs.read_only = Some(match access {
+                Access::ReadOnly => "it was mounted so".to_string(),
+                _ => "parts of its log are damaged, and 'flashpath fsck' repairs it".to_string(),
+            });
             // Whatever was rolled forward is durable in the log.
             sfs.is_changed = false;
             return Ok(sfs);
@@ -54,7 +95,8 @@ impl Sfs {
         if !is_clean {
             // The log may have taken all that was free, and gone on in what it freed: that is free for the checkpoint
             // below, too. If only the process ended, the device may hold the log in its memory yet.
-            sfs.now = sfs.media.flush(sfs.now)?;
+            sfs.flush_device()?;
+            sfs.check_emptied()?;
             for segment in sfs.release_by_log() {
                 sfs.discard(segment)?;
             }
@@ -87,6 +129,8 @@ impl Sfs {
         }
         for segment in 0..self.segments.count() {
             let page = self.usage_file.page(Segments::page_of(segment), media, now)?;
+            let holds = invariants::usage_entry(&Segments::entry(segment, page), superblock.segment_blocks.get());
+            holds.map_err(|why| SfsError::Damaged { what: format!("the usage of segment {segment}"), why })?;
             self.segments.load(segment, page);
         }
         self.segments.loaded();
@@ -96,6 +140,8 @@ impl Sfs {
         if superblock.version.get() < VERSION {
             self.recount_inodes()?;
         }
+        self.inode_file.file().check_pages(invariants::inode_page);
+        self.bound_metadata_files();
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         self.grouping.remember(&memory);
@@ -130,6 +176,7 @@ impl Sfs {
             && block < self.media.segment_blocks()
             && matches!(self.segments.get(segment).state, State::Written | State::Emptied)
             && self.media.goes_on_at(segment, block)
+            && self.open_segment_ends_at(segment, block).is_ok_and(|ends| ends)
         {
             self.segments.reopen(segment);
             self.mixed = Some(Head { segment, block });

@@ -55,6 +55,9 @@ pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sf
     for pass in 0..MOST_PASSES {
         // Names and sums change no data; what a map names anew must be read.
         let survey = volume.survey(reads_data)?;
+        if pass == 0 {
+            survey.name(&mut findings);
+        }
         let Some(stage) = survey.faults.iter().map(|fault| fault.stage).min() else {
             is_clean = true;
             break;
@@ -81,7 +84,7 @@ pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sf
         return Ok((Repaired { findings, left: Vec::new() }, volume));
     }
     // What is free because the log says so may be written once the log is durable.
-    volume.now = volume.media.flush(volume.now)?;
+    volume.flush_device()?;
     volume.tidy_zones()?;
     if opened.is_clean {
         volume.go_on();
@@ -149,7 +152,7 @@ impl Sfs {
     }
 
     fn clear_inode(&mut self, number: u64) -> Result<(), SfsError> {
-        self.inodes.remove(&number);
+        self.inodes.remove(number);
         self.orphans.remove(&number);
         self.inode_file.set(number, &InodeImage::new_zeroed(), &mut self.media, &mut self.now)
     }
@@ -162,11 +165,11 @@ impl Sfs {
         self.clear_inode(number)?;
         let mut root = Inode::new(number, 0, FileKind::Directory, self.wall());
         (root.permissions, root.links, root.parent) = (0o755, 2, number);
-        self.inodes.insert(number, root);
+        self.inodes.insert(root);
         Ok(())
     }
 
-    fn give_up(&mut self, number: u64) -> Result<(), SfsError> {
+    pub(super) fn give_up(&mut self, number: u64) -> Result<(), SfsError> {
         self.metadata.remove(number);
         let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
         (entry.address, entry.crc, entry.is_lost) = (0.into(), 0.into(), 1);
@@ -302,7 +305,7 @@ impl Sfs {
                 index.put(0, &mut block, record.name, record.inode, kind);
             }
         }
-        self.inode_mut(directory)?.index = None;
+        self.inodes.take_index(directory);
         self.put_block(number, directory, place, block)
     }
 
@@ -310,13 +313,13 @@ impl Sfs {
         let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
         self.index(directory)?;
         let virtual_block = self.mapped(directory, number)?;
-        let mut index = self.inodes.get_mut(&directory).and_then(|it| it.index.take()).ok_or(SfsError::NotFound)?;
+        let mut index = self.inodes.take_index(directory).ok_or(SfsError::NotFound)?;
         let block = self.metadata_block_mut(virtual_block, directory, number)?;
         if let Some(record) = directory::record(block, at) {
             let name = record.name.to_vec();
             index.remove(block, &name, place);
         }
-        self.inode_mut(directory)?.index = Some(index);
+        self.inodes.put_index(directory, index);
         Ok(())
     }
 
@@ -353,7 +356,7 @@ impl Sfs {
         let (number, generation) = self.take_inode()?;
         let mut made = Inode::new(number, generation, FileKind::Directory, self.wall());
         (made.permissions, made.links, made.parent) = (0o700, 2, root.0);
-        self.inodes.insert(number, made);
+        self.inodes.insert(made);
         self.put_name(root.0, &name, number, FileKind::Directory)?;
         Ok(number)
     }

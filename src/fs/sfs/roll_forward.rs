@@ -1,79 +1,45 @@
 //! Rolling forward: a mount after a crash does again what the log says since the last checkpoint.
 //!
-//! The log's partial segments are looked for in all segments, as the log may have freed those that were in use then and
-//! gone on in them, and behind where the open one ended.
-//! Each has the next number, and the checksum of the one before it; the first that is missing, torn or damaged ends the
-//! log. What an fsync waited for was flushed with everything before it, and so lies before that end. What follows the
-//! last one that seals the log was never answered for: a part of an fsync, blocks whose files' names are not told, or a
-//! checkpoint that was not ended.
+//! `follow_log` finds the log's partial segments, and says where they end: behind the last one that seals the log. What
+//! follows it was never answered for: a part of an fsync, blocks whose files' names are not told, or a checkpoint that
+//! was not ended.
 //!
 //! Of what the checkpoint names, nothing was overwritten since but blocks of files that the log says are dead; nor was
 //! any number given out again. So the log's blocks and records can be applied in order to the checkpoint's state in
 //! memory, as often as need be, until the checkpoint that ends the mount is durable.
+//!
+//! Parts of the log may be damaged. What is whole is applied all the same, and `lost_parts` says what is unknown then.
 
-use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP, SummaryHeader};
+use super::check::{Finding, Structure};
+use super::follow_log::Found;
+use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP};
 use super::inode::Inode;
+use super::invariants;
+use super::lost_parts::BehindLoss;
 use super::map::MOST_BLOCKS;
 use super::placement::Tick;
-use super::records::{self, Record};
+use super::records::Record;
 use super::segments::State;
 use super::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
-use zerocopy::FromBytes;
-use zerocopy::little_endian::U32;
-
-/// A partial segment that was found.
-struct Found {
-    segment: u32,
-    /// Its first block in the segment.
-    block: u32,
-    header: SummaryHeader,
-    summary: Vec<u8>,
-}
-
-impl Found {
-    fn blocks(&self) -> impl Iterator<Item = (u32, BlockRecord)> + '_ {
-        let first = self.block + self.header.summary_blocks.get();
-        let records = &self.summary[size_of::<SummaryHeader>()..];
-        let records = records.chunks_exact(size_of::<BlockRecord>()).take(self.header.blocks.get() as usize);
-        (first..).zip(records.map(|record| BlockRecord::read_from_bytes(record).expect("a record's length")))
-    }
-
-    fn log(&self) -> &[u8] {
-        let from = size_of::<SummaryHeader>() + self.header.blocks.get() as usize * size_of::<BlockRecord>();
-        &self.summary[from..from + self.header.log_bytes.get() as usize]
-    }
-}
+use std::collections::BTreeSet;
 
 impl Sfs {
-    /// Applies the log since the last checkpoint, in memory.
-    pub(super) fn roll_forward(&mut self) -> Result<(), SfsError> {
-        let log = self.find_log()?;
-        let orphans = !self.orphans.is_empty();
-        if log.is_empty() && !orphans {
-            return Ok(());
+    /// Applies the log since the last checkpoint, in memory. Answers what of it is damaged.
+    ///
+    /// Fails if the device does.
+    pub(super) fn roll_forward(&mut self) -> Result<Vec<Finding>, SfsError> {
+        let followed = self.follow_log()?;
+        let mut damage = followed.damage;
+        // No number that lies anywhere on the media is given out again.
+        self.superblock.next_partial = (followed.highest + self.log_blocks() + 1).into();
+        self.flushed = self.superblock.next_partial.get();
+        let log = followed.partials;
+        if log.is_empty() && self.orphans.is_empty() {
+            return Ok(damage);
         }
         self.take_found(&log)?;
         self.make_told_inodes(&log)?;
-        // Each record goes before the blocks of the partial segment that it names.
-        let told = log.iter().flat_map(|found| records::read(found.log()));
-        let mut told: Vec<(u64, Record)> = told.collect();
-        told.sort_by_key(|(before, _)| *before);
-        let mut told = told.into_iter().peekable();
-        let mut filled = BTreeSet::new();
-        for found in &log {
-            while let Some((_, record)) = told.next_if(|(before, _)| *before <= found.header.sequence.get()) {
-                self.apply(&record)?;
-            }
-            self.tick = self.tick.max(Tick(found.header.tick.get()));
-            for (block, record) in found.blocks() {
-                if record.kind == Kind::Data as u8 {
-                    self.apply_block(found, block, &record, &mut filled)?;
-                }
-            }
-        }
-        told.try_for_each(|(_, record)| self.apply(&record))?;
-        self.trim_inodes(&filled)?;
+        self.apply_log(&log, followed.first_lost, &mut damage)?;
         self.give_back_unused(&log)?;
         let segments: BTreeSet<u32> = log.iter().map(|found| found.segment).collect();
         for segment in segments {
@@ -82,88 +48,54 @@ impl Sfs {
             }
         }
         self.is_changed = true;
-        Ok(())
+        Ok(damage)
     }
 
-    /// The partial segments of the log since the checkpoint, in order.
-    fn find_log(&mut self) -> Result<Vec<Found>, SfsError> {
-        let first = self.superblock.next_partial.get();
-        let mut found: BTreeMap<u64, Vec<(u32, u32)>> = BTreeMap::new();
-        let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
-        for segment in 0..self.segments.count() {
-            // In one that was not written anew, the first is of before the checkpoint, and ends the search.
-            self.find_in(segment, 0, first, &mut found)?;
-            if segment == open.0 && open.1 > 0 {
-                self.find_in(segment, open.1, first, &mut found)?;
+    /// Applies the blocks and records of a log in order: each record before the blocks of the partial segment that it
+    /// names.
+    fn apply_log(&mut self, log: &[Found], lost: Option<u64>, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
+        // Up to here nothing can depend on what is lost.
+        let sealed =
+            log.iter().filter(|found| found.header.seals == 1 && lost.is_some_and(|lost| found.number() < lost));
+        let sure = lost.map_or(u64::MAX, |_| sealed.map(Found::number).max().unwrap_or(0));
+        let mut behind = BehindLoss::default();
+        let told = log.iter().flat_map(|found| found.told().map(|(before, record)| (before, found.number(), record)));
+        let mut told: Vec<(u64, u64, Record)> = told.collect();
+        told.sort_by_key(|(before, ..)| *before);
+        let mut told = told.into_iter().peekable();
+        let mut filled = BTreeSet::new();
+        for found in log {
+            while let Some((_, told_in, record)) = told.next_if(|(before, ..)| *before <= found.number()) {
+                self.apply_told(&record, told_in > sure, &mut behind, damage)?;
             }
-        }
-        let (mut log, mut next, mut chain) = (Vec::new(), first, self.superblock.chain);
-        while let Some(candidates) = found.get(&next) {
-            let Some(found) = self.continues(candidates, chain)? else { break };
-            (next, chain) = (next + 1, found.header.crc);
-            log.push(found);
-        }
-        log.truncate(log.iter().rposition(|found| found.header.seals == 1).map_or(0, |last| last + 1));
-        if let Some(last) = log.last() {
-            self.superblock.next_partial = (last.header.sequence.get() + 1).into();
-            self.superblock.chain = last.header.crc;
-        }
-        Ok(log)
-    }
-
-    /// The one of these partial segments that follows the one with this checksum, and is whole.
-    fn continues(&mut self, candidates: &[(u32, u32)], chain: U32) -> Result<Option<Found>, SfsError> {
-        for (segment, block) in candidates {
-            let address = u64::from(*segment) * u64::from(self.media.segment_blocks()) + u64::from(*block);
-            let mut summary = Vec::new();
-            if let Some(header) = self.summary_at(address, *block, &mut summary)?
-                && header.chain == chain
-            {
-                let found = Found { segment: *segment, block: *block, header, summary };
-                if self.is_whole(&found)? {
-                    return Ok(Some(found));
+            self.tick = self.tick.max(Tick(found.header.tick.get()));
+            for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
+                let applied = self.apply_block(found, block, &record, &mut filled);
+                tolerate(applied, damage)?;
+                if found.number() > sure {
+                    behind.writes(record.inode.get(), record.place.get());
                 }
             }
         }
-        Ok(None)
+        for (_, told_in, record) in told {
+            self.apply_told(&record, told_in > sure, &mut behind, damage)?;
+        }
+        let trimmed = self.trim_inodes(&filled);
+        tolerate(trimmed, damage)?;
+        let given_up = self.give_up_unknown(&behind, damage);
+        tolerate(given_up, damage)
     }
 
-    /// Looks for partial segments with a number from `first` on.
-    fn find_in(
+    fn apply_told(
         &mut self,
-        segment: u32,
-        from: u32,
-        first: u64,
-        found: &mut BTreeMap<u64, Vec<(u32, u32)>>,
+        record: &Record,
+        is_behind_loss: bool,
+        behind: &mut BehindLoss,
+        damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        let start = u64::from(segment) * u64::from(self.media.segment_blocks());
-        let mut at = from;
-        let mut summary = Vec::new();
-        while at < self.media.segment_blocks() {
-            let Some(header) = self.summary_at(start + u64::from(at), at, &mut summary)? else { break };
-            if header.sequence.get() < first {
-                // It is of an earlier use of the segment.
-                break;
-            }
-            found.entry(header.sequence.get()).or_default().push((segment, at));
-            at += header.summary_blocks.get() + header.blocks.get();
-        }
-        Ok(())
-    }
-
-    /// Whether all blocks of a partial segment are what its summary says.
-    fn is_whole(&mut self, found: &Found) -> Result<bool, SfsError> {
-        let blocks = found.header.blocks.get() as usize;
-        let first = u64::from(found.segment) * u64::from(self.media.segment_blocks())
-            + u64::from(found.block + found.header.summary_blocks.get());
-        let mut bytes = vec![0; blocks * BLOCK];
-        if blocks > 0 {
-            self.now = self.media.read(first, &mut bytes, self.now)?;
-        }
-        Ok(found
-            .blocks()
-            .zip(bytes.chunks_exact(BLOCK))
-            .all(|((_, record), block)| crc32c::crc32c(block) == record.crc.get()))
+        let can_be = if is_behind_loss { self.note_behind_loss(record, behind) } else { Ok(true) };
+        let applied = can_be.and_then(|can_be| if can_be { self.apply(record) } else { Ok(()) });
+        tolerate(applied, damage)
     }
 
     /// Takes the segments and virtual blocks that the log uses, so that nothing else is put there.
@@ -205,7 +137,7 @@ impl Sfs {
     /// Makes the inodes that the log speaks of and the checkpoint does not know.
     fn make_told_inodes(&mut self, log: &[Found]) -> Result<(), SfsError> {
         for found in log {
-            for (_, record) in records::read(found.log()) {
+            for (_, record) in found.told() {
                 let Record::Inode(image) = record else { continue };
                 let number = image.number.get();
                 if !self.may_be_inode(number) || self.is_inode(number)? {
@@ -213,7 +145,7 @@ impl Sfs {
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
                 self.inode_file.take_found(number);
-                self.inodes.insert(number, Inode::new(number, image.generation.get(), kind, Timestamp(0)));
+                self.inodes.insert(Inode::new(number, image.generation.get(), kind, Timestamp(0)));
             }
         }
         Ok(())
@@ -221,7 +153,7 @@ impl Sfs {
 
     /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out
     /// in silence.
-    fn is_inode(&mut self, number: u64) -> Result<bool, SfsError> {
+    pub(super) fn is_inode(&mut self, number: u64) -> Result<bool, SfsError> {
         match self.inode(number) {
             Ok(_) => Ok(true),
             Err(SfsError::NotFound) => Ok(false),
@@ -232,8 +164,8 @@ impl Sfs {
     fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
         let number = match record {
             Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
-            Record::Unmap { inode, .. } | Record::Reserve { inode, .. } => *inode,
-            Record::Contents { inode, .. } | Record::Freed { inode } => *inode,
+            Record::Unmap { inode, .. } | Record::Reserve { inode, .. } | Record::Target { inode, .. } => *inode,
+            Record::Attributes { inode, .. } | Record::Freed { inode } => *inode,
             Record::Inode(image) => image.number.get(),
             Record::Holes { .. } => return Ok(()),
         };
@@ -263,8 +195,13 @@ impl Sfs {
                     false => Ok(()),
                 }
             }
-            Record::Contents { inode, are_attributes, bytes } => self.put_contents(*inode, *are_attributes, bytes),
+            Record::Target { inode, bytes } => self.put_target(*inode, bytes),
+            Record::Attributes { inode, length, at, bytes } => {
+                self.put_attribute_bytes(*inode, *length as usize, *at as usize, bytes)
+            }
             Record::Inode(image) => {
+                let holds = invariants::inode(image, number);
+                holds.map_err(|why| SfsError::Damaged { what: format!("inode {number} in the log"), why })?;
                 let file = self.inode_mut(number)?;
                 file.take(image);
                 match file.links {
@@ -330,6 +267,7 @@ impl Sfs {
             entry.crc = record.crc;
         }
         entry.address = (u64::from(found.segment) * segment_blocks + u64::from(block)).into();
+        entry.is_lost = 0;
         entry.group = if record.group < NO_GROUP { record.group } else { NO_GROUP };
         self.segments.gain(found.segment, Kind::Data, entry.writes.get(), entry.modified.get());
         self.dat.set(number, &entry, &mut self.media, &mut self.now)
@@ -344,7 +282,7 @@ impl Sfs {
             }
         }
         let mut loaded: Vec<u64> =
-            self.inodes.values().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
+            self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         loaded.sort_unstable();
         for number in loaded {
             let inode = self.inode(number)?;
@@ -400,5 +338,19 @@ impl Sfs {
     fn is_reserved(&mut self, record: &BlockRecord) -> Result<bool, SfsError> {
         let owner = record.inode.get();
         Ok(self.is_inode(owner)? && self.mapped(owner, record.place.get())? == record.number.get())
+    }
+}
+
+/// What cannot be applied because something is damaged is left out, and told. Fails if the device does.
+fn tolerate(applied: Result<(), SfsError>, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
+    match applied {
+        Err(SfsError::Device(error)) => Err(error.into()),
+        Err(error) => {
+            let place = "the log since the last checkpoint";
+            let repair = "it is left out";
+            damage.push(Finding::new(Structure::Log, place, error.to_string(), "what can be done again", repair));
+            Ok(())
+        }
+        Ok(()) => Ok(()),
     }
 }

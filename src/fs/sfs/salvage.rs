@@ -16,10 +16,13 @@
 use super::Sfs;
 use super::check::{Finding, Structure};
 use super::error::{OpenSfsError, SfsError};
+use super::failure::LOST;
 use super::format::{BLOCK, MEMORY, Superblock};
 use super::inode_file::INODES;
+use super::invariants::LARGEST;
 use super::make::{Identity, check_shape};
 use super::media::{Media, Medium, superblock_places};
+use super::metadata_blocks::MetadataBlocks;
 use super::salvage_files::{Loss, Salvaged};
 use super::segments::Segments;
 use super::settings::SfsSettings;
@@ -52,19 +55,38 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     }
     let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
     let mut findings = damaged_superblocks(&mut medium, &found, &newest)?;
+    findings.extend(lost_changes(&newest));
     let mut media = Media::new(medium, segment_blocks, segments);
     media.go_on_in(newest.turn);
     let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
     volume.now = now;
     let (chosen, loss) = volume.load_best(&found)?;
     findings.extend(loss.findings);
-    let is_clean = chosen.superblock.clean.get() == 1;
+    findings.extend(found.disagree.map(|why| {
+        Finding::new(Structure::Superblock, "the superblocks", why, "two that are alike", "both are written anew")
+    }));
+    let mut is_clean = chosen.superblock.clean.get() == 1;
+    findings.extend(volume.put_right_checkpoint(&mut is_clean)?);
     if !is_clean {
         findings.extend(volume.bring_forward(&chosen, &loss.inode_pages)?);
     }
     // No superblock may seem newer than the next.
     volume.superblock.sequence = newest.superblock.sequence;
     Ok(Opened { volume, findings, is_clean })
+}
+
+/// The mark of a mount that could not store what it was told to.
+fn lost_changes(newest: &Found) -> Option<Finding> {
+    let found = "a write or a flush failed when it was last mounted, and what was not synced before is lost";
+    (newest.superblock.clean.get() == LOST).then(|| {
+        Finding::new(
+            Structure::Superblock,
+            format!("the superblock at block {}", newest.place),
+            found,
+            "a mount that stored all that was changed",
+            "the mark is taken away; what is lost does not come back",
+        )
+    })
 }
 
 /// The places of superblocks at which there is none that is whole.
@@ -109,10 +131,10 @@ impl Sfs {
         if !is_unreadable {
             return Ok((newest, loss));
         }
-        let mut best = (self.damage(&loss)?, newest);
+        let mut best = (self.measure(&loss)?, newest);
         for older in found.whole.iter().skip(1).filter(older) {
             let Ok(loss) = self.load_in_part(&older.superblock) else { continue };
-            let damage = self.damage(&loss)?;
+            let damage = self.measure(&loss)?;
             if damage < best.0 {
                 best = (damage, *older);
             }
@@ -137,7 +159,7 @@ impl Sfs {
     }
 
     /// How much is lost with a checkpoint that is loaded: pages, and then blocks.
-    fn damage(&mut self, loss: &Loss) -> Result<(usize, usize), SfsError> {
+    fn measure(&mut self, loss: &Loss) -> Result<(usize, usize), SfsError> {
         let survey = self.survey(true)?;
         let blocks = survey.faults.iter().filter(|fault| fault.stage <= Stage::Directories).count();
         Ok((loss.pages, blocks))
@@ -146,10 +168,10 @@ impl Sfs {
     /// Loads what can be read of a checkpoint. What cannot is made of what the log says, or is empty.
     fn load_in_part(&mut self, superblock: &Superblock) -> Result<Loss, SfsError> {
         self.superblock = *superblock;
-        self.inodes.clear();
+        self.inodes.retain(|_| false);
         self.orphans.clear();
         self.salvaged = Salvaged::default();
-        self.metadata = Default::default();
+        self.metadata = MetadataBlocks::new(self.limits.shares.metadata_blocks);
         self.waiting = Waiting::new(self.media.block_width());
         self.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
         self.is_changed = false;
@@ -158,6 +180,7 @@ impl Sfs {
         let mut log = None;
         self.load_dat(superblock, &mut log, &mut loss)?;
         self.load_inodes(superblock, &mut log, &mut loss)?;
+        self.bound_metadata_files();
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         if memory.iter().all(|number| number.is_finite()) {
@@ -165,6 +188,30 @@ impl Sfs {
         }
         self.load_orphans(superblock.first_orphan.get(), &mut loss);
         Ok(loss)
+    }
+
+    /// Where the log goes on behind a checkpoint that is loaded, as the log itself says, and not the superblock.
+    fn put_right_checkpoint(&mut self, is_clean: &mut bool) -> Result<Vec<Finding>, OpenSfsError> {
+        let mut findings = Vec::new();
+        let mut tell = |why: &str, repair: &str| {
+            findings.push(Finding::new(Structure::Superblock, "the superblock", why, "what the log says", repair));
+        };
+        if let Err(error) = self.check_last_partial() {
+            if let Some(last) = self.last_partial()? {
+                self.superblock.next_partial = (last.sequence.get().min(LARGEST) + 1).into();
+                self.superblock.chain = last.crc;
+            }
+            tell(&error.to_string(), "the log goes on behind that one");
+        }
+        if let Err(error) = self.check_open_segment() {
+            (self.superblock.open_segment, self.superblock.open_block) = (u32::MAX.into(), 0.into());
+            tell(&error.to_string(), "the log goes on in another one");
+        }
+        if *is_clean && self.log_goes_on()? {
+            *is_clean = false;
+            tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
+        }
+        Ok(findings)
     }
 
     /// Inodes without a name that were held.
@@ -180,20 +227,23 @@ impl Sfs {
     /// Does again what the log says since a checkpoint that is loaded.
     fn bring_forward(&mut self, chosen: &Found, inode_pages: &[usize]) -> Result<Vec<Finding>, OpenSfsError> {
         let mut findings = Vec::new();
-        if let Err(error) = self.roll_forward() {
+        let rolled = self.roll_forward();
+        if let Err(error) = rolled {
             let repair = "what was synced since the last checkpoint is lost";
             let place = "the log since the last checkpoint";
             findings.push(Finding::new(Structure::Log, place, error.to_string(), "what can be done again", repair));
             self.load_in_part(&chosen.superblock)?;
         } else {
+            findings.extend(rolled.unwrap_or_default());
             // As for a mount: a repair ends with a checkpoint, for which there must be room.
             self.release_by_log();
         }
         // Of an inode that is lost the log tells only what changed: the rest of it would read as zeros.
         let is_lost = |number: u64| inode_pages.contains(&((number / INODES) as usize));
-        let partial: Vec<u64> = self.inodes.keys().copied().filter(|number| is_lost(*number)).collect();
+        let partial: Vec<u64> =
+            self.inodes.iter().map(|inode| inode.number).filter(|number| is_lost(*number)).collect();
         for number in partial.into_iter().filter(|number| *number < chosen.superblock.inodes.get()) {
-            self.inodes.remove(&number);
+            self.inodes.remove(number);
             self.orphans.remove(&number);
         }
         Ok(findings)

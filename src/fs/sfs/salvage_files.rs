@@ -5,8 +5,9 @@ use super::Sfs;
 use super::check::{Finding, Structure};
 use super::dat::{Dat, ENTRIES};
 use super::error::SfsError;
-use super::format::{DatEntry, Kind, Root, Superblock, VERSION};
+use super::format::{DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
 use super::inode_file::{INODES, InodeFile};
+use super::invariants;
 use super::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
 use super::salvage_log::{Log, Told};
 use super::segments::Segments;
@@ -83,6 +84,12 @@ impl Sfs {
         }
         for segment in 0..self.segments.count() {
             if let Ok(page) = file.page(Segments::page_of(segment), media, now) {
+                let holds =
+                    invariants::usage_entry(&Segments::entry(segment, page), self.superblock.segment_blocks.get());
+                if let Err(why) = holds {
+                    let (place, repair) = (format!("the usage of segment {segment}"), "it is counted anew");
+                    loss.findings.push(Finding::new(Structure::UsageFile, place, why, "what can be", repair));
+                }
                 self.segments.load(segment, page);
             }
         }
@@ -175,6 +182,7 @@ impl Sfs {
         for page in &gone {
             self.dat.lose_page(*page);
         }
+        self.put_right_entries(loss)?;
         if gone.is_empty() {
             return Ok(());
         }
@@ -204,6 +212,31 @@ impl Sfs {
         self.recount_dat()
     }
 
+    /// Entries of the DAT with fields that cannot be. Where one lies, the survey looks at.
+    fn put_right_entries(&mut self, loss: &mut Loss) -> Result<(), SfsError> {
+        let blocks = self.log_blocks();
+        for number in 1..self.dat.len() {
+            let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
+            let lies_somewhere = DatEntry { address: entry.address.get().min(blocks - 1).into(), ..entry };
+            let Err(why) = invariants::dat_entry(&lies_somewhere, blocks) else { continue };
+            let right = match entry.is_taken {
+                1 => DatEntry {
+                    address: entry.address,
+                    crc: entry.crc,
+                    group: NO_GROUP,
+                    is_taken: 1,
+                    is_lost: entry.is_lost.min(1),
+                    ..DatEntry::default()
+                },
+                _ => DatEntry { group: NO_GROUP, ..DatEntry::default() },
+            };
+            self.dat.set(number, &right, &mut self.media, &mut self.now)?;
+            let place = format!("virtual block {number}");
+            loss.findings.push(Finding::new(Structure::Dat, place, why, "an entry that can be", "it is put right"));
+        }
+        Ok(())
+    }
+
     /// The inode file: inodes of lost pages are lost.
     pub(super) fn load_inodes(
         &mut self,
@@ -218,14 +251,16 @@ impl Sfs {
         loss.inode_pages = gone;
         let count = superblock.inodes.get();
         self.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
-        if superblock.version.get() < VERSION || loss.findings.len() > findings {
+        let is_old = superblock.version.get() < VERSION;
+        if is_old || loss.findings.len() > findings {
             self.recount_inodes()?;
         }
-        if count > self.inode_file.count() {
-            let found = format!("there are {count} inodes in {} pages", self.inode_file.file().len());
-            let expected = format!("{}", self.inode_file.count());
+        let expected = self.inode_file.count();
+        if count > expected || count < expected && !is_old {
+            let found = format!("there are {count} inodes in {} pages", self.inode_file.pages());
             let place = "the superblock's inode file";
-            loss.findings.push(Finding::new(Structure::Count, place, found, expected, "the number is put right"));
+            let repair = "the number is put right";
+            loss.findings.push(Finding::new(Structure::Count, place, found, expected.to_string(), repair));
         }
         Ok(())
     }
@@ -236,7 +271,7 @@ impl Sfs {
         // Number 0 stands for none.
         let mut taken = u16::from(page == 0);
         for number in first.max(1)..first + INODES {
-            let is_held = self.inodes.contains_key(&number) || self.inode_file.is_freed(number);
+            let is_held = self.inodes.contains(number) || self.inode_file.is_freed(number);
             if is_held || self.inode_file.get(number, &mut self.media, &mut self.now)?.number.get() != 0 {
                 taken |= 1 << (number % INODES);
             }

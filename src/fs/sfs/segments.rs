@@ -6,7 +6,7 @@
 
 use super::format::{BLOCK, BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
 use super::placement::{SegmentView, Tick};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Entries of a page of the usage file.
@@ -66,6 +66,8 @@ pub(super) struct Segments {
     /// Segments that are being cleaned, and are not emptied yet.
     cleaning: u32,
     live: u64,
+    /// Segments whose live blocks are as many as the usage file says, and were not counted since.
+    unchecked: BTreeSet<u32>,
 }
 
 impl Segments {
@@ -79,14 +81,20 @@ impl Segments {
             emptied: Vec::new(),
             cleaning: 0,
             live: 0,
+            unchecked: BTreeSet::new(),
         }
+    }
+
+    /// A segment's entry in a page of the usage file.
+    pub fn entry(segment: u32, page: &BlockBytes) -> UsageEntry {
+        let at = (segment as usize % ENTRIES) * size_of::<UsageEntry>();
+        UsageEntry::read_from_bytes(&page[at..at + size_of::<UsageEntry>()]).expect("an entry's length")
     }
 
     /// Takes what the usage file's entry says of a segment. All that are not in use become free, in the order of their
     /// numbers.
     pub fn load(&mut self, segment: u32, page: &BlockBytes) {
-        let at = (segment as usize % ENTRIES) * size_of::<UsageEntry>();
-        let entry = UsageEntry::read_from_bytes(&page[at..at + size_of::<UsageEntry>()]).expect("an entry's length");
+        let entry = Segments::entry(segment, page);
         if entry.in_use == 0 {
             return;
         }
@@ -109,6 +117,8 @@ impl Segments {
         self.free =
             (0..self.all.len() as u32).filter(|segment| self.all[*segment as usize].state == State::Free).collect();
         self.live = self.all.iter().map(|segment| u64::from(segment.live)).sum();
+        let in_use = (0..self.all.len() as u32).filter(|segment| self.all[*segment as usize].state != State::Free);
+        self.unchecked = in_use.collect();
         for segment in 0..self.all.len() as u32 {
             if self.all[segment as usize].state == State::Written && self.all[segment as usize].live == 0 {
                 self.empty(segment);
@@ -183,15 +193,29 @@ impl Segments {
         self.live
     }
 
+    /// The segment with blocks of all groups that was opened last.
+    pub fn last_mixed(&self) -> Option<u32> {
+        let all = (0..).zip(&self.all);
+        let mixed = all.filter(|(_, it)| it.state != State::Free && it.group == NO_GROUP && !it.is_metadata);
+        mixed.max_by_key(|(_, segment)| segment.written).map(|(number, _)| number)
+    }
+
+    /// The segment that will be taken next, as far as that is known: after the next checkpoint, if none is free.
+    pub fn next(&self) -> Option<u32> {
+        self.free.front().or(self.emptied.first()).copied()
+    }
+
     /// Takes the segment that has been free for longest.
     pub fn take(&mut self, tick: Tick, group: u8, is_metadata: bool) -> Option<u32> {
         let segment = self.free.pop_front()?;
+        self.unchecked.remove(&segment);
         self.all[segment as usize] = Segment { state: State::Open, written: tick, group, is_metadata, ..FREE };
         Some(segment)
     }
 
     /// Opens a certain segment, which the log was found to be in.
     pub fn take_found(&mut self, segment: u32, tick: Tick, group: u8) {
+        self.unchecked.remove(&segment);
         match self.all[segment as usize].state {
             State::Free => {
                 self.free.retain(|free| *free != segment);
@@ -276,6 +300,14 @@ impl Segments {
             (State::Written, 0) => self.empty(segment),
             _ => {}
         }
+    }
+
+    /// Emptied segments of which only the usage file has said how much lived in them. Each is answered once.
+    pub fn take_unchecked(&mut self) -> Vec<u32> {
+        let unchecked: Vec<u32> =
+            self.emptied.iter().copied().filter(|segment| self.unchecked.contains(segment)).collect();
+        self.unchecked.retain(|segment| !unchecked.contains(segment));
+        unchecked
     }
 
     /// Whether there are emptied segments of which this is so.

@@ -7,6 +7,7 @@
 use super::checkpoint::CRC_FIELD;
 use super::error::OpenSfsError;
 use super::format::{BlockBytes, OLDEST_VERSION, Superblock, VERSION, crc_without};
+use super::invariants;
 use super::media::{Medium, superblock_places};
 use crate::time::Time;
 use zerocopy::FromBytes;
@@ -27,6 +28,8 @@ pub(super) struct AllFound {
     pub whole: Vec<Found>,
     /// Those that are not: the block of the device, the place or zone, and what is wrong.
     pub damaged: Vec<(u64, u32, String)>,
+    /// Where the two newest disagree about one checkpoint.
+    pub disagree: Option<String>,
 }
 
 impl AllFound {
@@ -44,23 +47,27 @@ impl AllFound {
     }
 }
 
-/// A superblock, if its checksum is right.
-pub(super) fn read(bytes: &BlockBytes) -> Result<Superblock, String> {
+/// A superblock, if its checksum is right and its fields can be. `turn`: in which of the two places it was found, on a
+/// device of blocks. One of another version is only known by that.
+pub(super) fn read(bytes: &BlockBytes, turn: Option<u32>) -> Result<Superblock, String> {
     let superblock = Superblock::read_from_prefix(&bytes[..]).expect("a block is longer").0;
     let crc = crc_without(&bytes[..], CRC_FIELD);
-    match crc == superblock.crc.get() {
-        true => Ok(superblock),
-        false => Err(format!("its checksum is {crc:08x}, and should be {:08x}", superblock.crc.get())),
+    if crc != superblock.crc.get() {
+        return Err(format!("its checksum is {crc:08x}, and should be {:08x}", superblock.crc.get()));
     }
+    if superblock.version.get() == VERSION {
+        invariants::superblock(&superblock, turn)?;
+    }
+    Ok(superblock)
 }
 
 /// Looks for superblocks. Fails if the volume is of another version of the format.
 pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), OpenSfsError> {
     let is_zoned = medium.prescribes_segments();
     let (candidates, now) = medium.superblocks(at)?;
-    let mut all = AllFound { whole: Vec::new(), damaged: Vec::new() };
+    let mut all = AllFound { whole: Vec::new(), damaged: Vec::new(), disagree: None };
     for candidate in candidates {
-        match read(&candidate.bytes) {
+        match read(&candidate.bytes, (!is_zoned).then_some(candidate.turn)) {
             Ok(superblock) if !(OLDEST_VERSION..=VERSION).contains(&superblock.version.get()) => {
                 return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
             }
@@ -82,6 +89,9 @@ pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), Op
     // A zone's log may hold an earlier volume's only until its zone is reset; the newest says whose the others must be.
     if let Some(newest) = all.whole.first().copied() {
         all.whole.retain(|found| found.superblock.identity == newest.superblock.identity);
+    }
+    if let [newest, before, ..] = &all.whole[..] {
+        all.disagree = invariants::copies(&newest.superblock, &before.superblock).err();
     }
     Ok((all, now))
 }

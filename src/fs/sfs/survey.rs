@@ -10,6 +10,7 @@ use super::check::{Finding, Structure};
 use super::error::SfsError;
 use super::format::{BLOCK, BlockBytes, DatEntry, Kind, ROOTS, WAITS};
 use super::inode::Inode;
+use super::invariants;
 use super::map::{MOST_BLOCKS, MOST_LEVELS};
 use super::paged::{LostBlock, check_address, name_of_block};
 use super::survey_faults::{Fault, Mend, Stage};
@@ -106,6 +107,14 @@ pub(super) struct Survey {
 impl Survey {
     pub fn fault(&mut self, stage: Stage, finding: Finding, mend: Mend) {
         self.faults.push(Fault { stage, finding, mend });
+    }
+
+    /// Says of findings from before the survey which paths their inodes have.
+    pub fn name(&self, findings: &mut [Finding]) {
+        let paths = super::survey_names::Paths::of(&self.names);
+        for finding in findings {
+            finding.path = finding.inode.and_then(|inode| paths.path(inode));
+        }
     }
 
     /// The findings, with the paths of their inodes.
@@ -205,19 +214,16 @@ impl Sfs {
 
     /// An inode as it is, in memory or in the inode file. `Err`: what is there is none, and why.
     fn seen(&mut self, number: u64) -> Result<Option<Seen>, String> {
-        let inode = match self.inodes.get(&number) {
+        let inode = match self.inodes.peek(number) {
             Some(inode) => Some(Seen::of(inode)),
             None => {
                 let image = self.inode_file.get(number, &mut self.media, &mut self.now);
                 let image = image.map_err(|error| error.to_string())?;
-                match Inode::of_image(&image) {
-                    None if image.number.get() == 0 => None,
-                    None => return Err(format!("its kind is {}", image.kind)),
-                    Some(inode) if inode.number != number => {
-                        return Err(format!("it says it is inode {}", inode.number));
-                    }
-                    Some(inode) => Some(Seen::of(&inode)),
+                if image.number.get() == 0 {
+                    return Ok(None);
                 }
+                invariants::inode(&image, number)?;
+                Inode::of_image(&image).as_ref().map(Seen::of)
             }
         };
         match &inode {
@@ -235,7 +241,7 @@ impl Sfs {
     fn survey_inodes(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
         let freed: BTreeSet<u64> = self.inode_file.freed().collect();
         for number in 1..self.inode_file.count() {
-            if freed.contains(&number) && !self.inodes.contains_key(&number) {
+            if freed.contains(&number) && !self.inodes.contains(number) {
                 continue;
             }
             let mut seen = match self.seen(number) {
@@ -255,9 +261,6 @@ impl Sfs {
             };
             self.survey_file(survey, number, &mut seen)?;
             survey.inodes.insert(number, seen);
-            if !self.media.holds_stamps() {
-                self.dat.evict(self.settings.cache_bytes / 2);
-            }
         }
         Ok(())
     }

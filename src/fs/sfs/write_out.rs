@@ -7,7 +7,7 @@ use super::placement::{BlockView, History, SegmentView, Tick};
 use super::{Sfs, SfsError};
 
 /// Groups that there can be at most.
-const MOST_GROUPS: usize = 16;
+pub(super) const MOST_GROUPS: usize = 16;
 
 impl Sfs {
     /// Writes what waits: the groups that fill segments, and if `everything` must go, the rest behind them in segments of all groups.

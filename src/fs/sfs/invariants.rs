@@ -1,0 +1,325 @@
+//! What must hold of a mounted volume: each field of each structure, by itself and against all others.
+//!
+//! A checksum says that bytes are those that were written, and not that they make sense: a bug, or somebody with a
+//! purpose, may have written others. So nothing is written before this is known, and what is too much to look at when
+//! a large volume is mounted is looked at where it is used:
+//!
+//! | what | when |
+//! |---|---|
+//! | fields of a superblock, against its own others and against its copy | when it is read |
+//! | its roots, counts, numbers and open segment, against the metadata files and the log | at mount |
+//! | the entries of the usage file, against each other and against the blocks of the metadata files | at mount |
+//! | entries of the DAT, inodes, and which are said to be in use | when their page is read |
+//! | that nothing lives in a segment that usage calls empty | before it is freed |
+//! | what a map or a name leads to | when it is followed |
+//! | all of it | fsck |
+
+use super::dat;
+use super::error::SfsError;
+use super::failure::LOST;
+use super::format::{
+    BlockBytes, DatEntry, InodeImage, MEMORY, NO_GROUP, Pointer, SummaryHeader, Superblock, UsageEntry,
+};
+use super::inode_file::INODES;
+use super::map::{MOST_BLOCKS, MOST_LEVELS};
+use super::segments::{Segments, State};
+use super::write_out::MOST_GROUPS;
+use super::{FileKind, Sfs};
+use crate::units::BLOCK_BYTES;
+use std::collections::BTreeMap;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Numbers that are counted up, such as those of checkpoints, do not come so far.
+pub(super) const LARGEST: u64 = 1 << 62;
+
+/// Blocks that the summary of a usage file has at most: there is one of those that it tells of for each 85 segments.
+const MOST_SUMMARY_BLOCKS: u64 = 64;
+
+/// What holds, or what does not.
+type Holds = Result<(), String>;
+
+fn holds(is_so: bool, why: impl FnOnce() -> String) -> Holds {
+    is_so.then_some(()).ok_or_else(why)
+}
+
+/// A group that a block can be written in.
+fn is_group(group: u8) -> bool {
+    usize::from(group) < MOST_GROUPS || group == NO_GROUP
+}
+
+/// What must hold of a superblock by itself. `turn`: in which of the two places it was found, on a device of blocks.
+pub(super) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
+    let (segments, segment_blocks) = (it.segments.get(), it.segment_blocks.get());
+    let blocks = u64::from(segments) * u64::from(segment_blocks);
+    let sequence = it.sequence.get();
+    holds((1..LARGEST).contains(&sequence), || format!("its number is {sequence}"))?;
+    if let Some(turn) = turn {
+        holds(sequence % 2 == u64::from(turn), || format!("number {sequence} belongs to the other place"))?;
+        let device_blocks = it.device_blocks.get();
+        let fit = device_blocks.checked_div(segment_blocks.into()).and_then(|fit| fit.checked_sub(1));
+        holds(fit == Some(segments.into()), || {
+            format!("{segments} segments of {segment_blocks} blocks do not fill {device_blocks} blocks")
+        })?;
+    }
+    holds(it.clean.get() <= LOST, || format!("it is neither unmounted nor not, but {}", it.clean))?;
+    holds(it.memories.get() as usize <= MEMORY, || format!("it has {} numbers of the grouping", it.memories))?;
+    holds((1..LARGEST).contains(&it.next_partial.get()), || format!("partial segment {} is next", it.next_partial))?;
+    holds(it.tick.get() < LARGEST, || format!("its clock of hotness shows {}", it.tick))?;
+    let (open, open_block) = (it.open_segment.get(), it.open_block.get());
+    let is_open = open < segments && (1..segment_blocks).contains(&open_block);
+    holds(is_open || (open, open_block) == (u32::MAX, 0), || format!("segment {open} is open at block {open_block}"))?;
+    holds(it.next_segment.get() <= segments, || format!("segment {} is next", it.next_segment.get() - 1))?;
+    let inodes = it.inodes.get();
+    let rooms = it.inode_file.pages.get().saturating_mul(INODES);
+    holds(inodes == rooms, || format!("{inodes} inodes are in {} pages", it.inode_file.pages))?;
+    let orphan = it.first_orphan.get();
+    holds(orphan < inodes, || format!("the first inode without a name is {orphan} of {inodes}"))?;
+    holds((1..inodes).contains(&it.used_inodes.get()), || format!("{} of {inodes} inodes are used", it.used_inodes))?;
+    let (used, entries) = (it.used_blocks.get(), it.dat.pages.get().saturating_mul(dat::ENTRIES));
+    holds(used <= entries.saturating_sub(1), || format!("{used} of {entries} virtual blocks are used"))?;
+    let pages = Segments::pages(segments) as u64;
+    holds(it.usage_file.pages.get() == pages, || {
+        format!("the usage file has {} pages for {segments} segments", it.usage_file.pages)
+    })?;
+    let roots = [("DAT", it.dat), ("inode file", it.inode_file), ("usage file", it.usage_file)];
+    for (at, (name, root)) in roots.iter().enumerate() {
+        let (pages, address) = (root.pages.get(), root.top.address.get());
+        holds(pages <= blocks && (pages > 0) == (address > 0) && address < blocks, || {
+            format!("the {name} has {pages} pages, and its root lies at block {address} of a log of {blocks}")
+        })?;
+        let is_shared = roots[..at].iter().any(|(_, other)| address > 0 && other.top.address.get() == address);
+        holds(!is_shared, || format!("the root of the {name} lies where another does"))?;
+    }
+    Ok(())
+}
+
+/// What two superblocks of one checkpoint must have in common. Whether it was unmounted, where the log goes on, what
+/// the grouping remembers, and numbers of the superblocks themselves may differ.
+pub(super) fn copies(one: &Superblock, other: &Superblock) -> Holds {
+    if (one.next_partial, one.chain) != (other.next_partial, other.chain) {
+        return Ok(());
+    }
+    let common = |it: &Superblock| {
+        let mut it = *it;
+        (it.sequence, it.crc, it.memories, it.tick) = Default::default();
+        it.memory = [0.0.into(); MEMORY];
+        if one.clean != other.clean {
+            (it.clean, it.open_segment, it.open_block, it.next_segment) = Default::default();
+        }
+        it
+    };
+    holds(common(one).as_bytes() == common(other).as_bytes(), || {
+        format!("superblocks {} and {} are of one checkpoint, and say different things", one.sequence, other.sequence)
+    })
+}
+
+/// What must hold of an entry of the DAT, as it lies on the media. `blocks`: those of the log.
+pub(super) fn dat_entry(it: &DatEntry, blocks: u64) -> Holds {
+    if it.is_taken == 0 {
+        let is_empty = (it.address, it.writes, it.modified, it.crc, it.is_lost) == Default::default();
+        return holds(is_empty && [0, NO_GROUP].contains(&it.group), || "it is free, and not empty".to_string());
+    }
+    holds(it.is_taken == 1, || format!("it is neither free nor taken, but {}", it.is_taken))?;
+    holds(it.address.get() < blocks, || format!("it lies at block {} of a log of {blocks}", it.address))?;
+    holds(it.is_lost <= 1, || format!("it is neither lost nor not, but {}", it.is_lost))?;
+    holds(is_group(it.group), || format!("it was written in group {}", it.group))?;
+    holds(it.writes.get() < LARGEST && it.modified.get() < LARGEST, || {
+        format!("it has {} writes, the last at {}", it.writes, it.modified)
+    })
+}
+
+/// What must hold of a page of the DAT.
+pub(super) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, blocks: u64) -> Holds {
+    let mut taken = 0;
+    for (at, entry) in bytes.chunks_exact(size_of::<DatEntry>()).enumerate() {
+        let entry = DatEntry::read_from_bytes(entry).expect("an entry's length");
+        let number = page as u64 * dat::ENTRIES + at as u64;
+        dat_entry(&entry, blocks).map_err(|why| format!("virtual block {number}: {why}"))?;
+        taken += u32::from(entry.is_taken);
+    }
+    holds(taken == pointer.taken.get(), || format!("{taken} of its entries are taken, and not {}", pointer.taken))
+}
+
+/// What must hold of a page of the inode file. The numbers of new inodes are given out before their images are there.
+pub(super) fn inode_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, _: u64) -> Holds {
+    for (at, image) in bytes.chunks_exact(size_of::<InodeImage>()).enumerate() {
+        let image = InodeImage::ref_from_bytes(image).expect("an image's length");
+        let number = page as u64 * INODES + at as u64;
+        holds(image.number.get() == 0 || pointer.taken.get() & (1 << at) != 0, || {
+            format!("inode {number} is in use, and its number is said to be free")
+        })?;
+    }
+    Ok(())
+}
+
+/// What must hold of an inode that is in use, besides what its kind must be.
+pub(super) fn inode(it: &InodeImage, number: u64) -> Holds {
+    holds(it.number.get() == number, || format!("it says it is inode {}", it.number))?;
+    holds(it.levels <= MOST_LEVELS, || format!("its map has {} levels", it.levels))?;
+    let size = it.size.get();
+    holds(size.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS, || format!("its size is {size}"))?;
+    holds(it.writes.get() < LARGEST && it.written.get() < LARGEST, || {
+        format!("it has {} writes, the last at {}", it.writes, it.written)
+    })?;
+    match FileKind::of_number(it.kind) {
+        None => Err(format!("its kind is {}", it.kind)),
+        Some(FileKind::Symlink) => {
+            holds((1..BLOCK_BYTES).contains(&size), || format!("it is a symbolic link whose target has {size} bytes"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// What must hold of an entry of the usage file.
+pub(super) fn usage_entry(it: &UsageEntry, segment_blocks: u32) -> Holds {
+    holds(it.in_use <= 1 && it.is_metadata <= 1, || "it is neither free nor in use, or holds neither".to_string())?;
+    holds(is_group(it.group), || format!("it was written for group {}", it.group))?;
+    holds(it.live.get() < segment_blocks, || format!("{} of its {segment_blocks} blocks live", it.live))?;
+    holds(it.in_use == 1 || it.as_bytes().iter().all(|byte| *byte == 0), || "it is free, and not empty".to_string())?;
+    let sums = (it.writes.get(), it.modified.get());
+    holds(it.live.get() > 0 || sums == (0, 0), || format!("nothing lives there, with sums {sums:?}"))?;
+    holds(it.written.get() < LARGEST && it.youngest.get() < LARGEST, || format!("it was written at {}", it.written))
+}
+
+fn damaged(what: &str, holds: Holds) -> Result<(), SfsError> {
+    holds.map_err(|why| SfsError::Damaged { what: what.to_string(), why })
+}
+
+impl Sfs {
+    /// What must hold of a checkpoint that is loaded, before the log behind it is applied.
+    pub(super) fn check_checkpoint(&mut self) -> Result<(), SfsError> {
+        damaged("the superblock", self.counts_hold())?;
+        damaged("the usage file", self.usage_holds())?;
+        self.check_last_partial()?;
+        self.check_open_segment()?;
+        if self.superblock.clean.get() == 1 && self.log_goes_on()? {
+            let why = "it says that the volume was unmounted, and the log goes on behind it".to_string();
+            return Err(SfsError::Damaged { what: "the superblock".to_string(), why });
+        }
+        Ok(())
+    }
+
+    /// The counts of the superblock, against the metadata files.
+    fn counts_hold(&mut self) -> Holds {
+        let taken = self.dat.taken().saturating_sub(1);
+        holds(taken == self.dat.used(), || {
+            format!("{} virtual blocks are said to be used, and {taken} are taken", self.dat.used())
+        })?;
+        let given_out = self.inode_file.given_out();
+        holds(given_out == self.inode_file.used(), || {
+            format!("{} inodes are said to be used, and {given_out} numbers are given out", self.inode_file.used())
+        })
+    }
+
+    /// The usage of segments, against the blocks of the metadata files.
+    fn usage_holds(&mut self) -> Holds {
+        let (segment_blocks, log_blocks) = (u64::from(self.media.segment_blocks()), self.log_blocks());
+        let mut live: BTreeMap<u32, u32> = BTreeMap::new();
+        let (dat, inodes) = (self.dat.file().places(), self.inode_file.file().places());
+        let mut blocks = 0;
+        for (_, address) in dat.chain(inodes).chain(self.usage_file.places()) {
+            holds(address < log_blocks, || format!("a metadata file names block {address}"))?;
+            *live.entry((address / segment_blocks) as u32).or_default() += 1;
+            blocks += 1;
+        }
+        for (segment, blocks) in live {
+            let said = self.segments.get(segment);
+            holds(said.state == State::Written && said.live >= blocks, || {
+                format!("{} blocks live in segment {segment}, it says, where {blocks} of metadata files lie", said.live)
+            })?;
+        }
+        let most = self.dat.used() + blocks;
+        holds(self.segments.live() <= most, || format!("{} blocks live, it says, of {most}", self.segments.live()))
+    }
+
+    /// The last partial segment before the checkpoint is the one that holds the usage file. Nothing if its summary is
+    /// damaged.
+    pub(super) fn last_partial(&mut self) -> Result<Option<SummaryHeader>, SfsError> {
+        let Some((_, address)) = self.usage_file.places().next() else { return Ok(None) };
+        let segment_blocks = u64::from(self.media.segment_blocks());
+        let mut summary = Vec::new();
+        for back in 1..=(address % segment_blocks).min(MOST_SUMMARY_BLOCKS) {
+            let at = ((address - back) % segment_blocks) as u32;
+            let header = self.summary_at(address - back, at, &mut summary)?;
+            if let Some(header) = header.filter(|header| u64::from(header.summary_blocks.get()) == back) {
+                return Ok(Some(header));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The number and the checksum of the last partial segment are those that the superblock names.
+    pub(super) fn check_last_partial(&mut self) -> Result<(), SfsError> {
+        let Some(last) = self.last_partial()? else { return Ok(()) };
+        let (number, next) = (last.sequence.get(), self.superblock.next_partial.get());
+        // Behind a crash numbers are skipped before a checkpoint, never behind its last partial segment.
+        let is_last = number.checked_add(1) == Some(next) && last.crc == self.superblock.chain;
+        damaged(
+            "the superblock",
+            holds(is_last, || {
+                format!(
+                    "it goes on with partial segment {next}, and the one before it is not {number}, which is the last"
+                )
+            }),
+        )
+    }
+
+    /// The open segment ends where the superblock says.
+    pub(super) fn check_open_segment(&mut self) -> Result<(), SfsError> {
+        let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+        if segment >= self.segments.count() {
+            return Ok(());
+        }
+        let is_used = matches!(self.segments.get(segment).state, State::Written | State::Emptied);
+        // If a summary is damaged, the end is not known; a mount then does not go on there.
+        let end = self.end_of_partials(segment)?;
+        damaged(
+            "the superblock",
+            holds(is_used && end <= block, || {
+                format!("segment {segment} is said to be open at block {block}, and is written up to block {end}")
+            }),
+        )
+    }
+
+    /// True if the open segment of a checkpoint ends where the superblock says, so that the log can go on there.
+    pub(super) fn open_segment_ends_at(&mut self, segment: u32, block: u32) -> Result<bool, SfsError> {
+        Ok(self.media.holds_stamps() || self.end_of_partials(segment)? == block)
+    }
+
+    /// True if a partial segment follows the checkpoint where the first one would be.
+    pub(super) fn log_goes_on(&mut self) -> Result<bool, SfsError> {
+        let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+        let next = self.superblock.next_segment.get().checked_sub(1).map(|segment| (segment, 0));
+        let mut summary = Vec::new();
+        for (segment, block) in [Some(open), next].into_iter().flatten() {
+            if segment >= self.segments.count() {
+                continue;
+            }
+            let address = u64::from(segment) * u64::from(self.media.segment_blocks()) + u64::from(block);
+            if let Some(header) = self.summary_at(address, block, &mut summary)?
+                && (header.sequence, header.chain) == (self.superblock.next_partial, self.superblock.chain)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Nothing lives in segments that are about to be freed, and that were not written since the mount, as usage says.
+    pub(super) fn check_emptied(&mut self) -> Result<(), SfsError> {
+        if self.media.holds_stamps() {
+            return Ok(());
+        }
+        let first = |segment: u32, media: &super::Media| u64::from(segment) * u64::from(media.segment_blocks());
+        for segment in self.segments.take_unchecked() {
+            for (block, record) in self.contents_of(segment)? {
+                let address = first(segment, &self.media) + u64::from(block);
+                if self.lives_at(&record, address)? {
+                    let why = format!("nothing lives there, it says, and block {block} does");
+                    return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! What a log with lost parts leaves unknown.
+//!
+//! Up to the last seal before the first lost partial segment, all is as it was. Behind it:
+//!
+//! - A block that the log holds is the newest that is known; one that it does not hold is as it was before. Each was
+//!   written at this place of this file, as no number is given out twice between two checkpoints; where its bytes were
+//!   overwritten since, its checksum says so. So an older version may be read, which is told, and no other bytes.
+//! - A file that grew was written where it grew, or the lost part would not be missed: what nothing maps there is given
+//!   up, and so is the block in which it ended before, if it was not written since. Its zeros would be no version of it.
+//! - A name of an inode that nothing tells of is left out: its number may be given out again.
+//! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
+
+use super::check::{Finding, Structure};
+use super::format::{BLOCK, Kind};
+use super::records::Record;
+use super::{FileKind, Sfs, SfsError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Blocks of a file that are given up one by one; a file of which more are unknown is cut off there.
+const MOST_GIVEN_UP: u64 = 1 << 16;
+const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// What happened behind a lost part of the log.
+#[derive(Default)]
+pub(super) struct BehindLoss {
+    /// Where files grew: from which byte, and up to which.
+    grown: BTreeMap<u64, (u64, u64)>,
+    /// Blocks that were written, by inode and place.
+    written: BTreeSet<(u64, u64)>,
+    /// Names that were left out: by directory and name, whose.
+    left_out: BTreeMap<(u64, Vec<u8>), u64>,
+    /// Attributes that were told in part: of which inode, up to which byte, and of how many.
+    attributes: BTreeMap<u64, (u32, u32)>,
+}
+
+impl BehindLoss {
+    /// A block was written.
+    pub fn writes(&mut self, inode: u64, place: u64) {
+        self.written.insert((inode, place));
+    }
+
+    /// An inode gets another size.
+    pub fn resizes(&mut self, inode: u64, before: u64, size: u64) {
+        if size > before {
+            let grown = self.grown.entry(inode).or_insert((before, before));
+            *grown = (grown.0.min(before), size);
+        } else {
+            self.cuts(inode, size);
+        }
+    }
+
+    /// What lies behind a byte of a file is cut off.
+    pub fn cuts(&mut self, inode: u64, size: u64) {
+        if let Some((from, to)) = self.grown.get_mut(&inode) {
+            (*from, *to) = ((*from).min(size), (*to).min(size));
+        }
+    }
+
+    /// A name is left out, as nothing tells of its inode.
+    pub fn leaves_out(&mut self, directory: u64, name: &[u8], inode: u64) {
+        self.left_out.insert((directory, name.to_vec()), inode);
+    }
+
+    /// A name is taken away.
+    pub fn takes_name(&mut self, directory: u64, name: &[u8]) {
+        self.left_out.remove(&(directory, name.to_vec()));
+    }
+
+    /// Bytes of attributes are told, from byte `at` of `length`. What is told behind a gap stays behind it.
+    pub fn tells_attributes(&mut self, inode: u64, length: u32, at: u32, bytes: u32) {
+        let told = self.attributes.entry(inode).or_default();
+        let follows = at == 0 || *told == (at, length);
+        *told = (if follows { at + bytes } else { 0 }, length);
+    }
+
+    /// An inode is freed.
+    pub fn frees(&mut self, inode: u64) {
+        self.grown.remove(&inode);
+        self.attributes.remove(&inode);
+        self.left_out.retain(|_, of| *of != inode);
+    }
+}
+
+impl Sfs {
+    /// Notes what a record behind a lost part leaves unknown. Answers false if it cannot be applied.
+    pub(super) fn note_behind_loss(&mut self, record: &Record, behind: &mut BehindLoss) -> Result<bool, SfsError> {
+        match record {
+            Record::Name { directory, inode, name, .. } => {
+                behind.takes_name(*directory, name);
+                if !self.is_inode(*inode)? {
+                    behind.leaves_out(*directory, name, *inode);
+                    return Ok(false);
+                }
+            }
+            Record::NoName { directory, name } => behind.takes_name(*directory, name),
+            Record::Unmap { inode, places } if places.end == u64::MAX => {
+                behind.cuts(*inode, places.start.saturating_mul(BLOCK_BYTES));
+            }
+            Record::Inode(image) => {
+                let number = image.number.get();
+                if self.is_inode(number)? && self.inode(number)?.kind != FileKind::Directory {
+                    behind.resizes(number, self.inode(number)?.size, image.size.get());
+                }
+            }
+            Record::Freed { inode } => behind.frees(*inode),
+            Record::Attributes { inode, length, at, bytes } => {
+                behind.tells_attributes(*inode, *length, *at, bytes.len() as u32);
+            }
+            // What was reserved may have been written in a lost part: it does not count as written.
+            Record::Unmap { .. } | Record::Reserve { .. } | Record::Target { .. } | Record::Holes { .. } => {}
+        }
+        Ok(true)
+    }
+
+    /// Gives up what is unknown.
+    pub(super) fn give_up_unknown(&mut self, behind: &BehindLoss, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
+        for ((directory, name), inode) in &behind.left_out {
+            let place = format!("the name '{}' in directory {directory}", String::from_utf8_lossy(name));
+            let found = format!("it is that of inode {inode}, of which a lost part of the log told");
+            let finding = Finding::new(Structure::Log, place, found, "the file", "it is left out");
+            damage.push(finding.of(*directory));
+        }
+        for (inode, _) in behind.attributes.iter().filter(|(_, (told, length))| told < length) {
+            if !self.is_inode(*inode)? {
+                continue;
+            }
+            self.free_attributes(*inode)?;
+            let place = format!("the extended attributes of inode {inode}");
+            let found = "a lost part of the log told a part of them";
+            let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");
+            damage.push(finding.of(*inode));
+        }
+        for (inode, (from, to)) in &behind.grown {
+            if !self.is_inode(*inode)? || self.inode(*inode)?.kind == FileKind::Directory {
+                continue;
+            }
+            let to = (*to).min(self.inode(*inode)?.size);
+            let Some((place, blocks)) = self.give_up_grown(*inode, *from, to, &behind.written)? else { continue };
+            let where_ = format!("{blocks} blocks of inode {inode}");
+            let found = "a lost part of the log told of them, or of what they held before the file grew";
+            let repair = "they are given up: reading them fails until they are written anew";
+            let finding = Finding::new(Structure::Data, where_, found, "what was synced", repair);
+            damage.push(finding.of(*inode).at(place * BLOCK_BYTES));
+        }
+        Ok(())
+    }
+
+    /// Gives up what is unknown of a file that grew from one byte to another. Answers the first block, and how many.
+    fn give_up_grown(
+        &mut self,
+        inode: u64,
+        from: u64,
+        to: u64,
+        written: &BTreeSet<(u64, u64)>,
+    ) -> Result<Option<(u64, u64)>, SfsError> {
+        let mut given_up: Option<(u64, u64)> = None;
+        for place in from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES) {
+            if written.contains(&(inode, place)) {
+                continue;
+            }
+            // Whoever lengthens a file writes the block in which it ended.
+            let is_old_end = place * BLOCK_BYTES < from;
+            let number = self.mapped(inode, place)?;
+            if number != 0 && !is_old_end && self.dat.get(number, &mut self.media, &mut self.now)?.address.get() != 0 {
+                continue;
+            }
+            let (first, count) = given_up.unwrap_or((place, 0));
+            if count == MOST_GIVEN_UP {
+                self.unmap(inode, place..u64::MAX)?;
+                self.inode_mut(inode)?.size = place * BLOCK_BYTES;
+                break;
+            }
+            self.give_up_at(inode, place, number)?;
+            given_up = Some((first, count + 1));
+        }
+        Ok(given_up)
+    }
+
+    /// Gives up the block at a place of a file, `number`, or 0 if there is none.
+    fn give_up_at(&mut self, inode: u64, place: u64, number: u64) -> Result<(), SfsError> {
+        let mut number = number;
+        if number == 0 {
+            number = self.dat.take(&mut self.media, &mut self.now)?;
+            self.map(inode, place, number)?;
+            self.inode_mut(inode)?.blocks += 1;
+        }
+        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        if entry.address.get() != 0 {
+            let segment = (entry.address.get() / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+        }
+        self.give_up(number)
+    }
+}

@@ -1,0 +1,285 @@
+//! Rot in what was synced since the last checkpoint.
+//!
+//! Roll-forward took the first bad checksum for the tail that a crash had torn, although sealed partial segments with
+//! higher numbers followed: one flipped bit in the first of fifteen fsyncs took all fifteen back, a check said "clean",
+//! and the checkpoint of the next mount hid it. What is missing or wrong in front of what is known to have been durable
+//! is damage: it is told, nothing is overwritten, and the rest of the log counts.
+
+use super::machine::Machine;
+use super::unclean::{BLOCK, Partial, change, checked, image, log, opened_despite_damage, repaired};
+use flashpath::fs::Durable;
+use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError, Structure};
+use flashpath::random::Random;
+
+const FILES: u64 = 8;
+const SYNCS: u64 = 15;
+/// One block: with its summary it fits into any room that is left, so that each fsync is one partial segment.
+const LENGTH: usize = 4000;
+const NEW: NewFile =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+
+fn contents(round: u64) -> Vec<u8> {
+    vec![round as u8 + 1; LENGTH]
+}
+
+fn name(file: u64) -> Vec<u8> {
+    format!("file{file}").into_bytes()
+}
+
+/// A volume on which fifteen fsyncs followed the last checkpoint, of eight files in turn, and the mount was killed.
+fn killed(is_zoned: bool) -> Machine {
+    let machine = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
+    let mut sfs = machine.create();
+    for file in 0..FILES {
+        let inode = sfs.make(InodeNumber::ROOT, &name(file), &NEW).unwrap();
+        sfs.write(inode, 0, &contents(100 + file)).unwrap();
+    }
+    sfs.sync().unwrap();
+    for round in 0..SYNCS {
+        let inode = sfs.lookup(InodeNumber::ROOT, &name(round % FILES)).unwrap();
+        sfs.write(inode, 0, &contents(round)).unwrap();
+        sfs.sync_file(inode, Durable::All).unwrap();
+    }
+    drop(sfs);
+    machine
+}
+
+/// The versions of a file, the newest first: the fsync of each, or none for that of the checkpoint.
+fn versions(file: u64) -> Vec<(Option<u64>, Vec<u8>)> {
+    let rounds = (0..SYNCS).rev().filter(|round| round % FILES == file);
+    rounds.map(|round| (Some(round), contents(round))).chain([(None, contents(100 + file))]).collect()
+}
+
+/// All files are in the newest version that is not of this fsync.
+fn assert_without(sfs: &mut Sfs, lost: u64, context: &str) {
+    for file in 0..FILES {
+        let expected = versions(file).into_iter().find(|(round, _)| *round != Some(lost)).unwrap().1;
+        let inode = sfs.lookup(InodeNumber::ROOT, &name(file)).unwrap();
+        let mut bytes = vec![0; LENGTH + 1];
+        assert_eq!(sfs.read(inode, 0, &mut bytes).unwrap(), LENGTH, "{context}");
+        assert!(bytes[..LENGTH] == expected, "{context}: file {file} begins {:?}", &bytes[..4]);
+    }
+}
+
+/// All files are in their newest version, but for one block of one of them, which cannot be read.
+fn assert_all_but(sfs: &mut Sfs, damaged: (u64, u64), context: &str) {
+    for file in 0..FILES {
+        let expected = versions(file).remove(0).1;
+        let inode = sfs.lookup(InodeNumber::ROOT, &name(file)).unwrap();
+        for (place, block) in (0..).zip(expected.chunks(BLOCK)) {
+            let mut bytes = vec![0; block.len()];
+            match sfs.read(inode, place * BLOCK as u64, &mut bytes) {
+                Err(error) => assert!((file, place) == damaged && error.errno() == 5, "{context}: {error}"),
+                Ok(_) => assert!((file, place) != damaged && bytes == block, "{context}: {place} of file {file}"),
+            }
+        }
+    }
+}
+
+fn is_told(error: SfsError) -> bool {
+    matches!(&error, SfsError::ReadOnly(why) if why.contains("damaged"))
+}
+
+/// A damaged volume is checked, mounted, repaired and mounted again; what is there is asserted each time.
+fn examine(machine: &Machine, context: &str, assert: impl Fn(&mut Sfs, &str)) {
+    let before = image(machine);
+    let findings = checked(machine).unwrap();
+    assert!(findings.iter().any(|finding| finding.structure == Structure::Log), "{context}: {findings:?}");
+    let mut sfs = machine.open().unwrap();
+    assert!(!sfs.damage().is_empty(), "{context}");
+    assert!(is_told(sfs.make(InodeNumber::ROOT, b"new", &NEW).unwrap_err()), "{context}");
+    assert(&mut sfs, context);
+    sfs.sync().unwrap();
+    sfs.unmount().unwrap();
+    drop(sfs);
+    assert!(before == image(machine), "{context}: the mount has overwritten evidence");
+    let despite = machine.copy();
+    let mut sfs = opened_despite_damage(despite.medium()).unwrap();
+    assert!(!sfs.damage().is_empty(), "{context}");
+    assert(&mut sfs, context);
+    sfs.make(InodeNumber::ROOT, b"new", &NEW).unwrap();
+    sfs.unmount().unwrap();
+    let repaired = repaired(machine).unwrap();
+    assert_eq!(repaired.left, [], "{context}");
+    assert!(repaired.findings.iter().any(|finding| finding.structure == Structure::Log), "{context}");
+    assert_eq!(checked(machine).unwrap(), [], "{context}");
+    let mut sfs = machine.open().unwrap();
+    assert!(sfs.damage().is_empty() && sfs.read_only().is_none(), "{context}");
+    assert(&mut sfs, context);
+    assert_eq!(sfs.check().unwrap(), [], "{context}");
+}
+
+/// Ways to damage a summary.
+fn damages() -> [(&'static str, fn(&mut [u8])); 4] {
+    [
+        ("a bit of the header", |bytes| bytes[9] ^= 4),
+        ("a bit of the records", |bytes| bytes[100] ^= 1),
+        ("the magic", |bytes| bytes[0] = 0),
+        ("zeros", |bytes| bytes.fill(0)),
+    ]
+}
+
+fn fsyncs(machine: &Machine) -> Vec<Partial> {
+    let log = log(machine);
+    assert_eq!(log.len() as u64, SYNCS, "each fsync is one partial segment");
+    log
+}
+
+fn damage_each_summary(is_zoned: bool) {
+    let killed = killed(is_zoned);
+    for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
+        for (how, damage) in damages() {
+            let machine = killed.copy();
+            change(&machine, partial.segment, partial.block, damage);
+            let context = format!("zones {is_zoned}, {how} in the summary of fsync {round}");
+            examine(&machine, &context, |sfs, context| assert_without(sfs, round as u64, context));
+        }
+    }
+}
+
+#[test]
+fn a_damaged_summary_on_a_disk_is_told_and_costs_what_it_said_alone() {
+    damage_each_summary(false);
+}
+
+#[test]
+fn a_damaged_summary_on_zones_is_told_and_costs_what_it_said_alone() {
+    damage_each_summary(true);
+}
+
+#[test]
+fn a_damaged_block_of_a_file_in_the_log_costs_that_block_alone() {
+    for is_zoned in [false, true] {
+        let killed = killed(is_zoned);
+        for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
+            for place in 0..partial.blocks {
+                let machine = killed.copy();
+                let at = partial.block + partial.summary_blocks + place;
+                change(&machine, partial.segment, at, |bytes| bytes[77] ^= 8);
+                let context = format!("zones {is_zoned}, block {place} of fsync {round}");
+                // What was written again since is whole.
+                let is_newest = round as u64 + FILES >= SYNCS;
+                let damaged = if is_newest { (round as u64 % FILES, place) } else { (u64::MAX, 0) };
+                examine(&machine, &context, |sfs, context| assert_all_but(sfs, damaged, context));
+                let named = format!("/file{}", round as u64 % FILES);
+                let machine = killed.copy();
+                change(&machine, partial.segment, at, |bytes| bytes[77] ^= 8);
+                let findings = checked(&machine).unwrap();
+                let is_named = findings.iter().any(|finding| finding.path.as_ref() == Some(&named));
+                assert_eq!(is_named, is_newest, "{context}: {findings:?}");
+            }
+        }
+    }
+}
+
+/// Several at once: the first of the log, whose place only the superblock tells, with others.
+#[test]
+fn several_damaged_summaries_are_told_and_the_others_count() {
+    for is_zoned in [false, true] {
+        let killed = killed(is_zoned);
+        let log = fsyncs(&killed);
+        let mut random = Random::new(3, "several summaries");
+        for turn in 0..40 {
+            let machine = killed.copy();
+            let mut lost: Vec<u64> = (0..2 + random.below(4)).map(|_| random.below(SYNCS - 1)).collect();
+            lost.extend((turn % 2 == 0).then_some(0));
+            for round in &lost {
+                let partial = &log[*round as usize];
+                change(&machine, partial.segment, partial.block, |bytes| bytes.fill(0));
+            }
+            let context = format!("zones {is_zoned}, fsyncs {lost:?}");
+            examine(&machine, &context, |sfs, context| {
+                for file in 0..FILES {
+                    let is_there = |round: &Option<u64>| round.is_none_or(|round| !lost.contains(&round));
+                    let expected = versions(file).into_iter().find(|(round, _)| is_there(round)).unwrap().1;
+                    let inode = sfs.lookup(InodeNumber::ROOT, &name(file)).unwrap();
+                    let mut bytes = vec![0; LENGTH];
+                    sfs.read(inode, 0, &mut bytes).unwrap();
+                    assert!(bytes == expected, "{context}: file {file} begins {:?}", &bytes[..4]);
+                }
+            });
+        }
+    }
+}
+
+/// The last fsync was answered, and then its summary or a block rots. Nothing on the device tells that from a crash
+/// before its flush: it ends the log, as it always has.
+#[test]
+fn the_last_partial_segment_cannot_be_told_from_a_torn_one() {
+    for is_zoned in [false, true] {
+        let killed = killed(is_zoned);
+        let last = fsyncs(&killed).pop().unwrap();
+        for at in last.block..last.block + last.summary_blocks + last.blocks {
+            let machine = killed.copy();
+            change(&machine, last.segment, at, |bytes| bytes[50] ^= 2);
+            assert_eq!(checked(&machine).unwrap(), []);
+            let mut sfs = machine.open().unwrap();
+            assert!(sfs.damage().is_empty() && sfs.read_only().is_none());
+            assert_without(&mut sfs, SYNCS - 1, "the last");
+        }
+    }
+}
+
+/// A file to which each fsync adds three blocks and a half. Where one is lost, a later size reaches beyond it: what was
+/// there must not read as zeros.
+#[test]
+fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
+    const PART: usize = 3 * BLOCK + 2000;
+    for is_zoned in [false, true] {
+        let machine = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
+        let mut sfs = machine.create();
+        let inode = sfs.make(InodeNumber::ROOT, b"journal", &NEW).unwrap();
+        let mut expected = Vec::new();
+        for part in 0..6 {
+            let bytes = vec![part + 1; PART];
+            sfs.write(inode, expected.len() as u64, &bytes).unwrap();
+            expected.extend(bytes);
+            if part == 0 {
+                sfs.sync().unwrap();
+            } else {
+                sfs.sync_file(inode, Durable::All).unwrap();
+            }
+        }
+        drop(sfs);
+        for (part, partial) in (1..).zip(log(&machine)).take(4) {
+            let machine = machine.copy();
+            change(&machine, partial.segment, partial.block, |bytes| bytes[60] ^= 1);
+            // The blocks that the lost part alone holds. The next one has the block in which it ends.
+            let lost = part * PART / BLOCK..(part + 1) * PART / BLOCK;
+            examine(&machine, &format!("zones {is_zoned}, part {part}"), |sfs, context| {
+                let inode = sfs.lookup(InodeNumber::ROOT, b"journal").unwrap();
+                assert_eq!(sfs.attributes(inode).unwrap().size, expected.len() as u64, "{context}");
+                for (place, block) in expected.chunks(BLOCK).enumerate() {
+                    let mut bytes = vec![0; block.len()];
+                    match sfs.read(inode, (place * BLOCK) as u64, &mut bytes) {
+                        Err(error) => assert!(lost.contains(&place) && error.errno() == 5, "{context}: {error}"),
+                        Ok(_) => assert!(!lost.contains(&place) && bytes == block, "{context}: block {place}"),
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// The fsync that told a file's name is lost, and a later one of the same file is there: the file is found again.
+#[test]
+fn a_file_whose_name_is_lost_goes_to_lost_and_found() {
+    let machine = Machine::new("sfs:segment=64K", 16, 56, false);
+    let mut sfs = machine.create();
+    let inode = sfs.make(InodeNumber::ROOT, b"nameless", &NEW).unwrap();
+    for round in 0..3 {
+        sfs.write(inode, 0, &contents(round)).unwrap();
+        sfs.sync_file(inode, Durable::All).unwrap();
+    }
+    drop(sfs);
+    let first = &log(&machine)[0];
+    change(&machine, first.segment, first.block, |bytes| bytes.fill(0));
+    let found = repaired(&machine).unwrap();
+    assert_eq!(found.left, []);
+    let mut sfs = machine.open().unwrap();
+    let directory = sfs.lookup(InodeNumber::ROOT, b"lost+found").unwrap();
+    let inode = sfs.lookup(directory, format!("#{}", inode.0).as_bytes()).unwrap();
+    let mut bytes = vec![0; LENGTH];
+    sfs.read(inode, 0, &mut bytes).unwrap();
+    assert!(bytes == contents(2));
+}
