@@ -33,8 +33,12 @@ mod model;
 mod power_cuts;
 #[path = "sfs/random_work.rs"]
 mod random_work;
+#[path = "sfs/reservations.rs"]
+mod reservations;
 #[path = "sfs/slow_store.rs"]
 mod slow_store;
+#[path = "sfs/space.rs"]
+mod space;
 #[path = "sfs/superblocks.rs"]
 mod superblocks;
 #[path = "sfs/unclean.rs"]

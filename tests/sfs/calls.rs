@@ -25,6 +25,14 @@ pub enum Call {
         path: String,
         offset: u64,
         length: u64,
+        keeps_size: bool,
+    },
+    /// fallocate's ZERO_RANGE, as the mount makes it.
+    ZeroRange {
+        path: String,
+        offset: u64,
+        length: u64,
+        keeps_size: bool,
     },
     Link(String, String),
     Unlink(String),
@@ -100,9 +108,14 @@ impl Call {
                 let inode = find(sfs, path)?;
                 sfs.punch(inode, *offset, *length)?;
             }
-            Call::Allocate { path, offset, length } => {
+            Call::Allocate { path, offset, length, keeps_size } => {
                 let inode = find(sfs, path)?;
-                sfs.allocate(inode, *offset, *length, false)?;
+                sfs.allocate(inode, *offset, *length, *keeps_size)?;
+            }
+            Call::ZeroRange { path, offset, length, keeps_size } => {
+                let inode = find(sfs, path)?;
+                sfs.punch(inode, *offset, *length)?;
+                sfs.allocate(inode, *offset, *length, *keeps_size)?;
             }
             Call::Link(from, to) => {
                 let inode = find(sfs, from)?;

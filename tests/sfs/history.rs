@@ -2,13 +2,15 @@
 //!
 //! - Names, links, targets and attributes are those of one instant: no older than the last change to anything that was synced since.
 //! - A file's size is one that it had since it was last synced, and each block of it one that it had in this very place since.
+//! - It has a block at each place that had one ever since, written or reserved, and none where there never was one since.
 //! - A file that took the name of another has at least what it had then, if it has the name.
 //! - Nothing else is there, and nothing is damaged.
 
 use super::calls::{Call, target, value, written};
 use super::model::split;
 use flashpath::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 const BLOCK: u64 = 4096;
@@ -32,6 +34,8 @@ struct Node {
     target: Vec<u8>,
     sizes: Vec<(u64, u64)>,
     blocks: BTreeMap<u64, Vec<Version>>,
+    /// From which step on there was a block at a place, or none; before the first of them there was none.
+    stored: BTreeMap<u64, Vec<(u64, bool)>>,
     /// When its bytes were last made durable.
     durable: u64,
     /// When it, or a name of it or in it, last changed.
@@ -52,6 +56,8 @@ pub struct Found {
     links: u32,
     /// A file's bytes, or what a link points at.
     bytes: Vec<u8>,
+    /// Places of a file at which there is a block.
+    stored: Vec<u64>,
     attributes: Attributes,
 }
 
@@ -154,7 +160,13 @@ fn look_at(
         }
         _ => Vec::new(),
     };
-    Ok(Found { inode, kind, links: seen.links, bytes, attributes })
+    let mut stored = Vec::new();
+    while kind == FileKind::Regular
+        && let Some(place) = sfs.next_block(inode, stored.last().map_or(0, |last| last + 1)).map_err(words)?
+    {
+        stored.push(place);
+    }
+    Ok(Found { inode, kind, links: seen.links, bytes, stored, attributes })
 }
 
 /// What was there since it was last made durable.
@@ -174,7 +186,19 @@ pub struct History {
 impl Node {
     fn new(kind: FileKind, inode: Option<InodeNumber>, step: u64) -> Node {
         let sizes = vec![(step, 0)];
-        Node { kind, inode, target: Vec::new(), sizes, blocks: BTreeMap::new(), durable: step, changed: step }
+        let (blocks, stored) = (BTreeMap::new(), BTreeMap::new());
+        Node { kind, inode, target: Vec::new(), sizes, blocks, stored, durable: step, changed: step }
+    }
+
+    /// There are blocks at these places from now on, or none.
+    fn store(&mut self, step: u64, places: Range<u64>, is_stored: bool) {
+        let places: Vec<u64> = match is_stored {
+            true => places.collect(),
+            false => self.stored.range(places.start..places.end.max(places.start)).map(|(place, _)| *place).collect(),
+        };
+        for place in places {
+            self.stored.entry(place).or_default().push((step, is_stored));
+        }
     }
 
     fn size(&self) -> u64 {
@@ -191,6 +215,14 @@ impl Node {
         new[from..from + bytes.len()].copy_from_slice(bytes);
         new[valid as usize..].fill(0);
         versions.push(Version { step, bytes: new.into(), valid });
+    }
+
+    /// It is cut off at a size, or lengthened: what is reserved behind the end goes only if it is cut off.
+    fn truncate(&mut self, step: u64, size: u64) {
+        if size <= self.size() {
+            self.store(step, size.div_ceil(BLOCK)..u64::MAX, false);
+        }
+        self.resize(step, size);
     }
 
     fn resize(&mut self, step: u64, size: u64) {
@@ -219,6 +251,42 @@ impl Node {
             self.put(step, block, from, part, (size - block * BLOCK).min(BLOCK));
             at = end;
         }
+    }
+
+    /// The bytes of these become zeros.
+    fn clear(&mut self, step: u64, offset: u64, length: u64) {
+        let end = self.size().min(offset + length);
+        if offset < end {
+            self.write(step, offset, &vec![0; (end - offset) as usize]);
+        }
+        self.store(step, offset.div_ceil(BLOCK)..(offset + length) / BLOCK, false);
+    }
+
+    /// The blocks of these bytes are reserved.
+    fn allocate(&mut self, step: u64, offset: u64, length: u64, keeps_size: bool) {
+        self.store(step, offset / BLOCK..(offset + length).div_ceil(BLOCK), true);
+        if !keeps_size {
+            self.resize(step, self.size().max(offset + length));
+        }
+    }
+
+    /// Where it may have blocks, if it is at least what it was at `floor`.
+    fn check_stored(&self, floor: u64, found: &[u64]) -> Result<(), String> {
+        let places: BTreeSet<u64> = self.stored.keys().chain(found).copied().collect();
+        for place in places {
+            let versions = self.stored.get(&place).map_or(&[][..], |versions| versions);
+            let known = versions.iter().rposition(|(step, _)| *step <= floor);
+            let is_stored = found.binary_search(&place).is_ok();
+            let was_none = known.is_none() && !is_stored;
+            if !was_none && !versions[known.unwrap_or(0)..].iter().any(|(_, was)| *was == is_stored) {
+                let what = if is_stored { "there is a block" } else { "there is no block" };
+                return Err(format!(
+                    "{what} at place {place}, and it was otherwise since step {floor}: {:?} (by step)",
+                    &versions[known.unwrap_or(0)..]
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// What it may be, if it is at least what it was at `floor`.
@@ -271,6 +339,7 @@ impl History {
                     _ => {
                         node.resize(step, found.bytes.len() as u64);
                         node.write(step, 0, &found.bytes);
+                        found.stored.iter().for_each(|place| node.store(step, *place..place + 1, true));
                     }
                 }
                 history.nodes.push(node);
@@ -350,24 +419,26 @@ impl History {
                     node.resize(step, offset + length);
                 }
                 node.write(step, *offset, &written(step, *offset, *length));
+                node.store(step, offset / BLOCK..(offset + length).div_ceil(BLOCK), true);
             }
             Call::Truncate(path, size) => {
                 let node = &mut self.nodes[self.names.paths[path]];
                 node.changed = step;
-                node.resize(step, *size);
+                node.truncate(step, *size);
             }
             Call::Punch { path, offset, length } => {
                 let node = &mut self.nodes[self.names.paths[path]];
                 node.changed = step;
-                let end = node.size().min(offset + length);
-                if *offset < end {
-                    node.write(step, *offset, &vec![0; (end - offset) as usize]);
-                }
+                node.clear(step, *offset, *length);
             }
-            Call::Allocate { path, offset, length } => {
+            Call::Allocate { path, offset, length, keeps_size }
+            | Call::ZeroRange { path, offset, length, keeps_size } => {
                 let node = &mut self.nodes[self.names.paths[path]];
                 node.changed = step;
-                node.resize(step, node.size().max(offset + length));
+                if matches!(call, Call::ZeroRange { .. }) {
+                    node.clear(step, *offset, *length);
+                }
+                node.allocate(step, *offset, *length, *keeps_size);
             }
             Call::Link(from, to) => {
                 names.paths.insert(to.clone(), id(from));
@@ -483,7 +554,9 @@ impl History {
             if node.kind == FileKind::Regular {
                 let taken = self.replaced.iter().filter(|(step, taker)| taker == id && *step <= instant);
                 let floor = taken.map(|(step, _)| *step).fold(node.durable, u64::max);
-                node.check(floor, &look.all[path].bytes).map_err(|why| format!("{path}: {why}"))?;
+                let found = &look.all[path];
+                let checked = node.check(floor, &found.bytes).and_then(|()| node.check_stored(floor, &found.stored));
+                checked.map_err(|why| format!("{path}: {why}"))?;
             }
         }
         Ok(())

@@ -89,7 +89,11 @@ impl Life {
             }
             59..=60 => {
                 let (offset, length) = (self.random.below(100_000), 1 + self.random.below(30_000));
-                Call::Allocate { path: file?, offset, length }
+                let (path, keeps_size) = (file?, self.random.below(2) == 0);
+                match self.random.below(3) {
+                    0 => Call::ZeroRange { path, offset, length, keeps_size },
+                    _ => Call::Allocate { path, offset, length, keeps_size },
+                }
             }
             61..=63 => Call::Link(file?, self.new_path()),
             64 => Call::Symlink(self.new_path(), 1 + self.random.below(4000) as usize),
@@ -139,7 +143,13 @@ impl Life {
                     }
                     break;
                 }
-                Err(SfsError::NoSpace { .. }) if sfs.read_only().is_none() => self.is_full = true,
+                Err(SfsError::NoSpace { .. }) if sfs.read_only().is_none() => {
+                    self.is_full = true;
+                    // Its bytes are zeros by then, and have no blocks yet.
+                    if let Call::ZeroRange { path, offset, length, .. } = call {
+                        self.history.apply(&Call::Punch { path, offset, length }, None);
+                    }
+                }
                 Err(error) => panic!("{call:?}: {error}"),
             }
         }

@@ -22,6 +22,8 @@ const SHARE: u64 = 4;
 fn calls() -> Vec<Call> {
     let text = str::to_string;
     let write = |path: &str, offset, length| Call::Write { path: text(path), offset, length };
+    let allocate =
+        |path: &str, offset, length, keeps_size| Call::Allocate { path: text(path), offset, length, keeps_size };
     vec![
         Call::Create(text("/new")),
         Call::Create(text("/A/new")),
@@ -33,7 +35,9 @@ fn calls() -> Vec<Call> {
         Call::Truncate(text("/foo"), BLOCK + 10),
         Call::Truncate(text("/foo"), 6 * BLOCK),
         Call::Punch { path: text("/foo"), offset: 0, length: BLOCK + 7 },
-        Call::Allocate { path: text("/A/bar"), offset: 0, length: 3 * BLOCK },
+        allocate("/A/bar", 0, 3 * BLOCK, false),
+        allocate("/foo", BLOCK, 6 * BLOCK, true),
+        Call::ZeroRange { path: text("/foo"), offset: 100, length: 4 * BLOCK, keeps_size: false },
         Call::Link(text("/foo"), text("/A/link")),
         Call::Symlink(text("/A/new"), 40),
         Call::Unlink(text("/foo")),
@@ -57,7 +61,8 @@ fn calls() -> Vec<Call> {
 fn syncs(call: &Call) -> Vec<Option<Call>> {
     let path = match call {
         Call::Create(path) | Call::MakeDirectory(path) | Call::Symlink(path, _) | Call::Truncate(path, _) => path,
-        Call::Write { path, .. } | Call::Punch { path, .. } | Call::Allocate { path, .. } => path,
+        Call::Write { path, .. } | Call::Punch { path, .. } => path,
+        Call::Allocate { path, .. } | Call::ZeroRange { path, .. } => path,
         Call::Link(_, path) | Call::Rename(_, path) | Call::Exchange(_, path) | Call::Whiteout(_, path) => path,
         Call::Unlink(path) | Call::RemoveDirectory(path) | Call::SetAttribute(path, ..) => path,
         Call::SyncFile(..) | Call::Sync | Call::Wait(_) => unreachable!("it is not among the calls"),

@@ -508,9 +508,18 @@ impl Filesystem for FileSystem {
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
         match self.volume.call(|files| Ok(files.space())) {
             Ok((space, done)) => self.answers.send(done, 0, move || {
-                let free = space.free_blocks;
+                let (free, available) = (space.free_blocks, space.available_blocks);
                 let (inodes, free_inodes) = (space.inodes, space.free_inodes);
-                reply.statfs(space.blocks, free, free, inodes, free_inodes, BLOCK_BYTES, LONGEST_NAME, BLOCK_BYTES);
+                reply.statfs(
+                    space.blocks,
+                    free,
+                    available,
+                    inodes,
+                    free_inodes,
+                    BLOCK_BYTES,
+                    LONGEST_NAME,
+                    BLOCK_BYTES,
+                );
             }),
             Err(errno) => reply.error(errno),
         }

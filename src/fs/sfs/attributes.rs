@@ -56,7 +56,7 @@ pub struct Timestamp(pub i64);
 pub struct Attributes {
     /// Its inode.
     pub inode: InodeNumber,
-    /// How often the inode's number was used before for another file.
+    /// Which of the files it is that had the inode's number.
     pub generation: u32,
     /// What it is.
     pub kind: FileKind,
@@ -153,9 +153,11 @@ pub struct Space {
     pub blocks: u64,
     /// Of which so many are free.
     pub free_blocks: u64,
+    /// Of which a file can have so many, beside what its map and the entries of its blocks take.
+    pub available_blocks: u64,
     /// Inodes that there can be.
     pub inodes: u64,
-    /// Of which so many are free.
+    /// Of which so many are free, for files with names of up to 12 bytes.
     pub free_inodes: u64,
 }
 

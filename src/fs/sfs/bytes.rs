@@ -200,7 +200,7 @@ impl Sfs {
     /// Fails if the blocks of a range that are new would not fit.
     fn check_new(&mut self, inode: u64, places: std::ops::Range<u64>) -> Result<(), SfsError> {
         // Nearly always there is room for all of them, new or not.
-        if self.check_space(places.end - places.start).is_ok() {
+        if self.has_space(places.end - places.start) {
             return Ok(());
         }
         let mut new = 0;
@@ -288,7 +288,7 @@ impl Sfs {
         }
         let places = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
         let mut new = 0;
-        if self.check_space(places.end - places.start).is_err() {
+        if !self.has_space(places.end - places.start) {
             // What is there already takes nothing.
             let mut at = places.start;
             while at < places.end {
@@ -305,12 +305,16 @@ impl Sfs {
             }
             self.check_space(new)?;
         }
-        for place in places {
-            if self.mapped(inode.0, place)? == 0 {
-                let number = self.dat.take(&mut self.media, &mut self.now)?;
-                self.map(inode.0, place, number)?;
-                self.inode_mut(inode.0)?.blocks += 1;
-            }
+        // A long one is made in parts, so that a checkpoint is never larger than there is room for.
+        let mut from = places.start;
+        while from < places.end {
+            let to = places.end.min(from + self.limits.metadata as u64 * super::dat::ENTRIES / 4);
+            self.reserve(inode.0, from..to)?;
+            self.tell(&Record::Reserve { inode: inode.0, places: from..to });
+            self.records.touch(inode.0);
+            self.records.end();
+            self.relieve()?;
+            from = to;
         }
         if !keep_size {
             self.clear_tail(inode.0, end)?;
@@ -323,7 +327,20 @@ impl Sfs {
         file.changed = now;
         file.modified = now;
         file.is_unlogged = true;
+        self.records.touch(inode.0);
         self.relieve()
+    }
+
+    /// Gives a file a virtual block at each place of a range that has none.
+    pub(super) fn reserve(&mut self, inode: u64, places: std::ops::Range<u64>) -> Result<(), SfsError> {
+        for place in places {
+            if self.mapped(inode, place)? == 0 {
+                let number = self.dat.take(&mut self.media, &mut self.now)?;
+                self.map(inode, place, number)?;
+                self.inode_mut(inode)?.blocks += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Gives back the blocks of these bytes, which read as zeros from then on. The size stays.
@@ -388,8 +405,10 @@ impl Sfs {
         if size.div_ceil(BLOCK_BYTES) > MOST_BLOCKS {
             return Err(SfsError::TooLarge);
         }
-        if size < before {
-            let first = size.div_ceil(BLOCK_BYTES);
+        // A file that is cut off where it ends loses what is reserved behind.
+        let first = size.div_ceil(BLOCK_BYTES);
+        let is_cut = size < before || size == before && self.next_mapped(inode, first, MOST_BLOCKS)?.is_some();
+        if is_cut {
             self.unmap(inode, first..u64::MAX)?;
             self.tell(&Record::Unmap { inode, places: first..u64::MAX });
             self.records.end();
@@ -402,7 +421,7 @@ impl Sfs {
         file.modified = now;
         file.changed = now;
         file.is_unlogged = true;
-        if size < before {
+        if is_cut {
             self.records.touch(inode);
         }
         Ok(())
@@ -437,5 +456,11 @@ impl Sfs {
             place = next + 1;
         }
         Ok(if data { None } else { Some(size) })
+    }
+
+    /// The next block of a file from block `place` on, written or reserved. `None`: it has none there or behind.
+    pub fn next_block(&mut self, inode: InodeNumber, place: u64) -> Result<Option<u64>, SfsError> {
+        self.regular(inode.0)?;
+        Ok(self.next_mapped(inode.0, place, MOST_BLOCKS)?.map(|(place, _)| place))
     }
 }

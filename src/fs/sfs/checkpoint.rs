@@ -3,6 +3,8 @@
 
 use super::format::{BLOCK, Kind, Superblock, VERSION, crc_without, zeroed};
 use super::log::{Destination, Item};
+use super::paged::LEVEL_SHIFT;
+use super::records::{Record, Told};
 use super::segments::Segments;
 use super::{Sfs, SfsError};
 use zerocopy::IntoBytes;
@@ -28,9 +30,10 @@ impl Sfs {
         // Metadata that the DAT knows.
         let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
         self.write_blocks(Destination::Metadata, &blocks)?;
-        // Inodes, as they are now. Free numbers and virtual blocks join the chains of free ones.
+        // Inodes, as they are now. Numbers of inodes and virtual blocks that were freed are free.
         self.store_inodes()?;
         self.dat.settle(&mut self.media, &mut self.now)?;
+        self.free_pages();
         self.write_paged(Kind::InodeFile)?;
         self.write_paged(Kind::Dat)?;
         self.check_emptied()?;
@@ -68,10 +71,32 @@ impl Sfs {
         Ok(())
     }
 
+    /// Pages of the DAT and of the inode file that hold nothing any more lie nowhere.
+    fn free_pages(&mut self) {
+        let segment_blocks = u64::from(self.media.segment_blocks());
+        for (kind, addresses) in [(Kind::Dat, self.dat.free_pages()), (Kind::InodeFile, self.inode_file.free_pages())] {
+            for address in addresses {
+                self.segments.lose((address / segment_blocks) as u32, kind, 0, 0);
+            }
+        }
+    }
+
     fn write_paged(&mut self, kind: Kind) -> Result<(), SfsError> {
-        let items: Vec<Item> =
-            self.paged(kind).list_to_write().into_iter().map(|number| Item::Paged(kind, number)).collect();
-        self.write_blocks(Destination::Metadata, &items)?;
+        let numbers = self.paged(kind).list_to_write();
+        let items: Vec<Item> = numbers.iter().map(|number| Item::Paged(kind, *number)).collect();
+        let before = self.superblock.next_partial.get();
+        let mut told = Told::nothing();
+        let pages = numbers.iter().take_while(|number| **number >> LEVEL_SHIFT == 0).count();
+        for number in &numbers[pages..] {
+            let holes = self.paged(kind).holes(*number);
+            if holes.iter().any(|holes| *holes != 0) {
+                told.add(&Record::Holes { kind: kind as u8, number: *number, holes: &holes }, before);
+            }
+        }
+        // What is told of the tree stands beside it, and so for as long as it is live.
+        let together = if told.is_empty() { 0 } else { pages };
+        self.write_blocks(Destination::Metadata, &items[..together])?;
+        self.write_told(Destination::Metadata, &items[together..], told, false)?;
         self.paged(kind).written();
         Ok(())
     }
@@ -124,7 +149,7 @@ impl Sfs {
         superblock.open_block = self.mixed.map_or(0, |head| head.block).into();
         superblock.next_segment = self.segments.next().map_or(0, |next| next + 1).into();
         superblock.first_orphan = self.orphans.first().copied().unwrap_or(0).into();
-        superblock.first_free_inode = self.inode_file.first_free().into();
+        superblock.unused = 0.into();
         superblock.inodes = self.inode_file.count().into();
         superblock.used_inodes = self.inode_file.used().into();
         superblock.used_blocks = self.dat.used().into();

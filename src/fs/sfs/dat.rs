@@ -4,7 +4,8 @@
 //! entry here.
 //!
 //! A number that was freed is not given out again before a checkpoint: the log since the last one may speak of its old
-//! owner.
+//! owner. The lowest page with a free number gives out the next; a page with none in use is a hole, and holes at the
+//! end are cut off.
 
 use super::SfsError;
 use super::format::{BLOCK, DatEntry, NO_GROUP, Root};
@@ -23,23 +24,24 @@ pub(super) struct Dat {
     file: PagedFile,
     /// Entries in use, of each page, of which those freed since the last checkpoint are still counted.
     taken: Vec<u8>,
+    /// Pages with entries in use.
+    occupied: u64,
     /// Entries freed since the last checkpoint, by page.
     freed: BTreeMap<u32, u8>,
-    /// The page from which the next free entry is looked for.
+    /// No page before this one has a free entry.
     cursor: usize,
     used: u64,
 }
 
 impl Dat {
     pub fn new() -> Dat {
-        Dat { file: PagedFile::new("DAT"), taken: Vec::new(), freed: BTreeMap::new(), cursor: 0, used: 0 }
+        Dat::of_file(PagedFile::new("DAT"), 0)
     }
 
     pub fn open(root: &Root, used: u64, media: &mut Media, now: &mut Time) -> Result<Dat, SfsError> {
         let mut file = PagedFile::open("DAT", root, media, now)?;
         file.check_pages(invariants::dat_page);
-        let taken = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
-        Ok(Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used })
+        Ok(Dat::of_file(file, used))
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -48,8 +50,9 @@ impl Dat {
 
     /// One whose pages may be read in part.
     pub fn of_file(file: PagedFile, used: u64) -> Dat {
-        let taken = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
-        Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used }
+        let taken: Vec<u8> = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
+        let occupied = taken.iter().filter(|taken| **taken != 0).count() as u64;
+        Dat { file, taken, occupied, freed: BTreeMap::new(), cursor: 0, used }
     }
 
     /// Of a page: entries that are said not to be free, those that are not, and those in use.
@@ -67,8 +70,12 @@ impl Dat {
 
     /// Says of a page how many of its entries are not free.
     pub fn set_counted(&mut self, page: usize, counted: u8) {
-        self.taken[page] = counted;
+        let before = std::mem::replace(&mut self.taken[page], counted);
         self.file.set_taken(page, u32::from(counted));
+        self.occupied = self.occupied + u64::from(counted != 0) - u64::from(before != 0);
+        if counted < before {
+            self.cursor = self.cursor.min(page);
+        }
     }
 
     /// Says how many virtual blocks are in use.
@@ -97,6 +104,16 @@ impl Dat {
     /// Pages.
     pub fn pages(&self) -> usize {
         self.taken.len()
+    }
+
+    /// Pages with entries in use.
+    pub fn occupied(&self) -> u64 {
+        self.occupied
+    }
+
+    /// Pages without entries in use after the next checkpoint.
+    pub fn emptied(&self) -> u64 {
+        self.freed.iter().filter(|(page, freed)| self.taken[**page as usize] == **freed).count() as u64
     }
 
     /// Entries that are not free, of all pages.
@@ -143,8 +160,7 @@ impl Dat {
     /// Takes a free number, with an entry that lies nowhere.
     pub fn take(&mut self, media: &mut Media, now: &mut Time) -> Result<u64, SfsError> {
         let pages = self.taken.len();
-        let free =
-            (0..pages).map(|ahead| (self.cursor + ahead) % pages).find(|page| u64::from(self.taken[*page]) < ENTRIES);
+        let free = (self.cursor..pages).find(|page| u64::from(self.taken[*page]) < ENTRIES);
         let page = match free {
             Some(page) => page,
             None => {
@@ -156,8 +172,7 @@ impl Dat {
                     // Number 0 stands for none.
                     let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
                     self.file.page_mut(0, media, now)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
-                    self.taken[0] = 1;
-                    self.file.set_taken(0, 1);
+                    self.set_counted(0, 1);
                 }
                 pages
             }
@@ -174,8 +189,7 @@ impl Dat {
         };
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
         place.copy_from_slice(entry.as_bytes());
-        self.taken[page] += 1;
-        self.file.set_taken(page, u32::from(self.taken[page]));
+        self.set_counted(page, self.taken[page] + 1);
         self.used += 1;
         Ok(page as u64 * ENTRIES + at as u64)
     }
@@ -196,8 +210,7 @@ impl Dat {
         }
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
         self.set(number, &entry, media, now)?;
-        self.taken[page] += 1;
-        self.file.set_taken(page, u32::from(self.taken[page]));
+        self.set_counted(page, self.taken[page] + 1);
         self.used += 1;
         Ok(())
     }
@@ -215,8 +228,7 @@ impl Dat {
     pub fn give_back(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         self.set(number, &DatEntry { group: NO_GROUP, ..DatEntry::default() }, media, now)?;
         let page = (number / ENTRIES) as usize;
-        self.taken[page] -= 1;
-        self.file.set_taken(page, u32::from(self.taken[page]));
+        self.set_counted(page, self.taken[page] - 1);
         self.used -= 1;
         Ok(())
     }
@@ -231,10 +243,18 @@ impl Dat {
                     entry.is_taken = 0;
                 }
             }
-            self.taken[page] -= count;
-            self.file.set_taken(page, u32::from(self.taken[page]));
+            self.set_counted(page, self.taken[page] - count);
         }
         Ok(())
+    }
+
+    /// Makes holes of pages without entries in use. Answers where what is live no more lay.
+    pub fn free_pages(&mut self) -> Vec<u64> {
+        let taken = &self.taken;
+        let addresses = self.file.free_pages(|page| taken[page] == 0);
+        self.taken.truncate(self.file.len());
+        self.cursor = self.cursor.min(self.taken.len());
+        addresses
     }
 }
 

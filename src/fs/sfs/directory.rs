@@ -143,6 +143,17 @@ impl Index {
         self.room.len() as u64
     }
 
+    /// Blocks up to the last that holds a name.
+    pub fn blocks_with_names(&self) -> u64 {
+        self.room.iter().rposition(|room| usize::from(*room) < BLOCK).map_or(0, |last| last as u64 + 1)
+    }
+
+    /// Only so many blocks are left; the others held no names.
+    pub fn cut(&mut self, blocks: u64) {
+        self.room.truncate(blocks as usize);
+        self.first_with_room = self.first_with_room.min(self.room.len());
+    }
+
     /// Bytes that it takes in memory, about.
     pub fn bytes(&self) -> usize {
         size_of::<Index>() + self.names.len() * INDEX_BYTES + self.room.len() * size_of::<u16>()

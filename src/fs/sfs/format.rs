@@ -35,8 +35,9 @@ pub(super) fn zeroed() -> Box<BlockBytes> {
 
 /// "FLASHSFS".
 pub(super) const MAGIC: [u8; 8] = *b"FLASHSFS";
-/// The version that is written. Version 1 had all extended attributes of a file in one block, and is read, too: a volume
-/// is of this version once it was mounted.
+/// The version that is written. Version 1 had all extended attributes of a file in one block, chained free inodes through
+/// their images, and told its log of no reservation. It is read, too: a volume is of this version once it was mounted for
+/// writing.
 pub(super) const VERSION: u32 = 2;
 /// The oldest that is read.
 pub(super) const OLDEST_VERSION: u32 = 1;
@@ -55,7 +56,8 @@ pub(super) struct Pointer {
     pub address: U64,
     /// Its checksum.
     pub crc: U32,
-    /// Of a page of the DAT: how many of its entries are taken.
+    /// Of a page of the DAT: how many of its entries are taken. Of one of the inode file: a bit for each of its inodes,
+    /// 1 if it is. A page in which none is lies nowhere.
     pub taken: U32,
 }
 
@@ -107,9 +109,9 @@ pub(super) struct Superblock {
     pub tick: U64,
     /// The first inode without a name that was still held: it goes on in their `next`.
     pub first_orphan: U64,
-    /// The first free inode; it goes on in their `next`.
-    pub first_free_inode: U64,
-    /// Inodes that have ever been.
+    /// Of version 1: the first free inode.
+    pub unused: U64,
+    /// The numbers of all inodes are lower.
     pub inodes: U64,
     /// Of which so many are in use.
     pub used_inodes: U64,
@@ -246,6 +248,7 @@ pub(super) const NO_GROUP: u8 = 255;
 pub(super) struct InodeImage {
     /// Its own number; 0 if it is free.
     pub number: U64,
+    /// The low bits of the superblock's sequence when the number was given out: no number is twice between two.
     pub generation: U32,
     /// A [`FileKind`](super::FileKind).
     pub kind: u8,
@@ -272,7 +275,7 @@ pub(super) struct InodeImage {
     pub attributes: U64,
     /// The directory in which a directory is.
     pub parent: U64,
-    /// The next free inode, or the next without a name.
+    /// The next without a name.
     pub next: U64,
     /// Its blocks, or the roots of its map.
     pub roots: [U64; ROOTS],

@@ -1,14 +1,16 @@
 //! The inode file: all inodes, sixteen to a page.
 //!
-//! Free numbers are chained through their own images. One that was freed is not given out again before a checkpoint, as
-//! the log since the last one may speak of its old owner.
+//! The pointer of a page holds a bit for each of its inodes: whether its number is given out. The lowest free number is
+//! given out first, so that the file stays short; a page of which none is given out is a hole, and holes at the end are
+//! cut off. A number that was freed is not given out again before a checkpoint, as the log since the last one may speak
+//! of its old owner.
 
 use super::SfsError;
 use super::format::{BLOCK, InodeImage, Root};
 use super::media::Media;
 use super::paged::PagedFile;
 use crate::time::Time;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Inodes of a page.
@@ -17,54 +19,55 @@ pub(super) const INODES: u64 = (BLOCK / size_of::<InodeImage>()) as u64;
 /// The inode file.
 pub(super) struct InodeFile {
     file: PagedFile,
-    /// Numbers that have ever been given out, and 0.
-    count: u64,
-    first_free: u64,
-    /// Freed since the last checkpoint, with the next generation.
-    freed: BTreeMap<u64, u32>,
+    /// Of each page, which numbers are given out; those freed since the last checkpoint still are.
+    taken: Vec<u16>,
+    /// Pages of which a number is given out.
+    occupied: u64,
+    /// Freed since the last checkpoint.
+    freed: BTreeSet<u64>,
+    /// No page before this one has a free number.
+    cursor: usize,
     used: u64,
-    /// Given out since the last checkpoint: their images are not in the file yet.
-    given: BTreeSet<u64>,
 }
 
 impl InodeFile {
     pub fn new() -> InodeFile {
-        InodeFile {
-            file: PagedFile::new("inode file"),
-            count: 1,
-            first_free: 0,
-            freed: BTreeMap::new(),
-            used: 0,
-            given: BTreeSet::new(),
-        }
+        InodeFile::of_file(PagedFile::new("inode file"), 0)
     }
 
-    pub fn open(
-        root: &Root,
-        (count, first_free, used): (u64, u64, u64),
-        media: &mut Media,
-        now: &mut Time,
-    ) -> Result<InodeFile, SfsError> {
+    pub fn open(root: &Root, (count, used): (u64, u64), media: &mut Media, now: &mut Time) -> Result<Self, SfsError> {
         let file = PagedFile::open("inode file", root, media, now)?;
-        if count > file.len() as u64 * INODES || first_free >= count.max(1) {
-            let why =
-                format!("it has {} pages for {count} inodes, of which {first_free} is the first free one", file.len());
+        if count > file.len() as u64 * INODES {
+            let why = format!("it has {} pages for {count} inodes", file.len());
             return Err(SfsError::Damaged { what: "the superblock's inode file".to_string(), why });
         }
-        Ok(InodeFile { file, count, first_free, freed: BTreeMap::new(), used, given: BTreeSet::new() })
+        Ok(InodeFile::of_file(file, used))
+    }
+
+    /// One whose pages may be read in part.
+    pub fn of_file(file: PagedFile, used: u64) -> InodeFile {
+        let taken: Vec<u16> = (0..file.len()).map(|page| file.taken(page) as u16).collect();
+        let occupied = taken.iter().filter(|taken| **taken != 0).count() as u64;
+        InodeFile { file, taken, occupied, freed: BTreeSet::new(), cursor: 0, used }
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
         &mut self.file
     }
 
-    /// Numbers that have ever been given out, and 0.
+    /// All numbers that are given out are lower.
     pub fn count(&self) -> u64 {
-        self.count
+        (self.taken.len() as u64 * INODES).max(1)
     }
 
-    pub fn first_free(&self) -> u64 {
-        self.first_free
+    /// Pages.
+    pub fn pages(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Pages of which a number is given out.
+    pub fn occupied(&self) -> u64 {
+        self.occupied
     }
 
     /// Inodes in use.
@@ -72,12 +75,61 @@ impl InodeFile {
         self.used
     }
 
+    /// Which numbers of a page are given out, a bit for each.
+    pub fn taken(&self, page: usize) -> u16 {
+        self.taken[page]
+    }
+
+    /// Says which are.
+    pub fn set_taken(&mut self, page: usize, taken: u16) {
+        let before = std::mem::replace(&mut self.taken[page], taken);
+        if before != taken {
+            self.file.set_taken(page, u32::from(taken));
+            self.occupied = self.occupied + u64::from(taken != 0) - u64::from(before != 0);
+            self.cursor = self.cursor.min(page);
+        }
+    }
+
+    /// Says how many inodes are in use, as the pages say which.
+    pub fn count_used(&mut self) {
+        self.used = self.given_out();
+    }
+
+    /// Inodes of which the pages say that they are in use, without those freed since the last checkpoint.
+    pub fn given_out(&self) -> u64 {
+        let taken: u64 = self.taken.iter().map(|taken| u64::from(taken.count_ones())).sum();
+        // Number 0 stands for none.
+        taken.saturating_sub(1 + self.freed.len() as u64)
+    }
+
+    fn grow(&mut self, pages: usize) {
+        if pages > self.taken.len() {
+            let is_first = self.taken.is_empty();
+            self.file.grow(pages);
+            self.taken.resize(pages, 0);
+            if is_first {
+                // Number 0 stands for none.
+                self.set_taken(0, 1);
+            }
+        }
+    }
+
+    fn mark(&mut self, number: u64, is_taken: bool) {
+        let (page, bit) = ((number / INODES) as usize, 1 << (number % INODES));
+        let taken = self.taken[page];
+        self.set_taken(page, if is_taken { taken | bit } else { taken & !bit });
+    }
+
     /// An inode's image; that of a free one has the number 0.
     pub fn get(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<InodeImage, SfsError> {
-        if number == 0 || number >= self.count || number / INODES >= self.file.len() as u64 {
+        if number == 0 || number >= self.count() || number / INODES >= self.file.len() as u64 {
             return Err(SfsError::NotFound);
         }
-        let page = self.file.page((number / INODES) as usize, media, now)?;
+        let page = (number / INODES) as usize;
+        if self.file.is_hole(page) {
+            return Ok(InodeImage::new_zeroed());
+        }
+        let page = self.file.page(page, media, now)?;
         let at = (number % INODES) as usize * size_of::<InodeImage>();
         Ok(InodeImage::read_from_bytes(&page[at..at + size_of::<InodeImage>()]).expect("an image's length"))
     }
@@ -85,147 +137,81 @@ impl InodeFile {
     /// Writes an inode's image into its page.
     pub fn set(&mut self, number: u64, image: &InodeImage, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         let page = (number / INODES) as usize;
-        self.file.grow(page + 1);
+        self.grow(page + 1);
         let at = (number % INODES) as usize * size_of::<InodeImage>();
         self.file.page_mut(page, media, now)?[at..at + size_of::<InodeImage>()].copy_from_slice(image.as_bytes());
         Ok(())
     }
 
-    /// A free number, and its generation.
-    pub fn take(&mut self, media: &mut Media, now: &mut Time) -> Result<(u64, u32), SfsError> {
-        let number = self.first_free;
-        let taken = if number == 0 {
-            let number = self.count;
-            self.file.grow((number / INODES) as usize + 1);
-            if let Some(used) = self.used_behind(number, 1, media, now)? {
-                let why = format!("it is in use, and there are said to be {number}");
-                return Err(SfsError::Damaged { what: format!("inode {used}"), why });
-            }
-            self.count += 1;
-            (number, 0)
-        } else {
-            let image = self.get(number, media, now)?;
-            let is_free = image.number.get() == 0 && !self.given.contains(&number) && !self.is_freed(number);
-            if !is_free || image.next.get() >= self.count {
-                let why = "it is in the chain of free ones, and is none".to_string();
-                return Err(SfsError::Damaged { what: format!("inode {number}"), why });
-            }
-            self.first_free = image.next.get();
-            (number, image.generation.get())
-        };
-        self.given.insert(taken.0);
-        self.used += 1;
-        Ok(taken)
-    }
-
-    /// The first inode in use among `most` numbers from one on that was never given out.
-    pub fn used_behind(
-        &mut self,
-        from: u64,
-        most: u64,
-        media: &mut Media,
-        now: &mut Time,
-    ) -> Result<Option<u64>, SfsError> {
-        let end = (self.file.len() as u64 * INODES).min(from.saturating_add(most));
-        for number in from..end {
-            let page = self.file.page((number / INODES) as usize, media, now)?;
-            let at = (number % INODES) as usize * size_of::<InodeImage>();
-            let image = InodeImage::ref_from_bytes(&page[at..at + size_of::<InodeImage>()]).expect("an image's length");
-            if image.number.get() != 0 {
-                return Ok(Some(number));
-            }
+    /// Takes the lowest free number.
+    pub fn take(&mut self, media: &mut Media, now: &mut Time) -> Result<u64, SfsError> {
+        while self.taken.get(self.cursor) == Some(&u16::MAX) {
+            self.cursor += 1;
         }
-        Ok(None)
+        let page = self.cursor;
+        self.grow(page + 1);
+        let number = page as u64 * INODES + u64::from(self.taken[page].trailing_ones());
+        if self.get(number, media, now)?.number.get() != 0 {
+            let why = "it is said to be free, and is not".to_string();
+            return Err(SfsError::Damaged { what: format!("inode {number}"), why });
+        }
+        self.mark(number, true);
+        self.used += 1;
+        Ok(number)
     }
 
     /// A certain number is in use, as the log says.
     pub fn take_found(&mut self, number: u64) {
-        self.count = self.count.max(number + 1);
-        self.file.grow((self.count.div_ceil(INODES)) as usize);
+        self.grow((number / INODES) as usize + 1);
+        self.mark(number, true);
         self.used += 1;
     }
 
-    /// A number below the highest was never used.
-    pub fn skip(&mut self, number: u64) {
-        self.freed.insert(number, 0);
-    }
-
     /// Frees a number.
-    pub fn free(&mut self, number: u64, generation: u32) {
-        self.freed.insert(number, generation.wrapping_add(1));
+    pub fn free(&mut self, number: u64) {
+        self.freed.insert(number);
         self.used = self.used.saturating_sub(1);
     }
 
     /// Whether a number was freed since the last checkpoint.
     pub fn is_freed(&self, number: u64) -> bool {
-        self.freed.contains_key(&number)
+        self.freed.contains(&number)
     }
 
     /// Numbers that were freed since the last checkpoint.
     pub fn freed(&self) -> impl Iterator<Item = u64> + '_ {
-        self.freed.keys().copied()
+        self.freed.iter().copied()
     }
 
-    /// One whose pages may be read in part.
-    pub fn of_file(file: PagedFile, (count, first_free, used): (u64, u64, u64)) -> InodeFile {
-        let count = count.clamp(1, (file.len() as u64 * INODES).max(1));
-        InodeFile { file, count, first_free, freed: BTreeMap::new(), used, given: BTreeSet::new() }
-    }
-
-    /// All numbers that its pages have room for have been given out, it says from now on.
-    pub fn raise_count(&mut self) {
-        self.count = (self.file.len() as u64 * INODES).max(1);
-    }
-
-    /// Chains these free numbers, and says that the others are used. Their generations stay.
-    pub fn chain(&mut self, free: &[u64], media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
-        self.first_free = 0;
-        for number in free.iter().rev() {
-            let generation = self.get(*number, media, now)?.generation;
-            let image = InodeImage { generation, next: self.first_free.into(), ..InodeImage::new_zeroed() };
-            self.set(*number, &image, media, now)?;
-            self.first_free = *number;
-        }
-        self.used = (self.count - 1).saturating_sub(free.len() as u64 + self.freed.len() as u64);
-        Ok(())
+    /// Pages of which no number is given out any more after the next checkpoint.
+    pub fn emptied(&self) -> u64 {
+        let pages: Vec<u64> = self.freed.iter().map(|number| number / INODES).collect();
+        let is_emptied = |freed: &&[u64]| self.taken[freed[0] as usize].count_ones() as usize == freed.len();
+        pages.chunk_by(|one, next| one == next).filter(is_emptied).count() as u64
     }
 
     /// A checkpoint is about to be written, in which what was freed is free.
     pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
-        self.given.clear();
-        for (number, generation) in std::mem::take(&mut self.freed) {
-            let image =
-                InodeImage { generation: generation.into(), next: self.first_free.into(), ..InodeImage::new_zeroed() };
-            self.set(number, &image, media, now)?;
-            self.first_free = number;
+        let freed = std::mem::take(&mut self.freed);
+        for page in freed.iter().map(|number| number / INODES).collect::<BTreeSet<u64>>() {
+            let numbers = freed.range(page * INODES..(page + 1) * INODES);
+            let bits = numbers.clone().fold(0, |bits, number| bits | 1 << (number % INODES));
+            let left = self.taken[page as usize] & !bits;
+            // A page of which none is left becomes a hole.
+            if left != 0 {
+                numbers.copied().try_for_each(|number| self.set(number, &InodeImage::new_zeroed(), media, now))?;
+            }
+            self.set_taken(page as usize, left);
         }
         Ok(())
     }
 
-    /// Takes the numbers that `is_used` says are used out of the chain of free ones.
-    pub fn unchain(
-        &mut self,
-        is_used: impl Fn(u64) -> bool,
-        media: &mut Media,
-        now: &mut Time,
-    ) -> Result<(), SfsError> {
-        let (mut at, mut left, mut free) = (self.first_free, self.count, Vec::new());
-        while at != 0 && left > 0 {
-            if !is_used(at) {
-                free.push(at);
-            }
-            at = self.get(at, media, now)?.next.get();
-            left -= 1;
-        }
-        self.first_free = 0;
-        for number in free.into_iter().rev() {
-            let mut image = self.get(number, media, now)?;
-            if image.next.get() != self.first_free {
-                image.next = self.first_free.into();
-                self.set(number, &image, media, now)?;
-            }
-            self.first_free = number;
-        }
-        Ok(())
+    /// Makes holes of pages of which no number is given out. Answers where what is live no more lay.
+    pub fn free_pages(&mut self) -> Vec<u64> {
+        let taken = &self.taken;
+        let addresses = self.file.free_pages(|page| taken[page] == 0);
+        self.taken.truncate(self.file.len());
+        self.cursor = self.cursor.min(self.taken.len());
+        addresses
     }
 }

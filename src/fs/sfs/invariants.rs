@@ -9,7 +9,7 @@
 //! | fields of a superblock, against its own others and against its copy | when it is read |
 //! | its roots, counts, numbers and open segment, against the metadata files and the log | at mount |
 //! | the entries of the usage file, against each other and against the blocks of the metadata files | at mount |
-//! | entries of the DAT, inodes | when their page is read |
+//! | entries of the DAT, inodes, and which are said to be in use | when their page is read |
 //! | that nothing lives in a segment that usage calls empty | before it is freed |
 //! | what a map or a name leads to | when it is followed |
 //! | all of it | fsck |
@@ -71,10 +71,9 @@ pub(super) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
     holds(it.next_segment.get() <= segments, || format!("segment {} is next", it.next_segment.get() - 1))?;
     let inodes = it.inodes.get();
     let rooms = it.inode_file.pages.get().saturating_mul(INODES);
-    holds((2..=rooms).contains(&inodes), || format!("{inodes} inodes are in {} pages", it.inode_file.pages))?;
-    for (what, number) in [("free", it.first_free_inode), ("without a name", it.first_orphan)] {
-        holds(number.get() < inodes, || format!("the first inode {what} is {number} of {inodes}"))?;
-    }
+    holds(inodes == rooms, || format!("{inodes} inodes are in {} pages", it.inode_file.pages))?;
+    let orphan = it.first_orphan.get();
+    holds(orphan < inodes, || format!("the first inode without a name is {orphan} of {inodes}"))?;
     holds((1..inodes).contains(&it.used_inodes.get()), || format!("{} of {inodes} inodes are used", it.used_inodes))?;
     let (used, entries) = (it.used_blocks.get(), it.dat.pages.get().saturating_mul(dat::ENTRIES));
     holds(used <= entries.saturating_sub(1), || format!("{used} of {entries} virtual blocks are used"))?;
@@ -141,6 +140,18 @@ pub(super) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, block
     holds(taken == pointer.taken.get(), || format!("{taken} of its entries are taken, and not {}", pointer.taken))
 }
 
+/// What must hold of a page of the inode file. The numbers of new inodes are given out before their images are there.
+pub(super) fn inode_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, _: u64) -> Holds {
+    for (at, image) in bytes.chunks_exact(size_of::<InodeImage>()).enumerate() {
+        let image = InodeImage::ref_from_bytes(image).expect("an image's length");
+        let number = page as u64 * INODES + at as u64;
+        holds(image.number.get() == 0 || pointer.taken.get() & (1 << at) != 0, || {
+            format!("inode {number} is in use, and its number is said to be free")
+        })?;
+    }
+    Ok(())
+}
+
 /// What must hold of an inode that is in use, besides what its kind must be.
 pub(super) fn inode(it: &InodeImage, number: u64) -> Holds {
     holds(it.number.get() == number, || format!("it says it is inode {}", it.number))?;
@@ -185,7 +196,7 @@ impl Sfs {
             let why = "it says that the volume was unmounted, and the log goes on behind it".to_string();
             return Err(SfsError::Damaged { what: "the superblock".to_string(), why });
         }
-        self.check_unused_inodes()
+        Ok(())
     }
 
     /// The counts of the superblock, against the metadata files.
@@ -193,6 +204,10 @@ impl Sfs {
         let taken = self.dat.taken().saturating_sub(1);
         holds(taken == self.dat.used(), || {
             format!("{} virtual blocks are said to be used, and {taken} are taken", self.dat.used())
+        })?;
+        let given_out = self.inode_file.given_out();
+        holds(given_out == self.inode_file.used(), || {
+            format!("{} inodes are said to be used, and {given_out} numbers are given out", self.inode_file.used())
         })
     }
 
@@ -288,18 +303,6 @@ impl Sfs {
             }
         }
         Ok(false)
-    }
-
-    /// Behind the last inode that was ever used, the inode file is empty.
-    fn check_unused_inodes(&mut self) -> Result<(), SfsError> {
-        let count = self.inode_file.count();
-        let used = self.inode_file.used_behind(count, 4 * INODES, &mut self.media, &mut self.now)?;
-        damaged(
-            "the superblock",
-            holds(used.is_none(), || {
-                format!("it says that there are {count} inodes, and inode {} is in use", used.unwrap_or_default())
-            }),
-        )
     }
 
     /// Nothing lives in segments that are about to be freed, and that were not written since the mount, as usage says.

@@ -106,7 +106,8 @@ impl Sfs {
             Record::Attributes { inode, length, at, bytes } => {
                 behind.tells_attributes(*inode, *length, *at, bytes.len() as u32);
             }
-            Record::Unmap { .. } | Record::Target { .. } => {}
+            // What was reserved may have been written in a lost part: it does not count as written.
+            Record::Unmap { .. } | Record::Reserve { .. } | Record::Target { .. } | Record::Holes { .. } => {}
         }
         Ok(true)
     }

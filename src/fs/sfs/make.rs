@@ -82,7 +82,7 @@ impl Sfs {
     }
 
     fn make_root(&mut self) -> Result<(), SfsError> {
-        let (number, generation) = self.inode_file.take(&mut self.media, &mut self.now)?;
+        let (number, generation) = self.take_inode()?;
         assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the first number that is given out");
         let mut root = Inode::new(number, generation, FileKind::Directory, self.wall());
         root.permissions = 0o755;

@@ -111,7 +111,27 @@ impl Sfs {
         if file.roots.iter().all(|root| *root == 0) {
             file.levels = 0;
         }
-        Ok(())
+        self.lower(inode)
+    }
+
+    /// Takes levels away that a map does not need any more.
+    fn lower(&mut self, inode: u64) -> Result<(), SfsError> {
+        loop {
+            let file = self.inode(inode)?;
+            let (levels, root) = (file.levels, file.roots[0]);
+            if levels == 0 || root == 0 || file.roots[1..].iter().any(|root| *root != 0) {
+                return Ok(());
+            }
+            // One that is damaged stays as it is: whoever reads it is told.
+            let Ok(block) = self.metadata_block(root, inode, NO_PLACE) else { return Ok(()) };
+            if (ROOTS..FANOUT as usize).any(|at| number_at(&block[..], at) != 0) {
+                return Ok(());
+            }
+            let roots = std::array::from_fn(|at| number_at(&block[..], at));
+            self.free_block(inode, root)?;
+            let file = self.inode_mut(inode)?;
+            (file.levels, file.roots) = (levels - 1, roots);
+        }
     }
 
     /// Takes what is in range below one number of a map away. Answers whether it is gone itself.

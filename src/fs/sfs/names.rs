@@ -80,8 +80,8 @@ impl Sfs {
         let now = self.wall();
         let parent = self.directory(directory)?;
         let (inherits, parent_group) = (parent.permissions & SETGID != 0, parent.group);
-        let (number, before) = self.inode_file.take(&mut self.media, &mut self.now)?;
-        let mut inode = Inode::new(number, self.next_generation(before), new.kind, now);
+        let (number, generation) = self.take_inode()?;
+        let mut inode = Inode::new(number, generation, new.kind, now);
         inode.permissions = new.permissions & 0o7777;
         if inherits && new.kind == FileKind::Directory {
             inode.permissions |= SETGID;
@@ -95,13 +95,6 @@ impl Sfs {
         self.is_changed = true;
         self.records.touch(number);
         Ok(number)
-    }
-
-    /// The generation of a new inode whose number had the generation `before` last. A number is given out once between
-    /// two checkpoints at most, and so the number of the last one tells it from all that had its number before, after a
-    /// crash and on any mount: a file handle that was kept does not become another file's.
-    fn next_generation(&self, before: u32) -> u32 {
-        before.max(self.superblock.sequence.get() as u32)
     }
 
     /// Gives a file one more name.
@@ -251,6 +244,14 @@ impl Sfs {
         Ok(block[..size.min(LONGEST_TARGET)].to_vec())
     }
 
+    /// A free number for a new inode, and its generation. A number is given out once between two checkpoints at most, and
+    /// so the number of the last one tells it from all that had its number before, after a crash and on any mount: a file
+    /// handle that was kept does not become another file's.
+    pub(super) fn take_inode(&mut self) -> Result<(u64, u32), SfsError> {
+        let number = self.inode_file.take(&mut self.media, &mut self.now)?;
+        Ok((number, self.superblock.sequence.get() as u32))
+    }
+
     /// Says something to the log, when it is next told.
     pub(super) fn tell(&mut self, record: &Record) {
         self.records.add(record, self.superblock.next_partial.get());
@@ -358,7 +359,23 @@ impl Sfs {
             self.metadata_block_mut(virtual_block, directory, number).map(|block| index.remove(block, name, place));
         self.inodes.put_index(directory, index);
         removed?;
+        self.shorten(directory)?;
         Ok(Some(inode))
+    }
+
+    /// Frees the last blocks of a directory, as far as they hold no names. The first stays: an empty directory is often
+    /// filled again.
+    fn shorten(&mut self, directory: u64) -> Result<(), SfsError> {
+        let index = self.index(directory)?;
+        let (blocks, needed) = (index.blocks(), index.blocks_with_names().max(1));
+        if needed < blocks {
+            let mut index = self.inodes.take_index(directory).expect("it was made");
+            index.cut(needed);
+            self.inodes.put_index(directory, index);
+            self.inode_mut(directory)?.size = needed * BLOCK as u64;
+            self.unmap(directory, needed..u64::MAX)?;
+        }
+        Ok(())
     }
 
     /// Gives a name to another inode.

@@ -3,7 +3,7 @@
 use super::Sfs;
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
-use super::format::{BLOCK, MEMORY};
+use super::format::{BLOCK, MEMORY, VERSION};
 use super::inode_file::InodeFile;
 use super::invariants;
 use super::log::Head;
@@ -102,7 +102,7 @@ impl Sfs {
             }
         }
         sfs.tidy_zones()?;
-        if is_clean {
+        if is_clean && superblock.version.get() == VERSION {
             sfs.go_on();
             // It is no longer unmounted, and that must be durable before the first fsync adds to the log: a superblock
             // that says that nothing follows would have the next mount not look for it.
@@ -135,8 +135,12 @@ impl Sfs {
         }
         self.segments.loaded();
         self.dat = Dat::open(&superblock.dat, superblock.used_blocks.get(), media, now)?;
-        let counts = (superblock.inodes.get(), superblock.first_free_inode.get(), superblock.used_inodes.get());
+        let counts = (superblock.inodes.get(), superblock.used_inodes.get());
         self.inode_file = InodeFile::open(&superblock.inode_file, counts, media, now)?;
+        if superblock.version.get() < VERSION {
+            self.recount_inodes()?;
+        }
+        self.inode_file.file().check_pages(invariants::inode_page);
         self.bound_metadata_files();
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();

@@ -209,6 +209,74 @@ impl PagedFile {
         }
     }
 
+    /// Whether a page is all zeros, and lies nowhere.
+    pub fn is_hole(&self, page: usize) -> bool {
+        self.pages[page].is_none() && self.levels[0][page].address.get() == 0
+    }
+
+    /// Makes holes of pages that hold nothing, and of the blocks of the tree above them that lead to nothing else, and
+    /// cuts holes at the end off. Answers where what is live no more lay.
+    pub fn free_pages(&mut self, is_empty: impl Fn(usize) -> bool) -> Vec<u64> {
+        let mut addresses = Vec::new();
+        let mut empty: Vec<bool> = (0..self.pages.len()).map(is_empty).collect();
+        let pages = empty.iter().rposition(|is_empty| !is_empty).map_or(0, |last| last + 1).max(1);
+        for (page, _) in self.pages.iter_mut().zip(&empty).filter(|(page, is_empty)| **is_empty && page.is_some()) {
+            *page = None;
+            self.present -= 1;
+        }
+        for level in 0..self.levels.len() {
+            for block in (0..empty.len()).filter(|block| empty[*block]) {
+                let address = std::mem::take(&mut self.levels[level][block]).address.get();
+                self.dirty[level].remove(&(block as u32));
+                if address != 0 {
+                    addresses.push(address);
+                    if let Some(above) = self.dirty.get_mut(level + 1) {
+                        above.insert((block / FANOUT) as u32);
+                    }
+                }
+            }
+            empty = empty.chunks(FANOUT).map(|children| children.iter().all(|is_empty| *is_empty)).collect();
+        }
+        self.cut(pages, &mut addresses);
+        addresses
+    }
+
+    /// Cuts off what lies behind so many pages: holes. The tree becomes lower.
+    fn cut(&mut self, pages: usize, addresses: &mut Vec<u64>) {
+        if pages >= self.pages.len() {
+            return;
+        }
+        self.pages.truncate(pages);
+        self.used.truncate(pages);
+        let (mut count, mut level) = (pages, 0);
+        loop {
+            self.levels[level].truncate(count);
+            self.dirty[level].retain(|block| (*block as usize) < count);
+            if count == 1 {
+                break;
+            }
+            count = count.div_ceil(FANOUT);
+            level += 1;
+        }
+        let above = self.levels.drain(level + 1..).flatten();
+        addresses.extend(above.map(|pointer| pointer.address.get()).filter(|address| *address != 0));
+        self.dirty.truncate(level + 1);
+    }
+
+    /// Which of the blocks that a block of the tree leads to are holes, a bit for each. Holds before the next
+    /// checkpoint has written what is changed.
+    pub fn holes(&self, number: u64) -> [u8; FANOUT / 8] {
+        let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
+        let mut holes = [0; FANOUT / 8];
+        let below = self.levels[level - 1].iter().enumerate().skip(block * FANOUT).take(FANOUT);
+        for (at, pointer) in below {
+            if pointer.address.get() == 0 && !self.dirty[level - 1].contains(&(at as u32)) {
+                holes[at % FANOUT / 8] |= 1 << (at % 8);
+            }
+        }
+        holes
+    }
+
     /// A page, which is read if it is not in memory.
     pub fn page(&mut self, number: usize, media: &mut Media, now: &mut Time) -> Result<&BlockBytes, SfsError> {
         self.load(number, media, now)?;

@@ -29,6 +29,8 @@ pub(super) enum Record<'a> {
     NoName { directory: u64, name: &'a [u8] },
     /// Blocks of a file were taken away.
     Unmap { inode: u64, places: Range<u64> },
+    /// Blocks of a file were reserved, where it had none.
+    Reserve { inode: u64, places: Range<u64> },
     /// The bytes of a link's target.
     Target { inode: u64, bytes: &'a [u8] },
     /// A part of a file's extended attributes: `bytes` lie `at` so many of all, which are `length`.
@@ -37,6 +39,9 @@ pub(super) enum Record<'a> {
     Inode(&'a InodeImage),
     /// An inode is free.
     Freed { inode: u64 },
+    /// Which of the blocks below a block of a metadata file's tree are holes: its kind and number as in a block record,
+    /// and a bit for each. A checkpoint tells it: the log of earlier ones knows of pages that are no more.
+    Holes { kind: u8, number: u64, holes: &'a [u8] },
 }
 
 /// Records that wait.
@@ -170,6 +175,18 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
             put(*inode);
             6
         }
+        Record::Reserve { inode, places } => {
+            put(*inode);
+            put(places.start);
+            put(places.end);
+            8
+        }
+        Record::Holes { kind, number, holes } => {
+            put(*number);
+            bytes.push(*kind);
+            bytes.extend_from_slice(holes);
+            9
+        }
     };
     let length = (bytes.len() - start - HEAD) as u16;
     bytes[start] = tag;
@@ -223,6 +240,8 @@ fn first(bytes: &[u8]) -> Option<((u64, Record<'_>), &[u8])> {
             let (length, at) = (places as u32, (places >> 32) as u32);
             Record::Attributes { inode: number(0)?, length, at, bytes: &rest[16..] }
         }
+        8 => Record::Reserve { inode: number(0)?, places: number(8)?..number(16)? },
+        9 => Record::Holes { number: number(0)?, kind: *rest.get(8)?, holes: rest.get(9..)? },
         _ => return None,
     };
     Some(((before, record), &bytes[HEAD + length..]))

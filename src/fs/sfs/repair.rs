@@ -22,7 +22,7 @@ use super::settings::SfsSettings;
 use super::survey::Survey;
 use super::survey_faults::{Fault, Mend, Stage, Via};
 use super::{Sfs, salvage};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use zerocopy::FromZeros;
 
 /// Surveys until nothing is found: there are eight stages, and a mend may lead to faults of an earlier one.
@@ -65,7 +65,7 @@ pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sf
         reads_data = stage <= Stage::Blocks;
         let faults: Vec<Fault> = survey.faults.iter().filter(|fault| fault.stage == stage).cloned().collect();
         volume.recount_dat()?;
-        volume.chain_free()?;
+        volume.recount_inodes()?;
         volume.mend_maps(&survey, &faults)?;
         for fault in &faults {
             volume.mend(&survey, &fault.mend)?;
@@ -147,32 +147,14 @@ impl Sfs {
                 self.dat.set_used(*used);
                 Ok(())
             }
-            Mend::Chain(free) => self.inode_file.chain(free, &mut self.media, &mut self.now),
+            Mend::CountInodes => self.recount_inodes(),
         }
-    }
-
-    /// Chains the free inodes, so that one can be taken.
-    fn chain_free(&mut self) -> Result<(), SfsError> {
-        let freed: BTreeSet<u64> = self.inode_file.freed().collect();
-        let mut free = Vec::new();
-        for number in 1..self.inode_file.count() {
-            let image = self.inode_file.get(number, &mut self.media, &mut self.now)?;
-            if image.number.get() == 0 && !self.inodes.contains(number) && !freed.contains(&number) {
-                free.push(number);
-            }
-        }
-        self.inode_file.chain(&free, &mut self.media, &mut self.now)
     }
 
     fn clear_inode(&mut self, number: u64) -> Result<(), SfsError> {
         self.inodes.remove(number);
         self.orphans.remove(&number);
-        let generation = match self.inode_file.get(number, &mut self.media, &mut self.now) {
-            Ok(image) => image.generation.get().wrapping_add(1),
-            Err(_) => 0,
-        };
-        let image = InodeImage { generation: generation.into(), ..InodeImage::new_zeroed() };
-        self.inode_file.set(number, &image, &mut self.media, &mut self.now)
+        self.inode_file.set(number, &InodeImage::new_zeroed(), &mut self.media, &mut self.now)
     }
 
     fn make_new_root(&mut self) -> Result<(), SfsError> {
@@ -371,7 +353,7 @@ impl Sfs {
                 Err(error) => return Err(error),
             }
         }
-        let (number, generation) = self.inode_file.take(&mut self.media, &mut self.now)?;
+        let (number, generation) = self.take_inode()?;
         let mut made = Inode::new(number, generation, FileKind::Directory, self.wall());
         (made.permissions, made.links, made.parent) = (0o700, 2, root.0);
         self.inodes.insert(made);

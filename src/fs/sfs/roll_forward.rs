@@ -63,13 +63,14 @@ impl Sfs {
         let mut told: Vec<(u64, u64, Record)> = told.collect();
         told.sort_by_key(|(before, ..)| *before);
         let mut told = told.into_iter().peekable();
+        let mut filled = BTreeSet::new();
         for found in log {
             while let Some((_, told_in, record)) = told.next_if(|(before, ..)| *before <= found.number()) {
                 self.apply_told(&record, told_in > sure, &mut behind, damage)?;
             }
             self.tick = self.tick.max(Tick(found.header.tick.get()));
             for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
-                let applied = self.apply_block(found, block, &record);
+                let applied = self.apply_block(found, block, &record, &mut filled);
                 tolerate(applied, damage)?;
                 if found.number() > sure {
                     behind.writes(record.inode.get(), record.place.get());
@@ -79,7 +80,7 @@ impl Sfs {
         for (_, told_in, record) in told {
             self.apply_told(&record, told_in > sure, &mut behind, damage)?;
         }
-        let trimmed = self.trim_inodes();
+        let trimmed = self.trim_inodes(&filled);
         tolerate(trimmed, damage)?;
         let given_up = self.give_up_unknown(&behind, damage);
         tolerate(given_up, damage)
@@ -116,34 +117,38 @@ impl Sfs {
         Ok(())
     }
 
-    /// Whether a virtual block of this number can be: there are no more than blocks of the device, and a share that was
-    /// freed.
+    /// Virtual blocks that there can be: as many as blocks of the device; as many again that were freed; and what can
+    /// be given out between two checkpoints, when no number is given out twice.
+    fn most_taken(&self) -> u64 {
+        let blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
+        2 * blocks + (self.limits.metadata as u64 + 1) * super::dat::ENTRIES
+    }
+
+    /// Whether a virtual block of this number can be.
     fn may_be_taken(&self, number: u64) -> bool {
-        number != 0 && number < 2 * u64::from(self.media.segments()) * u64::from(self.media.segment_blocks())
+        number != 0 && number < self.most_taken()
+    }
+
+    /// Whether an inode of this number can be.
+    fn may_be_inode(&self, number: u64) -> bool {
+        number != 0 && number < self.most_taken() * super::inode_file::INODES
     }
 
     /// Makes the inodes that the log speaks of and the checkpoint does not know.
     fn make_told_inodes(&mut self, log: &[Found]) -> Result<(), SfsError> {
-        let mut made = BTreeSet::new();
-        let known = self.inode_file.count();
         for found in log {
             for (_, record) in found.told() {
                 let Record::Inode(image) = record else { continue };
                 let number = image.number.get();
-                if !self.may_be_taken(number) || self.is_inode(number)? {
+                if !self.may_be_inode(number) || self.is_inode(number)? {
                     continue;
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
                 self.inode_file.take_found(number);
                 self.inodes.insert(Inode::new(number, image.generation.get(), kind, Timestamp(0)));
-                made.insert(number);
             }
         }
-        // Numbers in between were given out and free again before the log was told of them.
-        (known..self.inode_file.count())
-            .filter(|number| !made.contains(number))
-            .for_each(|number| self.inode_file.skip(number));
-        self.inode_file.unchain(|number| made.contains(&number), &mut self.media, &mut self.now)
+        Ok(())
     }
 
     /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out
@@ -159,9 +164,10 @@ impl Sfs {
     fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
         let number = match record {
             Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
-            Record::Unmap { inode, .. } | Record::Target { inode, .. } => *inode,
+            Record::Unmap { inode, .. } | Record::Reserve { inode, .. } | Record::Target { inode, .. } => *inode,
             Record::Attributes { inode, .. } | Record::Freed { inode } => *inode,
             Record::Inode(image) => image.number.get(),
+            Record::Holes { .. } => return Ok(()),
         };
         // The log speaks of what was freed, too.
         if !self.is_inode(number)? {
@@ -180,6 +186,15 @@ impl Sfs {
                 _ => Ok(()),
             },
             Record::Unmap { inode, places } => self.unmap(*inode, places.clone()),
+            Record::Reserve { inode, places } => {
+                let is_sane = self.inode(*inode)?.kind == FileKind::Regular && places.end <= MOST_BLOCKS;
+                let most = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
+                match is_sane && places.end.saturating_sub(places.start) <= most {
+                    // The numbers need not be those that it had: what was written there since is in the log.
+                    true => self.reserve(*inode, places.clone()),
+                    false => Ok(()),
+                }
+            }
             Record::Target { inode, bytes } => self.put_target(*inode, bytes),
             Record::Attributes { inode, length, at, bytes } => {
                 self.put_attribute_bytes(*inode, *length as usize, *at as usize, bytes)
@@ -202,11 +217,18 @@ impl Sfs {
                     _ => self.free_inode(*inode),
                 }
             }
+            Record::Holes { .. } => Ok(()),
         }
     }
 
-    /// A block of the log takes its place in its file.
-    fn apply_block(&mut self, found: &Found, block: u32, record: &BlockRecord) -> Result<(), SfsError> {
+    /// A block of the log takes its place in its file. `filled`: virtual blocks at places where there was none.
+    fn apply_block(
+        &mut self,
+        found: &Found,
+        block: u32,
+        record: &BlockRecord,
+        filled: &mut BTreeSet<u64>,
+    ) -> Result<(), SfsError> {
         let (number, place) = (record.number.get(), record.place.get());
         if !self.may_be_taken(number) || place > MOST_BLOCKS {
             return Ok(());
@@ -223,6 +245,9 @@ impl Sfs {
         if mapped != number {
             if mapped != 0 {
                 self.free_block(owner, mapped)?;
+            }
+            if mapped == 0 || filled.contains(&mapped) {
+                filled.insert(number);
             }
             self.map(owner, place, number)?;
             self.inode_mut(owner)?.blocks += 1;
@@ -248,9 +273,9 @@ impl Sfs {
         self.dat.set(number, &entry, &mut self.media, &mut self.now)
     }
 
-    /// Blocks behind the end of a file were written and never synced; inodes without a name are held by nobody any
-    /// more.
-    fn trim_inodes(&mut self) -> Result<(), SfsError> {
+    /// Blocks behind the end of a file were written and never synced: those at places where there was none go, the
+    /// others are reserved as before. Inodes without a name are held by nobody any more.
+    fn trim_inodes(&mut self, filled: &BTreeSet<u64>) -> Result<(), SfsError> {
         for orphan in std::mem::take(&mut self.orphans) {
             if self.is_inode(orphan)? && self.inode(orphan)?.links == 0 {
                 self.free_inode(orphan)?;
@@ -262,9 +287,32 @@ impl Sfs {
         for number in loaded {
             let inode = self.inode(number)?;
             if inode.kind == FileKind::Regular {
-                let end = inode.size.div_ceil(BLOCK as u64);
-                self.unmap(number, end..u64::MAX)?;
+                let (mut at, mut gone) = (inode.size.div_ceil(BLOCK as u64), 0..0);
+                while let Some((place, virtual_block)) = self.next_mapped(number, at, MOST_BLOCKS)? {
+                    at = place + 1;
+                    if !filled.contains(&virtual_block) {
+                        self.unwrite(virtual_block)?;
+                    } else if gone.end == place {
+                        gone.end = at;
+                    } else {
+                        self.unmap(number, std::mem::replace(&mut gone, place..at))?;
+                    }
+                }
+                self.unmap(number, gone)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A virtual block of a file is reserved, as if it had never been written.
+    fn unwrite(&mut self, number: u64) -> Result<(), SfsError> {
+        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let address = entry.address.get();
+        if address != 0 {
+            let segment = (address / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+            (entry.address, entry.crc) = (0.into(), 0.into());
+            self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
         }
         Ok(())
     }

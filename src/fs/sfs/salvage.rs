@@ -211,14 +211,6 @@ impl Sfs {
             *is_clean = false;
             tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
         }
-        let count = self.inode_file.count();
-        if let Some(used) = self.inode_file.used_behind(count, u64::MAX, &mut self.media, &mut self.now)? {
-            self.inode_file.raise_count();
-            tell(
-                &format!("it says that there are {count} inodes, and inode {used} is in use"),
-                "they are counted anew",
-            );
-        }
         Ok(findings)
     }
 

@@ -5,8 +5,8 @@ use super::Sfs;
 use super::check::{Finding, Structure};
 use super::dat::{Dat, ENTRIES};
 use super::error::SfsError;
-use super::format::{DatEntry, Kind, NO_GROUP, Root, Superblock};
-use super::inode_file::InodeFile;
+use super::format::{DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
+use super::inode_file::{INODES, InodeFile};
 use super::invariants;
 use super::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
 use super::salvage_log::{Log, Told};
@@ -244,19 +244,48 @@ impl Sfs {
         log: &mut Option<Log>,
         loss: &mut Loss,
     ) -> Result<(), SfsError> {
+        let findings = loss.findings.len();
         let (mut file, gone) = self.load_file(Kind::InodeFile, &superblock.inode_file, log, loss)?;
         gone.iter().for_each(|page| file.lose_page(*page));
         loss.pages += gone.len();
         loss.inode_pages = gone;
-        let counts = (superblock.inodes.get(), superblock.first_free_inode.get(), superblock.used_inodes.get());
-        let count = counts.0;
-        self.inode_file = InodeFile::of_file(file, counts);
-        if self.inode_file.count() != count {
-            let found = format!("there are {count} inodes in {} pages", self.inode_file.file().len());
-            let expected = format!("{}", self.inode_file.count());
-            let place = "the superblock's inode file";
-            loss.findings.push(Finding::new(Structure::Count, place, found, expected, "the number is put right"));
+        let count = superblock.inodes.get();
+        self.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
+        let is_old = superblock.version.get() < VERSION;
+        if is_old || loss.findings.len() > findings {
+            self.recount_inodes()?;
         }
+        let expected = self.inode_file.count();
+        if count > expected || count < expected && !is_old {
+            let found = format!("there are {count} inodes in {} pages", self.inode_file.pages());
+            let place = "the superblock's inode file";
+            let repair = "the number is put right";
+            loss.findings.push(Finding::new(Structure::Count, place, found, expected.to_string(), repair));
+        }
+        Ok(())
+    }
+
+    /// Which inodes of a page are in use, or were freed since the last checkpoint.
+    pub(super) fn inodes_in_use(&mut self, page: usize) -> Result<u16, SfsError> {
+        let first = page as u64 * INODES;
+        // Number 0 stands for none.
+        let mut taken = u16::from(page == 0);
+        for number in first.max(1)..first + INODES {
+            let is_held = self.inodes.contains(number) || self.inode_file.is_freed(number);
+            if is_held || self.inode_file.get(number, &mut self.media, &mut self.now)?.number.get() != 0 {
+                taken |= 1 << (number % INODES);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Counts which inodes are in use.
+    pub(super) fn recount_inodes(&mut self) -> Result<(), SfsError> {
+        for page in 0..self.inode_file.pages() {
+            let taken = self.inodes_in_use(page)?;
+            self.inode_file.set_taken(page, taken);
+        }
+        self.inode_file.count_used();
         Ok(())
     }
 

@@ -3,6 +3,8 @@
 use super::Sfs;
 use super::error::SfsError;
 use super::format::{BlockRecord, Kind, Pointer, SUMMARY_MAGIC, SummaryHeader};
+use super::paged::{FANOUT, LEVEL_SHIFT};
+use super::records::{self, Record};
 use std::collections::BTreeMap;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -19,6 +21,8 @@ pub(super) struct Told {
 pub(super) struct Log {
     /// By kind and number.
     pub blocks: BTreeMap<(u8, u64), Told>,
+    /// Of a block of a metadata file's tree: the partial segment that last told which blocks below are holes, and which.
+    holes: BTreeMap<(u8, u64), (u64, Vec<u8>)>,
     /// Whether all its summaries are whole.
     pub is_whole: bool,
 }
@@ -27,7 +31,30 @@ impl Log {
     /// Where a block of a metadata file lies.
     pub fn pointer(&self, kind: Kind, number: u64) -> Option<Pointer> {
         let told = self.blocks.get(&(kind as u8, number)).filter(|_| self.is_whole)?;
+        let (level, block) = ((number >> LEVEL_SHIFT) + 1, number & ((1 << LEVEL_SHIFT) - 1));
+        let (above, at) = ((level << LEVEL_SHIFT) | (block / FANOUT as u64), block as usize % FANOUT);
+        if let Some((sequence, holes)) = self.holes.get(&(kind as u8, above))
+            && told.sequence < *sequence
+            && holes.get(at / 8).is_some_and(|holes| holes & (1 << (at % 8)) != 0)
+        {
+            return None;
+        }
         Some(Pointer { address: told.address.into(), crc: told.record.crc, taken: 0.into() })
+    }
+}
+
+impl Log {
+    /// What a partial segment says of holes.
+    fn take_holes(&mut self, header: &SummaryHeader, summary: &[u8]) {
+        let from = size_of::<SummaryHeader>() + header.blocks.get() as usize * size_of::<BlockRecord>();
+        let told = summary.get(from..from + header.log_bytes.get() as usize).unwrap_or_default();
+        for (_, record) in records::read(told) {
+            let Record::Holes { kind, number, holes } = record else { continue };
+            let newest = self.holes.entry((kind, number)).or_default();
+            if newest.0 < header.sequence.get() {
+                *newest = (header.sequence.get(), holes.to_vec());
+            }
+        }
     }
 }
 
@@ -42,7 +69,7 @@ impl Sfs {
 
     /// All that the log says of blocks up to the checkpoint that is loaded.
     fn read_log(&mut self) -> Result<Log, SfsError> {
-        let mut log = Log { blocks: BTreeMap::new(), is_whole: true };
+        let mut log = Log { blocks: BTreeMap::new(), holes: BTreeMap::new(), is_whole: true };
         let mut summary = Vec::new();
         for segment in 0..self.media.segments() {
             let first = u64::from(segment) * u64::from(self.media.segment_blocks());
@@ -72,6 +99,7 @@ impl Sfs {
                         *newest = told;
                     }
                 }
+                log.take_holes(&header, &summary);
                 at += header.summary_blocks.get() + header.blocks.get();
             }
         }

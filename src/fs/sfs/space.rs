@@ -20,6 +20,12 @@ const MOST_WAITING: u64 = 64;
 /// No more of it than this may be changed metadata, but on a small device [`FEW_METADATA`], as far as that is no more than may wait.
 const MOST_METADATA: u64 = 256;
 const FEW_METADATA: u64 = 4 << 20;
+/// Blocks of metadata on the way to new blocks of a file: maps, pages of the DAT and of the inode file, a directory's.
+const PATH: u64 = 8;
+/// Inodes that so many blocks hold, with names of 12 bytes: 16 inodes or 170 names take a block, and a block of names
+/// takes a hundredth of one for its map and its entry.
+const INODES_OF_MANY: u64 = 16 * 170 * 100;
+const MANY: u64 = 170 * 100 + 16 * 101;
 /// Segments that there must be at least.
 pub(super) const FEWEST_SEGMENTS: u32 = 24;
 
@@ -55,32 +61,50 @@ impl Sfs {
     /// Blocks that files and their metadata take.
     pub(super) fn used_blocks(&self) -> u64 {
         // Pages of metadata files go with what they tell of.
-        let dat = self.dat.len() / super::dat::ENTRIES;
-        let inodes = self.inode_file.count() / super::inode_file::INODES;
-        self.dat.used() + dat + inodes
+        self.dat.used() + self.dat.occupied() + self.inode_file.occupied()
     }
 
-    /// Fails unless `blocks` new blocks, and the metadata that they need, can be had.
-    pub(super) fn check_space(&self, blocks: u64) -> Result<(), SfsError> {
-        let used = self.used_blocks();
+    /// Blocks that the next checkpoint gives back, as nothing in them is in use any more.
+    fn reclaimable(&self) -> u64 {
+        self.dat.emptied() + self.inode_file.emptied()
+    }
+
+    /// Whether `blocks` new blocks, and the metadata that they need, can be had, if so much more is given back.
+    fn fits(&self, blocks: u64, more: u64) -> bool {
         // A map block for each 512, a page of the DAT for each 128, and the path down to them.
-        let needed = blocks + blocks / 100 + 8;
-        if used + needed > self.limits.usable {
-            let free = self.limits.usable.saturating_sub(used);
+        self.used_blocks() + blocks + blocks / 100 + PATH <= self.limits.usable + more
+    }
+
+    /// Whether `blocks` new blocks can be had at once.
+    pub(super) fn has_space(&self, blocks: u64) -> bool {
+        self.fits(blocks, 0)
+    }
+
+    /// Fails unless `blocks` new blocks can be had. Takes a checkpoint, if they can behind it.
+    pub(super) fn check_space(&mut self, blocks: u64) -> Result<(), SfsError> {
+        if self.fits(blocks, 0) {
+            return Ok(());
+        }
+        if !self.fits(blocks, self.reclaimable()) {
+            let free = self.limits.usable.saturating_sub(self.used_blocks());
             return Err(SfsError::NoSpace { free, blocks: self.limits.usable });
         }
-        Ok(())
+        self.keep_room()?;
+        self.checkpoint(false)
     }
 
     /// How much there is, and how much is left.
     pub fn space(&self) -> Space {
-        let free = self.limits.usable.saturating_sub(self.used_blocks());
-        let inodes = self.inode_file.used();
+        let free = (self.limits.usable + self.reclaimable()).saturating_sub(self.used_blocks());
+        // What `check_space` asks for beside the blocks, and what a new file takes, are not promised.
+        let promised = free.saturating_sub(2 * PATH);
+        let free_inodes = promised * INODES_OF_MANY / MANY;
         Space {
             blocks: self.limits.usable,
             free_blocks: free,
-            inodes: inodes + free * super::inode_file::INODES,
-            free_inodes: free * super::inode_file::INODES,
+            available_blocks: promised * 100 / 101,
+            inodes: self.inode_file.used() + free_inodes,
+            free_inodes,
         }
     }
 

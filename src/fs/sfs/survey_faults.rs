@@ -74,8 +74,8 @@ pub(super) enum Mend {
     CountPage { page: usize, counted: u8 },
     /// So many virtual blocks are in use.
     CountUsed(u64),
-    /// These inodes are free, in this order.
-    Chain(Vec<u64>),
+    /// Which inodes are in use is counted anew.
+    CountInodes,
 }
 
 /// Something that is wrong, and what mends it.

@@ -9,7 +9,7 @@ use super::paged::check_address;
 use super::placement::Tick;
 use super::survey::{Live, Survey};
 use super::survey_faults::{Mend, Stage};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 impl Sfs {
     /// Two virtual blocks that lie at one place: the log says whose it is, and the others are given up.
@@ -108,41 +108,33 @@ impl Sfs {
                 Finding::new(Structure::Count, "the superblock", found, format!("{total}"), "the number is put right");
             survey.fault(Stage::Sums, finding, Mend::CountUsed(total));
         }
-        let freed: BTreeSet<u64> = self.inode_file.freed().collect();
-        let mut free = BTreeSet::new();
-        for number in 1..self.inode_file.count() {
-            if self.inodes.contains(number) || freed.contains(&number) {
-                continue;
-            }
-            let Ok(image) = self.inode_file.get(number, &mut self.media, &mut self.now) else { continue };
-            if image.number.get() == 0 {
-                free.insert(number);
-            }
-        }
-        let (mut chained, mut at) = (BTreeSet::new(), self.inode_file.first_free());
-        while at != 0 && chained.insert(at) {
-            match self.inode_file.get(at, &mut self.media, &mut self.now) {
-                Ok(image) => at = image.next.get(),
-                Err(_) => break,
-            }
-        }
-        let used = (self.inode_file.count() - 1).saturating_sub((free.len() + freed.len()) as u64);
-        if chained != free || at != 0 || used != self.inode_file.used() {
-            let found = format!(
-                "{} free inodes are chained, and {} are said to be in use",
-                chained.len(),
-                self.inode_file.used()
-            );
-            let finding = Finding::new(
-                Structure::Count,
-                "the inode file",
-                found,
-                format!("{} free ones, and {used} in use", free.len()),
-                "the chain is made anew",
-            );
-            survey.fault(Stage::Sums, finding, Mend::Chain(free.into_iter().collect()));
-        }
+        self.survey_inode_counts(survey);
         Ok(())
+    }
+
+    /// Which inodes are said to be in use, held against those that are.
+    fn survey_inode_counts(&mut self, survey: &mut Survey) {
+        let mut total = 0;
+        for page in 0..self.inode_file.pages() {
+            let Ok(counted) = self.inodes_in_use(page) else { continue };
+            let said = self.inode_file.taken(page);
+            total += u64::from(counted.count_ones());
+            if said != counted {
+                let place = format!("page {page} of the inode file");
+                let (found, expected) =
+                    (format!("inodes {said:016b} are said to be in use"), format!("{counted:016b}"));
+                let finding = Finding::new(Structure::Count, place, found, expected, "they are counted anew");
+                survey.fault(Stage::Sums, finding, Mend::CountInodes);
+            }
+        }
+        // Number 0 stands for none.
+        let used = total.saturating_sub(1 + self.inode_file.freed().count() as u64);
+        if used != self.inode_file.used() {
+            let found = format!("{} inodes are said to be in use", self.inode_file.used());
+            let finding =
+                Finding::new(Structure::Count, "the inode file", found, format!("{used}"), "they are counted anew");
+            survey.fault(Stage::Sums, finding, Mend::CountInodes);
+        }
     }
 
     /// What a survey counted holds from now on.

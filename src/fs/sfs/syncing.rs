@@ -160,9 +160,8 @@ impl Sfs {
     pub(super) fn free_inode(&mut self, number: u64) -> Result<(), SfsError> {
         self.unmap(number, 0..u64::MAX)?;
         self.free_attributes(number)?;
-        let generation = self.inode(number)?.generation;
         self.inodes.remove(number);
-        self.inode_file.free(number, generation);
+        self.inode_file.free(number);
         self.records.touch(number);
         self.is_changed = true;
         Ok(())

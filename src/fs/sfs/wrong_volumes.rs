@@ -175,6 +175,16 @@ fn what_nobody_names_is_freed_and_counts_are_made_anew() {
 }
 
 #[test]
+fn which_inodes_are_in_use_is_counted_anew() {
+    let (mut sfs, _) = volume();
+    let (taken, used) = (sfs.inode_file.taken(0), sfs.inode_file.used());
+    sfs.inode_file.set_taken(0, u16::MAX);
+    let (structures, text, sfs) = repaired(sfs);
+    assert!(structures == [Structure::Count] && text.contains("inodes 1111111111111111"), "{text}");
+    assert_eq!((sfs.inode_file.taken(0), sfs.inode_file.used()), (taken, used));
+}
+
+#[test]
 fn usage_is_counted_anew() {
     let (mut sfs, made) = volume();
     let number = sfs.mapped(made.large, 0).unwrap();

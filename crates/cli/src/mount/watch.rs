@@ -58,7 +58,7 @@ mod tests {
     fn the_line_tells_what_passed_since_the_last() {
         let before = Traffic { requests: 10, read_bytes: 1 << 20, written_bytes: 0 };
         let now = Traffic { requests: 30, read_bytes: 3 << 20, written_bytes: 1 << 20 };
-        let space = Space { blocks: 512, free_blocks: 256, inodes: 9, free_inodes: 7 };
+        let space = Space { blocks: 512, free_blocks: 256, available_blocks: 250, inodes: 9, free_inodes: 7 };
         assert_eq!(
             figures_line(before, now, &space, 2.0),
             "10 requests/s, read 1.0 MiB/s, written 0.5 MiB/s; free: 1.00 MiB of 2.00 MiB, 7 inodes"

@@ -208,6 +208,7 @@ fn holes_can_be_allocated_punched_and_found() {
     assert!(found[from..to].iter().all(|byte| *byte == 0) && found[to..].iter().all(|byte| *byte == 7));
     succeeds(client(&bench, "fallocate").unwrap().args(["--length", "3M", "m/file"]));
     assert_eq!(file.metadata().unwrap().len(), 3 << 20);
+    File::create(bench.path("m/kept")).unwrap();
     succeeds(client(&bench, "fallocate").unwrap().args(["--keep-size", "--offset", "3M", "--length", "1M", "m/file"]));
     assert_eq!(file.metadata().unwrap().len(), 3 << 20);
     succeeds(client(&bench, "fallocate").unwrap().args(["--zero-range", "--length", "4M", "m/file"]));
@@ -311,6 +312,61 @@ fn what_was_synced_is_found_after_its_server_was_killed() {
     assert!(found[..4096].iter().all(|byte| *byte == 0) && found[4096..] == [9; 8192]);
     again.end();
     drop(served);
+}
+
+/// `fallocate -l 100M m/f; sync m/f; kill -9`: the size came back, and the blocks did not.
+#[test]
+fn what_was_reserved_and_synced_is_found_after_its_server_was_killed() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    let Some(mut fallocate) = client(&bench, "fallocate") else { return };
+    make(&bench);
+    let mut served = mount(&bench, IMAGE, &[]);
+    succeeds(fallocate.args(["--length", "100M", "m/f"]));
+    File::create(bench.path("m/kept")).unwrap();
+    succeeds(client(&bench, "fallocate").unwrap().args(["--keep-size", "--length", "1M", "m/kept"]));
+    let synced = ["f", "kept"].map(|name| {
+        let file = File::open(bench.path("m").join(name)).unwrap();
+        file.sync_data().unwrap();
+        let metadata = file.metadata().unwrap();
+        (metadata.len(), metadata.blocks())
+    });
+    assert!(synced[0].0 == 100 << 20 && synced[0].1 >= 100 << 11 && synced[1].0 == 0, "{synced:?}");
+    served.signal("-KILL");
+    served.wait();
+    let again = mount(&bench, IMAGE, &[]);
+    let found = ["f", "kept"].map(|name| {
+        let metadata = fs::metadata(bench.path("m").join(name)).unwrap();
+        (metadata.len(), metadata.blocks())
+    });
+    assert_eq!(found, synced);
+    again.end();
+    drop(served);
+}
+
+#[test]
+fn what_df_shows_can_be_had_and_comes_back() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    make(&bench);
+    let served = mount(&bench, IMAGE, &[]);
+    let place = bench.path("m");
+    let df = || nix::sys::statvfs::statvfs(&place).unwrap();
+    let fresh = df();
+    fs::create_dir(place.join("many")).unwrap();
+    for number in 0..5000 {
+        File::create(place.join(format!("many/{number}"))).unwrap();
+    }
+    let Some(mut fallocate) = client(&bench, "fallocate") else { return };
+    let available = (df().blocks_available() * 4096).to_string();
+    succeeds(fallocate.args(["--length", &available, "m/all"]));
+    fs::remove_file(place.join("all")).unwrap();
+    fs::remove_dir_all(place.join("many")).unwrap();
+    served.end();
+    let served = mount(&bench, IMAGE, &[]);
+    let now = df();
+    // The first block of the root directory stays, and the first page of the DAT.
+    assert!(now.blocks_free() + 2 >= fresh.blocks_free(), "{} of {} blocks", now.blocks_free(), fresh.blocks_free());
+    assert!(now.files_free() + 32 >= fresh.files_free(), "{} of {} inodes", now.files_free(), fresh.files_free());
+    served.end();
 }
 
 #[test]
