@@ -110,6 +110,33 @@ fn the_index_of_a_directory_that_is_not_used_goes_and_is_made_again() {
     assert!(most < all / 4, "{most} of {all} bytes: indexes that are not used are kept");
 }
 
+/// Inodes were let go together with the directory that they were looked up in, and so was its index: `stat` of a million
+/// files after a mount read the whole directory again for each 2,500 of them.
+#[test]
+fn a_directory_is_read_twice_while_its_files_are_looked_up_one_after_another() {
+    const FILES: u64 = 20_000;
+    let power = Power::new();
+    let disk = Disk::new(&power, 36 << 8, 0);
+    let text = "sfs:segment=64K,memory=28M";
+    let mut sfs = create(blocks(disk.clone()), text);
+    let name = |number: u64| format!("{number:0100}").into_bytes();
+    let directory = NewFile { kind: FileKind::Directory, ..new_file() };
+    let directory = sfs.make(InodeNumber::ROOT, b"many", &directory).unwrap();
+    for number in 0..FILES {
+        sfs.make(directory, &name(number), &new_file()).unwrap();
+    }
+    let size = sfs.attributes(directory).unwrap().size;
+    sfs.unmount().unwrap();
+    let mut sfs = open(blocks(disk), text);
+    for number in 0..FILES {
+        let file = sfs.lookup(directory, &name(number)).unwrap();
+        sfs.retain(file).unwrap();
+        sfs.attributes(file).unwrap();
+    }
+    let (read, has) = (sfs.account().read_blocks, size / 4096);
+    assert!(has > 500 && read < 3 * has, "{read} blocks were read of a directory that has {has}");
+}
+
 #[test]
 fn random_work_within_little_memory_is_what_the_model_says() {
     for (seed, text) in [(11, "sfs:segment=64K,memory=28M"), (12, "sfs:segment=64K,fsync=checkpoint,memory=28M")] {

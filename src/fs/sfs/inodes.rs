@@ -1,8 +1,9 @@
 //! The inodes in memory, and how often each inode is held.
 //!
 //! Unchanged ones can be read again, and are let go when there are too many: those that were not used since the last
-//! sweep, and if that is not enough all of them (second chance). So are the indexes of directories. Who holds an inode is
-//! counted apart, in a few bytes each: the kernel may know millions.
+//! sweep, and if that is not enough all of them (second chance) but the directories whose indexes are in use: to make an
+//! index again, all blocks of its directory are read. Indexes have a bound of their own. Who holds an inode is counted
+//! apart, in a few bytes each: the kernel may know millions.
 
 use super::directory::Index;
 use super::inode::Inode;
@@ -167,8 +168,11 @@ impl Inodes {
                 if self.unchanged() > self.most / 2 {
                     let indexes = &mut self.indexes;
                     self.all.retain(|_, inode| {
-                        let is_kept =
-                            inode.is_dirty || inode.links == 0 || only_unused && std::mem::take(&mut inode.is_used);
+                        let is_in_use = match only_unused {
+                            true => std::mem::take(&mut inode.is_used),
+                            false => inode.index.is_some(),
+                        };
+                        let is_kept = inode.is_dirty || inode.links == 0 || is_in_use;
                         if !is_kept {
                             *indexes -= inode.index.as_ref().map_or(0, |index| index.bytes());
                         }
