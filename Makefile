@@ -7,6 +7,7 @@ VMA_SCALE ?= 1
 SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 SEEDS ?= 100
+DAMAGE_SECONDS ?= 600
 
 .PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs
 
@@ -19,7 +20,7 @@ help:
 	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  real programs on a mounted volume of sfs, each with a check of its own data"
-	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each"
+	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each; damage unclean volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS)"
 
 build:
 	cargo build --release --locked
@@ -77,7 +78,7 @@ fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
 
 crash:
-	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned --test sfs
+	POWER_CUT_SEEDS=$(SEEDS) SFS_DAMAGE_SECONDS=$(DAMAGE_SECONDS) cargo test --release --locked --test translation --test dm_zoned --test sfs
 
 # Real programs on a mounted volume of sfs, each with a check of its own data.
 programs: build

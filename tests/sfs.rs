@@ -9,6 +9,8 @@ mod calls;
 mod damage;
 #[path = "sfs/directed_cuts.rs"]
 mod directed_cuts;
+#[path = "sfs/forged.rs"]
+mod forged;
 #[path = "sfs/history.rs"]
 mod history;
 #[path = "sfs/load_cuts.rs"]
@@ -27,6 +29,12 @@ mod random_work;
 mod superblocks;
 #[path = "sfs/unclean.rs"]
 mod unclean;
+#[path = "sfs/unclean_damage.rs"]
+mod unclean_damage;
+#[path = "sfs/versions.rs"]
+mod versions;
+#[path = "sfs/wrong_fields.rs"]
+mod wrong_fields;
 
 use flashpath::device::BlockDevice;
 use flashpath::expression::parse_term;

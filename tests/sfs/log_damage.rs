@@ -26,7 +26,7 @@ fn name(file: u64) -> Vec<u8> {
 }
 
 /// A volume on which fifteen fsyncs followed the last checkpoint, of eight files in turn, and the mount was killed.
-fn killed(is_zoned: bool) -> Machine {
+pub fn killed(is_zoned: bool) -> Machine {
     let machine = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
     let mut sfs = machine.create();
     for file in 0..FILES {
@@ -71,6 +71,19 @@ fn assert_all_but(sfs: &mut Sfs, damaged: (u64, u64), context: &str) {
                 Err(error) => assert!((file, place) == damaged && error.errno() == 5, "{context}: {error}"),
                 Ok(_) => assert!((file, place) != damaged && bytes == block, "{context}: {place} of file {file}"),
             }
+        }
+    }
+}
+
+/// Each file can be read, and is in its newest version; or reading fails.
+pub fn assert_newest(sfs: &mut Sfs, context: &str) {
+    for file in 0..FILES {
+        let expected = versions(file).remove(0).1;
+        let mut bytes = vec![0; LENGTH];
+        let inode = sfs.lookup(InodeNumber::ROOT, &name(file));
+        match inode.and_then(|inode| sfs.read(inode, 0, &mut bytes)) {
+            Ok(_) => assert!(bytes == expected, "{context}: file {file} begins {:?}", &bytes[..4]),
+            Err(error) => assert_eq!(error.errno(), 5, "{context}: file {file}: {error}"),
         }
     }
 }

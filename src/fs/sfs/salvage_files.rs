@@ -182,7 +182,7 @@ impl Sfs {
         for page in &gone {
             self.dat.lose_page(*page);
         }
-        self.put_right_entries(loss)?;
+        self.put_right_entries(&gone, loss)?;
         if gone.is_empty() {
             return Ok(());
         }
@@ -213,8 +213,18 @@ impl Sfs {
     }
 
     /// Entries of the DAT with fields that cannot be. Where one lies, the survey looks at.
-    fn put_right_entries(&mut self, loss: &mut Loss) -> Result<(), SfsError> {
+    fn put_right_entries(&mut self, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
         let blocks = self.log_blocks();
+        if self.dat.pages() > 0
+            && let Ok(entry) = self.dat.entry_of_none(&mut self.media, &mut self.now)
+            && let Err(why) = invariants::entry_of_none(&entry)
+            && !gone.contains(&0)
+        {
+            let none = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
+            self.dat.set_entry_of_none(&none, &mut self.media, &mut self.now)?;
+            let place = "virtual block 0".to_string();
+            loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));
+        }
         for number in 1..self.dat.len() {
             let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
             let lies_somewhere = DatEntry { address: entry.address.get().min(blocks - 1).into(), ..entry };
