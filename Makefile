@@ -8,8 +8,13 @@ SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 SEEDS ?= 100
 DAMAGE_SECONDS ?= 600
+CAMPAIGN_SECONDS ?= 60
 
-.PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs
+# Where `make install` puts the program; the names by which mount(8) and umount(8) find it are in /sbin.
+PREFIX ?= /usr/local
+FAILING_STORE_SECONDS ?= 120
+
+.PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs install
 
 help:
 	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
@@ -20,16 +25,27 @@ help:
 	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  real programs on a mounted volume of sfs, each with a check of its own data"
-	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each; damage unclean volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS)"
+	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each;"
+	@echo "             damage unclean volumes of sfs, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
+	@echo "             kill servers under load and send them hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) for each way;"
+	@echo "             let any write, fsync, punch or read of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each"
+	@echo "make install the program in PREFIX=$(PREFIX), and the names by which mount(8) and umount(8) find it in /sbin"
 
 build:
 	cargo build --release --locked
+
+install: build
+	install -D -m 755 $(FLASHPATH) $(DESTDIR)$(PREFIX)/bin/flashpath
+	install -d $(DESTDIR)/sbin
+	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/mount.fuse.flashpath
+	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/umount.fuse.sfs
+	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/umount.fuse.flashpath
 
 # What the tests use beside Rust: fio to check its distributions, a browser to look at the report, the tools of the
 # kernel's file systems to compare layouts with and to capture, the clients of NBD, and a disk's other users.
 needs:
 	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
-	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr
+	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr setfacl:acl python3
 
 demo: build
 	@mkdir -p demo
@@ -78,7 +94,10 @@ fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
 
 crash:
-	POWER_CUT_SEEDS=$(SEEDS) SFS_DAMAGE_SECONDS=$(DAMAGE_SECONDS) cargo test --release --locked --test translation --test dm_zoned --test sfs
+	POWER_CUT_SEEDS=$(SEEDS) SFS_DAMAGE_SECONDS=$(DAMAGE_SECONDS) cargo test --release --locked --test translation --test dm_zoned --test sfs --test served_cuts
+	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
+	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
+	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 
 # Real programs on a mounted volume of sfs, each with a check of its own data.
 programs: build

@@ -2,10 +2,15 @@
 
 #[path = "dm_zoned/damage.rs"]
 mod damage;
+mod failing_disk;
+#[path = "dm_zoned/failing_store.rs"]
+mod failing_store;
 #[path = "dm_zoned/fixtures.rs"]
 mod fixtures;
 #[path = "dm_zoned/journal.rs"]
 mod journal;
+#[path = "dm_zoned/lost.rs"]
+mod lost;
 #[path = "dm_zoned/model.rs"]
 mod model;
 mod power_cut;
@@ -13,6 +18,8 @@ mod power_cut;
 mod power_cuts;
 #[path = "dm_zoned/recovery.rs"]
 mod recovery;
+#[path = "dm_zoned/room.rs"]
+mod room;
 
 use flashpath::device::{BlockDevice, DeviceError, Lba, holding};
 use flashpath::expression::parse_term;
@@ -85,4 +92,9 @@ fn try_read(volume: &mut DmZoned, block: u64) -> Result<u32, DeviceError> {
 
 fn read(volume: &mut DmZoned, block: u64) -> u32 {
     try_read(volume, block).unwrap()
+}
+
+/// What the volume warns of.
+fn warnings(volume: &DmZoned) -> Vec<String> {
+    volume.account().all_warnings()
 }

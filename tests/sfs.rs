@@ -1,16 +1,24 @@
 //! SFS, held against a model: what was written is read, after a remount, after a crash, on blocks and on zones.
 
+#[path = "failing_disk/mod.rs"]
+mod failing_disk;
 #[path = "power_cut/mod.rs"]
 mod power_cut;
 
+#[path = "sfs/access_lists.rs"]
+mod access_lists;
 #[path = "sfs/calls.rs"]
 mod calls;
 #[path = "sfs/damage.rs"]
 mod damage;
 #[path = "sfs/directed_cuts.rs"]
 mod directed_cuts;
+#[path = "sfs/failing_store.rs"]
+mod failing_store;
 #[path = "sfs/forged.rs"]
 mod forged;
+#[path = "sfs/generations.rs"]
+mod generations;
 #[path = "sfs/history.rs"]
 mod history;
 #[path = "sfs/load_cuts.rs"]
@@ -19,12 +27,16 @@ mod load_cuts;
 mod log_damage;
 #[path = "sfs/machine.rs"]
 mod machine;
+#[path = "sfs/memory.rs"]
+mod memory;
 #[path = "sfs/model.rs"]
 mod model;
 #[path = "sfs/power_cuts.rs"]
 mod power_cuts;
 #[path = "sfs/random_work.rs"]
 mod random_work;
+#[path = "sfs/slow_store.rs"]
+mod slow_store;
 #[path = "sfs/superblocks.rs"]
 mod superblocks;
 #[path = "sfs/unclean.rs"]
@@ -40,9 +52,15 @@ use flashpath::device::BlockDevice;
 use flashpath::expression::parse_term;
 use flashpath::fs::sfs::{Identity, Medium, Sfs, SfsSettings, Timestamp};
 
+/// Ends the options of a volume that has next to no memory for metadata: less than can be written, as the volumes of
+/// these tests are small.
+const LITTLE_MEMORY: &str = "memory=28M";
+
 /// The settings of a term.
 fn settings(text: &str) -> SfsSettings {
-    SfsSettings::read(&parse_term(text).unwrap()).unwrap()
+    let settings = SfsSettings::read(&parse_term(text).unwrap()).unwrap();
+    let metadata_memory_bytes = text.ends_with(LITTLE_MEMORY).then_some(256 << 10);
+    SfsSettings { metadata_memory_bytes, ..settings }
 }
 
 const IDENTITY: Identity = Identity { seed: 1, origin: Timestamp(1_700_000_000_000_000_000) };

@@ -1,5 +1,6 @@
 //! What a device counts, for the ledger.
 
+use super::Warnings;
 use crate::label::Tally;
 
 /// What a station has counted since it was opened, and what is below it. Counts of blocks are in 4 KiB.
@@ -18,6 +19,8 @@ pub struct Account {
     pub read_blocks: u64,
     /// What else it did, by name: zones reclaimed, copies interrupted.
     pub events: Vec<(&'static str, u64)>,
+    /// What its user should know.
+    pub warnings: Warnings,
     /// Its flash, if it has some.
     pub flash: Option<FlashAccount>,
     /// The stations below it.
@@ -25,7 +28,13 @@ pub struct Account {
 }
 
 impl Account {
-    /// What has been counted since `earlier`, an older account of the same station.
+    /// What this station and those below it warn of, as lines that begin with the station's name.
+    pub fn all_warnings(&self) -> Vec<String> {
+        let own = self.warnings.iter().map(|warning| format!("{}: {}", self.station, warning.what));
+        own.chain(self.below.iter().flat_map(Account::all_warnings)).collect()
+    }
+
+    /// What has been counted since `earlier`, an older account of the same station. A warning holds whenever it was given.
     pub fn since(&self, earlier: &Account) -> Account {
         let events = self.events.iter().zip(&earlier.events).map(|((name, now), (_, then))| (*name, now - then));
         let flash = match (&self.flash, &earlier.flash) {
@@ -43,6 +52,7 @@ impl Account {
             sent: self.sent.since(&earlier.sent),
             read_blocks: self.read_blocks - earlier.read_blocks,
             events: events.collect(),
+            warnings: self.warnings.clone(),
             flash,
             below: self.below.iter().zip(&earlier.below).map(|(now, then)| now.since(then)).collect(),
         }

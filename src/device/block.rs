@@ -74,8 +74,9 @@ pub trait BlockDevice: Send {
 
     /// Writes may be on their way when they are answered, and then be lost or fail as
     /// [`Disk::write_behind`](super::Disk::write_behind) says: who calls this trusts nothing before the next flush, not
-    /// even while the machine runs on. A device may go on as before; it answers whether it does not.
-    fn write_behind(&mut self) -> bool {
+    /// even while the machine runs on. At most `bytes` of them are, or one write. A device may go on as before; it
+    /// answers whether it does not.
+    fn write_behind(&mut self, _bytes: u64) -> bool {
         false
     }
 
@@ -153,8 +154,8 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
         (**self).flush(at)
     }
 
-    fn write_behind(&mut self) -> bool {
-        (**self).write_behind()
+    fn write_behind(&mut self, bytes: u64) -> bool {
+        (**self).write_behind(bytes)
     }
 
     fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {

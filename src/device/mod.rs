@@ -6,6 +6,7 @@
 //! | `zoned` | the seam on which dm-zoned stands: zones that are written in order |
 //! | `error` | why a device cannot serve |
 //! | `account` | what a device counts, for the ledger |
+//! | `warning` | what a device warns of |
 //! | `store` | where a device's blocks lie: in memory, or in an image |
 //! | `conv` | a conventional device |
 //! | `zns` | a ZNS drive |
@@ -17,6 +18,7 @@ pub mod conv;
 mod error;
 pub mod nand;
 mod store;
+mod warning;
 pub mod zns;
 mod zoned;
 
@@ -26,4 +28,5 @@ pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
 pub(crate) use store::Memory;
 pub use store::{Disk, FileDisk, ImageError};
+pub use warning::{Warning, Warnings};
 pub use zoned::{Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};

@@ -6,7 +6,7 @@
 //! more (an `O_PATH` open and its close) for what does not lie in the root itself, which touch nothing but the kernel's
 //! name cache.
 
-use super::{Durable, FileSystem, FileSystemError};
+use super::{Durable, FileSystem, FileSystemError, Room};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, ResolveFlags};
 use std::fs::File;
@@ -181,6 +181,13 @@ impl FileSystem for Directory {
 
     fn sync(&self) -> Result<(), FileSystemError> {
         rustix::fs::syncfs(&self.root).map_err(|error| self.error("sync", "", error.into()))
+    }
+
+    fn room(&self) -> Option<Room> {
+        let space = rustix::fs::fstatvfs(&self.root).ok()?;
+        // Where inodes are made as they are needed, none are said to be there.
+        let files = (space.f_files > 0).then_some(space.f_favail);
+        Some(Room { files, bytes: space.f_bavail.saturating_mul(space.f_frsize) })
     }
 }
 

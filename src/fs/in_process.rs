@@ -3,7 +3,7 @@
 //! Threads take turns at the volume. Its time is the model's: an operation begins when the one before it has ended, whoever asked for that.
 
 use super::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
-use super::{Durable, FileSystem, FileSystemError};
+use super::{Durable, FileSystem, FileSystemError, Room};
 use crate::device::Account;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -106,7 +106,11 @@ fn find(volume: &mut Sfs, path: &str) -> Result<InodeNumber, SfsError> {
 
 fn make(volume: &mut Sfs, path: &str, kind: FileKind, permissions: u16) -> Result<InodeNumber, SfsError> {
     let (directory, name) = parent(volume, path)?;
-    volume.make(directory, name, &NewFile { kind, permissions, user: 0, group: 0, device: 0, target: b"" })
+    volume.make(
+        directory,
+        name,
+        &NewFile { kind, permissions, user: 0, group: 0, device: 0, target: b"", attributes: &[] },
+    )
 }
 
 impl FileSystem for InProcess {
@@ -184,6 +188,11 @@ impl FileSystem for InProcess {
 
     fn sync(&self) -> Result<(), FileSystemError> {
         self.call("sync", "", Sfs::sync)
+    }
+
+    fn room(&self) -> Option<Room> {
+        let space = self.volume().space();
+        Some(Room { files: Some(space.free_inodes), bytes: space.free_blocks * BLOCK_BYTES })
     }
 }
 

@@ -70,6 +70,28 @@ pub trait FileSystem: Send + Sync {
 
     /// Makes everything durable.
     fn sync(&self) -> Result<(), FileSystemError>;
+
+    /// How much there is room for, if that is known.
+    fn room(&self) -> Option<Room> {
+        None
+    }
+}
+
+/// What there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Files, if nothing is written to them; `None` if there is no such limit.
+    pub files: Option<u64>,
+    /// Bytes of files.
+    pub bytes: u64,
+}
+
+impl Room {
+    /// How many files of `bytes_each` there is room for at the most.
+    pub fn files_of(&self, bytes_each: u64) -> u64 {
+        let in_bytes = self.bytes.checked_div(bytes_each).unwrap_or(u64::MAX);
+        self.files.map_or(in_bytes, |files| files.min(in_bytes))
+    }
 }
 
 /// How much of a file is made durable.

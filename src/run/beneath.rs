@@ -63,7 +63,7 @@ pub fn result_beneath(
         windows: Vec::new(),
         sums: told.sums,
         workload: done.workload,
-        warnings: done.warnings,
+        warnings: done.warnings.into_iter().chain(told.warnings).collect(),
         options: done.options,
     }
 }

@@ -3,7 +3,7 @@
 //! A read is a read, a write is a write, a discard punches a hole (as QEMU's `discard=unmap` does), and a flush makes
 //! the data durable (fdatasync, as QEMU does). Requests are served one after the other.
 
-use crate::workload::files::{FileOperation, FileWorkload, Lane, Name, ROOT, Stage};
+use crate::workload::files::{FileOperation, FileWorkload, Lane, Name, ROOT, Setup, Stage};
 use crate::workload::{Action, Operation, Workload, WorkloadError};
 
 /// The name of the file.
@@ -41,7 +41,7 @@ impl DiskFile {
             is_open: true,
         };
         let stages = vec![Stage { name: "disk", counted: false }, Stage { name: "requests", counted: true }];
-        FileWorkload { name, root: DISK_FILE, seed, stages, lanes: vec![Box::new(lane)] }
+        FileWorkload { name, root: DISK_FILE, seed, stages, setup: Setup::default(), lanes: vec![Box::new(lane)] }
     }
 }
 

@@ -10,7 +10,15 @@ const STAMP: u32 = TORN - 1;
 
 /// Writes it once, in order, into the root of an empty volume, and makes it durable. It is never written again.
 pub(super) fn write_dummy(volume: &mut Sfs, blocks: u64) -> Result<(), SfsError> {
-    let new = NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" };
+    let new = NewFile {
+        kind: FileKind::Regular,
+        permissions: 0o644,
+        user: 0,
+        group: 0,
+        device: 0,
+        target: b"",
+        attributes: &[],
+    };
     let dummy = volume.make(InodeNumber::ROOT, b"dummy", &new)?;
     let width = volume.block_width();
     let mut buffer = vec![0; AT_ONCE as usize * width];

@@ -5,8 +5,11 @@ use super::path::{Path, Stack};
 use crate::device::ImageError;
 use crate::device::conv::Conventional;
 use crate::device::zns::Zns;
-use crate::fs::sfs::{Identity, Medium, Sfs, SfsSettings, Timestamp};
+use crate::fs::sfs::{Change, Identity, InodeNumber, Medium, Sfs, SfsError, SfsSettings, Timestamp};
 use std::path::Path as FilePath;
+
+/// The user and the group that own the root directory of a new volume.
+pub type Owner = (u32, u32);
 
 /// Opens the volume that a path with `sfs` on top names. What is in memory is made anew; what lies in an image must
 /// have been made before. `wall_origin_ns` is the time on the wall clock at [`Time::ZERO`](crate::time::Time::ZERO), 0
@@ -40,13 +43,23 @@ pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
         let what = "a simulation writes stamps, and an image would lose what it holds: leave image= away".to_string();
         return Err(OpenError::NoVolume { path: path.text.clone(), what });
     }
+    if settings.memory_bytes.is_some() {
+        let what = "a simulation keeps all metadata in memory, as stamps cannot be read back: leave memory= away";
+        return Err(OpenError::NoVolume { path: path.text.clone(), what: what.to_string() });
+    }
     let medium = open_medium(path, Holds::Stamps, seed)?;
     Sfs::create(medium, settings, Identity { seed, origin: Timestamp(0) }).map_err(failed(path))
 }
 
 /// Makes the images of a path with `sfs` on top, and an empty volume on them. Images that are there already are
 /// replaced only with `force`.
-pub(super) fn make_sfs(path: &Path, force: bool, seed: u64, wall_origin_ns: i64) -> Result<(), OpenError> {
+pub(super) fn make_sfs(
+    path: &Path,
+    force: bool,
+    seed: u64,
+    wall_origin_ns: i64,
+    owner: Option<Owner>,
+) -> Result<(), OpenError> {
     let settings = sfs_of(path)?;
     let image = match &path.stack {
         Stack::Conventional(device) => device.image.as_deref(),
@@ -63,7 +76,7 @@ pub(super) fn make_sfs(path: &Path, force: bool, seed: u64, wall_origin_ns: i64)
         return Err(ImageError::Exists { image: image.display().to_string(), bytes }.into());
     }
     let is_new = !image.exists();
-    let made = make_on(path, settings, force, Identity { seed, origin: Timestamp(wall_origin_ns) });
+    let made = make_on(path, settings, force, Identity { seed, origin: Timestamp(wall_origin_ns) }, owner);
     if made.is_err() && is_new {
         // The error says more than one of the removal would.
         let _ = std::fs::remove_file(image);
@@ -71,7 +84,13 @@ pub(super) fn make_sfs(path: &Path, force: bool, seed: u64, wall_origin_ns: i64)
     made
 }
 
-fn make_on(path: &Path, settings: &SfsSettings, force: bool, identity: Identity) -> Result<(), OpenError> {
+fn make_on(
+    path: &Path,
+    settings: &SfsSettings,
+    force: bool,
+    identity: Identity,
+    owner: Option<Owner>,
+) -> Result<(), OpenError> {
     let medium = match &path.stack {
         Stack::Conventional(device) => Medium::Blocks(Box::new(Conventional::create(device, force)?)),
         Stack::Zones(device) if device.image.is_some() => Medium::Zones(Box::new(Zns::create(device, force)?)),
@@ -79,7 +98,15 @@ fn make_on(path: &Path, settings: &SfsSettings, force: bool, identity: Identity)
         _ => open_medium(path, Holds::Bytes, identity.seed)?,
     };
     let mut volume = Sfs::create(medium, settings, identity).map_err(failed(path))?;
-    volume.unmount().map_err(|error| failed(path)(error.into()))
+    owner
+        .map_or(Ok(()), |owner| give(&mut volume, owner))
+        .and_then(|()| volume.unmount())
+        .map_err(|error| failed(path)(error.into()))
+}
+
+/// Gives the root directory of a new volume to its owner.
+pub fn give(volume: &mut Sfs, (user, group): Owner) -> Result<(), SfsError> {
+    volume.change(InodeNumber::ROOT, &Change { user: Some(user), group: Some(group), ..Change::default() }).map(drop)
 }
 
 /// What is below the file system.
@@ -91,7 +118,7 @@ pub(super) fn open_medium(path: &Path, holds: Holds, seed: u64) -> Result<Medium
 }
 
 /// Whether all of a path is in memory, and so is new each time.
-pub(super) fn is_in_memory(path: &Path) -> bool {
+pub fn is_in_memory(path: &Path) -> bool {
     let is_there = |image: &Option<std::path::PathBuf>| {
         image.as_deref().is_some_and(|image: &FilePath| !image.as_os_str().is_empty())
     };

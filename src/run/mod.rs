@@ -43,14 +43,16 @@ mod windows;
 pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use engine::{Options, Progress, Replay, RunError};
-pub use file_system::{open_file_system, open_file_system_despite_damage, simulated_file_system};
+pub use file_system::{
+    Owner, give, is_in_memory, open_file_system, open_file_system_despite_damage, simulated_file_system,
+};
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
 pub use in_volume::{VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
 pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::{FileSystemSettings, Path, Stack};
-pub use sfs_volume::{check_file_system, map_segments, repair_file_system};
+pub use sfs_volume::{check_file_system, map_segments, mark_lost_changes, repair_file_system};
 pub use stations::{DriveSettings, Layer, STATIONS, Station};
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 

@@ -64,6 +64,7 @@ fn result_of<T: Target>(
     }
     let told = run.target.tell(&run.served);
     let census = told.census;
+    warnings.extend(told.warnings);
     let result = RunResult {
         path: path.text.clone(),
         path_in_full: path.in_full.clone(),

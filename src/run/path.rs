@@ -126,6 +126,14 @@ impl Path {
         }
     }
 
+    /// Tells sfs, if that is on top, how much memory it may take unless the path says so.
+    pub fn with_machine_memory(mut self, bytes: u64) -> Path {
+        if let Some(FileSystemSettings::Sfs(settings)) = &mut self.file_system {
+            settings.machine_memory_bytes = Some(bytes);
+        }
+        self
+    }
+
     /// The drive, if the path is a translation layer on flash, whatever stands on it.
     pub fn drive(&self) -> Option<&DriveSettings> {
         match &self.stack {

@@ -4,7 +4,7 @@ use super::file_system::{failed, is_in_memory, open_medium, sfs_of};
 use super::open::{Holds, OpenError};
 use super::path::Path;
 use crate::fs::sfs::{
-    Finding, Identity, Medium, Repaired, SegmentMap, SfsSettings, Timestamp, check, repair, segment_map,
+    Finding, Identity, Medium, Repaired, SegmentMap, SfsSettings, Timestamp, check, mark_lost, repair, segment_map,
 };
 
 /// The settings and the medium of a volume that is there already.
@@ -29,6 +29,12 @@ pub fn repair_file_system(path: &Path, wall_origin_ns: i64) -> Result<Repaired, 
     let (settings, medium) = open(path)?;
     let identity = Identity { seed: 0, origin: Timestamp(wall_origin_ns) };
     repair(medium, settings, identity).map_err(failed(path))
+}
+
+/// Marks the volume with this number as one whose last mount lost changes, so that the next mount and fsck say so.
+pub fn mark_lost_changes(path: &Path, number: [u8; 16]) -> Result<(), OpenError> {
+    let (_, medium) = open(path)?;
+    mark_lost(medium, number).map_err(failed(path))
 }
 
 /// Looks at it, segment by segment, and writes nothing.

@@ -1,6 +1,6 @@
 //! Volumes of dm-zoned on images: made, checked, repaired, looked at.
 
-use super::file_system::make_sfs;
+use super::file_system::{Owner, make_sfs};
 use super::open::{Holds, OpenError, open_zoned};
 use super::path::{Path, Stack};
 use crate::device::ImageError;
@@ -57,10 +57,16 @@ impl<'a> Images<'a> {
 
 /// Makes the images of a path, and an empty volume on them. Images that are there already are replaced only with `force`;
 /// those that a failure leaves half made are taken away. `seed` is that of the volume's numbers: no two volumes should
-/// have one seed.
-pub fn make_volume(path: &Path, force: bool, seed: u64, wall_origin_ns: i64) -> Result<(), OpenError> {
+/// have one seed. `owner` is that of the root directory of a volume of sfs, root's if there is none.
+pub fn make_volume(
+    path: &Path,
+    force: bool,
+    seed: u64,
+    wall_origin_ns: i64,
+    owner: Option<Owner>,
+) -> Result<(), OpenError> {
     if path.sfs().is_some() {
-        return make_sfs(path, force, seed, wall_origin_ns);
+        return make_sfs(path, force, seed, wall_origin_ns, owner);
     }
     let images = Images::of(path)?;
     let is_new: Vec<&FilePath> = images.names().filter(|name| !name.exists()).collect();

@@ -161,7 +161,7 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
                 read_blocks: self.read_blocks,
                 events: self.layer.events(),
                 flash: Some(flash),
-                below: Vec::new(),
+                ..Account::default()
             };
         }
         let nand = Account {
@@ -178,8 +178,8 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
             sent,
             read_blocks: self.read_blocks,
             events: self.layer.events(),
-            flash: None,
             below: vec![nand],
+            ..Account::default()
         }
     }
 }

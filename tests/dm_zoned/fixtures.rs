@@ -133,7 +133,7 @@ fn every_state_of_the_kernel_is_read() {
     for step in 0..STEPS {
         let machine = as_the_kernel_left_it(step);
         let mut volume = machine.open(PATH);
-        assert!(volume.warnings().is_empty(), "{:?}", volume.warnings());
+        assert!(super::warnings(&volume).is_empty(), "{:?}", super::warnings(&volume));
         check(&machine, &volume, step);
         let mut bytes = vec![0; ZONE as usize * BLOCK];
         for chunk in 0..51 {

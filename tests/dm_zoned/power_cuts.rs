@@ -67,7 +67,7 @@ fn live(seed: u64, has_journal: bool, cuts: &[u64]) {
 }
 
 /// How many times as much is tried as by default: `make crash` sets it.
-fn seeds() -> u64 {
+pub fn seeds() -> u64 {
     std::env::var("POWER_CUT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(10)
 }
 

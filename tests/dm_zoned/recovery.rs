@@ -50,7 +50,7 @@ fn a_set_that_a_torn_commit_left_behind_does_not_come_back() {
     assert_eq!((generation(&machine, 0), generation(&machine, 1)), (2, 3));
 
     let mut volume = machine.open(TEXT);
-    assert!(volume.warnings()[0].contains("the newer one counts"), "{:?}", volume.warnings());
+    assert!(super::warnings(&volume)[0].contains("the newer one counts"), "{:?}", super::warnings(&volume));
     assert_eq!(read(&mut volume, 7 * ZONE), 0x42);
     // A write that changes nothing but a bit of chunk 3's bitmap.
     put(&mut volume, 3, 1, 0x34);
@@ -59,7 +59,7 @@ fn a_set_that_a_torn_commit_left_behind_does_not_come_back() {
     assert_eq!(generation(&machine, 0), generation(&machine, 1));
 
     let mut volume = machine.open(TEXT);
-    assert!(volume.warnings().is_empty(), "{:?}", volume.warnings());
+    assert!(super::warnings(&volume).is_empty(), "{:?}", super::warnings(&volume));
     assert_eq!(read(&mut volume, 7 * ZONE), 0x42, "what was read after the recovery is there at the next start, too");
     assert_eq!((read(&mut volume, 3 * ZONE), read(&mut volume, 3 * ZONE + 1)), (0x33, 0x34));
 }
@@ -77,7 +77,11 @@ fn a_first_set_that_cannot_be_read_is_recovered_from_the_second() {
         (0..zeroed_blocks).for_each(|block| machine.disk.put(block, &[0; BLOCK]));
 
         let mut volume = machine.open(TEXT);
-        assert!(volume.warnings()[0].contains("the first metadata set is damaged"), "{:?}", volume.warnings());
+        assert!(
+            super::warnings(&volume)[0].contains("the first metadata set is damaged"),
+            "{:?}",
+            super::warnings(&volume)
+        );
         assert_eq!(read(&mut volume, 5 * ZONE + 9), 0x59);
         drop(volume);
         // It has been made again, and counts again.

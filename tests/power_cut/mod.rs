@@ -35,17 +35,29 @@ struct Supply {
     /// The operation at which it fails.
     cut_at: Option<u64>,
     is_off: bool,
+    /// How long a read or write takes, in nanoseconds.
+    latency_ns: u64,
 }
 
 impl Power {
     pub fn new() -> Power {
-        Power(Arc::new(Mutex::new(Supply { operations: 0, cut_at: None, is_off: false })))
+        Power(Arc::new(Mutex::new(Supply { operations: 0, cut_at: None, is_off: false, latency_ns: 0 })))
     }
 
     /// Fails after so many more operations.
     pub fn cut_after(&self, operations: u64) {
         let mut supply = self.0.lock().unwrap();
         supply.cut_at = Some(supply.operations + operations);
+    }
+
+    /// Every read and write takes so long from now on.
+    pub fn set_latency(&self, latency_ns: u64) {
+        self.0.lock().unwrap().latency_ns = latency_ns;
+    }
+
+    /// When a read or write that begins at `at` is done.
+    fn done(&self, at: Time) -> Time {
+        at + self.0.lock().unwrap().latency_ns
     }
 
     /// Operations of all devices so far.
@@ -204,7 +216,7 @@ impl BlockDevice for Disk {
             }
         }
         state.read_blocks += (buffer.len() / BLOCK) as u64;
-        Ok(at)
+        Ok(self.1.done(at))
     }
 
     fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
@@ -216,7 +228,7 @@ impl BlockDevice for Disk {
             state.live.insert(block, bytes.into());
             state.received.add(label.cause, label.content, 1);
         }
-        if fails { Err(no_power()) } else { Ok(at) }
+        if fails { Err(no_power()) } else { Ok(self.1.done(at)) }
     }
 
     fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
@@ -382,7 +394,7 @@ impl Zones {
         }
         state.live[zone as usize].apply(&operation);
         state.pending[zone as usize].push(operation);
-        if fails { Err(no_power()) } else { Ok(at) }
+        if fails { Err(no_power()) } else { Ok(self.1.done(at)) }
     }
 }
 
@@ -425,7 +437,7 @@ impl ZonedDevice for Zones {
             }
         }
         state.read_blocks += (buffer.len() / BLOCK) as u64;
-        Ok(at)
+        Ok(self.1.done(at))
     }
 
     fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
@@ -437,7 +449,7 @@ impl ZonedDevice for Zones {
                 state.random.insert(block, bytes.into());
             }
             state.received.add(label.cause, label.content, count);
-            return Ok(at);
+            return Ok(self.1.done(at));
         }
         let write_pointer = self.zone(zone).write_pointer;
         if from != write_pointer {

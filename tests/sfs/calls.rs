@@ -31,6 +31,8 @@ pub enum Call {
     RemoveDirectory(String),
     Rename(String, String),
     Exchange(String, String),
+    /// A rename that leaves a whiteout under the old name.
+    Whiteout(String, String),
     SetAttribute(String, &'static str, usize),
     SyncFile(String, Durable),
     Sync,
@@ -59,7 +61,7 @@ pub fn value(step: u64, length: usize) -> Vec<u8> {
 }
 
 fn new_file(kind: FileKind, target: &[u8]) -> NewFile<'_> {
-    NewFile { kind, permissions: 0o644, user: 1, group: 2, device: 0, target }
+    NewFile { kind, permissions: 0o644, user: 1, group: 2, device: 0, target, attributes: &[] }
 }
 
 /// The inode of a path.
@@ -119,6 +121,10 @@ impl Call {
                 let taken = if matches!(self, Call::Rename(..)) { Taken::Replace } else { Taken::Exchange };
                 let (from, to) = (place(sfs, from)?, place(sfs, to)?);
                 sfs.rename(from, to, taken)?;
+            }
+            Call::Whiteout(from, to) => {
+                let (from, to) = (place(sfs, from)?, place(sfs, to)?);
+                sfs.rename_with_whiteout(from, to, Taken::Replace, (1, 2))?;
             }
             Call::SetAttribute(path, name, length) => {
                 let inode = find(sfs, path)?;

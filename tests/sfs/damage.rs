@@ -118,7 +118,15 @@ fn populate(seed: u64, is_unmounted: bool) -> Populated {
         }
     }
     // One with a map of two levels, mostly holes, and one with attributes.
-    let new = NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" };
+    let new = NewFile {
+        kind: FileKind::Regular,
+        permissions: 0o644,
+        user: 0,
+        group: 0,
+        device: 0,
+        target: b"",
+        attributes: &[],
+    };
     let large = sfs.make(InodeNumber::ROOT, b"large", &new).unwrap();
     let mut expected = vec![0; 298_000];
     for place in 0..60 {
@@ -127,6 +135,10 @@ fn populate(seed: u64, is_unmounted: bool) -> Populated {
         sfs.write(large, at as u64, &vec![place as u8 + 1; 3000]).unwrap();
     }
     sfs.set_extended_attribute(large, b"user.colour", b"blue", None).unwrap();
+    // And one whose attributes take several blocks.
+    let wide = sfs.make(InodeNumber::ROOT, b"wide", &new).unwrap();
+    sfs.set_extended_attribute(wide, b"user.wide", &[7; 20_000], None).unwrap();
+    worker.tree.insert("/wide".to_string(), Node::File { bytes: Vec::new(), links: 1 });
     worker.tree.insert("/large".to_string(), Node::File { bytes: expected, links: 1 });
     sfs.sync().unwrap();
     if is_unmounted {
@@ -511,7 +523,15 @@ fn a_file_that_holds_the_image_of_a_volume_is_not_taken_for_the_volume() {
         sfs.make(
             InodeNumber::ROOT,
             format!("{:?}", sfs.now()).as_bytes(),
-            &NewFile { kind: FileKind::Regular, permissions: 0, user: 0, group: 0, device: 0, target: b"" },
+            &NewFile {
+                kind: FileKind::Regular,
+                permissions: 0,
+                user: 0,
+                group: 0,
+                device: 0,
+                target: b"",
+                attributes: &[],
+            },
         )
         .ok();
         sfs.begin(sfs.now() + 1_000_000_000);

@@ -55,6 +55,13 @@ pub struct Found {
     attributes: Attributes,
 }
 
+impl Found {
+    /// Its extended attributes.
+    pub fn attributes(&self) -> &BTreeMap<Vec<u8>, Vec<u8>> {
+        &self.attributes
+    }
+}
+
 /// Everything on a volume.
 pub struct Look {
     pub all: BTreeMap<String, Found>,
@@ -369,18 +376,23 @@ impl History {
                 self.changed(path);
                 names.paths.remove(path);
             }
-            Call::Rename(from, to) => {
-                self.changed(from);
-                self.changed(to);
+            Call::Rename(from, to) | Call::Whiteout(from, to) => {
                 let moved = self.names.paths[from];
                 if names.paths.get(to) == Some(&moved) {
+                    // Both are names of one file: nothing happens, and a sync has nothing to tell.
                     return;
                 }
+                self.changed(from);
+                self.changed(to);
                 if names.paths.contains_key(to) {
                     self.replaced.push((step, moved));
                 }
                 names.paths.remove(to);
                 names.paths = move_paths(names.paths, &[(from, to)]);
+                if matches!(call, Call::Whiteout(..)) {
+                    self.nodes.push(Node::new(FileKind::CharacterDevice, None, step));
+                    names.paths.insert(from.clone(), self.nodes.len() - 1);
+                }
             }
             Call::Exchange(one, other) => {
                 self.changed(one);
@@ -401,8 +413,9 @@ impl History {
         if let Call::Create(path) | Call::MakeDirectory(path) | Call::Symlink(path, _) | Call::Link(_, path) = call {
             self.changed(path);
         }
-        if let Call::Rename(_, path) = call {
-            self.changed(path);
+        if let Call::Rename(from, to) | Call::Whiteout(from, to) = call {
+            self.changed(from);
+            self.changed(to);
         }
     }
 

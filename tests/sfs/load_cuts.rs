@@ -16,7 +16,7 @@ const SEGMENTS: u64 = 72;
 const MOST_OVERHEAD: u64 = 60;
 
 /// The volumes: options, and whether they lie on zones.
-const VOLUMES: [(&str, bool); 8] = [
+const VOLUMES: [(&str, bool); 10] = [
     ("sfs:segment=64K,groups=1,cleaner=cost-benefit", false),
     ("sfs:segment=64K,groups=4,cleaner=cost-hotness", false),
     ("sfs:segment=64K,grouping=sepbit", false),
@@ -26,6 +26,9 @@ const VOLUMES: [(&str, bool); 8] = [
     // Seldom a checkpoint: the log goes on in what it freed.
     ("sfs:segment=64K,groups=1,cleaner=greedy,checkpoint-segments=4096", false),
     ("sfs:segment=64K,groups=2,cleaner=greedy,checkpoint-segments=4096", true),
+    // Little memory for metadata: it is written early, forgotten and read again.
+    ("sfs:segment=64K,groups=2,memory=28M", false),
+    ("sfs:segment=64K,grouping=sepbit,memory=28M", true),
 ];
 
 /// A volume, and who works on it.
@@ -107,8 +110,9 @@ impl Life {
                 }
                 Call::Rename(from, to)
             }
+            86 if self.random.below(2) == 0 => Call::Whiteout(file?, self.new_path()),
             86 => Call::Exchange(file?, self.pick(FileKind::Regular)?),
-            87..=88 => Call::SetAttribute(file?, "user.some", self.random.below(2000) as usize),
+            87..=88 => Call::SetAttribute(file?, "user.some", self.random.below(9000) as usize),
             89..=93 => Call::SyncFile(file?, Durable::All),
             94..=95 => Call::SyncFile(file?, Durable::Data),
             96 => Call::SyncFile(self.pick(FileKind::Directory)?, Durable::All),

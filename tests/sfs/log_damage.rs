@@ -15,7 +15,8 @@ const FILES: u64 = 8;
 const SYNCS: u64 = 15;
 /// One block: with its summary it fits into any room that is left, so that each fsync is one partial segment.
 const LENGTH: usize = 4000;
-const NEW: NewFile = NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" };
+const NEW: NewFile =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
 
 fn contents(round: u64) -> Vec<u8> {
     vec![round as u8 + 1; LENGTH]

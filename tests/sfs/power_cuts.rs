@@ -45,7 +45,11 @@ fn calls() -> Vec<Call> {
         Call::Exchange(text("/A"), text("/foo")),
         Call::MakeDirectory(text("/A/new")),
         Call::RemoveDirectory(text("/E")),
+        Call::Whiteout(text("/foo"), text("/new")),
+        Call::Whiteout(text("/A"), text("/E")),
         Call::SetAttribute(text("/foo"), "user.a", 30),
+        Call::SetAttribute(text("/foo"), "user.a", 6000),
+        Call::SetAttribute(text("/A/bar"), "user.b", 64 << 10),
     ]
 }
 
@@ -54,7 +58,7 @@ fn syncs(call: &Call) -> Vec<Option<Call>> {
     let path = match call {
         Call::Create(path) | Call::MakeDirectory(path) | Call::Symlink(path, _) | Call::Truncate(path, _) => path,
         Call::Write { path, .. } | Call::Punch { path, .. } | Call::Allocate { path, .. } => path,
-        Call::Link(_, path) | Call::Rename(_, path) | Call::Exchange(_, path) => path,
+        Call::Link(_, path) | Call::Rename(_, path) | Call::Exchange(_, path) | Call::Whiteout(_, path) => path,
         Call::Unlink(path) | Call::RemoveDirectory(path) | Call::SetAttribute(path, ..) => path,
         Call::SyncFile(..) | Call::Sync | Call::Wait(_) => unreachable!("it is not among the calls"),
     };

@@ -17,7 +17,7 @@ pub struct Worker {
 }
 
 fn new_file(kind: FileKind, target: &[u8]) -> NewFile<'_> {
-    NewFile { kind, permissions: 0o644, user: 1, group: 2, device: 0, target }
+    NewFile { kind, permissions: 0o644, user: 1, group: 2, device: 0, target, attributes: &[] }
 }
 
 impl Worker {

@@ -141,3 +141,47 @@ fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
     damage(&damaged, 24, [true, false], damages()[0]);
     damaged.recover(&history).unwrap();
 }
+
+/// Version 2 came with attributes of more than a block. What was written before must be read, also after a crash.
+#[test]
+fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_number() {
+    for is_unmounted in [true, false] {
+        let machine = Machine::new("sfs:segment=64K", 16, 56, false);
+        let mut sfs = machine.create();
+        let mut history = History::of(&look(&mut sfs).unwrap(), 0);
+        for call in [
+            Call::Create("/file".to_string()),
+            Call::Write { path: "/file".to_string(), offset: 0, length: 30_000 },
+            Call::SetAttribute("/file".to_string(), "user.a", 3000),
+            Call::SyncFile("/file".to_string(), Durable::All),
+        ] {
+            let made = call.run(&mut sfs, history.step()).unwrap();
+            history.apply(&call, made);
+            history.answered(&call);
+        }
+        if is_unmounted {
+            sfs.unmount().unwrap();
+        }
+        drop(sfs);
+        let Device::Blocks(disk) = &machine.device else { unreachable!("it has no zones") };
+        let with_version = |version: u32| {
+            for place in [0, 8] {
+                let mut bytes = disk.bytes(place);
+                bytes[8..12].copy_from_slice(&version.to_le_bytes());
+                bytes[12..16].fill(0);
+                let crc = crc32c::crc32c(&bytes);
+                bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+                disk.put(place, &bytes);
+            }
+        };
+        with_version(3);
+        assert_eq!(
+            machine.open().err().unwrap().to_string(),
+            "it is of version 3 of the format, and this program knows version 2"
+        );
+        with_version(1);
+        let found = machine.recover(&history).unwrap().1;
+        assert_eq!(found.all["/file"].attributes()["user.a".as_bytes()].len(), 3000);
+        assert_eq!(disk.bytes(0)[8], 2, "from then on it is of version 2");
+    }
+}

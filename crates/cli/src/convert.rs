@@ -30,9 +30,9 @@ impl Convert {
         }
         let summary = convert(&self.trace, &self.reading.options(), &self.output, format)?;
         for warning in summary.input.warnings() {
-            eprintln!("warning: {warning}");
+            crate::tell(&format!("warning: {warning}"));
         }
-        eprintln!(
+        crate::tell(&format!(
             "{}: {} operations in format {}, {} lines rejected; wrote {}, {}",
             self.trace.display(),
             summary.input.operations,
@@ -40,7 +40,7 @@ impl Convert {
             summary.input.rejected,
             self.output.display(),
             human_size(summary.output_bytes as f64)
-        );
+        ));
         Ok(())
     }
 }

@@ -1,11 +1,12 @@
 //! How the program ends when it does not end well: what it says, and its exit code.
 
+use crate::output::tell;
+use crate::resident::log;
 use flashpath::expression::ExpressionError;
 use flashpath::run::{FileRunError, OpenError, RunError};
 use flashpath::workload::WorkloadError;
 use flashpath_kernel::KernelError;
 use miette::{Diagnostic, SourceSpan};
-use std::process::ExitCode;
 
 /// Why the program cannot go on.
 pub enum Failure {
@@ -55,19 +56,31 @@ impl Failure {
         Failure::input(format!("cannot write {name}: {error}"), None)
     }
 
-    /// Says why on standard error, and answers the exit code.
-    pub fn report(self) -> ExitCode {
+    /// The exit code.
+    pub fn code(&self) -> u8 {
         match self {
-            Failure::Input(report) => {
-                eprintln!("{report:?}");
-                ExitCode::from(2)
-            }
-            Failure::Failed(report) => {
-                eprintln!("{report:?}");
-                ExitCode::from(1)
-            }
-            Failure::Quiet(code) => ExitCode::from(code),
+            Failure::Input(_) => 2,
+            Failure::Failed(_) => 1,
+            Failure::Quiet(code) => *code,
         }
+    }
+
+    /// What it says, on one line, if all has not been said already.
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Failure::Input(report) | Failure::Failed(report) => Some(report.to_string()),
+            Failure::Quiet(_) => None,
+        }
+    }
+
+    /// Says why on standard error, and answers the exit code.
+    pub fn report(self) -> u8 {
+        match &self {
+            Failure::Input(report) | Failure::Failed(report) if log::is_begun() => tell(&format!("error: {report}")),
+            Failure::Input(report) | Failure::Failed(report) => tell(&format!("{report:?}")),
+            Failure::Quiet(_) => {}
+        }
+        self.code()
     }
 }
 
@@ -80,7 +93,7 @@ pub fn is_input(error: &RunError) -> bool {
 pub fn is_wrong_input(error: &FileRunError) -> bool {
     match error {
         FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_) => true,
-        FileRunError::NotSetUp(_) | FileRunError::Inseparable(_) => true,
+        FileRunError::NotSetUp(_) | FileRunError::Inseparable(_) | FileRunError::TooMany { .. } => true,
         FileRunError::Full(_) | FileRunError::FileSystem(_) => false,
         FileRunError::Short { .. } | FileRunError::Thread { .. } => false,
     }

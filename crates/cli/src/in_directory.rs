@@ -45,7 +45,7 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
     }
     match outcome.failure {
         Some(error) => {
-            eprintln!("error: {path}: {error}");
+            crate::tell(&format!("error: {path}: {error}"));
             Err(Failure::Quiet(if is_wrong_input(&error) { 2 } else { 1 }))
         }
         None if outcome.result.interrupted => Err(Failure::Quiet(130)),

@@ -4,26 +4,33 @@
 //! sum did not hold. 2: the command line or an input is wrong. 130: interrupted, after what was measured is printed.
 
 #![allow(clippy::disallowed_methods, reason = "the program has the clock and the threads that the library does not")]
+// They panic where the stream is full.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod called;
 mod capture;
 mod convert;
 mod failure;
+mod image_lock;
 mod in_directory;
 mod in_volume;
 mod layers;
 mod mount;
 mod on_kernel;
+mod output;
 mod progress;
 mod reproduce;
 mod resident;
 mod run;
 mod serve;
+mod umount;
 mod volume;
 mod workload;
 mod zoned_device;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
+use output::{print, tell};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -56,6 +63,8 @@ enum Command {
     Inspect(volume::Inspect),
     /// Mount a path with sfs on top, until a signal or an unmount
     Mount(mount::Mount),
+    /// Unmount what mount or serve --file has mounted, and wait until all of it is stored
+    Umount(umount::Umount),
     /// Serve a path as a disk that other programs use
     Serve(serve::Serve),
     /// Record what a kernel file system writes to its device while a command runs in it
@@ -69,7 +78,10 @@ enum Command {
 fn main() -> ExitCode {
     keep_parquet_panics_silent();
     flashpath::device::zns::open_system_devices_with(zoned_device::open);
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse_from(called::arguments()) {
+        Ok(cli) => cli,
+        Err(told) => return tell_usage(&told),
+    };
     let ended = match cli.command {
         Command::Run(command) => command.run(),
         Command::Layers(command) => command.run(),
@@ -77,6 +89,7 @@ fn main() -> ExitCode {
         Command::Fsck(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Mount(command) => command.run(),
+        Command::Umount(command) => command.run(),
         Command::Serve(command) => command.run(),
         Command::Capture(command) => command.run(),
         Command::Reproduce(command) => command.run(),
@@ -84,17 +97,24 @@ fn main() -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => end(failure.report()),
     }
 }
 
-/// Writes results to standard output. A reader that has gone away, such as `head`, is no error.
-fn print(text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::write("standard output", error)),
-        _ => Ok(()),
-    }
+/// Says what is wrong with the command line, or the help that was asked for.
+fn tell_usage(told: &clap::Error) -> ExitCode {
+    let code = match told.print() {
+        Err(error) if !told.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Failure::write("standard output", error).report()
+        }
+        _ => u8::try_from(told.exit_code()).unwrap_or(2),
+    };
+    end(code)
+}
+
+/// The exit code, as whoever called expects it.
+fn end(code: u8) -> ExitCode {
+    ExitCode::from(if called::by_mount() { called::exit_code(code) } else { code })
 }
 
 /// Writes a file whole: beside its place first, so that a failure leaves the old one. A device or a pipe, such as

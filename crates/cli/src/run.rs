@@ -284,14 +284,14 @@ impl Run {
         if let Some(file) = &self.report {
             crate::write_file(file, &report::html(&results))?;
             if !self.quiet {
-                eprintln!("wrote {}", file.display());
+                crate::tell(&format!("wrote {}", file.display()));
             }
         }
         let mut wrong_input = false;
         let mut failed = false;
         for (result, failure) in results.iter().zip(&failures) {
             if let Some((error, is_input)) = failure {
-                eprintln!("error: {}: {error}", result.path);
+                crate::tell(&format!("error: {}: {error}", result.path));
                 failed = true;
                 wrong_input |= is_input;
             }

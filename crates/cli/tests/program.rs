@@ -7,6 +7,8 @@ mod skipped;
 
 #[path = "program/bench.rs"]
 mod bench;
+#[path = "program/campaign.rs"]
+mod campaign;
 #[path = "program/capture.rs"]
 mod capture;
 #[path = "program/capture_setup.rs"]
@@ -17,10 +19,24 @@ mod convert;
 mod directory;
 #[path = "program/ending.rs"]
 mod ending;
+#[path = "program/full_streams.rs"]
+mod full_streams;
+#[path = "program/hostile_sessions.rs"]
+mod hostile_sessions;
 #[path = "program/in_volume.rs"]
 mod in_volume;
+#[path = "program/killed_files.rs"]
+mod killed_files;
+#[path = "program/killed_servers.rs"]
+mod killed_servers;
 #[path = "program/mount.rs"]
 mod mount;
+#[path = "program/mount_ends.rs"]
+mod mount_ends;
+#[path = "program/mount_posix.rs"]
+mod mount_posix;
+#[path = "program/nbd_client.rs"]
+mod nbd_client;
 #[path = "program/on_kernel.rs"]
 mod on_kernel;
 #[path = "program/parts.rs"]
@@ -49,3 +65,5 @@ mod stopped;
 mod traces;
 #[path = "program/volume.rs"]
 mod volume;
+#[path = "program/warnings.rs"]
+mod warnings;

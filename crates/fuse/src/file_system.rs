@@ -5,7 +5,7 @@
 //! an inode is held from the first lookup until the kernel forgets it.
 
 use crate::answers::Answers;
-use crate::files::{Files, Made, Wish, kind_of_mode, system_attributes, system_kind};
+use crate::files::{Caller, Files, Made, Wish, kind_of_mode, system_attributes, system_kind};
 use crate::shared_volume::{CallError, SharedVolume};
 use flashpath::fs::sfs::{Attributes, FileKind, InodeNumber};
 use flashpath::time::Time;
@@ -34,9 +34,15 @@ const BLOCK_BYTES: u32 = 4096;
 const LONGEST_NAME: u32 = 255;
 
 /// What the kernel may do where it can, and the volume is right without.
-const WISHES: [InitFlags; 9] = [
+///
+/// `FUSE_ASYNC_DIO` is not among them: with it the kernel answers a program's asynchronous O_DIRECT write without taking
+/// out of its page cache what others have read meanwhile, and everyone finds old bytes there from then on. To do that from
+/// here would take a thread that invalidates before each answer, as the threads that serve must not wait for pages.
+const WISHES: [InitFlags; 11] = [
     InitFlags::FUSE_ASYNC_READ,
-    InitFlags::FUSE_ASYNC_DIO,
+    InitFlags::FUSE_EXPORT_SUPPORT,
+    InitFlags::FUSE_POSIX_ACL,
+    InitFlags::FUSE_DONT_MASK,
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
@@ -153,17 +159,23 @@ fn inode(number: INodeNo) -> InodeNumber {
     InodeNumber(number.0)
 }
 
+/// The generation, as it is answered. The kernel takes no other root than one of generation 0.
 fn generation(attributes: &Attributes) -> Generation {
-    Generation(u64::from(attributes.generation))
+    Generation(if attributes.inode == InodeNumber::ROOT { 0 } else { u64::from(attributes.generation) })
 }
 
 fn owner(request: &Request) -> (u32, u32) {
     (request.uid(), request.gid())
 }
 
-/// Who may leave set-id bits where they are (CAP_FSETID): of that the request tells only the user.
-fn is_privileged(request: &Request) -> bool {
-    request.uid() == 0
+fn caller(request: &Request) -> Caller {
+    Caller { user: request.uid(), group: request.gid(), thread: request.pid() }
+}
+
+/// Who changes a file, unless it may leave set-id bits where they are (CAP_FSETID): of that the request tells only the
+/// user.
+fn unprivileged(request: &Request) -> Option<Caller> {
+    (request.uid() != 0).then(|| caller(request))
 }
 
 fn has(flags: OpenFlags, flag: OFlag) -> bool {
@@ -220,7 +232,7 @@ impl Filesystem for FileSystem {
         reply: ReplyAttr,
     ) {
         let wish = Wish { mode, user, group, size, accessed, modified, changed };
-        self.attributes(reply, |files| files.change(inode(number), &wish, request.uid()));
+        self.attributes(reply, |files| files.change(inode(number), &wish, &caller(request)));
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
@@ -236,24 +248,24 @@ impl Filesystem for FileSystem {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         device: u32,
         reply: ReplyEntry,
     ) {
         let Some(kind) = kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
         let device = if matches!(kind, FileKind::CharacterDevice | FileKind::BlockDevice) { device } else { 0 };
-        let made = Made { kind, mode, owner: owner(request), device, target: &[] };
+        let made = Made { kind, mode, umask, owner: owner(request), device, target: &[] };
         self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
     }
 
-    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
-        let made = Made { kind: FileKind::Directory, mode, owner: owner(request), device: 0, target: &[] };
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        let made = Made { kind: FileKind::Directory, mode, umask, owner: owner(request), device: 0, target: &[] };
         self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let target = target.as_os_str().as_bytes();
-        let made = Made { kind: FileKind::Symlink, mode: 0o777, owner: owner(request), device: 0, target };
+        let made = Made { kind: FileKind::Symlink, mode: 0o777, umask: 0, owner: owner(request), device: 0, target };
         self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
     }
 
@@ -263,11 +275,11 @@ impl Filesystem for FileSystem {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         _flags: i32,
         reply: ReplyCreate,
     ) {
-        let made = Made { kind: FileKind::Regular, mode, owner: owner(request), device: 0, target: &[] };
+        let made = Made { kind: FileKind::Regular, mode, umask, owner: owner(request), device: 0, target: &[] };
         match self.volume.call(|files| files.make(inode(parent), name.as_bytes(), &made)) {
             Ok((attributes, done)) => self.answers.send(done, 0, move || {
                 let (system, generation) = (system_attributes(&attributes), generation(&attributes));
@@ -287,7 +299,7 @@ impl Filesystem for FileSystem {
 
     fn rename(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         new_parent: INodeNo,
@@ -296,7 +308,7 @@ impl Filesystem for FileSystem {
         reply: ReplyEmpty,
     ) {
         let (from, to) = ((inode(parent), name.as_bytes()), (inode(new_parent), new_name.as_bytes()));
-        self.empty(reply, |files| files.rename(from, to, flags));
+        self.empty(reply, |files| files.rename(from, to, flags, owner(request)));
     }
 
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -313,9 +325,25 @@ impl Filesystem for FileSystem {
         self.opened(self.opens_directories_without_asking, FopenFlags::FOPEN_CACHE_DIR, reply);
     }
 
-    /// A close has nothing to do either, and the kernel stops asking.
+    /// A close has nothing to do either, and the kernel stops asking: it would wait for an answer at each close, of a file
+    /// that was only read, too.
     fn flush(&self, _request: &Request, _number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
+    }
+
+    /// Nobody waits for this. It comes for files that were opened by making them: the kernel has asked for no other open.
+    fn release(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.volume.closed();
+        reply.ok();
     }
 
     fn read(
@@ -354,7 +382,7 @@ impl Filesystem for FileSystem {
 
     fn write(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         _handle: FileHandle,
         offset: u64,
@@ -365,10 +393,10 @@ impl Filesystem for FileSystem {
         reply: ReplyWrite,
     ) {
         // Here the kernel says itself who may leave the bits.
-        let keeps_bits = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let by = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
         let is_durable = has(flags, OFlag::O_DSYNC) && !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let length = data.len() as u32;
-        match self.volume.call(|files| files.write(inode(number), offset, data, keeps_bits, is_durable)) {
+        match self.volume.call(|files| files.write(inode(number), offset, data, by.as_ref(), is_durable)) {
             Ok(((), done)) => {
                 self.volume.moved(0, u64::from(length));
                 self.answers.send(done, 0, move || reply.written(length));
@@ -395,7 +423,7 @@ impl Filesystem for FileSystem {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.empty(reply, |files| files.allocate(inode(number), offset, length, mode, is_privileged(request)));
+        self.empty(reply, |files| files.allocate(inode(number), offset, length, mode, unprivileged(request).as_ref()));
     }
 
     fn lseek(
@@ -431,7 +459,7 @@ impl Filesystem for FileSystem {
         reply: ReplyWrite,
     ) {
         let (from, to) = ((inode(from), from_offset), (inode(to), to_offset));
-        match self.volume.call(|files| files.copy(from, to, length, is_privileged(request))) {
+        match self.volume.call(|files| files.copy(from, to, length, unprivileged(request).as_ref())) {
             Ok((copied, done)) => {
                 self.volume.moved(u64::from(copied), u64::from(copied));
                 self.answers.send(done, 0, move || reply.written(copied));
@@ -490,7 +518,7 @@ impl Filesystem for FileSystem {
 
     fn setxattr(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -498,7 +526,9 @@ impl Filesystem for FileSystem {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        self.empty(reply, |files| files.set_extended_attribute(inode(number), name.as_bytes(), value, flags));
+        self.empty(reply, |files| {
+            files.set_extended_attribute(inode(number), name.as_bytes(), value, flags, &caller(request))
+        });
     }
 
     fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {

@@ -7,10 +7,11 @@
 //! | `file_system` | the requests to a mounted volume, and their answers |
 //! | `files` | what these requests do: names, attributes, contents, listings, extended attributes |
 //! | `shared_volume` | the volume behind its lock, with its clock |
+//! | `unasked` | when changes are made durable although nobody syncs |
 //! | `complaints` | what is told of failures, and how often |
 //! | `answers` | how answers leave: promptly, or when their time has come |
 //! | `mounted` | the mount, from its beginning to its end in good order |
-//! | `mount_point` | the directory that becomes one |
+//! | `mount_point` | the directory that becomes one, and what is mounted at it |
 //!
 //! The one file has the device's size, always. Writes go to the device when they are made, not later: a crash of this
 //! program loses nothing that was answered. What a crash loses of a volume's files is what was not synced, as with any
@@ -26,8 +27,10 @@ mod mount_point;
 mod mounted;
 mod one_file;
 mod shared_volume;
+mod unasked;
 
 pub use complaints::Tell;
 pub use file_system::Caching;
-pub use mounted::{Leaving, MountError, Mounted, Wishes};
-pub use shared_volume::{CallError, SharedVolume, Traffic, VolumeSharing};
+pub use mount_point::{FuseMount, unmount};
+pub use mounted::{Forbidden, Leaving, MountError, Mounted, Wishes};
+pub use shared_volume::{AccessTimes, CallError, SharedVolume, Traffic, VolumeSharing};

@@ -1,8 +1,9 @@
-//! The directory that becomes a mount point.
+//! The directory that becomes a mount point, and what is mounted at one.
 
 use crate::mounted::MountError;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
+use nix::sys::statvfs::statvfs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,12 @@ use std::process::{Command, Stdio};
 /// whose server was killed is taken away.
 pub fn prepare(directory: &Path) -> Result<bool, MountError> {
     let failed = |source| MountError::Directory { directory: directory.to_path_buf(), source };
-    let is_dead = |error: &io::Error| error.raw_os_error() == Some(Errno::ENOTCONN as i32);
-    if std::fs::metadata(directory).is_err_and(|error| is_dead(&error)) {
+    if is_dead(directory) {
         // Its server was killed: nothing can be done with it but this.
         unmount(directory, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).map_err(|error| failed(error.into()))?;
     }
-    if let Some(what) = mounted_at(directory) {
+    if let Some(mount) = FuseMount::at(directory) {
+        let what = format!("{} ({})", mount.source, mount.kind);
         return Err(MountError::Taken { directory: directory.to_path_buf(), what });
     }
     match std::fs::read_dir(directory) {
@@ -50,27 +51,70 @@ pub fn unmount(directory: &Path, flags: MntFlags) -> Result<(), Errno> {
     }
 }
 
-/// What is mounted there through FUSE, in words. A file system of the kernel is no obstacle: an empty one may be
-/// covered.
-fn mounted_at(directory: &Path) -> Option<String> {
-    let directory = directory.canonicalize().ok()?;
-    // Without /proc nobody can tell, and what has files is refused all the same.
-    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
-    let (kind, source) = topmost(&mounts, &directory)?;
-    let is_fuse = kind == "fuse" || kind.starts_with("fuse.");
-    is_fuse.then(|| format!("{source} ({kind})"))
+/// A file system that is mounted through FUSE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FuseMount {
+    /// The mount point, from the root.
+    pub directory: PathBuf,
+    /// The kernel's name of its kind: `fuse.sfs`.
+    pub kind: String,
+    /// What it is a mount of.
+    pub source: String,
+    /// The kernel's number of the file system, while it is mounted: `0:57`.
+    pub device: String,
+    /// Who mounted it.
+    pub user: Option<u32>,
 }
 
-/// The kind and the source of the last mount at this place (proc_pid_mountinfo(5)).
-fn topmost(mounts: &[u8], place: &Path) -> Option<(String, String)> {
+impl FuseMount {
+    /// What is mounted at a directory through FUSE. `None` if it is no mount point, or one of another file system: an
+    /// empty one of those may be covered.
+    pub fn at(directory: &Path) -> Option<FuseMount> {
+        let directory = full_name(directory)?;
+        // Without /proc nobody can tell, and what has files is refused all the same.
+        let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
+        topmost(&mounts, &directory).filter(|mount| mount.kind == "fuse" || mount.kind.starts_with("fuse."))
+    }
+
+    /// True if this program serves it: a volume, or a device as one file.
+    pub fn is_of_flashpath(&self) -> bool {
+        matches!(self.kind.as_str(), "fuse.sfs" | "fuse.flashpath")
+    }
+
+    /// True if the process that served it has ended: whatever is asked of it fails with ENOTCONN.
+    pub fn is_dead(&self) -> bool {
+        is_dead(&self.directory)
+    }
+}
+
+/// True if a mount's server is gone. What the kernel knows of the directory it may answer itself, but never how much is free.
+fn is_dead(directory: &Path) -> bool {
+    statvfs(directory).is_err_and(|error| error == Errno::ENOTCONN)
+}
+
+/// The name from the root. A mount point whose server is dead may not be looked at, but its parent may.
+fn full_name(directory: &Path) -> Option<PathBuf> {
+    directory.canonicalize().ok().or_else(|| {
+        let parent =
+            directory.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+        Some(parent?.canonicalize().ok()?.join(directory.file_name()?))
+    })
+}
+
+/// The last mount at this place (proc_pid_mountinfo(5)).
+fn topmost(mounts: &[u8], place: &Path) -> Option<FuseMount> {
     let lines = mounts.split(|byte| *byte == b'\n').rev();
     let mut found = lines.filter_map(|line| {
         let mut words = line.split(|byte| *byte == b' ');
-        let is_here = unescaped(words.nth(4)?) == place;
-        // Behind the optional fields: a dash, the kind, the source.
+        let device = String::from_utf8_lossy(words.nth(2)?).into_owned();
+        let directory = unescaped(words.nth(1)?);
+        // Behind the optional fields: a dash, the kind, the source, the file system's own options.
         let mut behind = words.skip_while(|word| *word != b"-").skip(1);
-        let words = (behind.next()?, unescaped(behind.next()?));
-        is_here.then(|| (String::from_utf8_lossy(words.0).into_owned(), words.1.display().to_string()))
+        let kind = String::from_utf8_lossy(behind.next()?).into_owned();
+        let source = unescaped(behind.next()?).display().to_string();
+        let options = String::from_utf8_lossy(behind.next().unwrap_or_default()).into_owned();
+        let user = options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok());
+        (directory == place).then_some(FuseMount { directory, kind, source, device, user })
     });
     found.next()
 }
@@ -110,13 +154,16 @@ mod tests {
     #[test]
     fn the_topmost_mount_at_a_place_is_found_whatever_its_name() {
         let mounts = b"22 1 0:21 / /mnt rw shared:1 - ext4 /dev/a rw\n\
-            23 1 0:22 / /mnt/a\\040b\\134 rw shared:1 master:2 - fuse.sfs sfs/mem:size=1G,x=\\0401 rw,user_id=0\n\
+            23 1 0:22 / /mnt/a\\040b\\134 rw shared:1 master:2 - fuse.sfs sfs/mem:size=1G,x=\\0401 rw,user_id=5,group_id=0\n\
             24 1 0:23 / /mnt rw - fuse.flashpath flashpath rw\n\
             broken\n";
-        let found = |place: &str| topmost(mounts, Path::new(place));
-        assert_eq!(found("/mnt"), Some(("fuse.flashpath".into(), "flashpath".into())));
-        assert_eq!(found("/mnt/a b\\"), Some(("fuse.sfs".into(), "sfs/mem:size=1G,x= 1".into())));
+        let found =
+            |place: &str| topmost(mounts, Path::new(place)).map(|mount| (mount.kind, mount.source, mount.device));
+        let of = |kind: &str, source: &str, device: &str| Some((kind.into(), source.into(), device.into()));
+        assert_eq!(found("/mnt"), of("fuse.flashpath", "flashpath", "0:23"));
+        assert_eq!(found("/mnt/a b\\"), of("fuse.sfs", "sfs/mem:size=1G,x= 1", "0:22"));
         assert_eq!(found("/mnt/a"), None);
+        assert_eq!(topmost(mounts, Path::new("/mnt/a b\\")).unwrap().user, Some(5));
     }
 
     #[test]

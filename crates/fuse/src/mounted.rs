@@ -3,7 +3,7 @@
 use crate::file_system::{Caching, FileSystem};
 use crate::mount_point::{prepare, source_name, unmount};
 use crate::one_file::OneFile;
-use crate::shared_volume::SharedVolume;
+use crate::shared_volume::{AccessTimes, SharedVolume};
 use flashpath::run::shared::SharedDevice;
 use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use nix::errno::Errno;
@@ -67,6 +67,17 @@ pub enum Leaving {
     Failed(io::Error),
 }
 
+/// What the kernel lets nobody do with a mount's files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forbidden {
+    /// Run programs as the user or group of their set-id bits.
+    pub set_id: bool,
+    /// Use device files.
+    pub devices: bool,
+    /// Run programs.
+    pub programs: bool,
+}
+
 /// How a volume is mounted.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
@@ -76,6 +87,8 @@ pub struct Wishes {
     pub allow_other: bool,
     /// Where writes wait.
     pub caching: Caching,
+    /// What nobody may do. Without root the system forbids the first two always.
+    pub forbidden: Forbidden,
 }
 
 /// A file system at a directory, which became a mount point.
@@ -141,11 +154,15 @@ impl Mounted {
             if is_root { MountOption::CUSTOM("subtype=sfs".into()) } else { MountOption::Subtype("sfs".into()) },
             MountOption::DefaultPermissions,
         ];
+        let forbidden = wishes.forbidden;
         let more = [
             (sharing.read_only, MountOption::RO),
-            (sharing.no_access_times, MountOption::NoAtime),
-            (is_root, MountOption::Suid),
-            (is_root, MountOption::Dev),
+            (sharing.access_times == AccessTimes::Never, MountOption::NoAtime),
+            (forbidden.set_id, MountOption::NoSuid),
+            (is_root && !forbidden.set_id, MountOption::Suid),
+            (forbidden.devices, MountOption::NoDev),
+            (is_root && !forbidden.devices, MountOption::Dev),
+            (forbidden.programs, MountOption::NoExec),
         ];
         config.mount_options.extend(more.into_iter().filter(|(wanted, _)| *wanted).map(|(_, option)| option));
         config.acl = if is_root || wishes.allow_other { SessionACL::All } else { SessionACL::Owner };

@@ -4,14 +4,15 @@ use crate::answers::Answers;
 use flashpath::run::shared::{Fault, ServeError, SharedDevice};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek,
-    ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use nix::fcntl::{FallocateFlags, OFlag};
 use nix::unistd::{Gid, Uid};
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -147,6 +148,11 @@ impl OneFile {
         if stored { Err(Errno::ENXIO) } else { i64::try_from(size).map_err(|_| Errno::EINVAL) }
     }
 
+    /// Why names and attributes stay as they are: a file system of the kernel whose entries are fixed says the same.
+    fn refusal(&self) -> Errno {
+        if self.device.sharing().read_only { Errno::EROFS } else { Errno::EPERM }
+    }
+
     fn empty(&self, result: Result<flashpath::time::Time, Errno>, reply: ReplyEmpty) {
         match result {
             Ok(done) => self.answers.send(done, 0, move || reply.ok()),
@@ -205,7 +211,7 @@ impl Filesystem for OneFile {
         let is_truncating_open = size == Some(0) && handle.is_none();
         match self.attributes(inode) {
             None => reply.error(Errno::ENOENT),
-            Some(_) if mode.is_some() || uid.is_some() || gid.is_some() => reply.error(Errno::EPERM),
+            Some(_) if mode.is_some() || uid.is_some() || gid.is_some() => reply.error(self.refusal()),
             Some(attributes) if size.is_none_or(|size| size == attributes.size) || is_truncating_open => {
                 reply.attr(&FOREVER, &attributes);
             }
@@ -344,14 +350,51 @@ impl Filesystem for OneFile {
         _flags: i32,
         reply: ReplyCreate,
     ) {
-        reply.error(Errno::EPERM);
+        reply.error(self.refusal());
     }
 
     fn mkdir(&self, _request: &Request, _parent: INodeNo, _name: &OsStr, _mode: u32, _umask: u32, reply: ReplyEntry) {
-        reply.error(Errno::EPERM);
+        reply.error(self.refusal());
     }
 
     fn unlink(&self, _request: &Request, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EPERM);
+        reply.error(self.refusal());
+    }
+    fn rmdir(&self, _request: &Request, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
+        reply.error(self.refusal());
+    }
+
+    fn mknod(
+        &self,
+        _request: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        reply.error(self.refusal());
+    }
+
+    fn symlink(&self, _request: &Request, _parent: INodeNo, _name: &OsStr, _target: &Path, reply: ReplyEntry) {
+        reply.error(self.refusal());
+    }
+
+    fn link(&self, _request: &Request, _inode: INodeNo, _parent: INodeNo, _name: &OsStr, reply: ReplyEntry) {
+        reply.error(self.refusal());
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _new_parent: INodeNo,
+        _new_name: &OsStr,
+        _flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(self.refusal());
     }
 }

@@ -6,14 +6,28 @@
 
 use crate::complaints::{Complaints, Tell};
 use crate::files::Files;
+use crate::unasked::Unasked;
+use flashpath::device::Account;
 use flashpath::fs::sfs::{Sfs, SfsError, Space};
-use flashpath::run::shared::Clock;
+use flashpath::run::shared::{Clock, EventCount};
 use flashpath::time::Time;
 use fuser::Errno;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Which reads are noted in a file's time of access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessTimes {
+    /// The first after each change, and one a day.
+    #[default]
+    Relative,
+    /// All that come here.
+    Strict,
+    /// None.
+    Never,
+}
 
 /// How a volume is shared.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +36,8 @@ pub struct VolumeSharing {
     pub read_only: bool,
     /// A request is answered when the time that the device names has come, and not before.
     pub paced: bool,
-    /// Reading leaves the time of access as it is.
-    pub no_access_times: bool,
+    /// Which reads are noted.
+    pub access_times: AccessTimes,
     /// The wall clock's time at the clock's zero, in nanoseconds since 1970: what the volume was opened with.
     pub wall_origin_ns: i64,
 }
@@ -77,15 +91,18 @@ impl From<Errno> for CallError {
 pub struct SharedVolume {
     clock: Clock,
     sharing: VolumeSharing,
-    /// Requests so far, whatever became of them: whoever works in the background sees that something happened.
-    begun: AtomicU64,
+    /// Requests so far, whatever became of them: whoever works in the background waits for them.
+    begun: EventCount,
     /// Requests that want the lock or hold it.
     wanting: AtomicU64,
+    /// Whenever there may be something to tell of the volume.
+    news: Arc<EventCount>,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     /// `None` when it is unmounted.
     files: Mutex<Option<Files>>,
     complaints: Mutex<Complaints>,
+    unasked: Unasked,
 }
 
 impl fmt::Debug for SharedVolume {
@@ -100,12 +117,14 @@ impl SharedVolume {
         SharedVolume {
             clock,
             sharing,
-            begun: AtomicU64::new(0),
+            begun: EventCount::default(),
             wanting: AtomicU64::new(0),
+            news: Arc::default(),
             read_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
             files: Mutex::new(Some(Files::new(volume, sharing))),
             complaints: Mutex::new(Complaints::new(tell)),
+            unasked: Unasked::new(),
         }
     }
 
@@ -119,14 +138,35 @@ impl SharedVolume {
         (self.clock)()
     }
 
-    /// Does a bounded piece of the volume's background work. Answers when there will be more, as [`Sfs::work`] does.
+    /// Does a bounded piece of the volume's background work, and makes durable what has changed once that is due.
+    /// Answers when there will be more, as [`Sfs::work`] does.
     pub fn work(&self) -> Result<Option<Time>, CallError> {
-        self.turn(|files| files.work()).map(|(next, _)| next)
+        let now = self.now();
+        let worked = self.turn(now, |files| {
+            if files.is_changed() && now >= self.unasked.due() {
+                self.unasked.stored();
+                files.store()?;
+            }
+            let next = files.work()?;
+            Ok(next.map(|next| if files.is_changed() { next.min(self.unasked.due()) } else { next }))
+        });
+        self.news.advance();
+        worked.map(|(next, _)| next)
+    }
+
+    /// Events of which there may be something to tell: a request failed, or the volume did something by itself.
+    pub fn news(&self) -> Arc<EventCount> {
+        Arc::clone(&self.news)
+    }
+
+    /// A file that was made is closed.
+    pub(crate) fn closed(&self) {
+        self.unasked.closed(self.now());
     }
 
     /// Requests that have begun since it was opened.
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    pub fn begun(&self) -> &EventCount {
+        &self.begun
     }
 
     /// Requests that want a turn now. Work in the background lets them go first.
@@ -137,15 +177,20 @@ impl SharedVolume {
     /// What was asked of it.
     pub fn traffic(&self) -> Traffic {
         Traffic {
-            requests: self.begun(),
+            requests: self.begun.read(),
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
         }
     }
 
+    /// What its stations have counted, and what they warn of.
+    pub fn account(&self) -> Result<Account, CallError> {
+        self.turn(self.now(), |files| Ok(files.account())).map(|(account, _)| account)
+    }
+
     /// How much there is, and how much is left.
     pub fn space(&self) -> Result<Space, CallError> {
-        self.turn(|files| Ok(files.space())).map(|(space, _)| space)
+        self.turn(self.now(), |files| Ok(files.space())).map(|(space, _)| space)
     }
 
     /// Ends in good order, as [`Sfs::unmount`] does. Requests that come later fail.
@@ -163,14 +208,17 @@ impl SharedVolume {
 
     /// A client's request: one turn at the volume. Answers with the time at which it is done.
     pub(crate) fn call<T>(&self, turn: impl FnOnce(&mut Files) -> Result<T, CallError>) -> Result<(T, Time), Errno> {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.begun.advance();
         self.wanting.fetch_add(1, Ordering::Relaxed);
-        let ended = self.turn(|files| {
+        let at = self.now();
+        self.unasked.request(at);
+        let ended = self.turn(at, |files| {
             self.wanting.fetch_sub(1, Ordering::Relaxed);
             turn(files)
         });
         ended.map_err(|error| {
             self.complain(&error);
+            self.news.advance();
             error.errno()
         })
     }
@@ -181,8 +229,7 @@ impl SharedVolume {
         self.written_bytes.fetch_add(written_bytes, Ordering::Relaxed);
     }
 
-    fn turn<T>(&self, turn: impl FnOnce(&mut Files) -> Result<T, CallError>) -> Result<(T, Time), CallError> {
-        let at = self.now();
+    fn turn<T>(&self, at: Time, turn: impl FnOnce(&mut Files) -> Result<T, CallError>) -> Result<(T, Time), CallError> {
         // The lock is taken and given back within, so that a panic poisons it: what it left behind is never used.
         let ended = catch_unwind(AssertUnwindSafe(|| {
             let mut files = self.files.lock().map_err(|_| CallError::Broken)?;

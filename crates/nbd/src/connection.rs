@@ -24,7 +24,7 @@ pub fn serve_client<R: Read, W: Write + Send>(
     mut output: W,
 ) -> Result<(), ConnectionError> {
     let mut input = Input::new(input);
-    match shake_hands(device, &mut input, &mut output)? {
+    match shake_hands(device, &mut input, &mut output, &mut || true)? {
         Some(agreement) => serve_requests(device, agreement, &mut input, output),
         None => Ok(()),
     }

@@ -13,6 +13,9 @@ pub enum ConnectionError {
     /// What came is not the protocol.
     #[error("the client does not speak NBD: {0}")]
     Protocol(&'static str),
+    /// As many clients as there may be are served already.
+    #[error("as many clients as there may be are served already")]
+    NoPlace,
 }
 
 /// Why a server could not begin to listen.

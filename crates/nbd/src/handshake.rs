@@ -40,14 +40,17 @@ struct Haggling<'a, R, W> {
     input: &'a mut Input<R>,
     output: &'a mut W,
     no_zeroes: bool,
+    admit: &'a mut dyn FnMut() -> bool,
     agreement: Agreement,
 }
 
-/// Agrees with a client on how to go on; `None` if it leaves in good order.
+/// Agrees with a client on how to go on; `None` if it leaves in good order. `admit` is asked whether there is a place for one
+/// that wants to be served, before it is told so.
 pub fn shake_hands<R: Read, W: Write>(
     device: &SharedDevice,
     input: &mut Input<R>,
     output: &mut W,
+    admit: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Agreement>, ConnectionError> {
     let mut greeting = Vec::new();
     greeting.extend(wire::GREETING.to_be_bytes());
@@ -61,7 +64,7 @@ pub fn shake_hands<R: Read, W: Write>(
         return Err(ConnectionError::Protocol("it sets flags that were not offered"));
     }
     let no_zeroes = answer & handshake_flag::NO_ZEROES != 0;
-    let mut haggling = Haggling { device, input, output, no_zeroes, agreement: Agreement::default() };
+    let mut haggling = Haggling { device, input, output, no_zeroes, admit, agreement: Agreement::default() };
     for _ in 0..MOST_OPTIONS {
         match haggling.option()? {
             Next::Option => {}
@@ -130,6 +133,9 @@ impl<R: Read, W: Write> Haggling<'_, R, W> {
         if name != EXPORT {
             return Err(ConnectionError::Protocol("it asks for an export that is not there"));
         }
+        if !(self.admit)() {
+            return Err(ConnectionError::NoPlace);
+        }
         let mut answer = self.device.size_bytes().to_be_bytes().to_vec();
         answer.extend(self.export_flags().to_be_bytes());
         if !self.no_zeroes {
@@ -154,6 +160,10 @@ impl<R: Read, W: Write> Haggling<'_, R, W> {
         };
         if name != EXPORT {
             self.reply(option, option_reply::UNKNOWN, b"the one export here has no name")?;
+            return Ok(false);
+        }
+        if option == option::GO && !(self.admit)() {
+            self.reply(option, option_reply::POLICY, b"as many clients as there may be are served already")?;
             return Ok(false);
         }
         let mut export = info::EXPORT.to_be_bytes().to_vec();

@@ -6,6 +6,7 @@
 //! | `wire` | the protocol's numbers and headers |
 //! | `address`, `socket` | where a server listens, and the sockets of both families |
 //! | `server` | a thread for each client, and the end of all |
+//! | `waiting_room` | clients that are not served yet |
 //! | `connection` | one client, from its first byte to its last |
 //! | `handshake` | what client and server agree on |
 //! | `transmission` | requests and their replies |
@@ -30,11 +31,13 @@ mod replies;
 mod server;
 mod socket;
 mod transmission;
+mod waiting_room;
 #[allow(missing_docs, reason = "the names are those of the protocol")]
 mod wire;
 
 pub use address::Address;
 pub use connection::serve_client;
 pub use error::{ConnectionError, ListenError};
-pub use server::{MOST_CLIENTS, Server, Traffic};
+pub use server::{Limits, Server, Traffic};
 pub use socket::{Listener, Socket};
+pub use waiting_room::{Place, WaitingRoom};

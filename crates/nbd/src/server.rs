@@ -5,18 +5,33 @@ use crate::error::ConnectionError;
 use crate::handshake::shake_hands;
 use crate::input::Input;
 use crate::socket::{Listener, Socket};
+use crate::waiting_room::{Place, WaitingRoom};
 use flashpath::run::shared::SharedDevice;
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Clients that are served at once; more are turned away.
-pub const MOST_CLIENTS: usize = 64;
+/// How many clients there may be, and how long they may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Clients that are served at once; those that want to be beside them are turned away.
+    pub clients: usize,
+    /// Clients in the handshake at once; when one more comes, the one that came first is sent away.
+    pub newcomers: usize,
+    /// How long a client may take for the handshake.
+    pub handshake: Duration,
+}
 
-/// How long a client may take to agree, and how long it may be silent within a request.
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { clients: 64, newcomers: 64, handshake: Duration::from_secs(5) }
+    }
+}
+
+/// How long a client may be silent within a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long clients may take to fetch their last replies.
 const GRACE: Duration = Duration::from_secs(5);
@@ -26,11 +41,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How many clients there are and were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Clients that are connected now.
+    /// Clients that are served now.
     pub connected: u64,
-    /// Clients that were let in so far.
+    /// Clients that were served so far.
     pub accepted: u64,
-    /// Clients that were turned away since there were too many.
+    /// Clients that were turned away since there were too many, in the handshake or beyond it.
     pub turned_away: u64,
     /// Clients whose connection ended in an error.
     pub broken: u64,
@@ -40,6 +55,10 @@ pub struct Traffic {
 struct Shared {
     device: Arc<SharedDevice>,
     listener: Listener,
+    limits: Limits,
+    /// Clients in the handshake.
+    newcomers: Arc<WaitingRoom>,
+    /// Clients beyond it.
     clients: Mutex<BTreeMap<u64, Socket>>,
     left: Condvar,
     accepted: AtomicU64,
@@ -47,10 +66,10 @@ struct Shared {
     broken: AtomicU64,
 }
 
-/// A server that runs.
+/// A server that runs. It ends as [`stop`](Server::stop) says when it is dropped, too.
 pub struct Server {
     shared: Arc<Shared>,
-    accepting: JoinHandle<()>,
+    accepting: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -59,10 +78,12 @@ impl Server {
     /// # Errors
     ///
     /// The system starts no thread.
-    pub fn start(listener: Listener, device: Arc<SharedDevice>) -> io::Result<Server> {
+    pub fn start(listener: Listener, device: Arc<SharedDevice>, limits: Limits) -> io::Result<Server> {
         let shared = Arc::new(Shared {
             device,
             listener,
+            limits,
+            newcomers: WaitingRoom::new(limits.newcomers),
             clients: Mutex::default(),
             left: Condvar::new(),
             accepted: AtomicU64::new(0),
@@ -71,7 +92,7 @@ impl Server {
         });
         let accepts = Arc::clone(&shared);
         let accepting = Builder::new().name("nbd-accept".into()).spawn(move || accept(&accepts))?;
-        Ok(Server { shared, accepting })
+        Ok(Server { shared, accepting: Some(accepting) })
     }
 
     /// What answers how many clients there are and were, also after the server's end.
@@ -89,19 +110,30 @@ impl Server {
     /// Lets nobody in any more, answers the requests that have arrived, and sends the clients away. A client that does
     /// not fetch its replies within some seconds loses them.
     pub fn stop(self) {
-        self.shared.listener.close();
+        drop(self);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        shared.listener.close();
+        // It may wait for a place.
+        shared.newcomers.clear();
         // It ends when its listener does; if it panicked, there is nothing more to stop.
-        let _ = self.accepting.join();
-        self.shared.clients().values().for_each(Socket::close_input);
+        let _ = self.accepting.take().map(JoinHandle::join);
+        shared.newcomers.clear();
+        shared.newcomers.wait_until_empty();
+        let mut clients = shared.clients();
+        clients.values().for_each(Socket::close_input);
         let until = Instant::now() + GRACE;
-        let mut clients = self.shared.clients();
         while !clients.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 clients.values().for_each(Socket::close);
             }
             let wait = if left.is_zero() { PAUSE } else { left };
-            clients = self.shared.left.wait_timeout(clients, wait).unwrap_or_else(|broken| broken.into_inner()).0;
+            clients = shared.left.wait_timeout(clients, wait).unwrap_or_else(|broken| broken.into_inner()).0;
         }
     }
 }
@@ -110,6 +142,34 @@ impl Shared {
     fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Socket>> {
         // Nothing that holds the lock can panic; and the map would still be one.
         self.clients.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+
+    /// Whether there is a place for a client that wants to be served; then it has it.
+    fn admit(&self, number: u64, socket: &Socket, newcomer: &Place) -> bool {
+        let mut clients = self.clients();
+        if clients.len() >= self.limits.clients {
+            self.turned_away.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        if newcomer.is_held() {
+            clients.insert(number, socket.clone());
+            self.accepted.fetch_add(1, Ordering::Relaxed);
+        }
+        clients.contains_key(&number)
+    }
+
+    /// Serves one client from its first byte to its last.
+    fn serve(&self, number: u64, socket: &Socket, newcomer: Place) -> Result<(), ConnectionError> {
+        let until = Instant::now().checked_add(self.limits.handshake);
+        let mut input = Input::new(Impatient { socket: socket.clone(), until });
+        let mut output = Impatient { socket: socket.clone(), until };
+        let mut admit = || self.admit(number, socket, &newcomer);
+        let agreed = shake_hands(&self.device, &mut input, &mut output, &mut admit)?;
+        drop(newcomer);
+        let Some(agreement) = agreed else { return Ok(()) };
+        input.reader().until = None;
+        socket.set_patience(PATIENCE)?;
+        serve_requests(&self.device, agreement, &mut input, socket.clone())
     }
 }
 
@@ -135,56 +195,54 @@ fn accept(shared: &Arc<Shared>) {
                 Err(_) => std::thread::sleep(PAUSE),
             }
         };
-        let mut clients = shared.clients();
-        if clients.len() >= MOST_CLIENTS {
-            shared.turned_away.fetch_add(1, Ordering::Relaxed);
-            continue;
-        }
-        clients.insert(number, socket.clone());
-        drop(clients);
+        let (newcomer, displaces) = shared.newcomers.enter(&socket);
         let serves = Arc::clone(shared);
         let started = Builder::new().name(format!("nbd-{number}")).spawn(move || {
             let listed = Listed { shared: &serves, number };
-            if serve(&serves.device, &socket).is_err() {
+            if serves.serve(number, &socket, newcomer).is_err() {
                 serves.broken.fetch_add(1, Ordering::Relaxed);
             }
             socket.close();
             drop(listed);
         });
-        match started {
-            Ok(_) => shared.accepted.fetch_add(1, Ordering::Relaxed),
-            Err(_) => {
-                drop(Listed { shared, number });
-                shared.turned_away.fetch_add(1, Ordering::Relaxed)
-            }
-        };
-    }
-}
-
-fn serve(device: &SharedDevice, socket: &Socket) -> Result<(), ConnectionError> {
-    socket.set_patience(PATIENCE)?;
-    let until = Instant::now() + PATIENCE;
-    let mut input = Input::new(Impatient { socket: socket.clone(), until: Some(until) });
-    match shake_hands(device, &mut input, &mut socket.clone())? {
-        Some(agreement) => {
-            input.reader().until = None;
-            serve_requests(device, agreement, &mut input, socket.clone())
+        if displaces || started.is_err() {
+            shared.turned_away.fetch_add(1, Ordering::Relaxed);
         }
-        None => Ok(()),
     }
 }
 
-/// A socket that is read until some instant at most, however busily its client sends single bytes.
+/// A socket that is read and written until some instant at most, however busily its client sends single bytes.
 struct Impatient {
     socket: Socket,
     until: Option<Instant>,
 }
 
-impl Read for Impatient {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.until.is_some_and(|until| Instant::now() > until) {
+impl Impatient {
+    /// What is waited for takes no longer than what is left.
+    fn hurry(&self) -> io::Result<()> {
+        let Some(until) = self.until else { return Ok(()) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
+        self.socket.set_patience(left)
+    }
+}
+
+impl Read for Impatient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.hurry()?;
         self.socket.read(buffer)
+    }
+}
+
+impl Write for Impatient {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.hurry()?;
+        self.socket.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

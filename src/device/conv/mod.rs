@@ -158,8 +158,8 @@ impl BlockDevice for Conventional {
         Ok(at)
     }
 
-    fn write_behind(&mut self) -> bool {
-        self.store.write_behind()
+    fn write_behind(&mut self, bytes: u64) -> bool {
+        self.store.write_behind(bytes)
     }
 
     fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {

@@ -21,10 +21,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bytes from which on a write goes this way: less is not worth it, and is often read again.
 const LARGE: usize = 1 << 20;
-/// Bytes that may wait: large segments are written while the next ones are filled.
-const MOST_WAITING: u64 = 128 << 20;
-/// Buffers that are kept for the next writes.
-const MOST_SPARE: usize = 4;
 /// What direct writes must be aligned to, at the most.
 const PAGE: usize = 4096;
 
@@ -53,7 +49,7 @@ impl Task {
             .then(|| &pages.as_bytes()[(offset - self.offset) as usize..(end - self.offset) as usize])
     }
 
-    /// What it takes of [`MOST_WAITING`].
+    /// What it takes of what may wait.
     fn weight(&self) -> u64 {
         if self.pages.is_some() { self.length } else { 0 }
     }
@@ -64,7 +60,7 @@ struct Line {
     /// The first of them is being done.
     tasks: VecDeque<Arc<Task>>,
     waiting: u64,
-    /// Buffers that no write uses.
+    /// Buffers that no write uses. Together with what waits they take no more than may wait.
     spare: Vec<Vec<Page>>,
     /// The number of the first error, and what it said.
     failed: Option<(Option<i32>, String)>,
@@ -72,6 +68,11 @@ struct Line {
 }
 
 impl Line {
+    /// Bytes of buffers that no write uses.
+    fn spare_bytes(&self) -> u64 {
+        self.spare.iter().map(|pages| (pages.capacity() * PAGE) as u64).sum()
+    }
+
     fn check(&self) -> io::Result<()> {
         match &self.failed {
             None => Ok(()),
@@ -84,6 +85,8 @@ impl Line {
 struct Shared {
     line: Mutex<Line>,
     changed: Condvar,
+    /// Bytes that may wait: large segments are written while the next ones are filled.
+    most: u64,
     direct: File,
     /// The same file, for what `O_DIRECT` does not take.
     cached: File,
@@ -132,7 +135,7 @@ impl Shared {
             line.tasks.pop_front();
             line.waiting -= task.weight();
             if let Some(pages) = Arc::into_inner(task).and_then(|task| task.pages)
-                && line.spare.len() < MOST_SPARE
+                && line.waiting + line.spare_bytes() + (pages.capacity() * PAGE) as u64 <= self.most
             {
                 line.spare.push(pages);
             }
@@ -154,17 +157,18 @@ impl std::fmt::Debug for Behind {
 }
 
 impl Behind {
-    /// For this file. Fails where it cannot be opened so: on a file system of memory, for one.
-    pub fn start(file: &File) -> io::Result<Behind> {
+    /// For this file, with at most `most` bytes that wait, or one write. Fails where it cannot be opened so: on a file
+    /// system of memory, for one.
+    pub fn start(file: &File, most: u64) -> io::Result<Behind> {
         let direct = OpenOptions::new()
             .write(true)
             .custom_flags(OFlags::DIRECT.bits() as i32)
             .open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        Behind::writing(direct, file.try_clone()?)
+        Behind::writing(direct, file.try_clone()?, most)
     }
 
-    fn writing(direct: File, cached: File) -> io::Result<Behind> {
-        let shared = Arc::new(Shared { line: Mutex::default(), changed: Condvar::new(), direct, cached });
+    fn writing(direct: File, cached: File, most: u64) -> io::Result<Behind> {
+        let shared = Arc::new(Shared { line: Mutex::default(), changed: Condvar::new(), most, direct, cached });
         let worker = Arc::clone(&shared);
         let thread = Builder::new().name("behind".into()).spawn(move || worker.execute_all())?;
         Ok(Behind { shared, thread: Some(thread) })
@@ -177,11 +181,12 @@ impl Behind {
         if bytes.len() < LARGE && line.tasks.is_empty() {
             return line.check().map(|()| false);
         }
-        while line.waiting > 0 && line.waiting + bytes.len() as u64 > MOST_WAITING {
+        while line.waiting > 0 && line.waiting + bytes.len() as u64 > self.shared.most {
             line = self.shared.wait(line);
         }
         line.check()?;
         let mut pages = line.spare.pop().unwrap_or_default();
+        while line.waiting + line.spare_bytes() + bytes.len() as u64 > self.shared.most && line.spare.pop().is_some() {}
         drop(line);
         pages.resize(bytes.len().div_ceil(PAGE), Page([0; PAGE]));
         pages.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
@@ -275,9 +280,13 @@ mod tests {
         }
     }
 
+    /// Bytes that may wait.
+    const MOST: u64 = 6 << 20;
+
     /// With `O_DIRECT` where the system has it for temporary files.
     fn behind(file: &File) -> Behind {
-        Behind::start(file).or_else(|_| Behind::writing(file.try_clone().unwrap(), file.try_clone().unwrap())).unwrap()
+        let direct = Behind::start(file, MOST);
+        direct.or_else(|_| Behind::writing(file.try_clone().unwrap(), file.try_clone().unwrap(), MOST)).unwrap()
     }
 
     #[test]
@@ -334,7 +343,7 @@ mod tests {
     fn a_write_that_failed_fails_all_that_follows() {
         let (temporary, file) = Temporary::new("failure", 8 << 20);
         let unwritable = File::open(&temporary.0).unwrap();
-        let behind = Behind::writing(unwritable, file).unwrap();
+        let behind = Behind::writing(unwritable, file, MOST).unwrap();
         assert!(behind.write(0, &[1; LARGE]).unwrap());
         for _ in 0..2 {
             let error = behind.finish().unwrap_err();

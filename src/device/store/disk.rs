@@ -27,10 +27,10 @@ pub trait Disk: Send {
     /// Makes durable all that was done before.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// From now on writes may be on their way when they are answered: even if only this program ends, those that were
+    /// From now on writes may be on their way when they are answered, at most `bytes` of them, or one: even if only this program ends, those that were
     /// not synced may be lost, in any order, as in a cut of power. What is read is what was written, as ever; a write
     /// that fails may fail a later one, or the next sync. Answers whether it is so.
-    fn write_behind(&mut self) -> bool {
+    fn write_behind(&mut self, _bytes: u64) -> bool {
         false
     }
 

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// Where Linux says which boot of the machine this is: its page cache lives as long.
@@ -24,6 +24,8 @@ pub struct FileDisk {
     name: String,
     length: u64,
     is_block_device: bool,
+    /// True if it had a name in some folder when it was opened.
+    has_name: bool,
     /// Where large writes go, if whoever writes bears that.
     behind: Option<Behind>,
 }
@@ -93,12 +95,31 @@ impl FileDisk {
         } else {
             metadata.len()
         };
-        Ok(FileDisk { file, name, length, is_block_device, behind: None })
+        let has_name = metadata.nlink() > 0;
+        Ok(FileDisk { file, name, length, is_block_device, has_name, behind: None })
     }
 
     /// Whether it is a block device of the system.
     pub fn is_block_device(&self) -> bool {
         self.is_block_device
+    }
+
+    /// Refuses to call durable what went into a file that nobody can open again, or that lost its end.
+    fn check_still_there(&self) -> io::Result<()> {
+        if self.is_block_device {
+            return Ok(());
+        }
+        let metadata = self.file.metadata()?;
+        if self.has_name && metadata.nlink() == 0 {
+            return Err(io::Error::other("the image was removed while it was open"));
+        }
+        if metadata.len() < self.length {
+            let (found, had) = (metadata.len(), self.length);
+            return Err(io::Error::other(format!(
+                "the image was cut off while it was open: it has {found} bytes, and had {had}"
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -163,12 +184,13 @@ impl Disk for FileDisk {
         if let Some(behind) = &self.behind {
             behind.finish()?;
         }
+        self.check_still_there()?;
         self.file.sync_data()
     }
 
-    fn write_behind(&mut self) -> bool {
+    fn write_behind(&mut self, bytes: u64) -> bool {
         // Where the system does not do it so, it is slower, and no more.
-        self.behind = self.behind.take().or_else(|| Behind::start(&self.file).ok());
+        self.behind = self.behind.take().or_else(|| Behind::start(&self.file, bytes).ok());
         self.behind.is_some()
     }
 

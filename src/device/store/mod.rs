@@ -89,10 +89,10 @@ impl Store {
     }
 
     /// Writes may be on their way when they are answered: see [`Disk::write_behind`].
-    pub fn write_behind(&mut self) -> bool {
+    pub fn write_behind(&mut self, bytes: u64) -> bool {
         match self {
             Store::Memory(_) => false,
-            Store::Disk(disk) => disk.write_behind(),
+            Store::Disk(disk) => disk.write_behind(bytes),
         }
     }
 

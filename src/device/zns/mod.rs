@@ -335,7 +335,7 @@ impl ZonedDevice for Zns {
                 ("worn_out_zones", self.worn_out_zones),
             ],
             flash: Some(self.flash.account(sequential.map(|record| record.erases))),
-            below: Vec::new(),
+            ..Account::default()
         }
     }
 }

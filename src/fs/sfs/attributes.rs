@@ -118,6 +118,8 @@ pub struct NewFile<'a> {
     pub device: u64,
     /// What a symbolic link points at; empty for all else.
     pub target: &'a [u8],
+    /// Extended attributes that it has from the beginning, each a name and a value.
+    pub attributes: &'a [(&'a [u8], &'a [u8])],
 }
 
 /// What a rename does where the new name is taken.

@@ -1,7 +1,7 @@
 //! Calls about a file's bytes.
 
 use super::attributes::{FileKind, InodeNumber};
-use super::format::{BLOCK, DatEntry, Kind, WAITS};
+use super::format::{BLOCK, DatEntry, WAITS};
 use super::map::MOST_BLOCKS;
 use super::records::Record;
 use super::{Sfs, SfsError};
@@ -437,21 +437,5 @@ impl Sfs {
             place = next + 1;
         }
         Ok(if data { None } else { Some(size) })
-    }
-
-    /// Frees the block of extended attributes.
-    pub(super) fn free_attributes(&mut self, inode: u64, number: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
-        let address = entry.address.get();
-        if address != 0 {
-            let segment = (address / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(segment, Kind::Metadata, 0, 0);
-        }
-        self.metadata.remove(number);
-        self.dat.free(number, &mut self.media, &mut self.now)?;
-        let file = self.inode_mut(inode)?;
-        file.blocks = file.blocks.saturating_sub(1);
-        file.attributes = 0;
-        Ok(())
     }
 }

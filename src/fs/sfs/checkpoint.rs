@@ -1,7 +1,7 @@
 //! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before
 //! is free from then on.
 
-use super::format::{BLOCK, Kind, Superblock, crc_without, zeroed};
+use super::format::{BLOCK, Kind, Superblock, VERSION, crc_without, zeroed};
 use super::log::{Destination, Item};
 use super::segments::Segments;
 use super::{Sfs, SfsError};
@@ -12,10 +12,14 @@ impl Sfs {
     /// Takes a checkpoint. `clean`: the volume is unmounted, and nothing follows in the log.
     pub(super) fn checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
         self.check_writable()?;
+        // On its way it takes for stored what is only written.
+        self.at_stake = Some(self.changes());
         self.take_checkpoint(clean).inspect_err(|error| {
             // It is written in part, and memory is ahead of it.
-            self.read_only.get_or_insert_with(|| format!("a checkpoint failed: {error}"));
-        })
+            self.fail(format!("a checkpoint failed: {error}"));
+        })?;
+        self.at_stake = None;
+        Ok(())
     }
 
     fn take_checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
@@ -43,11 +47,7 @@ impl Sfs {
         for segment in self.segments.release(|_| true) {
             self.discard(segment)?;
         }
-        for inode in self.inodes.values_mut() {
-            inode.safe_size = inode.size;
-            inode.is_unlogged = false;
-        }
-        self.forget();
+        self.inodes.checkpoint();
         self.segments_since_checkpoint = 0;
         self.next_checkpoint = self.now + self.settings.checkpoint_ns;
         self.events.checkpoints += 1;
@@ -57,17 +57,12 @@ impl Sfs {
     /// Puts changed inodes into the pages of the inode file, and chains those without a name.
     fn store_inodes(&mut self) -> Result<(), SfsError> {
         self.inode_file.settle(&mut self.media, &mut self.now)?;
-        let mut changed: Vec<u64> =
-            self.inodes.values().filter(|inode| inode.is_dirty || inode.links == 0).map(|inode| inode.number).collect();
-        changed.sort_unstable();
-        for number in changed {
+        for number in self.inodes.take_changed() {
             let next = match self.orphans.contains(&number) {
                 true => self.orphans.range(number + 1..).next().copied().unwrap_or(0),
                 false => 0,
             };
-            let inode = self.inodes.get_mut(&number).expect("it was just listed");
-            inode.is_dirty = false;
-            let image = inode.image(next);
+            let image = self.inodes.peek(number).expect("it was just listed").image(next);
             self.inode_file.set(number, &image, &mut self.media, &mut self.now)?;
         }
         Ok(())
@@ -110,14 +105,21 @@ impl Sfs {
 
     /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the
     /// other is as good; the checkpoint before this one is not, as what it names is free from now on.
+    ///
+    /// Nobody waits for the second: the first one is the checkpoint. It becomes durable with the next flush, which comes
+    /// before the next superblock, and soon after if nobody asks for one.
     pub(super) fn write_superblocks(&mut self, clean: bool) -> Result<(), SfsError> {
         self.write_superblock(clean)?;
-        self.write_superblock(clean)
+        self.now = self.media.flush(self.now)?;
+        self.write_superblock(clean)?;
+        (self.is_unflushed, self.is_copy_unflushed) = (false, true);
+        if clean { self.flush_all() } else { Ok(()) }
     }
 
     fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {
         let memory = self.grouping.memory();
         let superblock: &mut Superblock = &mut self.superblock;
+        superblock.version = VERSION.into();
         superblock.sequence += 1;
         superblock.clean = u32::from(clean).into();
         superblock.tick = self.tick.0.into();
@@ -139,23 +141,7 @@ impl Sfs {
         let bytes = superblock_bytes(superblock);
         self.now = self.media.write_superblock(self.superblock.sequence.get(), &bytes, self.now)?;
         self.sent.add(crate::label::Cause::Checkpoint, crate::label::Content::Metadata, 1);
-        self.now = self.media.flush(self.now)?;
         Ok(())
-    }
-
-    /// Lets metadata go that is not changed, and inodes that nobody holds, as far as memory asks for it. Stamps cannot
-    /// be read back.
-    fn forget(&mut self) {
-        if self.media.holds_stamps() {
-            return;
-        }
-        let part = self.settings.cache_bytes / 4;
-        self.dat.evict(2 * part);
-        self.inode_file.evict(part);
-        self.metadata.evict(part);
-        if (self.inodes.len() * 512) as u64 > part {
-            self.inodes.retain(|_, inode| inode.held > 0 || inode.is_dirty);
-        }
     }
 }
 

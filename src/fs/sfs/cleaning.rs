@@ -26,8 +26,9 @@ impl Sfs {
             if is_plenty && self.has_room() {
                 break;
             }
-            let is_too_much =
-                self.waiting.len() >= 2 * self.limits.waiting || self.metadata.dirty() >= self.limits.metadata;
+            let is_too_much = self.waiting.len() >= 2 * self.limits.waiting
+                || self.metadata.dirty() >= self.limits.metadata
+                || self.changed_bytes() > self.limits.shares.changed;
             if is_plenty || is_too_much {
                 self.gain()?;
                 if is_plenty {
@@ -113,7 +114,7 @@ impl Sfs {
     /// Cleans some segments at once. Answers false if none is worth it.
     fn clean_some(&mut self) -> Result<bool, SfsError> {
         let mut any = false;
-        for _ in 0..self.settings.at_once {
+        for _ in 0..self.settings.at_once.min(self.limits.shares.at_once) {
             let Some(victim) = self.victim() else { break };
             self.clean(victim)?;
             any = true;

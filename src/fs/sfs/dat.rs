@@ -28,26 +28,18 @@ pub(super) struct Dat {
     /// The page from which the next free entry is looked for.
     cursor: usize,
     used: u64,
-    evicted_to: usize,
 }
 
 impl Dat {
     pub fn new() -> Dat {
-        Dat {
-            file: PagedFile::new("DAT"),
-            taken: Vec::new(),
-            freed: BTreeMap::new(),
-            cursor: 0,
-            used: 0,
-            evicted_to: 0,
-        }
+        Dat { file: PagedFile::new("DAT"), taken: Vec::new(), freed: BTreeMap::new(), cursor: 0, used: 0 }
     }
 
     pub fn open(root: &Root, used: u64, media: &mut Media, now: &mut Time) -> Result<Dat, SfsError> {
         let mut file = PagedFile::open("DAT", root, media, now)?;
         file.check_pages(invariants::dat_page);
         let taken = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
-        Ok(Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used, evicted_to: 0 })
+        Ok(Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used })
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -57,7 +49,7 @@ impl Dat {
     /// One whose pages may be read in part.
     pub fn of_file(file: PagedFile, used: u64) -> Dat {
         let taken = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
-        Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used, evicted_to: 0 }
+        Dat { file, taken, freed: BTreeMap::new(), cursor: 0, used }
     }
 
     /// Of a page: entries that are said not to be free, those that are not, and those in use.
@@ -243,13 +235,6 @@ impl Dat {
             self.file.set_taken(page, u32::from(self.taken[page]));
         }
         Ok(())
-    }
-
-    /// Forgets pages that are not changed until `bytes` are left.
-    pub fn evict(&mut self, bytes: u64) {
-        if self.file.cached_bytes() > bytes {
-            self.evicted_to = self.file.evict((bytes / BLOCK as u64) as usize, self.evicted_to);
-        }
     }
 }
 

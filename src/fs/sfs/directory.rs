@@ -8,8 +8,8 @@
 //! ```
 //!
 //! at a multiple of 8 bytes; the records of a block fill it whole. A record never moves while it is there, and so its
-//! place is where a listing goes on. The index holds the hash of each name and the place of its record, and is made
-//! when the directory is first looked at.
+//! place is where a listing goes on. The index holds for each name half of its hash and the place of its record in one
+//! number, about 16 bytes with what the tree of them takes. It is made when the directory is first looked at.
 
 use super::attributes::FileKind;
 use super::format::{BLOCK, BlockBytes};
@@ -18,14 +18,20 @@ use std::hash::Hasher;
 
 /// Bytes of a record before its name.
 const HEAD: usize = 12;
+/// Records begin at multiples of so many bytes.
+const STEP: u64 = 8;
+/// Blocks that a directory can have: the places in them fit into half a number.
+pub(super) const MOST_BLOCKS: u64 = (1 << 32) * STEP / BLOCK as u64;
+/// Bytes that a name takes in an index: a node of the tree has 5 to 11 of them.
+const INDEX_BYTES: usize = 16;
 /// The longest name.
 pub(super) const LONGEST_NAME: usize = 255;
 
 /// The index of a directory.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// Hash of a name, and the place of its record in bytes.
-    names: BTreeSet<(u64, u64)>,
+    /// The hash of a name in the upper half, the place of its record in the lower, in steps of [`STEP`] bytes.
+    names: BTreeSet<u64>,
     /// The longest record that fits into each block.
     room: Vec<u16>,
     /// No block before this one has room for a short name.
@@ -49,10 +55,21 @@ fn needed(name: usize) -> usize {
     (HEAD + name).next_multiple_of(8)
 }
 
+/// The hash of a name, in the upper half.
 fn hash(name: &[u8]) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     hasher.write(name);
-    hasher.finish()
+    let hash = hasher.finish();
+    (hash ^ hash << 32) & !PLACE
+}
+
+/// The half of an entry that is the place.
+const PLACE: u64 = (1 << 32) - 1;
+
+/// The entry of a name in an index.
+fn entry(name: &[u8], place: u64) -> u64 {
+    debug_assert!(place.is_multiple_of(STEP) && place / STEP <= PLACE);
+    hash(name) | place / STEP
 }
 
 /// The record at a place; `None` if there can be none.
@@ -112,7 +129,7 @@ impl Index {
         for record in records(block) {
             match record {
                 Some(record) if record.inode != 0 => {
-                    self.names.insert((hash(record.name), first + record.at as u64));
+                    self.names.insert(entry(record.name, first + record.at as u64));
                 }
                 Some(_) => {}
                 None => return false,
@@ -126,6 +143,11 @@ impl Index {
         self.room.len() as u64
     }
 
+    /// Bytes that it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        size_of::<Index>() + self.names.len() * INDEX_BYTES + self.room.len() * size_of::<u16>()
+    }
+
     /// Names.
     pub fn names(&self) -> usize {
         self.names.len()
@@ -134,7 +156,7 @@ impl Index {
     /// The places of records that may have this name.
     pub fn places(&self, name: &[u8]) -> impl Iterator<Item = u64> + '_ {
         let hash = hash(name);
-        self.names.range((hash, 0)..=(hash, u64::MAX)).map(|(_, place)| *place)
+        self.names.range(hash..=hash | PLACE).map(|entry| (entry & PLACE) * STEP)
     }
 
     /// The first block with room for a name; `None` if a new one is needed.
@@ -161,7 +183,7 @@ impl Index {
         }
         write(block, at + used, length - used, inode, kind as u8, name);
         let place = number * BLOCK as u64 + (at + used) as u64;
-        self.names.insert((hash(name), place));
+        self.names.insert(entry(name, place));
         self.room[number as usize] = room(block);
         Some(place)
     }
@@ -187,7 +209,7 @@ impl Index {
             }
             None => write(block, at, length, 0, 0, b""),
         }
-        self.names.remove(&(hash(name), place));
+        self.names.remove(&entry(name, place));
         let number = (place / BLOCK as u64) as usize;
         self.room[number] = room(block);
         self.first_with_room = self.first_with_room.min(number);

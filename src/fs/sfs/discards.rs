@@ -121,7 +121,7 @@ mod tests {
             self.device.flush(at)
         }
 
-        fn write_behind(&mut self) -> bool {
+        fn write_behind(&mut self, _bytes: u64) -> bool {
             true
         }
 
@@ -143,7 +143,7 @@ mod tests {
 
     fn write_and_delete(sfs: &mut Sfs, blocks: usize) {
         let kind = FileKind::Regular;
-        let new = NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" };
+        let new = NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
         let file = sfs.make(InodeNumber::ROOT, b"file", &new).unwrap();
         sfs.write(file, 0, &vec![1; blocks * BLOCK_BYTES as usize]).unwrap();
         sfs.sync().unwrap();

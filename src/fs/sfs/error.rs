@@ -1,6 +1,8 @@
 //! Why an operation of the file system fails.
 
+use super::failure::Lost;
 use crate::device::DeviceError;
+use crate::units::format_size;
 use std::io;
 
 /// Why an operation of the file system fails. What fails leaves the file system as it was.
@@ -47,6 +49,15 @@ pub enum SfsError {
     /// There is no such extended attribute (ENODATA).
     #[error("no such attribute")]
     NoAttribute,
+    /// The value of an extended attribute has more than 64 KiB (E2BIG).
+    #[error("the value of an attribute has at most 64 KiB")]
+    LongValue,
+    /// A file cannot have so many extended attributes, or so large ones (ENOSPC).
+    #[error("a file's attributes may take {most} bytes here, and their names 64 KiB")]
+    ManyAttributes {
+        /// Bytes that all attributes of a file may take on this volume.
+        most: u64,
+    },
     /// The volume can only be read (EROFS).
     #[error("the volume can only be read: {0}")]
     ReadOnly(String),
@@ -61,6 +72,9 @@ pub enum SfsError {
     /// The device fails (EIO).
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// A write or a flush failed, and what it stood for was not stored (EIO).
+    #[error("{0}")]
+    Lost(Box<Lost>),
 }
 
 impl SfsError {
@@ -79,8 +93,10 @@ impl SfsError {
             SfsError::TooLarge => 27,
             SfsError::NoSpace { .. } => 28,
             SfsError::NoAttribute => 61,
+            SfsError::LongValue => 7,
+            SfsError::ManyAttributes { .. } => 28,
             SfsError::ReadOnly(_) => 30,
-            SfsError::Damaged { .. } | SfsError::Device(_) => 5,
+            SfsError::Damaged { .. } | SfsError::Device(_) | SfsError::Lost(_) => 5,
         }
     }
 }
@@ -89,7 +105,7 @@ impl From<SfsError> for io::Error {
     /// With the number, so that its kind is the one that a system call's error would have, and the words.
     fn from(error: SfsError) -> io::Error {
         match error {
-            SfsError::Damaged { .. } | SfsError::Device(_) => io::Error::other(error.to_string()),
+            SfsError::Damaged { .. } | SfsError::Device(_) | SfsError::Lost(_) => io::Error::other(error.to_string()),
             error => io::Error::from_raw_os_error(error.errno()),
         }
     }
@@ -141,6 +157,19 @@ pub enum OpenSfsError {
         bytes: u64,
         /// What would help.
         advice: String,
+    },
+    /// The volume that was asked for is not there any more.
+    #[error("it holds another volume now")]
+    Another,
+    /// The bound on memory is too low for the segments.
+    #[error("memory={} is too little for segments of {}: write memory={} or more, or leave it away", format_size(*asked), format_size(*segment), format_size(*least))]
+    Memory {
+        /// What was asked for, in bytes.
+        asked: u64,
+        /// The least, in bytes.
+        least: u64,
+        /// Bytes of a segment.
+        segment: u64,
     },
     /// Something in it is damaged or fails.
     #[error("{0}; 'flashpath fsck' says more")]

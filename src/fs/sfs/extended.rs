@@ -1,56 +1,80 @@
-//! Extended attributes: all of a file's in one block.
+//! Extended attributes: the calls. How a file's lie in blocks is in `attribute_blocks`.
 //!
 //! ```text
 //!  0  u32  bytes of all that follows      then, for each: u8 bytes of the name, u16 bytes of the value, name, value
 //! ```
+//!
+//! What takes more than a block has u32 for the bytes of a value.
 
-use super::attributes::InodeNumber;
+use super::attributes::{InodeNumber, NewFile};
 use super::format::BLOCK;
-use super::metadata_blocks::NO_PLACE;
 use super::records::Record;
 use super::{Sfs, SfsError};
 use std::collections::BTreeMap;
 
 /// The longest name, with its prefix.
 const LONGEST_NAME: usize = 255;
+/// The longest value (`XATTR_SIZE_MAX` of Linux).
+const LONGEST_VALUE: usize = 64 << 10;
+/// The longest list of names, each with a zero behind it (`XATTR_LIST_MAX` of Linux).
+const LONGEST_LIST: usize = 64 << 10;
+/// Blocks of attributes that a file can have on a volume of any size: one such value, and some small ones.
+const FEW_BLOCKS: usize = 18;
+/// Bytes that a record of the log takes.
+const PART: usize = BLOCK;
 
 type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn encode(attributes: &Attributes) -> Option<Vec<u8>> {
+/// The attributes as bytes. Names and values must not be longer than they can be.
+fn encode(attributes: &Attributes) -> Vec<u8> {
+    let is_wide = 4 + attributes.iter().map(|(name, value)| 3 + name.len() + value.len()).sum::<usize>() > BLOCK;
     let mut bytes = vec![0; 4];
     for (name, value) in attributes {
-        bytes.push(u8::try_from(name.len()).ok()?);
-        bytes.extend_from_slice(&u16::try_from(value.len()).ok()?.to_le_bytes());
+        bytes.push(name.len() as u8);
+        let length = (value.len() as u32).to_le_bytes();
+        bytes.extend_from_slice(if is_wide { &length } else { &length[..2] });
         bytes.extend_from_slice(name);
         bytes.extend_from_slice(value);
     }
     let length = (bytes.len() - 4) as u32;
     bytes[..4].copy_from_slice(&length.to_le_bytes());
-    (bytes.len() <= BLOCK).then_some(bytes)
+    bytes
 }
 
-pub(super) fn decode(block: &[u8]) -> Option<Attributes> {
-    let length = u32::from_le_bytes(block.get(..4)?.try_into().ok()?) as usize;
-    let mut rest = block.get(4..4 + length)?;
+/// Bytes that attributes take, as their first block says.
+pub(super) fn encoded_length(first: &[u8]) -> usize {
+    4 + u32::from_le_bytes(first[..4].try_into().expect("four bytes")) as usize
+}
+
+/// The attributes that these bytes are; `None` if they are none.
+pub(super) fn decode(bytes: &[u8]) -> Option<Attributes> {
+    let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let mut rest = bytes.get(4..4 + length)?;
+    let width = if 4 + length > BLOCK { 4 } else { 2 };
     let mut attributes = Attributes::new();
     while !rest.is_empty() {
-        let (head, behind) = rest.split_at_checked(3)?;
+        let (head, behind) = rest.split_at_checked(1 + width)?;
+        let value_length = head[1..].iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte));
         let (name, behind) = behind.split_at_checked(usize::from(head[0]))?;
-        let (value, behind) = behind.split_at_checked(usize::from(u16::from_le_bytes([head[1], head[2]])))?;
+        let (value, behind) = behind.split_at_checked(value_length)?;
         attributes.insert(name.to_vec(), value.to_vec());
         rest = behind;
     }
     Some(attributes)
 }
 
+/// Blocks that these bytes of attributes take, the list of them among them.
+pub(super) fn blocks_of_attributes(bytes: &[u8]) -> u64 {
+    bytes.len().div_ceil(BLOCK) as u64 + 1
+}
+
 impl Sfs {
     fn all_attributes(&mut self, inode: u64) -> Result<Attributes, SfsError> {
-        let number = self.inode(inode)?.attributes;
-        if number == 0 {
+        let bytes = self.attribute_bytes(inode)?;
+        if bytes.is_empty() {
             return Ok(Attributes::new());
         }
-        let attributes = decode(&self.metadata_block(number, inode, NO_PLACE)?[..]);
-        attributes.ok_or_else(|| SfsError::Damaged {
+        decode(&bytes).ok_or_else(|| SfsError::Damaged {
             what: format!("the extended attributes of inode {inode}"),
             why: "their lengths do not add up".to_string(),
         })
@@ -66,8 +90,12 @@ impl Sfs {
         Ok(self.all_attributes(inode.0)?.into_keys().collect())
     }
 
-    /// Sets an extended attribute. `exists`: it must be there (`XATTR_REPLACE`), or must not (`XATTR_CREATE`). All of a
-    /// file's take one block together.
+    /// Sets an extended attribute. `exists`: it must be there (`XATTR_REPLACE`), or must not (`XATTR_CREATE`).
+    ///
+    /// # Errors
+    ///
+    /// A value has 64 KiB at most, the names of a file 64 KiB together, and all of a file 2 MiB, less on a volume of
+    /// less than 256 MiB.
     pub fn set_extended_attribute(
         &mut self,
         inode: InodeNumber,
@@ -76,9 +104,6 @@ impl Sfs {
         exists: Option<bool>,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        if name.is_empty() || name.len() > LONGEST_NAME {
-            return Err(SfsError::Invalid("an attribute's name has 1 to 255 bytes"));
-        }
         let mut attributes = self.all_attributes(inode.0)?;
         match (exists, attributes.contains_key(name)) {
             (Some(true), false) => return Err(SfsError::NoAttribute),
@@ -86,7 +111,7 @@ impl Sfs {
             _ => {}
         }
         attributes.insert(name.to_vec(), value.to_vec());
-        self.put_attributes(inode.0, &attributes)
+        self.change_attributes(inode.0, &attributes, None)
     }
 
     /// Takes an extended attribute away.
@@ -94,24 +119,90 @@ impl Sfs {
         self.check_writable()?;
         let mut attributes = self.all_attributes(inode.0)?;
         attributes.remove(name).ok_or(SfsError::NoAttribute)?;
-        self.put_attributes(inode.0, &attributes)
+        self.change_attributes(inode.0, &attributes, None)
     }
 
-    fn put_attributes(&mut self, inode: u64, attributes: &Attributes) -> Result<(), SfsError> {
-        let bytes = encode(attributes).ok_or_else(|| {
-            let free = self.limits.usable.saturating_sub(self.used_blocks());
-            SfsError::NoSpace { free, blocks: self.limits.usable }
-        })?;
-        self.check_space(1)?;
-        self.put_contents(inode, true, &bytes)?;
-        self.tell(&Record::Contents { inode, are_attributes: true, bytes: &bytes });
+    /// Sets an access control list, or takes it away if there is one, together with the permissions that follow from
+    /// it: a crash leaves both or neither.
+    pub fn set_access_list(
+        &mut self,
+        inode: InodeNumber,
+        name: &[u8],
+        list: Option<&[u8]>,
+        permissions: u16,
+    ) -> Result<(), SfsError> {
+        self.check_writable()?;
+        let mut attributes = self.all_attributes(inode.0)?;
+        match list {
+            Some(list) => attributes.insert(name.to_vec(), list.to_vec()),
+            None => attributes.remove(name),
+        };
+        self.change_attributes(inode.0, &attributes, Some(permissions))
+    }
+
+    fn change_attributes(
+        &mut self,
+        inode: u64,
+        attributes: &Attributes,
+        permissions: Option<u16>,
+    ) -> Result<(), SfsError> {
+        if !attributes.is_empty() || self.inode(inode)?.attributes != 0 {
+            self.check_attributes(attributes)?;
+            let bytes = encode(attributes);
+            self.check_space(blocks_of_attributes(&bytes))?;
+            self.put_attributes(inode, &bytes)?;
+        }
         let now = self.wall();
         let file = self.inode_mut(inode)?;
+        file.permissions = permissions.map_or(file.permissions, |permissions| permissions & 0o7777);
         file.changed = now;
         file.is_unlogged = true;
         self.records.touch(inode);
         self.records.end();
         self.relieve()
+    }
+
+    /// The bytes of the attributes that a new file has from the beginning; `None` if it has none.
+    pub(super) fn first_attributes(&self, new: &NewFile) -> Result<Option<Vec<u8>>, SfsError> {
+        if new.attributes.is_empty() {
+            return Ok(None);
+        }
+        let attributes = new.attributes.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+        self.check_attributes(&attributes)?;
+        Ok(Some(encode(&attributes)))
+    }
+
+    /// Puts the bytes of all attributes of a file in their place, and tells the log.
+    pub(super) fn put_attributes(&mut self, inode: u64, bytes: &[u8]) -> Result<(), SfsError> {
+        self.put_attribute_bytes(inode, bytes.len(), 0, bytes)?;
+        let length = bytes.len() as u32;
+        if bytes.len() <= BLOCK {
+            self.tell(&Record::Attributes { inode, length, at: 0, bytes });
+            return Ok(());
+        }
+        // A record must fit into a segment. The parts count together all the same: none does before the log is sealed.
+        for (at, part) in (0..).step_by(PART).zip(bytes.chunks(PART)) {
+            self.tell(&Record::Attributes { inode, length, at, bytes: part });
+            self.records.end();
+        }
+        Ok(())
+    }
+
+    fn check_attributes(&self, attributes: &Attributes) -> Result<(), SfsError> {
+        if attributes.keys().any(|name| name.is_empty() || name.len() > LONGEST_NAME) {
+            return Err(SfsError::Invalid("an attribute's name has 1 to 255 bytes"));
+        }
+        if attributes.values().any(|value| value.len() > LONGEST_VALUE) {
+            return Err(SfsError::LongValue);
+        }
+        let names: usize = attributes.keys().map(|name| name.len() + 1).sum();
+        let bytes: usize = attributes.iter().map(|(name, value)| 5 + name.len() + value.len()).sum();
+        // A checkpoint must have room for all that changed before it.
+        let most = (self.limits.metadata / 2).clamp(FEW_BLOCKS, super::attribute_blocks::MOST_BLOCKS);
+        if names > LONGEST_LIST || 4 + bytes > most * BLOCK {
+            return Err(SfsError::ManyAttributes { most: (most * BLOCK) as u64 });
+        }
+        Ok(())
     }
 }
 
@@ -122,12 +213,14 @@ mod tests {
     #[test]
     fn attributes_are_read_as_they_were_written() {
         let mut attributes = Attributes::new();
-        attributes.insert(b"user.a".to_vec(), Vec::new());
-        attributes.insert(vec![b'x'; 255], vec![7; 1000]);
-        let bytes = encode(&attributes).unwrap();
-        assert_eq!(decode(&bytes), Some(attributes.clone()));
-        assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
-        attributes.insert(b"user.b".to_vec(), vec![1; 4000]);
-        assert_eq!(encode(&attributes), None, "more than a block");
+        for (name, length, is_wide) in [(&b"user.a"[..], 0, false), (&[b'x'; 255], 3825, false), (b"user.b", 1, true)] {
+            attributes.insert(name.to_vec(), vec![7; length]);
+            let bytes = encode(&attributes);
+            assert_eq!(bytes.len() > BLOCK, is_wide, "{}", bytes.len());
+            assert_eq!(decode(&bytes), Some(attributes.clone()));
+            assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
+        }
+        attributes.insert(b"user.c".to_vec(), vec![8; LONGEST_VALUE]);
+        assert_eq!(decode(&encode(&attributes)), Some(attributes));
     }
 }

@@ -9,6 +9,7 @@
 //! usage file    UsageEntry (48) for each segment
 //! map block     512 numbers of virtual blocks, or of map blocks one level lower
 //! directory     see `directory`
+//! attributes    see `extended`
 //! ```
 //!
 //! An address is a block of the log: segment x blocks of a segment + block of the segment. Address 0 is the first
@@ -34,7 +35,11 @@ pub(super) fn zeroed() -> Box<BlockBytes> {
 
 /// "FLASHSFS".
 pub(super) const MAGIC: [u8; 8] = *b"FLASHSFS";
-pub(super) const VERSION: u32 = 1;
+/// The version that is written. Version 1 had all extended attributes of a file in one block, and is read, too: a volume
+/// is of this version once it was mounted.
+pub(super) const VERSION: u32 = 2;
+/// The oldest that is read.
+pub(super) const OLDEST_VERSION: u32 = 1;
 /// "SFSL", the first bytes of a summary.
 pub(super) const SUMMARY_MAGIC: [u8; 4] = *b"SFSL";
 /// Numbers that a grouping may keep in the superblock.
@@ -84,7 +89,8 @@ pub(super) struct Superblock {
     pub segment_blocks: U32,
     /// Segments.
     pub segments: U32,
-    /// Whether it was unmounted then, so that nothing can follow in the log.
+    /// 1: it was unmounted then, so that nothing can follow in the log. 2: a later write or flush failed, and changes
+    /// were lost.
     pub clean: U32,
     /// Numbers in `memory`.
     pub memories: U32,
@@ -262,7 +268,7 @@ pub(super) struct InodeImage {
     pub writes: U64,
     /// When a block of it was last written (T^m_f), on the clock of hotness.
     pub written: U64,
-    /// The virtual block of its extended attributes; 0 if it has none.
+    /// The virtual block of its extended attributes, or of the list of their blocks; 0 if it has none.
     pub attributes: U64,
     /// The directory in which a directory is.
     pub parent: U64,

@@ -36,10 +36,10 @@ pub(super) struct Inode {
     /// The size up to which a crash leaves no hole that was never there: that of the last time when all data was
     /// durable.
     pub safe_size: u64,
-    /// How often it is held.
-    pub held: u64,
     /// Whether it differs from the inode file.
     pub is_dirty: bool,
+    /// Whether it was used since the last sweep.
+    pub is_used: bool,
     /// Whether it was given more than new times of reading since it was last in the log or in a checkpoint.
     pub is_unlogged: bool,
     /// Of a directory: its names, once they were looked at.
@@ -70,8 +70,8 @@ impl Inode {
             levels: 0,
             roots: [0; ROOTS],
             safe_size: 0,
-            held: 0,
             is_dirty: true,
+            is_used: true,
             is_unlogged: true,
             index: None,
         }
@@ -103,8 +103,8 @@ impl Inode {
             levels: image.levels,
             roots: image.roots.map(|root| root.get()),
             safe_size: image.size.get(),
-            held: 0,
             is_dirty: false,
+            is_used: true,
             is_unlogged: false,
             index: None,
         })
@@ -153,7 +153,6 @@ impl Inode {
         if self.kind != FileKind::Directory {
             self.size = image.size.get();
         }
-        self.is_dirty = true;
     }
 
     /// What a caller sees.

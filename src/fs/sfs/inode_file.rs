@@ -23,7 +23,6 @@ pub(super) struct InodeFile {
     /// Freed since the last checkpoint, with the next generation.
     freed: BTreeMap<u64, u32>,
     used: u64,
-    evicted_to: usize,
     /// Given out since the last checkpoint: their images are not in the file yet.
     given: BTreeSet<u64>,
 }
@@ -36,7 +35,6 @@ impl InodeFile {
             first_free: 0,
             freed: BTreeMap::new(),
             used: 0,
-            evicted_to: 0,
             given: BTreeSet::new(),
         }
     }
@@ -53,7 +51,7 @@ impl InodeFile {
                 format!("it has {} pages for {count} inodes, of which {first_free} is the first free one", file.len());
             return Err(SfsError::Damaged { what: "the superblock's inode file".to_string(), why });
         }
-        Ok(InodeFile { file, count, first_free, freed: BTreeMap::new(), used, evicted_to: 0, given: BTreeSet::new() })
+        Ok(InodeFile { file, count, first_free, freed: BTreeMap::new(), used, given: BTreeSet::new() })
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -171,7 +169,7 @@ impl InodeFile {
     /// One whose pages may be read in part.
     pub fn of_file(file: PagedFile, (count, first_free, used): (u64, u64, u64)) -> InodeFile {
         let count = count.clamp(1, (file.len() as u64 * INODES).max(1));
-        InodeFile { file, count, first_free, freed: BTreeMap::new(), used, evicted_to: 0, given: BTreeSet::new() }
+        InodeFile { file, count, first_free, freed: BTreeMap::new(), used, given: BTreeSet::new() }
     }
 
     /// All numbers that its pages have room for have been given out, it says from now on.
@@ -229,12 +227,5 @@ impl InodeFile {
             self.first_free = number;
         }
         Ok(())
-    }
-
-    /// Forgets pages that are not changed until `bytes` are left.
-    pub fn evict(&mut self, bytes: u64) {
-        if self.file.cached_bytes() > bytes {
-            self.evicted_to = self.file.evict((bytes / BLOCK as u64) as usize, self.evicted_to);
-        }
     }
 }

@@ -16,6 +16,7 @@
 
 use super::dat;
 use super::error::SfsError;
+use super::failure::LOST;
 use super::format::{
     BlockBytes, DatEntry, InodeImage, MEMORY, NO_GROUP, Pointer, SummaryHeader, Superblock, UsageEntry,
 };
@@ -60,7 +61,7 @@ pub(super) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
             format!("{segments} segments of {segment_blocks} blocks do not fill {device_blocks} blocks")
         })?;
     }
-    holds(it.clean.get() <= 1, || format!("it is neither unmounted nor not, but {}", it.clean))?;
+    holds(it.clean.get() <= LOST, || format!("it is neither unmounted nor not, but {}", it.clean))?;
     holds(it.memories.get() as usize <= MEMORY, || format!("it has {} numbers of the grouping", it.memories))?;
     holds((1..LARGEST).contains(&it.next_partial.get()), || format!("partial segment {} is next", it.next_partial))?;
     holds(it.tick.get() < LARGEST, || format!("its clock of hotness shows {}", it.tick))?;

@@ -71,7 +71,7 @@ impl Sfs {
             let seals = seals && left.is_empty() && told.is_empty();
             let took = self.write_partial(to, head, now, &log, seals).inspect_err(|error| {
                 // What is in memory is no longer what is on the media.
-                self.read_only.get_or_insert_with(|| format!("a write failed: {error}"));
+                self.fail(format!("a write failed: {error}"));
             })?;
             self.advance(to, Head { segment: head.segment, block: head.block + took })?;
         }
@@ -242,6 +242,7 @@ impl Sfs {
         let of_summary = labels.first().map_or(Cause::HostWrite, |label: &Label| label.cause);
         let summary_label = Label { cause: of_summary, content: Content::Metadata };
         let labels = std::iter::repeat_n(summary_label, summary as usize).chain(labels);
+        self.unflushed_blocks += items.len() as u64;
         let written = self.write_runs(first, &buffer, labels);
         self.buffer = buffer;
         written?;

@@ -8,6 +8,7 @@
 //! - A file that grew was written where it grew, or the lost part would not be missed: what nothing maps there is given
 //!   up, and so is the block in which it ended before, if it was not written since. Its zeros would be no version of it.
 //! - A name of an inode that nothing tells of is left out: its number may be given out again.
+//! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
 
 use super::check::{Finding, Structure};
 use super::format::{BLOCK, Kind};
@@ -28,6 +29,8 @@ pub(super) struct BehindLoss {
     written: BTreeSet<(u64, u64)>,
     /// Names that were left out: by directory and name, whose.
     left_out: BTreeMap<(u64, Vec<u8>), u64>,
+    /// Attributes that were told in part: of which inode, up to which byte, and of how many.
+    attributes: BTreeMap<u64, (u32, u32)>,
 }
 
 impl BehindLoss {
@@ -63,9 +66,17 @@ impl BehindLoss {
         self.left_out.remove(&(directory, name.to_vec()));
     }
 
+    /// Bytes of attributes are told, from byte `at` of `length`. What is told behind a gap stays behind it.
+    pub fn tells_attributes(&mut self, inode: u64, length: u32, at: u32, bytes: u32) {
+        let told = self.attributes.entry(inode).or_default();
+        let follows = at == 0 || *told == (at, length);
+        *told = (if follows { at + bytes } else { 0 }, length);
+    }
+
     /// An inode is freed.
     pub fn frees(&mut self, inode: u64) {
         self.grown.remove(&inode);
+        self.attributes.remove(&inode);
         self.left_out.retain(|_, of| *of != inode);
     }
 }
@@ -92,7 +103,10 @@ impl Sfs {
                 }
             }
             Record::Freed { inode } => behind.frees(*inode),
-            Record::Unmap { .. } | Record::Contents { .. } => {}
+            Record::Attributes { inode, length, at, bytes } => {
+                behind.tells_attributes(*inode, *length, *at, bytes.len() as u32);
+            }
+            Record::Unmap { .. } | Record::Target { .. } => {}
         }
         Ok(true)
     }
@@ -104,6 +118,16 @@ impl Sfs {
             let found = format!("it is that of inode {inode}, of which a lost part of the log told");
             let finding = Finding::new(Structure::Log, place, found, "the file", "it is left out");
             damage.push(finding.of(*directory));
+        }
+        for (inode, _) in behind.attributes.iter().filter(|(_, (told, length))| told < length) {
+            if !self.is_inode(*inode)? {
+                continue;
+            }
+            self.free_attributes(*inode)?;
+            let place = format!("the extended attributes of inode {inode}");
+            let found = "a lost part of the log told a part of them";
+            let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");
+            damage.push(finding.of(*inode));
         }
         for (inode, (from, to)) in &behind.grown {
             if !self.is_inode(*inode)? || self.inode(*inode)?.kind == FileKind::Directory {

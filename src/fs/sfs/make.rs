@@ -3,10 +3,14 @@
 use super::attributes::{FileKind, InodeNumber, Timestamp};
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
+use super::failure::LOST;
 use super::format::{BLOCK, MAGIC, Superblock, VERSION};
 use super::inode::Inode;
 use super::inode_file::InodeFile;
+use super::inodes::Inodes;
 use super::media::{Media, Medium};
+use super::memory::{self, Shares};
+use super::metadata_blocks::MetadataBlocks;
 use super::paged::PagedFile;
 use super::segments::Segments;
 use super::settings::SfsSettings;
@@ -84,7 +88,7 @@ impl Sfs {
         root.permissions = 0o755;
         root.links = 2;
         root.parent = number;
-        self.inodes.insert(number, root);
+        self.inodes.insert(root);
         Ok(())
     }
 
@@ -98,15 +102,16 @@ impl Sfs {
     ) -> Sfs {
         let (segments, segment_blocks) = (media.segments(), media.segment_blocks());
         let holds_stamps = media.holds_stamps();
-        Sfs {
-            limits,
+        let shares = if holds_stamps { Shares::NO_BOUND } else { limits.shares };
+        let mut sfs = Sfs {
+            limits: Limits { shares, ..limits },
             superblock,
             segments: Segments::new(segments, segment_blocks),
             dat: Dat::new(),
             inode_file: InodeFile::new(),
             usage_file: PagedFile::new("usage file"),
-            inodes: Default::default(),
-            metadata: Default::default(),
+            inodes: Inodes::new(shares.inodes, shares.indexes),
+            metadata: MetadataBlocks::new(shares.metadata_blocks),
             waiting: super::Waiting::new(media.block_width()),
             records: Default::default(),
             renamed: Default::default(),
@@ -125,11 +130,16 @@ impl Sfs {
             epoch: 1,
             discards: Default::default(),
             is_unflushed: false,
+            unflushed_blocks: 0,
             flushed: superblock.next_partial.get(),
+            is_copy_unflushed: false,
             is_unsealed: false,
             is_changed: true,
             read_only: None,
             damage: Vec::new(),
+            lost: None,
+            at_stake: None,
+            has_lost_before: superblock.clean.get() == LOST,
             received: Default::default(),
             sent: Default::default(),
             read_blocks: 0,
@@ -137,8 +147,23 @@ impl Sfs {
             buffer: Vec::new(),
             settings: settings.clone(),
             media,
-        }
+        };
+        sfs.media.write_behind(shares.behind);
+        sfs.bound_metadata_files();
+        sfs
     }
+
+    /// Keeps the metadata files, as they are now, within their shares of memory.
+    pub(super) fn bound_metadata_files(&mut self) {
+        let shares = self.limits.shares;
+        self.dat.file().keep(shares.dat_pages);
+        self.inode_file.file().keep(shares.inode_pages);
+    }
+}
+
+/// Refuses another volume than the one with this number.
+pub(super) fn check_identity(superblock: &Superblock, number: [u8; 16]) -> Result<(), OpenSfsError> {
+    if superblock.identity == number { Ok(()) } else { Err(OpenSfsError::Another) }
 }
 
 /// Refuses a volume whose log could not move.
@@ -161,6 +186,10 @@ pub(super) fn check_shape(
     };
     if segments < FEWEST_SEGMENTS || segment_blocks < 16 {
         return Err(too_small(FEWEST_SEGMENTS));
+    }
+    let (asked, least) = (settings.memory_bytes.unwrap_or(u64::MAX), memory::least(bytes));
+    if asked < least {
+        return Err(OpenSfsError::Memory { asked, least, segment: bytes });
     }
     let limits = Limits::of(settings, segments, segment_blocks);
     if limits.floor * 3 > segments {

@@ -98,17 +98,21 @@ fn first_sequential(device: &dyn ZonedDevice) -> u32 {
 
 impl Media {
     /// A medium in segments of so many blocks, as [`Medium::cut`] says.
-    pub fn new(mut medium: Medium, segment_blocks: u32, segments: u32) -> Media {
-        let is_behind = match &mut medium {
-            // What counts after a crash is what was flushed, and what the log's checksums vouch for.
-            Medium::Blocks(device) => device.write_behind(),
-            Medium::Zones(_) => false,
-        };
+    pub fn new(medium: Medium, segment_blocks: u32, segments: u32) -> Media {
         let first_zone = match &medium {
             Medium::Blocks(_) => 0,
             Medium::Zones(device) => first_sequential(device.as_ref()),
         };
-        Media { medium, segment_blocks, segments, first_zone, turn: 0, is_behind }
+        Media { medium, segment_blocks, segments, first_zone, turn: 0, is_behind: false }
+    }
+
+    /// From now on up to `bytes` of what is written may be on their way when they are answered, where the device can do
+    /// that: what counts after a crash is what was flushed, and what the log's checksums vouch for.
+    pub fn write_behind(&mut self, bytes: u64) {
+        self.is_behind = match &mut self.medium {
+            Medium::Blocks(device) => device.write_behind(bytes),
+            Medium::Zones(_) => false,
+        };
     }
 
     pub fn segment_blocks(&self) -> u32 {

@@ -1,13 +1,15 @@
 //! Virtual blocks that hold metadata: blocks of maps and directories, extended attributes, targets of links. They are
-//! kept in memory, and written only at a checkpoint; between two of them the log tells what changed.
+//! kept in memory, and written only at a checkpoint; between two of them the log tells what changed. Those that are not
+//! changed can be read again, and some are forgotten when there are too many.
 
-use super::format::{BLOCK, BlockBytes, zeroed};
+use super::format::{BlockBytes, zeroed};
 use rustc_hash::FxHashMap;
 
 /// A block in memory.
 pub(super) struct MetadataBlock {
     pub bytes: Box<BlockBytes>,
     pub is_dirty: bool,
+    is_used: bool,
     /// The inode whose it is.
     pub inode: u64,
     /// Its place in the file, or `u64::MAX` if it is none of the file's own blocks.
@@ -18,13 +20,26 @@ pub(super) struct MetadataBlock {
 pub(super) const NO_PLACE: u64 = u64::MAX;
 
 /// All that are in memory, by the number of their virtual block.
-#[derive(Default)]
 pub(super) struct MetadataBlocks {
     all: FxHashMap<u64, MetadataBlock>,
     dirty: usize,
+    /// Unchanged ones that are kept.
+    most: usize,
 }
 
 impl MetadataBlocks {
+    /// Keeps at most so many that are not changed.
+    pub fn new(most: usize) -> MetadataBlocks {
+        MetadataBlocks { all: FxHashMap::default(), dirty: 0, most: most.max(2) }
+    }
+
+    /// One that is used, and stays for the time being.
+    pub fn used(&mut self, number: u64) -> Option<&MetadataBlock> {
+        let block = self.all.get_mut(&number)?;
+        block.is_used = true;
+        Some(block)
+    }
+
     pub fn get(&self, number: u64) -> Option<&MetadataBlock> {
         self.all.get(&number)
     }
@@ -32,6 +47,7 @@ impl MetadataBlocks {
     /// One that will be changed.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut MetadataBlock> {
         let block = self.all.get_mut(&number)?;
+        block.is_used = true;
         if !std::mem::replace(&mut block.is_dirty, true) {
             self.dirty += 1;
         }
@@ -40,7 +56,10 @@ impl MetadataBlocks {
 
     /// Takes one that was read.
     pub fn insert(&mut self, number: u64, inode: u64, place: u64, bytes: Box<BlockBytes>) {
-        self.all.insert(number, MetadataBlock { bytes, is_dirty: false, inode, place });
+        if self.unchanged() >= self.most {
+            self.sweep();
+        }
+        self.all.insert(number, MetadataBlock { bytes, is_dirty: false, is_used: true, inode, place });
     }
 
     /// Makes a new one, of zeros.
@@ -81,10 +100,18 @@ impl MetadataBlocks {
         }
     }
 
-    /// Forgets what is unchanged, if more than `bytes` are in memory.
-    pub fn evict(&mut self, bytes: u64) {
-        if (self.all.len() * BLOCK) as u64 > bytes {
-            self.all.retain(|_, block| block.is_dirty);
+    /// Unchanged ones in memory.
+    pub fn unchanged(&self) -> usize {
+        self.all.len() - self.dirty
+    }
+
+    /// Forgets unchanged ones if there are too many: those that were not used since the last time, and if that is not
+    /// enough all of them.
+    fn sweep(&mut self) {
+        for only_unused in [true, false] {
+            if self.unchanged() > self.most / 2 {
+                self.all.retain(|_, block| block.is_dirty || only_unused && std::mem::take(&mut block.is_used));
+            }
         }
     }
 }

@@ -15,7 +15,9 @@
 //! | `segments` | which are free, and what is live in them |
 //! | `paged`, `dat`, `inode_file` | the metadata files: pages under a root in the superblock |
 //! | `map`, `directory`, `inode` | where a file's blocks are; names; what is known of a file |
-//! | `waiting`, `metadata_blocks` | changed blocks of files, and of metadata, in memory |
+//! | `attribute_blocks` | where a file's extended attributes are |
+//! | `waiting`, `metadata_blocks`, `inodes` | blocks of files that wait, blocks of metadata, and inodes, in memory |
+//! | `memory` | how much of it each of them may take |
 //! | `records` | what the log says between two checkpoints beside blocks |
 //! | `log` | partial segments: how blocks are placed and written |
 //! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
@@ -31,12 +33,14 @@
 //! | `salvage_files`, `salvage_log` | its metadata files; what the log says of what they lost |
 //! | `repair` | putting right what the survey found |
 //! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
+//! | `failure` | what a failed write or flush costs |
 //! | `space` | how much there is, and how much is left |
-//! | `attributes`, `names`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
+//! | `attributes`, `names`, `renames`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
 //!
 //! With stamps instead of bytes the code is the same; metadata then stays in memory, as a stamp cannot be read back.
 
+mod attribute_blocks;
 mod attributes;
 mod bytes;
 mod check;
@@ -47,22 +51,26 @@ mod directory;
 mod discards;
 mod error;
 mod extended;
+mod failure;
 mod follow_log;
 mod format;
 mod inode;
 mod inode_file;
+mod inodes;
 mod invariants;
 mod log;
 mod lost_parts;
 mod make;
 mod map;
 mod media;
+mod memory;
 mod metadata_blocks;
 mod names;
 mod open;
 mod paged;
 pub mod placement;
 mod records;
+mod renames;
 mod repair;
 mod roll_forward;
 mod salvage;
@@ -87,8 +95,10 @@ mod wrong_volumes;
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
 pub use check::{Finding, Structure, check};
 pub use error::{OpenSfsError, SfsError};
+pub use failure::{Lost, mark_lost};
 pub use make::Identity;
 pub use media::Medium;
+pub use memory::MemoryUse;
 pub use repair::{Repaired, repair};
 pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};
 pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
@@ -100,13 +110,14 @@ use dat::Dat;
 use format::{BlockBytes, Kind, Superblock};
 use inode::Inode;
 use inode_file::InodeFile;
+use inodes::Inodes;
 use log::Head;
 use media::Media;
+use memory::Shares;
 use metadata_blocks::MetadataBlocks;
 use paged::PagedFile;
 use placement::{Grouping, Tick};
 use records::Records;
-use rustc_hash::FxHashMap;
 use segments::Segments;
 use std::collections::BTreeSet;
 use waiting::Waiting;
@@ -135,6 +146,8 @@ struct Limits {
     floor: u32,
     /// Blocks that files and their metadata can have.
     usable: u64,
+    /// What each part may take of memory.
+    shares: Shares,
 }
 
 /// A mounted volume.
@@ -148,7 +161,7 @@ pub struct Sfs {
     inode_file: InodeFile,
     usage_file: PagedFile,
     /// Inodes in memory.
-    inodes: FxHashMap<u64, Inode>,
+    inodes: Inodes,
     metadata: MetadataBlocks,
     waiting: Waiting,
     /// What the log has yet to say.
@@ -179,8 +192,12 @@ pub struct Sfs {
     discards: discards::Discards,
     /// Whether anything was written since the device was last flushed.
     is_unflushed: bool,
+    /// Blocks behind summaries that were written since then.
+    unflushed_blocks: u64,
     /// The number that the next partial segment had when the device was last flushed: all before it are durable.
     flushed: u64,
+    /// Whether the second superblock of the last checkpoint was written since then: nobody needs it to be durable soon.
+    is_copy_unflushed: bool,
     /// Whether anything was written since the log was last sealed.
     is_unsealed: bool,
     /// Whether anything changed since the last checkpoint.
@@ -189,6 +206,12 @@ pub struct Sfs {
     read_only: Option<String>,
     /// What the mount has found damaged in the log.
     damage: Vec<Finding>,
+    /// What a failed write or flush has cost.
+    lost: Option<Lost>,
+    /// What a checkpoint that is being taken will make durable.
+    at_stake: Option<Lost>,
+    /// Whether the mount before this one has left a mark that it lost something.
+    has_lost_before: bool,
     received: Tally,
     sent: Tally,
     read_blocks: u64,
@@ -216,6 +239,11 @@ impl Sfs {
     /// Whether the device below has a timing model.
     pub fn is_timed(&self) -> bool {
         self.media.is_timed()
+    }
+
+    /// True if something has changed since the last checkpoint.
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
     }
 
     /// Why the volume can only be read, if so.
@@ -265,20 +293,18 @@ impl Sfs {
     /// An inode that is in use.
     fn inode(&mut self, number: u64) -> Result<&Inode, SfsError> {
         self.load_inode(number)?;
-        Ok(&self.inodes[&number])
+        Ok(self.inodes.get(number).expect("it was loaded"))
     }
 
     /// One that will be changed, so that the next checkpoint must write it.
     fn inode_mut(&mut self, number: u64) -> Result<&mut Inode, SfsError> {
         self.load_inode(number)?;
-        let inode = self.inodes.get_mut(&number).expect("it was loaded");
-        inode.is_dirty = true;
         self.is_changed = true;
-        Ok(inode)
+        Ok(self.inodes.get_mut(number).expect("it was loaded"))
     }
 
     fn load_inode(&mut self, number: u64) -> Result<(), SfsError> {
-        if !self.inodes.contains_key(&number) {
+        if !self.inodes.contains(number) {
             if self.inode_file.is_freed(number) {
                 // Its page says what it was, up to the next checkpoint.
                 return Err(SfsError::NotFound);
@@ -290,14 +316,14 @@ impl Sfs {
             let holds = invariants::inode(&image, number);
             holds.map_err(|why| SfsError::Damaged { what: format!("inode {number}"), why })?;
             let inode = Inode::of_image(&image).expect("its number and kind are those of an inode");
-            self.inodes.insert(number, inode);
+            self.inodes.insert(inode);
         }
         Ok(())
     }
 
     /// A virtual block of metadata.
     fn metadata_block(&mut self, number: u64, inode: u64, place: u64) -> Result<&BlockBytes, SfsError> {
-        if self.metadata.get(number).is_none() {
+        if self.metadata.used(number).is_none() {
             let bytes = self.read_virtual(number, inode)?;
             self.metadata.insert(number, inode, place, bytes);
         }
@@ -399,6 +425,9 @@ impl Sfs {
         } else if self.now >= self.next_flush {
             self.next_flush = self.now + self.settings.flush_ns;
             self.write_out(false)?;
+            if self.is_copy_unflushed {
+                self.flush_all()?;
+            }
         }
         self.discard_one()?;
         let own = self.next_flush.min(self.next_checkpoint);
@@ -407,16 +436,25 @@ impl Sfs {
     }
 
     /// Ends in good order: a last checkpoint, marked as an unmount. Inodes that are held without a name are freed.
+    ///
+    /// Fails if a write or flush has failed since the mount, and says what that has cost.
     pub fn unmount(&mut self) -> Result<(), SfsError> {
-        if self.read_only.is_none() {
-            for inode in std::mem::take(&mut self.orphans) {
-                self.free_inode(inode)?;
-            }
-            self.keep_room()?;
-            self.checkpoint(true)?;
+        let stored = if self.read_only.is_none() { self.store_for_good() } else { Ok(()) };
+        let closed = self.media.close(self.now);
+        if let Some(lost) = &self.lost {
+            return Err(SfsError::Lost(Box::new(lost.clone())));
         }
-        self.now = self.media.close(self.now)?;
+        stored?;
+        self.now = closed?;
         Ok(())
+    }
+
+    fn store_for_good(&mut self) -> Result<(), SfsError> {
+        for inode in std::mem::take(&mut self.orphans) {
+            self.free_inode(inode)?;
+        }
+        self.keep_room()?;
+        self.checkpoint(true)
     }
 
     /// What it, and what is below it, has counted since it was mounted.
@@ -435,8 +473,8 @@ impl Sfs {
             sent: self.sent.clone(),
             read_blocks: self.read_blocks,
             events,
-            flash: None,
             below: vec![self.media.account()],
+            ..Account::default()
         }
     }
 }

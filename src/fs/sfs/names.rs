@@ -1,7 +1,8 @@
-//! Calls about names: who is called what.
+//! Calls about names: who is called what. Those that rename are in `renames`.
 
-use super::attributes::{DirectoryEntry, FileKind, InodeNumber, NewFile, Taken};
+use super::attributes::{DirectoryEntry, FileKind, InodeNumber, NewFile};
 use super::directory::{self, Index, LONGEST_NAME};
+use super::extended::blocks_of_attributes;
 use super::format::BLOCK;
 use super::inode::Inode;
 use super::records::Record;
@@ -14,7 +15,7 @@ const MOST_LINKS: u32 = 65_000;
 /// Set-group-id.
 const SETGID: u16 = 0o2000;
 
-fn check_name(name: &[u8]) -> Result<(), SfsError> {
+pub(super) fn check_name(name: &[u8]) -> Result<(), SfsError> {
     match name {
         b"" => Err(SfsError::NotFound),
         b"." | b".." => Err(SfsError::Invalid("'.' and '..' can be neither made nor taken away")),
@@ -43,7 +44,7 @@ impl Sfs {
         self.check_writable()?;
         check_name(name)?;
         let parent = self.directory(directory.0)?;
-        let (inherits, parent_group, parent_links) = (parent.permissions & SETGID != 0, parent.group, parent.links);
+        let parent_links = parent.links;
         if parent_links == 0 {
             return Err(SfsError::NotFound);
         }
@@ -56,10 +57,31 @@ impl Sfs {
         if new.target.len() > LONGEST_TARGET {
             return Err(SfsError::NameTooLong);
         }
-        self.check_space(4)?;
+        let attributes = self.first_attributes(new)?;
+        self.check_space(4 + attributes.as_ref().map_or(0, |bytes| blocks_of_attributes(bytes)))?;
+        let number = self.new_inode(directory.0, new)?;
+        if new.kind == FileKind::Symlink {
+            self.put_target(number, new.target)?;
+            self.tell(&Record::Target { inode: number, bytes: new.target });
+        }
+        if let Some(bytes) = attributes {
+            self.put_attributes(number, &bytes)?;
+        }
+        self.put_name(directory.0, name, number, new.kind)?;
+        self.tell(&Record::Name { directory: directory.0, inode: number, kind: new.kind, name });
+        self.directory_changed(directory.0, i64::from(new.kind == FileKind::Directory))?;
+        self.records.end();
+        self.relieve()?;
+        Ok(InodeNumber(number))
+    }
+
+    /// An inode for a file that is being made in this directory, and has no name yet.
+    pub(super) fn new_inode(&mut self, directory: u64, new: &NewFile) -> Result<u64, SfsError> {
         let now = self.wall();
-        let (number, generation) = self.inode_file.take(&mut self.media, &mut self.now)?;
-        let mut inode = Inode::new(number, generation, new.kind, now);
+        let parent = self.directory(directory)?;
+        let (inherits, parent_group) = (parent.permissions & SETGID != 0, parent.group);
+        let (number, before) = self.inode_file.take(&mut self.media, &mut self.now)?;
+        let mut inode = Inode::new(number, self.next_generation(before), new.kind, now);
         inode.permissions = new.permissions & 0o7777;
         if inherits && new.kind == FileKind::Directory {
             inode.permissions |= SETGID;
@@ -68,20 +90,18 @@ impl Sfs {
         inode.group = if inherits { parent_group } else { new.group };
         inode.device = new.device;
         inode.links = if new.kind == FileKind::Directory { 2 } else { 1 };
-        inode.parent = directory.0;
-        self.inodes.insert(number, inode);
+        inode.parent = directory;
+        self.inodes.insert(inode);
         self.is_changed = true;
         self.records.touch(number);
-        if new.kind == FileKind::Symlink {
-            self.put_contents(number, false, new.target)?;
-            self.tell(&Record::Contents { inode: number, are_attributes: false, bytes: new.target });
-        }
-        self.put_name(directory.0, name, number, new.kind)?;
-        self.tell(&Record::Name { directory: directory.0, inode: number, kind: new.kind, name });
-        self.directory_changed(directory.0, i64::from(new.kind == FileKind::Directory))?;
-        self.records.end();
-        self.relieve()?;
-        Ok(InodeNumber(number))
+        Ok(number)
+    }
+
+    /// The generation of a new inode whose number had the generation `before` last. A number is given out once between
+    /// two checkpoints at most, and so the number of the last one tells it from all that had its number before, after a
+    /// crash and on any mount: a file handle that was kept does not become another file's.
+    fn next_generation(&self, before: u32) -> u32 {
+        before.max(self.superblock.sequence.get() as u32)
     }
 
     /// Gives a file one more name.
@@ -152,103 +172,8 @@ impl Sfs {
         self.relieve()
     }
 
-    /// Renames.
-    pub fn rename(
-        &mut self,
-        from: (InodeNumber, &[u8]),
-        to: (InodeNumber, &[u8]),
-        taken: Taken,
-    ) -> Result<(), SfsError> {
-        self.check_writable()?;
-        let ((from_directory, from_name), (to_directory, to_name)) = (from, to);
-        check_name(from_name)?;
-        check_name(to_name)?;
-        self.directory(from_directory.0)?;
-        if self.directory(to_directory.0)?.links == 0 {
-            return Err(SfsError::NotFound);
-        }
-        let (inode, kind, _) = self.find_name(from_directory.0, from_name)?.ok_or(SfsError::NotFound)?;
-        let there = self.find_name(to_directory.0, to_name)?;
-        let is_directory = kind == FileKind::Directory;
-        if is_directory && self.is_within(to_directory.0, inode)? {
-            return Err(SfsError::Invalid("a directory cannot be moved into itself"));
-        }
-        match (there, taken) {
-            (None, Taken::Exchange) => return Err(SfsError::NotFound),
-            (Some(_), Taken::Refuse) => return Err(SfsError::Exists),
-            (Some((other, ..)), _) if other == inode => return Ok(()),
-            (Some((other, other_kind, _)), Taken::Exchange) => {
-                if other_kind == FileKind::Directory && self.is_within(from_directory.0, other)? {
-                    return Err(SfsError::Invalid("a directory cannot be moved into itself"));
-                }
-                return self.exchange(
-                    (from_directory.0, from_name, inode, kind),
-                    (to_directory.0, to_name, other, other_kind),
-                );
-            }
-            (Some((other, other_kind, _)), Taken::Replace) => match (is_directory, other_kind == FileKind::Directory) {
-                (true, false) => return Err(SfsError::NotDirectory),
-                (false, true) => return Err(SfsError::IsDirectory),
-                (true, true) if self.count_names(other)? > 0 => return Err(SfsError::NotEmpty),
-                _ => {}
-            },
-            (None, _) => {}
-        }
-        self.check_space(2)?;
-        let moves = is_directory && from_directory != to_directory;
-        self.take_name(from_directory.0, from_name)?;
-        self.tell(&Record::NoName { directory: from_directory.0, name: from_name });
-        let mut more_in_to = i64::from(moves);
-        if let Some((other, other_kind, _)) = there {
-            self.take_name(to_directory.0, to_name)?;
-            let is_directory = other_kind == FileKind::Directory;
-            more_in_to -= i64::from(is_directory);
-            self.links_changed(other, if is_directory { -2 } else { -1 })?;
-            self.renamed.insert(inode);
-        }
-        self.put_name(to_directory.0, to_name, inode, kind)?;
-        self.tell(&Record::Name { directory: to_directory.0, inode, kind, name: to_name });
-        self.directory_changed(from_directory.0, -i64::from(moves))?;
-        self.directory_changed(to_directory.0, more_in_to)?;
-        self.renamed_to(inode, to_directory.0)?;
-        self.records.end();
-        self.relieve()
-    }
-
-    fn exchange(
-        &mut self,
-        one: (u64, &[u8], u64, FileKind),
-        other: (u64, &[u8], u64, FileKind),
-    ) -> Result<(), SfsError> {
-        for (place, what) in [(one, other), (other, one)] {
-            self.replace_name(place.0, place.1, what.2, what.3)?;
-            self.tell(&Record::Name { directory: place.0, inode: what.2, kind: what.3, name: place.1 });
-            self.renamed_to(what.2, place.0)?;
-        }
-        let directories = |kind: FileKind| i64::from(kind == FileKind::Directory);
-        let more = directories(other.3) - directories(one.3);
-        let more = if one.0 == other.0 { 0 } else { more };
-        self.directory_changed(one.0, more)?;
-        self.directory_changed(other.0, -more)?;
-        self.records.end();
-        self.relieve()
-    }
-
-    /// A file has a new name, in this directory.
-    fn renamed_to(&mut self, inode: u64, directory: u64) -> Result<(), SfsError> {
-        let now = self.wall();
-        let file = self.inode_mut(inode)?;
-        file.changed = now;
-        file.is_unlogged = true;
-        if file.kind == FileKind::Directory {
-            file.parent = directory;
-        }
-        self.records.touch(inode);
-        Ok(())
-    }
-
     /// A directory has other names than before, and so many directories more.
-    fn directory_changed(&mut self, directory: u64, more: i64) -> Result<(), SfsError> {
+    pub(super) fn directory_changed(&mut self, directory: u64, more: i64) -> Result<(), SfsError> {
         let now = self.wall();
         let it = self.inode_mut(directory)?;
         it.modified = now;
@@ -260,13 +185,13 @@ impl Sfs {
     }
 
     /// A file has so many names more. Without one it is freed, unless someone holds it.
-    fn links_changed(&mut self, inode: u64, more: i32) -> Result<(), SfsError> {
+    pub(super) fn links_changed(&mut self, inode: u64, more: i32) -> Result<(), SfsError> {
         let now = self.wall();
         let file = self.inode_mut(inode)?;
         file.links = file.links.saturating_add_signed(more);
         file.changed = now;
         file.is_unlogged = true;
-        let (is_gone, is_held) = (file.links == 0, file.held > 0);
+        let (is_gone, is_held) = (file.links == 0, self.inodes.is_held(inode));
         self.records.touch(inode);
         match (is_gone, is_held) {
             (true, true) => {
@@ -276,23 +201,6 @@ impl Sfs {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Whether a directory is another one, or lies in it.
-    fn is_within(&mut self, directory: u64, other: u64) -> Result<bool, SfsError> {
-        let mut at = directory;
-        for _ in 0..self.inode_file.count() {
-            if at == other {
-                return Ok(true);
-            }
-            let parent = self.inode(at)?.parent;
-            if parent == at {
-                return Ok(false);
-            }
-            at = parent;
-        }
-        let why = "it lies in itself".to_string();
-        Err(SfsError::Damaged { what: format!("directory {directory}"), why })
     }
 
     /// Lists a directory from `from` on (0, or an entry's `next`), `.` and `..` first, until `take` answers false.
@@ -349,7 +257,7 @@ impl Sfs {
     }
 
     /// An inode that is a directory.
-    fn directory(&mut self, number: u64) -> Result<&Inode, SfsError> {
+    pub(super) fn directory(&mut self, number: u64) -> Result<&Inode, SfsError> {
         let inode = self.inode(number)?;
         match inode.kind {
             FileKind::Directory => Ok(inode),
@@ -358,9 +266,13 @@ impl Sfs {
     }
 
     /// The index of a directory, which is made if there is none yet.
-    pub(super) fn index(&mut self, directory: u64) -> Result<&mut Index, SfsError> {
+    pub(super) fn index(&mut self, directory: u64) -> Result<&Index, SfsError> {
         if self.inode(directory)?.index.is_none() {
             let blocks = self.inode(directory)?.size.div_ceil(BLOCK as u64);
+            if blocks > directory::MOST_BLOCKS {
+                let why = format!("it has {blocks} blocks, and {} are the most", directory::MOST_BLOCKS);
+                return Err(SfsError::Damaged { what: format!("directory {directory}"), why });
+            }
             let mut index = Box::<Index>::default();
             for number in 0..blocks {
                 let virtual_block = self.mapped(directory, number)?;
@@ -369,9 +281,9 @@ impl Sfs {
                     return Err(SfsError::Damaged { what, why: "its records do not fill it".to_string() });
                 }
             }
-            self.inodes.get_mut(&directory).expect("it was loaded").index = Some(index);
+            self.inodes.put_index(directory, index);
         }
-        Ok(self.inodes.get_mut(&directory).expect("it was loaded").index.as_mut().expect("it was made"))
+        Ok(self.inode(directory)?.index.as_ref().expect("it was made"))
     }
 
     /// Names in a directory.
@@ -380,7 +292,7 @@ impl Sfs {
     }
 
     /// Who has a name: the inode, its kind, and the place of the record.
-    fn find_name(&mut self, directory: u64, name: &[u8]) -> Result<Option<(u64, FileKind, u64)>, SfsError> {
+    pub(super) fn find_name(&mut self, directory: u64, name: &[u8]) -> Result<Option<(u64, FileKind, u64)>, SfsError> {
         let places: Vec<u64> = self.index(directory)?.places(name).collect();
         for place in places {
             let number = place / BLOCK as u64;
@@ -399,27 +311,34 @@ impl Sfs {
 
     /// Puts a name into a directory.
     pub(super) fn put_name(&mut self, directory: u64, name: &[u8], inode: u64, kind: FileKind) -> Result<(), SfsError> {
-        let number = match self.index(directory)?.block_with_room(name) {
+        self.index(directory)?;
+        let index = self.inodes.get_mut(directory).and_then(|it| it.index.as_mut()).expect("it was made");
+        let number = match index.block_with_room(name) {
             Some(number) => number,
             None => {
-                let number = self.index(directory)?.blocks();
+                let number = index.blocks();
+                if number >= directory::MOST_BLOCKS {
+                    return Err(SfsError::TooLarge);
+                }
                 let virtual_block = self.make_metadata_block(directory, number)?;
                 self.map(directory, number, virtual_block)?;
                 let block = self.metadata_block_mut(virtual_block, directory, number)?;
                 directory::format(block);
                 let block = *block;
-                self.index(directory)?.take_up(&block);
+                let mut index = self.inodes.take_index(directory).expect("it was made");
+                index.take_up(&block);
+                self.inodes.put_index(directory, index);
                 self.inode_mut(directory)?.size = (number + 1) * BLOCK as u64;
                 number
             }
         };
         let virtual_block = self.mapped(directory, number)?;
         // The index and the block are changed together, and lie in two places.
-        let mut index = self.inodes.get_mut(&directory).and_then(|it| it.index.take()).expect("it was made");
+        let mut index = self.inodes.take_index(directory).expect("it was made");
         let put = self
             .metadata_block_mut(virtual_block, directory, number)
             .map(|block| index.put(number, block, name, inode, kind));
-        self.inodes.get_mut(&directory).expect("it was loaded").index = Some(index);
+        self.inodes.put_index(directory, index);
         match put? {
             Some(_) => Ok(()),
             None => {
@@ -434,16 +353,22 @@ impl Sfs {
         let Some((inode, _, place)) = self.find_name(directory, name)? else { return Ok(None) };
         let number = place / BLOCK as u64;
         let virtual_block = self.mapped(directory, number)?;
-        let mut index = self.inodes.get_mut(&directory).and_then(|it| it.index.take()).expect("it was made");
+        let mut index = self.inodes.take_index(directory).expect("it was made");
         let removed =
             self.metadata_block_mut(virtual_block, directory, number).map(|block| index.remove(block, name, place));
-        self.inodes.get_mut(&directory).expect("it was loaded").index = Some(index);
+        self.inodes.put_index(directory, index);
         removed?;
         Ok(Some(inode))
     }
 
     /// Gives a name to another inode.
-    fn replace_name(&mut self, directory: u64, name: &[u8], inode: u64, kind: FileKind) -> Result<(), SfsError> {
+    pub(super) fn replace_name(
+        &mut self,
+        directory: u64,
+        name: &[u8],
+        inode: u64,
+        kind: FileKind,
+    ) -> Result<(), SfsError> {
         let (.., place) = self.find_name(directory, name)?.ok_or(SfsError::NotFound)?;
         let number = place / BLOCK as u64;
         let virtual_block = self.mapped(directory, number)?;
@@ -452,29 +377,20 @@ impl Sfs {
         Ok(())
     }
 
-    /// Puts the bytes of a link's target, or of extended attributes, into their block.
-    pub(super) fn put_contents(&mut self, inode: u64, are_attributes: bool, bytes: &[u8]) -> Result<(), SfsError> {
-        if bytes.len() > BLOCK {
+    /// Puts the target of a link into its block.
+    pub(super) fn put_target(&mut self, inode: u64, target: &[u8]) -> Result<(), SfsError> {
+        if target.len() > BLOCK {
             return Err(SfsError::NameTooLong);
         }
-        let place = if are_attributes { super::metadata_blocks::NO_PLACE } else { 0 };
-        let mut virtual_block = match are_attributes {
-            true => self.inode(inode)?.attributes,
-            false => self.mapped(inode, 0)?,
-        };
+        let mut virtual_block = self.mapped(inode, 0)?;
         if virtual_block == 0 {
-            virtual_block = self.make_metadata_block(inode, place)?;
-            match are_attributes {
-                true => self.inode_mut(inode)?.attributes = virtual_block,
-                false => self.map(inode, 0, virtual_block)?,
-            }
+            virtual_block = self.make_metadata_block(inode, 0)?;
+            self.map(inode, 0, virtual_block)?;
         }
-        let block = self.metadata_block_mut(virtual_block, inode, place)?;
+        let block = self.metadata_block_mut(virtual_block, inode, 0)?;
         block.fill(0);
-        block[..bytes.len()].copy_from_slice(bytes);
-        if !are_attributes {
-            self.inode_mut(inode)?.size = bytes.len() as u64;
-        }
+        block[..target.len()].copy_from_slice(target);
+        self.inode_mut(inode)?.size = target.len() as u64;
         Ok(())
     }
 }

@@ -137,6 +137,7 @@ impl Sfs {
         self.dat = Dat::open(&superblock.dat, superblock.used_blocks.get(), media, now)?;
         let counts = (superblock.inodes.get(), superblock.first_free_inode.get(), superblock.used_inodes.get());
         self.inode_file = InodeFile::open(&superblock.inode_file, counts, media, now)?;
+        self.bound_metadata_files();
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         self.grouping.remember(&memory);

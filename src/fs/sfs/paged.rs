@@ -4,6 +4,9 @@
 //! The tree is flat in memory: level 0 are the pointers of all pages, level 1 those of the blocks that hold level 0,
 //! and so on until one block is left. A changed page changes one block of each level; all of them are written at a
 //! checkpoint.
+//!
+//! Pages that are not changed can be read again: when one more must be read than there may be, one goes that was not
+//! used since it was last passed by (second chance).
 
 use super::SfsError;
 use super::format::{BLOCK, BlockBytes, Pointer, Root, zeroed};
@@ -25,6 +28,12 @@ pub(super) struct PagedFile {
     pages: Vec<Option<Box<BlockBytes>>>,
     /// Pages in memory.
     present: usize,
+    /// Unchanged pages that are kept in memory.
+    most: usize,
+    /// Of each page: whether it was used since the hand passed it.
+    used: Vec<bool>,
+    /// Where the search for one that may go is.
+    hand: usize,
     /// Pointers by level. The last level has one, the root's.
     levels: Vec<Vec<Pointer>>,
     /// Changed pages and tree blocks, by level: 0 are pages.
@@ -52,10 +61,18 @@ impl PagedFile {
             name,
             pages: Vec::new(),
             present: 0,
+            most: usize::MAX,
+            used: Vec::new(),
+            hand: 0,
             levels: vec![Vec::new()],
             dirty: vec![BTreeSet::new()],
             holds: None,
         }
+    }
+
+    /// From now on at most so many unchanged pages stay in memory; one at least.
+    pub fn keep(&mut self, most: usize) {
+        self.most = most.max(1);
     }
 
     /// Reads the tree of one that lies on the media. Its pages are read when they are needed.
@@ -174,6 +191,7 @@ impl PagedFile {
             return;
         }
         self.pages.resize_with(pages, || None);
+        self.used.resize(pages, false);
         let mut count = pages;
         let mut level = 0;
         loop {
@@ -207,6 +225,7 @@ impl PagedFile {
     #[inline]
     fn load(&mut self, number: usize, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         if self.pages[number].is_none() {
+            self.make_room();
             let pointer = self.levels[0][number];
             let page = match pointer.address.get() {
                 0 => zeroed(),
@@ -220,6 +239,7 @@ impl PagedFile {
             self.pages[number] = Some(page);
             self.present += 1;
         }
+        self.used[number] = true;
         Ok(())
     }
 
@@ -310,27 +330,22 @@ impl PagedFile {
         self.dirty.iter_mut().for_each(BTreeSet::clear);
     }
 
-    /// Bytes in memory.
-    pub fn cached_bytes(&self) -> u64 {
-        (self.present * BLOCK) as u64
+    /// Unchanged pages in memory.
+    pub fn unchanged(&self) -> usize {
+        self.present - self.dirty[0].len()
     }
 
-    /// Forgets unchanged pages from `from` on, round and round, until at most `pages` are left. Answers where it
-    /// stopped.
-    pub fn evict(&mut self, pages: usize, from: usize) -> usize {
-        let count = self.pages.len();
-        let mut at = from;
-        for _ in 0..count {
-            if self.present <= pages {
-                break;
-            }
-            at = (at + 1) % count;
-            if self.pages[at].is_some() && !self.dirty[0].contains(&(at as u32)) {
+    /// Forgets an unchanged page if there are as many as there may be.
+    fn make_room(&mut self) {
+        while self.unchanged() >= self.most {
+            self.hand = (self.hand + 1) % self.pages.len();
+            let at = self.hand;
+            let is_used = std::mem::take(&mut self.used[at]);
+            if !is_used && self.pages[at].is_some() && !self.dirty[0].contains(&(at as u32)) {
                 self.pages[at] = None;
                 self.present -= 1;
             }
         }
-        at
     }
 
     /// Where each of its blocks lies: number as in block records, and address.

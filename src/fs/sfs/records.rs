@@ -29,8 +29,10 @@ pub(super) enum Record<'a> {
     NoName { directory: u64, name: &'a [u8] },
     /// Blocks of a file were taken away.
     Unmap { inode: u64, places: Range<u64> },
-    /// The bytes of a link's target, or of a file's extended attributes.
-    Contents { inode: u64, are_attributes: bool, bytes: &'a [u8] },
+    /// The bytes of a link's target.
+    Target { inode: u64, bytes: &'a [u8] },
+    /// A part of a file's extended attributes: `bytes` lie `at` so many of all, which are `length`.
+    Attributes { inode: u64, length: u32, at: u32, bytes: &'a [u8] },
     /// An inode is so.
     Inode(&'a InodeImage),
     /// An inode is free.
@@ -147,11 +149,18 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
             put(places.end);
             3
         }
-        Record::Contents { inode, are_attributes, bytes: contents } => {
+        Record::Target { inode, bytes: target } => {
             put(*inode);
-            bytes.push(u8::from(*are_attributes));
-            bytes.extend_from_slice(contents);
+            bytes.push(0);
+            bytes.extend_from_slice(target);
             4
+        }
+        Record::Attributes { inode, length, at, bytes: part } => {
+            put(*inode);
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(&at.to_le_bytes());
+            bytes.extend_from_slice(part);
+            7
         }
         Record::Inode(image) => {
             bytes.extend_from_slice(image.as_bytes());
@@ -204,10 +213,40 @@ fn first(bytes: &[u8]) -> Option<((u64, Record<'_>), &[u8])> {
         },
         2 => Record::NoName { directory: number(0)?, name: rest.get(8..)? },
         3 => Record::Unmap { inode: number(0)?, places: number(8)?..number(16)? },
-        4 => Record::Contents { inode: number(0)?, are_attributes: *rest.get(8)? != 0, bytes: &rest[9..] },
+        4 if *rest.get(8)? == 0 => Record::Target { inode: number(0)?, bytes: &rest[9..] },
+        // In version 1, all attributes of a file.
+        4 => Record::Attributes { inode: number(0)?, length: rest.len() as u32 - 9, at: 0, bytes: &rest[9..] },
         5 => Record::Inode(InodeImage::ref_from_bytes(rest).ok()?),
         6 => Record::Freed { inode: number(0)? },
+        7 => {
+            let places = number(8)?;
+            let (length, at) = (places as u32, (places >> 32) as u32);
+            Record::Attributes { inode: number(0)?, length, at, bytes: &rest[16..] }
+        }
         _ => return None,
     };
     Some(((before, record), &bytes[HEAD + length..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_attributes_are_read_as_they_were_told_and_so_are_those_of_version_1() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &Record::Attributes { inode: 7, length: 70_000, at: 65_536, bytes: b"part" }, 3);
+        write(&mut bytes, &Record::Target { inode: 8, bytes: b"there" }, 4);
+        // What was a record of a link's target, with a mark that it is all attributes of a file.
+        let from = bytes.len();
+        write(&mut bytes, &Record::Target { inode: 9, bytes: b"all" }, 5);
+        bytes[from + HEAD + 8] = 1;
+        let read: Vec<String> = read(&bytes).map(|(before, record)| format!("{before} {record:?}")).collect();
+        let wanted = [
+            (3, Record::Attributes { inode: 7, length: 70_000, at: 65_536, bytes: b"part" }),
+            (4, Record::Target { inode: 8, bytes: b"there" }),
+            (5, Record::Attributes { inode: 9, length: 3, at: 0, bytes: b"all" }),
+        ];
+        assert_eq!(read, wanted.map(|(before, record)| format!("{before} {record:?}")));
+    }
 }

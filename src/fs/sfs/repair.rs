@@ -157,7 +157,7 @@ impl Sfs {
         let mut free = Vec::new();
         for number in 1..self.inode_file.count() {
             let image = self.inode_file.get(number, &mut self.media, &mut self.now)?;
-            if image.number.get() == 0 && !self.inodes.contains_key(&number) && !freed.contains(&number) {
+            if image.number.get() == 0 && !self.inodes.contains(number) && !freed.contains(&number) {
                 free.push(number);
             }
         }
@@ -165,7 +165,7 @@ impl Sfs {
     }
 
     fn clear_inode(&mut self, number: u64) -> Result<(), SfsError> {
-        self.inodes.remove(&number);
+        self.inodes.remove(number);
         self.orphans.remove(&number);
         let generation = match self.inode_file.get(number, &mut self.media, &mut self.now) {
             Ok(image) => image.generation.get().wrapping_add(1),
@@ -183,7 +183,7 @@ impl Sfs {
         self.clear_inode(number)?;
         let mut root = Inode::new(number, 0, FileKind::Directory, self.wall());
         (root.permissions, root.links, root.parent) = (0o755, 2, number);
-        self.inodes.insert(number, root);
+        self.inodes.insert(root);
         Ok(())
     }
 
@@ -323,7 +323,7 @@ impl Sfs {
                 index.put(0, &mut block, record.name, record.inode, kind);
             }
         }
-        self.inode_mut(directory)?.index = None;
+        self.inodes.take_index(directory);
         self.put_block(number, directory, place, block)
     }
 
@@ -331,13 +331,13 @@ impl Sfs {
         let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
         self.index(directory)?;
         let virtual_block = self.mapped(directory, number)?;
-        let mut index = self.inodes.get_mut(&directory).and_then(|it| it.index.take()).ok_or(SfsError::NotFound)?;
+        let mut index = self.inodes.take_index(directory).ok_or(SfsError::NotFound)?;
         let block = self.metadata_block_mut(virtual_block, directory, number)?;
         if let Some(record) = directory::record(block, at) {
             let name = record.name.to_vec();
             index.remove(block, &name, place);
         }
-        self.inode_mut(directory)?.index = Some(index);
+        self.inodes.put_index(directory, index);
         Ok(())
     }
 
@@ -374,7 +374,7 @@ impl Sfs {
         let (number, generation) = self.inode_file.take(&mut self.media, &mut self.now)?;
         let mut made = Inode::new(number, generation, FileKind::Directory, self.wall());
         (made.permissions, made.links, made.parent) = (0o700, 2, root.0);
-        self.inodes.insert(number, made);
+        self.inodes.insert(made);
         self.put_name(root.0, &name, number, FileKind::Directory)?;
         Ok(number)
     }

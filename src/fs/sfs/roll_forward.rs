@@ -135,7 +135,7 @@ impl Sfs {
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
                 self.inode_file.take_found(number);
-                self.inodes.insert(number, Inode::new(number, image.generation.get(), kind, Timestamp(0)));
+                self.inodes.insert(Inode::new(number, image.generation.get(), kind, Timestamp(0)));
                 made.insert(number);
             }
         }
@@ -159,7 +159,8 @@ impl Sfs {
     fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
         let number = match record {
             Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
-            Record::Unmap { inode, .. } | Record::Contents { inode, .. } | Record::Freed { inode } => *inode,
+            Record::Unmap { inode, .. } | Record::Target { inode, .. } => *inode,
+            Record::Attributes { inode, .. } | Record::Freed { inode } => *inode,
             Record::Inode(image) => image.number.get(),
         };
         // The log speaks of what was freed, too.
@@ -179,7 +180,10 @@ impl Sfs {
                 _ => Ok(()),
             },
             Record::Unmap { inode, places } => self.unmap(*inode, places.clone()),
-            Record::Contents { inode, are_attributes, bytes } => self.put_contents(*inode, *are_attributes, bytes),
+            Record::Target { inode, bytes } => self.put_target(*inode, bytes),
+            Record::Attributes { inode, length, at, bytes } => {
+                self.put_attribute_bytes(*inode, *length as usize, *at as usize, bytes)
+            }
             Record::Inode(image) => {
                 let holds = invariants::inode(image, number);
                 holds.map_err(|why| SfsError::Damaged { what: format!("inode {number} in the log"), why })?;
@@ -253,7 +257,7 @@ impl Sfs {
             }
         }
         let mut loaded: Vec<u64> =
-            self.inodes.values().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
+            self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         loaded.sort_unstable();
         for number in loaded {
             let inode = self.inode(number)?;

@@ -16,11 +16,13 @@
 use super::Sfs;
 use super::check::{Finding, Structure};
 use super::error::{OpenSfsError, SfsError};
+use super::failure::LOST;
 use super::format::{BLOCK, MEMORY, Superblock};
 use super::inode_file::INODES;
 use super::invariants::LARGEST;
 use super::make::{Identity, check_shape};
 use super::media::{Media, Medium, superblock_places};
+use super::metadata_blocks::MetadataBlocks;
 use super::salvage_files::{Loss, Salvaged};
 use super::segments::Segments;
 use super::settings::SfsSettings;
@@ -53,6 +55,7 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     }
     let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
     let mut findings = damaged_superblocks(&mut medium, &found, &newest)?;
+    findings.extend(lost_changes(&newest));
     let mut media = Media::new(medium, segment_blocks, segments);
     media.go_on_in(newest.turn);
     let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
@@ -70,6 +73,20 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     // No superblock may seem newer than the next.
     volume.superblock.sequence = newest.superblock.sequence;
     Ok(Opened { volume, findings, is_clean })
+}
+
+/// The mark of a mount that could not store what it was told to.
+fn lost_changes(newest: &Found) -> Option<Finding> {
+    let found = "a write or a flush failed when it was last mounted, and what was not synced before is lost";
+    (newest.superblock.clean.get() == LOST).then(|| {
+        Finding::new(
+            Structure::Superblock,
+            format!("the superblock at block {}", newest.place),
+            found,
+            "a mount that stored all that was changed",
+            "the mark is taken away; what is lost does not come back",
+        )
+    })
 }
 
 /// The places of superblocks at which there is none that is whole.
@@ -151,10 +168,10 @@ impl Sfs {
     /// Loads what can be read of a checkpoint. What cannot is made of what the log says, or is empty.
     fn load_in_part(&mut self, superblock: &Superblock) -> Result<Loss, SfsError> {
         self.superblock = *superblock;
-        self.inodes.clear();
+        self.inodes.retain(|_| false);
         self.orphans.clear();
         self.salvaged = Salvaged::default();
-        self.metadata = Default::default();
+        self.metadata = MetadataBlocks::new(self.limits.shares.metadata_blocks);
         self.waiting = Waiting::new(self.media.block_width());
         self.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
         self.is_changed = false;
@@ -163,6 +180,7 @@ impl Sfs {
         let mut log = None;
         self.load_dat(superblock, &mut log, &mut loss)?;
         self.load_inodes(superblock, &mut log, &mut loss)?;
+        self.bound_metadata_files();
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         if memory.iter().all(|number| number.is_finite()) {
@@ -231,9 +249,10 @@ impl Sfs {
         }
         // Of an inode that is lost the log tells only what changed: the rest of it would read as zeros.
         let is_lost = |number: u64| inode_pages.contains(&((number / INODES) as usize));
-        let partial: Vec<u64> = self.inodes.keys().copied().filter(|number| is_lost(*number)).collect();
+        let partial: Vec<u64> =
+            self.inodes.iter().map(|inode| inode.number).filter(|number| is_lost(*number)).collect();
         for number in partial.into_iter().filter(|number| *number < chosen.superblock.inodes.get()) {
-            self.inodes.remove(&number);
+            self.inodes.remove(number);
             self.orphans.remove(&number);
         }
         Ok(findings)

@@ -114,6 +114,12 @@ pub static KIND: Kind = Kind {
             default: "256M",
             about: "metadata that is kept in memory although it is not changed",
         },
+        OptionKind {
+            name: "memory",
+            values: Values::Size(16 << 20, 1 << 40),
+            default: "",
+            about: "what a mounted volume takes at the most; dirty= and cache= are within it (not set: half of what the machine or the cgroup has)",
+        },
     ],
 };
 
@@ -187,6 +193,14 @@ pub struct SfsSettings {
     pub discard: bool,
     /// Bytes of clean metadata that are kept.
     pub cache_bytes: u64,
+    /// Bytes that a volume may take in memory; `None` for no bound. A volume of stamps has none.
+    pub memory_bytes: Option<u64>,
+    /// The bound if `memory_bytes` says none: what the program found out about the machine. A volume that needs more
+    /// takes what it needs.
+    pub machine_memory_bytes: Option<u64>,
+    /// Of the bound, bytes for metadata, changed and unchanged; `None` for what is left beside the segments. With fewer
+    /// a volume is tested that is too small to come near any bound that can be written.
+    pub metadata_memory_bytes: Option<u64>,
 }
 
 impl SfsSettings {
@@ -227,6 +241,9 @@ impl SfsSettings {
             fsync_is_checkpoint: settings.text("fsync") == "checkpoint",
             discard: settings.switch("discard"),
             cache_bytes: settings.size("cache"),
+            memory_bytes: size("memory"),
+            machine_memory_bytes: None,
+            metadata_memory_bytes: None,
             written_out: settings.written_out(&[]),
         })
     }

@@ -6,6 +6,7 @@
 
 use super::attributes::Space;
 use super::format::{BLOCK, blocks_that_fit};
+use super::memory::{INODE_BYTES, Shares};
 use super::settings::SfsSettings;
 use super::{Limits, Sfs, SfsError};
 
@@ -43,7 +44,10 @@ impl Limits {
         let floor = 2 * needed;
         let reserve = (floor + (segments / DEAD).max(4)).min(segments * 3 / 4);
         let usable = u64::from(segments - reserve) * u64::from(capacity);
-        Limits { segment_capacity: capacity, waiting: waiting as usize, metadata: metadata as usize, floor, usable }
+        // How much space there is does not depend on this machine's memory.
+        let shares = Shares::of(settings, segment_bytes);
+        let waiting = (waiting as usize).min(shares.waiting);
+        Limits { segment_capacity: capacity, waiting, metadata: metadata as usize, floor, usable, shares }
     }
 }
 
@@ -80,10 +84,20 @@ impl Sfs {
         }
     }
 
+    /// Bytes that the next checkpoint has to write or to load, beside blocks that wait.
+    pub(super) fn changed_bytes(&mut self) -> u64 {
+        let blocks = self.metadata.dirty()
+            + self.dat.file().dirty_pages()
+            + self.inode_file.file().dirty_pages()
+            + self.inodes.changed_pages();
+        blocks as u64 * BLOCK as u64 + self.inodes.changed() as u64 * INODE_BYTES + self.records.len() as u64
+    }
+
     /// After a change: writes what waits, or takes a checkpoint, if there is too much of it.
     pub(super) fn relieve(&mut self) -> Result<(), SfsError> {
         let changed = self.metadata.dirty() + self.dat.file().dirty_pages() + self.inode_file.file().dirty_pages();
-        if changed + self.records.len() / BLOCK > self.limits.metadata {
+        let is_much = changed + self.records.len() / BLOCK > self.limits.metadata;
+        if is_much || self.changed_bytes() > self.limits.shares.changed {
             self.make_room()?;
             return self.checkpoint(false);
         }

@@ -6,7 +6,7 @@
 
 use super::checkpoint::CRC_FIELD;
 use super::error::OpenSfsError;
-use super::format::{BlockBytes, Superblock, VERSION, crc_without};
+use super::format::{BlockBytes, OLDEST_VERSION, Superblock, VERSION, crc_without};
 use super::invariants;
 use super::media::{Medium, superblock_places};
 use crate::time::Time;
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &BlockBytes, turn: Option<u32>) -> Result<Superblock, 
     if crc != superblock.crc.get() {
         return Err(format!("its checksum is {crc:08x}, and should be {:08x}", superblock.crc.get()));
     }
-    if superblock.version.get() == VERSION {
+    if (OLDEST_VERSION..=VERSION).contains(&superblock.version.get()) {
         invariants::superblock(&superblock, turn)?;
     }
     Ok(superblock)
@@ -68,7 +68,7 @@ pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), Op
     let mut all = AllFound { whole: Vec::new(), damaged: Vec::new(), disagree: None };
     for candidate in candidates {
         match read(&candidate.bytes, (!is_zoned).then_some(candidate.turn)) {
-            Ok(superblock) if superblock.version.get() != VERSION => {
+            Ok(superblock) if !(OLDEST_VERSION..=VERSION).contains(&superblock.version.get()) => {
                 return Err(OpenSfsError::Version { found: superblock.version.get(), known: VERSION });
             }
             Ok(superblock) => {

@@ -214,7 +214,7 @@ impl Sfs {
 
     /// An inode as it is, in memory or in the inode file. `Err`: what is there is none, and why.
     fn seen(&mut self, number: u64) -> Result<Option<Seen>, String> {
-        let inode = match self.inodes.get(&number) {
+        let inode = match self.inodes.peek(number) {
             Some(inode) => Some(Seen::of(inode)),
             None => {
                 let image = self.inode_file.get(number, &mut self.media, &mut self.now);
@@ -241,7 +241,7 @@ impl Sfs {
     fn survey_inodes(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
         let freed: BTreeSet<u64> = self.inode_file.freed().collect();
         for number in 1..self.inode_file.count() {
-            if freed.contains(&number) && !self.inodes.contains_key(&number) {
+            if freed.contains(&number) && !self.inodes.contains(number) {
                 continue;
             }
             let mut seen = match self.seen(number) {
@@ -261,9 +261,6 @@ impl Sfs {
             };
             self.survey_file(survey, number, &mut seen)?;
             survey.inodes.insert(number, seen);
-            if !self.media.holds_stamps() {
-                self.dat.evict(self.settings.cache_bytes / 2);
-            }
         }
         Ok(())
     }

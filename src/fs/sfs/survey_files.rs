@@ -9,7 +9,7 @@ use super::map::{FANOUT, FANOUT_BITS, MOST_BLOCKS, number_at};
 use super::metadata_blocks::NO_PLACE;
 use super::survey::{Seen, Survey};
 use super::survey_faults::{Mend, Stage, Via};
-use super::{Sfs, extended};
+use super::{Sfs, attribute_blocks, extended};
 
 /// Blocks that are read at once.
 const RUN: usize = 64;
@@ -111,18 +111,34 @@ impl Sfs {
     /// Its extended attributes.
     fn survey_attributes(&mut self, survey: &mut Survey, inode: u64, seen: &mut Seen) {
         let number = seen.attributes;
-        let read = self.claim(survey, (inode, NO_PLACE), number, Kind::Metadata).and_then(|entry| {
-            seen.counted += 1;
-            self.peek(number, inode, &entry)
-        });
-        let why = match read {
-            Ok(bytes) if extended::decode(&bytes[..]).is_some() => return,
+        let why = match self.peek_attributes(survey, inode, seen) {
+            Ok(bytes) if extended::decode(&bytes).is_some() => return,
             Ok(_) => "their lengths do not add up".to_string(),
             Err(why) => why,
         };
         let place = format!("the extended attributes of inode {inode}, virtual block {number}");
         let finding = Finding::new(Structure::Attributes, place, why, "attributes", "they are taken away");
         survey.fault(Stage::Blocks, finding.of(inode), Mend::DropAttributes(inode));
+    }
+
+    /// All bytes of its attributes. `Err`: why they cannot be read.
+    fn peek_attributes(&mut self, survey: &mut Survey, inode: u64, seen: &mut Seen) -> Result<Vec<u8>, String> {
+        let number = seen.attributes;
+        let mut look = |sfs: &mut Sfs, number: u64| {
+            let entry = sfs.claim(survey, (inode, NO_PLACE), number, Kind::Metadata)?;
+            seen.counted += 1;
+            sfs.peek(number, inode, &entry)
+        };
+        let first = look(self, number)?;
+        let list = attribute_blocks::listed(&first).ok_or("they are longer than they can be")?;
+        if list.is_empty() {
+            return Ok(first.to_vec());
+        }
+        let mut bytes = Vec::with_capacity(list.len() * BLOCK);
+        for number in list {
+            bytes.extend_from_slice(&look(self, number)?[..]);
+        }
+        Ok(bytes)
     }
 
     /// Blocks of a link, or of what has none.

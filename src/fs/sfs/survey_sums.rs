@@ -111,7 +111,7 @@ impl Sfs {
         let freed: BTreeSet<u64> = self.inode_file.freed().collect();
         let mut free = BTreeSet::new();
         for number in 1..self.inode_file.count() {
-            if self.inodes.contains_key(&number) || freed.contains(&number) {
+            if self.inodes.contains(number) || freed.contains(&number) {
                 continue;
             }
             let Ok(image) = self.inode_file.get(number, &mut self.media, &mut self.now) else { continue };

@@ -61,20 +61,24 @@ impl Sfs {
         if self.is_changed || self.is_unflushed { self.check_writable() } else { Ok(()) }
     }
 
+    /// Makes durable what was written to the log.
     pub(super) fn flush(&mut self) -> Result<(), SfsError> {
-        if self.is_unflushed {
-            self.flush_device().inspect_err(|error| {
-                // What was written may be lost, and nobody knows what.
-                self.read_only.get_or_insert_with(|| format!("a flush failed: {error}"));
-            })?;
-        }
-        Ok(())
+        if self.is_unflushed { self.flush_all() } else { Ok(()) }
     }
 
-    /// Flushes the device: all partial segments that were written are durable.
+    /// Makes durable all that was written.
+    pub(super) fn flush_all(&mut self) -> Result<(), SfsError> {
+        self.flush_device().inspect_err(|error| {
+            // What was written may be lost, and nobody knows what.
+            self.fail(format!("a flush failed: {error}"));
+        })
+    }
+
+    /// Flushes the device: all partial segments that were written are durable, and both superblocks.
     pub(super) fn flush_device(&mut self) -> Result<(), SfsError> {
         self.now = self.media.flush(self.now)?;
-        self.is_unflushed = false;
+        (self.is_unflushed, self.is_copy_unflushed) = (false, false);
+        self.unflushed_blocks = 0;
         self.flushed = self.superblock.next_partial.get();
         Ok(())
     }
@@ -91,7 +95,7 @@ impl Sfs {
         // A renamed file that replaced another goes with the name that it took.
         files.append(&mut self.renamed);
         for file in files {
-            if self.inodes.contains_key(&file) {
+            if self.inodes.contains(file) {
                 slots.extend(self.waiting.of(file));
                 let inode = self.inode_mut(file)?;
                 inode.safe_size = inode.size;
@@ -139,15 +143,13 @@ impl Sfs {
     /// Holds on to an inode: it stays while anyone does, even without a name.
     pub fn retain(&mut self, inode: InodeNumber) -> Result<(), SfsError> {
         self.load_inode(inode.0)?;
-        self.inodes.get_mut(&inode.0).expect("it was loaded").held += 1;
+        self.inodes.hold(inode.0);
         Ok(())
     }
 
     /// Lets an inode go, `times` times. Without a name, and with nobody holding it, it is freed.
     pub fn release(&mut self, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
-        let Some(held) = self.inodes.get_mut(&inode.0) else { return Ok(()) };
-        held.held = held.held.saturating_sub(times);
-        if held.held == 0 && self.orphans.contains(&inode.0) && self.read_only.is_none() {
+        if self.inodes.let_go(inode.0, times) && self.orphans.contains(&inode.0) && self.read_only.is_none() {
             self.orphans.remove(&inode.0);
             self.free_inode(inode.0)?;
         }
@@ -157,14 +159,9 @@ impl Sfs {
     /// Frees an inode and all its blocks.
     pub(super) fn free_inode(&mut self, number: u64) -> Result<(), SfsError> {
         self.unmap(number, 0..u64::MAX)?;
-        let (attributes, generation) = {
-            let file = self.inode(number)?;
-            (file.attributes, file.generation)
-        };
-        if attributes != 0 {
-            self.free_attributes(number, attributes)?;
-        }
-        self.inodes.remove(&number);
+        self.free_attributes(number)?;
+        let generation = self.inode(number)?.generation;
+        self.inodes.remove(number);
         self.inode_file.free(number, generation);
         self.records.touch(number);
         self.is_changed = true;

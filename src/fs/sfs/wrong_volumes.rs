@@ -20,7 +20,7 @@ fn settings() -> SfsSettings {
 }
 
 fn new(kind: FileKind) -> NewFile<'static> {
-    NewFile { kind, permissions: 0o755, user: 0, group: 0, device: 0, target: b"there" }
+    NewFile { kind, permissions: 0o755, user: 0, group: 0, device: 0, target: b"there", attributes: &[] }
 }
 
 /// Numbers of what lies on the volume.
@@ -194,4 +194,28 @@ fn a_root_that_is_none_is_made_anew() {
     assert!(text.contains("it is no directory"), "{text}");
     let found = sfs.lookup(InodeNumber::ROOT, b"lost+found").unwrap();
     sfs.lookup(found, format!("#{}", made.large).as_bytes()).unwrap();
+}
+
+#[test]
+fn attributes_whose_list_names_blocks_of_others_or_none_are_taken_away_and_the_rest_stays() {
+    for wrong in 0..3 {
+        let (mut sfs, made) = volume();
+        let used = sfs.used_blocks();
+        sfs.set_extended_attribute(InodeNumber(made.large), b"user.wide", &[7; 20_000], None).unwrap();
+        let first = sfs.inode(made.large).unwrap().attributes;
+        let other = sfs.mapped(made.large, 0).unwrap();
+        let list = sfs.metadata_block_mut(first, made.large, NO_PLACE).unwrap();
+        match wrong {
+            0 => set_number(list, 2, other),
+            1 => set_number(list, 3, 1 << 40),
+            _ => list[..4].copy_from_slice(&[0xff; 4]),
+        }
+        let (structures, text, mut sfs) = repaired(sfs);
+        assert!(structures.contains(&Structure::Attributes), "{text}");
+        assert_eq!(sfs.extended_attributes(InodeNumber(made.large)).unwrap(), Vec::<Vec<u8>>::new());
+        assert_eq!(sfs.extended_attribute(InodeNumber(made.file), b"user.a").unwrap(), b"b");
+        let mut bytes = [0; 100_000];
+        assert_eq!(sfs.read(InodeNumber(made.large), 0, &mut bytes).unwrap(), bytes.len());
+        assert!(bytes == [2; 100_000] && sfs.used_blocks() <= used + 1, "{wrong}: {} {used}", sfs.used_blocks());
+    }
 }

@@ -23,8 +23,9 @@ pub use setup::SetupFault;
 use super::engine::Progress;
 use crate::fs::{FileSystem, FileSystemError};
 use crate::report::{FileRunResult, LatencyHistogram, MovedBytes, StageResult, WorkloadResult};
+use crate::units::human_size;
 use crate::workload::WorkloadError;
-use crate::workload::files::FileWorkload;
+use crate::workload::files::{FileWorkload, Setup};
 use floor::{Floor, Watch};
 use lane::LaneRun;
 use tally::Tally;
@@ -94,6 +95,19 @@ pub enum FileRunError {
     /// The setup leaves a file open for what is counted.
     #[error("the workload {0} keeps files open from its setup on, and cannot be run in parts")]
     Inseparable(String),
+    /// The setup alone needs more than there is.
+    #[error(
+        "the workload begins with {files} files of {} or more, and there is room for {room} of them: take fewer files or a larger file system",
+        human_size(*bytes_each as f64)
+    )]
+    TooMany {
+        /// Files that the setup makes at the least.
+        files: u64,
+        /// Bytes of each.
+        bytes_each: u64,
+        /// How many of them there is room for.
+        room: u64,
+    },
     /// There is no space left.
     #[error("{0}: the file system is full; a smaller workload or a larger file system would do")]
     Full(FileSystemError),
@@ -131,7 +145,7 @@ pub fn run_files<F: FileSystem>(
     run: &FileRun<'_>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> FileOutcome {
-    let FileWorkload { name, root, seed, stages, lanes } = workload;
+    let FileWorkload { name, root, seed, stages, setup: made, lanes } = workload;
     let count = lanes.len() as u64;
     let limit_of = |lane: u64| run.limit.map(|limit| limit / count + u64::from(lane < limit % count));
     let mut lanes: Vec<LaneRun<F>> =
@@ -144,6 +158,9 @@ pub fn run_files<F: FileSystem>(
         Part::Setup => (0, setup),
         Part::Counted => (setup, stages.len()),
     };
+    // Before any lane draws up what it will do: that takes memory for each file.
+    let refused = if first == 0 { does_not_fit(files, made) } else { None };
+    let end = if refused.is_some() { first } else { end };
     let mut told = Vec::new();
     let began = (run.clock)();
     floor.skip(&stages[..first], &name, &mut lanes, &mut watch);
@@ -169,7 +186,7 @@ pub fn run_files<F: FileSystem>(
     }
     let seconds_wall = (run.clock)().saturating_sub(began) as f64 / 1e9;
     let interrupted = floor.stops();
-    let failure = floor.into_failure();
+    let failure = refused.or(floor.into_failure());
     let mut result = FileRunResult {
         seconds_wall,
         interrupted: interrupted && failure.is_none(),
@@ -181,6 +198,13 @@ pub fn run_files<F: FileSystem>(
     let failure = failure.map(|error| named(error, root, first > 0));
     let is_empty = failure.is_none() && !interrupted && result.workload.requests == 0 && run.part != Part::Setup;
     FileOutcome { failure: failure.or(is_empty.then_some(FileRunError::Empty(name))), result }
+}
+
+/// Why a setup need not be begun: the file system has no room for it.
+fn does_not_fit<F: FileSystem>(files: &F, setup: Setup) -> Option<FileRunError> {
+    let Setup { files: wanted, bytes_each } = setup;
+    let room = files.room()?.files_of(bytes_each);
+    (wanted > room).then_some(FileRunError::TooMany { files: wanted, bytes_each, room })
 }
 
 /// An error as the user should read it. Where a run `goes_on` from a setup, that made the root.

@@ -7,6 +7,7 @@
 //! | `counts` | what the clients asked for, and how long it took |
 //! | `fault` | why a request failed |
 //! | `due` | answers that wait for their time |
+//! | `event_count` | a count of events that can be waited for |
 //!
 //! Every request is one turn at the lock, so that each sees the device before or after any other, and a flush covers what
 //! any client was told is written. A range that begins or ends within a block is widened to whole blocks under the lock:
@@ -17,10 +18,12 @@
 mod bytes;
 mod counts;
 mod due;
+mod event_count;
 mod fault;
 
 pub use counts::{Counts, LATENCY_BOUNDS_NS, Latencies, Request, RequestCounts};
 pub use due::{Abandoned, DueQueue};
+pub use event_count::EventCount;
 pub use fault::{Fault, ServeError};
 
 use crate::device::{Account, BlockDevice};
@@ -29,7 +32,7 @@ use crate::units::BLOCK_BYTES;
 use bytes::Bytes;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Answers the time since the device was opened.
 pub type Clock = Box<dyn Fn() -> Time + Send + Sync>;
@@ -60,10 +63,12 @@ pub struct SharedDevice {
     clock: Clock,
     sharing: Sharing,
     size_bytes: u64,
-    /// Requests so far, whatever became of them: whoever works in the background sees that something happened.
-    begun: AtomicU64,
+    /// Requests so far, whatever became of them: whoever works in the background waits for them.
+    begun: EventCount,
     /// Requests that want the lock or hold it.
     wanting: AtomicU64,
+    /// Whenever there may be something to tell of the device.
+    news: Arc<EventCount>,
     served: Mutex<Served>,
 }
 
@@ -92,7 +97,8 @@ impl SharedDevice {
         }
         let size_bytes = device.blocks() * BLOCK_BYTES;
         let served = Mutex::new(Served { bytes: Bytes::new(device), counts: Counts::default() });
-        Ok(SharedDevice { clock, sharing, size_bytes, begun: AtomicU64::new(0), wanting: AtomicU64::new(0), served })
+        let (begun, news) = (EventCount::default(), Arc::default());
+        Ok(SharedDevice { clock, sharing, size_bytes, begun, wanting: AtomicU64::new(0), news, served })
     }
 
     /// Bytes of the device, a multiple of 4096.
@@ -165,12 +171,19 @@ impl SharedDevice {
     /// Does a bounded piece of the device's background work, as [`BlockDevice::work`] does.
     pub fn work(&self) -> Result<Option<Time>, ServeError> {
         let now = self.now();
-        self.lock()?.bytes.device().work(now).map_err(ServeError::from)
+        let worked = self.lock()?.bytes.device().work(now).map_err(ServeError::from);
+        self.news.advance();
+        worked
     }
 
     /// Requests that have begun since the device was opened.
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    pub fn begun(&self) -> &EventCount {
+        &self.begun
+    }
+
+    /// Events of which there may be something to tell: a request failed, or the device did something by itself.
+    pub fn news(&self) -> Arc<EventCount> {
+        Arc::clone(&self.news)
     }
 
     /// Requests that want a turn now. Work in the background lets them go first.
@@ -209,7 +222,7 @@ impl SharedDevice {
     ) -> Result<Time, ServeError> {
         self.check_range(offset, length)?;
         let at = self.now();
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.begun.advance();
         self.wanting.fetch_add(1, Ordering::Relaxed);
         let mut served = self.lock();
         self.wanting.fetch_sub(1, Ordering::Relaxed);
@@ -222,6 +235,7 @@ impl SharedDevice {
             }
             Err(error) => {
                 served.counts.failed(request, &error);
+                self.news.advance();
                 Err(error.into())
             }
         }

@@ -64,6 +64,7 @@ pub fn told(since: &Account, all: &Account, exported_bytes: u64, served: Option<
         translation: TranslationResult { station: since.station.to_string(), mapping_reads: 0, events },
         wear: wear(all),
         sums: sums(&nodes, served),
+        warnings: all.all_warnings(),
     }
 }
 

@@ -170,6 +170,7 @@ impl<L: Translation> Target for DriveTarget<L> {
         let stations = [(self.layer.name(), &sent), ("nand", &programmed)];
         Told {
             census: None,
+            warnings: Vec::new(),
             ledger: stations.iter().flat_map(|(station, tally)| rows(station, tally, self.page_bytes)).collect(),
             media: vec!["nand".to_string()],
             flash: FlashResult {

@@ -53,7 +53,15 @@ impl FileTarget {
             write_dummy(&mut volume, taken.saturating_sub(blocks + blocks / 64))?;
             last_dummy = Some(volume.census().tick);
         }
-        let new = NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"" };
+        let new = NewFile {
+            kind: FileKind::Regular,
+            permissions: 0o644,
+            user: 0,
+            group: 0,
+            device: 0,
+            target: b"",
+            attributes: &[],
+        };
         let file = volume.make(InodeNumber::ROOT, b"disk", &new)?;
         if blocks > 0 {
             volume.allocate(file, 0, blocks * BLOCK_BYTES, false)?;

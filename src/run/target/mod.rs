@@ -87,6 +87,8 @@ pub(super) struct Told {
     pub translation: TranslationResult,
     pub wear: Wear,
     pub sums: Vec<SumCheck>,
+    /// What the stations warn of.
+    pub warnings: Vec<String>,
     /// What lives in the segments of a volume of sfs.
     pub census: Option<Census>,
 }

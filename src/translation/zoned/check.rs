@@ -10,7 +10,7 @@ use super::open::{find_sets, open, open_sets, read_super};
 use super::superblock::SuperBlock;
 use super::zones::Use;
 use super::{DmZoned, Numbers, ZonedSettings};
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, ZoneState};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 use serde::Serialize;
@@ -20,17 +20,36 @@ use serde::Serialize;
 pub struct Finding {
     /// What, and where.
     pub what: String,
-    /// Whether [`repair`] puts it right.
-    pub is_repairable: bool,
+    /// What can be done about it.
+    pub remedy: Remedy,
+}
+
+/// What can be done about a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remedy {
+    /// [`repair`] puts it right.
+    Repair,
+    /// Nothing, and what else is wrong must not be repaired either: these devices may not belong together.
+    Refuse,
+    /// Nothing: blocks cannot be read any more. What else is wrong can be repaired.
+    None,
+    /// Nothing is needed: the volume is whole, and its user should know of it.
+    Note,
 }
 
 impl Finding {
     fn repairable(what: String) -> Finding {
-        Finding { what, is_repairable: true }
+        Finding { what, remedy: Remedy::Repair }
     }
 
-    fn lasting(what: impl ToString) -> Finding {
-        Finding { what: what.to_string(), is_repairable: false }
+    fn refused(what: impl ToString) -> Finding {
+        Finding { what: what.to_string(), remedy: Remedy::Refuse }
+    }
+
+    /// Whether [`repair`] puts it right.
+    pub fn is_repairable(&self) -> bool {
+        self.remedy == Remedy::Repair
     }
 }
 
@@ -50,21 +69,25 @@ pub fn check(devices: Devices) -> Result<(Vec<Finding>, Devices), ZonedVolumeErr
     let is_any_good = !good.is_empty();
     let mut findings: Vec<Finding> = findings
         .into_iter()
-        .map(|(name, error)| Finding { what: format!("the {name} metadata set: {error}"), is_repairable: is_any_good })
+        .map(|(name, error)| Finding {
+            what: format!("the {name} metadata set: {error}"),
+            remedy: if is_any_good { Remedy::Repair } else { Remedy::Refuse },
+        })
         .collect();
     let Some((_, superblock)) = good.first().cloned() else { return Ok((findings, media.into_devices())) };
     findings.extend(check_members(&mut media, &superblock));
-    if findings.iter().any(|finding| !finding.is_repairable) {
+    if findings.iter().any(|finding| finding.remedy == Remedy::Refuse) {
         return Ok((findings, media.into_devices()));
     }
     match open_sets(media) {
         Ok(opened) => {
-            for warning in opened.warnings {
+            for warning in opened.warnings.iter() {
                 // What was said of a super block before is not said again.
-                if !warning.contains("damaged, and is made again from the") || findings.is_empty() {
-                    findings.push(Finding::repairable(warning));
+                if !warning.what.contains("damaged, and is made again from the") || findings.is_empty() {
+                    findings.push(Finding::repairable(warning.what.clone()));
                 }
             }
+            findings.extend(check_states(&opened.media, &opened.metadata, &opened.uses));
             findings.extend(check_bits(&opened.media, &opened.metadata, &opened.uses));
             Ok((findings, opened.media.into_devices()))
         }
@@ -77,7 +100,7 @@ fn check_members(media: &mut Media, superblock: &SuperBlock) -> Vec<Finding> {
     let zones = media.first_zones_beside().to_vec();
     let found = zones.into_iter().filter_map(|zone| match read_super(media, zone) {
         Ok(member) if member.identity == superblock.identity => None,
-        Ok(member) => Some(Finding::lasting(format!(
+        Ok(member) => Some(Finding::refused(format!(
             "the device of zone {zone} is of volume '{}', and not of '{}': give the right one",
             member.identity.label_text(),
             superblock.identity.label_text()
@@ -87,6 +110,27 @@ fn check_members(media: &mut Media, superblock: &SuperBlock) -> Vec<Finding> {
         }
     });
     found.collect()
+}
+
+/// Names the zones that have worn out, and what is lost with them.
+fn check_states(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> {
+    let worn_out = (0..media.zones()).map(ZoneId).filter_map(|zone| {
+        let state = media.state(zone).filter(|_| media.is_dead(zone))?;
+        let (number, state, weight) = (zone.0, state.name(), metadata.weight(zone));
+        let is_lost = media.state(zone) == Some(ZoneState::Offline) && weight > 0;
+        Some(match uses[zone.index()] {
+            Use::Data(chunk) | Use::Buffer(chunk) if is_lost => Finding {
+                what: format!("chunk {chunk}: zone {number} is {state}: {weight} blocks cannot be read"),
+                remedy: Remedy::None,
+            },
+            Use::Data(chunk) | Use::Buffer(chunk) => Finding {
+                what: format!("chunk {chunk}: zone {number} is {state}, and takes no more writes"),
+                remedy: Remedy::Note,
+            },
+            _ => Finding { what: format!("zone {number} is {state}, and is out of use"), remedy: Remedy::Note },
+        })
+    });
+    worn_out.collect()
 }
 
 /// Holds the bitmaps against the map and the write pointers.
@@ -108,7 +152,7 @@ fn check_bits(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> 
             let lost = (written..blocks).filter(|block| metadata.is_valid(zone, *block)).count();
             if lost > 0 {
                 findings.push(Finding::repairable(format!(
-                    "chunk {chunk}: {lost} blocks should lie behind the write pointer {written} of zone {}: they are lost",
+                    "chunk {chunk}: {lost} blocks should lie behind the write pointer {written} of zone {}: the device has lost them, and a repair gives them up",
                     zone.0
                 )));
             }
@@ -159,6 +203,7 @@ pub fn repair(devices: Devices, settings: &ZonedSettings) -> Result<Devices, Zon
     }
     let settings = ZonedSettings { journal_zone: false, ..settings.clone() };
     let mut volume = DmZoned::open(media.into_devices(), &settings)?;
+    volume.give_up_lost();
     volume.close(Time::ZERO)?;
     Ok(volume.into_devices())
 }
@@ -176,6 +221,8 @@ pub struct Survey {
     pub reserved_zones: u32,
     /// The kernel's status line for it.
     pub status: String,
+    /// What its user should know: what the devices have lost, which zones have worn out.
+    pub warnings: Vec<String>,
     /// The chunks that have a zone.
     pub chunks: Vec<ChunkSurvey>,
     /// All zones.
@@ -262,5 +309,10 @@ pub fn survey(devices: Devices) -> Result<Survey, ZonedVolumeError> {
     let (chunks, zones) = (chunks.collect(), zones.collect());
     let superblock = &opened.sets.superblock;
     let (label, reserved_zones) = (superblock.identity.label_text(), superblock.reserved_zones);
-    Ok(Survey { label, generations, zone_blocks: blocks, reserved_zones, status: opened.status(), chunks, zones })
+    let bits = check_bits(&opened.media, metadata, &opened.uses);
+    let states = check_states(&opened.media, metadata, &opened.uses);
+    let told = opened.warnings.iter().map(|warning| warning.what.clone());
+    let warnings = told.chain(bits.into_iter().chain(states).map(|finding| finding.what)).collect();
+    let status = opened.status();
+    Ok(Survey { label, generations, zone_blocks: blocks, reserved_zones, status, warnings, chunks, zones })
 }

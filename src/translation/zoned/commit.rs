@@ -9,9 +9,10 @@
 //! A cut of power in 1 leaves the primary set as it was; in 2 either; in 3 the newer set is whole. A failure leaves unknown
 //! what is on the media: the volume is read-only from then on, and is recovered when it is opened.
 
+use super::lost::COMMIT_FAILED;
 use super::media::{Media, ZoneId};
 use super::{DmZoned, Sets};
-use crate::device::DeviceError;
+use crate::device::{DeviceError, ZoneState};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -55,6 +56,7 @@ impl DmZoned {
             }
             Err(error) => {
                 self.metadata.give_back_dirty(&dirty);
+                self.warnings.add(COMMIT_FAILED, format!("the volume can only be read: a commit failed: {error}"));
                 self.broken = Some(format!("a commit of its metadata failed ({error}); open it again to recover it"));
                 Err(error)
             }
@@ -117,24 +119,25 @@ impl DmZoned {
         Ok(at)
     }
 
-    /// A zone that no set names is free. One that cannot be reset any more is out of use.
+    /// A zone that no set names is free. One that cannot be written any more, or not be reset, is out of use.
     pub(super) fn free_zone(&mut self, zone: ZoneId, at: Time) -> Result<Time, DeviceError> {
         let mut done = at;
-        if self.media.is_dead(zone) {
-            self.zones.retire(zone);
-            return Ok(at);
-        }
-        if !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0 {
+        if !self.media.is_dead(zone) && !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0
+        {
             match self.media.reset(zone, at) {
                 Ok(at) => done = at,
-                Err(_) => {
-                    self.warnings.push(format!("zone {} cannot be reset, and is out of use", zone.0));
-                    self.zones.retire(zone);
+                Err(error) => {
+                    self.retire(zone, &format!("cannot be reset ({error})"));
                     return Ok(at);
                 }
             }
             self.events.resets += 1;
             self.zones.set_write_pointer(zone, 0);
+        }
+        // The erase may have been the zone's last.
+        if let Some(state @ (ZoneState::ReadOnly | ZoneState::Offline)) = self.media.state(zone) {
+            self.retire(zone, &format!("has become {}", state.name()));
+            return Ok(done);
         }
         self.zones.put_free(zone);
         Ok(done)

@@ -53,10 +53,15 @@ pub(super) fn set_zones(media: &Media, zones_per_set: u64) -> Option<[u32; 2]> {
     (row > 2 * zones_per_set).then(|| [first as u32, first as u32 + zones_per_set as u32])
 }
 
-/// How the sets of a volume with so many reserved zones are laid out: as many chunks as there are zones, without the sets
-/// and the reserve.
+/// How the sets of a volume with so many reserved zones are laid out: as many chunks as there are zones that work, without
+/// the sets and the reserve.
+///
+/// The super blocks of the zoned devices come out of the reserve, as in the kernel's tools. What these leave of a small one
+/// may be nothing, and then a volume whose chunks all have a zone could not free another: one zone at least is left
+/// ([`room`](super::room)).
 fn set_shape(media: &Media, reserved: u32) -> Result<SetShape, ZonedVolumeError> {
-    let usable = media.whole_zones();
+    let usable = media.working_zones();
+    let kept = reserved.max(media.first_zones_beside().len() as u32 + 1);
     let shape = |chunks: u32| SetShape {
         chunks,
         zones: media.zones(),
@@ -64,10 +69,10 @@ fn set_shape(media: &Media, reserved: u32) -> Result<SetShape, ZonedVolumeError>
         map_blocks: chunks.div_ceil(ENTRIES),
     };
     // More chunks need more map, and so perhaps more zones for the sets: the largest number that fits.
-    let mut chunks = usable.saturating_sub(reserved);
+    let mut chunks = usable.saturating_sub(kept);
     loop {
         let sets = 2 * shape(chunks).set_zones();
-        let left = u64::from(usable).saturating_sub(sets + u64::from(reserved));
+        let left = u64::from(usable).saturating_sub(sets + u64::from(kept));
         if u64::from(chunks) <= left {
             break;
         }
@@ -75,7 +80,7 @@ fn set_shape(media: &Media, reserved: u32) -> Result<SetShape, ZonedVolumeError>
     }
     if chunks == 0 {
         return Err(ZonedVolumeError::Unfit(format!(
-            "{usable} zones hold no chunk beside two metadata sets and {reserved} reserved zones: write a smaller reserved=, or take larger devices"
+            "{usable} zones hold no chunk beside two metadata sets and {kept} zones for reclaim and super blocks: write a smaller reserved=, or take larger devices"
         )));
     }
     Ok(shape(chunks))
@@ -129,7 +134,7 @@ pub(super) fn format(
     let metadata = Metadata::new(shape);
     let mut at = Time::ZERO;
     for zone in (0..media.zones()).map(ZoneId) {
-        if media.class(zone) == ZoneClass::Sequential && media.write_pointer(zone) > 0 {
+        if media.class(zone) == ZoneClass::Sequential && media.write_pointer(zone) > 0 && !media.is_dead(zone) {
             at = media.reset(zone, at)?;
         }
     }

@@ -163,13 +163,14 @@ impl DmZoned {
     /// A chunk has no journal any more: its zones are like others.
     fn detach(&mut self, chunk: u32, at: Time) -> Result<Time, DeviceError> {
         let Entry { data, buffer } = self.metadata.entry(chunk);
+        if buffer.some().is_some() && self.zones.class(data).is_conventional() {
+            // Reclaim must not see the two before they are one.
+            return self.merge_into_data(chunk, at);
+        }
         for zone in [data, buffer].into_iter().filter_map(ZoneId::some) {
             self.zones.unpin(zone);
         }
-        match buffer.some() {
-            Some(_) if self.zones.class(data).is_conventional() => self.merge_into_data(chunk, at),
-            _ => Ok(at),
-        }
+        Ok(at)
     }
 
     /// Nothing else can be freed: a journal's zone beside a data zone becomes an ordinary buffer, or is joined with it.

@@ -164,6 +164,11 @@ impl Media {
         self.classes.iter().filter(|class| **class != ZoneClass::Unusable).count() as u32
     }
 
+    /// The whole zones that can be written.
+    pub fn working_zones(&self) -> u32 {
+        self.whole_zones() - (0..self.zones()).filter(|zone| self.is_dead(ZoneId(*zone))).count() as u32
+    }
+
     /// The first zones of the zoned devices, if there is a conventional one beside them.
     pub fn first_zones_beside(&self) -> &[u32] {
         if self.devices.conventional.is_some() { &self.first_zones } else { &[] }

@@ -15,7 +15,11 @@
 //! | `open` | which metadata set counts, and what is wrong with it |
 //! | `commit` | the way of changed metadata to both sets |
 //! | `place` | where a write goes |
-//! | `reclaim` | who is reclaimed when, and how |
+//! | `victim` | whose zone reclaim frees next |
+//! | `reclaim` | when it does, and how |
+//! | `room` | a write that waits for it |
+//! | `lost` | blocks that the device has lost, and zones that it has worn out |
+//! | `join` | two zones of a chunk made one at once |
 //! | `journal` | zones that hold the file system's journal and nothing else |
 //! | `check` | fsck |
 //! | `error` | why a volume cannot be made or opened |
@@ -28,18 +32,22 @@ mod check;
 mod commit;
 mod error;
 mod format;
+mod join;
 mod journal;
+mod lost;
 mod lru;
 mod media;
 mod metadata;
 mod open;
 mod place;
 mod reclaim;
+mod room;
 mod settings;
 mod superblock;
+mod victim;
 mod zones;
 
-pub use check::{ChunkSurvey, Finding, Survey, ZoneSurvey, check, repair, survey};
+pub use check::{ChunkSurvey, Finding, Remedy, Survey, ZoneSurvey, check, repair, survey};
 pub use error::ZonedVolumeError;
 pub use format::{Numbers, mkfs};
 pub use media::{Devices, ZoneClass, ZoneId};
@@ -48,13 +56,14 @@ pub use settings::{KIND, ZonedSettings};
 pub use superblock::{Identity, SuperBlock};
 pub use zones::Use;
 
-use crate::device::{Account, BlockDevice, DeviceError, Extent, Lba, check_range};
+use crate::device::{Account, BlockDevice, DeviceError, Extent, Lba, Warnings, check_range};
 use crate::label::{Content, Label, Tally};
 use crate::time::Time;
 use journal::Journals;
 use media::Media;
 use metadata::Metadata;
 use reclaim::Worker;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use zones::Zones;
 
@@ -102,7 +111,9 @@ pub struct DmZoned {
     last_commit: Time,
     /// Why nothing can be written any more: a commit has failed, and what is on the media is not known.
     broken: Option<String>,
-    warnings: Vec<String>,
+    warnings: Warnings,
+    /// Sequential data zones in which blocks are valid behind the write pointer: the device has lost them.
+    lost: BTreeSet<ZoneId>,
 }
 
 impl DmZoned {
@@ -121,6 +132,7 @@ impl DmZoned {
         let opened = open::open(Media::new(devices)?)?;
         let mut volume = DmZoned::assemble(opened.media, opened.sets, opened.metadata, opened.uses, settings);
         volume.warnings = opened.warnings;
+        volume.warn_of_worn_out_zones();
         volume.recover(opened.are_equal)?;
         Ok(volume)
     }
@@ -142,13 +154,9 @@ impl DmZoned {
             events: Events::default(),
             last_commit: Time::ZERO,
             broken: None,
-            warnings: Vec::new(),
+            warnings: Warnings::default(),
+            lost: BTreeSet::new(),
         }
-    }
-
-    /// What a user should know of the state in which the volume was found.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 
     /// The status line of the kernel's device mapper for the same state.
@@ -230,7 +238,10 @@ impl DmZoned {
             let width = self.media.width;
             let part = &mut buffer[(block - from) as usize * width..(run_end - from) as usize * width];
             match zone {
-                Some(zone) => done = done.max(self.media.read(zone, block, part, at)?),
+                Some(zone) => {
+                    self.check_not_lost(zone, run_end)?;
+                    done = done.max(self.media.read(zone, block, part, at)?);
+                }
                 None => part.fill(0),
             }
             block = run_end;
@@ -361,6 +372,7 @@ impl BlockDevice for DmZoned {
                 ("journal_zones_taken", events.journal_zones_taken),
                 ("journal_blocks_outside_their_zones", events.journal_blocks_elsewhere),
             ],
+            warnings: self.warnings.clone(),
             flash: None,
             below: self.media.accounts(),
         }

@@ -11,11 +11,13 @@
 
 use super::error::{ZonedVolumeError, damaged};
 use super::format::set_zones;
+use super::lost::METADATA;
 use super::media::{Media, ZoneClass, ZoneId};
 use super::metadata::{Entry, Metadata, SetShape};
 use super::superblock::SuperBlock;
 use super::zones::{Use, Zones};
 use super::{DmZoned, Sets};
+use crate::device::Warnings;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 
@@ -27,7 +29,7 @@ pub(super) struct Opened {
     pub uses: Vec<Use>,
     /// Whether both sets are, to the last bit, what they should be.
     pub are_equal: bool,
-    pub warnings: Vec<String>,
+    pub warnings: Warnings,
 }
 
 /// A set as it lies on the media.
@@ -213,7 +215,7 @@ pub(super) fn open(media: Media) -> Result<Opened, ZonedVolumeError> {
 /// Reads a volume, whatever its zoned devices say of themselves.
 pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
     let found = find_sets(&mut media)?;
-    let mut warnings = Vec::new();
+    let mut warnings = Warnings::default();
     let [first, second] = found;
     let first_zone = first.first_zone;
     let (primary, superblock) = match (first.superblock, second.superblock) {
@@ -232,11 +234,17 @@ pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
             }
         }
         (Ok(first), Err(error)) => {
-            warnings.push(format!("the second metadata set is damaged, and is made again from the first: {error}"));
+            warnings.add(
+                METADATA,
+                format!("the second metadata set is damaged, and is made again from the first: {error}"),
+            );
             (0, first)
         }
         (Err(error), Ok(second)) => {
-            warnings.push(format!("the first metadata set is damaged, and is made again from the second: {error}"));
+            warnings.add(
+                METADATA,
+                format!("the first metadata set is damaged, and is made again from the second: {error}"),
+            );
             (1, second)
         }
         (Err(error), Err(_)) => return Err(error),
@@ -257,15 +265,15 @@ pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
                 return Err(error);
             };
             let Ok(uses) = self::uses(&media, &sets, &other_metadata) else { return Err(error) };
-            warnings.push(format!("one metadata set is damaged, and is made again from the other: {error}"));
+            warnings.add(METADATA, format!("one metadata set is damaged, and is made again from the other: {error}"));
             (sets.primary, metadata) = (other, other_metadata);
             uses
         }
     };
     sets.superblock.place = u64::from(first_zone) * u64::from(media.zone_blocks);
     let are_equal = (0..2).all(|set| is_as_it_should_be(&mut media, &sets, set, &metadata));
-    if !are_equal && warnings.is_empty() {
-        warnings.push("the metadata sets differed, as after a cut of power: the newer one counts".to_string());
+    if !are_equal && warnings.iter().count() == 0 {
+        warnings.add(METADATA, "the metadata sets differed, as after a cut of power: the newer one counts".to_string());
     }
     Ok(Opened { media, sets, metadata, uses, are_equal, warnings })
 }
@@ -296,43 +304,31 @@ impl Opened {
 }
 
 impl DmZoned {
-    /// Makes what was opened whole: both sets equal, no bit behind a write pointer, no state that only this program knows
-    /// unless it is asked for.
+    /// Makes what was opened whole: both sets equal, no block valid twice, no state that only this program knows unless it
+    /// is asked for.
     pub(super) fn recover(&mut self, are_equal: bool) -> Result<(), ZonedVolumeError> {
         if !are_equal {
             self.make_sets_equal(Time::ZERO)?;
         }
         self.sets.primary = 0;
         let blocks = self.media.zone_blocks;
-        let mut lost = 0;
         for zone in (0..self.media.zones()).map(ZoneId) {
-            let before = self.metadata.weight(zone);
-            match self.zones.use_of(zone) {
-                Use::Data(_) if self.zones.class(zone) == ZoneClass::Sequential => {
-                    let written = self.zones.write_pointer(zone);
-                    if written < blocks {
-                        self.metadata.invalidate(zone, written, blocks);
-                    }
-                    lost += before - self.metadata.weight(zone);
-                }
-                Use::Data(_) | Use::Buffer(_) => {}
-                _ if before > 0 => self.metadata.invalidate(zone, 0, blocks),
-                _ => {}
+            if !matches!(self.zones.use_of(zone), Use::Data(_) | Use::Buffer(_)) && self.metadata.weight(zone) > 0 {
+                self.metadata.invalidate(zone, 0, blocks);
             }
-        }
-        if lost > 0 {
-            self.warnings.push(format!(
-                "{lost} blocks that should be there lie behind the write pointers of their zones: the device has lost them"
-            ));
         }
         for chunk in 0..self.metadata.shape.chunks {
             let Entry { data, buffer } = self.metadata.entry(chunk);
             if buffer.some().is_some() {
                 let twice: Vec<u32> = self.metadata.valid_in_both(data, buffer).collect();
-                twice.into_iter().for_each(|block| self.metadata.invalidate(buffer, block, block + 1));
+                for block in twice {
+                    let is_there = self.zones.class(data).is_conventional() || block < self.zones.write_pointer(data);
+                    self.metadata.invalidate(if is_there { buffer } else { data }, block, block + 1);
+                }
                 self.drop_empty(chunk);
             }
         }
+        self.look_for_lost();
         self.recover_journals()?;
         self.commit(Time::ZERO)?;
         Ok(())

@@ -146,7 +146,7 @@ impl DmZoned {
         if !self.zones.class(zone).is_conventional() {
             let written = self.media.write_pointer(zone);
             self.zones.set_write_pointer(zone, written);
-            self.metadata.invalidate(zone, written, self.media.zone_blocks);
+            self.note_lost(chunk, zone);
         }
         match self.media.state(zone) {
             Some(ZoneState::ReadOnly) => DeviceError::ReadOnly {

@@ -1,4 +1,4 @@
-//! Who is reclaimed when, and how.
+//! When reclaim works, and how.
 //!
 //! One zone after the other is freed, each in small steps that a caller asks for. The cases, by what a chunk has:
 //!
@@ -13,6 +13,7 @@
 //! then given up, as in the kernel. Reads disturb no copy, which they do there.
 
 use super::DmZoned;
+use super::lost::RECLAIM_FAILED;
 use super::media::{ZoneClass, ZoneId};
 use super::metadata::Entry;
 use super::zones::Use;
@@ -21,10 +22,7 @@ use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 
 /// Blocks that are copied in one step: 512 KiB, a job of the kernel's copier.
-const STEP_BLOCKS: u32 = 128;
-
-/// How long it waits if every zone that it could free is in use.
-const LOOK_AGAIN_NS: u64 = 1_000_000;
+pub(super) const STEP_BLOCKS: u32 = 128;
 
 /// Below this percentage of free conventional zones the copier works without a pause.
 const URGENT_PERCENT: u32 = 15;
@@ -55,8 +53,12 @@ struct Job {
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     job: Option<Job>,
-    /// When it goes on.
+    /// When its last step is done.
+    done: Time,
+    /// When it goes on by itself, after a pause.
     at: Time,
+    /// Chunks of which it could not free a zone, and why: they are kept from it.
+    failed: Vec<(u32, String)>,
     /// It is to look whether there is something to do.
     pub is_kicked: bool,
     /// When the volume was last asked for something.
@@ -127,16 +129,15 @@ impl DmZoned {
             self.worker.is_kicked = false;
             let idle = self.is_idle(now);
             if idle || self.free_percent() <= self.settings.start_percent {
-                let has_begun = match self.victim(idle, Some(now)) {
-                    Some(chunk) => self.begin(chunk, now)?,
-                    None => {
-                        if self.victim(idle, None).is_some() {
-                            // All are in use now: a look a moment later may find one at rest.
-                            self.worker.is_kicked = true;
-                            self.worker.at = now + LOOK_AGAIN_NS;
-                        }
+                let has_begun = match self.next_victim(idle, now) {
+                    Some(victim) if victim.rests_at <= now => self.begin(victim.chunk, now)?,
+                    Some(victim) => {
+                        // All that could be freed are in use now: it looks again when the first of them is at rest.
+                        self.worker.is_kicked = true;
+                        self.worker.at = victim.rests_at;
                         false
                     }
+                    None => false,
                 };
                 self.worker.is_done_idling |= idle && !has_begun;
             }
@@ -147,84 +148,8 @@ impl DmZoned {
         Ok(())
     }
 
-    /// Makes a conventional zone free for a write that waits for one, and says when.
-    pub(super) fn make_room(&mut self, at: Time) -> Result<Time, DeviceError> {
-        if self.zones.has_released() {
-            return self.commit(at);
-        }
-        self.events.waits += 1;
-        let mut at = at;
-        while self.zones.free(self.zones.first_class()) == 0 {
-            if self.worker.job.is_some() {
-                // Nobody pauses while a write waits.
-                at = at.max(self.copy_step(at)?);
-                self.worker.at = at;
-                continue;
-            }
-            let has_begun = match self.victim(true, Some(at)).or_else(|| self.victim(true, None)) {
-                Some(chunk) => self.begin(chunk, at)?,
-                None => false,
-            };
-            if !has_begun && !self.surrender_journal(&mut at)? {
-                return Err(DeviceError::Full {
-                    what: "the volume".to_string(),
-                    why: "no conventional zone is free, and none can be reclaimed: make the conventional device larger, or the volume anew with more reserved= zones"
-                        .to_string(),
-                });
-            }
-            if self.zones.has_released() && self.worker.job.is_none() {
-                at = self.commit(at)?;
-            }
-        }
-        Ok(at)
-    }
-
-    /// The chunk whose zone is freed next: at `now`, one without a request under way.
-    fn victim(&self, idle: bool, now: Option<Time>) -> Option<u32> {
-        let class = self.zones.first_class();
-        let is_at_rest = |chunk: &u32| {
-            let data = self.metadata.entry(*chunk).data;
-            now.is_none_or(|now| !self.zones.is_busy(data, now))
-        };
-        let buffered = |zone: ZoneId| match self.zones.use_of(zone) {
-            Use::Data(chunk) => {
-                let buffer = self.metadata.entry(chunk).buffer.some();
-                buffer.filter(|buffer| !self.zones.is_journal(*buffer)).map(|_| chunk).filter(is_at_rest)
-            }
-            _ => None,
-        };
-        if self.zones.is_reserve_empty() {
-            // Without a target nothing can be moved: a merge may free one.
-            if let Some(chunk) = self.zones.mapped(ZoneClass::Sequential).find_map(buffered) {
-                return Some(chunk);
-            }
-        }
-        let of_class = |class: ZoneClass| {
-            let data = self.zones.mapped(class).find_map(|zone| match self.zones.use_of(zone) {
-                Use::Data(chunk) => Some(chunk).filter(is_at_rest),
-                _ => None,
-            });
-            data.or_else(|| {
-                let buffers = self.zones.mapped(class).filter_map(|zone| match self.zones.use_of(zone) {
-                    Use::Buffer(chunk) if is_at_rest(&chunk) => {
-                        Some((self.metadata.weight(self.metadata.entry(chunk).data), chunk))
-                    }
-                    _ => None,
-                });
-                // The first of the heaviest, as the list has it.
-                buffers
-                    .fold(None, |best: Option<(u32, u32)>, next| match best {
-                        Some(best) if best.0 >= next.0 => Some(best),
-                        _ => Some(next),
-                    })
-                    .map(|(_, chunk)| chunk)
-            })
-        };
-        of_class(class).or_else(|| if idle && class == ZoneClass::Cache { of_class(ZoneClass::Random) } else { None })
-    }
-
     /// Begins to free a zone of a chunk. Answers false if there is nowhere to copy to.
-    fn begin(&mut self, chunk: u32, now: Time) -> Result<bool, DeviceError> {
+    pub(super) fn begin(&mut self, chunk: u32, now: Time) -> Result<bool, DeviceError> {
         let Entry { data, buffer } = self.metadata.entry(chunk);
         let job = |case, from, to| Job { chunk, case, from, to, next: 0 };
         self.worker.at = self.worker.at.max(now);
@@ -246,11 +171,19 @@ impl DmZoned {
             written => self.metadata.run(buffer, 0, written),
         };
         let is_before = is_valid || run_end < written;
-        self.worker.job = Some(match is_before {
+        // A zone that takes no more writes can still be read.
+        self.worker.job = Some(match is_before || self.media.is_dead(data) {
             true => job(Case::IntoBuffer, data, buffer),
             false => Job { next: written, ..job(Case::IntoData, buffer, data) },
         });
         Ok(true)
+    }
+
+    /// Whether there is a zone that the blocks of zone `from` can be moved into.
+    pub(super) fn has_target(&self, from: ZoneId) -> bool {
+        self.zones.free(ZoneClass::Sequential) > 0
+            || !self.zones.is_reserve_empty()
+            || self.zones.class(from) == ZoneClass::Cache && self.zones.free(ZoneClass::Random) > 0
     }
 
     /// A zone to move into: a free sequential one, one of the reserve, or a conventional one that is not of the cache.
@@ -274,27 +207,31 @@ impl DmZoned {
     }
 
     /// Copies a part, and does what is to be done at the end. Answers when it is done.
-    fn copy_step(&mut self, now: Time) -> Result<Time, DeviceError> {
-        let now = now.max(self.worker.at);
+    pub(super) fn copy_step(&mut self, now: Time) -> Result<Time, DeviceError> {
+        let done = self.copy_part(now.max(self.worker.done))?;
+        (self.worker.done, self.worker.at) = (done, done);
+        Ok(done)
+    }
+
+    fn copy_part(&mut self, now: Time) -> Result<Time, DeviceError> {
         let Some(mut job) = self.worker.job else { return Ok(now) };
         let blocks = self.media.zone_blocks;
         let (is_valid, run_end) =
             if job.next < blocks { self.metadata.run(job.from, job.next, blocks) } else { (false, blocks) };
         if !is_valid && run_end == blocks {
             self.worker.job = None;
-            self.finish(job, now)?;
-            return Ok(now);
+            return self.finish(job, now);
         }
         let end = run_end.min(job.next + STEP_BLOCKS);
         let copied = match (is_valid, job.case) {
             (true, _) => {
                 // One write is for one reason, and of one content.
                 let (content, end) = self.content_run(job.chunk, job.next, end);
-                self.copy(job, end, content, now).map(|done| (end, done))
+                self.copy(job.from, job.to, (job.next, end), content, now).map(|done| (end, done))
             }
             (false, Case::IntoBuffer) => Ok((run_end, now)),
             (false, _) if !self.zones.class(job.to).is_conventional() => {
-                self.fill(job, end, now).map(|done| (end, done))
+                self.fill(job.to, (job.next, end), now).map(|done| (end, done))
             }
             (false, _) => Ok((run_end, now)),
         };
@@ -305,64 +242,74 @@ impl DmZoned {
                 Ok(done)
             }
             Err(error) => {
-                let warning = format!("the reclaim of chunk {} failed, and is not tried again: {error}", job.chunk);
-                self.warnings.push(warning);
-                if !self.media.is_dead(job.to) || job.case != Case::Move {
-                    self.zones.pin(job.from, false);
-                    self.zones.pin(job.to, false);
-                }
+                self.copy_failed(job, &error);
                 self.give_up(now)?;
                 Ok(now)
             }
         }
     }
 
-    fn copy(&mut self, job: Job, end: u32, content: Content, now: Time) -> Result<Time, DeviceError> {
+    /// A zone to move into that has worn out is the only one to blame, and another takes its place. Whatever else failed is
+    /// kept from reclaim: it would be chosen again and again.
+    fn copy_failed(&mut self, job: Job, error: &DeviceError) {
+        if self.media.is_dead(job.to) && job.case == Case::Move {
+            return;
+        }
+        let Job { chunk, .. } = job;
+        self.warnings.add(
+            RECLAIM_FAILED,
+            format!("the reclaim of chunk {chunk} failed, and is tried again only if no room is left: {error}"),
+        );
+        self.worker.failed.push((chunk, error.to_string()));
+        self.zones.pin(job.from, false);
+        self.zones.pin(job.to, false);
+    }
+
+    /// Copies blocks to the same places of another zone.
+    pub(super) fn copy(
+        &mut self,
+        from: ZoneId,
+        to: ZoneId,
+        (first, end): (u32, u32),
+        content: Content,
+        now: Time,
+    ) -> Result<Time, DeviceError> {
         let mut buffer = std::mem::take(&mut self.worker.buffer);
-        buffer.resize((end - job.next) as usize * self.media.width, 0);
+        buffer.resize((end - first) as usize * self.media.width, 0);
         let label = Label { cause: Cause::Reclaim, content };
         let copied = self
-            .media
-            .read(job.from, job.next, &mut buffer, now)
-            .and_then(|read| self.media.write(job.to, job.next, &buffer, label, read));
+            .check_not_lost(from, end)
+            .and_then(|()| self.media.read(from, first, &mut buffer, now))
+            .and_then(|read| self.media.write(to, first, &buffer, label, read));
         self.worker.buffer = buffer;
-        self.wrote_target(job, end);
+        self.wrote_target(to, end);
         copied
     }
 
     /// Writes zeros into a hole, so that what follows keeps its place.
-    fn fill(&mut self, job: Job, end: u32, now: Time) -> Result<Time, DeviceError> {
+    fn fill(&mut self, to: ZoneId, (first, end): (u32, u32), now: Time) -> Result<Time, DeviceError> {
         let mut buffer = std::mem::take(&mut self.worker.buffer);
-        buffer.resize((end - job.next) as usize * self.media.width, 0);
+        buffer.resize((end - first) as usize * self.media.width, 0);
         holding(0, &mut buffer);
         let label = Label { cause: Cause::Reclaim, content: Content::Mapping };
-        let filled = self.media.write(job.to, job.next, &buffer, label, now);
+        let filled = self.media.write(to, first, &buffer, label, now);
         self.worker.buffer = buffer;
-        self.wrote_target(job, end);
+        self.wrote_target(to, end);
         filled
     }
 
-    fn wrote_target(&mut self, job: Job, end: u32) {
-        if !self.zones.class(job.to).is_conventional() {
-            let written = self.media.write_pointer(job.to);
-            debug_assert!(written <= end.max(self.zones.write_pointer(job.to)));
-            self.zones.set_write_pointer(job.to, written);
+    fn wrote_target(&mut self, to: ZoneId, end: u32) {
+        if !self.zones.class(to).is_conventional() {
+            let written = self.media.write_pointer(to);
+            debug_assert!(written <= end.max(self.zones.write_pointer(to)));
+            self.zones.set_write_pointer(to, written);
         }
     }
 
     /// All is copied: the chunk gets its new zones, and the old one is freed by a commit.
-    fn finish(&mut self, job: Job, now: Time) -> Result<(), DeviceError> {
+    fn finish(&mut self, job: Job, now: Time) -> Result<Time, DeviceError> {
         let Job { chunk, case, from, to, .. } = job;
-        let blocks = self.media.zone_blocks;
-        let mut block = 0;
-        while block < blocks {
-            let (is_valid, end) = self.metadata.run(from, block, blocks);
-            if is_valid {
-                self.metadata.validate(to, block, end);
-            }
-            block = end;
-        }
-        self.metadata.invalidate(from, 0, blocks);
+        self.take_over(from, to);
         self.zones.release(from);
         self.zones.set_use(to, Use::Data(chunk));
         self.metadata.set_entry(chunk, Entry { data: to, buffer: ZoneId::NONE });
@@ -374,12 +321,34 @@ impl DmZoned {
         self.reclaimed(now)
     }
 
-    fn reclaimed(&mut self, now: Time) -> Result<(), DeviceError> {
+    /// A zone is freed by the commit. Answers when that is done.
+    fn reclaimed(&mut self, now: Time) -> Result<Time, DeviceError> {
         self.events.reclaimed_zones += 1;
         self.worker.is_kicked = true;
         let done = self.commit(now)?;
+        self.worker.done = self.worker.done.max(done);
         self.worker.at = self.worker.at.max(done);
-        Ok(())
+        Ok(done)
+    }
+
+    /// True if a zone is being freed.
+    pub(super) fn is_reclaiming(&self) -> bool {
+        self.worker.job.is_some()
+    }
+
+    /// When the last step of reclaim is done.
+    pub(super) fn reclaim_done(&self) -> Time {
+        self.worker.done
+    }
+
+    /// The chunks that reclaim has failed to free a zone of. It may choose them again if their zones are unpinned.
+    pub(super) fn take_failed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.worker.failed).into_iter().map(|(chunk, _)| chunk).collect()
+    }
+
+    /// The chunk that reclaim failed to free a zone of last, and why.
+    pub(super) fn last_failed(&self) -> Option<&(u32, String)> {
+        self.worker.failed.last()
     }
 
     /// A chunk is to be changed: if it is being copied, the copy comes to the end of its run, and is given up. Answers when
@@ -406,7 +375,6 @@ impl DmZoned {
                 break;
             }
             done = self.copy_step(done)?;
-            self.worker.at = self.worker.at.max(done);
         }
         Ok(done)
     }
@@ -422,62 +390,6 @@ impl DmZoned {
         }
         self.worker.is_kicked = true;
         Ok(())
-    }
-
-    /// Joins the zones of a chunk that need not be kept apart, in one conventional zone: a journal's zone stays beside it.
-    /// Answers when that is done.
-    pub(super) fn gather(&mut self, chunk: u32, mut at: Time) -> Result<Time, DeviceError> {
-        let Some(to) = self.take_conventional(Use::Target, &mut at)? else { return Ok(at) };
-        let Entry { data, buffer } = self.metadata.entry(chunk);
-        let journal = buffer.some().filter(|buffer| self.zones.is_journal(*buffer));
-        let sources = [data.some(), buffer.some().filter(|_| journal.is_none())];
-        let blocks = self.media.zone_blocks;
-        for from in sources.into_iter().flatten() {
-            let mut next = 0;
-            while next < blocks {
-                let (is_valid, end) = self.metadata.run(from, next, blocks);
-                let mut end = end.min(next + STEP_BLOCKS);
-                if is_valid {
-                    let content;
-                    (content, end) = self.content_run(chunk, next, end);
-                    at = self.copy(Job { chunk, case: Case::IntoBuffer, from, to, next }, end, content, at)?;
-                    self.metadata.validate(to, next, end);
-                }
-                next = end;
-            }
-            self.metadata.invalidate(from, 0, blocks);
-            self.zones.release(from);
-        }
-        self.zones.set_use(to, Use::Data(chunk));
-        if journal.is_some() {
-            self.zones.pin(to, false);
-        }
-        self.metadata.set_entry(chunk, Entry { data: to, buffer: journal.unwrap_or(ZoneId::NONE) });
-        Ok(at)
-    }
-
-    /// Copies all that is valid in a buffer to its places in the conventional data zone of its chunk, and frees the buffer.
-    pub(super) fn merge_into_data(&mut self, chunk: u32, mut at: Time) -> Result<Time, DeviceError> {
-        let Entry { data, buffer } = self.metadata.entry(chunk);
-        let blocks = self.media.zone_blocks;
-        let mut next = 0;
-        while next < blocks {
-            let (is_valid, end) = self.metadata.run(buffer, next, blocks);
-            let mut end = end.min(next + STEP_BLOCKS);
-            if is_valid {
-                let content;
-                (content, end) = self.content_run(chunk, next, end);
-                at =
-                    self.copy(Job { chunk, case: Case::IntoBuffer, from: buffer, to: data, next }, end, content, at)?;
-                self.metadata.validate(data, next, end);
-            }
-            next = end;
-        }
-        self.metadata.invalidate(buffer, 0, blocks);
-        self.zones.release(buffer);
-        self.zones.unpin(data);
-        self.metadata.set_entry(chunk, Entry { data, buffer: ZoneId::NONE });
-        Ok(at)
     }
 }
 

@@ -141,10 +141,10 @@ impl Zones {
         *until = done.max(*until);
     }
 
-    /// Whether a request of a data zone is under way.
+    /// When the requests of a data zone that are under way are done.
     #[inline]
-    pub fn is_busy(&self, zone: ZoneId, now: Time) -> bool {
-        self.busy_until[zone.index()] > now
+    pub fn busy_until(&self, zone: ZoneId) -> Time {
+        self.busy_until[zone.index()]
     }
 
     /// A mapped zone is used.

@@ -114,6 +114,15 @@ pub struct Stage {
     pub counted: bool,
 }
 
+/// What a setup makes at the least. A file system that does not hold it need not be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// Files that are there at once.
+    pub files: u64,
+    /// Bytes of each.
+    pub bytes_each: u64,
+}
+
 /// What one thread asks for.
 pub trait Lane: Send {
     /// Appends the operations that come next in a stage, such as those of one transaction; appends nothing and answers
@@ -149,6 +158,8 @@ pub struct FileWorkload {
     pub seed: u64,
     /// The stages, in order.
     pub stages: Vec<Stage>,
+    /// What is made before anything is counted, as far as that is known.
+    pub setup: Setup,
     /// The lanes, at least one.
     pub lanes: Vec<Box<dyn Lane>>,
 }
@@ -173,8 +184,9 @@ pub fn file_workload(term: &Term, seed: u64) -> Result<FileWorkload, ExpressionE
         "tokubench" => tokubench::lanes(&settings, seed),
         name => unreachable!("{name} is a kind without a workload"),
     };
-    let mut workload =
-        FileWorkload { name: term.as_written(), root: settings.kind().name, seed, stages: stages.to_vec(), lanes };
+    let (name, root, stages) = (term.as_written(), settings.kind().name, stages.to_vec());
+    let setup = if root == "varmail" { varmail::setup(&settings) } else { Setup::default() };
+    let mut workload = FileWorkload { name, root, seed, stages, setup, lanes };
     if settings.switch("sync") {
         workload.sync_at_the_end();
     }

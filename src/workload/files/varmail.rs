@@ -10,8 +10,8 @@
 //! much once more on average before it is deleted, and the mean size stays at `append`.
 
 use super::{
-    FileOperation, Lane, Name, Parts, ROOT, Stage, check_threads, draws, part, push_reads, push_writes, root_once,
-    share_of,
+    FileOperation, Lane, Name, Parts, ROOT, Setup, Stage, check_threads, draws, part, push_reads, push_writes,
+    root_once, share_of,
 };
 use crate::expression::{ExpressionError, Settings};
 use crate::random::Random;
@@ -25,17 +25,34 @@ const STAGES: &[Stage] = &[
     Stage { name: "loops", counted: true },
 ];
 
+/// What is there at first is drawn: there are fewer than the mean number of files by more than so many standard
+/// deviations once in a billion runs.
+const DEVIATIONS: f64 = 6.0;
+
+/// What the setup makes at the least.
+pub(super) fn setup(settings: &Settings) -> Setup {
+    let (files, share) = (settings.count("files") as f64, settings.share("prealloc"));
+    let deviation = (files * share * (1.0 - share)).sqrt();
+    // Where sizes are drawn, a file may be empty.
+    let bytes_each = if settings.is_set("shape") { 0 } else { settings.size("size") };
+    Setup { files: (files * share - DEVIATIONS * deviation).max(1.0) as u64, bytes_each }
+}
+
 pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionError> {
     let (files, threads) = (settings.count("files"), settings.count("threads"));
     check_threads(settings)?;
     let lane = |lane| {
         let numbers = share_of(files, lane, threads);
-        let mut lane = Varmail {
+        let lane = Varmail {
             directory: lane == 0,
             present: Vec::new(),
             absent: Vec::new(),
             sizes: Vec::new(),
             first: numbers.start,
+            to_draw: numbers,
+            share: settings.share("prealloc"),
+            mean_bytes: settings.size("size"),
+            shape: settings.is_set("shape").then(|| settings.real("shape")),
             set_up: 0,
             append_bytes: settings.size("append"),
             read_bytes: settings.size("read"),
@@ -43,7 +60,6 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionE
             version: 0,
             random: Random::new(seed, &format!("varmail {lane}")),
         };
-        lane.lay_out(numbers, settings);
         Box::new(lane) as _
     };
     Ok((STAGES, (0..threads).map(lane).collect()))
@@ -60,6 +76,13 @@ struct Varmail {
     sizes: Vec<u64>,
     /// The first file of the lane.
     first: u64,
+    /// The files of which it is not drawn yet whether they are there, and how long they are: all, until the first step.
+    to_draw: Range<u64>,
+    /// The share of the files that are there at first.
+    share: f64,
+    mean_bytes: u64,
+    /// The shape of the distribution of sizes; `None`: all have the mean.
+    shape: Option<f64>,
     /// How many of the files that are there the setup has made.
     set_up: usize,
     append_bytes: u64,
@@ -71,12 +94,11 @@ struct Varmail {
 
 impl Varmail {
     /// Draws which files are there at first, and how long they are.
-    fn lay_out(&mut self, numbers: Range<u64>, settings: &Settings) {
-        let (share, mean) = (settings.share("prealloc"), settings.size("size"));
-        let shape = settings.is_set("shape").then(|| settings.real("shape"));
-        for number in numbers {
+    fn lay_out(&mut self) {
+        let (mean, shape) = (self.mean_bytes, self.shape);
+        for number in std::mem::take(&mut self.to_draw) {
             // One at least is there to be deleted.
-            let is_there = self.random.unit() < share || number == self.first;
+            let is_there = self.random.unit() < self.share || number == self.first;
             if is_there {
                 self.present.push(number)
             } else {
@@ -117,6 +139,7 @@ impl Varmail {
 
 impl Lane for Varmail {
     fn step(&mut self, stage: usize, operations: &mut Vec<FileOperation>) -> Result<bool, WorkloadError> {
+        self.lay_out();
         match stage {
             0 => return Ok(root_once(&mut self.directory, operations)),
             1 => {

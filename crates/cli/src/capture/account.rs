@@ -44,12 +44,12 @@ impl Account {
             }
         }
         for problem in &self.problems {
-            eprintln!("error: {problem}");
+            crate::tell(&format!("error: {problem}"));
         }
         if !self.problems.is_empty() {
-            eprintln!("error: what was recorded is kept as {}", self.output.display());
+            crate::tell(&format!("error: what was recorded is kept as {}", self.output.display()));
         } else if self.counts.sent.writes == 0 && !plan.quiet {
-            eprintln!("warning: nothing was written");
+            crate::tell("warning: nothing was written");
         }
         Ok(())
     }

@@ -122,7 +122,7 @@ impl Capture {
         .map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
         let run = match record(&plan) {
             Err(_) if was_interrupted() => {
-                eprintln!("error: interrupted before the command ran; nothing was recorded");
+                crate::tell("error: interrupted before the command ran; nothing was recorded");
                 return Err(Failure::Quiet(130));
             }
             run => run?,
@@ -190,9 +190,9 @@ fn set_up(setup: &Job, guests: &mut [Guest]) -> Result<(), Failure> {
     }
     if !problems.is_empty() {
         for problem in problems {
-            eprintln!("error: {problem}");
+            crate::tell(&format!("error: {problem}"));
         }
-        eprintln!("error: nothing was recorded");
+        crate::tell("error: nothing was recorded");
         return Err(Failure::Quiet(1));
     }
     for guest in guests {

@@ -3,26 +3,36 @@
 //! | file | what it is |
 //! |---|---|
 //! | `mod` | the command line, and the order in which all begins and ends |
-//! | `watch` | the figures of `--stats` |
+//! | `memory` | how much memory it may take |
+//! | `options` | what `-o` takes |
+//! | `watch` | warnings of the stations, and the figures of `--stats` |
 
+mod memory;
+mod options;
 mod watch;
 
 use crate::failure::Failure;
+use crate::image_lock::Patience;
+use crate::resident::farewell::Farewell;
+use crate::resident::heard::Heard;
 use crate::resident::leave::leave;
 use crate::resident::signals::Signals;
 use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
 use crate::resident::worker;
-use crate::resident::{cannot, clock, seconds, tell};
+use crate::resident::{cannot, clock, seconds};
+use crate::tell;
+use crate::volume::owner;
 use flashpath::fs::sfs::Sfs;
-use flashpath::run::{Path, open_file_system, open_file_system_despite_damage};
-use flashpath_fuse::{Caching, Mounted, SharedVolume, VolumeSharing, Wishes};
+use flashpath::run::{Path, give, is_in_memory, mark_lost_changes, open_file_system, open_file_system_despite_damage};
+use flashpath_fuse::{AccessTimes, Caching, CallError, Mounted, SharedVolume, VolumeSharing, Wishes};
+use options::MountOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use watch::WatchedVolume;
 
-/// Mount a path with sfs on top, until an interrupt, SIGTERM, SIGHUP or `umount DIR`
+/// Mount a path with sfs on top, until an interrupt, SIGTERM, SIGHUP, or an unmount
 #[derive(clap::Args)]
 #[command(mut_arg("background", |option| option.help(BACKGROUND)))]
 pub struct Mount {
@@ -32,6 +42,9 @@ pub struct Mount {
     /// The mount point: an empty directory, made if it is not there
     #[arg(value_name = "DIR")]
     directory: PathBuf,
+    /// Mount options as in fstab: ro, nosuid, nodev, noexec, noatime, strictatime, allow_other, ...
+    #[arg(short = 'o', value_name = "OPTIONS")]
+    options: Vec<String>,
     /// Answer when the device would be done by its timing model, and not before
     #[arg(long)]
     pace: bool,
@@ -54,7 +67,18 @@ pub struct Mount {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "background")]
     stats: Option<Duration>,
     #[command(flatten)]
+    patience: Patience,
+    #[command(flatten)]
     stay: Stay,
+    /// mount(8) has called
+    #[arg(long, hide = true)]
+    by_mount: bool,
+    /// Mount options that are not known do not matter
+    #[arg(long, hide = true)]
+    sloppy: bool,
+    /// All but the mount itself
+    #[arg(long, hide = true)]
+    fake: bool,
 }
 
 /// What `--background` is about here.
@@ -62,43 +86,111 @@ const BACKGROUND: &str = "Return as soon as it is mounted; the number of the pro
 
 impl Mount {
     /// Mounts, until it is told to end.
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(mut self) -> Result<(), Failure> {
+        let options = self.settle()?;
+        if self.fake {
+            return Ok(());
+        }
         let Some(signals) = self.stay.begin()? else { return Ok(()) };
-        let path = Path::read(&self.path)?;
+        let path = Path::read(&self.path)?.with_machine_memory(memory::machine_share());
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
-        let volume = match self.despite_damage {
-            true => open_file_system_despite_damage(&path, self.stay.seed, wall_origin_ns)?,
-            false => open_file_system(&path, self.stay.seed, wall_origin_ns, self.read_only)?,
+        let open = || match self.despite_damage {
+            true => open_file_system_despite_damage(&path, self.stay.seed, wall_origin_ns),
+            false => open_file_system(&path, self.stay.seed, wall_origin_ns, options.read_only),
         };
+        let mut volume = self.patience.open(open)?;
         tell_damage(&path, &volume);
         let read_only = volume.read_only().is_some();
-        let sharing = VolumeSharing { read_only, paced: self.pace, no_access_times: self.noatime, wall_origin_ns };
+        prepare(&mut volume, &path)?;
+        let number = volume.number();
+        // What was found on the way is told before it is mounted: in the background nobody listens later.
+        let heard = Arc::new(Heard::default());
+        heard.tell(&volume.account());
+        let sharing =
+            VolumeSharing { read_only, paced: options.pace, access_times: options.access_times, wall_origin_ns };
         let volume = Arc::new(SharedVolume::new(volume, sharing, clock, Box::new(tell)));
         // Who only reads does not want segments to be cleaned, either.
         let diligent = (!read_only).then(|| Arc::clone(&volume));
-        let served = worker::beside(diligent, || self.serve(&volume, &signals));
+        let mut farewell = Farewell::default();
+        let served = worker::beside(diligent, || self.serve(&volume, &heard, &options, &signals, &mut farewell));
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
-        let unmounted = volume.unmount().map_err(|error| cannot("end the volume in good order", error));
-        served.and(unmounted)
+        let unmounted = volume.unmount().map_err(|error| self.lost(&path, number, &error));
+        let ended = match (served, unmounted) {
+            (Err(failure), Err(lost)) => {
+                failure.report();
+                Err(lost)
+            }
+            (served, unmounted) => served.and(unmounted),
+        };
+        farewell.tell(&ended);
+        ended
     }
 
-    fn serve(&self, volume: &Arc<SharedVolume>, signals: &Signals) -> Result<(), Failure> {
-        let caching = if self.writeback { Caching::WriteBack } else { Caching::WriteThrough };
-        let wishes = Wishes { name: self.path.clone(), allow_other: self.allow_other, caching };
-        let mounted = Mounted::volume(Arc::clone(volume), &self.directory, &wishes, signals.ender())?;
-        let said = format!("mounted {} at {}\n", self.path, self.directory.display());
-        let watch = self.stats.map(|interval| {
-            let watched = WatchedVolume::new(Arc::clone(volume));
-            Watch::start(watched, Some(interval))
-        });
-        let watch = watch.transpose()?;
-        self.stay.wait(&said, signals)?;
-        let left = leave(mounted, signals);
-        if let Some(watch) = watch {
-            watch.stop();
+    /// Joins what `-o` says with the options that have names of their own.
+    fn settle(&mut self) -> Result<MountOptions, Failure> {
+        let mut options = MountOptions {
+            read_only: self.read_only,
+            allow_other: self.allow_other,
+            pace: self.pace,
+            caching: if self.writeback { Caching::WriteBack } else { Caching::WriteThrough },
+            access_times: if self.noatime { AccessTimes::Never } else { AccessTimes::Relative },
+            ..MountOptions::default()
+        };
+        for words in &self.options {
+            options.add(words, self.sloppy)?;
         }
-        left
+        self.stay.seed = options.seed.unwrap_or(self.stay.seed);
+        self.stay.log = options.log.take().or(self.stay.log.take());
+        self.patience.most = options.wait.unwrap_or(self.patience.most);
+        Ok(options)
     }
+
+    fn serve(
+        &self,
+        volume: &Arc<SharedVolume>,
+        heard: &Arc<Heard>,
+        options: &MountOptions,
+        signals: &Signals,
+        farewell: &mut Farewell,
+    ) -> Result<(), Failure> {
+        let wishes = Wishes {
+            name: self.path.clone(),
+            allow_other: options.allow_other,
+            caching: options.caching,
+            forbidden: options.forbidden,
+        };
+        let mounted = Mounted::volume(Arc::clone(volume), &self.directory, &wishes, signals.ender())?;
+        farewell.offer(mounted.directory());
+        let said = format!("mounted {} at {}\n", self.path, self.directory.display());
+        let watched = WatchedVolume::new(Arc::clone(volume), Arc::clone(heard));
+        let watch = Watch::start(watched, volume.news(), self.stats)?;
+        let waited = self.stay.wait(&said, signals);
+        let left = leave(mounted, signals);
+        farewell.close();
+        watch.stop();
+        waited.and(left)
+    }
+
+    /// The volume could not store all that it was told to. The image is let go by now, and takes a mark if it can.
+    fn lost(&self, path: &Path, number: [u8; 16], error: &CallError) -> Failure {
+        if !is_in_memory(path)
+            && let Err(why) = mark_lost_changes(path, number)
+        {
+            tell(&format!("warning: the next fsck will not know of it, as the volume cannot be marked: {why}"));
+        }
+        cannot(&format!("store all of {}", self.path), error)
+    }
+}
+
+/// What is to be said or done before anybody uses it.
+fn prepare(volume: &mut Sfs, path: &Path) -> Result<(), Failure> {
+    if volume.has_lost_before() {
+        tell("warning: a write or a flush failed when it was last mounted, and what was not synced before is lost");
+    }
+    if is_in_memory(path) {
+        give(volume, owner::myself()).map_err(|error| cannot("make the root directory", error))?;
+    }
+    Ok(())
 }
 
 /// Findings that are told one by one.

@@ -1,5 +1,6 @@
-//! What `--stats` tells of a mounted volume.
+//! What is told of a mounted volume: what its stations warn of, and the figures of `--stats`.
 
+use crate::resident::heard::Heard;
 use crate::resident::watch::Watched;
 use flashpath::fs::sfs::Space;
 use flashpath::units::{BLOCK_BYTES, human_size};
@@ -10,13 +11,14 @@ use std::sync::Arc;
 pub struct WatchedVolume {
     volume: Arc<SharedVolume>,
     last: Traffic,
+    heard: Arc<Heard>,
 }
 
 impl WatchedVolume {
     /// Nothing was told yet.
-    pub fn new(volume: Arc<SharedVolume>) -> WatchedVolume {
+    pub fn new(volume: Arc<SharedVolume>, heard: Arc<Heard>) -> WatchedVolume {
         let last = volume.traffic();
-        WatchedVolume { volume, last }
+        WatchedVolume { volume, last, heard }
     }
 }
 
@@ -24,12 +26,13 @@ impl Watched for WatchedVolume {
     fn figures(&mut self, seconds: f64) -> Option<String> {
         let traffic = self.volume.traffic();
         let space = self.volume.space().ok()?;
-        Some(figures_line(std::mem::replace(&mut self.last, traffic), traffic, &space, seconds))
+        let line = figures_line(std::mem::replace(&mut self.last, traffic), traffic, &space, seconds);
+        Some(line + &self.heard.count_so_far())
     }
 
-    /// The volume tells each failure when it happens.
-    fn failures(&mut self) -> Option<String> {
-        None
+    /// What the stations warn of: the volume itself tells each failure when it happens.
+    fn failures(&mut self) -> Vec<String> {
+        self.volume.account().map_or_else(|_| Vec::new(), |account| self.heard.new_of(&account))
     }
 }
 

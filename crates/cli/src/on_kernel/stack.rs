@@ -2,6 +2,7 @@
 //! device, made, mounted. Everything is undone in the opposite order, whatever fails on the way.
 
 use crate::failure::Failure;
+use crate::resident::heard::Heard;
 use crate::resident::worker::Worker;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
@@ -25,7 +26,7 @@ pub struct Standing {
     mount: Option<Mount>,
     disk: Option<LoopDevice>,
     served: Option<Mounted>,
-    worker: Option<Worker>,
+    worker: Option<Worker<SharedDevice>>,
     device: Arc<SharedDevice>,
     file_system: FileSystem,
     /// Where the mount points are; empty when all is undone.
@@ -135,6 +136,10 @@ impl Drop for Standing {
         let _ = self.leave();
         if let Some(worker) = self.worker.take() {
             worker.stop();
+        }
+        // Also where there is no result that would say so.
+        if let Ok(account) = self.device.account() {
+            Heard::default().tell(&account);
         }
     }
 }

@@ -133,7 +133,7 @@ impl Lab {
     /// Says what is being done.
     pub fn tell(&self, what: &str) {
         if !self.quiet {
-            eprintln!("{what}");
+            crate::tell(what);
         }
     }
 

@@ -51,7 +51,7 @@ impl Outputs {
         }
         let tell = |file: &Path| {
             if !quiet {
-                eprintln!("wrote {}", file.display());
+                crate::tell(&format!("wrote {}", file.display()));
             }
         };
         if let Some(file) = self.json.as_deref().filter(|file| *file != Path::new("-")) {

@@ -1,8 +1,9 @@
 //! Unmounting, in use or not.
 
+use super::cannot;
 use super::signals::Signals;
-use super::{cannot, tell};
 use crate::failure::Failure;
+use crate::tell;
 use flashpath_fuse::{Leaving, MountError, Mounted};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ impl From<MountError> for Failure {
             MountError::Name(_) => Some("write the mount point and the file's name, such as mnt/disk".to_string()),
             MountError::NotEmpty(_) => Some("take an empty directory, or one that is not there yet".to_string()),
             MountError::Taken { directory, .. } => {
-                Some(format!("umount {} ends it, or take another directory", directory.display()))
+                Some(format!("flashpath umount {} ends it, or take another directory", directory.display()))
             }
             MountError::Directory { .. } => None,
             MountError::Mount { .. } => {

@@ -2,16 +2,22 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `mod` | the clock, and what is told on standard error |
+//! | `mod` | the clock, and the words of what failed |
 //! | `stay` | how they begin, say that they are ready, and wait |
 //! | `signals` | who tells them to end |
 //! | `background` | the same command in a process of its own |
+//! | `log` | where the lines go that nobody is there to read |
+//! | `farewell` | how a mount ended, for whoever waits for it |
 //! | `worker` | the thread in which is done what nobody asked for |
 //! | `watch` | the thread that tells figures and failures |
+//! | `heard` | what the stations of a path warn of, each told once |
 //! | `leave` | unmounting, in use or not |
 
 pub mod background;
+pub mod farewell;
+pub mod heard;
 pub mod leave;
+pub mod log;
 pub mod signals;
 pub mod stay;
 pub mod watch;
@@ -21,18 +27,12 @@ use crate::failure::Failure;
 use flashpath::run::shared::Clock;
 use flashpath::time::Time;
 use std::fmt::Display;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Time since now.
 pub fn clock() -> Clock {
     let began = Instant::now();
     Box::new(move || Time(began.elapsed().as_nanos() as u64))
-}
-
-/// A line on standard error. Whoever closed that does not want to know, and work goes on.
-pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// What was right and failed on its way.

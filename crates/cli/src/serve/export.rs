@@ -7,7 +7,7 @@ use crate::resident::leave::leave;
 use crate::resident::signals::Signals;
 use flashpath::run::shared::SharedDevice;
 use flashpath_fuse::Mounted;
-use flashpath_nbd::{Address, ListenError, Listener, Server};
+use flashpath_nbd::{Address, Limits, ListenError, Listener, Server};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ impl Export {
     pub fn nbd(address: &Address, device: Arc<SharedDevice>) -> Result<Export, Failure> {
         let listener = Listener::bind(address)?;
         let address = listener.address().clone();
-        let server = Server::start(listener, device).map_err(|error| cannot("start a thread", error))?;
+        let server =
+            Server::start(listener, device, Limits::default()).map_err(|error| cannot("start a thread", error))?;
         Ok(Export::Nbd(server, address))
     }
 

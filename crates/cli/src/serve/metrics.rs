@@ -1,15 +1,15 @@
 //! `--metrics`: the figures as a page that Prometheus reads, over HTTP/1.1.
 //!
-//! There is one page, no state and no body to take: a client has some seconds and some KiB to ask for it.
+//! There is one page, no state and no body to take: a client has some seconds and some KiB to ask for it. Only some are
+//! answered at once; when one more comes, the one that came first is sent away.
 
 use super::metrics_page::page;
 use crate::failure::Failure;
 use crate::resident::cannot;
 use flashpath::run::shared::SharedDevice;
-use flashpath_nbd::{Address, Listener, Socket, Traffic};
+use flashpath_nbd::{Address, Listener, Socket, Traffic, WaitingRoom};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const LONGEST_REQUEST: usize = 8 << 10;
 /// How long a client may take to ask, and to take its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Clients that are answered at once.
+/// Clients at once.
 const MOST_CLIENTS: usize = 8;
 /// After what the system could not do, such as opening one more file.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -31,10 +31,11 @@ struct Source {
     clients: CountClients,
 }
 
-/// A server of the page.
+/// A server of the page, until it is dropped.
 pub struct Metrics {
     listener: Arc<Listener>,
-    accepting: JoinHandle<()>,
+    clients: Arc<WaitingRoom>,
+    accepting: Option<JoinHandle<()>>,
 }
 
 impl Metrics {
@@ -43,11 +44,13 @@ impl Metrics {
         let listener = Arc::new(listener);
         let accepts = Arc::clone(&listener);
         let source = Arc::new(Source { device, clients });
+        let clients = WaitingRoom::new(MOST_CLIENTS);
+        let room = Arc::clone(&clients);
         let accepting = Builder::new()
             .name("metrics".into())
-            .spawn(move || accept(&accepts, &source))
+            .spawn(move || accept(&accepts, &room, &source))
             .map_err(|error| cannot("start a thread", error))?;
-        Ok(Metrics { listener, accepting })
+        Ok(Metrics { listener, clients, accepting: Some(accepting) })
     }
 
     /// Where the page is.
@@ -57,17 +60,21 @@ impl Metrics {
             Address::Loopback(address) => format!("http://{address}/metrics"),
         }
     }
+}
 
-    /// Answers nobody any more.
-    pub fn stop(self) {
+impl Drop for Metrics {
+    fn drop(&mut self) {
         self.listener.close();
+        // It may wait for a place.
+        self.clients.clear();
         // It ends when its listener does; if it panicked, there is nothing more to stop.
-        let _ = self.accepting.join();
+        let _ = self.accepting.take().map(JoinHandle::join);
+        self.clients.clear();
+        self.clients.wait_until_empty();
     }
 }
 
-fn accept(listener: &Listener, source: &Arc<Source>) {
-    let answering = Arc::new(AtomicUsize::new(0));
+fn accept(listener: &Listener, clients: &Arc<WaitingRoom>, source: &Arc<Source>) {
     loop {
         let socket = match listener.accept() {
             Ok(Some(socket)) => socket,
@@ -77,27 +84,14 @@ fn accept(listener: &Listener, source: &Arc<Source>) {
                 continue;
             }
         };
-        if answering.fetch_add(1, Ordering::SeqCst) >= MOST_CLIENTS {
-            answering.fetch_sub(1, Ordering::SeqCst);
-            continue;
-        }
-        let (done, source) = (Leaving(Arc::clone(&answering)), Arc::clone(source));
+        let ((place, _), source) = (clients.enter(&socket), Arc::clone(source));
         // Where no thread can be started, the client is sent away.
         let _ = Builder::new().name("metrics-client".into()).spawn(move || {
-            let _done = done;
             // A client that goes away is no concern of anyone's.
             let _ = serve(&socket, &source);
             socket.close();
+            drop(place);
         });
-    }
-}
-
-/// One client less, however its thread ends.
-struct Leaving(Arc<AtomicUsize>);
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -104,6 +104,15 @@ fn add_stations(page: &mut Page, account: &Account) {
             page.sample(name, &labels, *count);
         }
     }
+    let name = "flashpath_warnings_total";
+    page.family(name, "counter", "What a station warned of, by kind.");
+    for (number, station) in numbered() {
+        for (kind, count) in station.warnings.counts() {
+            let labels: [(&str, &dyn Display); 3] =
+                [("station", &station.station), ("number", &number), ("kind", &kind)];
+            page.sample(name, &labels, count);
+        }
+    }
     let name = "flashpath_flash_operations_total";
     page.family(name, "counter", "Pages that flash programmed or read, and blocks that it erased.");
     for (number, station) in numbered() {

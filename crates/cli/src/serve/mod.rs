@@ -15,6 +15,8 @@ mod metrics_page;
 mod watch;
 
 use crate::failure::Failure;
+use crate::resident::farewell::Farewell;
+use crate::resident::heard::Heard;
 use crate::resident::signals::Signals;
 use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
@@ -76,15 +78,32 @@ impl Serve {
         let sharing = Sharing { read_only: self.read_only, paced: self.pace };
         let device = SharedDevice::new(device, sharing, clock()).map_err(|error| cannot("serve it", error))?;
         let device = Arc::new(device);
+        // What was found on the way is told before it is ready: in the background nobody listens later.
+        let heard = Arc::new(Heard::default());
+        heard.tell(&device.account()?);
         // Who only reads does not want blocks to be moved, either.
         let diligent = (!self.read_only).then(|| Arc::clone(&device));
-        let served = worker::beside(diligent, || self.serve(&device, &signals));
+        let mut farewell = Farewell::default();
+        let served = worker::beside(diligent, || self.serve(&device, &heard, &signals, &mut farewell));
         // Also where nothing was served in the end: what the device did by itself is kept.
         let closed = device.close().map_err(|error| cannot("close the device", error));
-        served.and(closed.map(|_| ()))
+        if let Ok(account) = device.account() {
+            heard.tell(&account);
+        }
+        let ended = served.and(closed.map(|_| ()));
+        // The images are let go before anybody is told.
+        drop(device);
+        farewell.tell(&ended);
+        ended
     }
 
-    fn serve(&self, device: &Arc<SharedDevice>, signals: &Signals) -> Result<(), Failure> {
+    fn serve(
+        &self,
+        device: &Arc<SharedDevice>,
+        heard: &Arc<Heard>,
+        signals: &Signals,
+        farewell: &mut Farewell,
+    ) -> Result<(), Failure> {
         // What can be refused comes before the disk can be used.
         let metrics = self.metrics.as_ref().map(Listener::bind).transpose()?;
         let export = match (&self.nbd, &self.file) {
@@ -92,6 +111,9 @@ impl Serve {
             (_, Some(place)) => Export::file(place, Arc::clone(device), signals.ender())?,
             (None, None) => return Err(Failure::input("write --nbd or --file", None)),
         };
+        if let Export::File(mounted, _) = &export {
+            farewell.offer(mounted.directory());
+        }
         let size = human_size(device.size_bytes() as f64);
         let mut said = format!("serving {} ({size}) at {}\n", self.path, export.place());
         let metrics = match metrics {
@@ -101,14 +123,14 @@ impl Serve {
             }
             None => None,
         };
-        let watch = Watch::start(WatchedDevice::new(Arc::clone(device)), self.stats)?;
-        self.stay.wait(&said, signals)?;
+        let watched = WatchedDevice::new(Arc::clone(device), Arc::clone(heard));
+        let watch = Watch::start(watched, device.news(), self.stats)?;
+        let waited = self.stay.wait(&said, signals);
         let ended = export.end(signals);
+        farewell.close();
         watch.stop();
-        if let Some(metrics) = metrics {
-            metrics.stop();
-        }
-        ended
+        drop(metrics);
+        waited.and(ended)
     }
 }
 

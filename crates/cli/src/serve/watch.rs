@@ -1,6 +1,7 @@
 //! What is told of a served device on standard error: its figures if asked for, and what failed.
 
 use super::figures::{Figures, by_content};
+use crate::resident::heard::Heard;
 use crate::resident::watch::Watched;
 use flashpath::run::shared::{Counts, Request, SharedDevice};
 use std::sync::Arc;
@@ -11,12 +12,13 @@ pub struct WatchedDevice {
     last: Counts,
     /// Failures that were told.
     failed: u64,
+    heard: Arc<Heard>,
 }
 
 impl WatchedDevice {
-    /// Nothing was told yet.
-    pub fn new(device: Arc<SharedDevice>) -> WatchedDevice {
-        WatchedDevice { device, last: Counts::default(), failed: 0 }
+    /// Nothing was told yet, but the warnings that were heard.
+    pub fn new(device: Arc<SharedDevice>, heard: Arc<Heard>) -> WatchedDevice {
+        WatchedDevice { device, last: Counts::default(), failed: 0, heard }
     }
 }
 
@@ -26,14 +28,15 @@ impl Watched for WatchedDevice {
         let account = Figures::of(&self.device.account().ok()?);
         let line = figures_line(&self.last, &counts, &account, seconds);
         self.last = counts;
-        Some(line)
+        Some(line + &self.heard.count_so_far())
     }
 
-    fn failures(&mut self) -> Option<String> {
-        let counts = self.device.counts().ok()?;
+    fn failures(&mut self) -> Vec<String> {
+        let (Ok(counts), Ok(account)) = (self.device.counts(), self.device.account()) else { return Vec::new() };
         let failed = counts.failed_in_all();
         let new = failed - std::mem::replace(&mut self.failed, failed);
-        (new > 0).then(|| format!("{new} requests failed: {}", counts.last_error.unwrap_or_default()))
+        let failures = (new > 0).then(|| format!("{new} requests failed: {}", counts.last_error.unwrap_or_default()));
+        self.heard.new_of(&account).into_iter().chain(failures).collect()
     }
 }
 

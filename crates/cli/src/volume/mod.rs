@@ -1,10 +1,13 @@
-//! `flashpath mkfs`, `fsck` and `inspect`: volumes on images. `sfs` is what they do with one of sfs; the rest here is of dm-zoned.
+//! `flashpath mkfs`, `fsck` and `inspect`: volumes on images. `sfs` is what they do with one of sfs, `owner` who owns
+//! a new one; the rest here is of dm-zoned.
 
+pub mod owner;
 mod sfs;
 
 use crate::failure::Failure;
+use crate::image_lock::Patience;
 use flashpath::run::{OpenError, Path, check_volume, make_volume, repair_volume, survey_volume};
-use flashpath::translation::zoned::Survey;
+use flashpath::translation::zoned::{Remedy, Survey};
 use flashpath::units::{BLOCK_BYTES, format_size};
 use std::fmt::Write;
 use std::io::Read;
@@ -25,6 +28,11 @@ pub struct Mkfs {
     /// Replace images that are there already
     #[arg(long)]
     force: bool,
+    /// Who owns the root directory of sfs: names or numbers [default: who makes it]
+    #[arg(long, value_name = "USER[:GROUP]")]
+    owner: Option<String>,
+    #[command(flatten)]
+    patience: Patience,
     /// The seed of the volume's numbers (UUIDs) [default: drawn at random]
     #[arg(long)]
     seed: Option<u64>,
@@ -35,7 +43,13 @@ impl Mkfs {
     pub fn run(self) -> Result<(), Failure> {
         let path = Path::read(&self.path)?;
         let seed = self.seed.map_or_else(drawn_seed, Ok)?;
-        make_volume(&path, self.force, seed, crate::mount::wall_time_ns()).map_err(|error| match error {
+        if self.owner.is_some() && path.sfs().is_none() {
+            let message = format!("{} has no sfs on top, and so no directory that --owner could own", self.path);
+            return Err(Failure::input(message, None));
+        }
+        let owner = self.owner.as_deref().map_or_else(|| Ok(owner::myself()), owner::read)?;
+        let make = || make_volume(&path, self.force, seed, crate::mount::wall_time_ns(), Some(owner));
+        self.patience.open(make).map_err(|error| match error {
             OpenError::Image(flashpath::device::ImageError::Exists { .. }) => {
                 Failure::input(error.to_string(), Some("--force makes it anew, and what it holds is lost".into()))
             }
@@ -66,6 +80,8 @@ pub struct Fsck {
     /// Only check: change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+    #[command(flatten)]
+    patience: Patience,
 }
 
 impl Fsck {
@@ -73,7 +89,7 @@ impl Fsck {
     pub fn run(self) -> Result<(), Failure> {
         let path = Path::read(&self.path).map_err(|error| ended(error.into(), USAGE))?;
         if path.sfs().is_some() {
-            return sfs::fsck(&path, self.dry_run);
+            return sfs::fsck(&path, self.dry_run, self.patience);
         }
         let failed = |error: OpenError| {
             let code = match error {
@@ -84,30 +100,33 @@ impl Fsck {
             };
             ended(error.into(), code)
         };
-        let findings = check_volume(&path).map_err(failed)?;
-        let can_repair = findings.iter().all(|finding| finding.is_repairable);
-        let repairs = !self.dry_run && can_repair && !findings.is_empty();
+        let findings = self.patience.open(|| check_volume(&path)).map_err(failed)?;
+        let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
+        let (can_repair, is_whole) = (!has(Remedy::Refuse), findings.iter().all(|one| one.remedy == Remedy::Note));
+        let repairs = !self.dry_run && can_repair && has(Remedy::Repair);
         if repairs {
             repair_volume(&path).map_err(failed)?;
         }
         let mut text = String::new();
         for finding in &findings {
-            let state = match (finding.is_repairable, repairs) {
-                (true, true) => "repaired",
-                (true, false) => "can be repaired",
-                (false, _) => "cannot be repaired",
+            let state = match (finding.remedy, repairs) {
+                (Remedy::Repair, true) => "repaired",
+                (Remedy::Repair, false) => "can be repaired",
+                (Remedy::Refuse | Remedy::None, _) => "cannot be repaired",
+                (Remedy::Note, _) => "note",
             };
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{state}: {}", finding.what);
         }
-        if findings.is_empty() {
+        if is_whole {
             let _ = writeln!(text, "{}: clean", self.path);
         } else if !can_repair {
             let _ = writeln!(text, "nothing was changed: what cannot be repaired is in the way");
         }
         crate::print(&text)?;
-        match (findings.is_empty(), repairs) {
+        match (is_whole, repairs) {
             (true, _) => Ok(()),
+            (false, true) if has(Remedy::None) => Err(Failure::Quiet(CORRECTED | LEFT)),
             (false, true) => Err(Failure::Quiet(CORRECTED)),
             (false, false) => Err(Failure::Quiet(LEFT)),
         }
@@ -179,8 +198,9 @@ fn write(file: &FilePath, text: &str) -> Result<(), Failure> {
 fn summary(survey: &Survey) -> String {
     let generation = |generation: Option<u64>| generation.map_or("damaged".to_string(), |number| number.to_string());
     let [first, second] = survey.generations.map(generation);
+    let warnings: String = survey.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
     format!(
-        "volume '{}', zones of {}, {} reserved, metadata sets of generation {first} and {second}\n{}\n",
+        "volume '{}', zones of {}, {} reserved, metadata sets of generation {first} and {second}\n{}\n{warnings}",
         survey.label,
         format_size(u64::from(survey.zone_blocks) * BLOCK_BYTES),
         survey.reserved_zones,

@@ -2,6 +2,7 @@
 
 use super::{CORRECTED, LEFT, OPERATIONAL, USAGE, ended};
 use crate::failure::Failure;
+use crate::image_lock::Patience;
 use flashpath::fs::sfs::{Finding, OpenSfsError, SegmentMap};
 use flashpath::report::figure::{GroupBar, SegmentCell, SegmentUse, segments};
 use flashpath::run::{OpenError, Path, check_file_system, map_segments, repair_file_system};
@@ -12,7 +13,7 @@ use std::fmt::Write;
 const MOST_TOLD: usize = 1000;
 
 /// Checks, repairs unless `dry_run`, and answers by exit code.
-pub fn fsck(path: &Path, dry_run: bool) -> Result<(), Failure> {
+pub fn fsck(path: &Path, dry_run: bool, patience: Patience) -> Result<(), Failure> {
     let failed = |error: OpenError| {
         let code = match &error {
             OpenError::NoVolume { .. } => USAGE,
@@ -25,7 +26,7 @@ pub fn fsck(path: &Path, dry_run: bool) -> Result<(), Failure> {
     };
     let mut text = String::new();
     if dry_run {
-        let findings = check_file_system(path).map_err(failed)?;
+        let findings = patience.open(|| check_file_system(path)).map_err(failed)?;
         tell(&mut text, &findings, "can be repaired");
         if findings.is_empty() {
             let _ = writeln!(text, "{}: clean", path.text);
@@ -34,7 +35,7 @@ pub fn fsck(path: &Path, dry_run: bool) -> Result<(), Failure> {
         crate::print(&text)?;
         return Err(Failure::Quiet(LEFT));
     }
-    let repaired = repair_file_system(path, crate::mount::wall_time_ns()).map_err(failed)?;
+    let repaired = patience.open(|| repair_file_system(path, crate::mount::wall_time_ns())).map_err(failed)?;
     tell(&mut text, &repaired.findings, "repaired");
     tell(&mut text, &repaired.left, "left");
     if repaired.findings.is_empty() && repaired.left.is_empty() {

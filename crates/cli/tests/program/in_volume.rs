@@ -6,6 +6,7 @@ use flashpath::report::RunResult;
 use flashpath::run::{OpenError, Path, VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
 use flashpath::workload::files::file_workload;
 use serde_json::Value;
+use std::process::Command;
 
 const SMALL: &str = "varmail:files=200,size=8K,threads=4,loops=20";
 const DRIVE: &str = "sfs:segment=1M/page/nand:size=256M";
@@ -54,12 +55,30 @@ fn what_a_volume_in_this_process_cannot_run_is_refused() {
         ("sh:true", &[][..], "flashpath mount"),
         (SMALL, &["--verify"], "--verify is for block workloads"),
         (SMALL, &["--size", "1G"], "--size is for block workloads"),
-        ("varmail:files=200000", &[], "the file system is full"),
+        ("varmail:files=200000", &[], "there is room for"),
+        ("tokubench:files=2000000", &[], "the file system is full"),
     ] {
         let answer = bench.flashpath(&[&["run", workload, "--on", DRIVE], more].concat());
         assert!(answer.stderr.contains(said), "{workload}: {answer:?}");
         assert_ne!(answer.code, Some(0));
     }
+}
+
+/// The names of all files were drawn up before the volume was made: that took 1.5 GiB, and then the volume was full.
+#[test]
+fn files_for_which_there_is_no_room_are_refused_before_they_are_planned() {
+    let bench = Bench::new();
+    let answer = Command::new("prlimit")
+        .args(["--as=1073741824", env!("CARGO_BIN_EXE_flashpath")])
+        .args(["run", "varmail:files=100000000", "--on", "sfs:segment=64K/page/nand:size=64M"])
+        .current_dir(bench.path(""))
+        .output()
+        .unwrap();
+    let error = String::from_utf8(answer.stderr).unwrap();
+    assert_eq!(answer.status.code(), Some(2), "{error}");
+    assert!(error.contains("begins with 799") && error.contains("files of 16.0 KiB"), "{error}");
+    let room = error.split("there is room for ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    assert!((1000..4096).contains(&room.parse::<u64>().unwrap()), "{error}");
 }
 
 /// The mail of SFS's figures 12 to 14, at a small scale: beneath it a drive that is filled by what comes before counting.

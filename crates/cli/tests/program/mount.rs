@@ -6,7 +6,7 @@ use nix::fcntl::{RenameFlags, renameat2};
 use nix::unistd::{Whence, lseek};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -79,11 +79,17 @@ fn a_rename_replaces_refuses_or_exchanges() {
     fs::write(&two, "2").unwrap();
     let rename = |flags| renameat2(nix::fcntl::AT_FDCWD, &one, nix::fcntl::AT_FDCWD, &two, flags);
     assert_eq!(rename(RenameFlags::RENAME_NOREPLACE), Err(nix::errno::Errno::EEXIST));
-    assert_eq!(rename(RenameFlags::RENAME_WHITEOUT), Err(nix::errno::Errno::EINVAL));
+    let whiteout_of_two = RenameFlags::RENAME_WHITEOUT | RenameFlags::RENAME_EXCHANGE;
+    assert_eq!(rename(whiteout_of_two), Err(nix::errno::Errno::EINVAL));
     rename(RenameFlags::RENAME_EXCHANGE).unwrap();
     assert_eq!((fs::read(&one).unwrap(), fs::read(&two).unwrap()), (b"2".to_vec(), b"1".to_vec()));
     fs::rename(&one, &two).unwrap();
     assert_eq!((fs::read(&two).unwrap(), one.exists()), (b"2".to_vec(), false));
+    fs::write(&one, "3").unwrap();
+    rename(RenameFlags::RENAME_WHITEOUT).unwrap();
+    let left = fs::symlink_metadata(&one).unwrap();
+    assert!(left.file_type().is_char_device() && left.rdev() == 0 && left.mode() & 0o7777 == 0, "{left:?}");
+    assert_eq!(fs::read(&two).unwrap(), b"3");
     served.end();
 }
 
@@ -106,6 +112,42 @@ fn what_is_unlinked_while_it_is_open_stays_until_it_is_closed() {
     drop(file);
     assert_eq!(fs::read(&place).unwrap(), b"another");
     served.end();
+}
+
+/// A mount kept all inodes that the kernel knew: a million files took 927 MiB, 300,000 took 288 MiB.
+#[test]
+fn a_hundred_thousand_files_take_no_more_memory_than_the_mount_may() {
+    const BOUND_KIB: u64 = 64 << 10;
+    const FILES: usize = 100_000;
+    let Some(bench) = bench_to_mount_in() else { return };
+    let image = "conv:image=volume.img,size=1G,timing=off";
+    let made = bench.flashpath(&["mkfs", &format!("sfs/{image}")]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let within = format!("sfs:memory={}K/{image}", BOUND_KIB);
+    let most_kib = |served: &Served| {
+        let status = fs::read_to_string(format!("/proc/{}/status", served.process())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap()
+    };
+    let file = |number: usize| bench.path("m/many").join(format!("file{number:06}"));
+    let served = mount(&bench, &within, &[]);
+    fs::create_dir(bench.path("m/many")).unwrap();
+    for number in 0..FILES {
+        fs::write(file(number), if number % 50 == 0 { "some bytes" } else { "" }).unwrap();
+    }
+    let making = most_kib(&served);
+    served.end();
+    let served = mount(&bench, &within, &[]);
+    assert_eq!(names(bench.path("m/many")).len(), FILES);
+    for number in (0..FILES).rev() {
+        assert_eq!(fs::metadata(file(number)).unwrap().len(), if number % 50 == 0 { 10 } else { 0 });
+    }
+    fs::remove_dir_all(bench.path("m/many")).unwrap();
+    let removing = most_kib(&served);
+    served.end();
+    assert!(making < BOUND_KIB && removing < BOUND_KIB, "{making} KiB making, {removing} KiB removing");
+    let checked = bench.flashpath(&["fsck", &format!("sfs/{image}")]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
 }
 
 #[test]
@@ -275,7 +317,7 @@ fn what_was_synced_is_found_after_its_server_was_killed() {
 fn a_second_mount_at_the_same_place_is_refused() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
-    bench.refuses(&["mount", PATH, "m"], &["m is a mount point already, of sfs/conv", "umount m ends it"]);
+    bench.refuses(&["mount", PATH, "m"], &["m is a mount point already, of sfs/conv", "flashpath umount m ends it"]);
     fs::write(bench.path("m/still"), "it works").unwrap();
     served.end();
 }
@@ -309,7 +351,7 @@ fn what_passes_is_told_while_it_is_mounted() {
 #[test]
 fn reading_is_noted_once_after_each_change_unless_it_shall_not_be() {
     let Some(bench) = bench_to_mount_in() else { return };
-    for (more, is_noted) in [(&[][..], true), (&["--noatime"], false)] {
+    for (more, is_noted) in [(&[][..], true), (&["--noatime"], false), (&["-o", "noatime"], false)] {
         let served = mount(&bench, PATH, more);
         let place = bench.path("m/file");
         fs::write(&place, vec![1; 1 << 20]).unwrap();
@@ -325,6 +367,29 @@ fn reading_is_noted_once_after_each_change_unless_it_shall_not_be() {
         assert_eq!((after.ctime(), after.ctime_nsec()), (before.ctime(), before.ctime_nsec()));
         served.end();
     }
+}
+
+#[test]
+fn with_strictatime_each_read_is_noted_that_comes_to_the_volume() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    let served = mount(&bench, PATH, &["-o", "strictatime,nosuid,nodev,noexec"]);
+    let place = bench.path("m/file");
+    fs::write(&place, vec![1; 1 << 20]).unwrap();
+    let times = || fs::metadata(&place).map(|data| (data.atime(), data.atime_nsec())).unwrap();
+    let mut before = times();
+    for read in 0..3 {
+        let file = File::open(&place).unwrap();
+        nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+        drop(file);
+        fs::read(&place).unwrap();
+        let after = times();
+        assert!(after > before, "read {read}");
+        before = after;
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let line = mounts.lines().find(|line| line.contains(bench.path("m").to_str().unwrap())).unwrap();
+    assert!(line.contains(" rw,nosuid,nodev,noexec"), "{line}");
+    served.end();
 }
 
 #[test]

@@ -50,6 +50,73 @@ fn the_file_is_as_large_as_the_device_and_stays_so() {
     assert!(bench.files().is_empty(), "the mount point was made, and is removed");
 }
 
+/// `mv` said that there is no such system call. Who sees the file cannot tell it from one of a kernel file system whose
+/// entries are fixed.
+#[test]
+fn names_and_attributes_are_refused_as_a_kernel_file_system_does() {
+    const DENIED: &str = "Operation not permitted";
+    const UNSUPPORTED: &str = "Operation not supported";
+    for read_only in [false, true] {
+        let Some(bench) = bench_to_mount_in() else { return };
+        let served = Served::file(&bench, PATH, if read_only { &["--read-only"] } else { &[] });
+        let fixed = if read_only { "Read-only file system" } else { DENIED };
+        for (command, said) in [
+            ("mv m/disk m/other", fixed),
+            ("ln m/disk m/other", fixed),
+            ("ln -s disk m/other", fixed),
+            ("mkdir m/folder", fixed),
+            ("rmdir m/folder", "No such file or directory"),
+            ("rmdir m/disk", "Not a directory"),
+            ("mkfifo m/pipe", fixed),
+            ("mknod m/zero c 1 5", fixed),
+            ("touch m/other", fixed),
+            ("cp m/disk m/other", fixed),
+            ("rm -f m/disk", fixed),
+            ("chmod 777 m/disk", fixed),
+            ("chown 1:1 m/disk", fixed),
+            ("chmod 777 m", fixed),
+            ("setfattr -n user.a -v b m/disk", UNSUPPORTED),
+            ("setfattr -x user.a m/disk", UNSUPPORTED),
+            ("getfattr -n user.a m/disk", UNSUPPORTED),
+            ("getfattr -d m/disk", UNSUPPORTED),
+            ("touch m/disk", ""),
+            ("readlink m/disk", "-"),
+            ("readlink -v m/disk", "Invalid argument"),
+            ("stat m/disk", ""),
+            ("stat -f m/disk", ""),
+            ("ls -la m", ""),
+            ("sync m/disk", ""),
+            ("sync -f m/disk", ""),
+            ("sync m", ""),
+            ("flock -n m/disk true", ""),
+            ("lsattr m/disk", "-"),
+            ("cp --reflink=always m/disk other", "-"),
+            ("filefrag m/disk", "-"),
+            ("dd if=m/disk of=/dev/null bs=4k count=2 iflag=direct", "-"),
+            ("truncate -s 5 m/disk", "Invalid argument"),
+            ("fallocate -c -l 4096 m/disk", UNSUPPORTED),
+            ("fallocate -i -l 4096 m/disk", UNSUPPORTED),
+            ("fallocate -o 256M -l 4096 m/disk", "No space left on device"),
+        ] {
+            let is_write = ["truncate", "fallocate"].iter().any(|program| command.starts_with(program));
+            let program = command.split(' ').next().unwrap();
+            let Some(mut run) = client(&bench, program) else { continue };
+            let output = run.args(command.split(' ').skip(1)).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(!told.contains("not implemented"), "{command}: {told}");
+            // Programs of some age do not know every option.
+            if said == "-" || told.contains("unrecognized option") || (is_write && read_only) {
+                continue;
+            }
+            assert_eq!(output.status.success(), said.is_empty(), "{command}: {told}");
+            assert!(told.contains(said), "{command}: {told}");
+        }
+        let names: Vec<_> = bench.path("m").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["disk"]);
+        served.end();
+    }
+}
+
 #[test]
 fn holes_can_be_punched_and_found() {
     let Some(bench) = bench_to_mount_in() else { return };

@@ -1,15 +1,16 @@
 //! How a server begins, what it tells while it serves, and how it is refused.
 
 use super::bench::Bench;
-use super::serve::{Served, nbdsh, succeeds, wait_until};
+use super::serve::{Served, bench_to_mount_in, nbdsh, succeeds, wait_until};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 const PATH: &str = "conv:size=16M,timing=off";
 
-fn ask(socket: &Path, request: &str) -> String {
+pub fn ask(socket: &Path, request: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
@@ -134,6 +135,50 @@ fn a_wrong_command_line_is_refused_before_anything_is_served() {
     bench.write("x", "");
     bench.refuses(&["serve", PATH, "--file", "./disk"], &["is not empty"]);
     assert_eq!(bench.files(), ["x"]);
+}
+
+/// How often the threads of a process went to sleep, and so were woken. Those that answer the kernel are left out: others on
+/// this machine ask every mount how full it is.
+fn sleeps(process: u32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().map(|task| task.unwrap().path());
+    let own = tasks.filter(|task| !std::fs::read_to_string(task.join("comm")).unwrap().starts_with("fuse"));
+    let sleeps = own.map(|task| {
+        let status = std::fs::read_to_string(task.join("status")).unwrap();
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        count.unwrap().trim().parse::<u64>().unwrap()
+    });
+    sleeps.sum()
+}
+
+/// An idle server and an idle mount woke 20 times a second to look whether something had happened.
+#[test]
+fn what_is_idle_is_asleep() {
+    let check = |served: Served, arguments: &[&str]| {
+        // It may have to do something by itself at first, and now and then.
+        wait_until(&format!("{arguments:?} sleeps for a second"), || {
+            let before = sleeps(served.process());
+            std::thread::sleep(Duration::from_secs(1));
+            sleeps(served.process()) - before <= 1
+        });
+        served.end();
+    };
+    for arguments in [
+        &["serve", PATH, "--nbd", "s"][..],
+        &["serve", PATH, "--nbd", "s", "--metrics", "figures", "--pace", "--stats", "60"],
+        &["serve", "dm-zoned/conv:size=32M+zns:size=96M,zone=4M", "--nbd", "s"],
+        &["serve", "page/nand:size=96M", "--nbd", "s", "--pace"],
+    ] {
+        let bench = Bench::new();
+        check(Served::start(&bench, arguments, None), arguments);
+    }
+    for arguments in [
+        &["serve", PATH, "--file", "m/disk"][..],
+        &["serve", PATH, "--file", "m/disk", "--pace"],
+        &["mount", "sfs/conv:size=256M", "m"],
+    ] {
+        let Some(bench) = bench_to_mount_in() else { return };
+        check(Served::mounted(&bench, arguments), arguments);
+    }
 }
 
 #[test]

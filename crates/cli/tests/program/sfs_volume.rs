@@ -81,7 +81,7 @@ fn an_image_that_is_in_use_is_refused() {
     let bench = made();
     let holds = std::fs::File::open(bench.path("A")).unwrap();
     holds.lock().unwrap();
-    for arguments in [&["fsck", PATH][..], &["fsck", "-n", PATH], &["inspect", PATH]] {
+    for arguments in [&["fsck", PATH, "--wait", "0"][..], &["fsck", "-n", PATH, "--wait", "0"], &["inspect", PATH]] {
         let refused = bench.flashpath(arguments);
         assert!(refused.code != Some(0) && refused.stderr.contains("in use"), "{refused:?}");
     }

@@ -2,13 +2,15 @@
 //!
 //! `FUSE_HANDLE_KILLPRIV_V2` leaves it to us that a changed program loses its privileges, as POSIX and Linux have it:
 //! another owner takes the set-user-id bit away from whatever is no directory, and the set-group-id bit where the group
-//! may execute; so does a write or a truncation by anyone but root. All of them take the file's capabilities away.
+//! may execute, or who changes it is not in the group; so does a write or a truncation by anyone but root. All of them
+//! take the file's capabilities away.
 //! Without the flag, the kernel would ask for these capabilities before each write.
 
-use super::Files;
 use super::attributes::timestamp;
+use super::caller::Caller;
 use super::extended::CAPABILITY;
-use crate::shared_volume::CallError;
+use super::{Files, MOST_KNOWN};
+use crate::shared_volume::{AccessTimes, CallError};
 use flashpath::fs::sfs::{Attributes, Change, FileKind, InodeNumber, SfsError, Timestamp};
 use fuser::TimeOrNow;
 use std::time::SystemTime;
@@ -39,8 +41,8 @@ pub struct Wish {
 }
 
 impl Files {
-    /// Changes what is known of a file, for a user.
-    pub fn change(&mut self, inode: InodeNumber, wish: &Wish, user: u32) -> Result<Attributes, CallError> {
+    /// Changes what is known of a file.
+    pub fn change(&mut self, inode: InodeNumber, wish: &Wish, caller: &Caller) -> Result<Attributes, CallError> {
         let now = self.timestamp();
         let time = |time: TimeOrNow| match time {
             TimeOrNow::Now => now,
@@ -60,21 +62,24 @@ impl Files {
         let is_chown = wish.user.is_some() || wish.group.is_some() || is_empty(wish);
         if is_chown || wish.size.is_some() {
             let attributes = self.volume.attributes(inode)?;
-            if (is_chown || user != 0) && change.permissions.is_none() {
-                change.permissions = without_set_id(&attributes);
+            if (is_chown || caller.user != 0) && change.permissions.is_none() {
+                change.permissions = without_set_id(&attributes, caller);
             }
             self.kill_capability(&attributes)?;
+        }
+        if let (Some(_), Some(permissions)) = (wish.mode, change.permissions) {
+            self.follow_mode(inode, permissions)?;
         }
         Ok(self.volume.change(inode, &change)?)
     }
 
-    /// Takes away what a file may not keep when `user` has written to it.
-    pub fn kill_privileges(&mut self, inode: InodeNumber, is_privileged: bool) -> Result<(), CallError> {
-        if is_privileged && self.without_capability.contains(&inode) {
+    /// Takes away what a file may not keep when it is written to. `by`: who writes, unless it may leave the bits.
+    pub fn kill_privileges(&mut self, inode: InodeNumber, by: Option<&Caller>) -> Result<(), CallError> {
+        if by.is_none() && self.without_capability.contains(&inode) {
             return Ok(());
         }
         let attributes = self.volume.attributes(inode)?;
-        let permissions = if is_privileged { None } else { without_set_id(&attributes) };
+        let permissions = by.and_then(|caller| without_set_id(&attributes, caller));
         if permissions.is_some() {
             self.volume.change(inode, &Change { permissions, ..Change::default() })?;
         }
@@ -87,20 +92,25 @@ impl Files {
                 Ok(()) | Err(SfsError::NoAttribute) => {}
                 Err(error) => return Err(error.into()),
             }
+            if self.without_capability.len() >= MOST_KNOWN {
+                self.without_capability.clear();
+            }
             self.without_capability.insert(attributes.inode);
         }
         Ok(())
     }
 
-    /// Notes that a file was read, as `relatime` does: if it has changed since it was last noted, or a day has passed.
+    /// Notes that a file was read; as `relatime` does, only if it has changed since it was last noted, or a day has
+    /// passed.
     pub fn touch(&mut self, inode: InodeNumber) {
-        if self.sharing.no_access_times || self.sharing.read_only {
+        if self.sharing.access_times == AccessTimes::Never || self.sharing.read_only {
             return;
         }
+        let notes_all = self.sharing.access_times == AccessTimes::Strict;
         let now = self.timestamp();
         // What was read was read, whether or not it can be noted.
         if let Ok(attributes) = self.volume.attributes(inode)
-            && is_due(&attributes, now)
+            && (notes_all || is_due(&attributes, now))
         {
             let changed = Some(attributes.changed);
             let _ = self.volume.change(inode, &Change { accessed: Some(now), changed, ..Change::default() });
@@ -115,13 +125,15 @@ fn is_empty(wish: &Wish) -> bool {
     )
 }
 
-/// The permissions without the bits that run a program as someone else; `None` if nothing changes.
-fn without_set_id(attributes: &Attributes) -> Option<u16> {
+/// The permissions without the bits that run a program as someone else, when `caller` changes it; `None` if nothing
+/// changes.
+fn without_set_id(attributes: &Attributes, caller: &Caller) -> Option<u16> {
     if attributes.kind == FileKind::Directory {
         return None;
     }
     let mut permissions = attributes.permissions & !SET_USER;
-    if permissions & GROUP_EXECUTES != 0 {
+    let runs = permissions & GROUP_EXECUTES != 0;
+    if permissions & SET_GROUP != 0 && (runs || !caller.keeps_group_bit(attributes.group)) {
         permissions &= !SET_GROUP;
     }
     (permissions != attributes.permissions).then_some(permissions)
@@ -159,9 +171,13 @@ mod tests {
 
     #[test]
     fn a_changed_program_runs_as_nobody_else_and_a_directory_keeps_its_bits() {
-        let left = |kind, permissions| without_set_id(&file(kind, permissions));
+        let member = Caller { user: 5, group: 1, thread: 0 };
+        let left = |kind, permissions| without_set_id(&file(kind, permissions), &member);
         assert_eq!(left(FileKind::Regular, 0o6755), Some(0o755));
         assert_eq!(left(FileKind::Regular, 0o6745), Some(0o2745), "the group does not execute it");
+        let by = |caller| without_set_id(&file(FileKind::Regular, 0o2745), &caller);
+        assert_eq!(by(Caller { group: 2, ..member }), Some(0o745), "someone outside the group");
+        assert_eq!(by(Caller { user: 0, group: 0, ..member }), None, "root may leave it");
         assert_eq!(left(FileKind::Regular, 0o1755), None);
         assert_eq!(left(FileKind::Directory, 0o6755), None);
     }

@@ -1,6 +1,6 @@
 //! Reading, writing, allocating, seeking, copying.
 
-use super::Files;
+use super::{Caller, Files};
 use crate::shared_volume::CallError;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::InodeNumber;
@@ -29,17 +29,17 @@ impl Files {
         Ok(length)
     }
 
-    /// Writes. `is_privileged`: whoever writes may leave the set-id bits as they are. `is_durable`: it survives a cut
-    /// of power as soon as this answers.
+    /// Writes. `by`: who writes, unless it may leave the set-id bits as they are. `is_durable`: it survives a cut of power
+    /// as soon as this answers.
     pub fn write(
         &mut self,
         inode: InodeNumber,
         offset: u64,
         bytes: &[u8],
-        is_privileged: bool,
+        by: Option<&Caller>,
         is_durable: bool,
     ) -> Result<(), CallError> {
-        self.kill_privileges(inode, is_privileged)?;
+        self.kill_privileges(inode, by)?;
         self.volume.write(inode, offset, bytes)?;
         if is_durable {
             self.volume.sync_file(inode, Durable::Data)?;
@@ -59,7 +59,7 @@ impl Files {
         offset: u64,
         length: u64,
         mode: i32,
-        is_privileged: bool,
+        by: Option<&Caller>,
     ) -> Result<(), CallError> {
         let mode = FallocateFlags::from_bits(mode).ok_or(Errno::EOPNOTSUPP)?;
         let keeps_size = mode.contains(FallocateFlags::FALLOC_FL_KEEP_SIZE);
@@ -70,7 +70,7 @@ impl Files {
             return Err(Errno::EOPNOTSUPP.into());
         }
         offset.checked_add(length).filter(|_| length > 0).ok_or(Errno::EINVAL)?;
-        self.kill_privileges(inode, is_privileged)?;
+        self.kill_privileges(inode, by)?;
         if punches {
             self.volume.punch(inode, offset, length)?;
         }
@@ -98,12 +98,12 @@ impl Files {
         from: (InodeNumber, u64),
         to: (InodeNumber, u64),
         length: u64,
-        is_privileged: bool,
+        by: Option<&Caller>,
     ) -> Result<u32, CallError> {
         let mut bytes = vec![0; length.min(COPIED_AT_ONCE) as usize];
         let length = self.read(from.0, from.1, &mut bytes, false)?;
         if length > 0 {
-            self.write(to.0, to.1, &bytes[..length], is_privileged, false)?;
+            self.write(to.0, to.1, &bytes[..length], by, false)?;
         }
         Ok(length as u32)
     }

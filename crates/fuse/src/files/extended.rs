@@ -1,9 +1,11 @@
 //! Extended attributes.
 //!
-//! There are the namespaces `user`, `trusted` and `security`; the kernel checks who may use which. Access control lists
-//! (`system.posix_acl_...`) are refused: nobody would heed them.
+//! There are the namespaces `user`, `trusted` and `security`, and of `system` the access control lists; the kernel checks
+//! who may use which.
 
 use super::Files;
+use super::access_list::{ACCESS, DEFAULT};
+use super::caller::Caller;
 use crate::shared_volume::CallError;
 use flashpath::fs::sfs::InodeNumber;
 use fuser::Errno;
@@ -43,8 +45,12 @@ impl Files {
         name: &[u8],
         value: &[u8],
         flags: i32,
+        caller: &Caller,
     ) -> Result<(), CallError> {
         check(name)?;
+        if is_access_list(name) {
+            return self.set_access_list(inode, name, value, caller);
+        }
         let exists = match flags {
             0 => None,
             XATTR_CREATE => Some(false),
@@ -65,7 +71,14 @@ impl Files {
     }
 }
 
+fn is_access_list(name: &[u8]) -> bool {
+    name == ACCESS || name == DEFAULT
+}
+
 fn check(name: &[u8]) -> Result<(), CallError> {
+    if is_access_list(name) {
+        return Ok(());
+    }
     let namespace = NAMESPACES.iter().find(|namespace| name.starts_with(namespace)).ok_or(Errno::EOPNOTSUPP)?;
     if name.len() == namespace.len() { Err(Errno::EINVAL.into()) } else { Ok(()) }
 }
@@ -79,7 +92,8 @@ mod tests {
         for (name, errno) in [
             (&b"user.x"[..], None),
             (CAPABILITY, None),
-            (b"system.posix_acl_access", Some(Errno::EOPNOTSUPP)),
+            (ACCESS, None),
+            (b"system.posix_acl_of_another_kind", Some(Errno::EOPNOTSUPP)),
             (b"x", Some(Errno::EOPNOTSUPP)),
             (b"user.", Some(Errno::EINVAL)),
         ] {

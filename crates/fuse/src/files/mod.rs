@@ -9,11 +9,15 @@
 //! | `content` | reading, writing, allocating, seeking, copying |
 //! | `listing` | directories |
 //! | `extended` | extended attributes |
+//! | `access_list` | access control lists, in step with modes |
+//! | `caller` | who makes a request |
 //!
 //! The kernel has checked permissions before (`default_permissions`), and that names and kinds of files make sense. An
 //! inode that the kernel was told of is held until it forgets it, with a name or without.
 
+mod access_list;
 mod attributes;
+mod caller;
 mod change;
 mod content;
 mod extended;
@@ -21,20 +25,25 @@ mod listing;
 mod names;
 
 pub use attributes::{kind_of_mode, system_attributes, system_kind};
+pub use caller::Caller;
 pub use change::Wish;
 pub use names::Made;
 
 use crate::shared_volume::{CallError, VolumeSharing};
+use flashpath::device::Account;
 use flashpath::fs::sfs::{Attributes, InodeNumber, Sfs, SfsError, Space, Timestamp};
 use flashpath::time::Time;
 use std::collections::HashSet;
+
+/// Inodes of which it is known that they have no capabilities. Of others it is looked up again.
+const MOST_KNOWN: usize = 1 << 16;
 
 /// The volume, and what its requests share.
 pub struct Files {
     volume: Sfs,
     sharing: VolumeSharing,
     /// Inodes that the kernel knows and that are known to have no capabilities of a program, which a write would take
-    /// away.
+    /// away: some of those that were written, [`MOST_KNOWN`] at the most.
     without_capability: HashSet<InodeNumber>,
 }
 
@@ -65,10 +74,25 @@ impl Files {
         Ok(self.volume.work()?)
     }
 
+    /// True if something has changed since the last checkpoint, and can be made durable.
+    pub fn is_changed(&self) -> bool {
+        self.volume.is_changed() && self.volume.read_only().is_none()
+    }
+
+    /// Makes all that has changed durable.
+    pub fn store(&mut self) -> Result<(), CallError> {
+        Ok(self.volume.sync()?)
+    }
+
     /// Ends in good order.
     pub fn unmount(mut self, at: Time) -> Result<(), SfsError> {
         self.volume.begin(at);
         self.volume.unmount()
+    }
+
+    /// What the stations have counted, and what they warn of.
+    pub fn account(&self) -> Account {
+        self.volume.account()
     }
 
     /// How much there is, and how much is left.

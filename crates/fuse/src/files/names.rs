@@ -5,16 +5,15 @@ use crate::shared_volume::CallError;
 use flashpath::fs::sfs::{Attributes, FileKind, InodeNumber, NewFile, SfsError, Taken};
 use fuser::{Errno, RenameFlags};
 
-/// The bit of a directory that hands its group down.
-const SET_GROUP: u16 = 0o2000;
-
 /// A file that is to be made: what of it a request says.
 #[derive(Clone, Copy)]
 pub struct Made<'a> {
     /// What it is.
     pub kind: FileKind,
-    /// Its mode, of which the kernel has taken the umask away.
+    /// Its mode, as it was asked for.
     pub mode: u32,
+    /// What is taken away from it, if the directory says nothing of new files (`FUSE_DONT_MASK`).
+    pub umask: u32,
     /// Who makes it, and with which group.
     pub owner: (u32, u32),
     /// The device that it stands for.
@@ -24,9 +23,14 @@ pub struct Made<'a> {
 }
 
 impl Files {
-    /// The file of this name, which the kernel knows from now on; `None` if there is none.
+    /// The file of this name, which the kernel knows from now on; `None` if there is none. The name `.` is asked for of
+    /// any inode, by its number alone: somebody kept a file handle longer than the kernel its inode.
     pub fn lookup(&mut self, directory: InodeNumber, name: &[u8]) -> Result<Option<Attributes>, CallError> {
-        match self.volume.lookup(directory, name) {
+        let found = match name {
+            b"." => self.volume.attributes(directory).map(|attributes| attributes.inode),
+            name => self.volume.lookup(directory, name),
+        };
+        match found {
             Ok(inode) => self.introduce(inode).map(Some),
             Err(SfsError::NotFound) => Ok(None),
             Err(error) => Err(error.into()),
@@ -35,17 +39,11 @@ impl Files {
 
     /// Makes a file, which the kernel knows from now on.
     pub fn make(&mut self, directory: InodeNumber, name: &[u8], made: &Made) -> Result<Attributes, CallError> {
-        let parent = self.volume.attributes(directory)?;
-        let mut permissions = (made.mode & 0o7777) as u16;
-        let (user, mut group) = made.owner;
-        if parent.permissions & SET_GROUP != 0 {
-            group = parent.group;
-            if made.kind == FileKind::Directory {
-                permissions |= SET_GROUP;
-            }
-        }
-        let device = u64::from(made.device);
-        let new = NewFile { kind: made.kind, permissions, user, group, device, target: made.target };
+        let inherited = self.inherit(directory, made)?;
+        let (permissions, (user, group)) = (inherited.permissions, made.owner);
+        let (device, attributes) = (u64::from(made.device), inherited.attributes());
+        let (kind, target, attributes) = (made.kind, made.target, &attributes[..]);
+        let new = NewFile { kind, permissions, user, group, device, target, attributes };
         let inode = self.volume.make(directory, name, &new)?;
         self.introduce(inode)
     }
@@ -66,13 +64,16 @@ impl Files {
         Ok(self.volume.remove_directory(directory, name)?)
     }
 
-    /// Renames, as renameat2 does.
+    /// Renames, as renameat2 does. A whiteout belongs to `owner`, a user and a group.
     pub fn rename(
         &mut self,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
         flags: RenameFlags,
+        owner: (u32, u32),
     ) -> Result<(), CallError> {
+        let leaves_whiteout = flags.contains(RenameFlags::RENAME_WHITEOUT);
+        let flags = flags - RenameFlags::RENAME_WHITEOUT;
         let taken = if flags.is_empty() {
             Taken::Replace
         } else if flags == RenameFlags::RENAME_NOREPLACE {
@@ -82,7 +83,10 @@ impl Files {
         } else {
             return Err(Errno::EINVAL.into());
         };
-        Ok(self.volume.rename(from, to, taken)?)
+        match leaves_whiteout {
+            true => Ok(self.volume.rename_with_whiteout(from, to, taken, owner)?),
+            false => Ok(self.volume.rename(from, to, taken)?),
+        }
     }
 
     /// What a symbolic link points at.

@@ -1,0 +1,140 @@
+//! What `-o` takes: the options of mount(8) and of fstab, and this program's own.
+
+use crate::failure::Failure;
+use crate::image_lock::patience;
+use flashpath_fuse::{AccessTimes, Caching, Forbidden};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a volume is to be mounted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MountOptions {
+    /// Whatever would change it is refused.
+    pub read_only: bool,
+    /// Other users may use it.
+    pub allow_other: bool,
+    /// Answers come at the time of the device's model.
+    pub pace: bool,
+    /// Where writes wait.
+    pub caching: Caching,
+    /// Which reads are noted.
+    pub access_times: AccessTimes,
+    /// What nobody may do with its files.
+    pub forbidden: Forbidden,
+    /// The seed, if it is not the default.
+    pub seed: Option<u64>,
+    /// Where the lines go that are told later.
+    pub log: Option<PathBuf>,
+    /// How long an image in use is waited for, if it is not the default.
+    pub wait: Option<Duration>,
+}
+
+/// Options that say what is so anyway, or that are for whoever reads fstab.
+const IGNORED: [&str; 19] = [
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "nofail",
+    "_netdev",
+    "silent",
+    "loud",
+    "default_permissions",
+    "async",
+    "nostrictatime",
+    "noiversion",
+    "nolazytime",
+    "diratime",
+    "nomand",
+];
+/// The same, with more behind it.
+const IGNORED_BEGINNINGS: [&str; 4] = ["x-", "X-", "user=", "comment="];
+
+impl MountOptions {
+    /// Adds options that were given as one word, with commas between them; the last of contrary ones counts. Those that
+    /// are not known are refused, unless `sloppy`.
+    pub fn add(&mut self, words: &str, sloppy: bool) -> Result<(), Failure> {
+        for word in words.split(',').filter(|word| !word.is_empty()) {
+            if !self.add_one(word)? && !sloppy {
+                return Err(Failure::input(
+                    format!("-o {word}: there is no such mount option"),
+                    Some(advice(word).to_string()),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers whether it is known.
+    fn add_one(&mut self, word: &str) -> Result<bool, Failure> {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let wrong = |why: &str| Failure::input(format!("-o {word}: {why}"), None);
+        match (name, value) {
+            ("ro", None) => self.read_only = true,
+            ("rw", None) => self.read_only = false,
+            ("suid", None) => self.forbidden.set_id = false,
+            ("nosuid", None) => self.forbidden.set_id = true,
+            ("dev", None) => self.forbidden.devices = false,
+            ("nodev", None) => self.forbidden.devices = true,
+            ("exec", None) => self.forbidden.programs = false,
+            ("noexec", None) => self.forbidden.programs = true,
+            ("noatime", None) => self.access_times = AccessTimes::Never,
+            ("strictatime", None) => self.access_times = AccessTimes::Strict,
+            ("relatime" | "atime" | "norelatime", None) => self.access_times = AccessTimes::Relative,
+            ("allow_other", None) => self.allow_other = true,
+            ("pace", None) => self.pace = true,
+            ("writeback", None) => self.caching = Caching::WriteBack,
+            ("seed", Some(value)) => self.seed = Some(value.parse().map_err(|_| wrong("write a whole number"))?),
+            ("wait", Some(value)) => self.wait = Some(patience(value).map_err(|why| wrong(&why))?),
+            ("log", Some(value)) if !value.is_empty() => self.log = Some(PathBuf::from(value)),
+            _ => return Ok(IGNORED.contains(&word) || IGNORED_BEGINNINGS.iter().any(|begins| word.starts_with(begins))),
+        }
+        Ok(true)
+    }
+}
+
+fn advice(word: &str) -> &'static str {
+    match word {
+        "remount" => "unmount it and mount it again: what it is mounted with is settled then",
+        "sync" | "dirsync" => "fsync makes a file durable; nothing here makes each change so",
+        _ => {
+            "there are ro, rw, [no]suid, [no]dev, [no]exec, noatime, relatime, strictatime, allow_other, writeback, pace, \
+             log=FILE, wait=SECONDS, seed=N, and what only fstab's readers need"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Option<MountOptions> {
+        let mut options = MountOptions::default();
+        options.add(words, false).ok().map(|()| options)
+    }
+
+    #[test]
+    fn the_options_of_fstab_are_understood_or_refused_by_name() {
+        let plain = MountOptions::default();
+        assert_eq!(
+            read("defaults,noauto,user,nofail,_netdev,x-systemd.automount,user=me,rw,relatime"),
+            Some(plain.clone())
+        );
+        let all = Forbidden { set_id: true, devices: true, programs: true };
+        let quiet = read("ro,nosuid,nodev,noexec,noatime").unwrap();
+        assert_eq!((quiet.read_only, quiet.forbidden, quiet.access_times), (true, all, AccessTimes::Never));
+        assert_eq!(read("ro,noexec,nosuid,nodev,strictatime,rw,exec,suid,dev,atime"), Some(plain), "the last counts");
+        assert_eq!(read("strictatime").unwrap().access_times, AccessTimes::Strict);
+        let own = read("pace,writeback,seed=7,wait=1.5,log=/a/b,allow_other").unwrap();
+        assert_eq!((own.pace, own.caching, own.seed, own.allow_other), (true, Caching::WriteBack, Some(7), true));
+        assert_eq!((own.wait, own.log), (Some(Duration::from_millis(1500)), Some("/a/b".into())));
+        for wrong in ["remount", "sync", "nosuch", "seed=x", "wait=-1", "log=", "ro=1", "uid=5", "noatime=1"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        assert!(MountOptions::default().add("nosuch,ro", true).is_ok());
+    }
+}

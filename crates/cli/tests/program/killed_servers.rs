@@ -1,0 +1,209 @@
+//! Servers that are killed under load, again and again on the same images: what a flush or FUA was answered for is there
+//! when the next one serves them, and every other block is as it was or as it was to be.
+//!
+//! `SERVER_KILL_SECONDS` says for how long each kind of path is tried.
+
+use super::bench::Bench;
+use super::campaign::Campaign;
+use super::nbd_client::{Client, FLUSH, FUA, Request, WRITE, WRITE_ZEROES};
+use super::serve::Served;
+use flashpath::random::Random;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const BLOCK: usize = 4096;
+const BLOCKS: u64 = 2048;
+/// Connections that write; each has blocks of its own, so that their order is known.
+const WRITERS: u64 = 3;
+/// The longest request, in blocks: more than a server takes in one piece.
+const LONGEST: u64 = 150;
+
+/// What the killer knows of a block. Versions are counted over all blocks; 0 is what it held at first.
+#[derive(Clone, Default)]
+struct Known {
+    /// The oldest version that it may hold.
+    durable: u64,
+    /// The newest whose write was answered.
+    answered: u64,
+    /// Versions that were asked for since the durable one, with whether they are zeros.
+    asked: Vec<(u64, bool)>,
+}
+
+/// What all clients know together.
+struct Oracle {
+    blocks: Vec<Known>,
+    version: u64,
+}
+
+/// What a block holds in a version.
+fn content(block: u64, version: u64, is_zero: bool) -> Vec<u8> {
+    if is_zero || version == 0 {
+        return vec![0; BLOCK];
+    }
+    let words = [block, version, block.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ version];
+    words.iter().flat_map(|word| word.to_le_bytes()).cycle().take(BLOCK).collect()
+}
+
+impl Oracle {
+    fn new() -> Oracle {
+        Oracle { blocks: vec![Known::default(); BLOCKS as usize], version: 0 }
+    }
+
+    /// What was answered is durable from now on, if the flush for which it was taken is answered.
+    fn answered(&self) -> Vec<u64> {
+        self.blocks.iter().map(|known| known.answered).collect()
+    }
+
+    fn flushed(&mut self, answered: &[u64]) {
+        for (known, answered) in self.blocks.iter_mut().zip(answered) {
+            known.durable = known.durable.max(*answered);
+        }
+    }
+
+    /// Holds what is there against it, and takes it for what is durable from now on: it was read after the kill, and a
+    /// later one takes nothing back. Answers how many blocks are newer than they had to be.
+    fn check(&mut self, client: &mut Client, context: &str) -> u64 {
+        let mut newer = 0;
+        for first in (0..BLOCKS).step_by(256) {
+            let bytes = client.read(first * BLOCK as u64, 256 * BLOCK);
+            for (block, found) in (first..).zip(bytes.chunks(BLOCK)) {
+                let known = &mut self.blocks[block as usize];
+                let durable = known.durable;
+                let allowed = |(version, is_zero): &&(u64, bool)| {
+                    *version >= durable && found == content(block, *version, *is_zero)
+                };
+                let Some(&(version, is_zero)) = known.asked.iter().rev().find(allowed) else {
+                    let is_untouched = durable == 0 && found.iter().all(|byte| *byte == 0);
+                    assert!(
+                        is_untouched,
+                        "{context}: block {block} holds {:02x?}..., and version {durable} is durable, of {:?}",
+                        &found[..24],
+                        known.asked
+                    );
+                    continue;
+                };
+                newer += u64::from(version > durable);
+                *known = Known { durable: version, answered: version, asked: vec![(version, is_zero)] };
+            }
+        }
+        newer
+    }
+}
+
+/// One client's work until its server is gone.
+fn write(socket: &Path, oracle: &Mutex<Oracle>, writer: u64, mut random: Random, answers: &AtomicU64) {
+    let Ok(mut client) = Client::try_connect(socket) else { return };
+    let own = BLOCKS / WRITERS;
+    loop {
+        let mut sent = Vec::new();
+        for cookie in 0..1 + random.below(8) {
+            let durable = random.below(8) == 0;
+            let flags = if durable { FUA } else { 0 };
+            if random.below(6) == 0 {
+                let answered = oracle.lock().unwrap().answered();
+                let request = Request { flags: 0, command: FLUSH, cookie, offset: 0, length: 0 };
+                if client.0.write_all(&request.bytes()).is_err() {
+                    return;
+                }
+                sent.push((cookie, None, answered));
+                continue;
+            }
+            let count = 1 + if random.below(8) == 0 { random.below(LONGEST) } else { random.below(4) };
+            let first = writer * own + random.below(own - count + 1);
+            let is_zero = random.below(8) == 0;
+            let mut payload = Vec::new();
+            let version = {
+                let mut oracle = oracle.lock().unwrap();
+                oracle.version += 1;
+                let version = oracle.version;
+                for block in first..first + count {
+                    oracle.blocks[block as usize].asked.push((version, is_zero));
+                    payload.extend(content(block, version, is_zero));
+                }
+                version
+            };
+            let command = if is_zero { WRITE_ZEROES } else { WRITE };
+            let (offset, length) = (first * BLOCK as u64, (count as usize * BLOCK) as u32);
+            let mut bytes = Request { flags, command, cookie, offset, length }.bytes();
+            bytes.extend(if is_zero { Vec::new() } else { payload });
+            if client.0.write_all(&bytes).is_err() {
+                return;
+            }
+            sent.push((cookie, Some((first..first + count, version, durable)), Vec::new()));
+        }
+        for (sent_cookie, written, answered) in sent {
+            let Ok((cookie, error)) = client.reply() else { return };
+            assert_eq!(cookie, sent_cookie);
+            assert_eq!(error, 0, "{written:?}");
+            let mut oracle = oracle.lock().unwrap();
+            match written {
+                None => oracle.flushed(&answered),
+                Some((blocks, version, durable)) => {
+                    for block in blocks {
+                        let known = &mut oracle.blocks[block as usize];
+                        known.answered = version;
+                        if durable {
+                            known.durable = version;
+                        }
+                    }
+                }
+            }
+            answers.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Kills servers of this path, whose volume is there.
+fn kill_again_and_again(bench: &Bench, name: &'static str, path: &str) {
+    let mut campaign = Campaign::new(name, "SERVER_KILL_SECONDS");
+    let socket = bench.path("s");
+    let mut oracle = Mutex::new(Oracle::new());
+    let (mut answers_in_all, mut newer) = (0, 0);
+    while let Some((mut random, seed)) = campaign.round() {
+        let mut served = Served::nbd(bench, path, &[]);
+        let answers = AtomicU64::new(0);
+        let most = random.below(600);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| {
+                    let (oracle, answers, socket) = (&oracle, &answers, &socket);
+                    let random = Random::new(seed, &format!("{name} {writer}"));
+                    scope.spawn(move || write(socket, oracle, writer, random, answers))
+                })
+                .collect();
+            // One that ends before its server has failed.
+            while answers.load(Ordering::SeqCst) < most && !writers.iter().any(|writer| writer.is_finished()) {
+                std::thread::yield_now();
+            }
+            served.signal("-KILL");
+            served.wait();
+        });
+        answers_in_all += answers.into_inner();
+        let again = Served::nbd(bench, path, &[]);
+        let oracle = oracle.get_mut().unwrap();
+        newer += oracle.check(&mut Client::connect(&socket), &format!("{path}, seed {seed}"));
+        drop(again);
+    }
+    campaign.end(&format!("{answers_in_all} answers, {newer} blocks newer than they had to be"));
+}
+
+#[test]
+fn what_a_killed_server_of_an_image_had_flushed_is_there() {
+    let bench = Bench::new();
+    std::fs::File::create(bench.path("a")).unwrap().set_len(BLOCKS * BLOCK as u64).unwrap();
+    kill_again_and_again(&bench, "kills of conv", "conv:image=a,timing=off");
+}
+
+#[test]
+fn what_a_killed_server_of_dm_zoned_had_flushed_is_there() {
+    for (name, options) in [("kills of dm-zoned", ""), ("kills of dm-zoned with a journal zone", ",journal-zone")] {
+        let bench = Bench::new();
+        let devices = "conv:image=a,size=16M,timing=off+zns:image=b,size=64M,zone=1M,timing=off";
+        let made = bench.flashpath(&["mkfs", &format!("dm-zoned:reserved=6{options}/{devices}")]);
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let images = "conv:image=a,timing=off+zns:image=b,timing=off";
+        kill_again_and_again(&bench, name, &format!("dm-zoned:reserved=6{options}/{images}"));
+    }
+}

@@ -1,0 +1,391 @@
+//! How a mount ends for those who did not start it: what is stored then, who waits for it, and what a failed store costs.
+
+use super::bench::{Answer, Bench};
+use super::serve::{PATIENCE, Served, bench_to_mount_in, client, is_mounted, succeeds, wait_until};
+use super::skipped::skipped;
+use nix::mount::{MsFlags, mount};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const IMAGE: &str = "sfs/conv:image=volume.img,timing=off";
+const COPY: &str = "sfs/conv:image=copy.img,timing=off";
+/// It writes nothing by itself for an hour.
+const LAZY: &str = "sfs:flush=3600s,checkpoint=3600s/conv:image=volume.img,timing=off";
+
+fn make(bench: &Bench, size: &str) {
+    let made = bench.flashpath(&["mkfs", &format!("sfs/conv:image=volume.img,size={size},timing=off")]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+}
+
+/// Mounts at `m` in the background; answers the server's process.
+fn mounted(bench: &Bench, path: &str, more: &[&str]) -> String {
+    let answer = bench.flashpath(&[&["mount", path, "m", "--background"], more].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    answer.stdout.trim().to_string()
+}
+
+fn unmounted(bench: &Bench) -> Answer {
+    let answer = bench.flashpath(&["umount", "m"]);
+    assert!(!is_mounted(&bench.path("m")), "{answer:?}");
+    answer
+}
+
+/// A file system of memory of so many MiB at `t`, which is taken away with this.
+struct Small(PathBuf);
+
+impl Small {
+    fn new(bench: &Bench, mebibytes: u32) -> Option<Small> {
+        let place = bench.path("t");
+        fs::create_dir(&place).unwrap();
+        let options = format!("size={mebibytes}m");
+        match mount(Some("none"), &place, Some("tmpfs"), MsFlags::empty(), Some(options.as_str())) {
+            Ok(()) => Some(Small(place)),
+            Err(error) => {
+                skipped(&format!("a tmpfs cannot be mounted: {error}"));
+                None
+            }
+        }
+    }
+
+    fn resize(&self, mebibytes: u32) {
+        let options = format!("size={mebibytes}m");
+        mount(Some("none"), &self.0, Some("tmpfs"), MsFlags::MS_REMOUNT, Some(options.as_str())).unwrap();
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+    }
+}
+
+#[test]
+fn what_was_written_is_in_a_copy_of_the_image_that_is_made_after_umount() {
+    // umount(8) returns before the last checkpoint: of eight copies that were made behind it three had none of the 2,000
+    // files, and nobody said so.
+    let Some(bench) = bench_to_mount_in() else { return };
+    make(&bench, "512M");
+    let bytes = vec![7; 5000];
+    for round in 0..8 {
+        mounted(&bench, IMAGE, &[]);
+        let directory = bench.path("m").join(format!("d{round}"));
+        fs::create_dir(&directory).unwrap();
+        (0..2000).for_each(|number| fs::write(directory.join(number.to_string()), &bytes).unwrap());
+        let ended = unmounted(&bench);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        fs::copy(bench.path("volume.img"), bench.path("copy.img")).unwrap();
+        mounted(&bench, COPY, &["--read-only"]);
+        let found =
+            directory.read_dir().unwrap().filter(|file| fs::read(file.as_ref().unwrap().path()).unwrap() == bytes);
+        assert_eq!(found.count(), 2000, "round {round}");
+        assert_eq!(unmounted(&bench).code, Some(0));
+    }
+}
+
+#[test]
+fn an_image_that_is_still_being_let_go_is_waited_for() {
+    // `umount m; flashpath mount ...` failed with "in use" in 27 of 56 tries.
+    let Some(bench) = bench_to_mount_in() else { return };
+    make(&bench, "256M");
+    for _ in 0..20 {
+        mounted(&bench, IMAGE, &[]);
+        (0..100).for_each(|number| fs::write(bench.path(&format!("m/{number}")), [1; 5000]).unwrap());
+        succeeds(Command::new("umount").arg(bench.path("m")));
+    }
+    let checked = bench.flashpath(&["fsck", IMAGE]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
+#[test]
+fn commands_wait_for_an_image_in_use_as_long_as_they_are_told_to() {
+    let bench = Bench::new();
+    make(&bench, "64M");
+    let held = File::open(bench.path("volume.img")).unwrap();
+    held.lock().unwrap();
+    for arguments in [&["fsck", IMAGE][..], &["mount", IMAGE, "m"], &["mkfs", IMAGE, "--force"]] {
+        let refused = bench.flashpath(&[arguments, &["--wait", "0"]].concat());
+        assert!(refused.code != Some(0) && refused.stderr.contains("is in use"), "{refused:?}");
+        assert!(!refused.stderr.contains("waiting"), "{refused:?}");
+    }
+    let refused = bench.flashpath(&["fsck", IMAGE, "--wait", "0.3"]);
+    assert!(refused.code == Some(8) && refused.stderr.contains("waiting up to 0.3 s"), "{refused:?}");
+    let child = bench.command(&["fsck", IMAGE, "--wait", "3600"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    held.unlock().unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn umount_says_what_it_cannot_unmount() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    fs::create_dir(bench.path("plain")).unwrap();
+    for place in ["plain", "nowhere", "/proc"] {
+        bench.refuses(&["umount", place], &[&format!("{place} is no mount point of flashpath")]);
+    }
+    let served = Served::mounted(&bench, &["mount", "sfs/conv:size=64M,timing=off", "m"]);
+    let open = File::create(bench.path("m/open")).unwrap();
+    let busy = bench.flashpath(&["umount", "m"]);
+    assert!(busy.code == Some(1) && busy.stderr.contains("m is in use by process"), "{busy:?}");
+    fs::write(bench.path("m/still"), "it works").unwrap();
+    drop(open);
+    assert_eq!(unmounted(&bench).code, Some(0));
+    drop(served);
+}
+
+#[test]
+fn a_mount_whose_server_was_killed_is_taken_away_and_said_to_have_lost_what_was_not_synced() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    make(&bench, "64M");
+    let mut served = Served::mounted(&bench, &["mount", IMAGE, "m"]);
+    fs::write(bench.path("m/file"), "x").unwrap();
+    served.signal("-KILL");
+    served.wait();
+    let ended = unmounted(&bench);
+    assert!(ended.code == Some(1) && ended.stderr.contains("what was not synced is lost"), "{ended:?}");
+    assert_eq!(bench.flashpath(&["fsck", IMAGE]).code, Some(0), "the log is whole");
+}
+
+#[test]
+fn a_device_as_one_file_is_unmounted_in_the_same_way() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    let serve = ["serve", "conv:image=disk.img", "--file", "m/disk", "--background"];
+    File::create(bench.path("disk.img")).unwrap().set_len(64 << 20).unwrap();
+    for round in 0..3u8 {
+        let answer = bench.flashpath(&serve);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        fs::OpenOptions::new().write(true).open(bench.path("m/disk")).unwrap().write_all(&[round + 1; 4096]).unwrap();
+        assert_eq!(unmounted(&bench).code, Some(0));
+        assert_eq!(fs::read(bench.path("disk.img")).unwrap()[..4096], [round + 1; 4096]);
+    }
+}
+
+#[test]
+fn what_nobody_synced_is_durable_soon_after_the_last_request() {
+    // It waited for the checkpoint that is due every 30 seconds, or an hour as here.
+    let Some(bench) = bench_to_mount_in() else { return };
+    make(&bench, "64M");
+    let mut served = Served::mounted(&bench, &["mount", LAZY, "m"]);
+    fs::write(bench.path("m/file"), "not synced").unwrap();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        std::thread::sleep(Duration::from_millis(300));
+        fs::copy(bench.path("volume.img"), bench.path("copy.img")).unwrap();
+        let place = bench.path("c");
+        let mount = bench.flashpath(&["mount", COPY, "c", "--read-only", "--background"]);
+        assert_eq!(mount.code, Some(0), "{mount:?}");
+        let found = fs::read(place.join("file"));
+        assert_eq!(bench.flashpath(&["umount", "c"]).code, Some(0));
+        if found.is_ok_and(|found| found == b"not synced") {
+            break;
+        }
+        assert!(Instant::now() < until, "it waits in memory");
+    }
+    served.signal("-KILL");
+    served.wait();
+    drop(served);
+}
+
+#[test]
+fn a_mount_that_could_not_store_all_ends_with_1_and_the_next_fsck_knows() {
+    // A write that failed made the volume read-only, and the mount ended with 0 and without a word.
+    for (is_in_background, fsck_first) in [(false, true), (true, false)] {
+        let Some(bench) = bench_to_mount_in() else { return };
+        let Some(small) = Small::new(&bench, 24) else { return };
+        let path = "sfs/conv:image=t/volume.img,timing=off";
+        assert_eq!(bench.flashpath(&["mkfs", "sfs/conv:image=t/volume.img,size=256M,timing=off"]).code, Some(0));
+        let mut served = None;
+        if is_in_background {
+            mounted(&bench, path, &["--log", "log"]);
+        } else {
+            served = Some(Served::mounted(&bench, &["mount", path, "m"]));
+        }
+        fs::write(bench.path("m/synced"), "it is there").unwrap();
+        File::open(bench.path("m/synced")).unwrap().sync_all().unwrap();
+        let file = File::create(bench.path("m/large")).unwrap();
+        let mut writes = std::iter::repeat_with(|| (&file).write_all(&[3; 1 << 20]).and_then(|()| file.sync_data()));
+        let failed = writes.by_ref().take(64).find_map(Result::err).expect("24 MiB do not hold 64");
+        assert_eq!(failed.raw_os_error(), Some(5), "{failed}");
+        assert_eq!(File::create(bench.path("m/more")).unwrap_err().raw_os_error(), Some(30), "it is read-only");
+        drop(file);
+        small.resize(400);
+        let ended = unmounted(&bench);
+        assert!(ended.code == Some(1) && ended.stderr.contains("lost is what was not synced"), "{ended:?}");
+        let told = match served {
+            Some(mut served) => {
+                let (status, told) = served.wait();
+                assert_eq!(status.code(), Some(1), "{told}");
+                told
+            }
+            None => fs::read_to_string(bench.path("log")).unwrap(),
+        };
+        let told = told.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        let last = told.rsplit("cannot store all of").next().unwrap();
+        assert!(last.contains("changes to") && last.contains("blocks of 4 KiB"), "{told}");
+        if fsck_first {
+            let found = bench.flashpath(&["fsck", "-n", path]);
+            assert!(found.code == Some(4) && found.stdout.contains("a write or a flush failed"), "{found:?}");
+            assert_eq!(bench.flashpath(&["fsck", path]).code, Some(1));
+            assert_eq!(bench.flashpath(&["fsck", path]).code, Some(0), "it is said once");
+        }
+        let answer = bench.flashpath(&["mount", path, "m", "--background"]);
+        assert_eq!(
+            answer.stderr.contains("a write or a flush failed when it was last mounted"),
+            !fsck_first,
+            "{answer:?}"
+        );
+        assert_eq!(fs::read(bench.path("m/synced")).unwrap(), b"it is there");
+        assert_eq!(unmounted(&bench).code, Some(0));
+        let clean = bench.flashpath(&["fsck", path]);
+        assert_eq!(clean.code, Some(0), "{clean:?}");
+    }
+}
+
+#[test]
+fn an_image_that_is_removed_or_cut_off_under_a_mount_is_noticed_at_the_next_flush() {
+    // fsync succeeded for files that nobody can ever open again.
+    for (removes, why) in [(true, "was removed while it was open"), (false, "was cut off while it was open")] {
+        let Some(bench) = bench_to_mount_in() else { return };
+        make(&bench, "64M");
+        let mut served = Served::mounted(&bench, &["mount", IMAGE, "m"]);
+        let mut file = File::create(bench.path("m/file")).unwrap();
+        file.write_all(&[1; 4096]).unwrap();
+        file.sync_all().unwrap();
+        match removes {
+            true => fs::remove_file(bench.path("volume.img")).unwrap(),
+            false => OpenOptions::new().write(true).open(bench.path("volume.img")).unwrap().set_len(32 << 20).unwrap(),
+        }
+        file.write_all(&[2; 4096]).unwrap();
+        assert_eq!(file.sync_all().unwrap_err().raw_os_error(), Some(5), "{why}");
+        assert_eq!(fs::write(bench.path("m/more"), "").unwrap_err().raw_os_error(), Some(30), "{why}");
+        drop(file);
+        let ended = unmounted(&bench);
+        assert!(ended.code == Some(1) && ended.stderr.contains(why), "{ended:?}");
+        let (status, told) = served.wait();
+        assert!(status.code() == Some(1) && told.contains(why), "{told}");
+    }
+}
+
+#[test]
+fn mount_and_umount_call_this_program_by_their_names_for_it() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    let (Some(_), Some(_), Some(_)) = (client(&bench, "mount"), client(&bench, "umount"), client(&bench, "unshare"))
+    else {
+        return;
+    };
+    make(&bench, "64M");
+    let program = env!("CARGO_BIN_EXE_flashpath");
+    let place = bench.directory.path().display();
+    let path = format!("sfs/conv:image={place}/volume.img,timing=off");
+    // In a mount namespace of its own /sbin gets the two names.
+    let script = format!(
+        "set -e
+        mount -t tmpfs none {place}/t
+        mkdir {place}/t/up {place}/t/work
+        mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir={place}/t/up,workdir={place}/t/work /usr/sbin || exit 77
+        ln -sf {program} /usr/sbin/mount.fuse.flashpath
+        ln -sf {program} /usr/sbin/umount.fuse.sfs
+        mount -t fuse.flashpath -o noexec,nosuid,_netdev,x-gvfs-hide '{path}' {place}/m
+        grep ' {place}/m fuse.sfs rw,nosuid,noexec,' /proc/mounts
+        echo one >{place}/m/file
+        umount {place}/m
+        cp {place}/volume.img {place}/copy.img
+        echo '{path} {place}/m fuse.flashpath noauto,nofail,user,ro,nodev,log={place}/log 0 0' >{place}/fstab
+        mount -T {place}/fstab {place}/m
+        grep ' {place}/m fuse.sfs ro,nosuid,nodev,noexec,' /proc/mounts
+        cat {place}/m/file
+        umount {place}/m
+        mount -t fuse.flashpath '{path}' {place}/m -o nosuch && exit 1
+        [ $? = 1 ]
+        mount -t fuse.flashpath '{path}' {place}/nowhere/m && exit 1
+        mount -t fuse.flashpath 'sfs/conv:image={place}/copy.img,timing=off' {place}/m
+        cat {place}/m/file
+        umount {place}/m
+        if [ -x /usr/sbin/mount.fuse ]; then
+            rm /usr/sbin/mount.fuse.flashpath
+            ln -sf {program} /usr/sbin/flashpath
+            mount -t fuse.flashpath -o noatime '{path}' {place}/m
+            grep ' {place}/m fuse.sfs rw,' /proc/mounts
+            cat {place}/m/file
+            umount {place}/m
+        fi"
+    );
+    ["m", "t"].iter().for_each(|name| fs::create_dir(bench.path(name)).unwrap());
+    let output =
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(bench.directory.path()).output().unwrap();
+    if output.status.code() == Some(77) {
+        return skipped("no overlay can be mounted over /usr/sbin");
+    }
+    let answer = Answer::of(output);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.stderr.contains("-o nosuch: there is no such mount option"), "{answer:?}");
+    let found = answer.stdout.lines().filter(|line| *line == "one").count();
+    assert_eq!(found, if PathBuf::from("/usr/sbin/mount.fuse").exists() { 3 } else { 2 });
+    assert_eq!(fs::read_to_string(bench.path("log")).unwrap(), "", "nothing went wrong");
+}
+
+#[test]
+fn the_first_steps_of_the_manual_work_for_an_ordinary_user() {
+    // The root directory of a volume belonged to root, whoever had made it: the first write failed with EACCES.
+    let Some(bench) = bench_to_mount_in() else { return };
+    for program in ["setpriv", "unshare", "fusermount3"] {
+        if client(&bench, program).is_none() {
+            return;
+        }
+    }
+    let place = bench.directory.path().display();
+    fs::copy(env!("CARGO_BIN_EXE_flashpath"), bench.path("flashpath")).unwrap();
+    std::os::unix::fs::chown(bench.directory.path(), Some(65534), Some(65534)).unwrap();
+    let user = "setpriv --reuid=65534 --regid=65534 --clear-groups sh -ec";
+    // Not every system lets everybody open /dev/fuse.
+    let script = format!(
+        "set -e
+        mount -t tmpfs none /mnt
+        mknod -m 666 /mnt/fuse c 10 229
+        mount --bind /mnt/fuse /dev/fuse
+        {user} 'exec 3<>/dev/fuse' || exit 77
+        cd {place}
+        {user} '
+            PATH={place}:$PATH
+            flashpath mkfs sfs/conv:image=volume.img,size=64M >/dev/null
+            flashpath mount sfs/conv:image=volume.img mnt --background >/dev/null
+            stat -c %u:%g:%a mnt
+            echo hello >mnt/file
+            mkdir mnt/directory
+            cat mnt/file
+            flashpath umount mnt
+            flashpath fsck sfs/conv:image=volume.img
+            flashpath mount sfs/conv:size=64M mnt --background >/dev/null
+            echo memory >mnt/file
+            cat mnt/file
+            flashpath umount mnt
+            flashpath mkfs sfs/conv:image=other.img,size=64M --owner 7:8 >/dev/null
+            flashpath mount sfs/conv:image=other.img mnt --background >/dev/null
+            stat -c %u:%g mnt
+            ! echo x 2>/dev/null >mnt/file
+            flashpath umount mnt
+        '"
+    );
+    let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
+    if output.status.code() == Some(77) {
+        return skipped("an ordinary user cannot open /dev/fuse here");
+    }
+    let answer = Answer::of(output);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let said = "65534:65534:755\nhello\nsfs/conv:image=volume.img: clean\nmemory\n7:8\n";
+    assert_eq!(answer.stdout, said, "{answer:?}");
+    wait_until("nothing is mounted", || !is_mounted(&bench.path("mnt")));
+}
+
+#[test]
+fn an_owner_that_does_not_exist_or_owns_nothing_is_refused() {
+    let bench = Bench::new();
+    let made = "sfs/conv:image=a.img,size=64M";
+    bench.refuses(&["mkfs", made, "--owner", "no-such-user"], &["there is no user 'no-such-user'", "names or numbers"]);
+    bench.refuses(&["mkfs", made, "--owner", "0:no-such-group"], &["there is no group 'no-such-group'"]);
+    let zoned = "dm-zoned:reserved=3/conv:image=A,size=64M+zns:image=B,size=160M,zone=4M";
+    bench.refuses(&["mkfs", zoned, "--owner", "0"], &["no directory that --owner could own"]);
+    assert!(bench.files().is_empty());
+}

@@ -1,0 +1,60 @@
+//! What a station warns of reaches whoever uses it: standard error, the live view, the metrics, fsck, inspect, the report.
+
+use super::bench::Bench;
+use super::serve::{Served, nbdsh, succeeds, wait_until};
+use super::serve_watch::ask;
+
+const NEW: &str = "dm-zoned:reserved=3/conv:image=A,size=64M+zns:image=B,size=160M,zone=4M";
+const PATH: &str = "dm-zoned:idle=100ms/conv:image=A+zns:image=B";
+
+/// An older copy of B beside a newer A: the server opened it without a word, its blocks read as zeros, and fsck called it
+/// clean from then on.
+#[test]
+fn a_zns_image_that_is_older_than_its_volume_is_told_everywhere_and_is_not_clean() {
+    let bench = Bench::new();
+    let Some(mut writer) = nbdsh(&bench) else { return };
+    assert_eq!(bench.flashpath(&["mkfs", NEW]).code, Some(0));
+    std::fs::copy(bench.path("B"), bench.path("older")).unwrap();
+    let served = Served::nbd(&bench, PATH, &["--metrics", "metrics"]);
+    succeeds(writer.args(["-c", "h.connect_uri('nbd+unix:///?socket=s'); h.pwrite(b'x' * 8192, 0); h.flush()"]));
+    let page = || ask(&bench.path("metrics"), "GET /metrics HTTP/1.1\r\n\r\n");
+    wait_until("reclaim has moved it", || page().contains("event=\"reclaims_to_a_sequential_zone\"} 1\n"));
+    assert!(!page().contains("flashpath_warnings_total{"));
+    served.end();
+    std::fs::copy(bench.path("older"), bench.path("B")).unwrap();
+
+    for _ in 0..2 {
+        let checked = bench.flashpath(&["fsck", "-n", PATH]);
+        assert!(checked.code == Some(4) && checked.stdout.contains("the device has lost them"), "{checked:?}");
+        let looked_at = bench.flashpath(&["inspect", PATH]);
+        assert!(looked_at.stdout.contains("warning: chunk 0: 2 blocks should lie behind"), "{looked_at:?}");
+        let served = Served::nbd(&bench, PATH, &["--metrics", "metrics", "--stats", "0.1"]);
+        let line = "flashpath_warnings_total{station=\"dm-zoned\",number=\"0\",kind=\"lost-blocks\"} 1\n";
+        assert!(page().contains(line), "{}", page());
+        let script =
+            "h.connect_uri('nbd+unix:///?socket=s')\ntry: h.pread(4096, 0)\nexcept nbd.Error as e: print(e.errno)";
+        let said = succeeds(nbdsh(&bench).unwrap().args(["-c", script]));
+        assert_eq!(said.trim(), "EIO", "what is lost is not made zeros");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let told = served.end();
+        assert_eq!(told.matches("warning: dm-zoned: the device has lost 2 blocks").count(), 1, "{told}");
+        assert!(told.contains("; 1 warning\n"), "the live view counts it: {told}");
+    }
+    let repaired = bench.flashpath(&["fsck", PATH]);
+    assert!(repaired.code == Some(1) && repaired.stdout.contains("a repair gives them up"), "{repaired:?}");
+    let clean = bench.flashpath(&["fsck", PATH]);
+    assert!(clean.code == Some(0) && clean.stdout.contains("clean"), "{clean:?}");
+}
+
+/// A run on a drive that wears out: its result says which zones are gone, and the error does.
+#[test]
+fn a_run_in_which_zones_wear_out_says_so_in_its_report() {
+    let bench = Bench::new();
+    let flash = "zone=128K,page=4K,channels=1,dies=1,planes=1,endurance=3,timing=off";
+    let path = format!("dm-zoned:reserved=2/conv:size=768K,timing=off+zns:size=1M,{flash}");
+    let answer = bench.flashpath(&["run", "uniform:writes=200x", "--on", &path, "--json", "-"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(answer.stderr.contains("zones are out of use (zone "), "{answer:?}");
+    let results: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert!(results.to_string().contains("has become offline, and is out of use"), "{results}");
+}

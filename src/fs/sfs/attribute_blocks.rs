@@ -1,0 +1,154 @@
+//! Where a file's extended attributes lie: in one block, or, if they take more, in as many as they take, of which the
+//! first block is the list.
+//!
+//! ```text
+//! one block     the bytes of `extended`, which begin with their length
+//! more          0  u32  bytes of all attributes behind their own first four
+//!               4  u32  0
+//!               8  u64  the virtual block of the first 4096 bytes of `extended`, of the next, ...
+//! ```
+//!
+//! The length tells which of the two it is. All are blocks of metadata without a place in the file.
+
+use super::extended::encoded_length;
+use super::format::{BLOCK, BlockBytes, Kind};
+use super::map::{number_at, set_number};
+use super::metadata_blocks::NO_PLACE;
+use super::{Sfs, SfsError};
+
+/// Blocks that a list has room for.
+pub(super) const MOST_BLOCKS: usize = BLOCK / 8 - 1;
+
+/// The virtual blocks that hold attributes beside their first block, as that says; `None` if it says nonsense.
+pub(super) fn listed(first: &BlockBytes) -> Option<Vec<u64>> {
+    let count = count(encoded_length(&first[..]));
+    (count <= MOST_BLOCKS).then(|| (1..=count).map(|at| number_at(&first[..], at)).collect())
+}
+
+/// Blocks beside the first that attributes of so many bytes take.
+fn count(length: usize) -> usize {
+    if length <= BLOCK { 0 } else { length.div_ceil(BLOCK) }
+}
+
+impl Sfs {
+    /// All bytes of a file's attributes; none if it has none.
+    pub(super) fn attribute_bytes(&mut self, inode: u64) -> Result<Vec<u8>, SfsError> {
+        let first = self.inode(inode)?.attributes;
+        if first == 0 {
+            return Ok(Vec::new());
+        }
+        let list = self.attribute_list(inode, first)?;
+        let block = self.metadata_block(first, inode, NO_PLACE)?;
+        let length = encoded_length(&block[..]);
+        if list.is_empty() {
+            return Ok(block[..length.min(BLOCK)].to_vec());
+        }
+        let mut bytes = Vec::with_capacity(list.len() * BLOCK);
+        for number in list {
+            bytes.extend_from_slice(&self.metadata_block(number, inode, NO_PLACE)?[..]);
+        }
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+
+    fn attribute_list(&mut self, inode: u64, first: u64) -> Result<Vec<u64>, SfsError> {
+        listed(self.metadata_block(first, inode, NO_PLACE)?).ok_or_else(|| SfsError::Damaged {
+            what: format!("the extended attributes of inode {inode}"),
+            why: "they are longer than they can be".to_string(),
+        })
+    }
+
+    /// Puts bytes where they belong among a file's attributes, which are `length` bytes in all.
+    pub(super) fn put_attribute_bytes(
+        &mut self,
+        inode: u64,
+        length: usize,
+        at: usize,
+        bytes: &[u8],
+    ) -> Result<(), SfsError> {
+        if length < 4 || count(length) > MOST_BLOCKS || at + bytes.len() > length {
+            let why = format!("{} bytes at {at} of {length} are told of", bytes.len());
+            return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
+        }
+        let list = self.shape_attributes(inode, length)?;
+        if list.is_empty() {
+            let first = self.inode(inode)?.attributes;
+            self.metadata_block_mut(first, inode, NO_PLACE)?[at..at + bytes.len()].copy_from_slice(bytes);
+            return Ok(());
+        }
+        let mut rest = bytes;
+        let mut at = at;
+        while !rest.is_empty() {
+            let from = at % BLOCK;
+            let (now, later) = rest.split_at(rest.len().min(BLOCK - from));
+            let block = self.metadata_block_mut(list[at / BLOCK], inode, NO_PLACE)?;
+            block[from..from + now.len()].copy_from_slice(now);
+            (rest, at) = (later, at + now.len());
+        }
+        Ok(())
+    }
+
+    /// Gives a file as many blocks as `length` bytes of attributes take. Answers those beside the first.
+    fn shape_attributes(&mut self, inode: u64, length: usize) -> Result<Vec<u64>, SfsError> {
+        let mut first = self.inode(inode)?.attributes;
+        if first == 0 {
+            first = self.make_metadata_block(inode, NO_PLACE)?;
+            self.inode_mut(inode)?.attributes = first;
+        }
+        let mut list = self.attribute_list(inode, first)?;
+        let before = encoded_length(&self.metadata_block(first, inode, NO_PLACE)?[..]);
+        while list.len() > count(length) {
+            let number = list.pop().expect("it has more than so many");
+            self.free_metadata_block(inode, number)?;
+        }
+        while list.len() < count(length) {
+            list.push(self.make_metadata_block(inode, NO_PLACE)?);
+        }
+        if length != before {
+            let block = self.metadata_block_mut(first, inode, NO_PLACE)?;
+            block.fill(0);
+            block[..4].copy_from_slice(&(length as u32 - 4).to_le_bytes());
+            for (at, number) in (1..).zip(&list) {
+                set_number(block, at, *number);
+            }
+        }
+        Ok(list)
+    }
+
+    /// Takes all attributes of a file away, and frees their blocks. What cannot be read cannot be followed: its blocks
+    /// are named by nothing from then on, and a repair finds them.
+    pub(super) fn free_attributes(&mut self, inode: u64) -> Result<(), SfsError> {
+        let first = self.inode(inode)?.attributes;
+        if first == 0 {
+            return Ok(());
+        }
+        let list = match self.attribute_list(inode, first) {
+            Ok(list) => list,
+            Err(SfsError::Damaged { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        self.inode_mut(inode)?.attributes = 0;
+        for number in list.into_iter().chain([first]) {
+            self.free_metadata_block(inode, number)?;
+        }
+        Ok(())
+    }
+
+    fn free_metadata_block(&mut self, inode: u64, number: u64) -> Result<(), SfsError> {
+        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        if entry.is_taken != 1 {
+            let why = format!("they name virtual block {number}, which is free");
+            return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
+        }
+        let address = entry.address.get();
+        if address != 0 {
+            let segment = (address / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(segment, Kind::Metadata, 0, 0);
+        }
+        self.metadata.remove(number);
+        self.dat.free(number, &mut self.media, &mut self.now)?;
+        let file = self.inode_mut(inode)?;
+        file.blocks = file.blocks.saturating_sub(1);
+        Ok(())
+    }
+}

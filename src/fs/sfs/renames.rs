@@ -1,0 +1,162 @@
+//! Calls that rename: a file takes another name, two exchange theirs, a whiteout stays under the old one. Each is one
+//! operation of the log, so that a crash leaves all of it or nothing.
+
+use super::attributes::{FileKind, InodeNumber, NewFile, Taken};
+use super::names::check_name;
+use super::records::Record;
+use super::{Sfs, SfsError};
+
+impl Sfs {
+    /// Renames.
+    pub fn rename(
+        &mut self,
+        from: (InodeNumber, &[u8]),
+        to: (InodeNumber, &[u8]),
+        taken: Taken,
+    ) -> Result<(), SfsError> {
+        self.move_name(from, to, taken, None)
+    }
+
+    /// Renames, and leaves a whiteout under the old name (`RENAME_WHITEOUT`): a character device 0, which overlayfs
+    /// takes for "nothing is here, whatever a lower layer says". `owner`: its user and group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`rename`](Sfs::rename); an exchange leaves no name free ([`SfsError::Invalid`]).
+    pub fn rename_with_whiteout(
+        &mut self,
+        from: (InodeNumber, &[u8]),
+        to: (InodeNumber, &[u8]),
+        taken: Taken,
+        owner: (u32, u32),
+    ) -> Result<(), SfsError> {
+        if taken == Taken::Exchange {
+            return Err(SfsError::Invalid("an exchange leaves no name for a whiteout"));
+        }
+        self.move_name(from, to, taken, Some(owner))
+    }
+
+    fn move_name(
+        &mut self,
+        from: (InodeNumber, &[u8]),
+        to: (InodeNumber, &[u8]),
+        taken: Taken,
+        whiteout: Option<(u32, u32)>,
+    ) -> Result<(), SfsError> {
+        self.check_writable()?;
+        let ((from_directory, from_name), (to_directory, to_name)) = (from, to);
+        check_name(from_name)?;
+        check_name(to_name)?;
+        self.directory(from_directory.0)?;
+        if self.directory(to_directory.0)?.links == 0 {
+            return Err(SfsError::NotFound);
+        }
+        let (inode, kind, _) = self.find_name(from_directory.0, from_name)?.ok_or(SfsError::NotFound)?;
+        let there = self.find_name(to_directory.0, to_name)?;
+        let is_directory = kind == FileKind::Directory;
+        if is_directory && self.is_within(to_directory.0, inode)? {
+            return Err(SfsError::Invalid("a directory cannot be moved into itself"));
+        }
+        match (there, taken) {
+            (None, Taken::Exchange) => return Err(SfsError::NotFound),
+            (Some(_), Taken::Refuse) => return Err(SfsError::Exists),
+            (Some((other, ..)), _) if other == inode => return Ok(()),
+            (Some((other, other_kind, _)), Taken::Exchange) => {
+                if other_kind == FileKind::Directory && self.is_within(from_directory.0, other)? {
+                    return Err(SfsError::Invalid("a directory cannot be moved into itself"));
+                }
+                return self.exchange(
+                    (from_directory.0, from_name, inode, kind),
+                    (to_directory.0, to_name, other, other_kind),
+                );
+            }
+            (Some((other, other_kind, _)), Taken::Replace) => match (is_directory, other_kind == FileKind::Directory) {
+                (true, false) => return Err(SfsError::NotDirectory),
+                (false, true) => return Err(SfsError::IsDirectory),
+                (true, true) if self.count_names(other)? > 0 => return Err(SfsError::NotEmpty),
+                _ => {}
+            },
+            (None, _) => {}
+        }
+        self.check_space(if whiteout.is_some() { 4 } else { 2 })?;
+        let moves = is_directory && from_directory != to_directory;
+        self.take_name(from_directory.0, from_name)?;
+        self.tell(&Record::NoName { directory: from_directory.0, name: from_name });
+        let mut more_in_to = i64::from(moves);
+        if let Some((other, other_kind, _)) = there {
+            self.take_name(to_directory.0, to_name)?;
+            let is_directory = other_kind == FileKind::Directory;
+            more_in_to -= i64::from(is_directory);
+            self.links_changed(other, if is_directory { -2 } else { -1 })?;
+            self.renamed.insert(inode);
+        }
+        self.put_name(to_directory.0, to_name, inode, kind)?;
+        self.tell(&Record::Name { directory: to_directory.0, inode, kind, name: to_name });
+        self.directory_changed(from_directory.0, -i64::from(moves))?;
+        self.directory_changed(to_directory.0, more_in_to)?;
+        self.renamed_to(inode, to_directory.0)?;
+        if let Some(owner) = whiteout {
+            self.put_whiteout(from_directory.0, from_name, owner)?;
+        }
+        self.records.end();
+        self.relieve()
+    }
+
+    fn put_whiteout(&mut self, directory: u64, name: &[u8], (user, group): (u32, u32)) -> Result<(), SfsError> {
+        let kind = FileKind::CharacterDevice;
+        let new = NewFile { kind, permissions: 0, user, group, device: 0, target: b"", attributes: &[] };
+        let inode = self.new_inode(directory, &new)?;
+        self.put_name(directory, name, inode, kind)?;
+        self.tell(&Record::Name { directory, inode, kind, name });
+        Ok(())
+    }
+
+    fn exchange(
+        &mut self,
+        one: (u64, &[u8], u64, FileKind),
+        other: (u64, &[u8], u64, FileKind),
+    ) -> Result<(), SfsError> {
+        for (place, what) in [(one, other), (other, one)] {
+            self.replace_name(place.0, place.1, what.2, what.3)?;
+            self.tell(&Record::Name { directory: place.0, inode: what.2, kind: what.3, name: place.1 });
+            self.renamed_to(what.2, place.0)?;
+        }
+        let directories = |kind: FileKind| i64::from(kind == FileKind::Directory);
+        let more = directories(other.3) - directories(one.3);
+        let more = if one.0 == other.0 { 0 } else { more };
+        self.directory_changed(one.0, more)?;
+        self.directory_changed(other.0, -more)?;
+        self.records.end();
+        self.relieve()
+    }
+
+    /// A file has a new name, in this directory.
+    fn renamed_to(&mut self, inode: u64, directory: u64) -> Result<(), SfsError> {
+        let now = self.wall();
+        let file = self.inode_mut(inode)?;
+        file.changed = now;
+        file.is_unlogged = true;
+        if file.kind == FileKind::Directory {
+            file.parent = directory;
+        }
+        self.records.touch(inode);
+        Ok(())
+    }
+
+    /// Whether a directory is another one, or lies in it.
+    fn is_within(&mut self, directory: u64, other: u64) -> Result<bool, SfsError> {
+        let mut at = directory;
+        for _ in 0..self.inode_file.count() {
+            if at == other {
+                return Ok(true);
+            }
+            let parent = self.inode(at)?.parent;
+            if parent == at {
+                return Ok(false);
+            }
+            at = parent;
+        }
+        let why = "it lies in itself".to_string();
+        Err(SfsError::Damaged { what: format!("directory {directory}"), why })
+    }
+}

@@ -1,0 +1,91 @@
+//! Room for a write that finds no free conventional zone: it waits for reclaim, and fails only if no zone can be freed.
+//!
+//! That reclaim can always free one is a matter of counting. Zones that are no metadata are data zones, buffers or free. If
+//! there is a buffer, its chunk can be merged without a further zone: into the sequential zone, or into the buffer, which
+//! frees the sequential zone for it to be moved to. If there is none, all conventional zones are data zones, and moving one
+//! takes a free zone. There is one if the volume has a chunk less than it has such zones; mkfs sees to that
+//! ([`set_shape`](super::format)). A volume that another program made with fewer reserved zones than zoned devices, or whose
+//! zones have worn out, may lack it.
+
+use super::DmZoned;
+use super::lost::list;
+use super::media::ZoneId;
+use super::metadata::Entry;
+use crate::device::DeviceError;
+use crate::time::Time;
+
+impl DmZoned {
+    /// Makes a conventional zone free for a write that waits for one at `at`, and says when it is.
+    ///
+    /// Fails if no zone can be freed, whatever one waits for.
+    pub(super) fn make_room(&mut self, mut at: Time) -> Result<Time, DeviceError> {
+        if self.zones.has_released() {
+            return self.commit(at);
+        }
+        self.events.waits += 1;
+        let mut has_retried = false;
+        while self.zones.free(self.zones.first_class()) == 0 {
+            if self.is_reclaiming() {
+                // Nobody pauses while a write waits.
+                at = at.max(self.copy_step(at)?);
+            } else if let Some(victim) = self.next_victim(true, at) {
+                // If it finds no zone to copy to, there is one less that seemed free: the next victim is another.
+                at = at.max(victim.rests_at);
+                self.begin(victim.chunk, at)?;
+            } else if self.surrender_journal(&mut at)? {
+            } else if !has_retried && self.retry_failed() {
+                has_retried = true;
+            } else {
+                return Err(self.is_full());
+            }
+            if self.zones.has_released() && !self.is_reclaiming() {
+                at = self.commit(at)?;
+            }
+            at = at.max(self.reclaim_done());
+        }
+        Ok(at)
+    }
+
+    /// Reclaims that failed may be tried again: what failed may have been a single request. Answers whether there was one.
+    fn retry_failed(&mut self) -> bool {
+        let failed = self.take_failed();
+        let has_any = !failed.is_empty();
+        for chunk in failed {
+            let Entry { data, buffer } = self.metadata.entry(chunk);
+            let zones = [data, buffer].into_iter().filter_map(ZoneId::some);
+            if !zones.clone().any(|zone| self.zones.is_journal(zone)) {
+                zones.for_each(|zone| self.zones.unpin(zone));
+            }
+        }
+        has_any
+    }
+
+    /// Why no conventional zone can be freed.
+    fn is_full(&self) -> DeviceError {
+        if let Some((chunk, why)) = self.last_failed() {
+            let reason = format!("no conventional zone is free, and the reclaim of chunk {chunk} failed: {why}");
+            return DeviceError::Station { station: "dm-zoned", reason };
+        }
+        let lost = self.lost.iter().filter(|zone| self.has_lost(**zone)).count();
+        if lost > 0 {
+            let reason = format!(
+                "no conventional zone is free, and reclaim leaves {lost} chunks alone of which the device has lost blocks: 'flashpath fsck' gives them up"
+            );
+            return DeviceError::Station { station: "dm-zoned", reason };
+        }
+        let worn_out = self.worn_out_zones();
+        let why = match worn_out.len() {
+            0 => format!(
+                "every zone holds data, and none is left to reclaim with: it has {} reserved zones, and {} would do; copy it to a volume that is made anew",
+                self.sets.superblock.reserved_zones,
+                self.media.first_zones_beside().len() + 1
+            ),
+            count => format!(
+                "{count} of its {} zones are out of use ({}), and no other can be freed: copy it to a volume on a new zoned device",
+                self.media.whole_zones(),
+                list(&worn_out)
+            ),
+        };
+        DeviceError::Full { what: "the volume".to_string(), why }
+    }
+}

@@ -1,0 +1,86 @@
+//! An access control list and the permissions that follow from it are one change: after a cut at any operation both are
+//! there, or neither is. So it is with the lists that a file is made with.
+
+use super::calls::find;
+use super::machine::{Case, Machine};
+use flashpath::fs::Durable;
+use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use flashpath::random::Random;
+
+const LIST: &[u8] = b"system.posix_acl_access";
+
+/// The list that goes with these permissions: one that takes a block or, of some, several.
+fn list(permissions: u16) -> Vec<u8> {
+    vec![permissions as u8; 100 + usize::from(permissions % 7) * 3000]
+}
+
+/// Makes files and changes their lists; answers the permissions that `/file` must have at least seen.
+fn work(sfs: &mut Sfs, durable: &mut u16) -> Result<(), SfsError> {
+    for permissions in [0o640, 0o777, 0o600, 0o750, 0o666] {
+        let first = list(permissions);
+        let attributes = [(LIST, &first[..])];
+        let kind = FileKind::Regular;
+        let new = NewFile { kind, permissions, user: 1, group: 2, device: 0, target: b"", attributes: &attributes };
+        sfs.make(InodeNumber::ROOT, format!("{permissions:o}").as_bytes(), &new)?;
+        let file = find(sfs, "/file")?;
+        sfs.set_access_list(file, LIST, Some(&list(permissions)), permissions)?;
+        sfs.sync_file(file, Durable::All)?;
+        *durable = permissions;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_list_and_its_permissions_survive_a_cut_together() {
+    for is_zoned in [false, true] {
+        let base = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
+        let mut sfs = base.create();
+        let new = NewFile {
+            kind: FileKind::Regular,
+            permissions: 0,
+            user: 1,
+            group: 2,
+            device: 0,
+            target: b"",
+            attributes: &[],
+        };
+        let file = sfs.make(InodeNumber::ROOT, b"file", &new).unwrap();
+        sfs.set_access_list(file, LIST, Some(&list(0)), 0).unwrap();
+        sfs.unmount().unwrap();
+        drop(sfs);
+        let mut cut = 0;
+        loop {
+            let case = Case(format!("cut at operation {cut}, zones: {is_zoned}"));
+            let machine = base.copy();
+            let mut sfs = machine.open().unwrap();
+            machine.power.cut_after(cut);
+            let mut durable = 0;
+            let ended = work(&mut sfs, &mut durable);
+            drop(sfs);
+            machine.lose_power(&mut Random::new(cut, "access lists"));
+            let mut sfs = machine.open().unwrap();
+            assert_eq!(sfs.check().unwrap(), [], "{}", case.0);
+            let mut names = Vec::new();
+            sfs.list(InodeNumber::ROOT, 2, &mut |entry| {
+                names.push((entry.inode, String::from_utf8(entry.name.to_vec()).unwrap()));
+                true
+            })
+            .unwrap();
+            for (inode, name) in &names {
+                let permissions = sfs.attributes(*inode).unwrap().permissions;
+                assert_eq!(sfs.extended_attribute(*inode, LIST).unwrap(), list(permissions), "{name}, {}", case.0);
+                assert!(name == "file" || *name == format!("{permissions:o}"), "{name}, {}", case.0);
+            }
+            let file = find(&mut sfs, "/file").unwrap();
+            let found = sfs.attributes(file).unwrap().permissions;
+            let order = [0, 0o640, 0o777, 0o600, 0o750, 0o666];
+            let at = |permissions| order.iter().position(|other| *other == permissions);
+            assert!(at(found) >= at(durable) && at(found).is_some(), "{found:o}, {durable:o}, {}", case.0);
+            if ended.is_ok() {
+                break;
+            }
+            cut += 1;
+        }
+        assert!(cut > 10, "{cut}");
+    }
+}

@@ -1,0 +1,123 @@
+//! A store whose flush takes long: what waits for it, and for how many.
+//!
+//! With a store whose fsync takes 5 s one operation took 25 s: five flushes one behind the other.
+
+use super::random_work::Worker;
+use super::{blocks, create, open};
+use flashpath::device::conv::Conventional;
+use flashpath::device::{Account, BlockDevice, DeviceError, Lba};
+use flashpath::fs::Durable;
+use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use flashpath::label::Label;
+use flashpath::time::Time;
+use std::sync::{Arc, Mutex};
+
+/// What a flush takes.
+const FLUSH_NS: u64 = 5_000_000_000;
+
+/// A device whose flush takes [`FLUSH_NS`], all else no time.
+#[derive(Clone)]
+struct SlowStore(Arc<Mutex<Conventional>>);
+
+impl SlowStore {
+    fn new(blocks: u64) -> SlowStore {
+        SlowStore(Arc::new(Mutex::new(Conventional::in_memory(blocks, 4096))))
+    }
+
+    /// Does something, and says how many flushes it waited for.
+    fn flushes<T>(&self, act: impl FnOnce() -> T) -> (T, u64) {
+        let count = || {
+            let events = self.account().events;
+            events.iter().find(|(name, _)| *name == "flushes").map_or(0, |(_, count)| *count)
+        };
+        let before = count();
+        (act(), count() - before)
+    }
+}
+
+impl BlockDevice for SlowStore {
+    fn blocks(&self) -> u64 {
+        self.0.lock().unwrap().blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        4096
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        self.0.lock().unwrap().read(first, buffer, at)
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.0.lock().unwrap().write(first, buffer, label, at)
+    }
+
+    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.0.lock().unwrap().discard(first, blocks, at)
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        Ok(self.0.lock().unwrap().flush(at)? + FLUSH_NS)
+    }
+
+    fn account(&self) -> Account {
+        self.0.lock().unwrap().account()
+    }
+}
+
+fn new_file() -> NewFile<'static> {
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 1, group: 2, device: 0, target: b"", attributes: &[] }
+}
+
+#[test]
+fn an_fsync_waits_for_one_flush_and_a_sync_for_two() {
+    let store = SlowStore::new(64 << 8);
+    let mut sfs = create(blocks(store.clone()), "sfs");
+    let file = sfs.make(InodeNumber::ROOT, b"file", &new_file()).unwrap();
+    sfs.write(file, 0, &[1; 10_000]).unwrap();
+    let fsync = |sfs: &mut Sfs| sfs.sync_file(file, Durable::All).unwrap();
+    let before = sfs.now();
+    assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 1);
+    assert_eq!(sfs.now().since_ns(before), FLUSH_NS);
+    assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 0, "nothing changed");
+    sfs.write(file, 0, &[2; 10_000]).unwrap();
+    assert_eq!(store.flushes(|| sfs.sync().unwrap()).1, 2, "what the checkpoint names, and the checkpoint");
+    assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 0, "the second superblock need not be waited for");
+    // It becomes durable in the background.
+    sfs.begin(sfs.now() + 6_000_000_000);
+    assert_eq!(store.flushes(|| sfs.work().unwrap()).1, 1);
+    sfs.begin(sfs.now() + 6_000_000_000);
+    assert_eq!(store.flushes(|| sfs.work().unwrap()).1, 0, "once");
+    sfs.write(file, 0, &[3; 10_000]).unwrap();
+    // At the end both are, and the device is closed.
+    assert!(store.flushes(|| sfs.unmount().unwrap()).1 <= 4);
+    drop(sfs);
+    let mut sfs = open(blocks(store), "sfs");
+    let mut bytes = vec![0; 10_000];
+    assert_eq!(sfs.read(file, 0, &mut bytes).unwrap(), 10_000);
+    assert_eq!(bytes, vec![3; 10_000]);
+}
+
+#[test]
+fn no_call_waits_for_more_than_a_few_flushes_however_full_the_volume_is() {
+    // At the most the log is told so that segments are free (1), a checkpoint is taken so that more are (2), and then the
+    // call's own flush follows, or its checkpoint (2). With next to no memory there is a checkpoint behind nearly each
+    // change, on top of that.
+    let volumes = [("sfs", 4), ("sfs:groups=1,cleaner=greedy", 4), ("sfs:segment=64K,memory=28M", 7)];
+    for (seed, (text, most)) in (1..).zip(volumes) {
+        let store = SlowStore::new(24 << 8);
+        let mut sfs = create(blocks(store.clone()), text);
+        let mut worker = Worker::new(seed, 200_000);
+        let mut counts = [0_u64; 16];
+        for step in 0..8000 {
+            let (done, waited) = store.flushes(|| worker.step(&mut sfs));
+            match done {
+                Ok(()) | Err(SfsError::NoSpace { .. }) => {}
+                Err(error) => panic!("{text}, step {step}: {error}"),
+            }
+            counts[waited.min(15) as usize] += 1;
+        }
+        eprintln!("{text}: calls by the flushes they waited for: {counts:?}");
+        assert!(counts[most + 1..].iter().all(|count| *count == 0), "{text}: {counts:?}");
+    }
+}
