@@ -78,7 +78,7 @@ impl Sfs {
         for LostBlock { number, address, why } in file.damaged(media, now) {
             if number >> LEVEL_SHIFT == 0 {
                 lose(number, &why.to_string());
-                file.lose_page(number as usize);
+                file.zero_page(number as usize);
                 gone.push(address);
             }
         }
@@ -218,12 +218,12 @@ impl Sfs {
         if self.dat.pages() > 0
             && let Ok(entry) = self.dat.entry_of_none(&mut self.media, &mut self.now)
             && let Err(why) = invariants::entry_of_none(&entry)
-            && !gone.contains(&0)
         {
-            let none = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
-            self.dat.set_entry_of_none(&none, &mut self.media, &mut self.now)?;
-            let place = "virtual block 0".to_string();
-            loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));
+            self.dat.set_entry_of_none(&mut self.media, &mut self.now)?;
+            if !gone.contains(&0) {
+                let place = "virtual block 0".to_string();
+                loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));
+            }
         }
         for number in 1..self.dat.len() {
             let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
@@ -255,7 +255,7 @@ impl Sfs {
         loss: &mut Loss,
     ) -> Result<(), SfsError> {
         let (mut file, gone) = self.load_file(Kind::InodeFile, &superblock.inode_file, log, loss)?;
-        gone.iter().for_each(|page| file.lose_page(*page));
+        gone.iter().for_each(|page| file.zero_page(*page));
         loss.pages += gone.len();
         loss.inode_pages = gone;
         let counts = (superblock.inodes.get(), superblock.first_free_inode.get(), superblock.used_inodes.get());
@@ -274,10 +274,8 @@ impl Sfs {
     pub(super) fn recount_dat(&mut self) -> Result<(), SfsError> {
         if self.dat.pages() > 0 {
             // Number 0 stands for none, and is never given out.
-            let mut none = self.dat.entry_of_none(&mut self.media, &mut self.now)?;
-            if none.is_taken != 1 {
-                none.is_taken = 1;
-                self.dat.set_entry_of_none(&none, &mut self.media, &mut self.now)?;
+            if self.dat.entry_of_none(&mut self.media, &mut self.now)?.is_taken != 1 {
+                self.dat.set_entry_of_none(&mut self.media, &mut self.now)?;
             }
         }
         let mut total = 0;
