@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const BLOCK: usize = 4096;
 /// Files that are at work.
 const FILES: u64 = 12;
-const NEW: NewFile = NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+const NEW: NewFile =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
 
 /// A file: its bytes now, and each version of each block with the length that was within the file.
 #[derive(Clone, Default)]

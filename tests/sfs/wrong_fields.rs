@@ -11,7 +11,8 @@ use super::unclean::{checked, repaired};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 
-const NEW: NewFile = NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+const NEW: NewFile =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
 
 /// Writes so much that segments are freed and used again.
 fn use_volume(sfs: &mut Sfs) -> Result<(), SfsError> {
