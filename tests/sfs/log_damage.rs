@@ -123,7 +123,10 @@ fn examine(machine: &Machine, context: &str, assert: impl Fn(&mut Sfs, &str)) {
 }
 
 /// Ways to damage a summary.
-fn damages() -> [(&'static str, fn(&mut [u8])); 4] {
+/// A way to damage a block, with its name.
+type Damage = (&'static str, fn(&mut [u8]));
+
+fn damages() -> [Damage; 4] {
     [
         ("a bit of the header", |bytes| bytes[9] ^= 4),
         ("a bit of the records", |bytes| bytes[100] ^= 1),

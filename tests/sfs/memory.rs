@@ -43,7 +43,7 @@ fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
         let file = sfs.make(InodeNumber::ROOT, &name(number), &new_file()).unwrap();
         // As the kernel does, which forgets late.
         sfs.retain(file).unwrap();
-        if number % 100 == 0 {
+        if number.is_multiple_of(100) {
             sfs.write(file, 0, &[number as u8; 100]).unwrap();
         }
         look(&mut sfs, "made");
@@ -60,7 +60,7 @@ fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
     for _ in 0..FILES {
         let number = random.below(FILES);
         let file = sfs.lookup(InodeNumber::ROOT, &name(number)).unwrap();
-        let size = if number % 100 == 0 { 100 } else { 0 };
+        let size = if number.is_multiple_of(100) { 100 } else { 0 };
         assert_eq!(sfs.attributes(file).unwrap().size, size, "file {number}");
         look(&mut sfs, "looked up");
     }

@@ -105,15 +105,12 @@ impl Sfs {
 
     /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the
     /// other is as good; the checkpoint before this one is not, as what it names is free from now on.
-    ///
-    /// Nobody waits for the second: the first one is the checkpoint. It becomes durable with the next flush, which comes
-    /// before the next superblock, and soon after if nobody asks for one.
     pub(super) fn write_superblocks(&mut self, clean: bool) -> Result<(), SfsError> {
-        self.write_superblock(clean)?;
-        self.now = self.media.flush(self.now)?;
-        self.write_superblock(clean)?;
-        (self.is_unflushed, self.is_copy_unflushed) = (false, true);
-        if clean { self.flush_all() } else { Ok(()) }
+        for _ in 0..2 {
+            self.write_superblock(clean)?;
+            self.flush_device()?;
+        }
+        Ok(())
     }
 
     fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {

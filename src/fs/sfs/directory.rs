@@ -69,7 +69,7 @@ const PLACE: u64 = (1 << 32) - 1;
 /// The entry of a name in an index.
 fn entry(name: &[u8], place: u64) -> u64 {
     debug_assert!(place.is_multiple_of(STEP) && place / STEP <= PLACE);
-    hash(name) | place / STEP
+    hash(name) | (place / STEP)
 }
 
 /// The record at a place; `None` if there can be none.

@@ -132,7 +132,6 @@ impl Sfs {
             is_unflushed: false,
             unflushed_blocks: 0,
             flushed: superblock.next_partial.get(),
-            is_copy_unflushed: false,
             is_unsealed: false,
             is_changed: true,
             read_only: None,

@@ -196,8 +196,6 @@ pub struct Sfs {
     unflushed_blocks: u64,
     /// The number that the next partial segment had when the device was last flushed: all before it are durable.
     flushed: u64,
-    /// Whether the second superblock of the last checkpoint was written since then: nobody needs it to be durable soon.
-    is_copy_unflushed: bool,
     /// Whether anything was written since the log was last sealed.
     is_unsealed: bool,
     /// Whether anything changed since the last checkpoint.
@@ -425,9 +423,6 @@ impl Sfs {
         } else if self.now >= self.next_flush {
             self.next_flush = self.now + self.settings.flush_ns;
             self.write_out(false)?;
-            if self.is_copy_unflushed {
-                self.flush_all()?;
-            }
         }
         self.discard_one()?;
         let own = self.next_flush.min(self.next_checkpoint);

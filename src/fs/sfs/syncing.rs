@@ -33,8 +33,7 @@ impl Sfs {
             || is_unlogged && what == Durable::All;
         if must_tell {
             if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
-                self.keep_room()?;
-                return self.checkpoint(false);
+                return self.sync_all();
             }
             self.records.touch(number);
             self.log_file(number)?;
@@ -48,11 +47,13 @@ impl Sfs {
             return self.check_nothing_waits();
         }
         self.events.syncs += 1;
-        if !self.is_changed {
-            return self.flush();
-        }
+        if self.is_changed { self.sync_all() } else { self.flush() }
+    }
+
+    /// Takes a checkpoint, unless one was taken to make room for it.
+    fn sync_all(&mut self) -> Result<(), SfsError> {
         self.keep_room()?;
-        self.checkpoint(false)
+        if self.is_changed { self.checkpoint(false) } else { Ok(()) }
     }
 
     /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync
@@ -63,21 +64,19 @@ impl Sfs {
 
     /// Makes durable what was written to the log.
     pub(super) fn flush(&mut self) -> Result<(), SfsError> {
-        if self.is_unflushed { self.flush_all() } else { Ok(()) }
+        if self.is_unflushed {
+            self.flush_device().inspect_err(|error| {
+                // What was written may be lost, and nobody knows what.
+                self.fail(format!("a flush failed: {error}"));
+            })?;
+        }
+        Ok(())
     }
 
-    /// Makes durable all that was written.
-    pub(super) fn flush_all(&mut self) -> Result<(), SfsError> {
-        self.flush_device().inspect_err(|error| {
-            // What was written may be lost, and nobody knows what.
-            self.fail(format!("a flush failed: {error}"));
-        })
-    }
-
-    /// Flushes the device: all partial segments that were written are durable, and both superblocks.
+    /// Flushes the device: all partial segments that were written are durable.
     pub(super) fn flush_device(&mut self) -> Result<(), SfsError> {
         self.now = self.media.flush(self.now)?;
-        (self.is_unflushed, self.is_copy_unflushed) = (false, false);
+        self.is_unflushed = false;
         self.unflushed_blocks = 0;
         self.flushed = self.superblock.next_partial.get();
         Ok(())
@@ -86,7 +85,8 @@ impl Sfs {
     /// Tells the log all that it has yet to say, and writes a file's waiting blocks.
     fn log_file(&mut self, number: u64) -> Result<(), SfsError> {
         self.make_room()?;
-        self.tell_log(BTreeSet::from([number]))
+        // A checkpoint that made room has stored it.
+        if self.is_changed { self.tell_log(BTreeSet::from([number])) } else { Ok(()) }
     }
 
     /// Tells the log all that it has yet to say, writes what waits of these files behind it, and seals it.
