@@ -108,7 +108,7 @@ pub fn superblocks(machine: &Machine, mut change: impl FnMut(u64, &mut [u8])) {
     }
 }
 
-/// Changes the entry of a virtual block, and puts all checksums above it right. Answers false if there is none.
+/// Changes the entry of a virtual block, and puts all checksums above it right. Answers false if none can be found.
 pub fn dat_entry(machine: &Machine, number: u64, forge: impl FnOnce(&mut [u8])) -> bool {
     let newest = superblock(machine);
     let place = |address: u64| (address / machine.segment_blocks, address % machine.segment_blocks);
@@ -117,6 +117,10 @@ pub fn dat_entry(machine: &Machine, number: u64, forge: impl FnOnce(&mut [u8])) 
         return false;
     }
     let top = get(&newest, 144, 8);
+    let is_in_log = |address: u64| (1..machine.segments * machine.segment_blocks).contains(&address);
+    if !is_in_log(top) {
+        return false;
+    }
     let mut crc = 0;
     let forge_page = |address: u64| {
         let (segment, at) = place(address);
@@ -133,7 +137,7 @@ pub fn dat_entry(machine: &Machine, number: u64, forge: impl FnOnce(&mut [u8])) 
         let mut tree = block(machine, segment, at);
         let pointer = page as usize * 16;
         let address = get(&tree, pointer, 8);
-        if address == 0 {
+        if !is_in_log(address) {
             return false;
         }
         forge_page(address);
