@@ -177,14 +177,20 @@ impl Sfs {
         log: &mut Option<Log>,
         loss: &mut Loss,
     ) -> Result<(), SfsError> {
+        let before = loss.findings.len();
         let (file, gone) = self.load_file(Kind::Dat, &superblock.dat, log, loss)?;
+        let is_whole = loss.findings.len() == before;
         self.dat = Dat::of_file(file, superblock.used_blocks.get());
         for page in &gone {
             self.dat.lose_page(*page);
         }
         self.put_right_entries(&gone, loss)?;
-        if gone.is_empty() {
+        if is_whole {
             return Ok(());
+        }
+        if gone.is_empty() {
+            // Its tree was made anew, and with it what was said of how many entries of each page are taken.
+            return self.recount_dat();
         }
         let said = self.said(log)?;
         let first = |page: &usize| *page as u64 * ENTRIES;
