@@ -7,6 +7,7 @@ VMA_SCALE ?= 1
 SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 SEEDS ?= 100
+DAMAGE_SECONDS ?= 600
 CAMPAIGN_SECONDS ?= 60
 
 # Where `make install` puts the program; the names by which mount(8) and umount(8) find it are in /sbin.
@@ -25,6 +26,7 @@ help:
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  real programs on a mounted volume of sfs, each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each;"
+	@echo "             damage unclean volumes of sfs, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and send them hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) for each way;"
 	@echo "             let any write, fsync, punch or read of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each"
 	@echo "make install the program in PREFIX=$(PREFIX), and the names by which mount(8) and umount(8) find it in /sbin"
@@ -92,7 +94,7 @@ fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
 
 crash:
-	POWER_CUT_SEEDS=$(SEEDS) cargo test --release --locked --test translation --test dm_zoned --test sfs --test served_cuts
+	POWER_CUT_SEEDS=$(SEEDS) SFS_DAMAGE_SECONDS=$(DAMAGE_SECONDS) cargo test --release --locked --test translation --test dm_zoned --test sfs --test served_cuts
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions

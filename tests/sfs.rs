@@ -15,6 +15,8 @@ mod damage;
 mod directed_cuts;
 #[path = "sfs/failing_store.rs"]
 mod failing_store;
+#[path = "sfs/forged.rs"]
+mod forged;
 #[path = "sfs/generations.rs"]
 mod generations;
 #[path = "sfs/history.rs"]
@@ -43,6 +45,12 @@ mod space;
 mod superblocks;
 #[path = "sfs/unclean.rs"]
 mod unclean;
+#[path = "sfs/unclean_damage.rs"]
+mod unclean_damage;
+#[path = "sfs/versions.rs"]
+mod versions;
+#[path = "sfs/wrong_fields.rs"]
+mod wrong_fields;
 
 use flashpath::device::BlockDevice;
 use flashpath::expression::parse_term;

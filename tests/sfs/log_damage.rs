@@ -5,8 +5,9 @@
 //! and the checkpoint of the next mount hid it. What is missing or wrong in front of what is known to have been durable
 //! is damage: it is told, nothing is overwritten, and the rest of the log counts.
 
+use super::forged::seal_summary;
 use super::machine::Machine;
-use super::unclean::{BLOCK, Partial, change, checked, image, log, opened_despite_damage, repaired};
+use super::unclean::{BLOCK, Partial, block, change, checked, image, log, opened_despite_damage, repaired};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError, Structure};
 use flashpath::random::Random;
@@ -27,7 +28,7 @@ fn name(file: u64) -> Vec<u8> {
 }
 
 /// A volume on which fifteen fsyncs followed the last checkpoint, of eight files in turn, and the mount was killed.
-fn killed(is_zoned: bool) -> Machine {
+pub fn killed(is_zoned: bool) -> Machine {
     let machine = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
     let mut sfs = machine.create();
     for file in 0..FILES {
@@ -72,6 +73,19 @@ fn assert_all_but(sfs: &mut Sfs, damaged: (u64, u64), context: &str) {
                 Err(error) => assert!((file, place) == damaged && error.errno() == 5, "{context}: {error}"),
                 Ok(_) => assert!((file, place) != damaged && bytes == block, "{context}: {place} of file {file}"),
             }
+        }
+    }
+}
+
+/// Each file can be read, and is in its newest version; or reading fails.
+pub fn assert_newest(sfs: &mut Sfs, context: &str) {
+    for file in 0..FILES {
+        let expected = versions(file).remove(0).1;
+        let mut bytes = vec![0; LENGTH];
+        let inode = sfs.lookup(InodeNumber::ROOT, &name(file));
+        match inode.and_then(|inode| sfs.read(inode, 0, &mut bytes)) {
+            Ok(_) => assert!(bytes == expected, "{context}: file {file} begins {:?}", &bytes[..4]),
+            Err(error) => assert_eq!(error.errno(), 5, "{context}: file {file}: {error}"),
         }
     }
 }
@@ -200,6 +214,45 @@ fn several_damaged_summaries_are_told_and_the_others_count() {
                     assert!(bytes == expected, "{context}: file {file} begins {:?}", &bytes[..4]);
                 }
             });
+        }
+    }
+}
+
+/// The summary of one fsync was written over that of another: what lies behind it was not looked for, as something that
+/// is whole lay there, and two later fsyncs were lost in silence.
+#[test]
+fn a_summary_over_another_hides_nothing_behind_it() {
+    for is_zoned in [false, true] {
+        let killed = killed(is_zoned);
+        let log = fsyncs(&killed);
+        for round in 0..SYNCS as usize - 1 {
+            for other in (0..SYNCS as usize).filter(|other| *other != round) {
+                let machine = killed.copy();
+                let stale = block(&killed, log[other].segment, log[other].block);
+                change(&machine, log[round].segment, log[round].block, |bytes| bytes.copy_from_slice(&stale));
+                let context = format!("zones {is_zoned}, the summary of fsync {other} over that of {round}");
+                examine(&machine, &context, |sfs, context| assert_without(sfs, round as u64, context));
+            }
+        }
+    }
+}
+
+/// A summary with other records and a checksum that is right was applied, and the next one left out for it.
+#[test]
+fn a_summary_that_the_next_one_contradicts_is_lost_and_the_next_one_is_not() {
+    for is_zoned in [false, true] {
+        let killed = killed(is_zoned);
+        for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
+            // The clock, and of the first block its number, its inode and its place in it.
+            for at in [33, 65, 77, 80] {
+                let machine = killed.copy();
+                change(&machine, partial.segment, partial.block, |bytes| {
+                    bytes[at] ^= 3;
+                    seal_summary(bytes);
+                });
+                let context = format!("zones {is_zoned}, byte {at} of the summary of fsync {round}");
+                examine(&machine, &context, |sfs, context| assert_without(sfs, round as u64, context));
+            }
         }
     }
 }

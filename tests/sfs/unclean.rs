@@ -16,6 +16,20 @@ pub struct Partial {
     pub block: u64,
     pub summary_blocks: u64,
     pub blocks: u64,
+    /// The newest number that was durable when it was written.
+    pub durable: u64,
+    /// The segment that the log was to take next, if that is told.
+    pub next_segment: Option<u64>,
+    /// True if its blocks are of several groups, so that others may follow it in its segment.
+    pub is_mixed: bool,
+}
+
+impl Partial {
+    /// All its blocks, each with its segment.
+    pub fn places(&self) -> impl Iterator<Item = (u64, u64)> {
+        let segment = self.segment;
+        (self.block..self.block + self.summary_blocks + self.blocks).map(move |block| (segment, block))
+    }
 }
 
 fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
@@ -66,7 +80,17 @@ pub fn log(machine: &Machine) -> Vec<Partial> {
             let bytes = block(machine, segment, at);
             if &bytes[..4] == b"SFSL" && number(&bytes, 8, 8) >= first {
                 let (summary_blocks, blocks) = (number(&bytes, 20, 4), number(&bytes, 24, 4));
-                log.push(Partial { number: number(&bytes, 8, 8), segment, block: at, summary_blocks, blocks });
+                let sequence = number(&bytes, 8, 8);
+                log.push(Partial {
+                    number: sequence,
+                    segment,
+                    block: at,
+                    summary_blocks,
+                    blocks,
+                    durable: sequence - number(&bytes, 58, 2),
+                    next_segment: number(&bytes, 60, 4).checked_sub(1),
+                    is_mixed: bytes[56] == u8::MAX,
+                });
             }
         }
     }

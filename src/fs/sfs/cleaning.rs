@@ -269,13 +269,24 @@ impl Sfs {
         at: u32,
         summary: &mut Vec<u8>,
     ) -> Result<Option<SummaryHeader>, SfsError> {
+        let header = self.any_summary_at(address, at, summary)?;
+        Ok(header.filter(|header| header.identity == self.superblock.identity))
+    }
+
+    /// The same, of whatever volume.
+    pub(super) fn any_summary_at(
+        &mut self,
+        address: u64,
+        at: u32,
+        summary: &mut Vec<u8>,
+    ) -> Result<Option<SummaryHeader>, SfsError> {
         summary.clear();
         summary.resize(BLOCK, 0);
         self.now = self.media.read(address, summary, self.now)?;
         let header = SummaryHeader::read_from_bytes(&summary[..size_of::<SummaryHeader>()]).expect("a header's length");
         let blocks = header.summary_blocks.get();
         let room = self.media.segment_blocks() - at;
-        let is_one = header.magic == SUMMARY_MAGIC && header.identity == self.superblock.identity && blocks > 0;
+        let is_one = header.magic == SUMMARY_MAGIC && blocks > 0;
         if !is_one || u64::from(blocks) + u64::from(header.blocks.get()) > u64::from(room) {
             return Ok(None);
         }

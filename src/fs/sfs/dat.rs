@@ -85,7 +85,7 @@ impl Dat {
 
     /// A page is lost: nothing of it is in use, but for number 0, which never is given out.
     pub fn lose_page(&mut self, page: usize) {
-        self.file.lose_page(page);
+        self.file.zero_page(page);
         self.set_counted(page, 0);
     }
 
@@ -95,8 +95,9 @@ impl Dat {
             .expect("an entry's length"))
     }
 
-    /// Changes it.
-    pub fn set_entry_of_none(&mut self, entry: &DatEntry, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    /// Makes it what it should be.
+    pub fn set_entry_of_none(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
         self.file.page_mut(0, media, now)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
         Ok(())
     }
@@ -170,8 +171,8 @@ impl Dat {
                 self.taken.resize(pages + more, 0);
                 if pages == 0 {
                     // Number 0 stands for none.
-                    let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
-                    self.file.page_mut(0, media, now)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
+                    self.file.zero_page(0);
+                    self.set_entry_of_none(media, now)?;
                     self.set_counted(0, 1);
                 }
                 pages

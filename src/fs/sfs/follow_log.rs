@@ -7,7 +7,8 @@
 //!
 //! A damaged summary hides where the next one begins. It is looked for, block by block, behind the last one of that
 //! segment, and in the segment that the one before said would be taken next. If anything is damaged, the search goes
-//! through all segments of whose head nothing can be read.
+//! through all segments of whose head nothing can be read. A summary that also lies elsewhere, as after a write that
+//! went to a wrong place, hides what it was put over, and does not count as what lies there.
 //!
 //! What earlier crashes left cannot be mistaken for this log: a mount after a crash skips as many numbers as the volume
 //! has blocks, and so all that were given out since the checkpoint.
@@ -107,10 +108,35 @@ impl Search {
         self.found.entry(found.number()).or_default().push(found);
     }
 
-    /// The block behind what was found at a place.
+    /// What was found at a place.
+    fn at(&self, segment: u32, block: u32) -> Option<&Found> {
+        self.found.values().flatten().find(|found| (found.segment, found.block) == (segment, block))
+    }
+
+    /// The block behind what was found at a place, if it was found at no other.
     fn end_of(&self, segment: u32, block: u32) -> Option<u32> {
-        let mut found = self.found.values().flatten();
-        found.find(|found| (found.segment, found.block) == (segment, block)).map(Found::end)
+        self.at(segment, block).filter(|found| self.found[&found.number()].len() == 1).map(Found::end)
+    }
+
+    /// Segments of whose head nothing can be read, or what lies elsewhere, too.
+    fn take_headless(&mut self) -> BTreeSet<u32> {
+        let mut headless = std::mem::take(&mut self.headless);
+        let doubles = self.found.values().filter(|found| found.len() > 1).flatten();
+        headless.extend(doubles.filter(|found| found.block == 0).map(|found| found.segment));
+        headless
+    }
+
+    /// True if the partial segment behind it names another checksum, and the one behind that one agrees, if there is one.
+    /// No crash leaves that: the bytes were put in its place with their checksum. Older programs may have left a later
+    /// one of another log; they did not tell how far it was flushed.
+    fn is_contradicted(&self, found: &Found) -> bool {
+        let named_by = |found: &Found, number: u64| {
+            let after = self.found.get(&number).map(|after| after.iter().any(|it| it.header.chain == found.header.crc));
+            after.unwrap_or(true)
+        };
+        let after = self.found.get(&(found.number() + 1)).into_iter().flatten();
+        let mut sure = after.filter(|after| after.header.flushed_back.get() > 0 && named_by(after, after.number() + 1));
+        sure.clone().all(|after| after.header.chain != found.header.crc) && sure.next().is_some()
     }
 
     /// The partial segments from the first number on, in order, each behind the one before it or behind a gap.
@@ -124,7 +150,8 @@ impl Search {
                 let named = self.found.get(&(number + 1)).into_iter().flatten();
                 named.into_iter().any(|after| after.header.chain == found.header.crc)
             };
-            let chosen = candidates.iter().filter(follows).find(is_named).or(candidates.iter().find(follows));
+            let mut right = candidates.iter().filter(|found| follows(found) && !self.is_contradicted(found));
+            let chosen = right.clone().find(is_named).or(right.next());
             chain = chosen.map(|found| found.header.crc.get());
             log.extend(chosen.cloned());
             next = number + 1;
@@ -167,7 +194,7 @@ impl Sfs {
                 }
             } else if is_damaged && !has_looked_everywhere {
                 has_looked_everywhere = true;
-                for segment in std::mem::take(&mut search.headless) {
+                for segment in search.take_headless() {
                     self.look_through(segment, 0, &mut search)?;
                 }
             } else {
@@ -258,9 +285,9 @@ impl Sfs {
                 number = found.number() + 1;
             }
         }
-        let starts =
-            |place: &(u32, u32)| search.end_of(place.0, place.1).is_some() || search.looked_through.contains(place);
-        places.retain(|place| place.1 + 1 < self.media.segment_blocks() && !starts(place));
+        let in_log: BTreeSet<(u32, u32)> = log.iter().map(|found| (found.segment, found.block)).collect();
+        let is_known = |place: &(u32, u32)| in_log.contains(place) || search.looked_through.contains(place);
+        places.retain(|place| place.1 + 1 < self.media.segment_blocks() && !is_known(place));
         places.sort_unstable();
         places.dedup();
         places
@@ -279,13 +306,10 @@ impl Sfs {
                 bytes = self.read_as_far(start, at, (end - at).min(READ_AT_ONCE), (segment, search))?;
             }
             let block = &bytes[(at - first) as usize * BLOCK..][..BLOCK];
-            let walked = match block[..SUMMARY_MAGIC.len()] == SUMMARY_MAGIC {
-                true => {
-                    search.end_of(segment, at).map_or_else(|| self.walk(segment, at, search), |end| Ok(Some(end)))?
-                }
-                false => None,
-            };
-            at = walked.unwrap_or(at).max(at + 1);
+            if block[..SUMMARY_MAGIC.len()] == SUMMARY_MAGIC && search.at(segment, at).is_none() {
+                self.walk(segment, at, search)?;
+            }
+            at = search.end_of(segment, at).unwrap_or(at + 1);
         }
         Ok(())
     }
@@ -323,6 +347,9 @@ impl Sfs {
         let mut lost: Vec<u64> = Vec::new();
         for mut found in log {
             found.rotten = self.rotten(&found)?;
+            if !found.rotten.is_empty() {
+                found = self.least_rotten(found, search)?;
+            }
             let is_whole = found.rotten.is_empty() && found.is_readable();
             lost.extend(number..found.number().min(durable + 1));
             let is_behind_gap = found.number() > number.max(durable + 1);
@@ -368,6 +395,20 @@ impl Sfs {
             let repair = "nothing is known to be lost by it";
             judged.damage.push(Finding::new(Structure::Log, place, error, "what can be read", repair));
         }
+    }
+
+    /// A partial segment whose summary lies in more than one place is there where its blocks are.
+    fn least_rotten(&mut self, found: Found, search: &Search) -> Result<Found, SfsError> {
+        let mut least = found;
+        for other in search.found.get(&least.number()).into_iter().flatten() {
+            if other.header.crc == least.header.crc {
+                let rotten = self.rotten(other)?;
+                if rotten.len() < least.rotten.len() {
+                    least = Found { rotten, ..other.clone() };
+                }
+            }
+        }
+        Ok(least)
     }
 
     /// Blocks of a partial segment that are not what its summary says.

@@ -128,13 +128,20 @@ pub(super) fn dat_entry(it: &DatEntry, blocks: u64) -> Holds {
     })
 }
 
+/// What must hold of the first entry, which stands for no block.
+pub(super) fn entry_of_none(it: &DatEntry) -> Holds {
+    let none = DatEntry { is_taken: 1, group: it.group, reserved: it.reserved, ..DatEntry::default() };
+    holds(*it == none, || "it stands for no block, and is one".to_string())
+}
+
 /// What must hold of a page of the DAT.
 pub(super) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, blocks: u64) -> Holds {
     let mut taken = 0;
     for (at, entry) in bytes.chunks_exact(size_of::<DatEntry>()).enumerate() {
         let entry = DatEntry::read_from_bytes(entry).expect("an entry's length");
         let number = page as u64 * dat::ENTRIES + at as u64;
-        dat_entry(&entry, blocks).map_err(|why| format!("virtual block {number}: {why}"))?;
+        let holds = if number == 0 { entry_of_none(&entry) } else { dat_entry(&entry, blocks) };
+        holds.map_err(|why| format!("virtual block {number}: {why}"))?;
         taken += u32::from(entry.is_taken);
     }
     holds(taken == pointer.taken.get(), || format!("{taken} of its entries are taken, and not {}", pointer.taken))
@@ -240,7 +247,7 @@ impl Sfs {
         let mut summary = Vec::new();
         for back in 1..=(address % segment_blocks).min(MOST_SUMMARY_BLOCKS) {
             let at = ((address - back) % segment_blocks) as u32;
-            let header = self.summary_at(address - back, at, &mut summary)?;
+            let header = self.any_summary_at(address - back, at, &mut summary)?;
             if let Some(header) = header.filter(|header| u64::from(header.summary_blocks.get()) == back) {
                 return Ok(Some(header));
             }
@@ -253,6 +260,12 @@ impl Sfs {
         let Some(last) = self.last_partial()? else { return Ok(()) };
         let (number, next) = (last.sequence.get(), self.superblock.next_partial.get());
         // Behind a crash numbers are skipped before a checkpoint, never behind its last partial segment.
+        damaged(
+            "the superblock",
+            holds(last.identity == self.superblock.identity, || {
+                "its volume has another number than the last partial segment before it".to_string()
+            }),
+        )?;
         let is_last = number.checked_add(1) == Some(next) && last.crc == self.superblock.chain;
         damaged(
             "the superblock",

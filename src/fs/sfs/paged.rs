@@ -164,8 +164,8 @@ impl PagedFile {
         damaged
     }
 
-    /// A page is lost: all zeros take its place.
-    pub fn lose_page(&mut self, page: usize) {
+    /// All zeros take the place of a page that is lost, or new.
+    pub fn zero_page(&mut self, page: usize) {
         self.pages[page].get_or_insert_with(|| {
             self.present += 1;
             zeroed()

@@ -200,6 +200,7 @@ impl Sfs {
             if let Some(last) = self.last_partial()? {
                 self.superblock.next_partial = (last.sequence.get().min(LARGEST) + 1).into();
                 self.superblock.chain = last.crc;
+                self.superblock.identity = last.identity;
             }
             tell(&error.to_string(), "the log goes on behind that one");
         }

@@ -78,7 +78,7 @@ impl Sfs {
         for LostBlock { number, address, why } in file.damaged(media, now) {
             if number >> LEVEL_SHIFT == 0 {
                 lose(number, &why.to_string());
-                file.lose_page(number as usize);
+                file.zero_page(number as usize);
                 gone.push(address);
             }
         }
@@ -177,14 +177,20 @@ impl Sfs {
         log: &mut Option<Log>,
         loss: &mut Loss,
     ) -> Result<(), SfsError> {
+        let before = loss.findings.len();
         let (file, gone) = self.load_file(Kind::Dat, &superblock.dat, log, loss)?;
+        let is_whole = loss.findings.len() == before;
         self.dat = Dat::of_file(file, superblock.used_blocks.get());
         for page in &gone {
             self.dat.lose_page(*page);
         }
-        self.put_right_entries(loss)?;
-        if gone.is_empty() {
+        self.put_right_entries(&gone, loss)?;
+        if is_whole {
             return Ok(());
+        }
+        if gone.is_empty() {
+            // Its tree was made anew, and with it what was said of how many entries of each page are taken.
+            return self.recount_dat();
         }
         let said = self.said(log)?;
         let first = |page: &usize| *page as u64 * ENTRIES;
@@ -213,8 +219,18 @@ impl Sfs {
     }
 
     /// Entries of the DAT with fields that cannot be. Where one lies, the survey looks at.
-    fn put_right_entries(&mut self, loss: &mut Loss) -> Result<(), SfsError> {
+    fn put_right_entries(&mut self, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
         let blocks = self.log_blocks();
+        if self.dat.pages() > 0
+            && let Ok(entry) = self.dat.entry_of_none(&mut self.media, &mut self.now)
+            && let Err(why) = invariants::entry_of_none(&entry)
+        {
+            self.dat.set_entry_of_none(&mut self.media, &mut self.now)?;
+            if !gone.contains(&0) {
+                let place = "virtual block 0".to_string();
+                loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));
+            }
+        }
         for number in 1..self.dat.len() {
             let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
             let lies_somewhere = DatEntry { address: entry.address.get().min(blocks - 1).into(), ..entry };
@@ -246,7 +262,7 @@ impl Sfs {
     ) -> Result<(), SfsError> {
         let findings = loss.findings.len();
         let (mut file, gone) = self.load_file(Kind::InodeFile, &superblock.inode_file, log, loss)?;
-        gone.iter().for_each(|page| file.lose_page(*page));
+        gone.iter().for_each(|page| file.zero_page(*page));
         loss.pages += gone.len();
         loss.inode_pages = gone;
         let count = superblock.inodes.get();
@@ -293,10 +309,8 @@ impl Sfs {
     pub(super) fn recount_dat(&mut self) -> Result<(), SfsError> {
         if self.dat.pages() > 0 {
             // Number 0 stands for none, and is never given out.
-            let mut none = self.dat.entry_of_none(&mut self.media, &mut self.now)?;
-            if none.is_taken != 1 {
-                none.is_taken = 1;
-                self.dat.set_entry_of_none(&none, &mut self.media, &mut self.now)?;
+            if self.dat.entry_of_none(&mut self.media, &mut self.now)?.is_taken != 1 {
+                self.dat.set_entry_of_none(&mut self.media, &mut self.now)?;
             }
         }
         let mut total = 0;

@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &BlockBytes, turn: Option<u32>) -> Result<Superblock, 
     if crc != superblock.crc.get() {
         return Err(format!("its checksum is {crc:08x}, and should be {:08x}", superblock.crc.get()));
     }
-    if superblock.version.get() == VERSION {
+    if (OLDEST_VERSION..=VERSION).contains(&superblock.version.get()) {
         invariants::superblock(&superblock, turn)?;
     }
     Ok(superblock)

@@ -1,0 +1,306 @@
+//! Mutated images of volumes whose mount was killed, with sealed partial segments behind the checkpoint.
+//!
+//! Each round takes a volume, damages some places of it, and looks at it in every way: nothing panics or hangs, no block
+//! reads as what was never written there, what is lost is told, nothing is written before a repair, and after it a
+//! second check is clean. `SFS_DAMAGE_SECONDS` says for how long at least, `SFS_DAMAGE_SEED` from which round on.
+
+use super::forged::{self, FIELDS};
+use super::machine::{Case, Machine};
+use super::unclean::{Partial, block, change, checked, log, opened_despite_damage, repaired, superblock};
+use super::versions::{Read, Versions, read_all};
+use super::{IDENTITY, settings};
+use flashpath::fs::Durable;
+use flashpath::fs::sfs::{Sfs, SfsError};
+use flashpath::random::Random;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Rounds that there are however long they take.
+const LEAST_ROUNDS: u64 = 200;
+
+/// A volume as it was killed.
+struct Killed {
+    machine: Machine,
+    versions: Versions,
+    log: Vec<Partial>,
+    /// What it reads as with so many partial segments.
+    cut: Vec<Read>,
+}
+
+impl Killed {
+    /// What a damaged copy must read as if nothing is told of damage.
+    ///
+    /// What is left of the log shows how much of it was durable. Up to there all must be as it was; behind it the log
+    /// ends at the first partial segment that is not whole, as after a crash.
+    fn untold(&self, machine: &Machine) -> &Read {
+        let same = |place: &(u64, u64)| block(machine, place.0, place.1) == block(&self.machine, place.0, place.1);
+        let is_there = |partial: &Partial| partial.places().take(partial.summary_blocks as usize).all(|it| same(&it));
+        let durable = self.reached(machine, is_there).iter().map(|partial| partial.durable).max().unwrap_or(0);
+        let is_torn = |partial: &Partial| partial.number > durable && !partial.places().all(|it| same(&it));
+        let end = self.log.iter().position(is_torn).unwrap_or(self.log.len());
+        &self.cut[end]
+    }
+
+    /// Partial segments that are there and can be found: behind others from the head of their segment, or in a segment
+    /// that the superblock or one before names.
+    fn reached(&self, machine: &Machine, is_there: impl Fn(&Partial) -> bool) -> Vec<&Partial> {
+        let mut named = BTreeSet::new();
+        let newest = superblock(machine);
+        if newest == superblock(&self.machine) {
+            named.extend([forged::get(&newest, 84, 4), forged::get(&newest, 92, 4).wrapping_sub(1)]);
+        }
+        let mut reached: Vec<&Partial> = Vec::new();
+        for partial in &self.log {
+            let before = self.log.iter().filter(|it| it.segment == partial.segment && it.block < partial.block);
+            let first = self.log.iter().filter(|it| it.segment == partial.segment).map(|it| it.block).min();
+            let is_behind_head = first == Some(0) && before.into_iter().all(&is_there);
+            if is_there(partial) && (is_behind_head || named.contains(&partial.segment)) {
+                named.extend(partial.next_segment);
+                named.extend(partial.is_mixed.then_some(partial.segment));
+                reached.push(partial);
+            }
+        }
+        reached
+    }
+}
+
+/// `fill`: blocks of a file that takes up room before.
+fn killed(seed: u64, is_zoned: bool, fill: u64) -> Killed {
+    let machine = Machine::new("sfs:segment=64K", 16, 64, is_zoned);
+    let mut sfs = machine.create();
+    let mut random = Random::new(seed, "unclean volumes");
+    let mut versions = Versions::default();
+    if fill > 0 {
+        let inode = versions.fill(&mut sfs, fill * 4096).unwrap();
+        sfs.sync_file(inode, Durable::All).unwrap();
+        sfs.sync().unwrap();
+    }
+    loop {
+        for _ in 0..60 {
+            match versions.step(&mut sfs, &mut random) {
+                Ok(()) | Err(SfsError::NoSpace { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        if log(&machine).len() >= 15 {
+            break;
+        }
+    }
+    drop(sfs);
+    let log = log(&machine);
+    let cut = (0..=log.len()).map(|count| {
+        let cut = machine.copy();
+        log[count..].iter().for_each(|lost| change(&cut, lost.segment, lost.block, |bytes| bytes.fill(0)));
+        read_all(&mut cut.open().unwrap())
+    });
+    let cut: Vec<Read> = cut.collect();
+    cut.iter().for_each(|read| versions.check(read).unwrap());
+    Killed { machine, versions, log, cut }
+}
+
+/// Changes bytes of a block: a bit, some bytes, a sector, or all of it.
+fn spoil(bytes: &mut [u8], random: &mut Random) {
+    let at = random.below(bytes.len() as u64) as usize;
+    match random.below(6) {
+        0..=2 => bytes[at] ^= 1 << random.below(8),
+        3 => bytes[at / 8 * 8..at / 8 * 8 + 8].fill(random.bits() as u8),
+        4 => bytes[at / 512 * 512..at / 512 * 512 + 512].fill(0),
+        _ => bytes.fill(0),
+    }
+}
+
+/// Damages a volume somewhere. Answers what was done.
+///
+/// `is_alone`: nothing else is damaged. Only then a summary is forged, and not the last one: the next one alone tells
+/// that its checksum is not the one that was written.
+fn mutate(killed: &Killed, machine: &Machine, is_alone: bool, random: &mut Random) -> String {
+    let any = |random: &mut Random| (random.below(machine.segments), random.below(machine.segment_blocks));
+    let partial = &killed.log[random.below(killed.log.len() as u64) as usize];
+    let in_log = (partial.segment, partial.block + random.below(partial.summary_blocks + partial.blocks));
+    match random.below(12) {
+        0..=2 => {
+            change(machine, partial.segment, partial.block, |bytes| spoil(bytes, random));
+            format!("the summary of {}", partial.number)
+        }
+        3 | 4 => {
+            change(machine, in_log.0, in_log.1, |bytes| spoil(bytes, random));
+            format!("{in_log:?} of the log")
+        }
+        5 => {
+            let place = any(random);
+            change(machine, place.0, place.1, |bytes| spoil(bytes, random));
+            format!("{place:?}")
+        }
+        6 => {
+            let (one, other) = (in_log, any(random));
+            let (first, second) = (block(machine, one.0, one.1), block(machine, other.0, other.1));
+            change(machine, one.0, one.1, |bytes| bytes.copy_from_slice(&second));
+            change(machine, other.0, other.1, |bytes| bytes.copy_from_slice(&first));
+            format!("{one:?} and {other:?} swapped")
+        }
+        7 => {
+            let other = &killed.log[random.below(killed.log.len() as u64) as usize];
+            let stale = block(machine, other.segment, other.block);
+            change(machine, partial.segment, partial.block, |bytes| bytes.copy_from_slice(&stale));
+            format!("the summary of {} in the place of that of {}", other.number, partial.number)
+        }
+        8 if is_alone && partial.number < killed.log.last().unwrap().number => {
+            let at = random.below(96) as usize + if random.below(2) == 0 { 0 } else { 64 };
+            let value = random.bits() as u8;
+            change(machine, partial.segment, partial.block, |bytes| {
+                bytes[at.max(8)] = value;
+                forged::seal_summary(bytes);
+            });
+            format!("byte {at} of the summary of {} is {value}, with its checksum", partial.number)
+        }
+        9 | 10 => {
+            let field = &FIELDS[random.below(FIELDS.len() as u64) as usize];
+            let value = [0, 1, 2, u64::MAX, random.below(1000), random.bits()][random.below(6) as usize];
+            let copies = random.below(3);
+            forged::superblocks(machine, |copy, bytes| {
+                if copies == 2 || copies == copy {
+                    forged::set(bytes, field, value);
+                }
+            });
+            format!("{} of superblock {copies} is {value}, with its checksum", field.name)
+        }
+        _ => {
+            let (at, value) = (random.below(32) as usize, random.bits() as u8);
+            let number = random.below(128);
+            match forged::dat_entry(machine, number, |entry| entry[at] = value) {
+                true => format!("byte {at} of the entry of virtual block {number} is {value}, with all checksums"),
+                false => "nothing".to_string(),
+            }
+        }
+    }
+}
+
+/// Works on a volume that was mounted, and unmounts it.
+fn work_on(mut sfs: Sfs, versions: &mut Versions, random: &mut Random) -> Result<(), SfsError> {
+    for _ in 0..20 {
+        match versions.step_if_known(&mut sfs, random) {
+            Ok(()) | Err(SfsError::NoSpace { .. }) => {}
+            // What is damaged is refused, by name.
+            Err(SfsError::Damaged { .. }) => {}
+            Err(SfsError::ReadOnly(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    match sfs.unmount() {
+        Err(SfsError::Damaged { .. } | SfsError::ReadOnly(_)) | Ok(()) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Looks at a damaged volume in every way.
+fn examine(killed: &Killed, machine: &Machine, random: &mut Random) -> Result<&'static str, String> {
+    let words = |error: SfsError| error.to_string();
+    let writes = machine.power.operations();
+    if let Ok(mut sfs) = Sfs::open(machine.medium(), &settings("sfs"), IDENTITY, true) {
+        killed.versions.check(&read_all(&mut sfs)).map_err(|why| format!("read-only: {why}"))?;
+    }
+    let found = checked(machine);
+    if machine.power.operations() != writes {
+        return Err("a check or a read-only mount writes".to_string());
+    }
+    let is_told = !matches!(&found, Ok(findings) if findings.is_empty());
+    // Mounted as it is, with damage or without, and used.
+    for despite in [false, true] {
+        let used = machine.copy();
+        let opened = if despite { opened_despite_damage(used.medium()) } else { used.open() };
+        let Ok(mut sfs) = opened else {
+            if !is_told {
+                return Err("a check finds nothing, and it cannot be mounted".to_string());
+            }
+            continue;
+        };
+        let is_damaged = !sfs.damage().is_empty();
+        if is_damaged && !is_told {
+            return Err(format!("the mount tells of damage, and a check does not: {:?}", sfs.damage()));
+        }
+        let read = read_all(&mut sfs);
+        killed.versions.check(&read).map_err(|why| format!("mounted, despite damage {despite}: {why}"))?;
+        if !is_told {
+            let expected = killed.untold(machine);
+            let differs = |path: &&String| read.get(*path) != expected.get(*path);
+            let paths: BTreeSet<&String> = expected.keys().chain(read.keys()).filter(differs).collect();
+            if !paths.is_empty() {
+                return Err(format!("nothing is told, and another version is read of {paths:?}: {:?}", killed.log));
+            }
+        }
+        if is_damaged && !despite {
+            let writes = used.power.operations();
+            sfs.unmount().map_err(words)?;
+            if used.power.operations() > writes + 1 {
+                return Err("the mount of a damaged volume writes".to_string());
+            }
+            continue;
+        }
+        let mut versions = killed.versions.clone();
+        work_on(sfs, &mut versions, random).map_err(words)?;
+        if !is_told {
+            let again = checked(&used).map_err(|error| format!("after use: {error}"))?;
+            if !again.is_empty() {
+                return Err(format!("a check found nothing, and after use finds {}", again[0]));
+            }
+        }
+        if let Ok(mut sfs) = Sfs::open(used.medium(), &settings("sfs"), IDENTITY, true) {
+            versions.check(&read_all(&mut sfs)).map_err(|why| format!("after use: {why}"))?;
+        }
+    }
+    let Ok(found) = found else {
+        let writes = machine.power.operations();
+        return match repaired(machine).is_err() && machine.power.operations() == writes {
+            true => Ok("refused"),
+            false => Err("a check refuses the volume, and a repair does not".to_string()),
+        };
+    };
+    let repaired = repaired(machine).map_err(|error| format!("repair: {error}"))?;
+    if let Some(left) = repaired.left.first() {
+        return Err(format!("the repair leaves {left}"));
+    }
+    if let Some(finding) = checked(machine).map_err(|error| format!("repaired: {error}"))?.first() {
+        return Err(format!("after the repair a check finds {finding}"));
+    }
+    let mut sfs = machine.open().map_err(|error| format!("repaired: {error}"))?;
+    killed.versions.check(&read_all(&mut sfs)).map_err(|why| format!("repaired: {why}"))?;
+    let wrong = sfs.check().map_err(words)?;
+    wrong.first().map_or(Ok(()), |finding| Err(format!("repaired and mounted: {finding}")))?;
+    Ok(if found.is_empty() { "nothing found" } else { "repaired" })
+}
+
+fn number_of(variable: &str, by_default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(by_default)
+}
+
+/// How long it has taken since now.
+#[allow(clippy::disallowed_methods, reason = "only how much is tried depends on it")]
+fn clock() -> impl Fn() -> Duration {
+    let begun = std::time::Instant::now();
+    move || begun.elapsed()
+}
+
+#[test]
+fn mutated_images_of_unclean_volumes_never_read_as_what_was_not_written_and_are_repaired() {
+    let bases = [(1, false, 0), (2, true, 0), (3, false, 480), (4, true, 480)];
+    let bases: Vec<Killed> = bases.map(|(seed, is_zoned, fill)| killed(seed, is_zoned, fill)).into();
+    let passed = clock();
+    let budget = Duration::from_secs(number_of("SFS_DAMAGE_SECONDS", 0));
+    let first = number_of("SFS_DAMAGE_SEED", 0);
+    let mut outcomes = BTreeMap::<&str, u64>::new();
+    for round in first.. {
+        if round - first >= LEAST_ROUNDS && passed() > budget {
+            break;
+        }
+        let mut random = Random::new(round, "mutated unclean volumes");
+        let base = &bases[round as usize % bases.len()];
+        let machine = base.machine.copy();
+        let count = 1 + if random.below(3) == 0 { random.below(5) } else { 0 };
+        let done: Vec<String> = (0..count).map(|_| mutate(base, &machine, count == 1, &mut random)).collect();
+        let case = Case(format!("SFS_DAMAGE_SEED={round}: {done:?}"));
+        let outcome = examine(base, &machine, &mut random).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+        *outcomes.entry(outcome).or_default() += 1;
+    }
+    eprintln!("{outcomes:?}");
+    assert!(outcomes.contains_key("repaired"), "{outcomes:?}");
+}

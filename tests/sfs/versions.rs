@@ -1,0 +1,196 @@
+//! A model that remembers every version of every block of every file: what a damaged volume may read as.
+//!
+//! Damage may take the newest version of a block, or make it unreadable. It never makes a block read as what was not
+//! written at this place of this file.
+
+use super::calls::written;
+use flashpath::fs::Durable;
+use flashpath::fs::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
+use flashpath::random::Random;
+use std::collections::{BTreeMap, BTreeSet};
+
+const BLOCK: usize = 4096;
+/// Files that are at work.
+const FILES: u64 = 12;
+const NEW: NewFile =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+
+/// A file: its bytes now, and each version of each block with the length that was within the file.
+#[derive(Clone, Default)]
+struct File {
+    bytes: Vec<u8>,
+    versions: BTreeMap<usize, BTreeSet<(usize, Vec<u8>)>>,
+}
+
+impl File {
+    /// Bytes change, of the file as it is long then.
+    fn becomes(&mut self, bytes: Vec<u8>) {
+        for (place, block) in bytes.chunks(BLOCK).enumerate() {
+            let before = self.bytes.get(place * BLOCK..bytes.len().min((place + 1) * BLOCK));
+            if before != Some(block) || self.bytes.len() != bytes.len() {
+                self.versions.entry(place).or_default().insert((block.len(), block.to_vec()));
+            }
+        }
+        self.bytes = bytes;
+    }
+
+    fn was(&self, place: usize, read: &[u8]) -> bool {
+        let versions = self.versions.get(&place).into_iter().flatten();
+        versions.into_iter().any(|(valid, bytes)| *valid >= read.len() && bytes[..read.len()] == *read)
+    }
+}
+
+/// What was ever written, by inode. Numbers of inodes that were freed may be given out again: then of both.
+#[derive(Clone, Default)]
+pub struct Versions {
+    files: BTreeMap<u64, File>,
+    step: u64,
+}
+
+/// What a volume reads as: the bytes of each file by path, block by block; nothing where reading fails.
+pub type Read = BTreeMap<String, (u64, Vec<Option<Vec<u8>>>)>;
+
+impl Versions {
+    /// Does one random thing to files of the root.
+    pub fn step(&mut self, sfs: &mut Sfs, random: &mut Random) -> Result<(), SfsError> {
+        self.step += 1;
+        sfs.begin(sfs.now() + 1_000_000);
+        let name = format!("file{}", random.below(FILES)).into_bytes();
+        let other = format!("file{}", random.below(FILES)).into_bytes();
+        let inode = match sfs.lookup(InodeNumber::ROOT, &name) {
+            Ok(inode) => inode,
+            Err(SfsError::NotFound) => {
+                let inode = sfs.make(InodeNumber::ROOT, &name, &NEW)?;
+                let file = self.files.entry(inode.0).or_default();
+                file.bytes = Vec::new();
+                inode
+            }
+            Err(error) => return Err(error),
+        };
+        let size = self.files[&inode.0].bytes.len();
+        let (offset, length) = match random.below(3) {
+            0 => (size as u64, 1 + random.below(14_000)),
+            _ => (random.below(50_000), 1 + random.below(10_000)),
+        };
+        match random.below(20) {
+            0..=8 => {
+                let bytes = written(self.step, offset, length);
+                sfs.write(inode, offset, &bytes)?;
+                self.change(inode, |file| {
+                    file.resize(file.len().max((offset + length) as usize), 0);
+                    file[offset as usize..(offset + length) as usize].copy_from_slice(&bytes);
+                });
+            }
+            9 => {
+                sfs.change(inode, &Change { size: Some(offset), ..Change::default() })?;
+                self.change(inode, |file| file.resize(offset as usize, 0));
+            }
+            10 => {
+                sfs.punch(inode, offset, length)?;
+                self.change(inode, |file| {
+                    let end = file.len().min((offset + length) as usize);
+                    if (offset as usize) < end {
+                        file[offset as usize..end].fill(0);
+                    }
+                });
+            }
+            11 => sfs.unlink(InodeNumber::ROOT, &name)?,
+            12 if name != other => {
+                let (from, to) = ((InodeNumber::ROOT, &name[..]), (InodeNumber::ROOT, &other[..]));
+                sfs.rename(from, to, Taken::Replace)?;
+            }
+            13 => {
+                sfs.begin(sfs.now() + 6_000_000_000);
+                sfs.work()?;
+            }
+            14 if random.below(20) == 0 => sfs.sync()?,
+            _ => sfs.sync_file(inode, Durable::All)?,
+        }
+        Ok(())
+    }
+
+    /// Does one random thing to a file that is there, or makes one that never was; another, that is damaged or from
+    /// before, is left alone.
+    pub fn step_if_known(&mut self, sfs: &mut Sfs, random: &mut Random) -> Result<(), SfsError> {
+        self.step += 1;
+        let name = format!("new{}", random.below(4)).into_bytes();
+        let inode = match sfs.lookup(InodeNumber::ROOT, &name) {
+            Ok(inode) => inode,
+            Err(SfsError::NotFound) => {
+                let inode = sfs.make(InodeNumber::ROOT, &name, &NEW)?;
+                self.files.entry(inode.0).or_default().bytes = Vec::new();
+                inode
+            }
+            Err(error) => return Err(error),
+        };
+        let size = self.files[&inode.0].bytes.len() as u64;
+        let bytes = written(self.step, size, 1 + random.below(10_000));
+        sfs.write(inode, size, &bytes)?;
+        self.change(inode, |file| file.extend(&bytes));
+        sfs.sync_file(inode, Durable::All)
+    }
+
+    /// Makes a file that fills a volume.
+    pub fn fill(&mut self, sfs: &mut Sfs, length: u64) -> Result<InodeNumber, SfsError> {
+        let inode = sfs.make(InodeNumber::ROOT, b"full", &NEW)?;
+        self.files.insert(inode.0, File::default());
+        let bytes = written(1, 0, length);
+        sfs.write(inode, 0, &bytes)?;
+        self.change(inode, |file| file.extend(&bytes));
+        Ok(inode)
+    }
+
+    fn change(&mut self, inode: InodeNumber, change: impl FnOnce(&mut Vec<u8>)) {
+        let file = self.files.get_mut(&inode.0).unwrap();
+        let mut bytes = file.bytes.clone();
+        change(&mut bytes);
+        file.becomes(bytes);
+    }
+
+    /// Fails if anything was read that was never written there.
+    pub fn check(&self, read: &Read) -> Result<(), String> {
+        for (path, (inode, blocks)) in read {
+            let Some(file) = self.files.get(inode) else {
+                return Err(format!("{path} is inode {inode}, which never was"));
+            };
+            for (place, block) in blocks.iter().enumerate() {
+                if block.as_ref().is_some_and(|block| !file.was(place, block)) {
+                    let begins = &block.as_ref().unwrap()[..8.min(block.as_ref().unwrap().len())];
+                    return Err(format!("block {place} of {path} (inode {inode}) begins {begins:02x?}: never written"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All that can be read.
+pub fn read_all(sfs: &mut Sfs) -> Read {
+    let (mut all, mut left) = (Read::new(), vec![(InodeNumber::ROOT, String::new())]);
+    let mut seen = BTreeSet::new();
+    while let Some((directory, path)) = left.pop() {
+        let mut entries = Vec::new();
+        // A directory that cannot be read has no names.
+        let _ = sfs.list(directory, 0, &mut |entry| {
+            entries.push((entry.inode, entry.kind, entry.name.to_vec()));
+            true
+        });
+        for (inode, kind, name) in entries.into_iter().filter(|(.., name)| name != b"." && name != b"..") {
+            let path = format!("{path}/{}", String::from_utf8_lossy(&name));
+            if kind == FileKind::Directory {
+                if seen.insert(inode) {
+                    left.push((inode, path));
+                }
+                continue;
+            }
+            let Ok(attributes) = sfs.attributes(inode) else { continue };
+            let size = attributes.size.min(1 << 20);
+            let blocks = (0..size).step_by(BLOCK).map(|offset| {
+                let mut bytes = vec![0xee; BLOCK.min((size - offset) as usize)];
+                sfs.read(inode, offset, &mut bytes).ok().map(|_| bytes)
+            });
+            all.insert(path, (inode.0, blocks.collect()));
+        }
+    }
+    all
+}

@@ -1,0 +1,116 @@
+//! Fields that are wrong although the checksum is right.
+//!
+//! `open_segment` and `open_block` of a superblock were 0, with a checksum that was right: a check said "clean", and the
+//! next writes went over live blocks. So every field is changed here, in one superblock and in both: each volume is
+//! refused, or the check reports it, or all is as it was, also after the volume was used.
+
+use super::forged::{self, FIELDS, Field};
+use super::log_damage::{assert_newest, killed};
+use super::machine::Machine;
+use super::unclean::{checked, repaired};
+use flashpath::fs::Durable;
+use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+
+const NEW: NewFile =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+
+/// Writes so much that segments are freed and used again.
+fn use_volume(sfs: &mut Sfs) -> Result<(), SfsError> {
+    for round in 0..30u8 {
+        let name = format!("new{}", round % 5);
+        let inode = match sfs.lookup(InodeNumber::ROOT, name.as_bytes()) {
+            Ok(inode) => inode,
+            Err(_) => sfs.make(InodeNumber::ROOT, name.as_bytes(), &NEW)?,
+        };
+        sfs.write(inode, 0, &vec![round; 100_000])?;
+        if round % 3 == 0 { sfs.sync()? } else { sfs.sync_file(inode, Durable::All)? }
+    }
+    sfs.unmount()
+}
+
+/// What a forged volume came to: refused by the mount, reported by the check, or neither, and nothing is wrong.
+fn examine(machine: &Machine, context: &str) -> &'static str {
+    let is_reported = !matches!(checked(machine), Ok(findings) if findings.is_empty());
+    let used = machine.copy();
+    let mut sfs = match used.open() {
+        Ok(sfs) if sfs.damage().is_empty() => sfs,
+        _ if is_reported => return "refused",
+        _ => panic!("{context}: a mount refuses it, and a check finds nothing"),
+    };
+    if !is_reported {
+        assert_newest(&mut sfs, context);
+        use_volume(&mut sfs).unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_eq!(checked(&used).unwrap(), [], "{context}, after use");
+        assert_newest(&mut used.open().unwrap(), context);
+        return "harmless";
+    }
+    // What the check reports, the mount may not know: it must not make it worse.
+    match use_volume(&mut sfs) {
+        Ok(()) | Err(SfsError::Damaged { .. } | SfsError::ReadOnly(_)) => {}
+        Err(error) => panic!("{context}: {error}"),
+    }
+    assert_newest(&mut Sfs::open(used.medium(), &super::settings("sfs"), super::IDENTITY, true).unwrap(), context);
+    "reported"
+}
+
+fn values(field: &Field, now: u64) -> Vec<u64> {
+    let largest = u64::MAX >> (64 - 8 * field.width);
+    let values = [0, 1, 2, 7, now.wrapping_add(1), now.wrapping_sub(1), now ^ 0x10, now / 2, largest, largest / 2];
+    values.into_iter().map(|value| value & largest).filter(|value| *value != now).collect()
+}
+
+#[test]
+fn each_field_of_a_superblock_that_is_wrong_is_refused_or_reported_or_changes_nothing() {
+    let mut outcomes = std::collections::BTreeMap::<&str, u64>::new();
+    for (is_zoned, is_unmounted) in [(false, true), (false, false), (true, true), (true, false)] {
+        let base = killed(is_zoned);
+        if is_unmounted {
+            base.open().unwrap().unmount().unwrap();
+        }
+        for field in &FIELDS {
+            let now = forged::get(&super::unclean::superblock(&base), field.at, field.width);
+            for (value, copies) in
+                values(field, now).into_iter().flat_map(|value| (0..3).map(move |copy| (value, copy)))
+            {
+                let machine = base.copy();
+                forged::superblocks(&machine, |copy, bytes| {
+                    if copies == 2 || copies == copy {
+                        forged::set(bytes, field, value);
+                    }
+                });
+                let context = format!(
+                    "zones {is_zoned}, unmounted {is_unmounted}, {} of superblock {copies} is {value} for {now}",
+                    field.name
+                );
+                *outcomes.entry(examine(&machine, &context)).or_default() += 1;
+            }
+        }
+    }
+    eprintln!("{outcomes:?}");
+}
+
+/// An entry of the DAT with a state that there is not: a check said "clean", and the volume needed a repair after use.
+#[test]
+fn a_wrong_entry_of_the_dat_is_reported_and_repaired_and_never_read_past() {
+    for is_zoned in [false, true] {
+        let base = killed(is_zoned);
+        base.open().unwrap().unmount().unwrap();
+        for (number, at, value) in (0..128).flat_map(|number| {
+            [(26, 1), (25, 2), (25, 255), (24, 100), (7, 0x80), (3, 1), (15, 0xff), (23, 0xff)]
+                .map(|(at, value)| (number, at, value))
+        }) {
+            let machine = base.copy();
+            forged::dat_entry(&machine, number, |entry| entry[at] = value);
+            let context = format!("zones {is_zoned}, byte {at} of entry {number} is {value}");
+            if checked(&machine).unwrap().is_empty() {
+                let mut sfs = machine.open().unwrap();
+                assert_newest(&mut sfs, &context);
+                use_volume(&mut sfs).unwrap_or_else(|error| panic!("{context}: {error}"));
+                assert_eq!(checked(&machine).unwrap(), [], "{context}, after use");
+                continue;
+            }
+            assert_eq!(repaired(&machine).unwrap().left, [], "{context}");
+            assert_eq!(checked(&machine).unwrap(), [], "{context}");
+        }
+    }
+}
