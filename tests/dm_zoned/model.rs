@@ -113,6 +113,25 @@ impl Model {
         self.now = Time::ZERO;
     }
 
+    /// The time of the next request.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How often each block was written since it was flushed.
+    pub fn mark(&self) -> Vec<usize> {
+        self.since.iter().map(Vec::len).collect()
+    }
+
+    /// All that was done before this mark is durable. What came behind it may be, or not: it failed.
+    pub fn settle_before(&mut self, mark: &[usize]) {
+        for (block, mark) in mark.iter().enumerate() {
+            if let Some(flushed) = self.since[block].drain(..mark).last() {
+                self.flushed[block] = flushed;
+            }
+        }
+    }
+
     /// All that was done is durable.
     pub fn settle(&mut self) {
         for block in 0..self.flushed.len() {
