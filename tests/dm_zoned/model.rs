@@ -126,7 +126,7 @@ impl Model {
     /// All that was done before this mark is durable. What came behind it may be, or not: it failed.
     pub fn settle_before(&mut self, mark: &[usize]) {
         for (block, mark) in mark.iter().enumerate() {
-            if let Some(flushed) = self.since[block].drain(..mark).last() {
+            if let Some(flushed) = self.since[block].drain(..*mark).next_back() {
                 self.flushed[block] = flushed;
             }
         }
