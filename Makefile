@@ -59,7 +59,7 @@ demo: build
 # What could not be tested here is told at the end: a test that is skipped looks like one that passed.
 test: export SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 test: needs check
-	@rm -f "$$SKIPPED_TESTS"
+	@mkdir -p target && rm -f "$$SKIPPED_TESTS"
 	cargo test --workspace --locked
 	@if [ -s "$$SKIPPED_TESTS" ]; then cat "$$SKIPPED_TESTS"; else echo "no test was skipped"; fi
 
