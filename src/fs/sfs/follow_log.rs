@@ -140,7 +140,13 @@ impl Search {
     }
 
     /// The partial segments from the first number on, in order, each behind the one before it or behind a gap.
+    ///
+    /// One that names the checksum of another than the one before its number has a wrong number: it is left out.
     fn in_order(&self, chain: u32) -> Vec<Found> {
+        let by_checksum = self.found.values().flatten().map(|found| (found.header.crc.get(), found.number()));
+        let numbers: BTreeMap<u32, u64> = by_checksum.chain([(chain, self.first - 1)]).collect();
+        let has_its_number =
+            |found: &&Found| numbers.get(&found.header.chain.get()).is_none_or(|before| before + 1 == found.number());
         let (mut log, mut next, mut chain) = (Vec::new(), self.first, Some(chain));
         for (number, candidates) in &self.found {
             chain = chain.filter(|_| *number == next);
@@ -150,7 +156,8 @@ impl Search {
                 let named = self.found.get(&(number + 1)).into_iter().flatten();
                 named.into_iter().any(|after| after.header.chain == found.header.crc)
             };
-            let mut right = candidates.iter().filter(|found| follows(found) && !self.is_contradicted(found));
+            let is_right = |found: &&Found| has_its_number(found) && follows(found) && !self.is_contradicted(found);
+            let mut right = candidates.iter().filter(is_right);
             let chosen = right.clone().find(is_named).or(right.next());
             chain = chosen.map(|found| found.header.crc.get());
             log.extend(chosen.cloned());

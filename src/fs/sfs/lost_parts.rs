@@ -6,7 +6,7 @@
 //!   written at this place of this file, as no number is given out twice between two checkpoints; where its bytes were
 //!   overwritten since, its checksum says so. So an older version may be read, which is told, and no other bytes.
 //! - A file that grew was written where it grew, or the lost part would not be missed: what nothing maps there is given
-//!   up, and so is the block in which it ended before, if it was not written since. Its zeros would be no version of it.
+//!   up, and so is each block in which it ended before, if it was not written since. Its zeros would be no version of it.
 //! - A name of an inode that nothing tells of is left out: its number may be given out again.
 //! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
 
@@ -14,7 +14,7 @@ use super::check::{Finding, Structure};
 use super::format::{BLOCK, Kind};
 use super::records::Record;
 use super::{FileKind, Sfs, SfsError};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Blocks of a file that are given up one by one; a file of which more are unknown is cut off there.
 const MOST_GIVEN_UP: u64 = 1 << 16;
@@ -25,8 +25,13 @@ const BLOCK_BYTES: u64 = BLOCK as u64;
 pub(super) struct BehindLoss {
     /// Where files grew: from which byte, and up to which.
     grown: BTreeMap<u64, (u64, u64)>,
-    /// Blocks that were written, by inode and place.
-    written: BTreeSet<(u64, u64)>,
+    /// In which blocks files ended before they grew, by inode and place, and the partial segment behind which each was
+    /// written again, as whoever lengthens a file writes the block in which it ended.
+    ends: BTreeMap<(u64, u64), u64>,
+    /// Sizes that were told, by inode: in which partial segment, and in which one before that.
+    sized: BTreeMap<u64, (u64, u64)>,
+    /// Blocks that were written, by inode and place, and in which partial segment last.
+    written: BTreeMap<(u64, u64), u64>,
     /// Names that were left out: by directory and name, whose.
     left_out: BTreeMap<(u64, Vec<u8>), u64>,
     /// Attributes that were told in part: of which inode, up to which byte, and of how many.
@@ -34,18 +39,25 @@ pub(super) struct BehindLoss {
 }
 
 impl BehindLoss {
-    /// A block was written.
-    pub fn writes(&mut self, inode: u64, place: u64) {
-        self.written.insert((inode, place));
+    /// A block was written in a partial segment.
+    pub fn writes(&mut self, inode: u64, place: u64, partial: u64) {
+        self.written.insert((inode, place), partial);
     }
 
-    /// An inode gets another size.
-    pub fn resizes(&mut self, inode: u64, before: u64, size: u64) {
-        if size > before {
-            let grown = self.grown.entry(inode).or_insert((before, before));
-            *grown = (grown.0.min(before), size);
-        } else {
-            self.cuts(inode, size);
+    /// A partial segment tells that an inode has another size.
+    pub fn resizes(&mut self, inode: u64, before: u64, size: u64, partial: u64) {
+        let sized = self.sized.entry(inode).or_insert((partial, 0));
+        if sized.0 < partial {
+            *sized = (partial, sized.0);
+        }
+        let last = sized.1;
+        if size <= before {
+            return self.cuts(inode, size);
+        }
+        let grown = self.grown.entry(inode).or_insert((before, before));
+        *grown = (grown.0.min(before), size);
+        if !before.is_multiple_of(BLOCK_BYTES) {
+            self.ends.insert((inode, before / BLOCK_BYTES), last);
         }
     }
 
@@ -54,6 +66,13 @@ impl BehindLoss {
         if let Some((from, to)) = self.grown.get_mut(&inode) {
             (*from, *to) = ((*from).min(size), (*to).min(size));
         }
+        self.ends.retain(|(of, place), _| *of != inode || place * BLOCK_BYTES < size);
+    }
+
+    /// True if the block of a file is that in which it ended before it grew, and what was written there then is lost.
+    fn is_old_end(&self, inode: u64, place: u64) -> bool {
+        let written = self.written.get(&(inode, place)).copied().unwrap_or(0);
+        self.ends.get(&(inode, place)).is_some_and(|behind| written <= *behind)
     }
 
     /// A name is left out, as nothing tells of its inode.
@@ -76,6 +95,7 @@ impl BehindLoss {
     /// An inode is freed.
     pub fn frees(&mut self, inode: u64) {
         self.grown.remove(&inode);
+        self.ends.retain(|(of, _), _| *of != inode);
         self.attributes.remove(&inode);
         self.left_out.retain(|_, of| *of != inode);
     }
@@ -83,7 +103,12 @@ impl BehindLoss {
 
 impl Sfs {
     /// Notes what a record behind a lost part leaves unknown. Answers false if it cannot be applied.
-    pub(super) fn note_behind_loss(&mut self, record: &Record, behind: &mut BehindLoss) -> Result<bool, SfsError> {
+    pub(super) fn note_behind_loss(
+        &mut self,
+        record: &Record,
+        told_in: u64,
+        behind: &mut BehindLoss,
+    ) -> Result<bool, SfsError> {
         match record {
             Record::Name { directory, inode, name, .. } => {
                 behind.takes_name(*directory, name);
@@ -99,7 +124,7 @@ impl Sfs {
             Record::Inode(image) => {
                 let number = image.number.get();
                 if self.is_inode(number)? && self.inode(number)?.kind != FileKind::Directory {
-                    behind.resizes(number, self.inode(number)?.size, image.size.get());
+                    behind.resizes(number, self.inode(number)?.size, image.size.get(), told_in);
                 }
             }
             Record::Freed { inode } => behind.frees(*inode),
@@ -135,7 +160,7 @@ impl Sfs {
                 continue;
             }
             let to = (*to).min(self.inode(*inode)?.size);
-            let Some((place, blocks)) = self.give_up_grown(*inode, *from, to, &behind.written)? else { continue };
+            let Some((place, blocks)) = self.give_up_grown(*inode, (*from, to), behind)? else { continue };
             let where_ = format!("{blocks} blocks of inode {inode}");
             let found = "a lost part of the log told of them, or of what they held before the file grew";
             let repair = "they are given up: reading them fails until they are written anew";
@@ -149,17 +174,15 @@ impl Sfs {
     fn give_up_grown(
         &mut self,
         inode: u64,
-        from: u64,
-        to: u64,
-        written: &BTreeSet<(u64, u64)>,
+        (from, to): (u64, u64),
+        behind: &BehindLoss,
     ) -> Result<Option<(u64, u64)>, SfsError> {
         let mut given_up: Option<(u64, u64)> = None;
         for place in from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES) {
-            if written.contains(&(inode, place)) {
+            let is_old_end = behind.is_old_end(inode, place);
+            if behind.written.contains_key(&(inode, place)) && !is_old_end {
                 continue;
             }
-            // Whoever lengthens a file writes the block in which it ended.
-            let is_old_end = place * BLOCK_BYTES < from;
             let number = self.mapped(inode, place)?;
             if number != 0 && !is_old_end && self.dat.get(number, &mut self.media, &mut self.now)?.address.get() != 0 {
                 continue;

@@ -66,19 +66,19 @@ impl Sfs {
         let mut filled = BTreeSet::new();
         for found in log {
             while let Some((_, told_in, record)) = told.next_if(|(before, ..)| *before <= found.number()) {
-                self.apply_told(&record, told_in > sure, &mut behind, damage)?;
+                self.apply_told(&record, told_in, sure, &mut behind, damage)?;
             }
             self.tick = self.tick.max(Tick(found.header.tick.get()));
             for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 let applied = self.apply_block(found, block, &record, &mut filled);
                 tolerate(applied, damage)?;
                 if found.number() > sure {
-                    behind.writes(record.inode.get(), record.place.get());
+                    behind.writes(record.inode.get(), record.place.get(), found.number());
                 }
             }
         }
         for (_, told_in, record) in told {
-            self.apply_told(&record, told_in > sure, &mut behind, damage)?;
+            self.apply_told(&record, told_in, sure, &mut behind, damage)?;
         }
         let trimmed = self.trim_inodes(&filled);
         tolerate(trimmed, damage)?;
@@ -89,11 +89,12 @@ impl Sfs {
     fn apply_told(
         &mut self,
         record: &Record,
-        is_behind_loss: bool,
+        told_in: u64,
+        sure: u64,
         behind: &mut BehindLoss,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        let can_be = if is_behind_loss { self.note_behind_loss(record, behind) } else { Ok(true) };
+        let can_be = if told_in > sure { self.note_behind_loss(record, told_in, behind) } else { Ok(true) };
         let applied = can_be.and_then(|can_be| if can_be { self.apply(record) } else { Ok(()) });
         tolerate(applied, damage)
     }
