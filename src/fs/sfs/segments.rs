@@ -30,6 +30,8 @@ pub(super) enum State {
 pub(super) struct Segment {
     pub state: State,
     pub live: u32,
+    /// Sums of the writes of what is live, and of when they were. They wrap, so that adding and taking away are exact
+    /// however old the volume is: the sum for 2 GiB passes 64 bits after a year of microseconds.
     pub writes: u64,
     pub modified: u64,
     pub youngest: Tick,
@@ -40,6 +42,20 @@ pub(super) struct Segment {
     pub is_being_cleaned: bool,
     /// When it was last written, in checkpoints.
     pub epoch: u64,
+}
+
+impl Segment {
+    /// The sum of when its live blocks were written. None is younger than the youngest, and what they are older by, all
+    /// together, does not wrap.
+    fn sum_of_times(&self) -> u128 {
+        let youngest = at_once(self.youngest, self.live);
+        youngest.saturating_sub((youngest as u64).wrapping_sub(self.modified).into())
+    }
+}
+
+/// The sum of when blocks were written that were written at once.
+fn at_once(when: Tick, blocks: u32) -> u128 {
+    u128::from(when.0) * u128::from(blocks)
 }
 
 const FREE: Segment = Segment {
@@ -262,8 +278,8 @@ impl Segments {
         it.live += 1;
         self.live += 1;
         if kind == Kind::Data {
-            it.writes = it.writes.saturating_add(writes);
-            it.modified = it.modified.saturating_add(modified);
+            it.writes = it.writes.wrapping_add(writes);
+            it.modified = it.modified.wrapping_add(modified);
             it.youngest = it.youngest.max(Tick(modified));
         }
     }
@@ -272,11 +288,14 @@ impl Segments {
     #[inline]
     pub fn lose(&mut self, segment: u32, kind: Kind, writes: u64, modified: u64) {
         let it = &mut self.all[segment as usize];
-        it.live = it.live.saturating_sub(1);
-        self.live = self.live.saturating_sub(1);
+        // A usage file that is wrong may have told of fewer. The sum stays that of all segments.
+        if it.live > 0 {
+            it.live -= 1;
+            self.live -= 1;
+        }
         if kind == Kind::Data {
-            it.writes = it.writes.saturating_sub(writes);
-            it.modified = it.modified.saturating_sub(modified);
+            it.writes = it.writes.wrapping_sub(writes);
+            it.modified = it.modified.wrapping_sub(modified);
         }
         if it.live == 0 && it.state == State::Written {
             self.empty(segment);
@@ -349,8 +368,8 @@ impl Segments {
     pub fn view(&self, number: u32, segment: &Segment) -> SegmentView {
         // Metadata has no history of its own: it counts as written once, when the segment was.
         let (writes, modified, youngest) = match segment.is_metadata {
-            true => (u64::from(segment.live), segment.written.0.saturating_mul(segment.live.into()), segment.written),
-            false => (segment.writes, segment.modified, segment.youngest),
+            true => (u64::from(segment.live), at_once(segment.written, segment.live), segment.written),
+            false => (segment.writes, segment.sum_of_times(), segment.youngest),
         };
         SegmentView {
             number,
@@ -387,5 +406,20 @@ mod tests {
         for policy in [CleanerKind::CostHotness, CleanerKind::CostBenefit, CleanerKind::Greedy] {
             assert_eq!(victim::choose(policy, segments.views(), Tick(1_000_100)), Some(1), "{policy:?}");
         }
+    }
+    /// The sums of a segment of 2 GiB stuck at their largest value after a year of microseconds, and a check then found
+    /// them wrong.
+    #[test]
+    fn sums_of_a_segment_are_exact_however_long_the_clock_has_run() {
+        let (blocks, years) = (1 << 19, 20 * 365 * 24 * 3600 * 1_000_000);
+        let mut segments = Segments::new(1, blocks);
+        segments.take(Tick(years), 0, false).unwrap();
+        let time_of = |block: u32| years + u64::from(block % 7);
+        (0..blocks - 100).for_each(|block| segments.gain(0, Kind::Data, 1, time_of(block)));
+        segments.close(0);
+        (10..blocks - 100).for_each(|block| segments.lose(0, Kind::Data, 1, time_of(block)));
+        let view = segments.views().next().unwrap();
+        assert_eq!(view.modified, (0..10).map(|block| u128::from(time_of(block))).sum());
+        assert_eq!((view.live, view.writes), (10, 10));
     }
 }

@@ -135,8 +135,8 @@ impl Survey {
         let live = &mut self.live[(address / u64::from(segment_blocks)) as usize];
         live.blocks += 1;
         if kind == Kind::Data {
-            live.writes = live.writes.saturating_add(entry.writes.get());
-            live.modified = live.modified.saturating_add(entry.modified.get());
+            live.writes = live.writes.wrapping_add(entry.writes.get());
+            live.modified = live.modified.wrapping_add(entry.modified.get());
             live.youngest = live.youngest.max(entry.modified.get());
         }
     }

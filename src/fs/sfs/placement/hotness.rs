@@ -34,7 +34,7 @@ pub fn of_segment(segment: &SegmentView, now: Tick) -> f64 {
         return 0.0;
     }
     let live = u128::from(segment.live);
-    let ages = (live * u128::from(now.0)).saturating_sub(u128::from(segment.modified)).max(live);
+    let ages = (live * u128::from(now.0)).saturating_sub(segment.modified).max(live);
     segment.writes as f64 / ages as f64
 }
 
@@ -100,7 +100,7 @@ mod tests {
         let now = 1000 * 365 * 86_400 * 1_000_000;
         let of_age = |age: u64| of_segment(&aged(now, age), Tick(now));
         fn aged(now: u64, age: u64) -> SegmentView {
-            SegmentView { writes: 512, modified: (now - age) * 512, ..segment(0, 512) }
+            SegmentView { writes: 512, modified: u128::from(now - age) * 512, ..segment(0, 512) }
         }
         assert_eq!((of_age(1), of_age(2), of_age(4)), (1.0, 0.5, 0.25));
     }

@@ -65,7 +65,7 @@ pub struct SegmentView {
     /// The sum of the writes of its live blocks.
     pub writes: u64,
     /// The sum of the times of modification of its live blocks.
-    pub modified: u64,
+    pub modified: u128,
     /// When the youngest of its blocks was modified.
     pub youngest: Tick,
     /// When it was written.

@@ -50,7 +50,7 @@ prop_compose! {
         (writes, modified, youngest, written) in (number(), number(), tick(), tick()),
         group in prop_oneof![Just(None), Just(Some(0)), any::<Option<u8>>()],
     ) -> SegmentView {
-        SegmentView { number, capacity, live, writes, modified, youngest, written, group }
+        SegmentView { number, capacity, live, writes, modified: modified.into(), youngest, written, group }
     }
 }
 

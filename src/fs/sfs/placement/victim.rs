@@ -64,7 +64,7 @@ mod tests {
         let blocks = u64::from(live);
         SegmentView {
             writes: writes * blocks,
-            modified: modified * blocks,
+            modified: (modified * blocks).into(),
             youngest: Tick(modified),
             ..segment(number, live)
         }

@@ -86,7 +86,7 @@ impl Log<'_> {
             capacity: SEGMENT_BLOCKS as u32,
             live: segment.live,
             writes: segment.writes,
-            modified: segment.modified,
+            modified: segment.modified.into(),
             youngest: Tick(segment.youngest),
             written: Tick(segment.written),
             group: Some(segment.group),
