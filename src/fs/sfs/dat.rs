@@ -89,6 +89,20 @@ impl Dat {
         self.set_counted(page, 0);
     }
 
+    /// What is free in a page that was lost is not given out before the next checkpoint: maps may name it.
+    pub fn withhold(&mut self, page: usize, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        let mut withheld = 0;
+        for place in self.file.page_mut(page, media, now)?.chunks_exact_mut(size_of::<DatEntry>()) {
+            let entry = DatEntry::mut_from_bytes(place).expect("an entry's length");
+            if entry.is_taken == 0 {
+                (entry.is_taken, entry.group) = (FREED, NO_GROUP);
+                withheld += 1;
+            }
+        }
+        *self.freed.entry(page as u32).or_insert(0) += withheld;
+        Ok(())
+    }
+
     /// The entry of number 0, which stands for no block.
     pub fn entry_of_none(&mut self, media: &mut Media, now: &mut Time) -> Result<DatEntry, SfsError> {
         Ok(DatEntry::read_from_bytes(&self.file.page(0, media, now)?[..size_of::<DatEntry>()])
@@ -206,12 +220,13 @@ impl Dat {
             self.file.grow(page + 1);
             self.taken.resize(page + 1, 0);
         }
-        if self.get(number, media, now)?.is_taken == 1 {
-            return Ok(());
+        match self.get(number, media, now)?.is_taken {
+            1 => return Ok(()),
+            FREED => *self.freed.get_mut(&(page as u32)).expect("it was counted") -= 1,
+            _ => self.set_counted(page, self.taken[page] + 1),
         }
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
         self.set(number, &entry, media, now)?;
-        self.set_counted(page, self.taken[page] + 1);
         self.used += 1;
         Ok(())
     }

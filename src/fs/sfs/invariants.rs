@@ -98,7 +98,9 @@ pub(super) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
 /// What two superblocks of one checkpoint must have in common. Whether it was unmounted, where the log goes on, what
 /// the grouping remembers, and numbers of the superblocks themselves may differ.
 pub(super) fn copies(one: &Superblock, other: &Superblock) -> Holds {
-    if (one.next_partial, one.chain) != (other.next_partial, other.chain) {
+    // Each checkpoint writes the usage file anew, where the one before it has nothing.
+    let has_same_end = (one.next_partial, one.chain) == (other.next_partial, other.chain);
+    if !has_same_end && one.usage_file.top.address != other.usage_file.top.address {
         return Ok(());
     }
     let common = |it: &Superblock| {

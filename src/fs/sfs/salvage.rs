@@ -62,10 +62,13 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     volume.now = now;
     let (chosen, loss) = volume.load_best(&found)?;
     findings.extend(loss.findings);
-    findings.extend(found.disagree.map(|why| {
+    findings.extend(found.disagree.as_deref().map(|why| {
         Finding::new(Structure::Superblock, "the superblocks", why, "two that are alike", "both are written anew")
     }));
     let mut is_clean = chosen.superblock.clean.get() == 1;
+    if volume.last_partial()?.is_none() {
+        volume.follow_the_higher(&chosen, &found);
+    }
     findings.extend(volume.put_right_checkpoint(&mut is_clean)?);
     if !is_clean {
         findings.extend(volume.bring_forward(&chosen, &loss.inode_pages)?);
@@ -188,6 +191,19 @@ impl Sfs {
         }
         self.load_orphans(superblock.first_orphan.get(), &mut loss);
         Ok(loss)
+    }
+
+    /// Of two superblocks of a checkpoint that say differently where the log goes on, the higher number counts if the log
+    /// vouches for neither: behind the lower one may lie what is older than the checkpoint.
+    fn follow_the_higher(&mut self, chosen: &Found, found: &AllFound) {
+        let end = |found: &Found| (found.superblock.next_partial.get(), found.superblock.chain);
+        let address = |found: &Found| found.superblock.usage_file.top.address;
+        let is_copy = |found: &&Found| address(found) == address(chosen);
+        if let Some((next, chain)) = found.whole.iter().filter(is_copy).map(end).max_by_key(|(next, _)| *next)
+            && next > self.superblock.next_partial.get()
+        {
+            (self.superblock.next_partial, self.superblock.chain) = (next.into(), chain);
+        }
     }
 
     /// Where the log goes on behind a checkpoint that is loaded, as the log itself says, and not the superblock.

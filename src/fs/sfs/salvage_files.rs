@@ -215,6 +215,8 @@ impl Sfs {
                 self.salvaged.owners.insert(number, (told.record.inode.get(), told.record.place.get()));
             }
         }
+        self.recount_dat()?;
+        gone.iter().try_for_each(|page| self.dat.withhold(*page, &mut self.media, &mut self.now))?;
         self.recount_dat()
     }
 
