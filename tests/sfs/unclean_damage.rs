@@ -208,11 +208,12 @@ fn examine(killed: &Killed, machine: &Machine, random: &mut Random) -> Result<&'
     for despite in [false, true] {
         let used = machine.copy();
         let opened = if despite { opened_despite_damage(used.medium()) } else { used.open() };
-        let Ok(mut sfs) = opened else {
-            if !is_told {
-                return Err("a check finds nothing, and it cannot be mounted".to_string());
+        let mut sfs = match opened {
+            Ok(sfs) => sfs,
+            Err(error) if !is_told => {
+                return Err(format!("a check finds nothing, and it cannot be mounted: {error}"));
             }
-            continue;
+            Err(_) => continue,
         };
         let is_damaged = !sfs.damage().is_empty();
         if is_damaged && !is_told {

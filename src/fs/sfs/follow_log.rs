@@ -280,9 +280,11 @@ impl Sfs {
         let (mut places, mut open, mut next) = (Vec::new(), open, told(self.superblock.next_segment.get()));
         let mut number = search.first;
         for found in log.iter().map(Some).chain([None]) {
-            if found.is_none_or(|found| found.number() != number) {
-                places.extend(open);
-                places.extend(next.map(|next| (next, 0)));
+            let expected = [open, next.map(|next| (next, 0))];
+            // One that lies elsewhere was put there by a wrong write, and does not lead to the next.
+            let is_there = |found: &Found| expected.contains(&Some((found.segment, found.block)));
+            if found.is_none_or(|found| found.number() != number || !is_there(found)) {
+                places.extend(expected.into_iter().flatten());
             }
             if let Some(found) = found {
                 if found.header.group == NO_GROUP {

@@ -211,7 +211,7 @@ impl Sfs {
     }
 
     /// The counts of the superblock, against the metadata files.
-    fn counts_hold(&mut self) -> Holds {
+    pub(super) fn counts_hold(&mut self) -> Holds {
         let taken = self.dat.taken().saturating_sub(1);
         holds(taken == self.dat.used(), || {
             format!("{} virtual blocks are said to be used, and {taken} are taken", self.dat.used())

@@ -61,6 +61,10 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
     volume.now = now;
     let (chosen, loss) = volume.load_best(&found)?;
+    if loss.findings.is_empty() {
+        // As a mount does before the log changes them.
+        findings.extend(volume.put_right_counts()?);
+    }
     findings.extend(loss.findings);
     findings.extend(found.disagree.as_deref().map(|why| {
         Finding::new(Structure::Superblock, "the superblocks", why, "two that are alike", "both are written anew")
@@ -229,6 +233,15 @@ impl Sfs {
             tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
         }
         Ok(findings)
+    }
+
+    /// What is in use, as the superblock and the pages of the metadata files say.
+    fn put_right_counts(&mut self) -> Result<Option<Finding>, SfsError> {
+        let Err(why) = self.counts_hold() else { return Ok(None) };
+        self.recount_dat()?;
+        self.recount_inodes()?;
+        let expected = "as many as the metadata files hold";
+        Ok(Some(Finding::new(Structure::Count, "the superblock's counts", why, expected, "they are counted anew")))
     }
 
     /// Inodes without a name that were held.
