@@ -12,7 +12,7 @@ use super::attributes::{FileKind, InodeNumber};
 use super::check::Finding;
 use super::directory::{self, Index};
 use super::error::{OpenSfsError, SfsError};
-use super::format::{BLOCK, BlockBytes, DatEntry, InodeImage, Kind, zeroed};
+use super::format::{BLOCK, BlockBytes, DatEntry, InodeImage, Kind, NO_GROUP, zeroed};
 use super::inode::Inode;
 use super::make::Identity;
 use super::map::set_number;
@@ -183,7 +183,10 @@ impl Sfs {
             // Its entry was lost, the log tells of no block of it, and none is missing: it was reserved, and never
             // written.
             self.salvaged.forget(named);
-            return self.dat.take_found(named, &mut self.media, &mut self.now);
+            self.dat.take_found(named, &mut self.media, &mut self.now)?;
+            // It does not lie where the log's other owner of the number has written.
+            let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
+            return self.dat.set(named, &entry, &mut self.media, &mut self.now);
         }
         let number = match self.inode(inode)?.kind {
             FileKind::Directory => 0,
