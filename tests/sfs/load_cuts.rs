@@ -137,10 +137,11 @@ impl Life {
                     self.history.answered(&call);
                 }
                 Err(_) if self.machine.power.is_off() => {
-                    self.history.apply(&call, None);
+                    // If nothing waits, a sync succeeds; what the call itself has done is not known.
                     if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
                         self.history.answered(&Call::Sync);
                     }
+                    self.history.apply(&call, None);
                     break;
                 }
                 Err(SfsError::NoSpace { .. }) if sfs.read_only().is_none() => {

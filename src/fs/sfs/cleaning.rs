@@ -21,9 +21,11 @@ fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
 impl Sfs {
     /// Cleans until enough segments are free for what waits, and as many beside them as there should always be.
     pub(super) fn make_room(&mut self) -> Result<(), SfsError> {
+        let epoch = self.epoch;
         for _ in 0..4 * self.segments.count() {
             let is_plenty = self.expected_free() >= self.low();
-            if is_plenty && self.has_room() {
+            // A call that has waited for one checkpoint leaves the rest to the next calls.
+            if self.has_room() && (is_plenty || self.epoch != epoch) {
                 break;
             }
             let is_too_much = self.waiting.len() >= 2 * self.limits.waiting
@@ -48,6 +50,16 @@ impl Sfs {
     /// little, each of them synced, must not use up what is kept free.
     pub(super) fn keep_room(&mut self) -> Result<(), SfsError> {
         if self.segments.free() < self.limits.floor / 2 { self.make_room() } else { Ok(()) }
+    }
+
+    /// Takes a checkpoint for which room is made, unless making room took one: that has stored all that was changed.
+    pub(super) fn checkpoint_behind(
+        &mut self,
+        makes_room: fn(&mut Sfs) -> Result<(), SfsError>,
+    ) -> Result<(), SfsError> {
+        let epoch = self.epoch;
+        makes_room(self)?;
+        if self.epoch == epoch { self.checkpoint(false) } else { Ok(()) }
     }
 
     /// Whether what waits can be written, and a checkpoint behind it.

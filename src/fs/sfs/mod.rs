@@ -417,8 +417,7 @@ impl Sfs {
             self.next_checkpoint = self.now + self.settings.checkpoint_ns;
             self.next_flush = self.now + self.settings.flush_ns;
             if self.is_changed {
-                self.keep_room()?;
-                self.checkpoint(false)?;
+                self.checkpoint_behind(Sfs::keep_room)?;
             }
         } else if self.now >= self.next_flush {
             self.next_flush = self.now + self.settings.flush_ns;

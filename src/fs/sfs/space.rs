@@ -89,8 +89,7 @@ impl Sfs {
             let free = self.limits.usable.saturating_sub(self.used_blocks());
             return Err(SfsError::NoSpace { free, blocks: self.limits.usable });
         }
-        self.keep_room()?;
-        self.checkpoint(false)
+        self.checkpoint_behind(Sfs::keep_room)
     }
 
     /// How much there is, and how much is left.
@@ -122,8 +121,7 @@ impl Sfs {
         let changed = self.metadata.dirty() + self.dat.file().dirty_pages() + self.inode_file.file().dirty_pages();
         let is_much = changed + self.records.len() / BLOCK > self.limits.metadata;
         if is_much || self.changed_bytes() > self.limits.shares.changed {
-            self.make_room()?;
-            return self.checkpoint(false);
+            return self.checkpoint_behind(Sfs::make_room);
         }
         if self.waiting.len() >= self.limits.waiting {
             self.write_out(false)?;

@@ -33,7 +33,7 @@ impl Sfs {
             || is_unlogged && what == Durable::All;
         if must_tell {
             if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
-                return self.sync_all();
+                return self.checkpoint_behind(Sfs::keep_room);
             }
             self.records.touch(number);
             self.log_file(number)?;
@@ -47,13 +47,7 @@ impl Sfs {
             return self.check_nothing_waits();
         }
         self.events.syncs += 1;
-        if self.is_changed { self.sync_all() } else { self.flush() }
-    }
-
-    /// Takes a checkpoint, unless one was taken to make room for it.
-    fn sync_all(&mut self) -> Result<(), SfsError> {
-        self.keep_room()?;
-        if self.is_changed { self.checkpoint(false) } else { Ok(()) }
+        if self.is_changed { self.checkpoint_behind(Sfs::keep_room) } else { self.flush() }
     }
 
     /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync
