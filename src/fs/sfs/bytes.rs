@@ -358,7 +358,8 @@ impl Sfs {
         } else {
             self.zero(inode.0, offset, first * BLOCK_BYTES)?;
             self.zero(inode.0, last * BLOCK_BYTES, end)?;
-            self.unmap(inode.0, first..last)?;
+            let unmapped = self.unmap(inode.0, first..last);
+            self.all_or_fail("a punch", unmapped)?;
             self.tell(&Record::Unmap { inode: inode.0, places: first..last });
             self.records.end();
             // An fdatasync must tell it, too.
@@ -409,7 +410,8 @@ impl Sfs {
         let first = size.div_ceil(BLOCK_BYTES);
         let is_cut = size < before || size == before && self.next_mapped(inode, first, MOST_BLOCKS)?.is_some();
         if is_cut {
-            self.unmap(inode, first..u64::MAX)?;
+            let unmapped = self.unmap(inode, first..u64::MAX);
+            self.all_or_fail("a truncation", unmapped)?;
             self.tell(&Record::Unmap { inode, places: first..u64::MAX });
             self.records.end();
         }

@@ -2,7 +2,8 @@
 //! carries a mark for the next fsck, if the medium takes one.
 //!
 //! Memory is ahead of the medium then, and nobody knows by how much: of what was written since the last flush any part
-//! may be stored. What an fsync or a checkpoint made durable before is there.
+//! may be stored. What an fsync or a checkpoint made durable before is there. A read that fails in the middle of a
+//! truncation or a punch ends the same way: what is there in part must not be stored.
 
 use super::checkpoint::superblock_bytes;
 use super::error::OpenSfsError;
@@ -69,6 +70,14 @@ impl Sfs {
             self.lost = Some(Lost { why: why.clone(), ..self.at_stake.take().unwrap_or_else(|| self.changes()) });
             self.read_only = Some(why);
         }
+    }
+
+    /// A change that the device has interrupted must not be stored: it is there in part, and not told to the log.
+    pub(super) fn all_or_fail<T>(&mut self, what: &str, done: Result<T, SfsError>) -> Result<T, SfsError> {
+        if let Err(SfsError::Device(error)) = &done {
+            self.fail(format!("{what} was done in part: {error}"));
+        }
+        done
     }
 
     /// What would be lost now.

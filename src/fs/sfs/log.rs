@@ -69,11 +69,13 @@ impl Sfs {
                 continue;
             }
             let seals = seals && left.is_empty() && told.is_empty();
-            let took = self.write_partial(to, head, now, &log, seals).inspect_err(|error| {
+            let written = self.write_partial(to, head, now, &log, seals);
+            let advanced =
+                written.and_then(|took| self.advance(to, Head { segment: head.segment, block: head.block + took }));
+            advanced.inspect_err(|error| {
                 // What is in memory is no longer what is on the media.
                 self.fail(format!("a write failed: {error}"));
             })?;
-            self.advance(to, Head { segment: head.segment, block: head.block + took })?;
         }
         if let Destination::Group(_) = to {
             debug_assert!(left.is_empty());

@@ -61,14 +61,15 @@ impl Sfs {
         self.check_space(4 + attributes.as_ref().map_or(0, |bytes| blocks_of_attributes(bytes)))?;
         let number = self.new_inode(directory.0, new)?;
         if new.kind == FileKind::Symlink {
-            self.put_target(number, new.target)?;
+            let put = self.put_target(number, new.target);
+            self.or_abandon(number, put)?;
             self.tell(&Record::Target { inode: number, bytes: new.target });
         }
         if let Some(bytes) = attributes {
-            self.put_attributes(number, &bytes)?;
+            let put = self.put_attributes(number, &bytes);
+            self.or_abandon(number, put)?;
         }
-        self.put_name(directory.0, name, number, new.kind)?;
-        self.tell(&Record::Name { directory: directory.0, inode: number, kind: new.kind, name });
+        self.put_new_name(directory.0, name, number, new.kind)?;
         self.directory_changed(directory.0, i64::from(new.kind == FileKind::Directory))?;
         self.records.end();
         self.relieve()?;
@@ -95,6 +96,31 @@ impl Sfs {
         self.is_changed = true;
         self.records.touch(number);
         Ok(number)
+    }
+
+    /// Gives a file that is being made its name.
+    pub(super) fn put_new_name(
+        &mut self,
+        directory: u64,
+        name: &[u8],
+        inode: u64,
+        kind: FileKind,
+    ) -> Result<(), SfsError> {
+        let put = self.put_name(directory, name, inode, kind);
+        self.or_abandon(inode, put)?;
+        self.tell(&Record::Name { directory, inode, kind, name });
+        Ok(())
+    }
+
+    /// Frees an inode that was being made, if that failed.
+    fn or_abandon(&mut self, number: u64, made: Result<(), SfsError>) -> Result<(), SfsError> {
+        if made.is_err() && self.read_only.is_none() {
+            self.inode_mut(number)?.links = 0;
+            self.orphans.insert(number);
+            // What cannot be read now stays an orphan, which the next mount frees.
+            let _ = self.free_inode(number);
+        }
+        made
     }
 
     /// Gives a file one more name.
@@ -133,6 +159,8 @@ impl Sfs {
         if kind == FileKind::Directory {
             return Err(SfsError::IsDirectory);
         }
+        // What cannot be read fails before anything is changed.
+        self.inode(inode)?;
         self.take_name(directory.0, name)?;
         self.tell(&Record::NoName { directory: directory.0, name });
         self.directory_changed(directory.0, 0)?;
@@ -186,14 +214,10 @@ impl Sfs {
         file.is_unlogged = true;
         let (is_gone, is_held) = (file.links == 0, self.inodes.is_held(inode));
         self.records.touch(inode);
-        match (is_gone, is_held) {
-            (true, true) => {
-                self.orphans.insert(inode);
-            }
-            (true, false) => self.free_inode(inode)?,
-            _ => {}
+        if is_gone {
+            self.orphans.insert(inode);
         }
-        Ok(())
+        if is_gone && !is_held { self.free_inode(inode) } else { Ok(()) }
     }
 
     /// Lists a directory from `from` on (0, or an entry's `next`), `.` and `..` first, until `take` answers false.
@@ -321,6 +345,7 @@ impl Sfs {
                 if number >= directory::MOST_BLOCKS {
                     return Err(SfsError::TooLarge);
                 }
+                self.unmap(directory, number..u64::MAX)?;
                 let virtual_block = self.make_metadata_block(directory, number)?;
                 self.map(directory, number, virtual_block)?;
                 let block = self.metadata_block_mut(virtual_block, directory, number)?;
@@ -359,7 +384,8 @@ impl Sfs {
             self.metadata_block_mut(virtual_block, directory, number).map(|block| index.remove(block, name, place));
         self.inodes.put_index(directory, index);
         removed?;
-        self.shorten(directory)?;
+        // The name is gone. If its map cannot be read, the directory keeps blocks behind its end until it grows again.
+        let _ = self.shorten(directory);
         Ok(Some(inode))
     }
 

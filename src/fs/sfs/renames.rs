@@ -80,17 +80,30 @@ impl Sfs {
         }
         self.check_space(if whiteout.is_some() { 4 } else { 2 })?;
         let moves = is_directory && from_directory != to_directory;
-        self.take_name(from_directory.0, from_name)?;
+        // What cannot be read fails before anything is changed. The new name comes first: so the file has one.
+        self.inode(inode)?;
+        if let Some((other, ..)) = there {
+            self.inode(other)?;
+        }
+        match there {
+            Some(_) => self.replace_name(to_directory.0, to_name, inode, kind)?,
+            None => self.put_name(to_directory.0, to_name, inode, kind)?,
+        }
+        if let Err(error) = self.take_name(from_directory.0, from_name) {
+            match there {
+                Some((other, other_kind, _)) => self.replace_name(to_directory.0, to_name, other, other_kind)?,
+                None => self.take_name(to_directory.0, to_name).map(drop)?,
+            }
+            return Err(error);
+        }
         self.tell(&Record::NoName { directory: from_directory.0, name: from_name });
         let mut more_in_to = i64::from(moves);
         if let Some((other, other_kind, _)) = there {
-            self.take_name(to_directory.0, to_name)?;
             let is_directory = other_kind == FileKind::Directory;
             more_in_to -= i64::from(is_directory);
             self.links_changed(other, if is_directory { -2 } else { -1 })?;
             self.renamed.insert(inode);
         }
-        self.put_name(to_directory.0, to_name, inode, kind)?;
         self.tell(&Record::Name { directory: to_directory.0, inode, kind, name: to_name });
         self.directory_changed(from_directory.0, -i64::from(moves))?;
         self.directory_changed(to_directory.0, more_in_to)?;
@@ -106,9 +119,7 @@ impl Sfs {
         let kind = FileKind::CharacterDevice;
         let new = NewFile { kind, permissions: 0, user, group, device: 0, target: b"", attributes: &[] };
         let inode = self.new_inode(directory, &new)?;
-        self.put_name(directory, name, inode, kind)?;
-        self.tell(&Record::Name { directory, inode, kind, name });
-        Ok(())
+        self.put_new_name(directory, name, inode, kind)
     }
 
     fn exchange(

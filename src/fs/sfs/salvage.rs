@@ -131,7 +131,12 @@ impl Sfs {
         let roots = |superblock: &Superblock| {
             [superblock.dat, superblock.inode_file].map(|root| (root.top.address.get(), root.top.crc.get()))
         };
-        let older = |older: &&Found| roots(&older.superblock) != roots(&newest.superblock);
+        // Its shape is that of the volume, for as long as that lives.
+        let shape = |it: &Superblock| (it.segment_blocks, it.segments, it.device_blocks);
+        let older = |older: &&Found| {
+            let (older, newest) = (&older.superblock, &newest.superblock);
+            roots(older) != roots(newest) && shape(older) == shape(newest)
+        };
         // The last changes to all files are given up only for the root, or for most of what there is.
         let pages = self.dat.pages() + self.inode_file.file().len();
         let is_unreadable = loss.inode_pages.contains(&0) || pages == 0 || 2 * loss.pages > pages;

@@ -144,16 +144,16 @@ impl Sfs {
     /// Lets an inode go, `times` times. Without a name, and with nobody holding it, it is freed.
     pub fn release(&mut self, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
         if self.inodes.let_go(inode.0, times) && self.orphans.contains(&inode.0) && self.read_only.is_none() {
-            self.orphans.remove(&inode.0);
             self.free_inode(inode.0)?;
         }
         Ok(())
     }
 
-    /// Frees an inode and all its blocks.
+    /// Frees an inode and all its blocks. If that fails, one without a name is an orphan as before.
     pub(super) fn free_inode(&mut self, number: u64) -> Result<(), SfsError> {
         self.unmap(number, 0..u64::MAX)?;
         self.free_attributes(number)?;
+        self.orphans.remove(&number);
         self.inodes.remove(number);
         self.inode_file.free(number);
         self.records.touch(number);
