@@ -233,7 +233,8 @@ impl Sfs {
             (self.superblock.open_segment, self.superblock.open_block) = (u32::MAX.into(), 0.into());
             tell(&error.to_string(), "the log goes on in another one");
         }
-        if *is_clean && self.log_goes_on()? {
+        // The first of the log may be damaged, too: what follows it is looked for, which a mount leaves out.
+        if *is_clean && (self.log_goes_on()? || !self.follow_log()?.partials.is_empty()) {
             *is_clean = false;
             tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
         }
