@@ -38,6 +38,8 @@ pub struct VolumeSharing {
     pub paced: bool,
     /// Which reads are noted.
     pub access_times: AccessTimes,
+    /// Reads of directories are not.
+    pub ignores_directory_reads: bool,
     /// The wall clock's time at the clock's zero, in nanoseconds since 1970: what the volume was opened with.
     pub wall_origin_ns: i64,
 }

@@ -106,8 +106,13 @@ impl Mount {
         // What was found on the way is told before it is mounted: in the background nobody listens later.
         let heard = Arc::new(Heard::default());
         heard.tell(&volume.account());
-        let sharing =
-            VolumeSharing { read_only, paced: options.pace, access_times: options.access_times, wall_origin_ns };
+        let sharing = VolumeSharing {
+            read_only,
+            paced: options.pace,
+            access_times: options.access_times,
+            ignores_directory_reads: options.ignores_directory_reads,
+            wall_origin_ns,
+        };
         let volume = Arc::new(SharedVolume::new(volume, sharing, clock, Box::new(tell)));
         // Who only reads does not want segments to be cleaned, either.
         let diligent = (!read_only).then(|| Arc::clone(&volume));

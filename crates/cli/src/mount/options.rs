@@ -19,6 +19,8 @@ pub struct MountOptions {
     pub caching: Caching,
     /// Which reads are noted.
     pub access_times: AccessTimes,
+    /// Reads of directories are not.
+    pub ignores_directory_reads: bool,
     /// What nobody may do with its files.
     pub forbidden: Forbidden,
     /// The seed, if it is not the default.
@@ -30,7 +32,7 @@ pub struct MountOptions {
 }
 
 /// Options that say what is so anyway, or that are for whoever reads fstab.
-const IGNORED: [&str; 19] = [
+const IGNORED: [&str; 18] = [
     "defaults",
     "auto",
     "noauto",
@@ -48,7 +50,6 @@ const IGNORED: [&str; 19] = [
     "nostrictatime",
     "noiversion",
     "nolazytime",
-    "diratime",
     "nomand",
 ];
 /// The same, with more behind it.
@@ -85,6 +86,8 @@ impl MountOptions {
             ("noatime", None) => self.access_times = AccessTimes::Never,
             ("strictatime", None) => self.access_times = AccessTimes::Strict,
             ("relatime" | "atime" | "norelatime", None) => self.access_times = AccessTimes::Relative,
+            ("nodiratime", None) => self.ignores_directory_reads = true,
+            ("diratime", None) => self.ignores_directory_reads = false,
             ("allow_other", None) => self.allow_other = true,
             ("pace", None) => self.pace = true,
             ("writeback", None) => self.caching = Caching::WriteBack,
@@ -102,7 +105,7 @@ fn advice(word: &str) -> &'static str {
         "remount" => "unmount it and mount it again: what it is mounted with is settled then",
         "sync" | "dirsync" => "fsync makes a file durable; nothing here makes each change so",
         _ => {
-            "there are ro, rw, [no]suid, [no]dev, [no]exec, noatime, relatime, strictatime, allow_other, writeback, pace, \
+            "there are ro, rw, [no]suid, [no]dev, [no]exec, noatime, relatime, strictatime, [no]diratime, allow_other, writeback, pace, \
              log=FILE, wait=SECONDS, seed=N, and what only fstab's readers need"
         }
     }
@@ -129,6 +132,8 @@ mod tests {
         assert_eq!((quiet.read_only, quiet.forbidden, quiet.access_times), (true, all, AccessTimes::Never));
         assert_eq!(read("ro,noexec,nosuid,nodev,strictatime,rw,exec,suid,dev,atime"), Some(plain), "the last counts");
         assert_eq!(read("strictatime").unwrap().access_times, AccessTimes::Strict);
+        assert!(read("nodiratime").unwrap().ignores_directory_reads);
+        assert_eq!(read("nodiratime,diratime"), Some(MountOptions::default()));
         let own = read("pace,writeback,seed=7,wait=1.5,log=/a/b,allow_other").unwrap();
         assert_eq!((own.pace, own.caching, own.seed, own.allow_other), (true, Caching::WriteBack, Some(7), true));
         assert_eq!((own.wait, own.log), (Some(Duration::from_millis(1500)), Some("/a/b".into())));

@@ -544,3 +544,18 @@ fn rot_in_what_was_synced_before_a_kill_is_told_and_nothing_is_overwritten() {
     fs::write(bench.path("m/new"), "it can be written").unwrap();
     assert_eq!(served.end(), "");
 }
+
+#[test]
+fn with_nodiratime_reading_a_directory_is_not_noted() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    for (options, is_noted) in [("strictatime", true), ("strictatime,nodiratime", false)] {
+        let served = mount(&bench, PATH, &["-o", options]);
+        let place = bench.path("m/directory");
+        fs::create_dir(&place).unwrap();
+        let times = || fs::metadata(&place).map(|data| (data.atime(), data.atime_nsec())).unwrap();
+        let before = times();
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+        assert_eq!(times() > before, is_noted, "{options}");
+        served.end();
+    }
+}

@@ -111,6 +111,7 @@ impl Files {
         // What was read was read, whether or not it can be noted.
         if let Ok(attributes) = self.volume.attributes(inode)
             && (notes_all || is_due(&attributes, now))
+            && !(self.sharing.ignores_directory_reads && attributes.kind == FileKind::Directory)
         {
             let changed = Some(attributes.changed);
             let _ = self.volume.change(inode, &Change { accessed: Some(now), changed, ..Change::default() });
