@@ -36,8 +36,9 @@ const LONGEST_NAME: u32 = 255;
 /// What the kernel may do where it can, and the volume is right without.
 ///
 /// `FUSE_ASYNC_DIO` is not among them: with it the kernel answers a program's asynchronous O_DIRECT write without taking
-/// out of its page cache what others have read meanwhile, and everyone finds old bytes there from then on. To do that from
-/// here would take a thread that invalidates before each answer, as the threads that serve must not wait for pages.
+/// out of its page cache what others have read meanwhile, and everyone finds old bytes there from then on. To invalidate
+/// these pages from here before each answer hangs: who reads them holds them locked and waits for a place among the
+/// requests in the background, which the unanswered writes take.
 const WISHES: [InitFlags; 11] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_EXPORT_SUPPORT,

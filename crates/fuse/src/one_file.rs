@@ -163,7 +163,8 @@ impl OneFile {
 
 impl Filesystem for OneFile {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // What a kernel does not know it goes without: it is slower then, and no more.
+        // What a kernel does not know it goes without: it is slower then, and no more. Who writes a disk asynchronously
+        // past the page cache has it for himself: that others read it through the cache meanwhile is not provided for.
         let _ = config.set_max_write(LONGEST_WRITE);
         let _ = config.set_max_background(MOST_AHEAD);
         for wish in [InitFlags::FUSE_ASYNC_READ, InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_PARALLEL_DIROPS] {
