@@ -14,6 +14,7 @@ use super::media::Media;
 use super::paged::PagedFile;
 use crate::time::Time;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Entries of a page.
@@ -89,17 +90,16 @@ impl Dat {
         self.set_counted(page, 0);
     }
 
-    /// What is free in a page that was lost is not given out before the next checkpoint: maps may name it.
-    pub fn withhold(&mut self, page: usize, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
-        let mut withheld = 0;
-        for place in self.file.page_mut(page, media, now)?.chunks_exact_mut(size_of::<DatEntry>()) {
-            let entry = DatEntry::mut_from_bytes(place).expect("an entry's length");
-            if entry.is_taken == 0 {
-                (entry.is_taken, entry.group) = (FREED, NO_GROUP);
-                withheld += 1;
+    /// Numbers whose entries were lost, and that seem free, are not given out before the next checkpoint: maps may name
+    /// them.
+    pub fn withhold(&mut self, numbers: Range<u64>, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        for number in numbers.start.max(1)..numbers.end {
+            if self.get(number, media, now)?.is_taken == 0 {
+                let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
+                self.set(number, &entry, media, now)?;
+                *self.freed.entry((number / ENTRIES) as u32).or_insert(0) += 1;
             }
         }
-        *self.freed.entry(page as u32).or_insert(0) += withheld;
         Ok(())
     }
 

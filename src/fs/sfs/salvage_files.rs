@@ -185,11 +185,11 @@ impl Sfs {
             self.dat.lose_page(*page);
         }
         self.put_right_entries(&gone, loss)?;
-        if is_whole {
+        if is_whole && loss.findings.len() == before {
             return Ok(());
         }
         if gone.is_empty() {
-            // Its tree was made anew, and with it what was said of how many entries of each page are taken.
+            // Entries were put right; or its tree was made anew, and with it what was said of how many entries of each page are taken.
             return self.recount_dat();
         }
         let said = self.said(log)?;
@@ -216,7 +216,9 @@ impl Sfs {
             }
         }
         self.recount_dat()?;
-        gone.iter().try_for_each(|page| self.dat.withhold(*page, &mut self.media, &mut self.now))?;
+        for page in &gone {
+            self.dat.withhold(first(page)..first(page) + ENTRIES, &mut self.media, &mut self.now)?;
+        }
         self.recount_dat()
     }
 
@@ -249,6 +251,7 @@ impl Sfs {
                 _ => DatEntry { group: NO_GROUP, ..DatEntry::default() },
             };
             self.dat.set(number, &right, &mut self.media, &mut self.now)?;
+            self.dat.withhold(number..number + 1, &mut self.media, &mut self.now)?;
             let place = format!("virtual block {number}");
             loss.findings.push(Finding::new(Structure::Dat, place, why, "an entry that can be", "it is put right"));
         }
