@@ -155,12 +155,12 @@ impl Run {
         if let Some(path) = paths.iter().find(|path| path.kernel().is_some()) {
             return self.check_on_kernel(path);
         }
-        for (given, option, on_sfs) in [
-            (self.size.is_some(), "--size", true),
-            (self.utilization.is_some(), "--utilization", true),
-            (self.fsync_every.is_some(), "--fsync-every", true),
+        for (given, option) in [
+            (self.size.is_some(), "--size"),
+            (self.utilization.is_some(), "--utilization"),
+            (self.fsync_every.is_some(), "--fsync-every"),
         ] {
-            if let Some(path) = paths.iter().find(|path| given && !(on_sfs && path.sfs().is_some())) {
+            if let Some(path) = paths.iter().find(|path| given && path.sfs().is_none()) {
                 let message = format!("{option} is for a file, and {} has no file system on top", path.text);
                 let help = "leave it out, or write --in DIR, or sfs/ or kernel-ext4/ before the path".to_string();
                 return Err(Failure::input(message, Some(help)));

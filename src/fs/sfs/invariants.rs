@@ -340,3 +340,23 @@ impl Sfs {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::FromZeros;
+
+    #[test]
+    fn an_inode_in_use_whose_number_is_said_to_be_free_is_refused() {
+        let mut page = super::super::format::zeroed();
+        let image = InodeImage { number: 2.into(), ..InodeImage::new_zeroed() };
+        page[2 * size_of::<InodeImage>()..3 * size_of::<InodeImage>()].copy_from_slice(image.as_bytes());
+        let said = |taken: u32| Pointer { taken: taken.into(), ..Pointer::default() };
+        assert_eq!(inode_page(0, &page, &said(0b111), 0), Ok(()));
+        assert_eq!(inode_page(0, &page, &said(0b1111), 0), Ok(()), "a number is given out before its image is stored");
+        let why = inode_page(0, &page, &said(0b011), 0).unwrap_err();
+        assert_eq!(why, "inode 2 is in use, and its number is said to be free");
+        let why = inode_page(3, &page, &said(0), 0).unwrap_err();
+        assert!(why.starts_with(&format!("inode {} ", 3 * INODES + 2)), "{why}");
+    }
+}

@@ -255,11 +255,6 @@ impl Sfs {
         &self.damage
     }
 
-    /// From now on it can only be read.
-    pub fn make_read_only(&mut self, why: &str) {
-        self.read_only.get_or_insert_with(|| why.to_string());
-    }
-
     /// Blocks of all segments.
     fn log_blocks(&self) -> u64 {
         u64::from(self.media.segments()) * u64::from(self.media.segment_blocks())
