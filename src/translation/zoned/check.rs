@@ -4,6 +4,7 @@
 //! [`repair`] is that, and the super blocks of the zoned devices.
 
 use super::error::ZonedVolumeError;
+use super::lost::SUPER_BLOCK;
 use super::media::{Devices, Media, ZoneClass, ZoneId};
 use super::metadata::{Entry, Metadata};
 use super::open::{find_sets, open, open_sets, read_super};
@@ -83,7 +84,7 @@ pub fn check(devices: Devices) -> Result<(Vec<Finding>, Devices), ZonedVolumeErr
         Ok(opened) => {
             for warning in opened.warnings.iter() {
                 // What was said of a super block before is not said again.
-                if !warning.what.contains("damaged, and is made again from the") || findings.is_empty() {
+                if warning.kind != SUPER_BLOCK || findings.is_empty() {
                     findings.push(Finding::repairable(warning.what.clone()));
                 }
             }

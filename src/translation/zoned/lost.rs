@@ -18,6 +18,8 @@ pub(super) const LOST_BLOCKS: &str = "lost-blocks";
 pub(super) const OUT_OF_USE: &str = "zone-out-of-use";
 pub(super) const RECLAIM_FAILED: &str = "reclaim-failed";
 pub(super) const METADATA: &str = "metadata-recovered";
+/// A super block was damaged, and its set is made again from the other.
+pub(super) const SUPER_BLOCK: &str = "super-block-recovered";
 pub(super) const COMMIT_FAILED: &str = "commit-failed";
 
 /// Zones by number and state; of many the first.

@@ -11,7 +11,7 @@
 
 use super::error::{ZonedVolumeError, damaged};
 use super::format::set_zones;
-use super::lost::METADATA;
+use super::lost::{METADATA, SUPER_BLOCK};
 use super::media::{Media, ZoneClass, ZoneId};
 use super::metadata::{Entry, Metadata, SetShape};
 use super::superblock::SuperBlock;
@@ -235,14 +235,14 @@ pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
         }
         (Ok(first), Err(error)) => {
             warnings.add(
-                METADATA,
+                SUPER_BLOCK,
                 format!("the second metadata set is damaged, and is made again from the first: {error}"),
             );
             (0, first)
         }
         (Err(error), Ok(second)) => {
             warnings.add(
-                METADATA,
+                SUPER_BLOCK,
                 format!("the first metadata set is damaged, and is made again from the second: {error}"),
             );
             (1, second)
