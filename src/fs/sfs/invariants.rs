@@ -18,7 +18,8 @@ use super::dat;
 use super::error::SfsError;
 use super::failure::LOST;
 use super::format::{
-    BlockBytes, DatEntry, InodeImage, MEMORY, NO_GROUP, Pointer, SummaryHeader, Superblock, UsageEntry, VERSION,
+    BlockBytes, BlockRecord, DatEntry, InodeImage, Kind, MEMORY, NO_GROUP, Pointer, SummaryHeader, Superblock,
+    UsageEntry, VERSION,
 };
 use super::inode_file::INODES;
 use super::map::{MOST_BLOCKS, MOST_LEVELS};
@@ -252,7 +253,13 @@ impl Sfs {
         for back in 1..=(address % segment_blocks).min(MOST_SUMMARY_BLOCKS) {
             let at = ((address - back) % segment_blocks) as u32;
             let header = self.any_summary_at(address - back, at, &mut summary)?;
-            if let Some(header) = header.filter(|header| u64::from(header.summary_blocks.get()) == back) {
+            // A summary that was written to a wrong place tells of other blocks.
+            let tells_of_usage = |header: &SummaryHeader| {
+                let first = BlockRecord::read_from_prefix(&summary[size_of::<SummaryHeader>()..]);
+                let is_usage = first.is_ok_and(|(record, _)| record.kind == Kind::UsageFile as u8);
+                header.blocks.get() > 0 && is_usage && u64::from(header.summary_blocks.get()) == back
+            };
+            if let Some(header) = header.filter(tells_of_usage) {
                 return Ok(Some(header));
             }
         }
