@@ -38,6 +38,7 @@ install: build
 	install -D -m 755 $(FLASHPATH) $(DESTDIR)$(PREFIX)/bin/flashpath
 	install -d $(DESTDIR)/sbin
 	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/mount.fuse.flashpath
+	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/mount.fuse.sfs
 	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/umount.fuse.sfs
 	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/umount.fuse.flashpath
 

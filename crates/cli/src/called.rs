@@ -5,6 +5,7 @@
 //! | `mount.flashpath PATH DIR [-sfnv] [-o OPTIONS]`, or any name with `mount.` before and `flashpath` or `sfs` behind | mount(8), which looks for `/sbin/mount.TYPE` | `flashpath mount` |
 //! | `flashpath PATH DIR [-o OPTIONS]` | mount.fuse(8), for the type `fuse.flashpath` | the same |
 //! | `umount.fuse.sfs DIR [-lfnvr]` | umount(8), which looks for `/sbin/umount.TYPE` | `flashpath umount` |
+//! | `mount.fuse.sfs PATH DIR -o remount,...` | mount(8) for `mount -o remount,... DIR` | `flashpath mount` |
 //!
 //! So called it returns when the volume can be used, as mount(8) expects, and its exit codes are those of mount(8).
 

@@ -9,6 +9,7 @@
 
 mod memory;
 mod options;
+mod remount;
 mod watch;
 
 use crate::failure::Failure;
@@ -42,7 +43,7 @@ pub struct Mount {
     /// The mount point: an empty directory, made if it is not there
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Mount options as in fstab: ro, nosuid, nodev, noexec, noatime, strictatime, allow_other, ...
+    /// Mount options as in fstab: ro, remount, nosuid, nodev, noexec, noatime, strictatime, allow_other, ...
     #[arg(short = 'o', value_name = "OPTIONS")]
     options: Vec<String>,
     /// Answer when the device would be done by its timing model, and not before
@@ -90,6 +91,9 @@ impl Mount {
         let options = self.settle()?;
         if self.fake {
             return Ok(());
+        }
+        if options.remount {
+            return remount::remount(&self.directory, &options);
         }
         let Some(signals) = self.stay.begin()? else { return Ok(()) };
         let path = Path::read(&self.path)?.with_machine_memory(memory::machine_share());

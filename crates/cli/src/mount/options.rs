@@ -9,6 +9,8 @@ use std::time::Duration;
 /// How a volume is to be mounted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountOptions {
+    /// It is mounted already, and gets other options.
+    pub remount: bool,
     /// Whatever would change it is refused.
     pub read_only: bool,
     /// Other users may use it.
@@ -52,8 +54,8 @@ const IGNORED: [&str; 18] = [
     "nolazytime",
     "nomand",
 ];
-/// The same, with more behind it.
-const IGNORED_BEGINNINGS: [&str; 4] = ["x-", "X-", "user=", "comment="];
+/// The same, with more behind it; and what /proc/mounts says of a mount, which mount(8) repeats to remount it.
+const IGNORED_BEGINNINGS: [&str; 7] = ["x-", "X-", "user=", "comment=", "user_id=", "group_id=", "max_read="];
 
 impl MountOptions {
     /// Adds options that were given as one word, with commas between them; the last of contrary ones counts. Those that
@@ -75,6 +77,7 @@ impl MountOptions {
         let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
         let wrong = |why: &str| Failure::input(format!("-o {word}: {why}"), None);
         match (name, value) {
+            ("remount", None) => self.remount = true,
             ("ro", None) => self.read_only = true,
             ("rw", None) => self.read_only = false,
             ("suid", None) => self.forbidden.set_id = false,
@@ -102,10 +105,9 @@ impl MountOptions {
 
 fn advice(word: &str) -> &'static str {
     match word {
-        "remount" => "unmount it and mount it again: what it is mounted with is settled then",
         "sync" | "dirsync" => "fsync makes a file durable; nothing here makes each change so",
         _ => {
-            "there are ro, rw, [no]suid, [no]dev, [no]exec, noatime, relatime, strictatime, [no]diratime, allow_other, writeback, pace, \
+            "there are ro, rw, remount, [no]suid, [no]dev, [no]exec, noatime, relatime, strictatime, [no]diratime, allow_other, writeback, pace, \
              log=FILE, wait=SECONDS, seed=N, and what only fstab's readers need"
         }
     }
@@ -132,12 +134,14 @@ mod tests {
         assert_eq!((quiet.read_only, quiet.forbidden, quiet.access_times), (true, all, AccessTimes::Never));
         assert_eq!(read("ro,noexec,nosuid,nodev,strictatime,rw,exec,suid,dev,atime"), Some(plain), "the last counts");
         assert_eq!(read("strictatime").unwrap().access_times, AccessTimes::Strict);
+        let again = read("remount,ro").unwrap();
+        assert_eq!((again.remount, again.read_only), (true, true));
         assert!(read("nodiratime").unwrap().ignores_directory_reads);
         assert_eq!(read("nodiratime,diratime"), Some(MountOptions::default()));
         let own = read("pace,writeback,seed=7,wait=1.5,log=/a/b,allow_other").unwrap();
         assert_eq!((own.pace, own.caching, own.seed, own.allow_other), (true, Caching::WriteBack, Some(7), true));
         assert_eq!((own.wait, own.log), (Some(Duration::from_millis(1500)), Some("/a/b".into())));
-        for wrong in ["remount", "sync", "nosuch", "seed=x", "wait=-1", "log=", "ro=1", "uid=5", "noatime=1"] {
+        for wrong in ["sync", "nosuch", "seed=x", "wait=-1", "log=", "ro=1", "uid=5", "noatime=1"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
         assert!(MountOptions::default().add("nosuch,ro", true).is_ok());

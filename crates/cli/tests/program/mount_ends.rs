@@ -286,6 +286,7 @@ fn mount_and_umount_call_this_program_by_their_names_for_it() {
         mkdir {place}/t/up {place}/t/work
         mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir={place}/t/up,workdir={place}/t/work /usr/sbin || exit 77
         ln -sf {program} /usr/sbin/mount.fuse.flashpath
+        ln -sf {program} /usr/sbin/mount.fuse.sfs
         ln -sf {program} /usr/sbin/umount.fuse.sfs
         mount -t fuse.flashpath -o noexec,nosuid,_netdev,x-gvfs-hide '{path}' {place}/m
         grep ' {place}/m fuse.sfs rw,nosuid,noexec,' /proc/mounts
@@ -297,6 +298,15 @@ fn mount_and_umount_call_this_program_by_their_names_for_it() {
         grep ' {place}/m fuse.sfs ro,nosuid,nodev,noexec,' /proc/mounts
         cat {place}/m/file
         umount {place}/m
+        mount -t fuse.flashpath '{path}' {place}/m
+        mount -o remount,ro {place}/m
+        touch {place}/m/more && exit 1
+        grep ' {place}/m fuse.sfs ro,' /proc/mounts
+        mount -t fuse.flashpath -o remount,rw,nodev '{path}' {place}/m
+        touch {place}/m/more
+        grep ' {place}/m fuse.sfs rw,nodev,' /proc/mounts
+        umount {place}/m
+        mount -o remount,ro {place}/m && exit 1
         mount -t fuse.flashpath '{path}' {place}/m -o nosuch && exit 1
         [ $? = 1 ]
         mount -t fuse.flashpath '{path}' {place}/nowhere/m && exit 1
