@@ -61,10 +61,7 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
     volume.now = now;
     let (chosen, loss) = volume.load_best(&found)?;
-    if loss.findings.is_empty() {
-        // As a mount does before the log changes them.
-        findings.extend(volume.put_right_counts()?);
-    }
+    let is_whole = loss.findings.is_empty();
     findings.extend(loss.findings);
     findings.extend(found.disagree.as_deref().map(|why| {
         Finding::new(Structure::Superblock, "the superblocks", why, "two that are alike", "both are written anew")
@@ -75,6 +72,10 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     }
     findings.extend(volume.put_right_checkpoint(&mut is_clean)?);
     if !is_clean {
+        if is_whole {
+            // Without a log to change them, the survey looks at them.
+            findings.extend(volume.put_right_counts()?);
+        }
         findings.extend(volume.bring_forward(&chosen, &loss.inode_pages)?);
     }
     // No superblock may seem newer than the next.
