@@ -82,6 +82,8 @@ impl Oracle {
                         &found[..24],
                         known.asked
                     );
+                    // What was answered and never flushed is gone: a flush of the next server does not promise it.
+                    *known = Known::default();
                     continue;
                 };
                 newer += u64::from(version > durable);
