@@ -31,7 +31,7 @@ impl Umount {
     pub fn run(self) -> Result<(), Failure> {
         let place = self.directory.display();
         let mount = self.mount()?;
-        let is_dead = mount.is_dead();
+        let (is_dead, is_elsewhere) = (mount.is_dead(), mount.is_elsewhere());
         let server = if self.lazy || is_dead { None } else { Server::of(&mount) };
         let flags = match (self.lazy || is_dead, self.force) {
             (true, _) => MntFlags::MNT_DETACH,
@@ -49,6 +49,9 @@ impl Umount {
             return Err(Failure::failed(format!(
                 "{place} is unmounted, but its server had ended without a last checkpoint: what was not synced is lost"
             )));
+        }
+        if is_elsewhere {
+            return Ok(());
         }
         if self.lazy {
             tell(&format!("{place} is out of sight; nothing tells when its last checkpoint is taken"));

@@ -81,6 +81,13 @@ impl FuseMount {
         matches!(self.kind.as_str(), "fuse.sfs" | "fuse.flashpath")
     }
 
+    /// True if its file system is mounted at another place, too, as with a bind mount: its server goes on when this one
+    /// is unmounted.
+    pub fn is_elsewhere(&self) -> bool {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        mounts.lines().filter(|line| line.split(' ').nth(2) == Some(&self.device)).count() > 1
+    }
+
     /// True if the process that served it has ended: whatever is asked of it fails with ENOTCONN.
     pub fn is_dead(&self) -> bool {
         is_dead(&self.directory)

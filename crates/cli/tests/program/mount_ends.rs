@@ -399,3 +399,25 @@ fn an_owner_that_does_not_exist_or_owns_nothing_is_refused() {
     bench.refuses(&["mkfs", zoned, "--owner", "0"], &["no directory that --owner could own"]);
     assert!(bench.files().is_empty());
 }
+
+/// umount(8) of a bind mount waited for the server of the volume, which goes on, and never came back.
+#[test]
+fn unmounting_a_bind_mount_waits_for_no_server() {
+    let Some(bench) = bench_to_mount_in() else { return };
+    if client(&bench, "mount").is_none() {
+        return;
+    }
+    make(&bench, "64M");
+    mounted(&bench, IMAGE, &[]);
+    fs::write(bench.path("m/file"), "one").unwrap();
+    fs::create_dir(bench.path("beside")).unwrap();
+    let bound = Command::new("mount").arg("--bind").args([bench.path("m"), bench.path("beside")]).status().unwrap();
+    if !bound.success() {
+        unmounted(&bench);
+        return skipped("nothing can be bound here");
+    }
+    let unbound = bench.flashpath(&["umount", "beside"]);
+    assert_eq!((unbound.code, unbound.stderr.as_str()), (Some(0), ""));
+    assert_eq!(fs::read_to_string(bench.path("m/file")).unwrap(), "one");
+    assert_eq!(unmounted(&bench).code, Some(0));
+}
