@@ -278,7 +278,7 @@ impl Sfs {
     fn places_to_look_at(&self, log: &[Found], open: Option<(u32, u32)>, search: &Search) -> Vec<(u32, u32)> {
         let told = |next: u32| next.checked_sub(1).filter(|segment| *segment < self.segments.count());
         let (mut places, mut open, mut next) = (Vec::new(), open, told(self.superblock.next_segment.get()));
-        let mut number = search.first;
+        let (mut number, mut in_place) = (search.first, BTreeSet::new());
         for found in log.iter().map(Some).chain([None]) {
             let expected = [open, next.map(|next| (next, 0))];
             // One that lies elsewhere was put there by a wrong write, and does not lead to the next.
@@ -287,6 +287,9 @@ impl Sfs {
                 places.extend(expected.into_iter().flatten());
             }
             if let Some(found) = found {
+                if is_there(found) || found.header.group != NO_GROUP {
+                    in_place.insert((found.segment, found.block));
+                }
                 if found.header.group == NO_GROUP {
                     open = Some((found.segment, found.end()));
                 }
@@ -294,8 +297,7 @@ impl Sfs {
                 number = found.number() + 1;
             }
         }
-        let in_log: BTreeSet<(u32, u32)> = log.iter().map(|found| (found.segment, found.block)).collect();
-        let is_known = |place: &(u32, u32)| in_log.contains(place) || search.looked_through.contains(place);
+        let is_known = |place: &(u32, u32)| in_place.contains(place) || search.looked_through.contains(place);
         places.retain(|place| place.1 + 1 < self.media.segment_blocks() && !is_known(place));
         places.sort_unstable();
         places.dedup();
