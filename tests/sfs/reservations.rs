@@ -100,6 +100,10 @@ fn a_file_that_is_cut_off_or_unlinked_has_no_reservation_left_after_a_crash() {
     }
 }
 
+fn new_file(kind: FileKind) -> NewFile<'static> {
+    NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] }
+}
+
 fn written(sfs: &Sfs) -> u64 {
     let account: Account = sfs.account();
     account.sent.total()
@@ -110,15 +114,7 @@ fn written(sfs: &Sfs) -> u64 {
 fn an_fsync_of_a_large_reservation_writes_a_block() {
     let machine = Machine::new("sfs:segment=256K", 64, 400, false);
     let mut sfs = machine.create();
-    let new = NewFile {
-        kind: FileKind::Regular,
-        permissions: 0o644,
-        user: 0,
-        group: 0,
-        device: 0,
-        target: b"",
-        attributes: &[],
-    };
+    let new = new_file(FileKind::Regular);
     let inode = sfs.make(InodeNumber::ROOT, b"f", &new).unwrap();
     sfs.sync().unwrap();
     sfs.allocate(inode, 0, 5000 * BLOCK, false).unwrap();
@@ -146,15 +142,7 @@ fn a_file_that_was_synced_behind_many_short_reservations_is_there_after_a_crash(
 fn a_file_that_was_synced_behind_more_inodes_than_blocks_is_there_after_a_crash() {
     let machine = Machine::new("sfs:segment=64K", 16, 200, false);
     let mut sfs = machine.create();
-    let new = NewFile {
-        kind: FileKind::Fifo,
-        permissions: 0o644,
-        user: 0,
-        group: 0,
-        device: 0,
-        target: b"",
-        attributes: &[],
-    };
+    let new = new_file(FileKind::Fifo);
     for number in 0..2 * 200 * 16 + 200 {
         sfs.make(InodeNumber::ROOT, format!("{number}").as_bytes(), &new).unwrap();
     }

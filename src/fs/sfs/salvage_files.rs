@@ -189,7 +189,7 @@ impl Sfs {
             return Ok(());
         }
         if gone.is_empty() {
-            // Entries were put right; or its tree was made anew, and with it what was said of how many entries of each page are taken.
+            // Entries were put right, or the tree was made anew: what it says of the taken entries of each page is void.
             return self.recount_dat();
         }
         let said = self.said(log)?;

@@ -107,8 +107,8 @@ fn advice(word: &str) -> &'static str {
     match word {
         "sync" | "dirsync" => "fsync makes a file durable; nothing here makes each change so",
         _ => {
-            "there are ro, rw, remount, [no]suid, [no]dev, [no]exec, noatime, relatime, strictatime, [no]diratime, allow_other, writeback, pace, \
-             log=FILE, wait=SECONDS, seed=N, and what only fstab's readers need"
+            "there are ro, rw, remount, [no]suid, [no]dev, [no]exec, noatime, relatime, strictatime, [no]diratime, \
+             allow_other, writeback, pace, log=FILE, wait=SECONDS, seed=N, and what only fstab's readers need"
         }
     }
 }
