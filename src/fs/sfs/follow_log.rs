@@ -113,11 +113,6 @@ impl Search {
         self.found.values().flatten().find(|found| (found.segment, found.block) == (segment, block))
     }
 
-    /// The block behind what was found at a place, if it was found at no other.
-    fn end_of(&self, segment: u32, block: u32) -> Option<u32> {
-        self.at(segment, block).filter(|found| self.found[&found.number()].len() == 1).map(Found::end)
-    }
-
     /// Segments of whose head nothing can be read, or what lies elsewhere, too.
     fn take_headless(&mut self) -> BTreeSet<u32> {
         let mut headless = std::mem::take(&mut self.headless);
@@ -287,7 +282,8 @@ impl Sfs {
                 places.extend(expected.into_iter().flatten());
             }
             if let Some(found) = found {
-                if is_there(found) || found.header.group != NO_GROUP {
+                // Behind a gap it may lie where the missing one was.
+                if found.number() == number && is_there(found) {
                     in_place.insert((found.segment, found.block));
                 }
                 if found.header.group == NO_GROUP {
@@ -320,7 +316,11 @@ impl Sfs {
             if block[..SUMMARY_MAGIC.len()] == SUMMARY_MAGIC && search.at(segment, at).is_none() {
                 self.walk(segment, at, search)?;
             }
-            at = search.end_of(segment, at).unwrap_or(at + 1);
+            at = match search.at(segment, at).cloned() {
+                Some(found) if self.rotten(&found)?.len() < found.header.blocks.get() as usize => found.end(),
+                // It may lie in a wrong place: then its blocks are those of another.
+                _ => at + 1,
+            };
         }
         Ok(())
     }
