@@ -9,7 +9,7 @@ use super::machine::{Case, Device, Machine};
 use super::{IDENTITY, settings};
 use flashpath::device::{BlockDevice, Lba};
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{InodeNumber, Medium, Sfs, check, repair, segment_map};
+use flashpath::fs::sfs::{Medium, Sfs, check, repair, segment_map};
 use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
 use flashpath::time::Time;
@@ -68,31 +68,10 @@ fn free(machine: &Machine) -> u64 {
     map.segments.iter().filter(|segment| segment.state == "free").count() as u64
 }
 
-/// What is done until the power fails, or to the end: answers the operations of the device, the checkpoints, and the
-/// segments written.
-fn work(machine: &Machine, history: &mut History, calls: &[Call], cut: Option<u64>) -> (u64, u64, u64) {
-    let mut sfs = machine.open().unwrap();
-    let begun = machine.power.operations();
-    if let Some(cut) = cut {
-        machine.power.cut_after(cut);
-    }
-    for call in calls {
-        match call.run(&mut sfs, history.step()) {
-            Ok(made) => {
-                history.apply(call, made);
-                history.answered(call);
-            }
-            Err(_) if machine.power.is_off() => {
-                history.apply(call, None);
-                if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
-                    history.answered(&Call::Sync);
-                }
-                break;
-            }
-            Err(error) => panic!("{call:?}: {error}"),
-        }
-    }
-    (machine.power.operations() - begun, event(&sfs, "checkpoints"), event(&sfs, "segments written"))
+/// All calls are made: answers the operations of the device, the checkpoints, and the segments written.
+fn work(machine: &Machine, history: &mut History, calls: &[Call]) -> (u64, u64, u64) {
+    let (sfs, operations) = machine.work(history, calls, None);
+    (operations, event(&sfs, "checkpoints"), event(&sfs, "segments written"))
 }
 
 /// Cuts the power at each of these operations of the calls, and recovers.
@@ -100,7 +79,7 @@ fn cut_at(base: &(Machine, History), calls: &[Call], operations: Range<u64>) {
     for cut in operations {
         let case = Case(format!("cut at operation {cut}"));
         let (machine, mut history) = (base.0.copy(), base.1.clone());
-        work(&machine, &mut history, calls, Some(cut));
+        machine.work(&mut history, calls, Some(cut));
         machine.lose_power(&mut Random::new(cut, "directed cuts"));
         machine.recover(&history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
     }
@@ -127,7 +106,7 @@ fn cut_where_the_log_frees(is_zoned: bool) {
     calls.extend((0..FULL / CAPACITY).map(|part| write("/full", part * CAPACITY, CAPACITY)));
     calls.push(sync_file("/full"));
     let (machine, mut history) = (base.0.copy(), base.1.clone());
-    let (operations, checkpoints, written) = work(&machine, &mut history, &calls, None);
+    let (operations, checkpoints, written) = work(&machine, &mut history, &calls);
     let free = free(&base.0);
     assert!(checkpoints == 0 && written > free, "{checkpoints} checkpoints, {written} segments, {free} were free");
     cut_at(&base, &calls, operations / 2..operations + 1);
@@ -154,7 +133,7 @@ fn a_volume_whose_log_goes_on_in_what_it_freed_can_be_checked_and_repaired() {
     let mut calls = vec![Call::Unlink("/mapped".to_string())];
     calls.extend((0..FULL / CAPACITY).map(|part| write("/full", part * CAPACITY, CAPACITY)));
     calls.push(sync_file("/full"));
-    let (_, checkpoints, _) = work(&machine, &mut history, &calls, None);
+    let (_, checkpoints, _) = work(&machine, &mut history, &calls);
     assert_eq!(checkpoints, 0);
     machine.lose_power(&mut Random::new(0, "directed cuts"));
     let Device::Blocks(disk) = &machine.device else { unreachable!("it lies on blocks") };
@@ -176,7 +155,7 @@ fn a_segment_of_the_log_waits_for_the_checkpoint_when_all_in_it_is_dead() {
     let hot = (0..60).map(|part| write("/full", part % 6 * CAPACITY, CAPACITY));
     let calls: Vec<Call> = hot.chain([sync_file("/full")]).collect();
     let (machine, mut history) = (base.0.copy(), base.1.clone());
-    let (operations, _, written) = work(&machine, &mut history, &calls, None);
+    let (operations, _, written) = work(&machine, &mut history, &calls);
     let free = free(&base.0);
     assert!(written > free + 20, "{written} segments, {free} were free");
     cut_at(&base, &calls, operations - 40..operations);

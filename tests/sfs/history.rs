@@ -8,6 +8,7 @@
 
 use super::calls::{Call, target, value, written};
 use super::model::split;
+use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -488,6 +489,16 @@ impl History {
             self.changed(from);
             self.changed(to);
         }
+    }
+
+    /// The power failed in a call: what it has done itself is not known.
+    ///
+    /// If a sync still succeeds, nothing waits to be written, and all that was applied before is durable.
+    pub fn cut_in(&mut self, call: &Call, sfs: &mut Sfs) {
+        if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
+            self.answered(&Call::Sync);
+        }
+        self.apply(call, None);
     }
 
     /// The call that was applied last was answered: what it makes durable is.

@@ -5,7 +5,7 @@ use super::calls::Call;
 use super::history::{History, look};
 use super::machine::{Case, Machine, seeds};
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError};
+use flashpath::fs::sfs::{FileKind, Sfs, SfsError};
 use flashpath::random::Random;
 use std::collections::BTreeMap;
 
@@ -137,11 +137,7 @@ impl Life {
                     self.history.answered(&call);
                 }
                 Err(_) if self.machine.power.is_off() => {
-                    // If nothing waits, a sync succeeds; what the call itself has done is not known.
-                    if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
-                        self.history.answered(&Call::Sync);
-                    }
-                    self.history.apply(&call, None);
+                    self.history.cut_in(&call, sfs);
                     break;
                 }
                 Err(SfsError::NoSpace { .. }) if sfs.read_only().is_none() => {

@@ -1,5 +1,6 @@
 //! A machine with one device and a volume on it, whose power can be cut.
 
+use super::calls::Call;
 use super::history::{History, Look, look};
 use super::power_cut::{Disk, Power, Zones};
 use super::{IDENTITY, settings};
@@ -58,6 +59,30 @@ impl Machine {
 
     pub fn open(&self) -> Result<Sfs, OpenSfsError> {
         Sfs::open(self.medium(), &settings(self.text), IDENTITY, false)
+    }
+
+    /// Makes calls on the mounted volume until the power fails, or to the end. Answers the volume, and how many operations
+    /// of the device there were.
+    pub fn work(&self, history: &mut History, calls: &[Call], cut: Option<u64>) -> (Sfs, u64) {
+        let mut sfs = self.open().unwrap();
+        let begun = self.power.operations();
+        if let Some(cut) = cut {
+            self.power.cut_after(cut);
+        }
+        for call in calls {
+            match call.run(&mut sfs, history.step()) {
+                Ok(made) => {
+                    history.apply(call, made);
+                    history.answered(call);
+                }
+                Err(_) if self.power.is_off() => {
+                    history.cut_in(call, &mut sfs);
+                    break;
+                }
+                Err(error) => panic!("{call:?}: {error}"),
+            }
+        }
+        (sfs, self.power.operations() - begun)
     }
 
     /// The power is cut, and comes back.

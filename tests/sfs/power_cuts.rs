@@ -9,7 +9,7 @@ use super::history::{History, look};
 use super::machine::{Case, Machine, seeds};
 use super::model::split;
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{FileKind, InodeNumber, SfsError};
+use flashpath::fs::sfs::{FileKind, SfsError};
 use flashpath::random::Random;
 
 /// Segments: the fewest that a volume of so small ones can have.
@@ -130,11 +130,7 @@ fn make(machine: &Machine, history: &mut History, calls: &[Vec<Call>], cut: Opti
                     assert!(!machine.power.is_off(), "{call:?} is answered although the power failed");
                 }
                 Err(_) if machine.power.is_off() => {
-                    history.apply(call, None);
-                    // If this is answered, all that was to be made durable was.
-                    if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
-                        history.answered(&Call::Sync);
-                    }
+                    history.cut_in(call, &mut sfs);
                     return Ended::Cut;
                 }
                 Err(SfsError::Device(error)) => panic!("{call:?}: {error}"),

@@ -243,43 +243,17 @@ fn shrinking(is_zoned: bool) -> (Machine, History, Vec<Call>) {
     (machine, history, calls)
 }
 
-/// Makes calls until the power fails. Answers how many operations of the device there were.
-fn work(machine: &Machine, history: &mut History, calls: &[Call], cut: Option<u64>) -> u64 {
-    let mut sfs = machine.open().unwrap();
-    let begun = machine.power.operations();
-    if let Some(cut) = cut {
-        machine.power.cut_after(cut);
-    }
-    for call in calls {
-        match call.run(&mut sfs, history.step()) {
-            Ok(made) => {
-                history.apply(call, made);
-                history.answered(call);
-            }
-            Err(_) if machine.power.is_off() => {
-                history.apply(call, None);
-                if sfs.sync().is_ok() || sfs.sync_file(ROOT, Durable::All).is_ok() {
-                    history.answered(&Call::Sync);
-                }
-                break;
-            }
-            Err(error) => panic!("{call:?}: {error}"),
-        }
-    }
-    machine.power.operations() - begun
-}
-
 /// What a checkpoint frees of the metadata files is live in the one before it.
 #[test]
 fn metadata_files_that_become_shorter_survive_a_cut_at_every_operation() {
     for is_zoned in [false, true] {
         let (machine, history, calls) = shrinking(is_zoned);
-        let operations = work(&machine.copy(), &mut history.clone(), &calls, None);
+        let (_, operations) = machine.copy().work(&mut history.clone(), &calls, None);
         for seed in 0..seeds() {
             for cut in 0..=operations {
                 let case = Case(format!("zones: {is_zoned}, cut at operation {cut} of {operations}, seed {seed}"));
                 let (machine, mut history) = (machine.copy(), history.clone());
-                work(&machine, &mut history, &calls, Some(cut));
+                machine.work(&mut history, &calls, Some(cut));
                 let mut random = Random::new(seed << 10 | cut, "metadata files that become shorter");
                 machine.lose_power(&mut random);
                 let (mut sfs, found) = machine.recover(&history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
