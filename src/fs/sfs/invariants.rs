@@ -126,6 +126,7 @@ pub(super) fn dat_entry(it: &DatEntry, blocks: u64) -> Holds {
     }
     holds(it.is_taken == 1, || format!("it is neither free nor taken, but {}", it.is_taken))?;
     holds(it.address.get() < blocks, || format!("it lies at block {} of a log of {blocks}", it.address))?;
+    holds(it.address.get() != 0 || it.crc.get() == 0, || "it lies nowhere, and has a checksum".to_string())?;
     holds(it.is_lost <= 1, || format!("it is neither lost nor not, but {}", it.is_lost))?;
     holds(is_group(it.group), || format!("it was written in group {}", it.group))?;
     holds(it.writes.get() < LARGEST && it.modified.get() < LARGEST, || {

@@ -239,13 +239,16 @@ impl Sfs {
             let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
             let lies_somewhere = DatEntry { address: entry.address.get().min(blocks - 1).into(), ..entry };
             let Err(why) = invariants::dat_entry(&lies_somewhere, blocks) else { continue };
+            // One with a checksum was written: where, nobody knows.
+            let is_nowhere = entry.address.get() == 0;
+            let is_lost = if is_nowhere && entry.crc.get() != 0 { 1 } else { entry.is_lost.min(1) };
             let right = match entry.is_taken {
                 1 => DatEntry {
                     address: entry.address,
-                    crc: entry.crc,
+                    crc: if is_nowhere { 0.into() } else { entry.crc },
                     group: NO_GROUP,
                     is_taken: 1,
-                    is_lost: entry.is_lost.min(1),
+                    is_lost,
                     ..DatEntry::default()
                 },
                 _ => DatEntry { group: NO_GROUP, ..DatEntry::default() },
