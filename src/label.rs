@@ -62,11 +62,13 @@ pub enum Cause {
     WearLevelling,
     /// An FTL brought the part of its map that is on flash up to date.
     Mapping,
+    /// A cache on a device kept what was read.
+    CacheFill,
 }
 
 impl Cause {
     /// How many causes there are.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
     /// All causes, in the order of their numbers.
     pub const ALL: [Cause; Self::COUNT] = [
         Cause::HostWrite,
@@ -78,6 +80,7 @@ impl Cause {
         Cause::GarbageCollection,
         Cause::WearLevelling,
         Cause::Mapping,
+        Cause::CacheFill,
     ];
 
     /// The name in reports and JSON.
@@ -92,6 +95,7 @@ impl Cause {
             Cause::GarbageCollection => "garbage-collection",
             Cause::WearLevelling => "wear-levelling",
             Cause::Mapping => "mapping",
+            Cause::CacheFill => "cache-fill",
         }
     }
 }

@@ -5,28 +5,29 @@
 use flashpath::device::nand::{EraseBlock, LogicalPage, Nand, Timing, Untimed};
 use flashpath::label::{Cause, Content};
 use flashpath::random::Random;
-use flashpath::run::{DriveSettings, Layer, Path};
+use flashpath::run::{DriveSettings, Path};
 use flashpath::time::Time;
-use flashpath::translation::fast::Fast;
-use flashpath::translation::page_level::{PageLevel, RamMap};
-use flashpath::translation::superblock::SuperblockFtl;
-use flashpath::translation::{PageWrite, Translation};
-use std::cell::Cell;
+use flashpath::translation::dftl::DftlSettings;
+use flashpath::translation::fast::FastSettings;
+use flashpath::translation::page_level::PageSettings;
+use flashpath::translation::superblock::SuperblockSettings;
+use flashpath::translation::{FlashLayer, PageWrite, Translation};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Operations of the flash until its power is cut.
 #[derive(Clone)]
-struct Plug(Rc<Cell<u64>>);
+struct Plug(Arc<AtomicU64>);
 
 /// What unwinds from the flash when the plug is pulled.
 struct PowerCut;
 
 impl Plug {
     fn operate(&self, at: Time) -> Time {
-        match self.0.get() {
+        match self.0.load(Relaxed) {
             0 => resume_unwind(Box::new(PowerCut)),
-            left => self.0.set(left - 1),
+            left => self.0.store(left - 1, Relaxed),
         }
         at
     }
@@ -176,7 +177,7 @@ fn survives_power_cuts<T: Translation>(drive: T, plug: &Plug, seed: u64) {
     let mut checked = Checked::new(drive, seed);
     let mut random = Random::new(seed, "power cuts");
     for _ in 0..60 {
-        plug.0.set(random.below(4 * checked.model.len() as u64));
+        plug.0.store(random.below(4 * checked.model.len() as u64), Relaxed);
         let steps = catch_unwind(AssertUnwindSafe(|| {
             loop {
                 checked.step();
@@ -186,7 +187,7 @@ fn survives_power_cuts<T: Translation>(drive: T, plug: &Plug, seed: u64) {
         if !cause.is::<PowerCut>() {
             resume_unwind(cause);
         }
-        plug.0.set(u64::MAX);
+        plug.0.store(u64::MAX, Relaxed);
         let Checked { drive, model, random: operations, step, host_writes, asked } = checked;
         let drive = drive.after_power_cut().unwrap();
         checked = Checked { drive, model, random: operations, step, host_writes, asked };
@@ -210,30 +211,22 @@ fn with_drive(path: &str, seed: u64) {
 
 fn with_seed(path: &str, seed: u64) {
     let path = Path::read(path).unwrap();
-    let DriveSettings { layer, nand } = path.drive().unwrap();
-    let (geometry, endurance) = (nand.geometry, nand.endurance);
-    let plug = Plug(Rc::new(Cell::new(u64::MAX)));
-    let nand = || Nand::new(geometry, endurance, true, Untimed);
-    let plugged = || Nand::new(geometry, endurance, true, plug.clone());
-    match layer {
-        Layer::Page(settings) => {
-            let map = || RamMap::new(settings.exported_pages);
-            holds_its_promises(PageLevel::new(nand(), settings, map(), seed), seed);
-            survives_power_cuts(PageLevel::new(plugged(), settings, map(), seed), &plug, seed);
-        }
-        Layer::Dftl(settings) => {
-            holds_its_promises(settings.drive(nand(), seed), seed);
-            survives_power_cuts(settings.drive(plugged(), seed), &plug, seed);
-        }
-        Layer::Fast(settings) => {
-            holds_its_promises(Fast::new(nand(), settings), seed);
-            survives_power_cuts(Fast::new(plugged(), settings), &plug, seed);
-        }
-        Layer::Superblock(settings) => {
-            holds_its_promises(SuperblockFtl::new(nand(), settings), seed);
-            survives_power_cuts(SuperblockFtl::new(plugged(), settings), &plug, seed);
-        }
-    }
+    let drive = path.drive().unwrap();
+    let is_known = with_layer::<PageSettings>(drive, seed)
+        || with_layer::<DftlSettings>(drive, seed)
+        || with_layer::<FastSettings>(drive, seed)
+        || with_layer::<SuperblockSettings>(drive, seed);
+    assert!(is_known, "{}: its layer is not in this suite", path.text);
+}
+
+/// All of it, if the drive's layer is of this kind.
+fn with_layer<L: FlashLayer>(drive: &DriveSettings, seed: u64) -> bool {
+    let Some(layer) = drive.layer::<L>() else { return false };
+    let (geometry, endurance) = (drive.nand.geometry, drive.nand.endurance);
+    holds_its_promises(layer.on(Nand::new(geometry, endurance, true, Untimed), seed), seed);
+    let plug = Plug(Arc::new(AtomicU64::new(u64::MAX)));
+    survives_power_cuts(layer.on(Nand::new(geometry, endurance, true, plug.clone()), seed), &plug, seed);
+    true
 }
 
 /// One die, and several planes.

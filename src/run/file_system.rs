@@ -1,11 +1,9 @@
 //! From a path to the file system of this program on its top.
 
-use super::open::{Holds, OpenError, open_device, open_zoned};
-use super::path::{Path, Stack};
-use crate::device::ImageError;
-use crate::device::conv::Conventional;
-use crate::device::zns::Zns;
-use crate::fs::sfs::{Change, Identity, InodeNumber, Medium, Sfs, SfsError, SfsSettings, Timestamp};
+use super::open::{OpenError, make_medium, open_medium};
+use super::path::Path;
+use crate::device::station::{Holds, Making, StationError, remove};
+use crate::fs::sfs::{Change, Identity, InodeNumber, Sfs, SfsError, SfsSettings, Timestamp};
 use std::path::Path as FilePath;
 
 /// The user and the group that own the root directory of a new volume.
@@ -51,53 +49,25 @@ pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
     Sfs::create(medium, settings, Identity { seed, origin: Timestamp(0) }).map_err(failed(path))
 }
 
-/// Makes the images of a path with `sfs` on top, and an empty volume on them. Images that are there already are
-/// replaced only with `force`.
+/// Makes the images of a path with `sfs` on top, and an empty volume on them. Those that a failure leaves half made are
+/// removed.
 pub(super) fn make_sfs(
     path: &Path,
-    force: bool,
-    seed: u64,
+    making: &Making,
     wall_origin_ns: i64,
     owner: Option<Owner>,
 ) -> Result<(), OpenError> {
-    let settings = sfs_of(path)?;
-    let image = match &path.stack {
-        Stack::Conventional(device) => device.image.as_deref(),
-        Stack::Zones(device) => device.image.as_deref().or(device.device.as_deref()),
-        _ => None,
-    };
-    let Some(image) = image else {
-        let what =
-            "what is in memory is new each time: write sfs/conv:image=FILE,size=1G or sfs/zns:image=FILE".to_string();
-        return Err(OpenError::NoVolume { path: path.text.clone(), what });
-    };
-    if image.is_file() && !force {
-        let bytes = image.metadata().map_or(0, |metadata| metadata.len());
-        return Err(ImageError::Exists { image: image.display().to_string(), bytes }.into());
+    if path.device.is_partly_in_memory() {
+        return Err(OpenError::no_volume(path, StationError::Mixed));
     }
-    let is_new = !image.exists();
-    let made = make_on(path, settings, force, Identity { seed, origin: Timestamp(wall_origin_ns) }, owner);
-    if made.is_err() && is_new {
-        // The error says more than one of the removal would.
-        let _ = std::fs::remove_file(image);
-    }
-    made
+    let new: Vec<&FilePath> = path.device.files().into_iter().filter(|file| !file.exists()).collect();
+    make_on(path, making, wall_origin_ns, owner).inspect_err(|_| remove(&new))
 }
 
-fn make_on(
-    path: &Path,
-    settings: &SfsSettings,
-    force: bool,
-    identity: Identity,
-    owner: Option<Owner>,
-) -> Result<(), OpenError> {
-    let medium = match &path.stack {
-        Stack::Conventional(device) => Medium::Blocks(Box::new(Conventional::create(device, force)?)),
-        Stack::Zones(device) if device.image.is_some() => Medium::Zones(Box::new(Zns::create(device, force)?)),
-        Stack::Zones(device) => Medium::Zones(open_zoned(device, Holds::Bytes)?),
-        _ => open_medium(path, Holds::Bytes, identity.seed)?,
-    };
-    let mut volume = Sfs::create(medium, settings, identity).map_err(failed(path))?;
+fn make_on(path: &Path, making: &Making, wall_origin_ns: i64, owner: Option<Owner>) -> Result<(), OpenError> {
+    let medium = make_medium(path, making)?;
+    let identity = Identity { seed: making.seed, origin: Timestamp(wall_origin_ns) };
+    let mut volume = Sfs::create(medium, sfs_of(path)?, identity).map_err(failed(path))?;
     owner
         .map_or(Ok(()), |owner| give(&mut volume, owner))
         .and_then(|()| volume.unmount())
@@ -109,28 +79,9 @@ pub fn give(volume: &mut Sfs, (user, group): Owner) -> Result<(), SfsError> {
     volume.change(InodeNumber::ROOT, &Change { user: Some(user), group: Some(group), ..Change::default() }).map(drop)
 }
 
-/// What is below the file system.
-pub(super) fn open_medium(path: &Path, holds: Holds, seed: u64) -> Result<Medium, OpenError> {
-    Ok(match &path.stack {
-        Stack::Zones(settings) => Medium::Zones(open_zoned(settings, holds)?),
-        _ => Medium::Blocks(open_device(path, holds, seed)?),
-    })
-}
-
-/// Whether all of a path is in memory, and so is new each time.
+/// True if all of a path is in memory, and so is new each time.
 pub fn is_in_memory(path: &Path) -> bool {
-    let is_there = |image: &Option<std::path::PathBuf>| {
-        image.as_deref().is_some_and(|image: &FilePath| !image.as_os_str().is_empty())
-    };
-    match &path.stack {
-        Stack::Drive(_) => true,
-        Stack::Conventional(device) => !is_there(&device.image),
-        Stack::Zones(device) => device.is_in_memory(),
-        Stack::Zoned { conventional, zoned, .. } => {
-            conventional.iter().all(|device| !is_there(&device.image))
-                && zoned.iter().all(|device| device.is_in_memory())
-        }
-    }
+    path.device.is_in_memory()
 }
 
 pub(super) fn sfs_of(path: &Path) -> Result<&SfsSettings, OpenError> {

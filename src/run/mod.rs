@@ -5,11 +5,12 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `stations` | which stations there are, and the translation layers on flash |
+//! | `stations` | the table of stations |
+//! | `drive` | a translation layer on flash in its place in a path |
 //! | `path` | the path that a text means |
 //! | `open` | from a path to its devices |
 //! | `file_system` | from a path to the file system on its top |
-//! | `volume` | volumes of dm-zoned on images: made, checked, repaired, looked at |
+//! | `volume` | volumes on images: made, and, of dm-zoned, checked, repaired, looked at |
 //! | `sfs_volume` | volumes of sfs on images: checked, repaired, looked at |
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
@@ -22,6 +23,7 @@
 
 mod beneath;
 mod disk_file;
+mod drive;
 mod dummy;
 mod engine;
 mod file_system;
@@ -40,8 +42,10 @@ mod target;
 mod volume;
 mod windows;
 
+pub use crate::device::station::Holds;
 pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
+pub use drive::DriveSettings;
 pub use engine::{Options, Progress, Replay, RunError};
 pub use file_system::{
     Owner, give, is_in_memory, open_file_system, open_file_system_despite_damage, simulated_file_system,
@@ -49,32 +53,30 @@ pub use file_system::{
 pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
 pub use in_volume::{VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
 pub use labelling::Labelling;
-pub use open::{Holds, OpenError, open_device};
+pub use open::{OpenError, open_device};
 pub use outcome::Outcome;
-pub use path::{FileSystemSettings, Path, Stack};
+pub use path::{FileSystemSettings, Path};
 pub use sfs_volume::{check_file_system, map_segments, mark_lost_changes, repair_file_system};
-pub use stations::{DriveSettings, Layer, STATIONS, Station};
+pub use stations::{Below, ReadDevice, STATIONS, Station, names_offering};
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;
-use crate::translation::Translation;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
-use stations::WithDrive;
 pub use target::FileShape;
-use target::{DeviceTarget, DriveTarget, FileTarget, Target};
+use target::{DeviceTarget, FileTarget, Target};
 
 /// A path that is ready to be run.
 pub struct Prepared<'a> {
     path: &'a Path,
     seed: u64,
-    driven: Driven,
+    driven: Driven<'a>,
 }
 
 /// What of a path is made before it runs.
-enum Driven {
+enum Driven<'a> {
     /// Nothing: a drive is made when it runs.
-    Drive,
+    Drive(&'a DriveSettings),
     /// A device.
     Device(Box<dyn BlockDevice>),
     /// A file in a volume.
@@ -90,7 +92,7 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
     }
     let driven = match (path.sfs(), path.drive()) {
         (Some(_), _) => return prepare_file(path, seed, FileShape::default()),
-        (None, Some(_)) => Driven::Drive,
+        (None, Some(drive)) => Driven::Drive(drive),
         (None, None) => Driven::Device(open_device(path, Holds::Stamps, seed)?),
     };
     Ok(Prepared { path, seed, driven })
@@ -112,7 +114,7 @@ impl<'a> Prepared<'a> {
     /// Bytes that the path offers.
     pub fn exported_bytes(&self) -> u64 {
         match &self.driven {
-            Driven::Drive => self.path.drive().map_or(0, DriveSettings::exported_bytes),
+            Driven::Drive(drive) => drive.exported_bytes(),
             Driven::Device(device) => device.blocks() * BLOCK_BYTES,
             Driven::File(file) => file.exported_bytes(),
         }
@@ -121,7 +123,7 @@ impl<'a> Prepared<'a> {
     /// Whether the path has a timing model.
     pub fn is_timed(&self) -> bool {
         match &self.driven {
-            Driven::Drive => self.path.drive().is_some_and(|drive| drive.nand.latencies.is_some()),
+            Driven::Drive(drive) => drive.nand.latencies.is_some(),
             Driven::Device(device) => device.is_timed(),
             Driven::File(file) => file.is_timed(),
         }
@@ -136,35 +138,27 @@ impl<'a> Prepared<'a> {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Outcome {
         let Prepared { path, seed, driven } = self;
-        let floor = Floor { path, workload, options, watch };
-        match (driven, &path.stack) {
-            (Driven::Drive, Stack::Drive(drive)) => drive.make(options.verify, seed, floor),
-            (Driven::Drive, _) => unreachable!("what is no drive was opened"),
-            (Driven::Device(device), _) => floor.run(DeviceTarget::new(device)),
-            (Driven::File(file), _) => floor.run(*file),
+        let simulation = Simulation { path, seed, workload, options, watch };
+        match driven {
+            Driven::Drive(drive) => drive.run(options.verify, simulation),
+            Driven::Device(device) => simulation.run(DeviceTarget::new(device)),
+            Driven::File(file) => simulation.run(*file),
         }
     }
 }
 
 /// All that a run takes beside what is driven.
-struct Floor<'a> {
+struct Simulation<'a> {
     path: &'a Path,
+    seed: u64,
     workload: &'a mut dyn Workload,
     options: &'a Options,
     watch: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
-impl Floor<'_> {
+impl Simulation<'_> {
     fn run<T: Target>(self, target: T) -> Outcome {
         let (run, ended) = engine::drive(target, self.workload, self.options, self.watch);
         outcome::conclude(self.path, run, self.workload, self.options, ended)
-    }
-}
-
-impl WithDrive for Floor<'_> {
-    type Output = Outcome;
-
-    fn with<T: Translation + Send + 'static>(self, drive: T) -> Outcome {
-        self.run(DriveTarget::new(drive))
     }
 }

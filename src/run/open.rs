@@ -1,34 +1,11 @@
-//! From a path to the devices that it names.
+//! From a path to the device that it names.
 
-use super::path::{Path, Stack};
-use super::stations::{DriveSettings, WithDrive};
-use crate::device::conv::{self, ConvSettings, Conventional};
-use crate::device::zns::{self, Zns, ZnsSettings};
-use crate::device::{BlockDevice, DeviceError, ImageError, STAMP_BYTES, ZonedDevice};
+use super::path::Path;
+use crate::device::station::{Holds, Making, StationError};
+use crate::device::{BlockDevice, DeviceError, ImageError, Medium};
 use crate::expression::ExpressionError;
 use crate::fs::sfs::OpenSfsError;
-use crate::translation::zoned::{Devices, DmZoned, ZonedVolumeError};
-use crate::translation::{Drive, Translation};
-use crate::units::BLOCK_BYTES;
-
-/// What the blocks of a device in memory hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
-    /// Bytes: a reader will look at them.
-    Bytes,
-    /// Stamps that stand for bytes: a simulation. What lies in an image holds bytes all the same.
-    Stamps,
-}
-
-impl Holds {
-    /// Bytes of a buffer that are a block.
-    fn width(self) -> usize {
-        match self {
-            Holds::Bytes => BLOCK_BYTES as usize,
-            Holds::Stamps => STAMP_BYTES,
-        }
-    }
-}
+use std::error::Error;
 
 /// Why a path cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +19,14 @@ pub enum OpenError {
     /// An image cannot be used.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The devices hold no volume of dm-zoned, or cannot.
-    #[error("{0}")]
-    Volume(#[from] ZonedVolumeError),
+    /// The devices hold no volume of a station, or cannot.
+    #[error("{source}")]
+    Volume {
+        /// True if there is a volume, and a structure of it says what cannot be.
+        is_damaged: bool,
+        /// What is wrong.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The volume of a file system cannot be made or opened.
     #[error("{path}: {source}")]
     FileSystem {
@@ -69,87 +51,40 @@ pub enum OpenError {
     NeedsKernel(String),
 }
 
-/// Opens what is below the file system of a path, or all of a path without one, as one device.
+impl OpenError {
+    /// Why a station of `path` cannot be opened or made.
+    pub(super) fn of_station(path: &Path) -> impl Fn(StationError) -> OpenError + '_ {
+        |error| match error {
+            StationError::Device(error) => error.into(),
+            StationError::Image(error) => error.into(),
+            StationError::Volume { is_damaged, source } => OpenError::Volume { is_damaged, source },
+            error @ StationError::Mixed => OpenError::no_volume(path, error),
+        }
+    }
+
+    pub(super) fn no_volume(path: &Path, what: impl ToString) -> OpenError {
+        OpenError::NoVolume { path: path.text.clone(), what: what.to_string() }
+    }
+}
+
+/// Opens what is below the file system of a path, or all of a path without one, as one device of blocks.
 ///
 /// What is in memory is new. What has an image is opened as it was left, and carries bytes, whatever `holds` says; on
 /// images dm-zoned must have been made before. `seed` is that of the choices that devices make.
 pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
-    match &path.stack {
-        Stack::Drive(drive) => Ok(open_drive(drive, drive.exported_bytes() / BLOCK_BYTES, holds, seed, None)),
-        Stack::Conventional(settings) => open_conventional(settings, holds, seed),
-        Stack::Zones(_) => {
-            let what = "zones alone are no blocks that can be written anywhere".to_string();
-            Err(OpenError::NoVolume { path: path.text.clone(), what })
-        }
-        Stack::Zoned { settings, conventional, zoned } => {
-            let mut in_memory = conventional
-                .iter()
-                .map(|device| device.image.is_none())
-                .chain(zoned.iter().map(ZnsSettings::is_in_memory));
-            let is_new = in_memory.clone().all(|is_in_memory| is_in_memory);
-            if !is_new && in_memory.any(|is_in_memory| is_in_memory) {
-                let what = "what is in memory is new each time: give every device an image=, or none".to_string();
-                return Err(OpenError::NoVolume { path: path.text.clone(), what });
-            }
-            let holds = if is_new { holds } else { Holds::Bytes };
-            let devices = Devices {
-                conventional: conventional.as_ref().map(|device| open_conventional(device, holds, seed)).transpose()?,
-                zoned: zoned.iter().map(|device| open_zoned(device, holds)).collect::<Result<_, _>>()?,
-            };
-            Ok(Box::new(if is_new {
-                DmZoned::create(devices, settings, seed)?
-            } else {
-                DmZoned::open(devices, settings)?
-            }))
-        }
+    match open_medium(path, holds, seed)? {
+        Medium::Blocks(device) => Ok(device),
+        Medium::Zones(_) => Err(OpenError::no_volume(path, "zones alone are no blocks that can be written anywhere")),
     }
 }
 
-fn open_conventional(settings: &ConvSettings, holds: Holds, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
-    if let Some(ftl) = &settings.ftl {
-        let drive = DriveSettings::exporting(settings.size_bytes, &ftl.layer, &ftl.flash)?;
-        return Ok(open_drive(&drive, settings.blocks(), holds, seed, Some(conv::KIND.name)));
-    }
-    Ok(Box::new(match settings.image {
-        Some(_) => Conventional::open(settings)?,
-        None => Conventional::new(settings, holds.width()),
-    }))
+/// Opens what is below the file system of a path.
+pub(super) fn open_medium(path: &Path, holds: Holds, seed: u64) -> Result<Medium, OpenError> {
+    path.device.open(holds, seed).map_err(OpenError::of_station(path))
 }
 
-pub(super) fn open_zoned(settings: &ZnsSettings, holds: Holds) -> Result<Box<dyn ZonedDevice>, OpenError> {
-    if let Some(device) = &settings.device {
-        return Ok(zns::open_system_device(device)?);
-    }
-    Ok(Box::new(match settings.image {
-        Some(_) => Zns::open(settings)?,
-        None => Zns::new(settings, holds.width()),
-    }))
-}
-
-/// A new drive that offers the first `blocks` blocks of what its translation layer exports; as one `medium` of a path, if
-/// that has a name.
-fn open_drive(
-    drive: &DriveSettings,
-    blocks: u64,
-    holds: Holds,
-    seed: u64,
-    medium: Option<&'static str>,
-) -> Box<dyn BlockDevice> {
-    struct AsDevice {
-        blocks: u64,
-        width: usize,
-        medium: Option<&'static str>,
-    }
-    impl WithDrive for AsDevice {
-        type Output = Box<dyn BlockDevice>;
-
-        fn with<T: Translation + Send + 'static>(self, layer: T) -> Box<dyn BlockDevice> {
-            let drive = Drive::new(layer, self.blocks, self.width);
-            Box::new(match self.medium {
-                Some(station) => drive.as_medium(station),
-                None => drive,
-            })
-        }
-    }
-    drive.make(false, seed, AsDevice { blocks, width: holds.width(), medium })
+/// Makes the images of a path, and the volumes of the stations below its file system. Images that are there already are
+/// replaced only with `force`; those that a failure leaves half made are removed.
+pub(super) fn make_medium(path: &Path, making: &Making) -> Result<Medium, OpenError> {
+    path.device.make(making).map_err(OpenError::of_station(path))
 }

@@ -1,14 +1,18 @@
-//! The path that a text means.
+//! The path that a text means: a tree of stations.
+//!
+//! `a/b` puts b below a. `a/b+c` puts b and c below a: a `+` adds a device to the nearest station before it that can
+//! still take one of that kind. So `dm-zoned/cache/conv+zns` is dm-zoned on a cached conventional device and a zoned one.
 
-use super::stations::{DriveSettings, STATIONS, Station};
-use crate::device::conv::ConvSettings;
-use crate::device::zns::ZnsSettings;
-use crate::expression::{ExpressionError, Kind, Term, one_of, parse_path};
-use crate::fs::kernel::{KernelFileSystem, KernelSettings};
-use crate::fs::sfs::{self, SfsSettings};
-use crate::translation::zoned::ZonedSettings;
+use super::drive::DriveSettings;
+use super::stations::{Read, STATIONS, Station, named, names_offering};
+use crate::device::nand::NandSettings;
+use crate::device::station::DeviceNode;
+use crate::expression::{ExpressionError, Term, one_of, parse_path};
+use crate::fs::kernel::KernelSettings;
+use crate::fs::sfs::SfsSettings;
+use std::sync::Arc;
 
-/// A path: what stores blocks, and the kernel's file system on top, if there is one.
+/// A path: what stores blocks, and the file system on top, if there is one.
 #[derive(Debug, Clone)]
 pub struct Path {
     /// The text it was read from.
@@ -17,8 +21,8 @@ pub struct Path {
     pub in_full: String,
     /// The file system on top.
     pub file_system: Option<FileSystemSettings>,
-    /// What is below it, or below the workload.
-    pub stack: Stack,
+    /// The device below it, or below the workload.
+    pub device: DeviceNode,
 }
 
 /// A file system on top of a path.
@@ -39,82 +43,31 @@ impl FileSystemSettings {
     }
 }
 
-/// What offers blocks, or, for sfs, zones.
-#[derive(Debug, Clone)]
-pub enum Stack {
-    /// A translation layer on flash.
-    Drive(DriveSettings),
-    /// A conventional device alone.
-    Conventional(ConvSettings),
-    /// dm-zoned.
-    Zoned {
-        /// Its options.
-        settings: ZonedSettings,
-        /// Its conventional device; without one, its zoned device has conventional zones.
-        conventional: Option<ConvSettings>,
-        /// Its zoned devices, at least one.
-        zoned: Vec<ZnsSettings>,
-    },
-    /// A zoned device alone, on which only sfs can stand.
-    Zones(ZnsSettings),
-}
-
-/// A station of a path, with its term.
-type Standing<'a> = (&'static Station, &'a Term);
-
 impl Path {
     /// Reads a path. Errors point at the station, option or value that is wrong, and name what could stand there.
     pub fn read(text: &str) -> Result<Path, ExpressionError> {
-        let levels = parse_path(text)?;
-        let kinds: Vec<&Kind> = STATIONS.iter().map(|station| station.kind).collect();
-        let station_of = |term: &Term| -> Result<&'static Station, ExpressionError> {
-            let kind = term.find("station", &kinds)?;
-            Ok(STATIONS.iter().find(|station| station.kind.name == kind.name).expect("found among them"))
-        };
-        let mut levels_of_stations: Vec<Vec<Standing>> = Vec::new();
-        for level in &levels {
-            let above = levels_of_stations.last().map_or("the workload", |above| above[0].0.kind.name);
-            if let Some(beside) = level.get(1).filter(|_| above != "dm-zoned") {
-                let help = format!("take it away: what is below {above} is one device");
-                return Err(beside.error(beside.span.clone(), "nothing here takes two devices".to_string(), help));
-            }
-            let stations = level.iter().map(|term| Ok((station_of(term)?, term)));
-            levels_of_stations.push(stations.collect::<Result<_, ExpressionError>>()?);
-        }
-        check_order(&levels_of_stations)?;
-        Path::of(text, &levels_of_stations)
+        Path::read_with(text, STATIONS)
     }
 
-    fn of(text: &str, levels: &[Vec<Standing>]) -> Result<Path, ExpressionError> {
-        let (top, top_term) = levels[0][0];
-        let kernel = KernelFileSystem::ALL.into_iter().find(|(_, kind)| kind.name == top.kind.name);
-        let file_system = match kernel {
-            Some((file_system, kind)) => {
-                Some(FileSystemSettings::Kernel(KernelSettings::read(top_term, file_system, kind)?))
+    /// Reads a path of these stations.
+    pub fn read_with(text: &str, stations: &[Station]) -> Result<Path, ExpressionError> {
+        let mut tree = Tree { stations, open: Vec::new() };
+        for level in parse_path(text)? {
+            for (at, term) in level.into_iter().enumerate() {
+                if at == 0 { tree.put_below(term)? } else { tree.put_beside(term)? }
             }
-            None if top.kind.name == sfs::KIND.name => {
-                Some(FileSystemSettings::Sfs(Box::new(SfsSettings::read(top_term)?)))
-            }
-            None => None,
-        };
-        let below = if file_system.is_some() { &levels[1..] } else { levels };
-        let (head, term) = below[0][0];
-        let stack = match head.kind.name {
-            "conv" => Stack::Conventional(ConvSettings::read(term)?),
-            "dm-zoned" => zoned_stack(term, &below[1])?,
-            "zns" => Stack::Zones(ZnsSettings::read(term)?),
-            _ => Stack::Drive(DriveSettings::read(term, below[1][0].1)?),
-        };
+        }
+        let (file_system, device) = tree.read()?;
         let on_top = file_system.iter().map(|settings| settings.written_out().to_string());
-        let in_full = on_top.chain([stack.written_out()]).collect::<Vec<_>>().join("/");
-        Ok(Path { text: text.to_string(), in_full, file_system, stack })
+        let in_full = on_top.chain([device.written_out()]).collect::<Vec<_>>().join("/");
+        Ok(Path { text: text.to_string(), in_full, file_system, device })
     }
 
     /// The kernel's file system on top, if there is one.
     pub fn kernel(&self) -> Option<&KernelSettings> {
         match &self.file_system {
             Some(FileSystemSettings::Kernel(settings)) => Some(settings),
-            _ => None,
+            Some(FileSystemSettings::Sfs(_)) | None => None,
         }
     }
 
@@ -122,7 +75,7 @@ impl Path {
     pub fn sfs(&self) -> Option<&SfsSettings> {
         match &self.file_system {
             Some(FileSystemSettings::Sfs(settings)) => Some(settings),
-            _ => None,
+            Some(FileSystemSettings::Kernel(_)) | None => None,
         }
     }
 
@@ -134,109 +87,161 @@ impl Path {
         self
     }
 
-    /// The drive, if the path is a translation layer on flash, whatever stands on it.
+    /// The drive, if the device is a translation layer on flash, whatever stands on it.
     pub fn drive(&self) -> Option<&DriveSettings> {
-        match &self.stack {
-            Stack::Drive(drive) => Some(drive),
-            _ => None,
-        }
+        self.device.settings()
     }
 }
 
-impl Stack {
-    fn written_out(&self) -> String {
-        match self {
-            Stack::Drive(drive) => drive.written_out(),
-            Stack::Conventional(settings) => settings.written_out.clone(),
-            Stack::Zones(settings) => settings.written_out.clone(),
-            Stack::Zoned { settings, conventional, zoned } => {
-                let devices = conventional.iter().map(|device| device.written_out.as_str());
-                let devices: Vec<&str> =
-                    devices.chain(zoned.iter().map(|device| device.written_out.as_str())).collect();
-                format!("{}/{}", settings.written_out, devices.join("+"))
+/// A station of which the terms below are still being read.
+struct OpenStation<'s> {
+    station: &'s Station,
+    term: Term,
+    below: Vec<Part>,
+}
+
+/// What a station is that has been read whole.
+enum Part {
+    Flash(NandSettings),
+    Device(DeviceNode),
+    Files(FileSystemSettings, DeviceNode),
+}
+
+/// The stations from the top of the tree to the one that was read last.
+struct Tree<'s> {
+    stations: &'s [Station],
+    open: Vec<OpenStation<'s>>,
+}
+
+impl<'s> Tree<'s> {
+    fn put_below(&mut self, term: Term) -> Result<(), ExpressionError> {
+        let station = named(self.stations, &term)?;
+        if let Some(above) = self.open.last() {
+            self.check_order(above.station, station, &term)?;
+        }
+        self.open.push(OpenStation { station, term, below: Vec::new() });
+        Ok(())
+    }
+
+    fn put_beside(&mut self, term: Term) -> Result<(), ExpressionError> {
+        let station = named(self.stations, &term)?;
+        // The last one is itself below the one before it.
+        let above = self.open.iter().take(self.open.len() - 1);
+        let has_room = |open: &&OpenStation| open.below.len() + 1 < open.station.below.count.1;
+        let takes = |open: &&OpenStation| open.station.below.takes.contains(&station.offers);
+        let Some(at) =
+            above.clone().enumerate().filter(|(_, open)| has_room(open) && takes(open)).map(|(at, _)| at).next_back()
+        else {
+            if let Some(above) = above.clone().rfind(has_room) {
+                self.check_order(above.station, station, &term)?;
             }
+            let (above, most) = above
+                .clone()
+                .next_back()
+                .map_or(("the workload", 1), |above| (above.station.kind.name, above.station.below.count.1));
+            let most = if most == 1 { "one device".to_string() } else { format!("at most {most} devices") };
+            let help = format!("take it away: what is below {above} is {most}");
+            return Err(term.error(term.span.clone(), "nothing here takes another device".to_string(), help));
+        };
+        self.close_down_to(at)?;
+        self.open.push(OpenStation { station, term, below: Vec::new() });
+        Ok(())
+    }
+
+    /// A station must be able to stand on the one below it.
+    fn check_order(&self, above: &Station, below: &Station, term: &Term) -> Result<(), ExpressionError> {
+        if above.below.takes.contains(&below.offers) {
+            return Ok(());
+        }
+        let (name, below_name) = (above.kind.name, below.kind.name);
+        let (message, help) = match above.below.takes {
+            [] => (
+                format!("nothing can stand below {name}"),
+                format!("{name} stores bits: write it last, and {below_name} before it"),
+            ),
+            takes => (
+                format!("{name} cannot stand on {below_name}"),
+                format!("below {name} stands {}", one_of(names_offering(self.stations, takes))),
+            ),
+        };
+        Err(term.error(term.span.clone(), message, help))
+    }
+
+    /// Reads the stations behind the one at `at`, which is the last one then.
+    fn close_down_to(&mut self, at: usize) -> Result<(), ExpressionError> {
+        while self.open.len() > at + 1 {
+            let last = self.open.pop().expect("there are more");
+            let part = self.read_station(last)?;
+            self.open.last_mut().expect("there is one at least").below.push(part);
+        }
+        Ok(())
+    }
+
+    /// Reads all of it. What is on top must offer files, or blocks that can be written again.
+    fn read(mut self) -> Result<(Option<FileSystemSettings>, DeviceNode), ExpressionError> {
+        let last = self.open.last().expect("a path has a station");
+        self.check_end(last)?;
+        let (top, term) = (self.open[0].station, self.open[0].term.clone());
+        if !top.carries_workloads() {
+            let name = top.kind.name;
+            let layers = self.stations.iter().filter(|station| station.below.takes.contains(&top.offers));
+            let layers: Vec<String> = layers.map(|station| format!("{}/", station.kind.name)).collect();
+            let layers = one_of(layers.iter().map(String::as_str));
+            let message = format!("{name} has no addresses that can be written again: a translation layer is missing");
+            return Err(term.error(term.name.span.clone(), message, format!("write {layers} before it")));
+        }
+        self.close_down_to(0)?;
+        let top = self.open.pop().expect("a path has a station");
+        match self.read_station(top)? {
+            Part::Files(settings, device) => Ok((Some(settings), device)),
+            Part::Device(device) => Ok((None, device)),
+            Part::Flash(_) => unreachable!("flash carries no workload"),
         }
     }
-}
 
-/// Every station must be able to stand on those below it, and the whole must offer blocks that can be written again.
-fn check_order(levels: &[Vec<Standing>]) -> Result<(), ExpressionError> {
-    for (above, below) in levels.iter().zip(levels.iter().skip(1)) {
-        for (station, term) in below {
-            let (name, below_name) = (above[0].0.kind.name, station.kind.name);
-            if !above[0].0.stands_on.contains(&below_name) {
-                let (message, help) = match above[0].0.stands_on {
-                    [] => (
-                        format!("nothing can stand below {name}"),
-                        format!("{name} stores bits: write it last, and {below_name} before it"),
-                    ),
-                    names => (
-                        format!("{name} cannot stand on {below_name}"),
-                        format!("below {name} stands {}", one_of(names.iter().copied())),
-                    ),
+    fn check_end(&self, last: &OpenStation) -> Result<(), ExpressionError> {
+        let OpenStation { station, term, below } = last;
+        if below.len() >= station.below.count.0 {
+            return Ok(());
+        }
+        let message = format!("{} stands on nothing", station.kind.name);
+        let help = match station.below.example {
+            Some(example) => format!("write {example}"),
+            None => format!("write /{} behind it", one_of(names_offering(self.stations, station.below.takes))),
+        };
+        Err(term.error(term.span.end..term.span.end, message, help))
+    }
+
+    fn read_station(&self, open: OpenStation) -> Result<Part, ExpressionError> {
+        self.check_end(&open)?;
+        let OpenStation { station, term, below } = open;
+        let devices = |below: Vec<Part>| -> Vec<DeviceNode> {
+            let device = |part| match part {
+                Part::Device(device) => device,
+                Part::Flash(_) | Part::Files(..) => unreachable!("no station of this kind takes flash or files"),
+            };
+            below.into_iter().map(device).collect()
+        };
+        Ok(match station.read {
+            Read::Flash => Part::Flash(NandSettings::read(&term)?),
+            Read::Layer(read) => {
+                let Some(Part::Flash(flash)) = below.into_iter().next() else {
+                    unreachable!("a layer takes flash alone");
                 };
-                return Err(term.error(term.span.clone(), message, help));
+                let drive = DriveSettings::read(read, &term, flash)?;
+                Part::Device(DeviceNode::new(term, station.offers, Arc::new(drive), Vec::new()))
             }
-        }
+            Read::Device(read) => {
+                let below = devices(below);
+                let settings = read(&term, &below)?;
+                Part::Device(DeviceNode::new(term, station.offers, settings, below))
+            }
+            Read::FileSystem(read) => {
+                let settings = read(&term)?;
+                Part::Files(settings, devices(below).pop().expect("it takes one device"))
+            }
+        })
     }
-    let (last, term) = levels.last().expect("a path has a level")[0];
-    if !last.stands_on.is_empty() {
-        let end = term.span.end..term.span.end;
-        let message = format!("{} stands on nothing", last.kind.name);
-        let help = match last.kind.name {
-            "dm-zoned" => "write /conv:size=1G+zns:size=4G behind it, or /zns:conventional=16".to_string(),
-            _ => format!("write /{} behind it", one_of(last.stands_on.iter().copied())),
-        };
-        return Err(term.error(end, message, help));
-    }
-    let (first, term) = levels[0][0];
-    if !first.is_rewritable() {
-        let name = first.kind.name;
-        let layers = STATIONS.iter().filter(|station| station.stands_on.contains(&name));
-        let layers: Vec<String> = layers.map(|station| format!("{}/", station.kind.name)).collect();
-        let layers = one_of(layers.iter().map(String::as_str));
-        let message = format!("{name} has no addresses that can be written again: a translation layer is missing");
-        let help = format!("write {layers} before it");
-        return Err(term.error(term.name.span.clone(), message, help));
-    }
-    Ok(())
-}
-
-/// dm-zoned stands on one conventional device and zoned ones behind it, or on one zoned device that has conventional
-/// zones.
-fn zoned_stack(term: &Term, devices: &[Standing]) -> Result<Stack, ExpressionError> {
-    let is_conventional = |device: &Standing| device.0.kind.name == "conv";
-    let (conventional, zoned) = match devices {
-        [first, rest @ ..] if is_conventional(first) => (Some(first.1), rest),
-        all => (None, all),
-    };
-    if let Some((_, wrong)) = zoned.iter().find(|device| is_conventional(device)) {
-        let (message, help) = match conventional {
-            Some(_) => ("dm-zoned has one conventional device", "take it away, or make the first one larger"),
-            None => ("the conventional device comes first", "write conv before the zns, and + between them"),
-        };
-        return Err(wrong.error(wrong.span.clone(), message.to_string(), help.to_string()));
-    }
-    if let (Some(alone), []) = (conventional, zoned) {
-        let message = "dm-zoned has no zones here: a zoned device is missing".to_string();
-        let end = alone.span.end..alone.span.end;
-        return Err(alone.error(end, message, "write +zns:size=4G behind it".to_string()));
-    }
-    if let (None, [_, second, ..]) = (conventional, zoned) {
-        let message = "several zoned devices need a conventional one before them".to_string();
-        let help = "write conv:size=1G+ before the first, or take this one away".to_string();
-        return Err(second.1.error(second.1.span.clone(), message, help));
-    }
-    let read = zoned.iter().map(|(_, term)| ZnsSettings::read(term)).collect::<Result<Vec<_>, _>>()?;
-    // An image has a shape of its own, which is looked at when it is opened.
-    if conventional.is_none() && read[0].is_in_memory() && read[0].shape()?.conventional == 0 {
-        let term = zoned[0].1;
-        let message = "dm-zoned keeps its metadata and what is written anew in conventional zones, and there are none";
-        let help = "write conv:size=1G+ before it, or conventional=16 among its options".to_string();
-        return Err(term.error(term.span.clone(), message.to_string(), help));
-    }
-    let conventional = conventional.map(ConvSettings::read).transpose()?;
-    Ok(Stack::Zoned { settings: ZonedSettings::read(term)?, conventional, zoned: read })
 }
 
 #[cfg(test)]
@@ -272,8 +277,12 @@ mod tests {
         for (text, pointed, said) in [
             ("zns", "zns", "write sfs/ or dm-zoned/ before it"),
             ("dm-zoned", "", "conv:size=1G+zns:size=4G"),
-            ("dm-zoned/nand", "nand", "below dm-zoned stands conv or zns"),
-            ("dm-zoned/conv+nand", "nand", "below dm-zoned stands conv or zns"),
+            (
+                "dm-zoned/nand",
+                "nand",
+                "below dm-zoned stands cache, dm-zoned, page, dftl, fast, superblock, conv or zns",
+            ),
+            ("dm-zoned/conv+nand", "nand", "conv or zns"),
             ("dm-zoned/conv:size=1G", "", "+zns"),
             ("dm-zoned/zns", "zns", "conv:size=1G+ before it, or conventional=16"),
             ("dm-zoned/zns+conv", "conv", "before the zns"),
@@ -283,9 +292,14 @@ mod tests {
             ("dm-zoned:start=101/conv+zns", "101", "from 0 to 100"),
             ("conv+conv", "conv", "below the workload is one device"),
             ("kernel-ext4", "", "behind it"),
-            ("kernel-ext4/zns", "zns", "below kernel-ext4 stands dm-zoned"),
+            ("kernel-ext4/zns", "zns", "below kernel-ext4 stands cache, dm-zoned"),
             ("dm-zoned/conv+znss", "znss", "did you mean zns?"),
             ("conv/kernel-xfs", "kernel-xfs", "write it last"),
+            ("cache", "", "behind it"),
+            ("cache/zns", "zns", "below cache stands cache, dm-zoned"),
+            ("cache/conv+conv+conv:size=2G", "conv:size=2G", "below cache is at most 2 devices"),
+            ("cache:access=2us/conv+conv", "2us", "leave it out"),
+            ("cache:policy=mru/conv", "mru", "lru, fifo or clock"),
         ] {
             let error = Path::read(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], pointed, "{text}: {error}");
@@ -298,9 +312,35 @@ mod tests {
             "dm-zoned/zns:conventional=16",
             "kernel-ext4:data=journal/dm-zoned:journal-zone/conv:size=1G+zns:size=4G,zone=64M",
             "kernel-xfs/page/nand:size=1G",
+            "sfs/cache:size=1M/conv",
+            "cache/conv:size=64M+dm-zoned/conv+zns",
+            "dm-zoned/cache/conv+zns",
+            "dm-zoned/page/nand+zns:size=1G",
         ] {
             let path = Path::read(text).unwrap();
             assert_eq!(Path::read(&path.in_full).unwrap().in_full, path.in_full, "{text}");
+        }
+    }
+
+    /// The kinds of device that can be added are looked for from the last station upwards.
+    #[test]
+    fn a_device_is_added_to_the_nearest_station_that_takes_it() {
+        fn names(node: &DeviceNode) -> String {
+            let below: Vec<String> = node.below.iter().map(names).collect();
+            format!(
+                "{}{}",
+                node.term.name.text,
+                if below.is_empty() { String::new() } else { format!("({})", below.join(" ")) }
+            )
+        }
+        for (text, tree) in [
+            ("dm-zoned/cache/conv+zns", "dm-zoned(cache(conv) zns)"),
+            ("dm-zoned/cache/conv+conv+zns", "dm-zoned(cache(conv conv) zns)"),
+            ("cache/conv+dm-zoned/conv+zns+zns:size=1G", "cache(conv dm-zoned(conv zns zns))"),
+            ("sfs/cache/cache/conv+page/nand", "cache(cache(conv page))"),
+            ("dm-zoned/page/nand+zns", "dm-zoned(page zns)"),
+        ] {
+            assert_eq!(names(&Path::read(text).unwrap().device), tree, "{text}");
         }
     }
 
@@ -326,7 +366,7 @@ mod tests {
         ] {
             let path = Path::read(text).unwrap();
             let again = Path::read(&path.in_full).unwrap();
-            assert_eq!(format!("{:?}", path.stack), format!("{:?}", again.stack));
+            assert_eq!(format!("{:?}", path.drive()), format!("{:?}", again.drive()));
         }
         let path = Path::read("page:op=28%,victim=fifo/nand:preset=tlc").unwrap();
         assert!(path.in_full.contains("channels=8"), "{}", path.in_full);

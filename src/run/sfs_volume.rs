@@ -1,18 +1,19 @@
 //! Volumes of sfs on images: checked, repaired, looked at.
 
-use super::file_system::{failed, is_in_memory, open_medium, sfs_of};
-use super::open::{Holds, OpenError};
+use super::file_system::{failed, sfs_of};
+use super::open::{OpenError, open_medium};
 use super::path::Path;
+use crate::device::Medium;
+use crate::device::station::{Holds, StationError};
 use crate::fs::sfs::{
-    Finding, Identity, Medium, Repaired, SegmentMap, SfsSettings, Timestamp, check, mark_lost, repair, segment_map,
+    Finding, Identity, Repaired, SegmentMap, SfsSettings, Timestamp, check, mark_lost, repair, segment_map,
 };
 
 /// The settings and the medium of a volume that is there already.
 fn open(path: &Path) -> Result<(&SfsSettings, Medium), OpenError> {
     let settings = sfs_of(path)?;
-    if is_in_memory(path) {
-        let what = "what is in memory is new each time: write sfs/conv:image=FILE or sfs/zns:image=FILE".to_string();
-        return Err(OpenError::NoVolume { path: path.text.clone(), what });
+    if path.device.is_partly_in_memory() {
+        return Err(OpenError::no_volume(path, StationError::Mixed));
     }
     Ok((settings, open_medium(path, Holds::Bytes, 0)?))
 }

@@ -1,179 +1,168 @@
-//! The stations of a path: which there are, what each can stand on, and the translation layers on flash.
+//! The table of stations: what each offers, what it takes below it, and how its term is read.
 
-use crate::device::nand::{self, Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
-use crate::device::{conv, zns};
-use crate::expression::{ExpressionError, Kind, Term, parse_term};
-use crate::fs::{kernel, sfs};
+use super::drive::{ReadLayer, read_conventional, read_layer};
+use super::path::FileSystemSettings;
+use crate::device::station::{DeviceNode, DeviceSettings, Offer};
+use crate::device::zns::{self, ZnsSettings};
+use crate::device::{cache, conv, nand};
+use crate::expression::{ExpressionError, Kind, Term};
+use crate::fs::kernel::{self, KernelFileSystem, KernelSettings};
+use crate::fs::sfs::{self, SfsSettings};
 use crate::translation::dftl::{self, DftlSettings};
-use crate::translation::fast::{self, Fast, FastSettings};
-use crate::translation::page_level::{self, PageLevel, PageSettings, RamMap};
-use crate::translation::superblock::{self, SuperblockFtl, SuperblockSettings};
-use crate::translation::{Translation, zoned};
+use crate::translation::fast::{self, FastSettings};
+use crate::translation::page_level::{self, PageSettings};
+use crate::translation::superblock::{self, SuperblockSettings};
+use crate::translation::{FlashLayer, zoned};
+use std::sync::Arc;
 
-/// A kind of station, and its place.
-#[derive(Debug)]
+/// A kind of station: a row of the table.
+#[derive(Debug, Clone)]
 pub struct Station {
     /// Name, options, and what they mean.
     pub kind: &'static Kind,
     /// The level it belongs to, in words.
     pub level: &'static str,
-    /// The names of the stations it can stand on; empty for media, which stand at the bottom.
-    pub stands_on: &'static [&'static str],
+    /// What it offers to the station above.
+    pub offers: Offer,
+    /// What stands below it.
+    pub below: Below,
+    pub(super) read: Read,
 }
+
+/// What a station takes below it.
+#[derive(Debug, Clone, Copy)]
+pub struct Below {
+    /// What it stands on.
+    pub takes: &'static [Offer],
+    /// How many devices, at least and at most.
+    pub count: (usize, usize),
+    /// An example of what to write behind it, where the table alone does not tell.
+    pub example: Option<&'static str>,
+}
+
+/// How the term of a station is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Read {
+    /// Flash.
+    Flash,
+    /// A translation layer on flash.
+    Layer(ReadLayer),
+    /// A device.
+    Device(ReadDevice),
+    /// A file system.
+    FileSystem(fn(&Term) -> Result<FileSystemSettings, ExpressionError>),
+}
+
+/// How the term of a device is read, with the devices that stand below it.
+pub type ReadDevice = fn(&Term, &[DeviceNode]) -> Result<Arc<dyn DeviceSettings>, ExpressionError>;
+
+/// Nothing: a medium, which stands at the bottom.
+const NOTHING: Below = Below { takes: &[], count: (0, 0), example: None };
+
+/// One device.
+const fn one(takes: &'static [Offer]) -> Below {
+    Below { takes, count: (1, 1), example: None }
+}
+
+/// What carries a file system of the kernel.
+const BLOCKS: &[Offer] = &[Offer::Blocks];
+const BLOCKS_OR_ZONES: &[Offer] = &[Offer::Blocks, Offer::Zones];
 
 impl Station {
-    /// Whether a block can be written again at its address, so that a workload or a file system can stand on it.
-    pub fn is_rewritable(&self) -> bool {
-        !["nand", "zns"].contains(&self.kind.name)
+    /// A station that offers blocks or zones.
+    pub const fn device(
+        kind: &'static Kind,
+        level: &'static str,
+        offers: Offer,
+        below: Below,
+        read: ReadDevice,
+    ) -> Station {
+        Station { kind, level, offers, below, read: Read::Device(read) }
+    }
+
+    /// A translation layer on flash.
+    pub const fn layer<L: FlashLayer>(kind: &'static Kind) -> Station {
+        let below = one(&[Offer::Flash]);
+        Station { kind, level: "translation", offers: Offer::Blocks, below, read: Read::Layer(read_layer::<L>) }
+    }
+
+    const fn file_system(
+        kind: &'static Kind,
+        takes: &'static [Offer],
+        read: fn(&Term) -> Result<FileSystemSettings, ExpressionError>,
+    ) -> Station {
+        let below = one(takes);
+        Station { kind, level: "file system", offers: Offer::Files, below, read: Read::FileSystem(read) }
+    }
+
+    /// True if a workload can stand on it.
+    pub fn carries_workloads(&self) -> bool {
+        matches!(self.offers, Offer::Blocks | Offer::Files)
     }
 }
-
-/// What offers blocks that can be written anywhere, and so carries a file system.
-const BLOCKS: &[&str] = &["dm-zoned", "page", "dftl", "fast", "superblock", "conv"];
-
-/// What carries sfs: a segment can be a zone, too.
-const BLOCKS_OR_ZONES: &[&str] = &["page", "dftl", "fast", "superblock", "conv", "zns", "dm-zoned"];
 
 /// All stations, from the top of a path to the bottom.
 pub static STATIONS: &[Station] = &[
-    Station { kind: &sfs::KIND, level: "file system", stands_on: BLOCKS_OR_ZONES },
-    Station { kind: &kernel::EXT4, level: "file system", stands_on: BLOCKS },
-    Station { kind: &kernel::BTRFS, level: "file system", stands_on: BLOCKS },
-    Station { kind: &kernel::XFS, level: "file system", stands_on: BLOCKS },
-    Station { kind: &zoned::KIND, level: "translation", stands_on: &["conv", "zns"] },
-    Station { kind: &page_level::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &dftl::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &fast::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &superblock::KIND, level: "translation", stands_on: &["nand"] },
-    Station { kind: &conv::KIND, level: "media", stands_on: &[] },
-    Station { kind: &zns::KIND, level: "media", stands_on: &[] },
-    Station { kind: &nand::KIND, level: "media", stands_on: &[] },
+    Station::file_system(&sfs::KIND, BLOCKS_OR_ZONES, |term| {
+        Ok(FileSystemSettings::Sfs(Box::new(SfsSettings::read(term)?)))
+    }),
+    Station::file_system(&kernel::EXT4, BLOCKS, |term| kernel_settings(term, KernelFileSystem::Ext4, &kernel::EXT4)),
+    Station::file_system(&kernel::BTRFS, BLOCKS, |term| kernel_settings(term, KernelFileSystem::Btrfs, &kernel::BTRFS)),
+    Station::file_system(&kernel::XFS, BLOCKS, |term| kernel_settings(term, KernelFileSystem::Xfs, &kernel::XFS)),
+    Station::device(
+        &cache::KIND,
+        "cache",
+        Offer::Blocks,
+        Below { takes: BLOCKS, count: (1, 2), example: None },
+        |term, below| Ok(Arc::new(cache::CacheSettings::read(term, below.len())?)),
+    ),
+    Station::device(
+        &zoned::KIND,
+        "translation",
+        Offer::Blocks,
+        Below {
+            takes: BLOCKS_OR_ZONES,
+            count: (1, usize::MAX),
+            example: Some("/conv:size=1G+zns:size=4G behind it, or /zns:conventional=16"),
+        },
+        |term, below| Ok(Arc::new(zoned::station::read(term, below)?)),
+    ),
+    Station::layer::<PageSettings>(&page_level::KIND),
+    Station::layer::<DftlSettings>(&dftl::KIND),
+    Station::layer::<FastSettings>(&fast::KIND),
+    Station::layer::<SuperblockSettings>(&superblock::KIND),
+    Station::device(&conv::KIND, "media", Offer::Blocks, NOTHING, read_conventional),
+    Station::device(&zns::KIND, "media", Offer::Zones, NOTHING, |term, _| Ok(Arc::new(ZnsSettings::read(term)?))),
+    Station { kind: &nand::KIND, level: "media", offers: Offer::Flash, below: NOTHING, read: Read::Flash },
 ];
 
-/// A translation layer on flash.
-#[derive(Debug, Clone)]
-pub enum Layer {
-    /// `page`.
-    Page(PageSettings),
-    /// `dftl`.
-    Dftl(DftlSettings),
-    /// `fast`.
-    Fast(FastSettings),
-    /// `superblock`.
-    Superblock(SuperblockSettings),
+fn kernel_settings(
+    term: &Term,
+    file_system: KernelFileSystem,
+    kind: &'static Kind,
+) -> Result<FileSystemSettings, ExpressionError> {
+    Ok(FileSystemSettings::Kernel(KernelSettings::read(term, file_system, kind)?))
 }
 
-impl Layer {
-    fn read(term: &Term, geometry: &Geometry) -> Result<Layer, ExpressionError> {
-        Ok(match term.name.text.as_str() {
-            "page" => Layer::Page(PageSettings::read(term, geometry)?),
-            "dftl" => Layer::Dftl(DftlSettings::read(term, geometry)?),
-            "fast" => Layer::Fast(FastSettings::read(term, geometry)?),
-            "superblock" => Layer::Superblock(SuperblockSettings::read(term, geometry)?),
-            name => unreachable!("{name} is no translation layer on flash"),
-        })
-    }
+/// The row with a term's name.
+pub(super) fn named<'s>(stations: &'s [Station], term: &Term) -> Result<&'s Station, ExpressionError> {
+    let kinds: Vec<&Kind> = stations.iter().map(|station| station.kind).collect();
+    let kind = term.find("station", &kinds)?;
+    Ok(stations.iter().find(|station| station.kind.name == kind.name).expect("found among them"))
+}
 
-    fn exported_pages(&self) -> u64 {
-        match self {
-            Layer::Page(settings) => settings.exported_pages,
-            Layer::Dftl(settings) => settings.page.exported_pages,
-            Layer::Fast(settings) => settings.exported_pages,
-            Layer::Superblock(settings) => settings.exported_pages,
-        }
-    }
-
-    fn written_out(&self) -> &str {
-        match self {
-            Layer::Page(settings) => &settings.written_out,
-            Layer::Dftl(settings) => &settings.page.written_out,
-            Layer::Fast(settings) => &settings.written_out,
-            Layer::Superblock(settings) => &settings.written_out,
+/// How the translation layer with a term's name is read.
+pub(super) fn layer_named(stations: &[Station], term: &Term) -> Result<ReadLayer, ExpressionError> {
+    match named(stations, term)?.read {
+        Read::Layer(read) => Ok(read),
+        Read::Flash | Read::Device(_) | Read::FileSystem(_) => {
+            let message = format!("{} is no translation layer on flash", term.name.text);
+            Err(term.error(term.span.clone(), message, "take page, dftl, fast or superblock".to_string()))
         }
     }
 }
 
-/// A drive: a translation layer and its flash.
-#[derive(Debug, Clone)]
-pub struct DriveSettings {
-    /// The translation layer.
-    pub layer: Layer,
-    /// The flash.
-    pub nand: NandSettings,
-}
-
-/// More flash than any preset keeps in reserve.
-const MOST_RESERVED: u64 = 64 << 30;
-
-/// What is to be done with a drive, whichever translation layer and timing it has.
-pub(super) trait WithDrive {
-    /// What comes of it.
-    type Output;
-
-    /// Does it.
-    fn with<T: Translation + Send + 'static>(self, drive: T) -> Self::Output;
-}
-
-impl DriveSettings {
-    /// Reads the terms of a translation layer and its flash.
-    pub(super) fn read(layer: &Term, flash: &Term) -> Result<DriveSettings, ExpressionError> {
-        let nand = NandSettings::read(flash)?;
-        Ok(DriveSettings { layer: Layer::read(layer, &nand.geometry)?, nand })
-    }
-
-    /// A translation layer, with its defaults, on the least flash of these options that lets it export `bytes`: within a
-    /// 256th, as a size must suit reserves that grow with it. The error is that of the largest size tried.
-    pub(super) fn exporting(bytes: u64, layer: &str, flash: &str) -> Result<DriveSettings, ExpressionError> {
-        let layer = parse_term(layer)?;
-        let step = (bytes / 256).max(1 << 20);
-        let mut size = bytes + step;
-        loop {
-            let flash = parse_term(&format!("nand:{flash},size={size}"))?;
-            match DriveSettings::read(&layer, &flash) {
-                Ok(drive) if drive.exported_bytes() >= bytes => return Ok(drive),
-                Err(error) if size > 4 * bytes + MOST_RESERVED => return Err(error),
-                _ => size += step,
-            }
-        }
-    }
-
-    /// Bytes that the drive offers.
-    pub fn exported_bytes(&self) -> u64 {
-        self.layer.exported_pages() * u64::from(self.nand.geometry.page_bytes)
-    }
-
-    /// Both terms with every option written out.
-    pub fn written_out(&self) -> String {
-        format!("{}/{}", self.layer.written_out(), self.nand.written_out)
-    }
-
-    /// Makes a new drive, and does with it what is to be done. `keeps_versions`: whether a read returns the stamp that was
-    /// written.
-    pub(super) fn make<W: WithDrive>(&self, keeps_versions: bool, seed: u64, with: W) -> W::Output {
-        match self.nand.latencies {
-            None => self.make_timed(Untimed, keeps_versions, seed, with),
-            Some(latencies) => {
-                let timing = Reserving::new(self.nand.geometry, latencies);
-                self.make_timed(timing, keeps_versions, seed, with)
-            }
-        }
-    }
-
-    fn make_timed<T: Timing + Send + 'static, W: WithDrive>(
-        &self,
-        timing: T,
-        keeps_versions: bool,
-        seed: u64,
-        with: W,
-    ) -> W::Output {
-        let flash = Nand::new(self.nand.geometry, self.nand.endurance, keeps_versions, timing);
-        match &self.layer {
-            Layer::Page(settings) => {
-                with.with(PageLevel::new(flash, settings, RamMap::new(settings.exported_pages), seed))
-            }
-            Layer::Dftl(settings) => with.with(settings.drive(flash, seed)),
-            Layer::Fast(settings) => with.with(Fast::new(flash, settings)),
-            Layer::Superblock(settings) => with.with(SuperblockFtl::new(flash, settings)),
-        }
-    }
+/// The names of the stations that offer one of these.
+pub fn names_offering<'s>(stations: &'s [Station], offers: &'s [Offer]) -> impl Iterator<Item = &'static str> + 's {
+    stations.iter().filter(|station| offers.contains(&station.offers)).map(|station| station.kind.name)
 }

@@ -1,63 +1,14 @@
-//! Volumes of dm-zoned on images: made, checked, repaired, looked at.
+//! Volumes on images: made, and, of dm-zoned, checked, repaired, looked at.
 
 use super::file_system::{Owner, make_sfs};
-use super::open::{Holds, OpenError, open_zoned};
-use super::path::{Path, Stack};
-use crate::device::ImageError;
-use crate::device::conv::{ConvSettings, Conventional};
-use crate::device::zns::{Zns, ZnsSettings};
-use crate::device::{BlockDevice, ZonedDevice};
-use crate::translation::zoned::{Devices, Finding, Numbers, Survey, ZonedSettings, check, mkfs, repair, survey};
-use std::path::Path as FilePath;
+use super::open::{OpenError, make_medium};
+use super::path::Path;
+use crate::device::station::{Holds, Making, StationError};
+use crate::translation::zoned::{Devices, Finding, Survey, ZonedSettings, ZonedVolumeError, check, repair, survey};
 
-/// The stations of a volume whose devices all have an image.
-struct Images<'a> {
-    settings: &'a ZonedSettings,
-    conventional: Option<&'a ConvSettings>,
-    zoned: &'a [ZnsSettings],
-}
-
-impl<'a> Images<'a> {
-    fn of(path: &'a Path) -> Result<Images<'a>, OpenError> {
-        let no_volume = |what: &str| Err(OpenError::NoVolume { path: path.text.clone(), what: what.to_string() });
-        let Stack::Zoned { settings, conventional, zoned } = &path.stack else {
-            return no_volume("there is no dm-zoned in it");
-        };
-        if path.kernel().is_some() {
-            return no_volume("a file system of the kernel is on top, which its own tools make and check");
-        }
-        let images = Images { settings, conventional: conventional.as_ref(), zoned };
-        if images.names().count() < zoned.len() + usize::from(conventional.is_some()) {
-            return no_volume("what is in memory is new each time: give every device an image=");
-        }
-        Ok(images)
-    }
-
-    fn names(&self) -> impl Iterator<Item = &'a FilePath> + '_ {
-        let conventional = self.conventional.iter().filter_map(|device| device.image.as_deref());
-        conventional.chain(self.zoned.iter().filter_map(|device| device.image.as_deref().or(device.device.as_deref())))
-    }
-
-    fn devices(
-        &self,
-        conventional: impl Fn(&ConvSettings) -> Result<Conventional, ImageError>,
-        zoned: impl Fn(&ZnsSettings) -> Result<Box<dyn ZonedDevice>, OpenError>,
-    ) -> Result<Devices, OpenError> {
-        let conventional = self.conventional.map(conventional).transpose()?;
-        Ok(Devices {
-            conventional: conventional.map(|device| Box::new(device) as Box<dyn BlockDevice>),
-            zoned: self.zoned.iter().map(zoned).collect::<Result<_, OpenError>>()?,
-        })
-    }
-
-    fn open(&self) -> Result<Devices, OpenError> {
-        self.devices(Conventional::open, |device| open_zoned(device, Holds::Bytes))
-    }
-}
-
-/// Makes the images of a path, and an empty volume on them. Images that are there already are replaced only with `force`;
-/// those that a failure leaves half made are taken away. `seed` is that of the volume's numbers: no two volumes should
-/// have one seed. `owner` is that of the root directory of a volume of sfs, root's if there is none.
+/// Makes the images of a path, and empty volumes on them. Images that are there already are replaced only with `force`;
+/// those that a failure leaves half made are removed. `seed` is that of the volume's numbers: no two volumes should have
+/// one seed. `owner` is that of the root directory of a volume of sfs, root's if there is none.
 pub fn make_volume(
     path: &Path,
     force: bool,
@@ -65,48 +16,55 @@ pub fn make_volume(
     wall_origin_ns: i64,
     owner: Option<Owner>,
 ) -> Result<(), OpenError> {
+    let making = Making { force, seed };
     if path.sfs().is_some() {
-        return make_sfs(path, force, seed, wall_origin_ns, owner);
+        return make_sfs(path, &making, wall_origin_ns, owner);
     }
-    let images = Images::of(path)?;
-    let is_new: Vec<&FilePath> = images.names().filter(|name| !name.exists()).collect();
-    if let Some(image) = images.names().find(|name| name.is_file() && !force) {
-        let bytes = image.metadata().map_or(0, |metadata| metadata.len());
-        return Err(ImageError::Exists { image: image.display().to_string(), bytes }.into());
+    check_kernel(path)?;
+    if !path.device.has_volume() {
+        return Err(OpenError::no_volume(path, "there is no sfs and no dm-zoned in it"));
     }
-    let make = || -> Result<(), OpenError> {
-        let devices = images.devices(
-            |device| Conventional::create(device, force),
-            |device| match &device.image {
-                Some(_) => Ok(Box::new(Zns::create(device, force)?)),
-                None => open_zoned(device, Holds::Bytes),
-            },
-        )?;
-        let numbers = Numbers::of_seed(seed, devices.zoned.len());
-        mkfs(devices, images.settings, &numbers)?;
-        Ok(())
-    };
-    make().inspect_err(|_| {
-        for image in is_new {
-            // The error says more than one of the removal would.
-            let _ = std::fs::remove_file(image);
+    make_medium(path, &making).map(drop)
+}
+
+fn check_kernel(path: &Path) -> Result<(), OpenError> {
+    match path.kernel() {
+        Some(_) => {
+            Err(OpenError::no_volume(path, "a file system of the kernel is on top, which its own tools make and check"))
         }
-    })
+        None => Ok(()),
+    }
+}
+
+/// The devices of dm-zoned at the top of a path, and its options.
+fn open(path: &Path) -> Result<(&ZonedSettings, Devices), OpenError> {
+    check_kernel(path)?;
+    let Some(settings) = path.device.settings::<ZonedSettings>() else {
+        return Err(OpenError::no_volume(path, "there is no dm-zoned on its top"));
+    };
+    if path.device.is_partly_in_memory() {
+        return Err(OpenError::no_volume(path, StationError::Mixed));
+    }
+    let below = path.device.open_below(Holds::Bytes, 0).map_err(OpenError::of_station(path))?;
+    Ok((settings, Devices::of(below)))
+}
+
+fn failed(path: &Path) -> impl Fn(ZonedVolumeError) -> OpenError + '_ {
+    |error| OpenError::of_station(path)(error.into())
 }
 
 /// Checks the volume of a path, and changes nothing.
 pub fn check_volume(path: &Path) -> Result<Vec<Finding>, OpenError> {
-    Ok(check(Images::of(path)?.open()?)?.0)
+    Ok(check(open(path)?.1).map_err(failed(path))?.0)
 }
 
 /// Repairs what [`check_volume`] calls repairable.
 pub fn repair_volume(path: &Path) -> Result<(), OpenError> {
-    let images = Images::of(path)?;
-    repair(images.open()?, images.settings)?;
-    Ok(())
+    let (settings, devices) = open(path)?;
+    repair(devices, settings).map(drop).map_err(failed(path))
 }
 
 /// Looks at the volume of a path, and changes nothing.
 pub fn survey_volume(path: &Path) -> Result<Survey, OpenError> {
-    Ok(survey(Images::of(path)?.open()?)?)
+    survey(open(path)?.1).map_err(failed(path))
 }

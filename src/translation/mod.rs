@@ -8,6 +8,7 @@ mod drive;
 pub mod fast;
 mod free_blocks;
 mod frontier;
+mod layer;
 pub mod page_level;
 mod prefetch;
 mod request;
@@ -18,6 +19,7 @@ mod victims;
 pub mod zoned;
 
 pub use drive::Drive;
+pub use layer::FlashLayer;
 pub use request::Requests;
 pub use victims::VictimPolicy;
 

@@ -12,7 +12,7 @@ use flashpath::label::{Content, Label};
 use flashpath::random::Random;
 use flashpath::run::{Holds, OpenError, Path, open_device};
 use flashpath::time::Time;
-use flashpath::translation::zoned::{DmZoned, Numbers, ZonedVolumeError, mkfs};
+use flashpath::translation::zoned::{DmZoned, Numbers, mkfs};
 use std::ops::Range;
 
 /// Blocks of a zone: a metadata set of all these volumes fits in one.
@@ -147,8 +147,8 @@ fn work(geometry: &Geometry, seed: u64) {
     let path = geometry.path();
     let device = match open_device(&Path::read(&path).unwrap(), Holds::Stamps, seed) {
         Ok(device) => device,
-        Err(OpenError::Volume(error @ ZonedVolumeError::Unfit(_))) => {
-            assert!(geometry.is_impossible(), "{path} is refused: {error}");
+        Err(OpenError::Volume { is_damaged: false, source }) => {
+            assert!(geometry.is_impossible(), "{path} is refused: {source}");
             return;
         }
         Err(error) => panic!("{path}: {error}"),

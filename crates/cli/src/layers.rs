@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use flashpath::expression::{Kind, Values, nearest, one_of};
-use flashpath::run::STATIONS;
+use flashpath::run::{STATIONS, names_offering};
 use flashpath::workload::{files, generator};
 use std::fmt::Write;
 
@@ -24,9 +24,9 @@ impl Layers {
         for station in STATIONS {
             known.push(station.kind.name);
             if self.wants(station.kind.name) {
-                let below = match station.stands_on {
+                let below = match station.below.takes {
                     [] => "stands at the bottom".to_string(),
-                    names => format!("stands on {}", one_of(names.iter().copied())),
+                    takes => format!("stands on {}", one_of(names_offering(STATIONS, takes))),
                 };
                 describe(&mut text, station.kind, &format!("{}, {below}", station.level));
             }

@@ -1,8 +1,9 @@
 //! The options of `conv`.
 
-use super::ServiceTimes;
-use crate::device::ImageError;
+use super::{Conventional, ServiceTimes};
 use crate::device::nand::Preset;
+use crate::device::station::{DeviceSettings, Making, Opening, StationError, Storage};
+use crate::device::{ImageError, Medium};
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
 use crate::units::{BLOCK_BYTES, format_size};
 use std::path::PathBuf;
@@ -139,6 +140,27 @@ impl ConvSettings {
             });
         }
         Ok(())
+    }
+}
+
+impl DeviceSettings for ConvSettings {
+    fn written_out(&self) -> String {
+        self.written_out.clone()
+    }
+
+    fn storage(&self) -> Storage<'_> {
+        self.image.as_deref().map_or(Storage::Memory, Storage::File)
+    }
+
+    fn open(&self, _: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+        Ok(Medium::Blocks(Box::new(match self.image {
+            Some(_) => Conventional::open(self)?,
+            None => Conventional::new(self, opening.holds.width()),
+        })))
+    }
+
+    fn make(&self, _: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
+        Ok(Medium::Blocks(Box::new(Conventional::create(self, making.force)?)))
     }
 }
 

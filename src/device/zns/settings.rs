@@ -1,8 +1,10 @@
 //! The options of `zns`.
 
 use super::shape::ZnsShape;
-use crate::device::ImageError;
+use super::{Zns, open_system_device};
 use crate::device::nand::{Latencies, PRESETS, Preset};
+use crate::device::station::{DeviceSettings, Making, Opening, StationError, Storage};
+use crate::device::{ImageError, Medium};
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
 use crate::units::{BLOCK_BYTES, format_size};
 use std::path::PathBuf;
@@ -283,5 +285,31 @@ impl ZnsSettings {
             *kept = settings.duration_ns(option);
         }
         Ok(shape)
+    }
+}
+
+impl DeviceSettings for ZnsSettings {
+    fn written_out(&self) -> String {
+        self.written_out.clone()
+    }
+
+    fn storage(&self) -> Storage<'_> {
+        self.image.as_deref().or(self.device.as_deref()).map_or(Storage::Memory, Storage::File)
+    }
+
+    fn open(&self, _: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+        Ok(Medium::Zones(match (&self.device, &self.image) {
+            (Some(device), _) => open_system_device(device)?,
+            (None, Some(_)) => Box::new(Zns::open(self)?),
+            (None, None) => Box::new(Zns::new(self, opening.holds.width())),
+        }))
+    }
+
+    /// A device of the system is taken as it is.
+    fn make(&self, _: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
+        Ok(Medium::Zones(match &self.device {
+            Some(device) => open_system_device(device)?,
+            None => Box::new(Zns::create(self, making.force)?),
+        }))
     }
 }

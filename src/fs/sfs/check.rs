@@ -5,10 +5,10 @@
 
 use super::error::{OpenSfsError, SfsError};
 use super::make::Identity;
-use super::media::Medium;
 use super::salvage;
 use super::settings::SfsSettings;
 use super::{Sfs, Timestamp};
+use crate::device::Medium;
 use serde::Serialize;
 use std::fmt;
 

@@ -57,7 +57,7 @@ impl Dat {
     }
 
     /// Of a page: entries that are said not to be free, those that are not, and those in use.
-    pub fn count_page(&mut self, page: usize, media: &mut Media, now: &mut Time) -> Result<(u8, u8, u64), SfsError> {
+    pub fn count_page(&mut self, page: usize, media: &mut Media, now: &mut Time) -> Result<(u32, u8, u64), SfsError> {
         let bytes = self.file.page(page, media, now)?;
         let entries = bytes.chunks_exact(size_of::<DatEntry>());
         let state = |entry: &[u8]| DatEntry::read_from_bytes(entry).map_or(0, |entry| entry.is_taken);
@@ -66,7 +66,7 @@ impl Dat {
             counted += u8::from(state(entry) != 0);
             used += u64::from(state(entry) == 1 && (page, at) != (0, 0));
         }
-        Ok((self.taken[page], counted, used))
+        Ok((self.file.taken(page), counted, used))
     }
 
     /// Says of a page how many of its entries are not free.

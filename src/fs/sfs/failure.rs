@@ -8,8 +8,9 @@
 use super::checkpoint::superblock_bytes;
 use super::error::OpenSfsError;
 use super::make::check_identity;
-use super::media::{Media, Medium};
+use super::media::Media;
 use super::{Sfs, SfsError, superblocks};
+use crate::device::Medium;
 use crate::time::Time;
 use std::fmt;
 

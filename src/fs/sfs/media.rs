@@ -7,17 +7,9 @@
 
 use super::format::{BLOCK, BlockBytes, MAGIC};
 use super::superblocks;
-use crate::device::{Account, BlockDevice, DeviceError, Lba, ZoneKind, ZoneState, ZonedDevice};
+use crate::device::{Account, DeviceError, Lba, Medium, ZoneKind, ZoneState, ZonedDevice};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
-
-/// What a volume lies on.
-pub enum Medium {
-    /// Blocks that can be written anywhere.
-    Blocks(Box<dyn BlockDevice>),
-    /// Zones: a segment is a zone.
-    Zones(Box<dyn ZonedDevice>),
-}
 
 /// How superblocks are labelled.
 const SUPERBLOCK: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
@@ -35,39 +27,8 @@ pub(super) struct Media {
     is_behind: bool,
 }
 
+/// How a volume is cut into segments.
 impl Medium {
-    /// Blocks of the device.
-    pub fn blocks(&self) -> u64 {
-        match self {
-            Medium::Blocks(device) => device.blocks(),
-            Medium::Zones(device) => u64::from(device.shape().zones) * device.shape().zone_blocks,
-        }
-    }
-
-    /// Bytes of a buffer that are one block.
-    pub fn block_width(&self) -> usize {
-        match self {
-            Medium::Blocks(device) => device.block_width(),
-            Medium::Zones(device) => device.block_width(),
-        }
-    }
-
-    /// Whether it has a timing model.
-    pub fn is_timed(&self) -> bool {
-        match self {
-            Medium::Blocks(device) => device.is_timed(),
-            Medium::Zones(device) => device.is_timed(),
-        }
-    }
-
-    /// What it has counted.
-    pub fn account(&self) -> Account {
-        match self {
-            Medium::Blocks(device) => device.account(),
-            Medium::Zones(device) => device.account(),
-        }
-    }
-
     /// Blocks of the segments that it can be cut into, if it prescribes that, and how many there are then of
     /// `segment_blocks` each.
     pub(super) fn cut(&self, segment_blocks: u32) -> (u32, u32) {
@@ -85,7 +46,7 @@ impl Medium {
         }
     }
 
-    /// Whether it says how large a segment is.
+    /// True if it says how large a segment is.
     pub(super) fn prescribes_segments(&self) -> bool {
         matches!(self, Medium::Zones(_))
     }

@@ -92,12 +92,12 @@ mod write_out;
 #[cfg(test)]
 mod wrong_volumes;
 
+pub use crate::device::Medium;
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
 pub use check::{Finding, Structure, check};
 pub use error::{OpenSfsError, SfsError};
 pub use failure::{Lost, mark_lost};
 pub use make::Identity;
-pub use media::Medium;
 pub use memory::MemoryUse;
 pub use repair::{Repaired, repair};
 pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};

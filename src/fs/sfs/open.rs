@@ -8,11 +8,12 @@ use super::inode_file::InodeFile;
 use super::invariants;
 use super::log::Head;
 use super::make::{Identity, check_shape};
-use super::media::{Media, Medium};
+use super::media::Media;
 use super::paged::PagedFile;
 use super::segments::{Segments, State};
 use super::settings::SfsSettings;
 use super::superblocks;
+use crate::device::Medium;
 use crate::time::Time;
 
 /// How a volume may be used.

@@ -16,12 +16,12 @@ use super::format::{BLOCK, BlockBytes, DatEntry, InodeImage, Kind, NO_GROUP, zer
 use super::inode::Inode;
 use super::make::Identity;
 use super::map::set_number;
-use super::media::Medium;
 use super::metadata_blocks::NO_PLACE;
 use super::settings::SfsSettings;
 use super::survey::Survey;
 use super::survey_faults::{Fault, Mend, Stage, Via};
 use super::{Sfs, salvage};
+use crate::device::Medium;
 use std::collections::BTreeMap;
 use zerocopy::FromZeros;
 

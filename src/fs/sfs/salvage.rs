@@ -21,7 +21,7 @@ use super::format::{BLOCK, MEMORY, Superblock};
 use super::inode_file::INODES;
 use super::invariants::LARGEST;
 use super::make::{Identity, check_shape};
-use super::media::{Media, Medium, superblock_places};
+use super::media::{Media, superblock_places};
 use super::metadata_blocks::MetadataBlocks;
 use super::salvage_files::{Loss, Salvaged};
 use super::segments::Segments;
@@ -29,6 +29,7 @@ use super::settings::SfsSettings;
 use super::superblocks::{self, AllFound, Found};
 use super::survey_faults::Stage;
 use super::waiting::Waiting;
+use crate::device::Medium;
 use crate::time::Time;
 
 /// A volume of which parts may be damaged.

@@ -325,7 +325,7 @@ impl Sfs {
         for page in 0..self.dat.pages() {
             let (said, counted, used) = self.dat.count_page(page, &mut self.media, &mut self.now)?;
             total += used;
-            if said != counted {
+            if said != u32::from(counted) {
                 self.dat.set_counted(page, counted);
             }
         }

@@ -4,11 +4,11 @@
 use super::error::OpenSfsError;
 use super::format::{BLOCK, NO_GROUP};
 use super::make::Identity;
-use super::media::Medium;
 use super::placement::{SegmentView, Tick, hotness};
 use super::segments::State;
 use super::settings::{GroupingKind, SfsSettings};
 use super::{Sfs, Timestamp, salvage};
+use crate::device::Medium;
 use serde::Serialize;
 
 /// The segments that hold live blocks of files, and the groups' centres.

@@ -8,7 +8,8 @@ use super::checkpoint::CRC_FIELD;
 use super::error::OpenSfsError;
 use super::format::{BlockBytes, OLDEST_VERSION, Superblock, VERSION, crc_without};
 use super::invariants;
-use super::media::{Medium, superblock_places};
+use super::media::superblock_places;
+use crate::device::Medium;
 use crate::time::Time;
 use zerocopy::FromBytes;
 

@@ -94,7 +94,7 @@ impl Sfs {
         for page in 0..self.dat.pages() {
             let Ok((said, counted, used)) = self.dat.count_page(page, &mut self.media, &mut self.now) else { continue };
             total += used;
-            if said != counted {
+            if said != u32::from(counted) {
                 let place = format!("page {page} of the DAT");
                 let found = format!("{said} entries are said to be taken");
                 let finding =

@@ -9,6 +9,7 @@ mod cached_map;
 
 pub use cached_map::CachedMap;
 
+use super::FlashLayer;
 use super::page_level::settings::{
     BACKGROUND, D, EXPORT, FRONTIERS, HINTS, OP, RESERVE, STREAMS, VICTIM, WEAR, WEAR_GAP,
 };
@@ -87,11 +88,26 @@ impl DftlSettings {
             entries_per_page,
         })
     }
+}
 
-    /// A new drive.
-    pub fn drive<T: Timing>(&self, nand: Nand<T>, seed: u64) -> PageLevel<T, CachedMap> {
+impl FlashLayer for DftlSettings {
+    type On<T: Timing + Send + 'static> = PageLevel<T, CachedMap>;
+
+    fn read(term: &Term, geometry: &Geometry) -> Result<DftlSettings, ExpressionError> {
+        DftlSettings::read(term, geometry)
+    }
+
+    fn written_out(&self) -> &str {
+        &self.page.written_out
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.page.exported_pages
+    }
+
+    fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> PageLevel<T, CachedMap> {
         let table = (self.table_entries, self.protected_entries);
         let map = CachedMap::new(self.page.exported_pages, self.entries_per_page, table);
-        PageLevel::new(nand, &self.page, map, seed)
+        PageLevel::new(flash, &self.page, map, seed)
     }
 }

@@ -1,7 +1,9 @@
 //! The options of `fast`.
 
-use crate::device::nand::Geometry;
+use super::Fast;
+use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
+use crate::translation::FlashLayer;
 use crate::translation::page_level::settings::{EXPORT, OP, exported_share, larger_or_less};
 
 /// The station `fast`. The paper leaves the number of log blocks open; the default takes what spare blocks there are.
@@ -66,5 +68,25 @@ impl FastSettings {
     /// Blocks that must be usable.
     pub fn needed_blocks(&self) -> u32 {
         self.logical_blocks + self.random_logs + BESIDE
+    }
+}
+
+impl FlashLayer for FastSettings {
+    type On<T: Timing + Send + 'static> = Fast<T>;
+
+    fn read(term: &Term, geometry: &Geometry) -> Result<FastSettings, ExpressionError> {
+        FastSettings::read(term, geometry)
+    }
+
+    fn written_out(&self) -> &str {
+        &self.written_out
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.exported_pages
+    }
+
+    fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, _seed: u64) -> Fast<T> {
+        Fast::new(flash, self)
     }
 }

@@ -1,8 +1,9 @@
 //! The options of `page`.
 
-use crate::device::nand::Geometry;
+use super::{PageLevel, RamMap};
+use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
-use crate::translation::VictimPolicy;
+use crate::translation::{FlashLayer, VictimPolicy};
 use crate::units::format_size;
 
 /// The station `page`.
@@ -310,5 +311,25 @@ impl PageSettings {
         };
         let option = if settings.is_given("op") { "op" } else { "export" };
         Err(settings.error(option, message, help))
+    }
+}
+
+impl FlashLayer for PageSettings {
+    type On<T: Timing + Send + 'static> = PageLevel<T, RamMap>;
+
+    fn read(term: &Term, geometry: &Geometry) -> Result<PageSettings, ExpressionError> {
+        PageSettings::read(term, geometry)
+    }
+
+    fn written_out(&self) -> &str {
+        &self.written_out
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.exported_pages
+    }
+
+    fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, seed: u64) -> PageLevel<T, RamMap> {
+        PageLevel::new(flash, self, RamMap::new(self.exported_pages), seed)
     }
 }

@@ -1,7 +1,9 @@
 //! The options of `superblock`.
 
-use crate::device::nand::Geometry;
+use super::SuperblockFtl;
+use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
+use crate::translation::FlashLayer;
 use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_share, larger_or_less};
 
 /// The station `superblock`.
@@ -116,5 +118,25 @@ impl SuperblockSettings {
             reserve,
             written_out: settings.written_out(meaningless),
         })
+    }
+}
+
+impl FlashLayer for SuperblockSettings {
+    type On<T: Timing + Send + 'static> = SuperblockFtl<T>;
+
+    fn read(term: &Term, geometry: &Geometry) -> Result<SuperblockSettings, ExpressionError> {
+        SuperblockSettings::read(term, geometry)
+    }
+
+    fn written_out(&self) -> &str {
+        &self.written_out
+    }
+
+    fn exported_pages(&self) -> u64 {
+        self.exported_pages
+    }
+
+    fn on<T: Timing + Send + 'static>(&self, flash: Nand<T>, _seed: u64) -> SuperblockFtl<T> {
+        SuperblockFtl::new(flash, self)
     }
 }

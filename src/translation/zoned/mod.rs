@@ -22,6 +22,7 @@
 //! | `join` | two zones of a chunk made one at once |
 //! | `journal` | zones that hold the file system's journal and nothing else |
 //! | `check` | fsck |
+//! | `station` | the devices that it takes in a path, and how its volume is opened on them |
 //! | `error` | why a volume cannot be made or opened |
 //!
 //! It promises more than the kernel's: a zone that is freed is not written again before the metadata that freed it is
@@ -43,6 +44,7 @@ mod place;
 mod reclaim;
 mod room;
 mod settings;
+pub(crate) mod station;
 mod superblock;
 mod victim;
 mod zones;

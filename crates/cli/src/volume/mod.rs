@@ -95,7 +95,7 @@ impl Fsck {
             let code = match error {
                 OpenError::NoVolume { .. } => USAGE,
                 // The devices work, and what is on them is no volume, or not this one.
-                OpenError::Volume(flashpath::translation::zoned::ZonedVolumeError::Damaged { .. }) => LEFT,
+                OpenError::Volume { is_damaged: true, .. } => LEFT,
                 _ => OPERATIONAL,
             };
             ended(error.into(), code)

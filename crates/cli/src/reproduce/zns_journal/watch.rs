@@ -1,13 +1,12 @@
 //! The conventional device of a path, watched: into which of its zones the file system's journal is written.
 
 use crate::failure::Failure;
-use flashpath::device::conv::Conventional;
-use flashpath::device::zns::Zns;
-use flashpath::device::{Account, BlockDevice, DeviceError, Extent, Lba, STAMP_BYTES, ZonedDevice};
+use flashpath::device::station::StationError;
+use flashpath::device::{Account, BlockDevice, DeviceError, Extent, Lba};
 use flashpath::label::{Cause, Content, Label};
-use flashpath::run::{Path, Stack};
+use flashpath::run::{Holds, Path};
 use flashpath::time::Time;
-use flashpath::translation::zoned::{Devices, DmZoned};
+use flashpath::translation::zoned::{Devices, DmZoned, ZonedSettings};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -16,22 +15,20 @@ pub type JournalZones = Arc<Mutex<Vec<u32>>>;
 
 /// Opens a path of dm-zoned in memory, with its conventional device watched.
 pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZones), Failure> {
-    let Stack::Zoned { settings, conventional: Some(conventional), zoned } = &path.stack else {
-        return Err(Failure::failed(format!("{} is not dm-zoned on a conventional device", path.text)));
-    };
-    let zoned: Vec<Box<dyn ZonedDevice>> =
-        zoned.iter().map(|device| Box::new(Zns::new(device, STAMP_BYTES)) as Box<dyn ZonedDevice>).collect();
-    let zone_blocks = zoned.first().map_or(1, |device| device.shape().zone_blocks);
+    let failed = |error: StationError| Failure::failed(error.to_string());
+    let wrong = || Failure::failed(format!("{} is not dm-zoned on a conventional device", path.text));
+    let settings = path.device.settings::<ZonedSettings>().ok_or_else(wrong)?;
+    let mut devices = Devices::of(path.device.open_below(Holds::Stamps, seed).map_err(failed)?);
+    let zone_blocks = devices.zoned.first().map_or(1, |device| device.shape().zone_blocks);
     let zones = JournalZones::default();
-    let watched =
-        Watched { device: Conventional::new(conventional, STAMP_BYTES), zone_blocks, zones: Arc::clone(&zones) };
-    let devices = Devices { conventional: Some(Box::new(watched)), zoned };
+    let device = devices.conventional.take().ok_or_else(wrong)?;
+    devices.conventional = Some(Box::new(Watched { device, zone_blocks, zones: Arc::clone(&zones) }));
     let volume = DmZoned::create(devices, settings, seed).map_err(|error| Failure::failed(error.to_string()))?;
     Ok((Box::new(volume), zones))
 }
 
 struct Watched {
-    device: Conventional,
+    device: Box<dyn BlockDevice>,
     zone_blocks: u64,
     zones: JournalZones,
 }

@@ -1,0 +1,197 @@
+//! A translation layer on flash in its place in a path: as a block device, or driven from within.
+
+use super::Simulation;
+use super::outcome::Outcome;
+use super::stations::{STATIONS, layer_named};
+use super::target::DriveTarget;
+use crate::device::conv::{self, ConvSettings};
+use crate::device::nand::{Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
+use crate::device::station::{DeviceNode, DeviceSettings, Opening, StationError, Storage};
+use crate::device::{BlockDevice, Medium};
+use crate::expression::{ExpressionError, Term, parse_term};
+use crate::translation::{Drive, FlashLayer};
+use crate::units::BLOCK_BYTES;
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A [`FlashLayer`] of any type.
+pub(super) trait AnyLayer: Debug + Any + Send + Sync {
+    fn written_out(&self) -> &str;
+
+    fn exported_pages(&self) -> u64;
+
+    /// A new drive that offers its first `blocks` blocks; as one `medium` of a path, if that has a name.
+    fn device(&self, flash: &NandSettings, opening: &Opening, offered: Offered) -> Box<dyn BlockDevice>;
+
+    /// Runs a simulation on a new drive, with no dynamic call per page. `keeps_versions`: a read returns the stamp that
+    /// was written.
+    fn run(&self, flash: &NandSettings, keeps_versions: bool, simulation: Simulation<'_>) -> Outcome;
+}
+
+/// What a drive offers to the station above.
+#[derive(Clone, Copy)]
+pub(super) struct Offered {
+    pub blocks: u64,
+    /// The station as which it counts, if it is the inside of one.
+    pub medium: Option<&'static str>,
+}
+
+/// Flash that is erased, with one kind of timing.
+fn erased<T: Timing>(settings: &NandSettings, keeps_versions: bool, timing: T) -> Nand<T> {
+    Nand::new(settings.geometry, settings.endurance, keeps_versions, timing)
+}
+
+impl<L: FlashLayer> AnyLayer for L {
+    fn written_out(&self) -> &str {
+        FlashLayer::written_out(self)
+    }
+
+    fn exported_pages(&self) -> u64 {
+        FlashLayer::exported_pages(self)
+    }
+
+    fn device(&self, flash: &NandSettings, opening: &Opening, offered: Offered) -> Box<dyn BlockDevice> {
+        fn boxed<L: FlashLayer, T: Timing + Send + 'static>(
+            layer: &L,
+            flash: Nand<T>,
+            opening: &Opening,
+            offered: Offered,
+        ) -> Box<dyn BlockDevice> {
+            let drive = Drive::new(layer.on(flash, opening.seed), offered.blocks, opening.holds.width());
+            Box::new(match offered.medium {
+                Some(station) => drive.as_medium(station),
+                None => drive,
+            })
+        }
+        match flash.latencies {
+            None => boxed(self, erased(flash, false, Untimed), opening, offered),
+            Some(latencies) => {
+                let timing = Reserving::new(flash.geometry, latencies);
+                boxed(self, erased(flash, false, timing), opening, offered)
+            }
+        }
+    }
+
+    fn run(&self, flash: &NandSettings, keeps_versions: bool, simulation: Simulation<'_>) -> Outcome {
+        let seed = simulation.seed;
+        match flash.latencies {
+            None => simulation.run(DriveTarget::new(self.on(erased(flash, keeps_versions, Untimed), seed))),
+            Some(latencies) => {
+                let timing = Reserving::new(flash.geometry, latencies);
+                simulation.run(DriveTarget::new(self.on(erased(flash, keeps_versions, timing), seed)))
+            }
+        }
+    }
+}
+
+/// A drive: a translation layer and its flash.
+#[derive(Debug, Clone)]
+pub struct DriveSettings {
+    layer: Arc<dyn AnyLayer>,
+    /// The flash.
+    pub nand: NandSettings,
+}
+
+/// How the term of a translation layer is read, for flash of this shape.
+pub(super) type ReadLayer = fn(&Term, &Geometry) -> Result<Arc<dyn AnyLayer>, ExpressionError>;
+
+/// Reads the options of one kind of translation layer.
+pub(super) fn read_layer<L: FlashLayer>(
+    term: &Term,
+    geometry: &Geometry,
+) -> Result<Arc<dyn AnyLayer>, ExpressionError> {
+    Ok(Arc::new(L::read(term, geometry)?))
+}
+
+/// More flash than any preset keeps in reserve.
+const MOST_RESERVED: u64 = 64 << 30;
+
+impl DriveSettings {
+    /// Reads the term of a translation layer for this flash.
+    pub(super) fn read(read: ReadLayer, layer: &Term, nand: NandSettings) -> Result<DriveSettings, ExpressionError> {
+        Ok(DriveSettings { layer: read(layer, &nand.geometry)?, nand })
+    }
+
+    /// A translation layer, with its defaults, on the least flash of these options that lets it export `bytes`: within a
+    /// 256th, as a size must suit reserves that grow with it. The error is that of the largest size tried.
+    fn exporting(bytes: u64, layer: &str, flash: &str) -> Result<DriveSettings, ExpressionError> {
+        let layer = parse_term(layer)?;
+        let read = layer_named(STATIONS, &layer)?;
+        let step = (bytes / 256).max(1 << 20);
+        let mut size = bytes + step;
+        loop {
+            let nand = NandSettings::read(&parse_term(&format!("nand:{flash},size={size}"))?)?;
+            match DriveSettings::read(read, &layer, nand) {
+                Ok(drive) if drive.exported_bytes() >= bytes => return Ok(drive),
+                Err(error) if size > 4 * bytes + MOST_RESERVED => return Err(error),
+                _ => size += step,
+            }
+        }
+    }
+
+    /// The options of the layer, if they are of this type.
+    pub fn layer<L: FlashLayer>(&self) -> Option<&L> {
+        let layer: &dyn Any = &*self.layer;
+        layer.downcast_ref()
+    }
+
+    /// Bytes that the drive offers.
+    pub fn exported_bytes(&self) -> u64 {
+        self.layer.exported_pages() * u64::from(self.nand.geometry.page_bytes)
+    }
+
+    /// Runs a simulation on a new drive.
+    pub(super) fn run(&self, keeps_versions: bool, simulation: Simulation<'_>) -> Outcome {
+        self.layer.run(&self.nand, keeps_versions, simulation)
+    }
+}
+
+impl DeviceSettings for DriveSettings {
+    fn written_out(&self) -> String {
+        format!("{}/{}", self.layer.written_out(), self.nand.written_out)
+    }
+
+    fn storage(&self) -> Storage<'_> {
+        Storage::Memory
+    }
+
+    fn open(&self, _: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+        let offered = Offered { blocks: self.exported_bytes() / BLOCK_BYTES, medium: None };
+        Ok(Medium::Blocks(self.layer.device(&self.nand, opening, offered)))
+    }
+}
+
+/// A conventional device whose own translation layer is looked at.
+#[derive(Debug)]
+struct ConventionalDrive {
+    settings: ConvSettings,
+    drive: DriveSettings,
+}
+
+/// Reads the term of a conventional device.
+pub(super) fn read_conventional(term: &Term, _: &[DeviceNode]) -> Result<Arc<dyn DeviceSettings>, ExpressionError> {
+    let settings = ConvSettings::read(term)?;
+    Ok(match &settings.ftl {
+        None => Arc::new(settings),
+        Some(ftl) => {
+            let drive = DriveSettings::exporting(settings.size_bytes, &ftl.layer, &ftl.flash)?;
+            Arc::new(ConventionalDrive { settings, drive })
+        }
+    })
+}
+
+impl DeviceSettings for ConventionalDrive {
+    fn written_out(&self) -> String {
+        self.settings.written_out.clone()
+    }
+
+    fn storage(&self) -> Storage<'_> {
+        Storage::Memory
+    }
+
+    fn open(&self, _: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+        let offered = Offered { blocks: self.settings.blocks(), medium: Some(conv::KIND.name) };
+        Ok(Medium::Blocks(self.drive.layer.device(&self.drive.nand, opening, offered)))
+    }
+}

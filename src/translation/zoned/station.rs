@@ -1,0 +1,109 @@
+//! dm-zoned as a station of a path: which devices it takes, and how its volume is opened and made on them.
+
+use super::error::ZonedVolumeError;
+use super::{Devices, DmZoned, Numbers, ZonedSettings, mkfs};
+use crate::device::Medium;
+use crate::device::station::{DeviceNode, DeviceSettings, Making, Offer, Opening, StationError};
+use crate::device::zns::ZnsSettings;
+use crate::expression::{ExpressionError, Term};
+
+/// Reads the term, and holds it against the devices below: one conventional device and zoned ones behind it, or one
+/// zoned device that has conventional zones.
+pub fn read(term: &Term, below: &[DeviceNode]) -> Result<ZonedSettings, ExpressionError> {
+    let is_conventional = |node: &DeviceNode| node.offers == Offer::Blocks;
+    let (conventional, zoned) = match below {
+        [first, rest @ ..] if is_conventional(first) => (Some(first), rest),
+        all => (None, all),
+    };
+    if let Some(DeviceNode { term: wrong, .. }) = zoned.iter().find(|node| is_conventional(node)) {
+        let (message, help) = match conventional {
+            Some(_) => ("dm-zoned has one conventional device", "take it away, or make the first one larger"),
+            None => ("the conventional device comes first", "write conv before the zns, and + between them"),
+        };
+        return Err(wrong.error(wrong.span.clone(), message.to_string(), help.to_string()));
+    }
+    if let (Some(alone), []) = (conventional, zoned) {
+        let message = "dm-zoned has no zones here: a zoned device is missing".to_string();
+        let end = alone.term.span.end..alone.term.span.end;
+        return Err(alone.term.error(end, message, "write +zns:size=4G behind it".to_string()));
+    }
+    if let (None, [_, DeviceNode { term: second, .. }, ..]) = (conventional, zoned) {
+        let message = "several zoned devices need a conventional one before them".to_string();
+        let help = "write conv:size=1G+ before the first, or take this one away".to_string();
+        return Err(second.error(second.span.clone(), message, help));
+    }
+    if conventional.is_none() {
+        check_conventional_zones(&zoned[0])?;
+    }
+    ZonedSettings::read(term)
+}
+
+/// The zones of a drive that is alone. An image has a shape of its own, which is looked at when it is opened.
+fn check_conventional_zones(node: &DeviceNode) -> Result<(), ExpressionError> {
+    let drive = node.settings::<ZnsSettings>().filter(|drive| drive.is_in_memory());
+    if drive.map(ZnsSettings::shape).transpose()?.is_some_and(|shape| shape.conventional == 0) {
+        let message = "dm-zoned keeps its metadata and what is written anew in conventional zones, and there are none";
+        let help = "write conv:size=1G+ before it, or conventional=16 among its options".to_string();
+        return Err(node.term.error(node.term.span.clone(), message.to_string(), help));
+    }
+    Ok(())
+}
+
+impl Devices {
+    /// The devices below a station, in the order of the path.
+    ///
+    /// # Panics
+    ///
+    /// If a device of blocks is not the first: [`read`] refuses that.
+    pub fn of(below: Vec<Medium>) -> Devices {
+        let mut devices = Devices { conventional: None, zoned: Vec::new() };
+        for (at, medium) in below.into_iter().enumerate() {
+            match medium {
+                Medium::Blocks(device) => {
+                    assert_eq!(at, 0, "the conventional device comes first");
+                    devices.conventional = Some(device);
+                }
+                Medium::Zones(device) => devices.zoned.push(device),
+            }
+        }
+        devices
+    }
+}
+
+impl DeviceSettings for ZonedSettings {
+    fn written_out(&self) -> String {
+        self.written_out.clone()
+    }
+
+    fn has_volume(&self) -> bool {
+        true
+    }
+
+    fn open(&self, below: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+        let devices = Devices::of(below);
+        let volume = match opening.is_new {
+            true => DmZoned::create(devices, self, opening.seed)?,
+            false => DmZoned::open(devices, self)?,
+        };
+        Ok(Medium::Blocks(Box::new(volume)))
+    }
+
+    fn make(&self, below: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
+        let devices = Devices::of(below);
+        let numbers = Numbers::of_seed(making.seed, devices.zoned.len());
+        let devices = mkfs(devices, self, &numbers)?;
+        Ok(Medium::Blocks(Box::new(DmZoned::open(devices, self)?)))
+    }
+}
+
+impl From<ZonedVolumeError> for StationError {
+    fn from(error: ZonedVolumeError) -> StationError {
+        match error {
+            ZonedVolumeError::Device(error) => StationError::Device(error),
+            error => StationError::Volume {
+                is_damaged: matches!(error, ZonedVolumeError::Damaged { .. }),
+                source: Box::new(error),
+            },
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The write-back cache: a read returns the newest write, a flush has brought all of it down, and what was not flushed
+//! is old or new below. On small caches, so that every block makes room again and again.
+
+use flashpath::device::cache::{Cache, CacheSettings, Place, Policy};
+use flashpath::device::conv::Conventional;
+use flashpath::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
+use flashpath::expression::parse_term;
+use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile};
+use flashpath::label::{Cause, Content, Label};
+use flashpath::random::Random;
+use flashpath::run::{
+    Holds, Options, Path, check_file_system, check_volume, make_volume, open_device, open_file_system, prepare,
+};
+use flashpath::time::Time;
+use flashpath::workload::generator::generator;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+const BLOCKS: u64 = 96;
+const DATA: Label = Label::host(Content::Data);
+const NEW: NewFile =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+
+/// The device below: shared with the test, and failing when it is told to.
+#[derive(Clone)]
+struct Below {
+    device: Arc<Mutex<Conventional>>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Below {
+    fn new(blocks: u64) -> Below {
+        let device = Arc::new(Mutex::new(Conventional::in_memory(blocks, STAMP_BYTES)));
+        Below { device, fails: Arc::default() }
+    }
+
+    fn check(&self) -> Result<(), DeviceError> {
+        match self.fails.load(Relaxed) {
+            true => Err(DeviceError::Station { station: "below", reason: "it fails".to_string() }),
+            false => Ok(()),
+        }
+    }
+
+    fn stamp(&self, block: u64) -> u32 {
+        let mut bytes = [0; STAMP_BYTES];
+        self.device.lock().unwrap().read(Lba(block), &mut bytes, Time::ZERO).unwrap();
+        u32::from_le_bytes(bytes)
+    }
+}
+
+impl BlockDevice for Below {
+    fn blocks(&self) -> u64 {
+        self.device.lock().unwrap().blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        STAMP_BYTES
+    }
+
+    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        self.device.lock().unwrap().read(first, buffer, at)
+    }
+
+    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.check()?;
+        self.device.lock().unwrap().write(first, buffer, label, at)
+    }
+
+    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.check()?;
+        self.device.lock().unwrap().discard(first, blocks, at)
+    }
+
+    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        self.check()?;
+        self.device.lock().unwrap().flush(at)
+    }
+
+    fn account(&self) -> Account {
+        self.device.lock().unwrap().account()
+    }
+}
+
+fn settings(blocks: u64, policy: Policy) -> CacheSettings {
+    let read = CacheSettings::read(&parse_term("cache:age=1ms").unwrap(), 1).unwrap();
+    CacheSettings { blocks, policy, ..read }
+}
+
+/// What the device must hold: of each block the newest write, and what may lie below.
+struct Model {
+    newest: Vec<u32>,
+    below: Vec<BTreeSet<u32>>,
+}
+
+/// Random work on a cache of so many blocks, with a device below that fails now and then.
+fn work(cache_blocks: u64, policy: Policy, on_device: bool, seed: u64) {
+    let below = Below::new(BLOCKS);
+    let own = Below::new(cache_blocks + 3);
+    let place = match on_device {
+        true => Place::device(Box::new(own.clone())),
+        false => Place::memory(STAMP_BYTES),
+    };
+    let mut cache = Cache::new(&settings(cache_blocks, policy), place, Box::new(below.clone()));
+    let mut model = Model { newest: vec![0; BLOCKS as usize], below: vec![BTreeSet::from([0]); BLOCKS as usize] };
+    let mut random = Random::new(seed, "cache");
+    for step in 1..3000u32 {
+        let first = random.below(BLOCKS);
+        let most = if random.below(8) == 0 { 40 } else { 6 };
+        let count = 1 + random.below(most.min(BLOCKS - first));
+        let range = first as usize..(first + count) as usize;
+        let at = Time(u64::from(step) * 100_000);
+        below.fails.store(random.below(20) == 0, Relaxed);
+        own.fails.store(random.below(40) == 0, Relaxed);
+        let mut bytes = vec![0; count as usize * STAMP_BYTES];
+        match random.below(20) {
+            0..=8 => {
+                holding(step, &mut bytes);
+                let content = if random.below(2) == 0 { Content::Data } else { Content::Journal };
+                let written = cache.write(Lba(first), &bytes, Label::host(content), at);
+                model.below[range.clone()].iter_mut().for_each(|may| {
+                    may.insert(step);
+                });
+                match written {
+                    Ok(_) => model.newest[range].fill(step),
+                    // Each block is old or new.
+                    Err(_) => {
+                        for block in range {
+                            let mut bytes = [0; STAMP_BYTES];
+                            cache.read(Lba(block as u64), &mut bytes, at).unwrap();
+                            let found = u32::from_le_bytes(bytes);
+                            assert!([model.newest[block], step].contains(&found), "block {block} is {found}");
+                            model.newest[block] = found;
+                        }
+                    }
+                }
+            }
+            9..=15 => {
+                cache.read(Lba(first), &mut bytes, at).expect("what is read fails with no write");
+                let found: Vec<u32> =
+                    bytes.chunks(4).map(|stamp| u32::from_le_bytes(stamp.try_into().unwrap())).collect();
+                assert_eq!(found, model.newest[range], "blocks {first} to {}", first + count);
+            }
+            16 => {
+                if cache.discard(Lba(first), count, at).is_ok() {
+                    model.newest[range.clone()].fill(0);
+                    model.below[range].fill(BTreeSet::from([0]));
+                }
+            }
+            17 => {
+                if cache.flush(at).is_ok() {
+                    for (block, may) in model.below.iter_mut().enumerate() {
+                        *may = BTreeSet::from([model.newest[block]]);
+                    }
+                }
+            }
+            _ => {
+                // An error comes again when it is asked for the next time.
+                let _ = cache.work(at);
+            }
+        }
+        for (block, may) in model.below.iter().enumerate() {
+            let stamp = below.stamp(block as u64);
+            assert!(may.contains(&stamp), "step {step}: below, block {block} is {stamp}, and may be {may:?}");
+        }
+    }
+    below.fails.store(false, Relaxed);
+    own.fails.store(false, Relaxed);
+    cache.close(Time(u64::MAX / 2)).unwrap();
+    (0..BLOCKS).for_each(|block| assert_eq!(below.stamp(block), model.newest[block as usize], "block {block}"));
+    let account = cache.account();
+    let received = account.below.iter().map(|below| below.received.total()).sum::<u64>();
+    assert_eq!(account.sent.total(), received, "what it sent is what those below received");
+    assert!(account.events.iter().all(|(_, count)| *count > 0), "{:?}", account.events);
+}
+
+#[test]
+fn a_cache_returns_the_newest_write_and_a_flush_brings_it_down() {
+    for (seed, policy) in [Policy::Lru, Policy::Fifo, Policy::Clock].into_iter().enumerate() {
+        for blocks in [1, 2, 7, 40, 90] {
+            for on_device in [false, true] {
+                work(blocks, policy, on_device, seed as u64 * 100 + blocks);
+            }
+        }
+    }
+}
+
+/// Journal blocks and data that lie side by side go down with their own labels.
+#[test]
+fn a_block_keeps_its_label_on_its_way_down() {
+    let below = Below::new(BLOCKS);
+    let mut cache = Cache::new(&settings(64, Policy::Lru), Place::memory(STAMP_BYTES), Box::new(below.clone()));
+    for block in 0..20 {
+        let content = if block % 3 == 0 { Content::Journal } else { Content::Data };
+        cache.write(Lba(block), &[1; STAMP_BYTES], Label::host(content), Time::ZERO).unwrap();
+        cache.write(Lba(block), &[2; STAMP_BYTES], Label::host(content), Time::ZERO).unwrap();
+    }
+    assert_eq!(below.account().received.total(), 0, "nothing was asked to go down");
+    cache.flush(Time::ZERO).unwrap();
+    let received = below.account().received;
+    let of = |content| received.get(Cause::HostWrite, content);
+    assert_eq!((of(Content::Journal), of(Content::Data)), (7, 13), "each block once, for two writes");
+}
+
+/// A block that is dirty for as long as `age` is written back though nobody flushes, with its neighbours, and not before.
+#[test]
+fn a_block_that_is_dirty_for_long_is_written_back_in_the_background() {
+    let below = Below::new(BLOCKS);
+    let mut cache = Cache::new(&settings(64, Policy::Lru), Place::memory(STAMP_BYTES), Box::new(below.clone()));
+    cache.write(Lba(3), &[1; 2 * STAMP_BYTES], DATA, Time(500)).unwrap();
+    cache.write(Lba(50), &[1; STAMP_BYTES], DATA, Time(700_000)).unwrap();
+    assert_eq!(cache.work(Time(1_000_000)).unwrap(), Some(Time(1_000_500)));
+    assert_eq!(below.account().received.total(), 0);
+    assert_eq!(cache.work(Time(1_000_500)).unwrap(), Some(Time(1_700_000)));
+    assert_eq!(below.account().received.total(), 2);
+    assert_eq!(cache.work(Time(1_700_000)).unwrap(), None);
+    assert_eq!(below.account().received.total(), 3);
+}
+
+/// A cache in memory absorbs what is written again before it makes room, and the ledger's sums hold above and below it.
+#[test]
+fn a_cache_stands_between_any_station_and_its_device() {
+    for path in [
+        "cache:size=1M/conv:size=16M",
+        "cache:size=1M,policy=clock/conv:size=2M+page/nand:size=64M",
+        "cache:size=1M/cache:size=4M,policy=fifo/dftl/nand:size=128M",
+        "cache:size=1M/dm-zoned:reserved=3/conv:size=8M+zns:size=64M,zone=1M",
+        "dm-zoned:reserved=3/cache:size=1M/conv:size=8M+zns:size=64M,zone=1M",
+        "sfs/cache:size=1M/page/nand:size=64M",
+        "sfs/cache:size=1M/conv:size=64M,ftl=page",
+    ] {
+        let path = Path::read(path).unwrap();
+        let options = Options { verify: true, ..Options::default() };
+        let prepared = prepare(&path, 1).unwrap_or_else(|error| panic!("{}: {error}", path.text));
+        let term = parse_term("hotcold:r=0.1,f=0.9,writes=1x").unwrap();
+        let mut workload = generator(&term, prepared.exported_bytes(), 1).unwrap();
+        let outcome = prepared.run(&mut *workload, &options, &mut |_| true);
+        assert!(outcome.failure.is_none(), "{}: {:?}", path.text, outcome.failure);
+        let rows: BTreeSet<&str> = outcome.result.ledger.iter().map(|row| row.station.as_str()).collect();
+        assert!(rows.contains("cache"), "{}: {rows:?}", path.text);
+        assert!(outcome.result.sums.iter().all(|sum| sum.holds), "{}: {:?}", path.text, outcome.result.sums);
+    }
+}
+
+/// The simulated device is as fast as memory as long as all fits, and as slow as the device below where nothing does.
+#[test]
+fn a_hit_takes_the_time_of_memory_and_a_miss_that_of_the_device() {
+    let path = Path::read("cache:size=64K,access=1us/conv:size=1M,read=40us,write=200us").unwrap();
+    let mut cache = open_device(&path, Holds::Stamps, 1).unwrap();
+    let mut bytes = [0; STAMP_BYTES];
+    assert_eq!(cache.read(Lba(1), &mut bytes, Time::ZERO).unwrap(), Time(40_000));
+    assert_eq!(cache.read(Lba(1), &mut bytes, Time(50_000)).unwrap(), Time(51_000));
+    assert_eq!(cache.write(Lba(2), &bytes, DATA, Time(60_000)).unwrap(), Time(61_000));
+    assert_eq!(cache.flush(Time(70_000)).unwrap(), Time(271_000));
+}
+
+/// Volumes on images below a cache, and of a file system on dm-zoned: made, filled, checked, opened again.
+#[test]
+fn volumes_are_made_and_found_again_on_images_under_any_stack() {
+    for text in [
+        "sfs/cache:size=1M/conv:image=A,size=32M",
+        "sfs/cache:size=1M/conv:image=C,size=2M+conv:image=A,size=32M",
+        "sfs/dm-zoned:reserved=3/conv:image=A,size=8M+zns:image=B,size=64M,zone=1M",
+        "sfs:segment=256K/dm-zoned:reserved=3/cache:size=1M/conv:image=A,size=8M+zns:image=B,size=64M,zone=1M",
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| format!("image={}/{name}", place.path().display());
+        let text = text.replace("image=A", &at("A")).replace("image=B", &at("B")).replace("image=C", &at("C"));
+        let path = Path::read(&text).unwrap();
+        make_volume(&path, false, 7, 0, None).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let exists = make_volume(&path, false, 7, 0, None).expect_err("the images are there").to_string();
+        assert!(exists.contains("exists") || exists.contains("is there"), "{text}: {exists}");
+        let mut volume = open_file_system(&path, 1, 0, false).unwrap();
+        let file = volume.make(InodeNumber::ROOT, b"file", &NEW).unwrap();
+        let bytes: Vec<u8> = (0..3_000_000u32).map(|number| (number / 7) as u8).collect();
+        volume.write(file, 0, &bytes).unwrap();
+        volume.unmount().unwrap();
+        drop(volume);
+        assert_eq!(check_file_system(&path).unwrap(), [], "{text}");
+        let mut volume = open_file_system(&path, 1, 0, true).unwrap();
+        let file = volume.lookup(InodeNumber::ROOT, b"file").unwrap();
+        let mut found = vec![0; bytes.len()];
+        assert_eq!(volume.read(file, 0, &mut found).unwrap(), bytes.len());
+        assert!(found == bytes, "{text}");
+        if text.contains("dm-zoned") {
+            drop(volume);
+            let below = Path::read(text.split_once('/').unwrap().1).unwrap();
+            assert_eq!(check_volume(&below).unwrap(), [], "{text}: dm-zoned below");
+        }
+    }
+    let mixed = Path::read("sfs/dm-zoned/conv:size=8M+zns:image=B,size=64M,zone=1M").unwrap();
+    let error = make_volume(&mixed, false, 7, 0, None).unwrap_err().to_string();
+    assert!(error.contains("what is in memory is new each time"), "{error}");
+}
