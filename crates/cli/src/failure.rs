@@ -3,9 +3,11 @@
 use crate::output::tell;
 use crate::resident::log;
 use flashpath::expression::ExpressionError;
+use flashpath::report::WriteError;
 use flashpath::run::{FileRunError, OpenError, RunError};
 use flashpath::workload::WorkloadError;
 use flashpath_kernel::KernelError;
+use flashpath_reproduce::ReproduceError;
 use miette::{Diagnostic, SourceSpan};
 
 /// Why the program cannot go on.
@@ -117,6 +119,27 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Path(error) => error.into(),
             error => Failure::input(error.to_string(), None),
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Failure {
+        Failure::input(error.to_string(), None)
+    }
+}
+
+impl From<ReproduceError> for Failure {
+    fn from(error: ReproduceError) -> Failure {
+        match error {
+            ReproduceError::Input { message, help } => Failure::input(message, help),
+            ReproduceError::Expression(error) => error.into(),
+            ReproduceError::Workload(error) => error.into(),
+            ReproduceError::Open(error) => error.into(),
+            ReproduceError::Write(error) => error.into(),
+            ReproduceError::Failed(message) => Failure::failed(message),
+            ReproduceError::Capture(code) => Failure::Quiet(code),
+            ReproduceError::Stopped => Failure::Quiet(130),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::progress::Bars;
 use crate::run::Run;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
-use flashpath::report::{FileRunResult, files_json, files_table};
+use flashpath::report::{FileRunResult, files_json, files_table, write_file};
 use flashpath::run::{DiskFile, FileRun, Part, run_files};
 use flashpath::workload::files::{FileWorkload, file_workload};
 use std::path::Path;
@@ -117,7 +117,7 @@ fn tell(command: &Run, result: &FileRunResult) -> Result<(), Failure> {
     }
     crate::print(&files_table(&shown))?;
     match &command.json {
-        Some(file) => crate::write_file(file, &files_json(result)),
+        Some(file) => Ok(write_file(file, &files_json(result))?),
         None => Ok(()),
     }
 }

@@ -246,14 +246,14 @@ impl Run {
         let json = self.json.as_deref().filter(|file| *file != std::path::Path::new("-"));
         let report = self.report.as_deref();
         for file in [json, report].into_iter().flatten() {
-            crate::check_writable(file)?;
+            report::check_writable(file)?;
             if source.file().is_some_and(|workload| crate::is_same_file(workload, file)) {
                 let message = format!("{} is the workload: the results would replace it", file.display());
                 return Err(Failure::input(message, Some("give the results a name of their own".to_string())));
             }
         }
         if let (Some(json), Some(report)) = (json, report)
-            && (json == report && !crate::is_special(json) || crate::is_same_file(json, report))
+            && (json == report && !report::is_special(json) || crate::is_same_file(json, report))
         {
             let message = format!("--json and --report both write {}", json.display());
             return Err(Failure::input(message, Some("give each a name of its own".to_string())));
@@ -279,10 +279,10 @@ impl Run {
             crate::print(&report::table(&shown, width, terminal))?;
         }
         if let Some(file) = self.json.as_ref().filter(|_| !on_stdout) {
-            crate::write_file(file, &report::json(&results))?;
+            report::write_file(file, &report::json(&results))?;
         }
         if let Some(file) = &self.report {
-            crate::write_file(file, &report::html(&results))?;
+            report::write_file(file, &report::html(&results))?;
             if !self.quiet {
                 crate::tell(&format!("wrote {}", file.display()));
             }

@@ -1,6 +1,6 @@
 //! The conventional device of a path, watched: into which of its zones the file system's journal is written.
 
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::device::conv::Conventional;
 use flashpath::device::zns::Zns;
 use flashpath::device::{Account, BlockDevice, DeviceError, Extent, Lba, STAMP_BYTES, ZonedDevice};
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex};
 pub type JournalZones = Arc<Mutex<Vec<u32>>>;
 
 /// Opens a path of dm-zoned in memory, with its conventional device watched.
-pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZones), Failure> {
+pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZones), ReproduceError> {
     let Stack::Zoned { settings, conventional: Some(conventional), zoned } = &path.stack else {
-        return Err(Failure::failed(format!("{} is not dm-zoned on a conventional device", path.text)));
+        return Err(ReproduceError::failed(format!("{} is not dm-zoned on a conventional device", path.text)));
     };
     let zoned: Vec<Box<dyn ZonedDevice>> =
         zoned.iter().map(|device| Box::new(Zns::new(device, STAMP_BYTES)) as Box<dyn ZonedDevice>).collect();
@@ -26,7 +26,7 @@ pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZone
     let watched =
         Watched { device: Conventional::new(conventional, STAMP_BYTES), zone_blocks, zones: Arc::clone(&zones) };
     let devices = Devices { conventional: Some(Box::new(watched)), zoned };
-    let volume = DmZoned::create(devices, settings, seed).map_err(|error| Failure::failed(error.to_string()))?;
+    let volume = DmZoned::create(devices, settings, seed).map_err(|error| ReproduceError::failed(error.to_string()))?;
     Ok((Box::new(volume), zones))
 }
 
