@@ -1,8 +1,8 @@
 //! The result of a path on which a file system stood: what was done in its files, and what the stations beneath them counted meanwhile.
 
+use super::backend::accounts::{stored_bytes, told};
+use super::backend::{row, rows};
 use super::path::Path;
-use super::target::accounts::{stored_bytes, told};
-use super::target::{row, rows};
 use crate::device::Account;
 use crate::label::{Cause, Content};
 use crate::report::{Latencies, RunResult, WorkloadResult, WriteAmplification};

@@ -1,7 +1,7 @@
 //! What drives a workload through a path: fill, preconditioning, then the run that counts.
 
+use super::backend::{Backend, HostWrite};
 use super::pace::Pace;
-use super::target::{HostWrite, Target};
 use super::windows::{Mark, Windows};
 use crate::device::DeviceError;
 use crate::expression::Amount;
@@ -153,13 +153,13 @@ pub(super) struct Served {
     pub read_blocks: u64,
     pub written_blocks: u64,
     pub discarded_blocks: u64,
-    /// Written blocks and units of the target, by content.
+    /// Written blocks and units of the backend, by content.
     pub written: [(u64, u64); Content::COUNT],
 }
 
 /// A run in progress.
 pub(super) struct Run<T> {
-    pub target: T,
+    pub backend: T,
     pub served: Served,
     pub windows: Windows,
     /// When counting began.
@@ -176,14 +176,14 @@ pub(super) struct Run<T> {
     newest: Vec<u32>,
 }
 
-/// Runs `workload` on `target`. Answers the run as far as it came, and whether that is its end or an interrupt.
-pub(super) fn drive<T: Target>(
-    target: T,
+/// Runs `workload` on `backend`. Answers the run as far as it came, and whether that is its end or an interrupt.
+pub(super) fn drive<T: Backend>(
+    backend: T,
     workload: &mut dyn Workload,
     options: &Options,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> (Run<T>, Result<bool, RunError>) {
-    let (exported_bytes, unit_bits) = (target.exported_bytes(), target.unit_bytes().trailing_zeros());
+    let (exported_bytes, unit_bits) = (backend.exported_bytes(), backend.unit_bytes().trailing_zeros());
     let mut run = Run {
         served: Served::default(),
         windows: Windows::new(),
@@ -196,13 +196,13 @@ pub(super) fn drive<T: Target>(
         pace: Pace::closed(1, Time::ZERO),
         next_stamp: 0,
         newest: if options.verify { vec![0; (exported_bytes >> unit_bits) as usize] } else { Vec::new() },
-        target,
+        backend,
     };
     let ended = run.all_phases(workload, options, watch);
     (run, ended)
 }
 
-impl<T: Target> Run<T> {
+impl<T: Backend> Run<T> {
     /// Fill, precondition, run, read back. Answers whether it came to its end or was interrupted.
     fn all_phases(
         &mut self,
@@ -254,7 +254,7 @@ impl<T: Target> Run<T> {
             self.remember(unit, stamp);
             let write = HostWrite { content: Content::Data, stream: workload.stream_at(offset), stamp };
             let at = self.issue(0)?;
-            let done = self.target.write((offset, 1 << self.unit_bits), write, at)?;
+            let done = self.backend.write((offset, 1 << self.unit_bits), write, at)?;
             self.done(done);
         }
         Ok(true)
@@ -262,7 +262,7 @@ impl<T: Target> Run<T> {
 
     /// What was done so far does not count.
     fn begin_counting(&mut self, options: &Options) {
-        self.target.begin_counting();
+        self.backend.begin_counting();
         self.start = self.end;
         self.served = Served::default();
         self.windows = Windows::new();
@@ -293,7 +293,7 @@ impl<T: Target> Run<T> {
             }
             for (index, operation) in batch.iter().enumerate() {
                 if let Some(coming) = batch.get(index + PREFETCHED) {
-                    self.target.prefetch(coming.offset_bytes);
+                    self.backend.prefetch(coming.offset_bytes);
                 }
                 self.serve(operation)?;
             }
@@ -341,7 +341,7 @@ impl<T: Target> Run<T> {
                     units.clone().for_each(|unit| self.remember(unit, stamp));
                 }
                 let write = HostWrite { content: operation.content, stream: operation.stream, stamp };
-                let done = self.target.write(range, write, at)?;
+                let done = self.backend.write(range, write, at)?;
                 let written = &mut self.served.written[operation.content as usize];
                 *written = (written.0 + blocks, written.1 + (units.end - units.start));
                 self.served.written_blocks += blocks;
@@ -356,15 +356,15 @@ impl<T: Target> Run<T> {
             }
             Action::Discard => {
                 self.served.discarded_blocks += blocks;
-                let (units, done) = self.target.discard(range, at)?;
+                let (units, done) = self.backend.discard(range, at)?;
                 units.for_each(|unit| self.remember(unit, 0));
                 done
             }
             // A flush waits for those in flight.
-            Action::Flush => self.target.flush(self.end.max(at))?,
+            Action::Flush => self.backend.flush(self.end.max(at))?,
         };
         self.done(done);
-        if self.target.is_timed() {
+        if self.backend.is_timed() {
             match action {
                 Action::Read => self.read_latency.record(done.since_ns(at)),
                 Action::Write => self.write_latency.record(done.since_ns(at)),
@@ -381,18 +381,18 @@ impl<T: Target> Run<T> {
         offset >> self.unit_bits..end
     }
 
-    /// When the next request is issued. Before that, the target does what it does in the background.
+    /// When the next request is issued. Before that, the backend does what it does in the background.
     #[inline]
     fn issue(&mut self, stamp_ns: u64) -> Result<Time, RunError> {
-        let at = if self.target.is_timed() { self.pace.issue(stamp_ns) } else { Time::ZERO };
-        self.target.work(self.end, at)?;
+        let at = if self.backend.is_timed() { self.pace.issue(stamp_ns) } else { Time::ZERO };
+        self.backend.work(self.end, at)?;
         Ok(at)
     }
 
     /// The request that was issued last is done at this time.
     #[inline]
     fn done(&mut self, at: Time) {
-        if self.target.is_timed() {
+        if self.backend.is_timed() {
             self.end = self.end.max(at);
             self.pace.done(at);
         }
@@ -401,7 +401,7 @@ impl<T: Target> Run<T> {
     fn read(&mut self, range: (u64, u64), at: Time) -> Result<Time, RunError> {
         let mut wrong = None;
         let newest = &self.newest;
-        let done = self.target.read(range, at, |unit, found| {
+        let done = self.backend.read(range, at, |unit, found| {
             if let Some(&expected) = newest.get(unit as usize) {
                 let expected = (expected != 0).then_some(expected);
                 if expected != found {
@@ -414,7 +414,7 @@ impl<T: Target> Run<T> {
 
     #[cold]
     fn mark_window(&mut self, at: Time) {
-        let programmed_bytes = self.target.stored_bytes();
+        let programmed_bytes = self.backend.stored_bytes();
         self.windows.mark(Mark { written_blocks: self.served.written_blocks, programmed_bytes, at });
     }
 

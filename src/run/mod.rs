@@ -13,13 +13,14 @@
 //! | `sfs_volume` | volumes of sfs on images: checked, repaired, looked at |
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
-//! | `target` | what the engine drives, and what that tells of a run |
+//! | `backend` | what the engine drives, and what that tells of a run |
 //! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
 //! | `outcome` | what a run ends with |
 //! | `beneath` | the result of a path with a file system on top, whose files were worked on |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
 //! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; what takes space in it beside |
 
+mod backend;
 mod beneath;
 mod disk_file;
 mod dummy;
@@ -36,7 +37,6 @@ mod sfs_volume;
 pub mod shared;
 mod stations;
 mod steady;
-mod target;
 mod volume;
 mod windows;
 
@@ -60,9 +60,9 @@ use crate::device::BlockDevice;
 use crate::translation::Translation;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
+pub use backend::FileShape;
+use backend::{Backend, DeviceBackend, DriveBackend, FileBackend};
 use stations::WithDrive;
-pub use target::FileShape;
-use target::{DeviceTarget, DriveTarget, FileTarget, Target};
 
 /// A path that is ready to be run.
 pub struct Prepared<'a> {
@@ -78,7 +78,7 @@ enum Driven {
     /// A device.
     Device(Box<dyn BlockDevice>),
     /// A file in a volume.
-    File(Box<FileTarget>),
+    File(Box<FileBackend>),
 }
 
 /// Makes a path ready: its devices are new, but for what lies in images. `seed` is that of their own choices.
@@ -99,7 +99,7 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
 /// Makes a path with sfs on top ready for a block workload inside a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
     let volume = simulated_file_system(path, seed)?;
-    let file = FileTarget::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
+    let file = FileBackend::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
     Ok(Prepared { path, seed, driven: Driven::File(Box::new(file)) })
 }
 
@@ -140,7 +140,7 @@ impl<'a> Prepared<'a> {
         match (driven, &path.stack) {
             (Driven::Drive, Stack::Drive(drive)) => drive.make(options.verify, seed, floor),
             (Driven::Drive, _) => unreachable!("what is no drive was opened"),
-            (Driven::Device(device), _) => floor.run(DeviceTarget::new(device)),
+            (Driven::Device(device), _) => floor.run(DeviceBackend::new(device)),
             (Driven::File(file), _) => floor.run(*file),
         }
     }
@@ -155,8 +155,8 @@ struct Floor<'a> {
 }
 
 impl Floor<'_> {
-    fn run<T: Target>(self, target: T) -> Outcome {
-        let (run, ended) = engine::drive(target, self.workload, self.options, self.watch);
+    fn run<T: Backend>(self, backend: T) -> Outcome {
+        let (run, ended) = engine::drive(backend, self.workload, self.options, self.watch);
         outcome::conclude(self.path, run, self.workload, self.options, ended)
     }
 }
@@ -165,6 +165,6 @@ impl WithDrive for Floor<'_> {
     type Output = Outcome;
 
     fn with<T: Translation + Send + 'static>(self, drive: T) -> Outcome {
-        self.run(DriveTarget::new(drive))
+        self.run(DriveBackend::new(drive))
     }
 }

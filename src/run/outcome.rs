@@ -1,9 +1,9 @@
 //! What a run ends with: its result, and, if it did not end well, why.
 
+use super::backend::{Backend, row};
 use super::engine::{Options, Run, RunError};
 use super::path::Path;
 use super::steady::steady_from;
-use super::target::{Target, row};
 use crate::fs::sfs::Census;
 use crate::label::{Cause, Content};
 use crate::report::{Latencies, LedgerRow, RunResult, WorkloadResult, WriteAmplification};
@@ -22,7 +22,7 @@ pub struct Outcome {
 }
 
 /// Draws the result of a run up, checks its sums, and, if reads are verified, reads everything back.
-pub(super) fn conclude<T: Target>(
+pub(super) fn conclude<T: Backend>(
     path: &Path,
     mut run: Run<T>,
     workload: &dyn Workload,
@@ -43,15 +43,15 @@ pub(super) fn conclude<T: Target>(
     Outcome { result, failure, census }
 }
 
-fn result_of<T: Target>(
+fn result_of<T: Backend>(
     path: &Path,
     run: &Run<T>,
     workload: &dyn Workload,
     options: &Options,
 ) -> (RunResult, Option<Census>) {
-    let is_timed = run.target.is_timed();
+    let is_timed = run.backend.is_timed();
     let written_bytes = run.served.written_blocks * BLOCK_BYTES;
-    let total = (written_bytes > 0).then(|| run.target.stored_bytes() as f64 / written_bytes as f64);
+    let total = (written_bytes > 0).then(|| run.backend.stored_bytes() as f64 / written_bytes as f64);
     let steady = steady_from(run.windows.marks());
     let simulated = is_timed.then(|| run.end.since_ns(run.start) as f64 / 1e9);
     let moved_mib = (run.served.read_blocks + run.served.written_blocks) as f64 * BLOCK_BYTES as f64 / (1 << 20) as f64;
@@ -62,7 +62,7 @@ fn result_of<T: Target>(
                 .to_string(),
         );
     }
-    let told = run.target.tell(&run.served);
+    let told = run.backend.tell(&run.served);
     let census = told.census;
     warnings.extend(told.warnings);
     let result = RunResult {

@@ -2,7 +2,7 @@
 
 use super::accounts::{stored_bytes, told};
 use super::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
-use super::{HostWrite, Target, Told};
+use super::{Backend, HostWrite, Told};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
 use crate::label::Label;
 use crate::run::engine::{RunError, Served};
@@ -11,7 +11,7 @@ use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 
 /// A block device.
-pub struct DeviceTarget {
+pub struct DeviceBackend {
     device: Box<dyn BlockDevice>,
     width: usize,
     blocks: u64,
@@ -21,11 +21,11 @@ pub struct DeviceTarget {
     baseline: Account,
 }
 
-impl DeviceTarget {
-    pub fn new(device: Box<dyn BlockDevice>) -> DeviceTarget {
+impl DeviceBackend {
+    pub fn new(device: Box<dyn BlockDevice>) -> DeviceBackend {
         let (width, blocks, is_timed) = (device.block_width(), device.blocks(), device.is_timed());
         let baseline = device.account();
-        DeviceTarget { device, width, blocks, is_timed, buffer: vec![0; AT_ONCE as usize * width], baseline }
+        DeviceBackend { device, width, blocks, is_timed, buffer: vec![0; AT_ONCE as usize * width], baseline }
     }
 
     fn account(&self) -> Account {
@@ -62,7 +62,7 @@ fn stamp_of(block: &[u8]) -> Option<u32> {
     }
 }
 
-impl Target for DeviceTarget {
+impl Backend for DeviceBackend {
     fn is_timed(&self) -> bool {
         self.is_timed
     }

@@ -1,6 +1,6 @@
 //! A translation layer on flash, as the engine drives it.
 
-use super::{HostWrite, Target, Told, check, rows};
+use super::{Backend, HostWrite, Told, check, rows};
 use crate::device::nand::{LogicalPage, NandCounts};
 use crate::label::{Cause, Content, Tally};
 use crate::report::{FlashResult, SumCheck, TranslationResult, Wear, wear_bins};
@@ -18,24 +18,24 @@ struct Baseline {
 }
 
 /// A translation layer on flash.
-pub struct DriveTarget<L> {
+pub struct DriveBackend<L> {
     layer: L,
     requests: Requests,
     page_bytes: u64,
     baseline: Baseline,
 }
 
-impl<L: Translation> DriveTarget<L> {
-    pub fn new(layer: L) -> DriveTarget<L> {
+impl<L: Translation> DriveBackend<L> {
+    pub fn new(layer: L) -> DriveBackend<L> {
         let page_bytes = layer.flash().geometry.page_bytes;
-        let mut target = DriveTarget {
+        let mut backend = DriveBackend {
             layer,
             requests: Requests::new(page_bytes),
             page_bytes: page_bytes.into(),
             baseline: Baseline::default(),
         };
-        target.begin_counting();
-        target
+        backend.begin_counting();
+        backend
     }
 
     fn wear(&self, amplification: Option<f64>) -> Wear {
@@ -92,7 +92,7 @@ impl<L: Translation> DriveTarget<L> {
     }
 }
 
-impl<L: Translation> Target for DriveTarget<L> {
+impl<L: Translation> Backend for DriveBackend<L> {
     #[inline]
     fn is_timed(&self) -> bool {
         L::TIMED

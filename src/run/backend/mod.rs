@@ -14,10 +14,10 @@ mod device;
 mod drive;
 mod file;
 
-pub(super) use device::DeviceTarget;
-pub(super) use drive::DriveTarget;
+pub(super) use device::DeviceBackend;
+pub(super) use drive::DriveBackend;
+pub(super) use file::FileBackend;
 pub use file::FileShape;
-pub(super) use file::FileTarget;
 
 use super::engine::{RunError, Served};
 use crate::fs::sfs::Census;
@@ -36,8 +36,8 @@ pub(super) struct HostWrite {
 
 /// What the engine drives. Ranges are (offset, length) in bytes, within what is exported.
 ///
-/// A target counts from when it was made, or from [`begin_counting`](Target::begin_counting) on.
-pub(super) trait Target {
+/// A backend counts from when it was made, or from [`begin_counting`](Backend::begin_counting) on.
+pub(super) trait Backend {
     /// Whether times mean anything.
     fn is_timed(&self) -> bool;
 
@@ -51,7 +51,7 @@ pub(super) trait Target {
     /// `offset` will be asked for soon.
     fn prefetch(&self, offset: u64);
 
-    /// It is `at`, and the last request that was issued will be done, or was, at `last_done`: lets the target do what
+    /// It is `at`, and the last request that was issued will be done, or was, at `last_done`: lets the backend do what
     /// it does in the background.
     fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError>;
 
@@ -77,7 +77,7 @@ pub(super) trait Target {
     fn tell(&self, served: &Served) -> Told;
 }
 
-/// What a target tells of a run, for its result.
+/// What a backend tells of a run, for its result.
 pub(super) struct Told {
     /// Below the workload's rows.
     pub ledger: Vec<LedgerRow>,

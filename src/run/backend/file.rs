@@ -3,7 +3,7 @@
 
 use super::accounts::{stored_bytes, told};
 use super::blocks::{AT_ONCE, covered, cut, parts, touched};
-use super::{HostWrite, Target, Told};
+use super::{Backend, HostWrite, Told};
 use crate::device::{Account, STAMP_BYTES, holding};
 use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
@@ -27,7 +27,7 @@ pub struct FileShape {
 }
 
 /// A file in a volume.
-pub struct FileTarget {
+pub struct FileBackend {
     volume: Sfs,
     file: InodeNumber,
     blocks: u64,
@@ -40,9 +40,9 @@ pub struct FileTarget {
     dummy: Option<Tick>,
 }
 
-impl FileTarget {
+impl FileBackend {
     /// Makes the files in an empty volume. The one beside is written once, in order; the workload's own is reserved.
-    pub fn new(mut volume: Sfs, shape: FileShape) -> Result<FileTarget, SfsError> {
+    pub fn new(mut volume: Sfs, shape: FileShape) -> Result<FileBackend, SfsError> {
         let space = volume.space();
         let bytes = shape.bytes.unwrap_or(space.free_blocks * 9 / 10 * BLOCK_BYTES);
         let blocks = bytes / BLOCK_BYTES;
@@ -68,7 +68,7 @@ impl FileTarget {
         }
         volume.sync()?;
         let baseline = volume.account();
-        Ok(FileTarget {
+        Ok(FileBackend {
             volume,
             file,
             blocks,
@@ -101,7 +101,7 @@ impl FileTarget {
     }
 }
 
-impl Target for FileTarget {
+impl Backend for FileBackend {
     fn is_timed(&self) -> bool {
         self.volume.is_timed()
     }
