@@ -1,17 +1,17 @@
 //! What drives a workload through a path: fill, preconditioning, then the run that counts.
 
+use super::accounts::Written;
 use super::backend::{Backend, HostWrite};
+use super::error::{InputFault, RunError, RunFault};
 use super::pace::Pace;
 use super::windows::{Mark, Windows};
-use crate::device::DeviceError;
+use crate::device::Account;
 use crate::expression::Amount;
-use crate::fs::sfs::SfsError;
 use crate::label::Content;
 use crate::report::LatencyHistogram;
 use crate::time::Time;
-use crate::translation::TranslationError;
 use crate::units::BLOCK_BYTES;
-use crate::workload::{Action, Operation, Workload, WorkloadError};
+use crate::workload::{Action, Operation, Workload};
 
 /// Operations that are taken from a workload at once.
 const BATCH: usize = 1024;
@@ -87,56 +87,6 @@ pub struct Progress {
     pub share: Option<f64>,
 }
 
-/// Why a run did not end well.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The workload cannot go on.
-    #[error(transparent)]
-    Workload(#[from] WorkloadError),
-    /// The translation layer cannot go on.
-    #[error(transparent)]
-    Translation(#[from] TranslationError),
-    /// The device cannot go on.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// The file system cannot go on.
-    #[error(transparent)]
-    FileSystem(#[from] SfsError),
-    /// The workload asks for more than the path exports.
-    #[error("request {request} ends at byte {end}, and the path exports {exported} bytes: a drive that exports {} would do", crate::units::human_size(*end as f64))]
-    BeyondEnd {
-        /// The number of the request, from 1.
-        request: u64,
-        /// The first byte behind it.
-        end: u64,
-        /// Bytes of the path.
-        exported: u64,
-    },
-    /// A read returned something other than the newest write.
-    #[error(
-        "logical page {page} returned the write with stamp {found:?}, and the newest has {expected:?}: data is lost"
-    )]
-    WrongData {
-        /// The page, or the block of a block device.
-        page: u64,
-        /// The stamp of the newest write; `None` if there is none.
-        expected: Option<u32>,
-        /// The stamp that was returned.
-        found: Option<u32>,
-    },
-    /// A sum of the ledger does not hold.
-    #[error("the ledger does not add up: {0}")]
-    Sum(String),
-    /// The preconditioning took all that the workload had.
-    #[error(
-        "the workload {0} ended while preconditioning, and nothing was left to count: precondition with less, or make the workload longer"
-    )]
-    Spent(String),
-    /// The workload asked for nothing at all.
-    #[error("the workload {0} has no requests")]
-    Empty(String),
-}
-
 /// When a phase of a run is done.
 struct Goal {
     phase: &'static str,
@@ -153,13 +103,15 @@ pub(super) struct Served {
     pub read_blocks: u64,
     pub written_blocks: u64,
     pub discarded_blocks: u64,
-    /// Written blocks and units of the backend, by content.
-    pub written: [(u64, u64); Content::COUNT],
+    pub written: Written,
 }
 
 /// A run in progress.
 pub(super) struct Run<T> {
     pub backend: T,
+    /// The account when counting began, and what the media had stored by then.
+    pub before: Account,
+    stored_before: u64,
     pub served: Served,
     pub windows: Windows,
     /// When counting began.
@@ -169,7 +121,7 @@ pub(super) struct Run<T> {
     /// When the last of all requests is done.
     pub end: Time,
     unit_bits: u32,
-    exported_bytes: u64,
+    pub exported_bytes: u64,
     pace: Pace,
     next_stamp: u32,
     /// The stamp of the newest write of each unit, 0 for none; empty unless reads are verified.
@@ -191,6 +143,8 @@ pub(super) fn drive<T: Backend>(
         read_latency: LatencyHistogram::new(),
         write_latency: LatencyHistogram::new(),
         end: Time::ZERO,
+        before: backend.account(),
+        stored_before: backend.stored_bytes(),
         unit_bits,
         exported_bytes,
         pace: Pace::closed(1, Time::ZERO),
@@ -228,7 +182,7 @@ impl<T: Backend> Run<T> {
         if self.served.requests == 0 && complete {
             let name = workload.name().to_string();
             let spent = options.precondition.is_some_and(|amount| amount.bytes(self.exported_bytes) > 0);
-            return Err(if spent { RunError::Spent(name) } else { RunError::Empty(name) });
+            return Err(if spent { InputFault::Spent(name) } else { InputFault::Empty(name) }.into());
         }
         Ok(complete)
     }
@@ -262,7 +216,8 @@ impl<T: Backend> Run<T> {
 
     /// What was done so far does not count.
     fn begin_counting(&mut self, options: &Options) {
-        self.backend.begin_counting();
+        self.before = self.backend.account();
+        self.stored_before = self.backend.stored_bytes();
         self.start = self.end;
         self.served = Served::default();
         self.windows = Windows::new();
@@ -328,7 +283,7 @@ impl<T: Backend> Run<T> {
         self.served.requests += 1;
         if operation.end_bytes() > self.exported_bytes {
             let (request, end) = (self.served.requests, operation.end_bytes());
-            return Err(RunError::BeyondEnd { request, end, exported: self.exported_bytes });
+            return Err(InputFault::BeyondEnd { request, end, exported: self.exported_bytes }.into());
         }
         let at = self.issue(operation.time_ns)?;
         let range = (offset, length);
@@ -405,16 +360,16 @@ impl<T: Backend> Run<T> {
             if let Some(&expected) = newest.get(unit as usize) {
                 let expected = (expected != 0).then_some(expected);
                 if expected != found {
-                    wrong = Some(RunError::WrongData { page: unit, expected, found });
+                    wrong = Some(RunFault::WrongData { page: unit, expected, found });
                 }
             }
         })?;
-        wrong.map_or(Ok(done), Err)
+        wrong.map_or(Ok(done), |fault| Err(fault.into()))
     }
 
     #[cold]
     fn mark_window(&mut self, at: Time) {
-        let programmed_bytes = self.backend.stored_bytes();
+        let programmed_bytes = self.backend.stored_bytes() - self.stored_before;
         self.windows.mark(Mark { written_blocks: self.served.written_blocks, programmed_bytes, at });
     }
 

@@ -13,20 +13,24 @@
 //! | `sfs_volume` | volumes of sfs on images: checked, repaired, looked at |
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
-//! | `backend` | what the engine drives, and what that tells of a run |
+//! | `backend` | what the engine drives |
 //! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
-//! | `outcome` | what a run ends with |
-//! | `beneath` | the result of a path with a file system on top, whose files were worked on |
+//! | `outcome` | what a run ends with: the one place where a result is drawn up |
+//! | `accounts` | ledger, wear and sums, from the accounts of the stations |
+//! | `error` | why a run did not end well, by whose fault |
+//! | `in_files` | the outcome of a run in the files of a path's file system |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
 //! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; what takes space in it beside |
 
+mod accounts;
 mod backend;
-mod beneath;
 mod disk_file;
 mod dummy;
 mod engine;
+mod error;
 mod file_system;
 mod files;
+mod in_files;
 mod in_volume;
 mod labelling;
 mod open;
@@ -40,14 +44,15 @@ mod steady;
 mod volume;
 mod windows;
 
-pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
-pub use engine::{Options, Progress, Replay, RunError};
+pub use engine::{Options, Progress, Replay};
+pub use error::{InputFault, RunError, RunFault};
 pub use file_system::{
     Owner, give, is_in_memory, open_file_system, open_file_system_despite_damage, simulated_file_system,
 };
-pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
-pub use in_volume::{VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
+pub use files::{FileOutcome, FileRun, Part, SetupFault, run_files};
+pub use in_files::DoneInFiles;
+pub use in_volume::{VolumeOptions, run_in_volume};
 pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;

@@ -17,7 +17,7 @@ mod valid_pages;
 mod victims;
 pub mod zoned;
 
-pub use drive::Drive;
+pub use drive::{Drive, account_in_pages};
 pub use request::Requests;
 pub use victims::VictimPolicy;
 

@@ -1,14 +1,14 @@
 //! `flashpath run`: one workload on one path, side by side on several, or in a directory.
 
-use crate::failure::{Failure, is_input};
+use crate::failure::{Failure, exit_code};
 use crate::on_kernel;
 use crate::progress::Bars;
 use crate::workload::{Replaying, Source};
 use crate::{in_directory, in_volume};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
-use flashpath::report::{self, RunResult};
-use flashpath::run::{FileShape, Options, Part, Path, Replay, prepare, prepare_file};
+use flashpath::report;
+use flashpath::run::{FileShape, Options, Outcome, Part, Path, Replay, prepare, prepare_file};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -114,13 +114,6 @@ fn catch_interrupts() -> Result<&'static AtomicBool, Failure> {
     };
     ctrlc::set_handler(handler).map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
     Ok(&STOP)
-}
-
-/// How a run on one path ended.
-struct Ended {
-    result: RunResult,
-    /// Why it failed, and whether its input is to blame; `None` if it did not fail.
-    failure: Option<(String, bool)>,
 }
 
 /// Runs that share the terminal, the interrupt and the clock.
@@ -262,7 +255,7 @@ impl Run {
     }
 
     /// Prints the results, writes the files, and answers how it all ended.
-    fn tell(&self, ended: Vec<Ended>) -> Result<(), Failure> {
+    fn tell(&self, ended: Vec<Outcome>) -> Result<(), Failure> {
         let interrupted = ended.iter().any(|ended| ended.result.interrupted);
         let (results, failures): (Vec<_>, Vec<_>) =
             ended.into_iter().map(|ended| (ended.result, ended.failure)).unzip();
@@ -287,30 +280,26 @@ impl Run {
                 crate::tell(&format!("wrote {}", file.display()));
             }
         }
-        let mut wrong_input = false;
-        let mut failed = false;
         for (result, failure) in results.iter().zip(&failures) {
-            if let Some((error, is_input)) = failure {
+            if let Some(error) = failure {
                 crate::tell(&format!("error: {}: {error}", result.path));
-                failed = true;
-                wrong_input |= is_input;
             }
         }
-        match (failed, wrong_input, interrupted) {
-            (true, true, _) => Err(Failure::Quiet(2)),
-            (true, false, _) => Err(Failure::Quiet(1)),
-            (false, _, true) => Err(Failure::Quiet(130)),
-            (false, _, false) => Ok(()),
+        // A wrong input goes before a run that failed.
+        match failures.iter().flatten().map(exit_code).max() {
+            Some(code) => Err(Failure::Quiet(code)),
+            None if interrupted => Err(Failure::Quiet(130)),
+            None => Ok(()),
         }
     }
 }
 
 impl Floor<'_> {
     /// Runs the paths, as many at once as there are processors; answers in the order of the paths.
-    fn run_all(&self, paths: &[Path]) -> Result<Vec<Ended>, Failure> {
+    fn run_all(&self, paths: &[Path]) -> Result<Vec<Outcome>, Failure> {
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(paths.len());
         let next = AtomicUsize::new(0);
-        let outcomes: Vec<Mutex<Option<Result<Ended, Failure>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
+        let outcomes: Vec<Mutex<Option<Result<Outcome, Failure>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
@@ -328,16 +317,22 @@ impl Floor<'_> {
             .collect()
     }
 
-    fn run_one(&self, path: &Path) -> Result<Ended, Failure> {
+    /// Runs what is asked for on one path, whatever stands on it.
+    fn run_one(&self, path: &Path) -> Result<Outcome, Failure> {
+        let mut outcome = match (path.kernel(), path.sfs(), &self.source) {
+            (Some(_), ..) => on_kernel::run(self.command, &self.source, path, self.stop)?,
+            (_, Some(_), Source::Files(workload)) => {
+                in_volume::run(self.command, workload, path, &self.bars, self.stop)?
+            }
+            _ => self.run_blocks(path)?,
+        };
+        // As it was written, so that the command that repeats the run is right.
+        outcome.result.workload.name = self.command.workload.clone();
+        Ok(outcome)
+    }
+
+    fn run_blocks(&self, path: &Path) -> Result<Outcome, Failure> {
         let command = self.command;
-        if path.kernel().is_some() {
-            let (result, failure) = on_kernel::run(command, &self.source, path, self.stop)?;
-            return Ok(Ended { result, failure: failure.map(|failure| (failure, false)) });
-        }
-        if let (Some(_), Source::Files(workload)) = (path.sfs(), &self.source) {
-            let (result, failure) = in_volume::run(command, workload, path, &self.bars, self.stop)?;
-            return Ok(Ended { result, failure });
-        }
         let shape =
             FileShape { bytes: command.size, utilization: command.utilization, fsync_every: command.fsync_every };
         let prepared = match path.sfs() {
@@ -358,17 +353,14 @@ impl Floor<'_> {
             verify: command.verify,
         };
         let mut bar = self.bars.add(&path.text);
-        let started = Instant::now();
+        let began = Instant::now();
         let mut outcome = prepared.run(workload.as_mut(), &options, &mut |progress| {
             bar.show(progress);
             !self.stop.load(Ordering::Relaxed)
         });
         bar.finish();
-        outcome.result.seconds_wall = started.elapsed().as_secs_f64();
-        // As it was written, so that the command that repeats the run is right.
-        outcome.result.workload.name = command.workload.clone();
+        outcome.result.seconds_wall = began.elapsed().as_secs_f64();
         outcome.result.options.extend(command.replaying.arguments());
-        let failure = outcome.failure.map(|error| (error.to_string(), is_input(&error)));
-        Ok(Ended { result: outcome.result, failure })
+        Ok(outcome)
     }
 }

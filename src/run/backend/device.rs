@@ -1,11 +1,11 @@
 //! A block device, as the engine drives it.
 
-use super::accounts::{stored_bytes, told};
 use super::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
-use super::{Backend, HostWrite, Told};
+use super::{Backend, HostWrite};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
 use crate::label::Label;
-use crate::run::engine::{RunError, Served};
+use crate::run::accounts::stored_bytes;
+use crate::run::error::RunError;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
@@ -18,18 +18,12 @@ pub struct DeviceBackend {
     is_timed: bool,
     /// As much as is written or read at once.
     buffer: Vec<u8>,
-    baseline: Account,
 }
 
 impl DeviceBackend {
     pub fn new(device: Box<dyn BlockDevice>) -> DeviceBackend {
         let (width, blocks, is_timed) = (device.block_width(), device.blocks(), device.is_timed());
-        let baseline = device.account();
-        DeviceBackend { device, width, blocks, is_timed, buffer: vec![0; AT_ONCE as usize * width], baseline }
-    }
-
-    fn account(&self) -> Account {
-        self.device.account().since(&self.baseline)
+        DeviceBackend { device, width, blocks, is_timed, buffer: vec![0; AT_ONCE as usize * width] }
     }
 
     /// Reads blocks.
@@ -114,15 +108,11 @@ impl Backend for DeviceBackend {
         Ok(self.device.flush(at)?)
     }
 
-    fn begin_counting(&mut self) {
-        self.baseline = self.device.account();
+    fn account(&self) -> Account {
+        self.device.account()
     }
 
     fn stored_bytes(&self) -> u64 {
-        stored_bytes(&self.account())
-    }
-
-    fn tell(&self, served: &Served) -> Told {
-        told(&self.account(), &self.device.account(), self.exported_bytes(), Some(served))
+        stored_bytes(&self.device.account())
     }
 }

@@ -2,13 +2,11 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `drive` | a translation layer on flash, and what its flash tells |
+//! | `drive` | a translation layer on flash |
 //! | `device` | a block device |
 //! | `file` | a file in a volume of sfs |
 //! | `blocks` | the blocks of a range of bytes, for the last two |
-//! | `accounts` | what the accounts of a device, and of all below it, tell |
 
-pub(super) mod accounts;
 pub(super) mod blocks;
 mod device;
 mod drive;
@@ -19,12 +17,11 @@ pub(super) use drive::DriveBackend;
 pub(super) use file::FileBackend;
 pub use file::FileShape;
 
-use super::engine::{RunError, Served};
+use super::error::RunError;
+use crate::device::Account;
 use crate::fs::sfs::Census;
-use crate::label::{Cause, Content, Tally};
-use crate::report::{FlashResult, LedgerRow, SumCheck, TranslationResult, Wear};
+use crate::label::Content;
 use crate::time::Time;
-use crate::units::BLOCK_BYTES;
 
 /// What of a host's write its address does not say.
 #[derive(Clone, Copy)]
@@ -35,8 +32,6 @@ pub(super) struct HostWrite {
 }
 
 /// What the engine drives. Ranges are (offset, length) in bytes, within what is exported.
-///
-/// A backend counts from when it was made, or from [`begin_counting`](Backend::begin_counting) on.
 pub(super) trait Backend {
     /// Whether times mean anything.
     fn is_timed(&self) -> bool;
@@ -67,49 +62,14 @@ pub(super) trait Backend {
     /// Makes durable all that was done until now; `at` all requests before are done.
     fn flush(&mut self, at: Time) -> Result<Time, RunError>;
 
-    /// What was done so far does not count.
-    fn begin_counting(&mut self);
+    /// What it and all below it have counted since they were new.
+    fn account(&self) -> Account;
 
-    /// Bytes that the media have stored, for whatever cause, since counting began.
+    /// Bytes that the media have stored since they were new, for whatever cause.
     fn stored_bytes(&self) -> u64;
 
-    /// What was counted, of `served` requests.
-    fn tell(&self, served: &Served) -> Told;
-}
-
-/// What a backend tells of a run, for its result.
-pub(super) struct Told {
-    /// Below the workload's rows.
-    pub ledger: Vec<LedgerRow>,
-    /// The stations of the ledger that store.
-    pub media: Vec<String>,
-    pub flash: FlashResult,
-    pub translation: TranslationResult,
-    pub wear: Wear,
-    pub sums: Vec<SumCheck>,
-    /// What the stations warn of.
-    pub warnings: Vec<String>,
-    /// What lives in the segments of a volume of sfs.
-    pub census: Option<Census>,
-}
-
-/// The rows of a station that passed on what `tally` counts, each count of so many bytes.
-pub(super) fn rows<'a>(station: &'a str, tally: &'a Tally, unit_bytes: u64) -> impl Iterator<Item = LedgerRow> + 'a {
-    let per_unit = unit_bytes as f64 / BLOCK_BYTES as f64;
-    tally.entries().map(move |(cause, content, count)| row(station, cause, content, count as f64 * per_unit))
-}
-
-/// A row of the ledger.
-pub(super) fn row(station: &str, cause: Cause, content: Content, blocks: f64) -> LedgerRow {
-    LedgerRow {
-        station: station.to_string(),
-        cause: cause.name().to_string(),
-        content: content.name().to_string(),
-        blocks,
+    /// Of a file in a volume of sfs: what lives in the segments, but for those that only ever held the file beside it.
+    fn census(&self) -> Option<Census> {
+        None
     }
-}
-
-/// A sum that holds if both sides are equal, and `same` what they are the sums of.
-fn check(name: impl Into<String>, left: u64, right: u64, same: bool) -> SumCheck {
-    SumCheck { name: name.into(), left: left as f64, right: right as f64, holds: same && left == right }
 }
