@@ -33,7 +33,7 @@ pub struct VolumeOptions {
 /// run by answering false.
 ///
 /// Fails as [`simulated_file_system`] does, and if the volume does not hold `dummy_bytes`.
-pub fn run_in_volume(
+pub(super) fn run_in_volume(
     path: &Path,
     workload: FileWorkload,
     options: &VolumeOptions,

@@ -1,6 +1,6 @@
 //! What assembles a path and drives it: the only room that knows which kinds exist.
 //!
-//! [`prepare`] makes a path ready for a workload that runs in simulated time; [`open_device`] hands out the device that
+//! [`simulate`] is the door to a run in simulated time, and [`prepare`] its first half; [`open_device`] hands out the device that
 //! a path is, for whoever stands on it or serves it; [`run_files`] drives a file system as fast as it goes.
 //!
 //! | file | what it is |
@@ -18,6 +18,7 @@
 //! | `outcome` | what a run ends with: the one place where a result is drawn up |
 //! | `accounts` | ledger, wear and sums, from the accounts of the stations |
 //! | `error` | why a run did not end well, by whose fault |
+//! | `simulation` | from a path and what is run on it to an outcome |
 //! | `in_files` | the outcome of a run in the files of a path's file system |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
 //! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; what takes space in it beside |
@@ -39,6 +40,7 @@ mod pace;
 mod path;
 mod sfs_volume;
 pub mod shared;
+mod simulation;
 mod stations;
 mod steady;
 mod volume;
@@ -52,12 +54,13 @@ pub use file_system::{
 };
 pub use files::{FileOutcome, FileRun, Part, SetupFault, run_files};
 pub use in_files::DoneInFiles;
-pub use in_volume::{VolumeOptions, run_in_volume};
+pub use in_volume::VolumeOptions;
 pub use labelling::Labelling;
 pub use open::{Holds, OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::{FileSystemSettings, Path, Stack};
 pub use sfs_volume::{check_file_system, map_segments, mark_lost_changes, repair_file_system};
+pub use simulation::{OpenBlocks, Work, simulate};
 pub use stations::{DriveSettings, Layer, STATIONS, Station};
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 

@@ -13,7 +13,6 @@ mod convert;
 mod failure;
 mod image_lock;
 mod in_directory;
-mod in_volume;
 mod layers;
 mod mount;
 mod on_kernel;

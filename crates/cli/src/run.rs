@@ -1,14 +1,19 @@
 //! `flashpath run`: one workload on one path, side by side on several, or in a directory.
 
 use crate::failure::{Failure, exit_code};
+use crate::in_directory;
 use crate::on_kernel;
 use crate::progress::Bars;
 use crate::workload::{Replaying, Source};
-use crate::{in_directory, in_volume};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
 use flashpath::report;
-use flashpath::run::{FileShape, Options, Outcome, Part, Path, Replay, prepare, prepare_file};
+use flashpath::run::{
+    FileShape, OpenBlocks, Options, Outcome, Part, Path, Replay, VolumeOptions, Work, prepare, simulate,
+};
+use flashpath::workload::Workload;
+use flashpath::workload::files::file_workload;
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -234,6 +239,16 @@ impl Run {
         Ok(())
     }
 
+    /// How a block workload is run.
+    fn options(&self, workload: &dyn Workload) -> Options {
+        let replay = match self.timed {
+            Some(scale) => Replay::Open { scale },
+            None => Replay::Closed { depth: self.depth.or(workload.queue_depth()).unwrap_or(32) },
+        };
+        let (fill, verify) = (self.fill, self.verify);
+        Options { seed: self.seed, replay, limit: self.limit, fill, precondition: self.precondition, verify }
+    }
+
     /// A run may take hours: that its results have no place is said before.
     fn check_outputs(&self, source: &Source) -> Result<(), Failure> {
         let json = self.json.as_deref().filter(|file| *file != std::path::Path::new("-"));
@@ -319,48 +334,46 @@ impl Floor<'_> {
 
     /// Runs what is asked for on one path, whatever stands on it.
     fn run_one(&self, path: &Path) -> Result<Outcome, Failure> {
-        let mut outcome = match (path.kernel(), path.sfs(), &self.source) {
-            (Some(_), ..) => on_kernel::run(self.command, &self.source, path, self.stop)?,
-            (_, Some(_), Source::Files(workload)) => {
-                in_volume::run(self.command, workload, path, &self.bars, self.stop)?
-            }
-            _ => self.run_blocks(path)?,
+        let mut outcome = match path.kernel() {
+            Some(_) => on_kernel::run(self.command, &self.source, path, self.stop)?,
+            None => self.simulate(path)?,
         };
         // As it was written, so that the command that repeats the run is right.
         outcome.result.workload.name = self.command.workload.clone();
         Ok(outcome)
     }
 
-    fn run_blocks(&self, path: &Path) -> Result<Outcome, Failure> {
+    fn simulate(&self, path: &Path) -> Result<Outcome, Failure> {
         let command = self.command;
+        let began = Cell::new(Instant::now());
+        let open: OpenBlocks<Failure> = Box::new(|bytes| {
+            let workload = self.source.open(&command.replaying, bytes, command.seed)?;
+            let options = command.options(workload.as_ref());
+            began.set(Instant::now());
+            Ok((workload, options))
+        });
         let shape =
             FileShape { bytes: command.size, utilization: command.utilization, fsync_every: command.fsync_every };
-        let prepared = match path.sfs() {
-            Some(_) => prepare_file(path, command.seed, shape)?,
-            None => prepare(path, command.seed)?,
+        let work = match (&self.source, path.sfs()) {
+            (Source::Files(term), Some(_)) => {
+                let options = VolumeOptions { limit: command.limit, ..VolumeOptions::default() };
+                Work::Files(file_workload(term, command.seed)?, options)
+            }
+            (_, Some(_)) => Work::InFile(shape, open),
+            (_, None) => Work::Blocks(open),
         };
-        let mut workload = self.source.open(&command.replaying, prepared.exported_bytes(), command.seed)?;
-        let replay = match command.timed {
-            Some(scale) => Replay::Open { scale },
-            None => Replay::Closed { depth: command.depth.or(workload.queue_depth()).unwrap_or(32) },
-        };
-        let options = Options {
-            seed: command.seed,
-            replay,
-            limit: command.limit,
-            fill: command.fill,
-            precondition: command.precondition,
-            verify: command.verify,
-        };
+        let is_of_blocks = !matches!(work, Work::Files(..));
         let mut bar = self.bars.add(&path.text);
-        let began = Instant::now();
-        let mut outcome = prepared.run(workload.as_mut(), &options, &mut |progress| {
+        let outcome = simulate(path, command.seed, work, &mut |progress| {
             bar.show(progress);
             !self.stop.load(Ordering::Relaxed)
         });
         bar.finish();
-        outcome.result.seconds_wall = began.elapsed().as_secs_f64();
-        outcome.result.options.extend(command.replaying.arguments());
+        let mut outcome = outcome?;
+        outcome.result.seconds_wall = began.get().elapsed().as_secs_f64();
+        if is_of_blocks {
+            outcome.result.options.extend(command.replaying.arguments());
+        }
         Ok(outcome)
     }
 }

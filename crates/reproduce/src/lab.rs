@@ -6,8 +6,8 @@ use flashpath::device::BlockDevice;
 use flashpath::expression::{Amount, parse_term};
 use flashpath::report::{RunResult, WriteError, write_file};
 use flashpath::run::{
-    DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, VolumeOptions, prepare,
-    prepare_file, run_in_volume,
+    DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, VolumeOptions, Work, prepare,
+    simulate,
 };
 use flashpath::units::format_size;
 use flashpath::workload::files::file_workload;
@@ -235,10 +235,8 @@ impl<'a> Lab<'a> {
         aging: u64,
         open: impl FnOnce(u64) -> Result<Box<dyn Workload>, ReproduceError>,
     ) -> Result<Outcome, ReproduceError> {
-        self.is_stopped()?;
-        let prepared = prepare_file(path, self.seed, shape)?;
-        let workload = open(prepared.exported_bytes())?;
-        self.finish(path, prepared, workload, Some((aging, u64::MAX)))
+        let options = self.one_at_a_time(Some((aging, u64::MAX)));
+        self.run(path, Work::InFile(shape, Box::new(|bytes| Ok((open(bytes)?, options)))))
     }
 
     /// Runs a file workload in a volume of sfs, beside a file of `dummy` bytes that is written once: its setup, and
@@ -250,15 +248,9 @@ impl<'a> Lab<'a> {
         dummy: u64,
         aging: u64,
     ) -> Result<RunResult, ReproduceError> {
-        self.is_stopped()?;
         let workload = with_cached_reads(file_workload(&parse_term(expression)?, self.seed)?);
         let options = VolumeOptions { dummy_bytes: dummy, precondition_bytes: aging, limit: None };
-        let outcome = run_in_volume(path, workload, &options, &mut |_| !self.stops())?;
-        self.is_stopped()?;
-        match outcome.failure {
-            None => Ok(outcome.result),
-            Some(error) => Err(ReproduceError::failed(format!("{} with {expression}: {error}", path.text))),
-        }
+        Ok(self.run(path, Work::Files(workload, options))?.result)
     }
 
     /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once
@@ -269,36 +261,33 @@ impl<'a> Lab<'a> {
         expression: &str,
         aging: Option<(u64, u64)>,
     ) -> Result<RunResult, ReproduceError> {
-        self.is_stopped()?;
         let path = DrivePath::read(path)?;
-        let prepared = prepare(&path, self.seed)?;
-        let workload = self.generator(expression, prepared.exported_bytes())?;
-        Ok(self.finish(&path, prepared, workload, aging)?.result)
+        let options = self.one_at_a_time(aging);
+        let open = Box::new(|bytes| Ok((self.generator(expression, bytes)?, options)));
+        Ok(self.run(&path, Work::Blocks(open))?.result)
     }
 
-    fn finish(
-        &self,
-        path: &DrivePath,
-        prepared: Prepared,
-        mut workload: Box<dyn Workload>,
-        aging: Option<(u64, u64)>,
-    ) -> Result<Outcome, ReproduceError> {
-        let precondition = aging.map(|(bytes, _)| Amount::Bytes(bytes));
-        let limit = aging.map(|(_, requests)| requests);
-        let fill = aging.is_some();
-        let options = Options {
+    fn one_at_a_time(&self, aging: Option<(u64, u64)>) -> Options {
+        Options {
             seed: self.seed,
-            fill,
-            precondition,
-            limit,
+            fill: aging.is_some(),
+            precondition: aging.map(|(bytes, _)| Amount::Bytes(bytes)),
+            limit: aging.map(|(_, requests)| requests),
             replay: Replay::Closed { depth: 1 },
             ..Options::default()
-        };
-        let outcome = prepared.run(workload.as_mut(), &options, &mut |_| !self.stops());
+        }
+    }
+
+    fn run(&self, path: &DrivePath, work: Work<'_, ReproduceError>) -> Result<Outcome, ReproduceError> {
+        self.is_stopped()?;
+        let outcome = simulate(path, self.seed, work, &mut |_| !self.stops())?;
         self.is_stopped()?;
         match &outcome.failure {
             None => Ok(outcome),
-            Some(error) => Err(ReproduceError::failed(format!("{} with {}: {error}", path.text, workload.name()))),
+            Some(error) => {
+                let name = &outcome.result.workload.name;
+                Err(ReproduceError::failed(format!("{} with {name}: {error}", path.text)))
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use flashpath::expression::parse_term;
 use flashpath::report::RunResult;
-use flashpath::run::{InputFault, OpenError, Outcome, Path, RunError, VolumeOptions, run_in_volume};
+use flashpath::run::{InputFault, OpenError, Outcome, Path, RunError, VolumeOptions, Work, simulate};
 use flashpath::workload::files::file_workload;
 use serde_json::Value;
 use std::process::Command;
@@ -86,7 +86,7 @@ fn mail(layer: &str, options: VolumeOptions) -> Result<Outcome, OpenError> {
     let drive = format!("{layer}:op=10%/nand:size=256M,page=4K,pages-per-block=128,timing=off");
     let path = Path::read(&format!("sfs:segment=256K,dirty=3M,discard=off/{drive}")).unwrap();
     let workload = file_workload(&parse_term("varmail:files=1536,loops=7000,threads=1").unwrap(), 7).unwrap();
-    run_in_volume(&path, workload, &options, &mut |_| true)
+    simulate(&path, 7, Work::Files(workload, options), &mut |_| true)
 }
 
 fn mail_counted(layer: &str, options: VolumeOptions) -> RunResult {
