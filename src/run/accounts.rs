@@ -204,11 +204,11 @@ fn wear(root: &Account, amplification: Option<f64>) -> Wear {
 
 /// The topmost station received what the workload wrote.
 fn written_sum(root: &Account, written: &Written) -> SumCheck {
-    let (units, count): (&str, fn(&(u64, u64)) -> u64) = match root.drive {
-        None => ("blocks", |(blocks, _)| *blocks),
-        Some(_) => ("pages", |(_, pages)| *pages),
+    let units = if root.drive.is_some() { "pages" } else { "blocks" };
+    let written = |content: Content| match (root.drive.is_some(), written[content as usize]) {
+        (false, (blocks, _)) => blocks,
+        (true, (_, pages)) => pages,
     };
-    let written = |content: Content| count(&written[content as usize]);
     check(
         format!("{units} that {} received = {units} that the workload wrote, for each content", root.station),
         root.received.total(),
