@@ -3,7 +3,8 @@
 use super::Warnings;
 use crate::label::Tally;
 
-/// What a station has counted since it was opened, and what is below it. Counts of blocks are in 4 KiB.
+/// What a station has counted since it was opened, and what is below it. Counts of blocks are in 4 KiB; those of a drive
+/// that is all of a path, and of its flash, are in the flash's pages.
 ///
 /// What a station sent is what those below it received, for each cause and content; a run whose accounts break that
 /// fails.
@@ -23,6 +24,8 @@ pub struct Account {
     pub warnings: Warnings,
     /// Its flash, if it has some.
     pub flash: Option<FlashAccount>,
+    /// Of a drive that is all of a path: what only it can tell of itself.
+    pub drive: Option<DriveAccount>,
     /// The stations below it.
     pub below: Vec<Account>,
 }
@@ -54,9 +57,30 @@ impl Account {
             events: events.collect(),
             warnings: self.warnings.clone(),
             flash,
+            drive: self.drive.as_ref().zip(earlier.drive.as_ref()).map(|(now, then)| DriveAccount {
+                mapping_reads: now.mapping_reads - then.mapping_reads,
+                ..now.clone()
+            }),
             below: self.below.iter().zip(&earlier.below).map(|(now, then)| now.since(then)).collect(),
         }
     }
+}
+
+/// A drive that is all of a path: a translation layer alone on its flash.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DriveAccount {
+    /// Bytes of a page, in which it and its flash count.
+    pub page_bytes: u64,
+    /// Pages of flash that were read for what they say of the mapping.
+    pub mapping_reads: u64,
+    /// Spare pages over exported pages, as collection finds them.
+    pub effective_overprovisioning: f64,
+    /// Bytes of mapping that a real drive would hold in RAM.
+    pub mapping_ram_bytes: u64,
+    /// Pages that were erased without having been programmed, since the drive was new.
+    pub erased_unprogrammed: u64,
+    /// Pages that are programmed now.
+    pub programmed_now: u64,
 }
 
 /// The flash of a drive.

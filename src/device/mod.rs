@@ -28,7 +28,7 @@ mod warning;
 pub mod zns;
 mod zoned;
 
-pub use account::{Account, FlashAccount};
+pub use account::{Account, DriveAccount, FlashAccount};
 pub use block::{BlockDevice, Extent, Lba, STAMP_BYTES, holding};
 pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};

@@ -11,10 +11,11 @@
 //! A paper's figures that are made again have theirs too: [`figure`].
 //!
 //! The engine fills the distributions in a result with [`LatencyHistogram`] and [`wear_bins`]. No form has access to a
-//! terminal, a file or a clock: each is a function from results to text.
+//! terminal, a file or a clock: each is a function from results to text. [`write_file`] puts a text into a file.
 
 mod comparison;
 pub mod figure;
+mod file;
 mod files;
 mod histogram;
 mod html;
@@ -26,6 +27,7 @@ mod sample;
 mod terminal;
 mod translation_rows;
 
+pub use file::{WriteError, check_writable, is_special, write_file};
 pub use files::{FileRunResult, MovedBytes, StageResult, files_json, files_table};
 pub use histogram::{LatencyHistogram, wear_bins};
 pub use html::html;

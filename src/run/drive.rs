@@ -1,9 +1,9 @@
 //! A translation layer on flash in its place in a path: as a block device, or driven from within.
 
-use super::Simulation;
+use super::EngineRun;
+use super::backend::DriveBackend;
 use super::outcome::Outcome;
 use super::stations::{STATIONS, layer_named};
-use super::target::DriveTarget;
 use crate::device::conv::{self, ConvSettings};
 use crate::device::nand::{Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
 use crate::device::station::{DeviceNode, DeviceSettings, Opening, StationError, Storage};
@@ -24,9 +24,9 @@ pub(super) trait AnyLayer: Debug + Any + Send + Sync {
     /// A new drive that offers its first `blocks` blocks; as one `medium` of a path, if that has a name.
     fn device(&self, flash: &NandSettings, opening: &Opening, offered: Offered) -> Box<dyn BlockDevice>;
 
-    /// Runs a simulation on a new drive, with no dynamic call per page. `keeps_versions`: a read returns the stamp that
+    /// Drives a new drive, with no dynamic call per page. `keeps_versions`: a read returns the stamp that
     /// was written.
-    fn run(&self, flash: &NandSettings, keeps_versions: bool, simulation: Simulation<'_>) -> Outcome;
+    fn run(&self, flash: &NandSettings, keeps_versions: bool, run: EngineRun<'_>) -> Outcome;
 }
 
 /// What a drive offers to the station above.
@@ -73,13 +73,13 @@ impl<L: FlashLayer> AnyLayer for L {
         }
     }
 
-    fn run(&self, flash: &NandSettings, keeps_versions: bool, simulation: Simulation<'_>) -> Outcome {
-        let seed = simulation.seed;
+    fn run(&self, flash: &NandSettings, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
+        let seed = run.seed;
         match flash.latencies {
-            None => simulation.run(DriveTarget::new(self.on(erased(flash, keeps_versions, Untimed), seed))),
+            None => run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, Untimed), seed))),
             Some(latencies) => {
                 let timing = Reserving::new(flash.geometry, latencies);
-                simulation.run(DriveTarget::new(self.on(erased(flash, keeps_versions, timing), seed)))
+                run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, timing), seed)))
             }
         }
     }
@@ -141,9 +141,9 @@ impl DriveSettings {
         self.layer.exported_pages() * u64::from(self.nand.geometry.page_bytes)
     }
 
-    /// Runs a simulation on a new drive.
-    pub(super) fn run(&self, keeps_versions: bool, simulation: Simulation<'_>) -> Outcome {
-        self.layer.run(&self.nand, keeps_versions, simulation)
+    /// Drives a new drive.
+    pub(super) fn run(&self, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
+        self.layer.run(&self.nand, keeps_versions, run)
     }
 }
 

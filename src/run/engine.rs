@@ -1,17 +1,17 @@
 //! What drives a workload through a path: fill, preconditioning, then the run that counts.
 
+use super::accounts::Written;
+use super::backend::{Backend, HostWrite};
+use super::error::{InputFault, RunError, RunFault};
 use super::pace::Pace;
-use super::target::{HostWrite, Target};
 use super::windows::{Mark, Windows};
-use crate::device::DeviceError;
+use crate::device::Account;
 use crate::expression::Amount;
-use crate::fs::sfs::SfsError;
 use crate::label::Content;
 use crate::report::LatencyHistogram;
 use crate::time::Time;
-use crate::translation::TranslationError;
 use crate::units::BLOCK_BYTES;
-use crate::workload::{Action, Operation, Workload, WorkloadError};
+use crate::workload::{Action, Operation, Workload};
 
 /// Operations that are taken from a workload at once.
 const BATCH: usize = 1024;
@@ -87,56 +87,6 @@ pub struct Progress {
     pub share: Option<f64>,
 }
 
-/// Why a run did not end well.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The workload cannot go on.
-    #[error(transparent)]
-    Workload(#[from] WorkloadError),
-    /// The translation layer cannot go on.
-    #[error(transparent)]
-    Translation(#[from] TranslationError),
-    /// The device cannot go on.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// The file system cannot go on.
-    #[error(transparent)]
-    FileSystem(#[from] SfsError),
-    /// The workload asks for more than the path exports.
-    #[error("request {request} ends at byte {end}, and the path exports {exported} bytes: a drive that exports {} would do", crate::units::human_size(*end as f64))]
-    BeyondEnd {
-        /// The number of the request, from 1.
-        request: u64,
-        /// The first byte behind it.
-        end: u64,
-        /// Bytes of the path.
-        exported: u64,
-    },
-    /// A read returned something other than the newest write.
-    #[error(
-        "logical page {page} returned the write with stamp {found:?}, and the newest has {expected:?}: data is lost"
-    )]
-    WrongData {
-        /// The page, or the block of a block device.
-        page: u64,
-        /// The stamp of the newest write; `None` if there is none.
-        expected: Option<u32>,
-        /// The stamp that was returned.
-        found: Option<u32>,
-    },
-    /// A sum of the ledger does not hold.
-    #[error("the ledger does not add up: {0}")]
-    Sum(String),
-    /// The preconditioning took all that the workload had.
-    #[error(
-        "the workload {0} ended while preconditioning, and nothing was left to count: precondition with less, or make the workload longer"
-    )]
-    Spent(String),
-    /// The workload asked for nothing at all.
-    #[error("the workload {0} has no requests")]
-    Empty(String),
-}
-
 /// When a phase of a run is done.
 struct Goal {
     phase: &'static str,
@@ -153,13 +103,15 @@ pub(super) struct Served {
     pub read_blocks: u64,
     pub written_blocks: u64,
     pub discarded_blocks: u64,
-    /// Written blocks and units of the target, by content.
-    pub written: [(u64, u64); Content::COUNT],
+    pub written: Written,
 }
 
 /// A run in progress.
 pub(super) struct Run<T> {
-    pub target: T,
+    pub backend: T,
+    /// The account when counting began, and what the media had stored by then.
+    pub before: Account,
+    stored_before: u64,
     pub served: Served,
     pub windows: Windows,
     /// When counting began.
@@ -169,21 +121,21 @@ pub(super) struct Run<T> {
     /// When the last of all requests is done.
     pub end: Time,
     unit_bits: u32,
-    exported_bytes: u64,
+    pub exported_bytes: u64,
     pace: Pace,
     next_stamp: u32,
     /// The stamp of the newest write of each unit, 0 for none; empty unless reads are verified.
     newest: Vec<u32>,
 }
 
-/// Runs `workload` on `target`. Answers the run as far as it came, and whether that is its end or an interrupt.
-pub(super) fn drive<T: Target>(
-    target: T,
+/// Runs `workload` on `backend`. Answers the run as far as it came, and whether that is its end or an interrupt.
+pub(super) fn drive<T: Backend>(
+    backend: T,
     workload: &mut dyn Workload,
     options: &Options,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> (Run<T>, Result<bool, RunError>) {
-    let (exported_bytes, unit_bits) = (target.exported_bytes(), target.unit_bytes().trailing_zeros());
+    let (exported_bytes, unit_bits) = (backend.exported_bytes(), backend.unit_bytes().trailing_zeros());
     let mut run = Run {
         served: Served::default(),
         windows: Windows::new(),
@@ -191,18 +143,20 @@ pub(super) fn drive<T: Target>(
         read_latency: LatencyHistogram::new(),
         write_latency: LatencyHistogram::new(),
         end: Time::ZERO,
+        before: backend.account(),
+        stored_before: backend.stored_bytes(),
         unit_bits,
         exported_bytes,
         pace: Pace::closed(1, Time::ZERO),
         next_stamp: 0,
         newest: if options.verify { vec![0; (exported_bytes >> unit_bits) as usize] } else { Vec::new() },
-        target,
+        backend,
     };
     let ended = run.all_phases(workload, options, watch);
     (run, ended)
 }
 
-impl<T: Target> Run<T> {
+impl<T: Backend> Run<T> {
     /// Fill, precondition, run, read back. Answers whether it came to its end or was interrupted.
     fn all_phases(
         &mut self,
@@ -228,7 +182,7 @@ impl<T: Target> Run<T> {
         if self.served.requests == 0 && complete {
             let name = workload.name().to_string();
             let spent = options.precondition.is_some_and(|amount| amount.bytes(self.exported_bytes) > 0);
-            return Err(if spent { RunError::Spent(name) } else { RunError::Empty(name) });
+            return Err(if spent { InputFault::Spent(name) } else { InputFault::Empty(name) }.into());
         }
         Ok(complete)
     }
@@ -254,7 +208,7 @@ impl<T: Target> Run<T> {
             self.remember(unit, stamp);
             let write = HostWrite { content: Content::Data, stream: workload.stream_at(offset), stamp };
             let at = self.issue(0)?;
-            let done = self.target.write((offset, 1 << self.unit_bits), write, at)?;
+            let done = self.backend.write((offset, 1 << self.unit_bits), write, at)?;
             self.done(done);
         }
         Ok(true)
@@ -262,7 +216,8 @@ impl<T: Target> Run<T> {
 
     /// What was done so far does not count.
     fn begin_counting(&mut self, options: &Options) {
-        self.target.begin_counting();
+        self.before = self.backend.account();
+        self.stored_before = self.backend.stored_bytes();
         self.start = self.end;
         self.served = Served::default();
         self.windows = Windows::new();
@@ -293,7 +248,7 @@ impl<T: Target> Run<T> {
             }
             for (index, operation) in batch.iter().enumerate() {
                 if let Some(coming) = batch.get(index + PREFETCHED) {
-                    self.target.prefetch(coming.offset_bytes);
+                    self.backend.prefetch(coming.offset_bytes);
                 }
                 self.serve(operation)?;
             }
@@ -328,7 +283,7 @@ impl<T: Target> Run<T> {
         self.served.requests += 1;
         if operation.end_bytes() > self.exported_bytes {
             let (request, end) = (self.served.requests, operation.end_bytes());
-            return Err(RunError::BeyondEnd { request, end, exported: self.exported_bytes });
+            return Err(InputFault::BeyondEnd { request, end, exported: self.exported_bytes }.into());
         }
         let at = self.issue(operation.time_ns)?;
         let range = (offset, length);
@@ -341,7 +296,7 @@ impl<T: Target> Run<T> {
                     units.clone().for_each(|unit| self.remember(unit, stamp));
                 }
                 let write = HostWrite { content: operation.content, stream: operation.stream, stamp };
-                let done = self.target.write(range, write, at)?;
+                let done = self.backend.write(range, write, at)?;
                 let written = &mut self.served.written[operation.content as usize];
                 *written = (written.0 + blocks, written.1 + (units.end - units.start));
                 self.served.written_blocks += blocks;
@@ -356,15 +311,15 @@ impl<T: Target> Run<T> {
             }
             Action::Discard => {
                 self.served.discarded_blocks += blocks;
-                let (units, done) = self.target.discard(range, at)?;
+                let (units, done) = self.backend.discard(range, at)?;
                 units.for_each(|unit| self.remember(unit, 0));
                 done
             }
             // A flush waits for those in flight.
-            Action::Flush => self.target.flush(self.end.max(at))?,
+            Action::Flush => self.backend.flush(self.end.max(at))?,
         };
         self.done(done);
-        if self.target.is_timed() {
+        if self.backend.is_timed() {
             match action {
                 Action::Read => self.read_latency.record(done.since_ns(at)),
                 Action::Write => self.write_latency.record(done.since_ns(at)),
@@ -381,18 +336,18 @@ impl<T: Target> Run<T> {
         offset >> self.unit_bits..end
     }
 
-    /// When the next request is issued. Before that, the target does what it does in the background.
+    /// When the next request is issued. Before that, the backend does what it does in the background.
     #[inline]
     fn issue(&mut self, stamp_ns: u64) -> Result<Time, RunError> {
-        let at = if self.target.is_timed() { self.pace.issue(stamp_ns) } else { Time::ZERO };
-        self.target.work(self.end, at)?;
+        let at = if self.backend.is_timed() { self.pace.issue(stamp_ns) } else { Time::ZERO };
+        self.backend.work(self.end, at)?;
         Ok(at)
     }
 
     /// The request that was issued last is done at this time.
     #[inline]
     fn done(&mut self, at: Time) {
-        if self.target.is_timed() {
+        if self.backend.is_timed() {
             self.end = self.end.max(at);
             self.pace.done(at);
         }
@@ -401,20 +356,20 @@ impl<T: Target> Run<T> {
     fn read(&mut self, range: (u64, u64), at: Time) -> Result<Time, RunError> {
         let mut wrong = None;
         let newest = &self.newest;
-        let done = self.target.read(range, at, |unit, found| {
+        let done = self.backend.read(range, at, |unit, found| {
             if let Some(&expected) = newest.get(unit as usize) {
                 let expected = (expected != 0).then_some(expected);
                 if expected != found {
-                    wrong = Some(RunError::WrongData { page: unit, expected, found });
+                    wrong = Some(RunFault::WrongData { page: unit, expected, found });
                 }
             }
         })?;
-        wrong.map_or(Ok(done), Err)
+        wrong.map_or(Ok(done), |fault| Err(fault.into()))
     }
 
     #[cold]
     fn mark_window(&mut self, at: Time) {
-        let programmed_bytes = self.target.stored_bytes();
+        let programmed_bytes = self.backend.stored_bytes() - self.stored_before;
         self.windows.mark(Mark { written_blocks: self.served.written_blocks, programmed_bytes, at });
     }
 

@@ -1,15 +1,17 @@
 //! A file workload in a volume of sfs in this process: in simulated time, and the same each time.
 
-use super::beneath::{DoneInFiles, result_beneath};
 use super::dummy::write_dummy;
 use super::engine::Progress;
+use super::error::{InputFault, RunError};
 use super::file_system::{failed, simulated_file_system};
-use super::files::{FileRun, FileRunError, Part, preconditioned, run_files};
+use super::files::{FileRun, Part, preconditioned, run_files};
+use super::in_files::DoneInFiles;
 use super::open::OpenError;
+use super::outcome::Outcome;
 use super::path::Path;
 use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
-use crate::report::{Latencies, RunResult};
+use crate::report::Latencies;
 use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileWorkload;
 use std::sync::OnceLock;
@@ -26,42 +28,17 @@ pub struct VolumeOptions {
     pub precondition_bytes: u64,
 }
 
-/// The end of a run. The result tells what was measured, even if the run failed on its way.
-#[derive(Debug)]
-pub struct VolumeOutcome {
-    /// What was measured.
-    pub result: RunResult,
-    /// Why the run failed; `None` if it did not.
-    pub failure: Option<VolumeRunError>,
-}
-
-/// Why a run in a volume did not end well.
-#[derive(Debug, thiserror::Error)]
-pub enum VolumeRunError {
-    /// The workload, or the file system, cannot go on.
-    #[error(transparent)]
-    Files(#[from] FileRunError),
-    /// Nothing was left to count behind what is not counted.
-    #[error(
-        "the workload {0} ended while preconditioning, and nothing was left to count: precondition with less, or make the workload longer"
-    )]
-    Spent(String),
-    /// A sum of the ledger does not hold.
-    #[error("the ledger does not add up: {0}")]
-    Sum(String),
-}
-
 /// Runs a file workload in a new volume of the sfs on top of `path`, on stamps in memory. Its seed is the volume's,
 /// too. Counted is what its counted stages do, until all of it is written. `watch` is called now and then, and ends the
 /// run by answering false.
 ///
 /// Fails as [`simulated_file_system`] does, and if the volume does not hold `dummy_bytes`.
-pub fn run_in_volume(
+pub(super) fn run_in_volume(
     path: &Path,
     workload: FileWorkload,
     options: &VolumeOptions,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<VolumeOutcome, OpenError> {
+) -> Result<Outcome, OpenError> {
     let seed = workload.seed;
     let mut volume = simulated_file_system(path, seed)?;
     if options.dummy_bytes > 0 {
@@ -87,8 +64,8 @@ pub fn run_in_volume(
     let outcome = run_files(&files, preconditioned(workload, options.precondition_bytes), &run, watch);
     let synced = files.sync();
     let failure = outcome.failure.or(synced.err().map(Into::into)).map(|error| match error {
-        FileRunError::Empty(name) if options.precondition_bytes > 0 => VolumeRunError::Spent(name),
-        error => error.into(),
+        RunError::Input(InputFault::Empty(name)) if options.precondition_bytes > 0 => InputFault::Spent(name).into(),
+        error => error,
     });
     let measured = outcome.result;
     let (read, write) = (measured.latency_ns.get("read").cloned(), measured.latency_ns.get("write").cloned());
@@ -98,12 +75,10 @@ pub fn run_in_volume(
         latency_ns: files.is_timed().then_some(Latencies { read, write }),
         warnings: measured.warnings,
         options: measured.options,
+        interrupted: measured.interrupted,
+        failure,
     };
     let after = files.account();
     let before = before.into_inner().unwrap_or_else(|| after.clone());
-    let mut result = result_beneath(path, seed, done, (&before, &after), files.size_bytes());
-    result.interrupted = measured.interrupted;
-    let broken = result.sums.iter().find(|sum| !sum.holds);
-    let broken = broken.map(|sum| VolumeRunError::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)));
-    Ok(VolumeOutcome { failure: failure.or(broken), result })
+    Ok(Outcome::in_files(path, seed, done, (&before, &after), files.size_bytes()))
 }

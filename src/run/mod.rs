@@ -1,6 +1,6 @@
 //! What assembles a path and drives it: the only room that knows which kinds exist.
 //!
-//! [`prepare`] makes a path ready for a workload that runs in simulated time; [`open_device`] hands out the device that
+//! [`simulate`] is the door to a run in simulated time, and [`prepare`] its first half; [`open_device`] hands out the device that
 //! a path is, for whoever stands on it or serves it; [`run_files`] drives a file system as fast as it goes.
 //!
 //! | file | what it is |
@@ -14,20 +14,26 @@
 //! | `sfs_volume` | volumes of sfs on images: checked, repaired, looked at |
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
-//! | `target` | what the engine drives, and what that tells of a run |
+//! | `backend` | what the engine drives |
 //! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
-//! | `outcome` | what a run ends with |
-//! | `beneath` | the result of a path with a file system on top, whose files were worked on |
+//! | `outcome` | what a run ends with: the one place where a result is drawn up |
+//! | `accounts` | ledger, wear and sums, from the accounts of the stations |
+//! | `error` | why a run did not end well, by whose fault |
+//! | `simulation` | from a path and what is run on it to an outcome |
+//! | `in_files` | the outcome of a run in the files of a path's file system |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
 //! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; what takes space in it beside |
 
-mod beneath;
+mod accounts;
+mod backend;
 mod disk_file;
 mod drive;
 mod dummy;
 mod engine;
+mod error;
 mod file_system;
 mod files;
+mod in_files;
 mod in_volume;
 mod labelling;
 mod open;
@@ -36,35 +42,37 @@ mod pace;
 mod path;
 mod sfs_volume;
 pub mod shared;
+mod simulation;
 mod stations;
 mod steady;
-mod target;
 mod volume;
 mod windows;
 
 pub use crate::device::station::Holds;
-pub use beneath::{DoneInFiles, result_beneath};
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use drive::DriveSettings;
-pub use engine::{Options, Progress, Replay, RunError};
+pub use engine::{Options, Progress, Replay};
+pub use error::{InputFault, RunError, RunFault};
 pub use file_system::{
     Owner, give, is_in_memory, open_file_system, open_file_system_despite_damage, simulated_file_system,
 };
-pub use files::{FileOutcome, FileRun, FileRunError, Part, SetupFault, run_files};
-pub use in_volume::{VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
+pub use files::{FileOutcome, FileRun, Part, SetupFault, run_files};
+pub use in_files::DoneInFiles;
+pub use in_volume::VolumeOptions;
 pub use labelling::Labelling;
 pub use open::{OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::{FileSystemSettings, Path};
 pub use sfs_volume::{check_file_system, map_segments, mark_lost_changes, repair_file_system};
+pub use simulation::{OpenBlocks, Work, simulate};
 pub use stations::{Below, ReadDevice, STATIONS, Station, names_offering};
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
-pub use target::FileShape;
-use target::{DeviceTarget, FileTarget, Target};
+pub use backend::FileShape;
+use backend::{Backend, DeviceBackend, FileBackend};
 
 /// A path that is ready to be run.
 pub struct Prepared<'a> {
@@ -80,7 +88,7 @@ enum Driven<'a> {
     /// A device.
     Device(Box<dyn BlockDevice>),
     /// A file in a volume.
-    File(Box<FileTarget>),
+    File(Box<FileBackend>),
 }
 
 /// Makes a path ready: its devices are new, but for what lies in images. `seed` is that of their own choices.
@@ -101,7 +109,7 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
 /// Makes a path with sfs on top ready for a block workload inside a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
     let volume = simulated_file_system(path, seed)?;
-    let file = FileTarget::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
+    let file = FileBackend::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
     Ok(Prepared { path, seed, driven: Driven::File(Box::new(file)) })
 }
 
@@ -138,17 +146,17 @@ impl<'a> Prepared<'a> {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Outcome {
         let Prepared { path, seed, driven } = self;
-        let simulation = Simulation { path, seed, workload, options, watch };
+        let simulation = EngineRun { path, seed, workload, options, watch };
         match driven {
             Driven::Drive(drive) => drive.run(options.verify, simulation),
-            Driven::Device(device) => simulation.run(DeviceTarget::new(device)),
+            Driven::Device(device) => simulation.run(DeviceBackend::new(device)),
             Driven::File(file) => simulation.run(*file),
         }
     }
 }
 
 /// All that a run takes beside what is driven.
-struct Simulation<'a> {
+struct EngineRun<'a> {
     path: &'a Path,
     seed: u64,
     workload: &'a mut dyn Workload,
@@ -156,9 +164,9 @@ struct Simulation<'a> {
     watch: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
-impl Simulation<'_> {
-    fn run<T: Target>(self, target: T) -> Outcome {
-        let (run, ended) = engine::drive(target, self.workload, self.options, self.watch);
+impl EngineRun<'_> {
+    fn run<T: Backend>(self, backend: T) -> Outcome {
+        let (run, ended) = engine::drive(backend, self.workload, self.options, self.watch);
         outcome::conclude(self.path, run, self.workload, self.options, ended)
     }
 }

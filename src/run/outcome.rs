@@ -1,12 +1,15 @@
-//! What a run ends with: its result, and, if it did not end well, why.
+//! What a run ends with, whatever was run on whatever path: its result, and, if it did not end well, why.
 
-use super::engine::{Options, Run, RunError};
+use super::accounts::{Written, accounted, row, stored_bytes};
+use super::backend::Backend;
+use super::engine::{Options, Run};
+use super::error::{RunError, RunFault};
 use super::path::Path;
 use super::steady::steady_from;
-use super::target::{Target, row};
+use crate::device::Account;
 use crate::fs::sfs::Census;
 use crate::label::{Cause, Content};
-use crate::report::{Latencies, LedgerRow, RunResult, WorkloadResult, WriteAmplification};
+use crate::report::{Latencies, LedgerRow, RunResult, Window, WorkloadResult, WriteAmplification};
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 
@@ -21,89 +24,138 @@ pub struct Outcome {
     pub census: Option<Census>,
 }
 
-/// Draws the result of a run up, checks its sums, and, if reads are verified, reads everything back.
-pub(super) fn conclude<T: Target>(
+/// What was measured of a run beside the accounts of the path's stations.
+pub(super) struct Measured {
+    pub seed: u64,
+    pub workload: WorkloadResult,
+    /// The ledger's rows of what stands above the path's stations.
+    pub above: Vec<LedgerRow>,
+    /// What the workload wrote to the topmost station, if it did so itself.
+    pub written: Option<Written>,
+    /// Bytes that the path offers.
+    pub exported_bytes: u64,
+    pub seconds_simulated: Option<f64>,
+    pub throughput_mib_s: Option<f64>,
+    pub latency_ns: Option<Latencies>,
+    pub windows: Vec<Window>,
+    /// From which written block on the run was steady, and its write amplification from there on.
+    pub steady: Option<(u64, f64)>,
+    pub warnings: Vec<String>,
+    pub options: Vec<String>,
+    /// True if the caller ended the run.
+    pub interrupted: bool,
+    pub failure: Option<RunError>,
+}
+
+impl Outcome {
+    /// Draws up what was measured, and what the accounts of the topmost station tell, from `before` counting to `after`.
+    /// A run whose sums do not hold has failed.
+    pub(super) fn of(path: &Path, measured: Measured, (before, after): (&Account, &Account)) -> Outcome {
+        let Measured { workload, above, steady, mut warnings, .. } = measured;
+        let since = after.since(before);
+        let written_bytes = workload.written_blocks * BLOCK_BYTES;
+        let amplification = (written_bytes > 0).then(|| stored_bytes(&since) as f64 / written_bytes as f64);
+        let told = accounted((&since, after), measured.exported_bytes, measured.written.as_ref(), amplification);
+        warnings.extend(told.warnings);
+        let broken = told.sums.iter().find(|sum| !sum.holds);
+        let broken = broken.map(|sum| RunFault::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)).into());
+        let result = RunResult {
+            path: path.text.clone(),
+            path_in_full: path.in_full.clone(),
+            seed: measured.seed,
+            seconds_wall: 0.0,
+            seconds_simulated: measured.seconds_simulated,
+            interrupted: measured.interrupted,
+            flash: told.flash,
+            translation: told.translation,
+            write_amplification: WriteAmplification {
+                total: amplification,
+                steady: steady.map(|(_, value)| value),
+                steady_from_fraction: steady.map(|(from, _)| from as f64 / workload.written_blocks as f64),
+            },
+            ledger: above.into_iter().chain(told.ledger).collect(),
+            media: told.media,
+            wear: told.wear,
+            latency_ns: measured.latency_ns,
+            throughput_mib_s: measured.throughput_mib_s,
+            windows: measured.windows,
+            sums: told.sums,
+            workload,
+            warnings,
+            options: measured.options,
+        };
+        Outcome { result, failure: measured.failure.or(broken), census: None }
+    }
+}
+
+/// MiB that a workload read and wrote.
+pub(super) fn moved_mib(workload: &WorkloadResult) -> f64 {
+    (workload.read_blocks + workload.written_blocks) as f64 * BLOCK_BYTES as f64 / (1 << 20) as f64
+}
+
+/// Ends a run of the engine: draws it up, and, if reads are verified and nothing failed, reads everything back.
+pub(super) fn conclude<B: Backend>(
     path: &Path,
-    mut run: Run<T>,
+    mut run: Run<B>,
     workload: &dyn Workload,
     options: &Options,
     ended: Result<bool, RunError>,
 ) -> Outcome {
-    let (mut result, census) = result_of(path, &run, workload, options);
-    result.interrupted = matches!(ended, Ok(false));
-    let failure = match ended {
-        Err(error) => Some(error),
-        Ok(_) => result
-            .sums
-            .iter()
-            .find(|sum| !sum.holds)
-            .map(|sum| RunError::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)))
-            .or_else(|| run.read_back().err()),
-    };
-    Outcome { result, failure, census }
+    let measured = measured(&run, workload, options, ended);
+    let drawn_up = Outcome::of(path, measured, (&run.before, &run.backend.account()));
+    let census = run.backend.census();
+    let failure = drawn_up.failure.or_else(|| run.read_back().err());
+    Outcome { failure, census, ..drawn_up }
 }
 
-fn result_of<T: Target>(
-    path: &Path,
-    run: &Run<T>,
+fn measured<B: Backend>(
+    run: &Run<B>,
     workload: &dyn Workload,
     options: &Options,
-) -> (RunResult, Option<Census>) {
-    let is_timed = run.target.is_timed();
-    let written_bytes = run.served.written_blocks * BLOCK_BYTES;
-    let total = (written_bytes > 0).then(|| run.target.stored_bytes() as f64 / written_bytes as f64);
+    ended: Result<bool, RunError>,
+) -> Measured {
+    let is_timed = run.backend.is_timed();
     let steady = steady_from(run.windows.marks());
-    let simulated = is_timed.then(|| run.end.since_ns(run.start) as f64 / 1e9);
-    let moved_mib = (run.served.read_blocks + run.served.written_blocks) as f64 * BLOCK_BYTES as f64 / (1 << 20) as f64;
+    let seconds_simulated = is_timed.then(|| run.end.since_ns(run.start) as f64 / 1e9);
     let mut warnings = workload.warnings();
-    if written_bytes > 0 && steady.is_none() {
+    if run.served.written_blocks > 0 && steady.is_none() {
         warnings.push(
             "no steady state was found: the write amplification was still moving, or the run was short; write more, or --fill and --precondition before counting"
                 .to_string(),
         );
     }
-    let told = run.target.tell(&run.served);
-    let census = told.census;
-    warnings.extend(told.warnings);
-    let result = RunResult {
-        path: path.text.clone(),
-        path_in_full: path.in_full.clone(),
+    let served = WorkloadResult {
+        name: workload.name().to_string(),
+        requests: run.served.requests,
+        read_blocks: run.served.read_blocks,
+        written_blocks: run.served.written_blocks,
+        discarded_blocks: run.served.discarded_blocks,
+        rejected_lines: workload.rejected(),
+    };
+    Measured {
         seed: options.seed,
-        seconds_wall: 0.0,
-        seconds_simulated: simulated,
-        interrupted: false,
-        workload: WorkloadResult {
-            name: workload.name().to_string(),
-            requests: run.served.requests,
-            read_blocks: run.served.read_blocks,
-            written_blocks: run.served.written_blocks,
-            discarded_blocks: run.served.discarded_blocks,
-            rejected_lines: workload.rejected(),
-        },
-        flash: told.flash,
-        translation: told.translation,
-        write_amplification: WriteAmplification {
-            total,
-            steady: steady.map(|(_, value)| value),
-            steady_from_fraction: steady.map(|(from, _)| from as f64 / run.served.written_blocks as f64),
-        },
-        ledger: from_the_workload(run).chain(told.ledger).collect(),
-        media: told.media,
-        wear: told.wear,
+        above: from_the_workload(&run.served.written),
+        written: Some(run.served.written),
+        exported_bytes: run.exported_bytes,
+        seconds_simulated,
+        throughput_mib_s: seconds_simulated
+            .filter(|seconds| *seconds > 0.0)
+            .map(|seconds| moved_mib(&served) / seconds),
         latency_ns: is_timed
             .then(|| Latencies { read: run.read_latency.percentiles(), write: run.write_latency.percentiles() }),
-        throughput_mib_s: simulated.filter(|seconds| *seconds > 0.0).map(|seconds| moved_mib / seconds),
         windows: run.windows.report(run.start, is_timed),
-        sums: told.sums,
+        steady,
         warnings,
         options: options.arguments(),
-    };
-    (result, census)
+        interrupted: matches!(ended, Ok(false)),
+        failure: ended.err(),
+        workload: served,
+    }
 }
 
 /// What the workload wrote, by content: the ledger's first rows.
-fn from_the_workload<T>(run: &Run<T>) -> impl Iterator<Item = LedgerRow> + '_ {
-    let blocks = |content: Content| run.served.written[content as usize].0;
-    let contents = Content::ALL.into_iter().filter(move |content| blocks(*content) > 0);
-    contents.map(move |content| row("workload", Cause::HostWrite, content, blocks(content) as f64))
+fn from_the_workload(written: &Written) -> Vec<LedgerRow> {
+    let blocks = |content: Content| written[content as usize].0;
+    let contents = Content::ALL.into_iter().filter(|content| blocks(*content) > 0);
+    contents.map(|content| row("workload", Cause::HostWrite, content, blocks(content) as f64)).collect()
 }

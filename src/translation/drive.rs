@@ -5,8 +5,10 @@
 //! ([`Translation::after_power_cut`]); the drive adds nothing to it.
 
 use super::{Flash, Requests, Translation};
-use crate::device::{Account, BlockDevice, DeviceError, Extent, FlashAccount, Lba, Memory, blocks_in, check_range};
-use crate::label::{Label, Tally};
+use crate::device::{
+    Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, blocks_in, check_range,
+};
+use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 
@@ -139,10 +141,36 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
     }
 
     fn account(&self) -> Account {
-        let Flash { geometry, counts, erase_counts, endurance, .. } = self.layer.flash();
-        let page_bytes = u64::from(geometry.page_bytes);
-        let programmed = in_blocks(&counts.programmed, page_bytes);
-        let flash = FlashAccount {
+        let mut account = account_in_pages(&self.layer);
+        let drive = account.drive.take().unwrap_or_default();
+        let mut nand = account.below.pop().unwrap_or_default();
+        let in_blocks = |pages: &Tally| in_blocks(pages, drive.page_bytes);
+        if let Some(station) = self.medium {
+            account = Account { station, sent: in_blocks(&nand.sent), flash: nand.flash, ..account };
+        } else {
+            let read_blocks = nand.read_blocks * drive.page_bytes / BLOCK_BYTES;
+            nand = Account { received: in_blocks(&nand.received), sent: in_blocks(&nand.sent), read_blocks, ..nand };
+            account = Account { sent: in_blocks(&account.sent), below: vec![nand], ..account };
+        }
+        Account { received: self.received.clone(), read_blocks: self.read_blocks, ..account }
+    }
+}
+
+/// What a layer that is all of a path, and its flash, have counted since they were new, in the flash's pages.
+pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
+    let Flash { geometry, counts, erase_counts, endurance, programmed_pages } = layer.flash();
+    let page_bytes = u64::from(geometry.page_bytes);
+    let mut received = Tally::default();
+    for content in Content::ALL {
+        received.add(Cause::HostWrite, content, layer.sent().get(Cause::HostWrite, content));
+    }
+    let of_mapping = counts.read.entries().filter(|(_, content, _)| *content == Content::Mapping);
+    let nand = Account {
+        station: "nand",
+        received: layer.sent().clone(),
+        sent: counts.programmed.clone(),
+        read_blocks: counts.read.total(),
+        flash: Some(FlashAccount {
             page_bytes,
             pages_per_block: u64::from(geometry.pages_per_block),
             programmed_pages: counts.programmed.total(),
@@ -151,36 +179,24 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
             erase_counts: erase_counts.to_vec(),
             endurance,
             raw_bytes: geometry.raw_bytes(),
-        };
-        let sent = in_blocks(self.layer.sent(), page_bytes);
-        if let Some(station) = self.medium {
-            return Account {
-                station,
-                received: self.received.clone(),
-                sent: programmed,
-                read_blocks: self.read_blocks,
-                events: self.layer.events(),
-                flash: Some(flash),
-                ..Account::default()
-            };
-        }
-        let nand = Account {
-            station: "nand",
-            received: sent.clone(),
-            sent: programmed,
-            read_blocks: counts.read.total() * page_bytes / BLOCK_BYTES,
-            flash: Some(flash),
-            ..Account::default()
-        };
-        Account {
-            station: self.layer.name(),
-            received: self.received.clone(),
-            sent,
-            read_blocks: self.read_blocks,
-            events: self.layer.events(),
-            below: vec![nand],
-            ..Account::default()
-        }
+        }),
+        ..Account::default()
+    };
+    Account {
+        station: layer.name(),
+        received,
+        sent: layer.sent().clone(),
+        events: layer.events(),
+        drive: Some(DriveAccount {
+            page_bytes,
+            mapping_reads: of_mapping.map(|(.., count)| count).sum(),
+            effective_overprovisioning: layer.effective_overprovisioning(),
+            mapping_ram_bytes: layer.mapping_ram_bytes(),
+            erased_unprogrammed: counts.erased_unprogrammed,
+            programmed_now: programmed_pages.iter().map(|&pages| u64::from(pages)).sum(),
+        }),
+        below: vec![nand],
+        ..Account::default()
     }
 }
 

@@ -18,7 +18,7 @@ mod valid_pages;
 mod victims;
 pub mod zoned;
 
-pub use drive::Drive;
+pub use drive::{Drive, account_in_pages};
 pub use layer::FlashLayer;
 pub use request::Requests;
 pub use victims::VictimPolicy;

@@ -4,7 +4,7 @@ use crate::model::{SMALL, workload};
 use crate::runs::{found, run_part};
 use flashpath::expression::parse_term;
 use flashpath::fs::directory::Directory;
-use flashpath::run::{DiskFile, FileOutcome, FileRunError, Part, SetupFault};
+use flashpath::run::{DiskFile, FileOutcome, InputFault, Part, RunError, SetupFault};
 use flashpath::workload::files::FileWorkload;
 use flashpath::workload::generator::generator;
 use tempfile::TempDir;
@@ -44,7 +44,7 @@ fn fault(text: &str, seed: u64, prepare: impl FnOnce(&TempDir)) -> SetupFault {
     let place = TempDir::new().unwrap();
     prepare(&place);
     match run(&place, workload(text, seed), Part::Counted).failure {
-        Some(FileRunError::NotSetUp(fault)) => fault,
+        Some(RunError::Input(InputFault::NotSetUp(fault))) => fault,
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -89,5 +89,5 @@ fn a_workload_that_keeps_its_file_open_cannot_be_run_in_parts() {
     let blocks = generator(&parse_term("uniform:writes=64K").unwrap(), 1 << 20, 5).unwrap();
     let disk = DiskFile { size_bytes: 1 << 20, fill: true, fsync_every: None }.workload(blocks, 5);
     let outcome = run(&TempDir::new().unwrap(), disk, Part::Counted);
-    assert!(matches!(outcome.failure, Some(FileRunError::Inseparable(_))), "{:?}", outcome.failure);
+    assert!(matches!(outcome.failure, Some(RunError::Input(InputFault::Inseparable(_)))), "{:?}", outcome.failure);
 }

@@ -4,7 +4,7 @@ use crate::model::{Model, SMALL, workload};
 use flashpath::expression::parse_term;
 use flashpath::fs::directory::{Directory, DirectoryFile};
 use flashpath::fs::{Durable, FileSystem, FileSystemError};
-use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, FileRunError, Part, run_files};
+use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, InputFault, Part, RunError, RunFault, run_files};
 use flashpath::workload::files::FileWorkload;
 use flashpath::workload::generator::generator;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,7 +134,7 @@ fn a_directory_that_holds_the_workload_is_refused_and_left_as_it_is() {
         let root = place.path().join(text.split(':').next().unwrap());
         std::fs::write(&root, "mine").unwrap();
         let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 1), None, true);
-        assert!(matches!(outcome.failure, Some(FileRunError::Occupied(_))), "{:?}", outcome.failure);
+        assert!(matches!(outcome.failure, Some(RunError::Input(InputFault::Occupied(_)))), "{:?}", outcome.failure);
         assert_eq!(std::fs::read_to_string(root).unwrap(), "mine");
     }
 }
@@ -213,7 +213,7 @@ fn a_full_disk_ends_all_lanes_and_what_was_measured_is_told() {
     let place = TempDir::new().unwrap();
     let files = Faulty::new(&place, 20 << 20, 0);
     let outcome = run(&files, workload("varmail:threads=4,loops=100000", 1), None, true);
-    let Some(FileRunError::Full(error)) = outcome.failure else { panic!("{:?}", outcome.failure) };
+    let Some(RunError::Run(RunFault::Full(error))) = outcome.failure else { panic!("{:?}", outcome.failure) };
     assert_eq!(error.operation, "write");
     assert!(!outcome.result.interrupted && outcome.result.workload.requests > 0);
 }
@@ -222,6 +222,8 @@ fn a_full_disk_ends_all_lanes_and_what_was_measured_is_told() {
 fn a_file_that_lost_its_end_is_noticed_when_it_is_read() {
     let place = TempDir::new().unwrap();
     let outcome = run(&Faulty::new(&place, u64::MAX, 1), workload("varmail:threads=1", 1), None, true);
-    let Some(FileRunError::Short { path, found, expected }) = outcome.failure else { panic!("{:?}", outcome.failure) };
+    let Some(RunError::Run(RunFault::Short { path, found, expected })) = outcome.failure else {
+        panic!("{:?}", outcome.failure)
+    };
     assert!(path.starts_with("varmail/") && found + 1 == expected, "{path} {found} {expected}");
 }

@@ -1,7 +1,7 @@
 //! What holds for any drive that can be made, however small and oddly set, under any generator.
 
 use flashpath::expression::parse_term;
-use flashpath::run::{Options, Path, Replay, RunError, prepare};
+use flashpath::run::{Options, Path, Replay, RunError, RunFault, prepare};
 use flashpath::translation::TranslationError;
 use flashpath::workload::generator::generator;
 
@@ -36,7 +36,7 @@ pub fn check_drive(path: &str, work: &str, seed: u64) -> bool {
     match outcome.failure {
         None => {}
         // A layer that finds no room says so too: then blocks must be out of use.
-        Some(RunError::Translation(TranslationError::WornOut { retired, .. })) if retired > 0 => {}
+        Some(RunError::Run(RunFault::Translation(TranslationError::WornOut { retired, .. }))) if retired > 0 => {}
         Some(failure) => panic!("{work} on {path}, seed {seed}: {failure}"),
     }
     true

@@ -3,10 +3,17 @@
 use crate::output::tell;
 use crate::resident::log;
 use flashpath::expression::ExpressionError;
-use flashpath::run::{FileRunError, OpenError, RunError};
+use flashpath::report::WriteError;
+use flashpath::run::{OpenError, RunError};
 use flashpath::workload::WorkloadError;
 use flashpath_kernel::KernelError;
+use flashpath_reproduce::ReproduceError;
 use miette::{Diagnostic, SourceSpan};
+
+/// The exit code where the command line or an input is wrong.
+const WRONG_INPUT: u8 = 2;
+/// The exit code where what was asked for is right, and failed on its way.
+const FAILED: u8 = 1;
 
 /// Why the program cannot go on.
 pub enum Failure {
@@ -59,8 +66,8 @@ impl Failure {
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {
-            Failure::Input(_) => 2,
-            Failure::Failed(_) => 1,
+            Failure::Input(_) => WRONG_INPUT,
+            Failure::Failed(_) => FAILED,
             Failure::Quiet(code) => *code,
         }
     }
@@ -84,18 +91,11 @@ impl Failure {
     }
 }
 
-/// Whether a run failed because its input is wrong, rather than on its way.
-pub fn is_input(error: &RunError) -> bool {
-    matches!(error, RunError::Workload(_) | RunError::Empty(_) | RunError::Spent(_) | RunError::BeyondEnd { .. })
-}
-
-/// Whether a run in files failed because its input is wrong, rather than on its way.
-pub fn is_wrong_input(error: &FileRunError) -> bool {
+/// The exit code of a run that failed.
+pub fn exit_code(error: &RunError) -> u8 {
     match error {
-        FileRunError::Workload(_) | FileRunError::Occupied(_) | FileRunError::Empty(_) => true,
-        FileRunError::NotSetUp(_) | FileRunError::Inseparable(_) | FileRunError::TooMany { .. } => true,
-        FileRunError::Full(_) | FileRunError::FileSystem(_) => false,
-        FileRunError::Short { .. } | FileRunError::Thread { .. } => false,
+        RunError::Input(_) => WRONG_INPUT,
+        RunError::Run(_) => FAILED,
     }
 }
 
@@ -117,6 +117,27 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Path(error) => error.into(),
             error => Failure::input(error.to_string(), None),
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Failure {
+        Failure::input(error.to_string(), None)
+    }
+}
+
+impl From<ReproduceError> for Failure {
+    fn from(error: ReproduceError) -> Failure {
+        match error {
+            ReproduceError::Input { message, help } => Failure::input(message, help),
+            ReproduceError::Expression(error) => error.into(),
+            ReproduceError::Workload(error) => error.into(),
+            ReproduceError::Open(error) => error.into(),
+            ReproduceError::Write(error) => error.into(),
+            ReproduceError::Failed(message) => Failure::failed(message),
+            ReproduceError::Capture(code) => Failure::Quiet(code),
+            ReproduceError::Stopped => Failure::Quiet(130),
         }
     }
 }

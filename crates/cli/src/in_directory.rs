@@ -1,12 +1,12 @@
 //! `flashpath run --in DIR`: a workload in a real directory.
 
-use crate::failure::{Failure, is_wrong_input};
+use crate::failure::{Failure, exit_code};
 use crate::progress::Bars;
 use crate::run::Run;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
-use flashpath::report::{FileRunResult, files_json, files_table};
-use flashpath::run::{DiskFile, FileRun, Part, run_files};
+use flashpath::report::{FileRunResult, files_json, files_table, write_file};
+use flashpath::run::{DiskFile, FileRun, Part, RunError, run_files};
 use flashpath::workload::files::{FileWorkload, file_workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,13 +40,13 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
     outcome.result.options.extend(arguments);
     outcome.result.warnings.extend(warning);
     // A run that was refused measured nothing.
-    if !outcome.failure.as_ref().is_some_and(is_wrong_input) {
+    if !outcome.failure.as_ref().is_some_and(RunError::is_input) {
         tell(command, &outcome.result)?;
     }
     match outcome.failure {
         Some(error) => {
             crate::tell(&format!("error: {path}: {error}"));
-            Err(Failure::Quiet(if is_wrong_input(&error) { 2 } else { 1 }))
+            Err(Failure::Quiet(exit_code(&error)))
         }
         None if outcome.result.interrupted => Err(Failure::Quiet(130)),
         None => Ok(()),
@@ -117,7 +117,7 @@ fn tell(command: &Run, result: &FileRunResult) -> Result<(), Failure> {
     }
     crate::print(&files_table(&shown))?;
     match &command.json {
-        Some(file) => crate::write_file(file, &files_json(result)),
+        Some(file) => Ok(write_file(file, &files_json(result))?),
         None => Ok(()),
     }
 }

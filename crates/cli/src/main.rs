@@ -13,7 +13,6 @@ mod convert;
 mod failure;
 mod image_lock;
 mod in_directory;
-mod in_volume;
 mod layers;
 mod mount;
 mod on_kernel;
@@ -31,7 +30,7 @@ mod zoned_device;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use output::{print, tell};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Shows, and shortens, the path of every write from file to flash.
@@ -115,45 +114,6 @@ fn tell_usage(told: &clap::Error) -> ExitCode {
 /// The exit code, as whoever called expects it.
 fn end(code: u8) -> ExitCode {
     ExitCode::from(if called::by_mount() { called::exit_code(code) } else { code })
-}
-
-/// Writes a file whole: beside its place first, so that a failure leaves the old one. A device or a pipe, such as
-/// /dev/null, is written where it is, and never replaced.
-fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    if is_special(path) {
-        return std::fs::write(path, text).map_err(|error| Failure::write(&path.display().to_string(), error));
-    }
-    let beside = beside(path);
-    std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
-        // What is left of the failure is of no use, and the error says more than one of the removal would.
-        let _ = std::fs::remove_file(&beside);
-        Failure::write(&path.display().to_string(), error)
-    })
-}
-
-/// Refuses a place that [`write_file`] could not write. Leaves it as it is.
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    let name = path.display().to_string();
-    if path.is_dir() {
-        return Err(Failure::write(&name, std::io::ErrorKind::IsADirectory.into()));
-    }
-    if is_special(path) {
-        return Ok(());
-    }
-    let beside = beside(path);
-    std::fs::File::create(&beside)
-        .and_then(|_| std::fs::remove_file(&beside))
-        .map_err(|error| Failure::write(&name, error))
-}
-
-fn is_special(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    PathBuf::from(beside)
 }
 
 /// Whether both names lead to one plain file that is there.

@@ -1,14 +1,19 @@
 //! `flashpath run`: one workload on one path, side by side on several, or in a directory.
 
-use crate::failure::{Failure, is_input};
+use crate::failure::{Failure, exit_code};
+use crate::in_directory;
 use crate::on_kernel;
 use crate::progress::Bars;
 use crate::workload::{Replaying, Source};
-use crate::{in_directory, in_volume};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
-use flashpath::report::{self, RunResult};
-use flashpath::run::{FileShape, Options, Part, Path, Replay, prepare, prepare_file};
+use flashpath::report;
+use flashpath::run::{
+    FileShape, OpenBlocks, Options, Outcome, Part, Path, Replay, VolumeOptions, Work, prepare, simulate,
+};
+use flashpath::workload::Workload;
+use flashpath::workload::files::file_workload;
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -114,13 +119,6 @@ fn catch_interrupts() -> Result<&'static AtomicBool, Failure> {
     };
     ctrlc::set_handler(handler).map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
     Ok(&STOP)
-}
-
-/// How a run on one path ended.
-struct Ended {
-    result: RunResult,
-    /// Why it failed, and whether its input is to blame; `None` if it did not fail.
-    failure: Option<(String, bool)>,
 }
 
 /// Runs that share the terminal, the interrupt and the clock.
@@ -241,19 +239,29 @@ impl Run {
         Ok(())
     }
 
+    /// How a block workload is run.
+    fn options(&self, workload: &dyn Workload) -> Options {
+        let replay = match self.timed {
+            Some(scale) => Replay::Open { scale },
+            None => Replay::Closed { depth: self.depth.or(workload.queue_depth()).unwrap_or(32) },
+        };
+        let (fill, verify) = (self.fill, self.verify);
+        Options { seed: self.seed, replay, limit: self.limit, fill, precondition: self.precondition, verify }
+    }
+
     /// A run may take hours: that its results have no place is said before.
     fn check_outputs(&self, source: &Source) -> Result<(), Failure> {
         let json = self.json.as_deref().filter(|file| *file != std::path::Path::new("-"));
         let report = self.report.as_deref();
         for file in [json, report].into_iter().flatten() {
-            crate::check_writable(file)?;
+            report::check_writable(file)?;
             if source.file().is_some_and(|workload| crate::is_same_file(workload, file)) {
                 let message = format!("{} is the workload: the results would replace it", file.display());
                 return Err(Failure::input(message, Some("give the results a name of their own".to_string())));
             }
         }
         if let (Some(json), Some(report)) = (json, report)
-            && (json == report && !crate::is_special(json) || crate::is_same_file(json, report))
+            && (json == report && !report::is_special(json) || crate::is_same_file(json, report))
         {
             let message = format!("--json and --report both write {}", json.display());
             return Err(Failure::input(message, Some("give each a name of its own".to_string())));
@@ -262,7 +270,7 @@ impl Run {
     }
 
     /// Prints the results, writes the files, and answers how it all ended.
-    fn tell(&self, ended: Vec<Ended>) -> Result<(), Failure> {
+    fn tell(&self, ended: Vec<Outcome>) -> Result<(), Failure> {
         let interrupted = ended.iter().any(|ended| ended.result.interrupted);
         let (results, failures): (Vec<_>, Vec<_>) =
             ended.into_iter().map(|ended| (ended.result, ended.failure)).unzip();
@@ -279,38 +287,34 @@ impl Run {
             crate::print(&report::table(&shown, width, terminal))?;
         }
         if let Some(file) = self.json.as_ref().filter(|_| !on_stdout) {
-            crate::write_file(file, &report::json(&results))?;
+            report::write_file(file, &report::json(&results))?;
         }
         if let Some(file) = &self.report {
-            crate::write_file(file, &report::html(&results))?;
+            report::write_file(file, &report::html(&results))?;
             if !self.quiet {
                 crate::tell(&format!("wrote {}", file.display()));
             }
         }
-        let mut wrong_input = false;
-        let mut failed = false;
         for (result, failure) in results.iter().zip(&failures) {
-            if let Some((error, is_input)) = failure {
+            if let Some(error) = failure {
                 crate::tell(&format!("error: {}: {error}", result.path));
-                failed = true;
-                wrong_input |= is_input;
             }
         }
-        match (failed, wrong_input, interrupted) {
-            (true, true, _) => Err(Failure::Quiet(2)),
-            (true, false, _) => Err(Failure::Quiet(1)),
-            (false, _, true) => Err(Failure::Quiet(130)),
-            (false, _, false) => Ok(()),
+        // A wrong input goes before a run that failed.
+        match failures.iter().flatten().map(exit_code).max() {
+            Some(code) => Err(Failure::Quiet(code)),
+            None if interrupted => Err(Failure::Quiet(130)),
+            None => Ok(()),
         }
     }
 }
 
 impl Floor<'_> {
     /// Runs the paths, as many at once as there are processors; answers in the order of the paths.
-    fn run_all(&self, paths: &[Path]) -> Result<Vec<Ended>, Failure> {
+    fn run_all(&self, paths: &[Path]) -> Result<Vec<Outcome>, Failure> {
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(paths.len());
         let next = AtomicUsize::new(0);
-        let outcomes: Vec<Mutex<Option<Result<Ended, Failure>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
+        let outcomes: Vec<Mutex<Option<Result<Outcome, Failure>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
@@ -328,47 +332,48 @@ impl Floor<'_> {
             .collect()
     }
 
-    fn run_one(&self, path: &Path) -> Result<Ended, Failure> {
+    /// Runs what is asked for on one path, whatever stands on it.
+    fn run_one(&self, path: &Path) -> Result<Outcome, Failure> {
+        let mut outcome = match path.kernel() {
+            Some(_) => on_kernel::run(self.command, &self.source, path, self.stop)?,
+            None => self.simulate(path)?,
+        };
+        // As it was written, so that the command that repeats the run is right.
+        outcome.result.workload.name = self.command.workload.clone();
+        Ok(outcome)
+    }
+
+    fn simulate(&self, path: &Path) -> Result<Outcome, Failure> {
         let command = self.command;
-        if path.kernel().is_some() {
-            let (result, failure) = on_kernel::run(command, &self.source, path, self.stop)?;
-            return Ok(Ended { result, failure: failure.map(|failure| (failure, false)) });
-        }
-        if let (Some(_), Source::Files(workload)) = (path.sfs(), &self.source) {
-            let (result, failure) = in_volume::run(command, workload, path, &self.bars, self.stop)?;
-            return Ok(Ended { result, failure });
-        }
+        let began = Cell::new(Instant::now());
+        let open: OpenBlocks<Failure> = Box::new(|bytes| {
+            let workload = self.source.open(&command.replaying, bytes, command.seed)?;
+            let options = command.options(workload.as_ref());
+            began.set(Instant::now());
+            Ok((workload, options))
+        });
         let shape =
             FileShape { bytes: command.size, utilization: command.utilization, fsync_every: command.fsync_every };
-        let prepared = match path.sfs() {
-            Some(_) => prepare_file(path, command.seed, shape)?,
-            None => prepare(path, command.seed)?,
+        let work = match (&self.source, path.sfs()) {
+            (Source::Files(term), Some(_)) => {
+                let options = VolumeOptions { limit: command.limit, ..VolumeOptions::default() };
+                Work::Files(file_workload(term, command.seed)?, options)
+            }
+            (_, Some(_)) => Work::InFile(shape, open),
+            (_, None) => Work::Blocks(open),
         };
-        let mut workload = self.source.open(&command.replaying, prepared.exported_bytes(), command.seed)?;
-        let replay = match command.timed {
-            Some(scale) => Replay::Open { scale },
-            None => Replay::Closed { depth: command.depth.or(workload.queue_depth()).unwrap_or(32) },
-        };
-        let options = Options {
-            seed: command.seed,
-            replay,
-            limit: command.limit,
-            fill: command.fill,
-            precondition: command.precondition,
-            verify: command.verify,
-        };
+        let is_of_blocks = !matches!(work, Work::Files(..));
         let mut bar = self.bars.add(&path.text);
-        let started = Instant::now();
-        let mut outcome = prepared.run(workload.as_mut(), &options, &mut |progress| {
+        let outcome = simulate(path, command.seed, work, &mut |progress| {
             bar.show(progress);
             !self.stop.load(Ordering::Relaxed)
         });
         bar.finish();
-        outcome.result.seconds_wall = started.elapsed().as_secs_f64();
-        // As it was written, so that the command that repeats the run is right.
-        outcome.result.workload.name = command.workload.clone();
-        outcome.result.options.extend(command.replaying.arguments());
-        let failure = outcome.failure.map(|error| (error.to_string(), is_input(&error)));
-        Ok(Ended { result: outcome.result, failure })
+        let mut outcome = outcome?;
+        outcome.result.seconds_wall = began.get().elapsed().as_secs_f64();
+        if is_of_blocks {
+            outcome.result.options.extend(command.replaying.arguments());
+        }
+        Ok(outcome)
     }
 }

@@ -1,9 +1,9 @@
 //! One operation of a lane as calls of the file system.
 
-use super::FileRunError;
 use super::floor::Floor;
 use super::lane::{LaneRun, opened};
 use crate::fs::{Durable, FileSystem, FileSystemError};
+use crate::run::error::{RunError, RunFault};
 use crate::workload::files::{FileOperation, Name, contents};
 
 /// The most that is read or written with one call, and so what a lane holds in memory.
@@ -11,7 +11,7 @@ const LARGEST_CALL: u64 = 16 << 20;
 
 impl<F: FileSystem> Floor<'_, F> {
     /// Does one operation, and says how long the file system took. What is written is made before the clock runs.
-    pub(super) fn apply(&self, lane: &mut LaneRun<F>, operation: &FileOperation) -> Result<u64, FileRunError> {
+    pub(super) fn apply(&self, lane: &mut LaneRun<F>, operation: &FileOperation) -> Result<u64, RunError> {
         let (files, clock) = (self.files, self.run.clock);
         let timed = |call: &mut dyn FnMut() -> Result<(), FileSystemError>| {
             let began = clock();
@@ -75,7 +75,7 @@ impl<F: FileSystem> Floor<'_, F> {
         offset: u64,
         length: u64,
         version: u32,
-    ) -> Result<u64, FileRunError> {
+    ) -> Result<u64, RunError> {
         let (mut latency_ns, mut at) = (0, offset);
         while at < offset + length {
             let bytes = room(&mut lane.buffer, (offset + length - at).min(LARGEST_CALL));
@@ -88,7 +88,7 @@ impl<F: FileSystem> Floor<'_, F> {
         Ok(latency_ns)
     }
 
-    fn read(&self, lane: &mut LaneRun<F>, file: Name, offset: u64, length: u64) -> Result<u64, FileRunError> {
+    fn read(&self, lane: &mut LaneRun<F>, file: Name, offset: u64, length: u64) -> Result<u64, RunError> {
         let (mut latency_ns, mut at) = (0, offset);
         while at < offset + length {
             let bytes = room(&mut lane.buffer, (offset + length - at).min(LARGEST_CALL));
@@ -99,7 +99,7 @@ impl<F: FileSystem> Floor<'_, F> {
             if read < asked {
                 lane.write_path(file);
                 let path = lane.path.clone();
-                return Err(FileRunError::Short { path, found: at + read as u64, expected: offset + length });
+                return Err(RunFault::Short { path, found: at + read as u64, expected: offset + length }.into());
             }
             at += asked as u64;
         }

@@ -1,9 +1,10 @@
 //! A stage: all lanes go through it at once, each in a thread of its own.
 
+use super::FileRun;
 use super::lane::LaneRun;
-use super::{FileRun, FileRunError};
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
+use crate::run::error::{RunError, RunFault};
 use crate::workload::files::{FileOperation, Stage};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +22,7 @@ pub(super) struct Floor<'a, F> {
     stop: AtomicBool,
     /// Operations of all lanes.
     done: AtomicU64,
-    failure: Mutex<Option<FileRunError>>,
+    failure: Mutex<Option<RunError>>,
 }
 
 /// Who is told how far a run is, and may end it.
@@ -47,7 +48,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         Floor { files, seed, run, stop: AtomicBool::new(false), done: AtomicU64::new(0), failure: Mutex::default() }
     }
 
-    pub(super) fn into_failure(self) -> Option<FileRunError> {
+    pub(super) fn into_failure(self) -> Option<RunError> {
         self.failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -67,7 +68,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
     }
 
     /// Keeps the first failure, and stops all lanes.
-    pub(super) fn fail(&self, error: FileRunError) {
+    pub(super) fn fail(&self, error: RunError) {
         self.stop.store(true, Ordering::Relaxed);
         self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
     }
@@ -92,7 +93,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
                 };
                 // A thread that cannot be had takes its guard with it.
                 if let Err(source) = Builder::new().spawn_scoped(scope, work) {
-                    self.fail(FileRunError::Thread { number: place + 2, source });
+                    self.fail(RunFault::Thread { number: place + 2, source }.into());
                 }
             }
             self.run_lane(number, stage, first, &mut ask);

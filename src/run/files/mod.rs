@@ -21,10 +21,9 @@ pub(super) use precondition::preconditioned;
 pub use setup::SetupFault;
 
 use super::engine::Progress;
-use crate::fs::{FileSystem, FileSystemError};
+use super::error::{InputFault, RunError, RunFault};
+use crate::fs::FileSystem;
 use crate::report::{FileRunResult, LatencyHistogram, MovedBytes, StageResult, WorkloadResult};
-use crate::units::human_size;
-use crate::workload::WorkloadError;
 use crate::workload::files::{FileWorkload, Setup};
 use floor::{Floor, Watch};
 use lane::LaneRun;
@@ -77,64 +76,7 @@ pub struct FileOutcome {
     /// What was measured.
     pub result: FileRunResult,
     /// Why the run failed; `None` if it did not.
-    pub failure: Option<FileRunError>,
-}
-
-/// Why a run in a file system did not end well.
-#[derive(Debug, thiserror::Error)]
-pub enum FileRunError {
-    /// The workload cannot go on.
-    #[error(transparent)]
-    Workload(#[from] WorkloadError),
-    /// What the workload would make is there: its root.
-    #[error("it holds {0} already, left by an earlier run or someone else's: take it away, or take another directory")]
-    Occupied(&'static str),
-    /// The counted part does not find what its setup leaves.
-    #[error("{0}: --only counted goes on from --only setup of the same workload, options and seed, once")]
-    NotSetUp(SetupFault),
-    /// The setup leaves a file open for what is counted.
-    #[error("the workload {0} keeps files open from its setup on, and cannot be run in parts")]
-    Inseparable(String),
-    /// The setup alone needs more than there is.
-    #[error(
-        "the workload begins with {files} files of {} or more, and there is room for {room} of them: take fewer files or a larger file system",
-        human_size(*bytes_each as f64)
-    )]
-    TooMany {
-        /// Files that the setup makes at the least.
-        files: u64,
-        /// Bytes of each.
-        bytes_each: u64,
-        /// How many of them there is room for.
-        room: u64,
-    },
-    /// There is no space left.
-    #[error("{0}: the file system is full; a smaller workload or a larger file system would do")]
-    Full(FileSystemError),
-    /// The file system refuses an operation.
-    #[error(transparent)]
-    FileSystem(#[from] FileSystemError),
-    /// A file is shorter than what was written.
-    #[error("{path} ends at byte {found}, and {expected} bytes were written: data is lost")]
-    Short {
-        /// The file.
-        path: String,
-        /// Where it ends, as far as it was read.
-        found: u64,
-        /// Where what was written ends.
-        expected: u64,
-    },
-    /// A thread cannot be had.
-    #[error("cannot start thread {number}: {source}")]
-    Thread {
-        /// Its number, from 1.
-        number: usize,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The workload asked for nothing at all.
-    #[error("the workload {0} has no requests")]
-    Empty(String),
+    pub failure: Option<RunError>,
 }
 
 /// Runs `workload` on `files`. `watch` is called now and then on the calling thread, and ends the run by answering
@@ -197,27 +139,27 @@ pub fn run_files<F: FileSystem>(
     }
     let failure = failure.map(|error| named(error, root, first > 0));
     let is_empty = failure.is_none() && !interrupted && result.workload.requests == 0 && run.part != Part::Setup;
-    FileOutcome { failure: failure.or(is_empty.then_some(FileRunError::Empty(name))), result }
+    FileOutcome { failure: failure.or(is_empty.then(|| InputFault::Empty(name).into())), result }
 }
 
 /// Why a setup need not be begun: the file system has no room for it.
-fn does_not_fit<F: FileSystem>(files: &F, setup: Setup) -> Option<FileRunError> {
+fn does_not_fit<F: FileSystem>(files: &F, setup: Setup) -> Option<RunError> {
     let Setup { files: wanted, bytes_each } = setup;
     let room = files.room()?.files_of(bytes_each);
-    (wanted > room).then_some(FileRunError::TooMany { files: wanted, bytes_each, room })
+    (wanted > room).then(|| InputFault::TooMany { files: wanted, bytes_each, room }.into())
 }
 
 /// An error as the user should read it. Where a run `goes_on` from a setup, that made the root.
-fn named(error: FileRunError, root: &'static str, goes_on: bool) -> FileRunError {
+fn named(error: RunError, root: &'static str, goes_on: bool) -> RunError {
     match error {
-        FileRunError::FileSystem(error) if error.is_full() => FileRunError::Full(error),
-        FileRunError::FileSystem(error) if error.is_there_already() && goes_on => {
-            FileRunError::NotSetUp(SetupFault::Unexpected(error.path))
+        RunError::Run(RunFault::FileSystem(error)) if error.is_full() => RunFault::Full(error).into(),
+        RunError::Run(RunFault::FileSystem(error)) if error.is_there_already() && goes_on => {
+            InputFault::NotSetUp(SetupFault::Unexpected(error.path)).into()
         }
-        FileRunError::FileSystem(error)
+        RunError::Run(RunFault::FileSystem(error))
             if error.is_there_already() && std::path::Path::new(&error.path).ends_with(root) =>
         {
-            FileRunError::Occupied(root)
+            InputFault::Occupied(root).into()
         }
         error => error,
     }

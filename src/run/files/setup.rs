@@ -5,11 +5,11 @@
 //! are read, which tells a setup with another seed; that, and the look at each file, is all that the caches know of the
 //! files when the counted stages begin.
 
-use super::FileRunError;
 use super::floor::{Floor, Watch};
 use super::lane::LaneRun;
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
+use crate::run::error::{InputFault, RunError};
 use crate::workload::files::{FileOperation, Name, Stage, contents};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -63,7 +63,7 @@ impl<F: FileSystem> Floor<'_, F> {
         name: &str,
         lane: &mut LaneRun<F>,
         watch: &mut Watch<'_>,
-    ) -> Result<Left, FileRunError> {
+    ) -> Result<Left, RunError> {
         let (mut left, mut requests) = (Left::default(), 0);
         let mut operations = std::mem::take(&mut lane.operations);
         for (number, stage) in stages.iter().enumerate() {
@@ -75,10 +75,10 @@ impl<F: FileSystem> Floor<'_, F> {
         }
         lane.operations = operations;
         let is_open = !left.open.is_empty() && !self.stops();
-        if is_open { Err(FileRunError::Inseparable(name.to_string())) } else { Ok(left) }
+        if is_open { Err(InputFault::Inseparable(name.to_string()).into()) } else { Ok(left) }
     }
 
-    fn check(&self, left: &Left, lane: &mut LaneRun<F>, watch: &mut Watch<'_>) -> Result<(), FileRunError> {
+    fn check(&self, left: &Left, lane: &mut LaneRun<F>, watch: &mut Watch<'_>) -> Result<(), RunError> {
         let directories = left.directories.iter().map(|name| (*name, None));
         let files = left.files.iter().map(|(name, length)| (*name, Some(*length)));
         for ((name, expected), requests) in directories.chain(files).zip(1..) {
@@ -89,12 +89,12 @@ impl<F: FileSystem> Floor<'_, F> {
             let path = || lane.path.clone();
             let found = match self.files.length(&lane.path) {
                 Err(error) if matches!(error.source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                    return Err(FileRunError::NotSetUp(SetupFault::Missing(path())));
+                    return Err(InputFault::NotSetUp(SetupFault::Missing(path())).into());
                 }
                 found => found?,
             };
             if let Some(expected) = expected.filter(|expected| *expected != found) {
-                return Err(FileRunError::NotSetUp(SetupFault::Length { path: path(), found, expected }));
+                return Err(InputFault::NotSetUp(SetupFault::Length { path: path(), found, expected }).into());
             }
             self.ask(watch, &Progress { phase: "looking for the setup", requests, share: None });
         }
@@ -104,7 +104,7 @@ impl<F: FileSystem> Floor<'_, F> {
         }
     }
 
-    fn read_again(&self, write: Written, lane: &mut LaneRun<F>) -> Result<(), FileRunError> {
+    fn read_again(&self, write: Written, lane: &mut LaneRun<F>) -> Result<(), RunError> {
         let length = write.length.min(READ_AGAIN) as usize;
         let (mut expected, mut found) = (vec![0; length], vec![0; length]);
         contents::fill(self.seed, write.file, write.version, write.offset, &mut expected);
@@ -115,7 +115,7 @@ impl<F: FileSystem> Floor<'_, F> {
         if read? == length && found == expected {
             return Ok(());
         }
-        Err(FileRunError::NotSetUp(SetupFault::Contents(lane.path.clone())))
+        Err(InputFault::NotSetUp(SetupFault::Contents(lane.path.clone())).into())
     }
 }
 

@@ -376,6 +376,7 @@ impl BlockDevice for DmZoned {
             ],
             warnings: self.warnings.clone(),
             flash: None,
+            drive: None,
             below: self.media.accounts(),
         }
     }

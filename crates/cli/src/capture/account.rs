@@ -40,7 +40,7 @@ impl Account {
             Some(file) if file == Path::new("-") => crate::print(&json)?,
             file => {
                 crate::print(&self.text(plan))?;
-                file.map_or(Ok(()), |file| crate::write_file(file, &json))?;
+                file.map_or(Ok(()), |file| flashpath::report::write_file(file, &json))?;
             }
         }
         for problem in &self.problems {

@@ -72,7 +72,7 @@ impl Plan {
         };
         let json = asked.json.clone();
         for file in json.iter().filter(|file| *file != Path::new("-")).chain([&asked.output]) {
-            crate::check_writable(file)?;
+            flashpath::report::check_writable(file)?;
         }
         if json.as_deref() == Some(asked.output.as_path()) {
             return wrong(format!("the trace and the summary are both {}", asked.output.display()), "give each a name");

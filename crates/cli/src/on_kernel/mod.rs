@@ -11,32 +11,23 @@ mod work;
 use crate::failure::Failure;
 use crate::run::Run;
 use crate::workload::Source;
-use flashpath::report::RunResult;
-use flashpath::run::{Path, result_beneath};
+use flashpath::run::{Outcome, Path};
 use stack::Standing;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Runs what the command line asks for on one path, and takes all down again. Counted is what reaches the device from
-/// when the file system is made and mounted until it is unmounted. Answers the result, and why it failed if it did.
-pub fn run(
-    command: &Run,
-    source: &Source,
-    path: &Path,
-    stop: &AtomicBool,
-) -> Result<(RunResult, Option<String>), Failure> {
+/// when the file system is made and mounted until it is unmounted.
+pub fn run(command: &Run, source: &Source, path: &Path, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let settings = path.kernel().expect("the caller looked");
     let began = Instant::now();
     let standing = Standing::set_up(path, settings, command.seed)?;
     let size_bytes = standing.size_bytes();
     let before = standing.account()?;
     let free_bytes = (standing.mount().free_share()? * size_bytes as f64) as u64;
-    let work = work::work(command, source, standing.mount().path(), free_bytes, stop)?;
+    let done = work::work(command, source, standing.mount().path(), free_bytes, stop)?;
     let after = standing.take_down()?;
-    let mut result = result_beneath(path, command.seed, work.done, (&before, &after), size_bytes);
-    result.seconds_wall = began.elapsed().as_secs_f64();
-    result.interrupted = work.interrupted;
-    let broken = result.sums.iter().find(|sum| !sum.holds);
-    let broken = broken.map(|sum| format!("the ledger does not add up: {}: {} and {}", sum.name, sum.left, sum.right));
-    Ok((result, work.failure.or(broken)))
+    let mut outcome = Outcome::in_files(path, command.seed, done, (&before, &after), size_bytes);
+    outcome.result.seconds_wall = began.elapsed().as_secs_f64();
+    Ok(outcome)
 }

@@ -7,7 +7,7 @@ use crate::run::Run;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::WorkloadResult;
-use flashpath::run::{DoneInFiles, FileRun, Part, run_files};
+use flashpath::run::{DoneInFiles, FileRun, Part, RunError, RunFault, run_files};
 use flashpath::units::BLOCK_BYTES;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -23,15 +23,14 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How long a command may take to end once it is told to.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What came of it: what was done, and why it failed if it did.
-pub struct Work {
-    pub done: DoneInFiles,
-    pub failure: Option<String>,
-    pub interrupted: bool,
-}
-
 /// Does what the command line asks for in the file system at `mount`, of which `free_bytes` are free.
-pub fn work(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &AtomicBool) -> Result<Work, Failure> {
+pub fn work(
+    command: &Run,
+    source: &Source,
+    mount: &Path,
+    free_bytes: u64,
+    stop: &AtomicBool,
+) -> Result<DoneInFiles, Failure> {
     match source {
         Source::Shell(text) => shell(command, text, mount, stop),
         Source::FioJob(job) => fio(command, job, mount, stop),
@@ -50,23 +49,24 @@ fn unknown(name: &str) -> WorkloadResult {
     }
 }
 
-fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<Work, Failure> {
+fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<DoneInFiles, Failure> {
     let mut shell = Command::new("sh");
     shell.args(["-c", text]).env("FLASHPATH_MOUNT", mount).stdout(io::stderr());
     let ended = run(shell, mount, stop).map_err(|error| Failure::failed(format!("cannot run sh: {error}")))?;
     let warning = "what a command reads and writes in its files is not counted: there is no write amplification";
-    let done = DoneInFiles {
+    Ok(DoneInFiles {
         workload: unknown(&command.workload),
         seconds: ended.seconds,
         latency_ns: None,
         warnings: vec![warning.to_string()],
         options: Vec::new(),
-    };
-    Ok(Work { failure: ended.problem("the command", stop), interrupted: ended.interrupted, done })
+        interrupted: ended.interrupted,
+        failure: ended.problem("the command"),
+    })
 }
 
 /// fio keeps the job's depth, engine and threads, which ours, that waits for each request, could not.
-fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Work, Failure> {
+fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<DoneInFiles, Failure> {
     let job = job.canonicalize().map_err(|error| Failure::failed(format!("cannot read {}: {error}", job.display())))?;
     refuse_places_elsewhere(&job)?;
     // Beside the mount point, not in it: what fio says is not part of the run.
@@ -83,7 +83,7 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Wor
     let said = std::fs::read_to_string(&output).unwrap_or_default();
     // It is in a directory that goes at the end.
     let _ = std::fs::remove_file(&output);
-    let mut failure = ended.problem("fio", stop);
+    let mut failure = ended.problem("fio");
     let (mut workload, mut seconds) = (unknown(&command.workload), ended.seconds);
     match serde_json::from_str::<Value>(&said).ok().as_ref().and_then(|said| said["jobs"].as_array()) {
         Some(jobs) => {
@@ -98,10 +98,19 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Wor
                 seconds = longest as f64 / 1e3;
             }
         }
-        None => failure = failure.or_else(|| Some("fio told nothing of what it did".to_string())),
+        None => {
+            failure = failure.or_else(|| Some(RunFault::Program("fio told nothing of what it did".to_string()).into()))
+        }
     }
-    let done = DoneInFiles { workload, seconds, latency_ns: None, warnings: Vec::new(), options: Vec::new() };
-    Ok(Work { failure, interrupted: ended.interrupted, done })
+    Ok(DoneInFiles {
+        workload,
+        seconds,
+        latency_ns: None,
+        warnings: Vec::new(),
+        options: Vec::new(),
+        interrupted: ended.interrupted,
+        failure,
+    })
 }
 
 /// A job that names a place outside of the file system would be run there.
@@ -120,7 +129,13 @@ fn refuse_places_elsewhere(job: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &AtomicBool) -> Result<Work, Failure> {
+fn ours(
+    command: &Run,
+    source: &Source,
+    mount: &Path,
+    free_bytes: u64,
+    stop: &AtomicBool,
+) -> Result<DoneInFiles, Failure> {
     // Half of what is free leaves room for what the file system itself writes.
     let size = command.size.unwrap_or((free_bytes / 2) & !((1 << 20) - 1));
     let opened = in_directory::open(command, source, Some(size))?;
@@ -142,14 +157,15 @@ fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &At
     });
     bar.finish();
     let result = outcome.result;
-    let done = DoneInFiles {
+    Ok(DoneInFiles {
         workload: WorkloadResult { name: command.workload.clone(), ..result.workload },
         seconds: result.seconds_counted,
         latency_ns: None,
         warnings: result.warnings.into_iter().chain(opened.warning).collect(),
         options: result.options.into_iter().chain(opened.arguments).collect(),
-    };
-    Ok(Work { done, failure: outcome.failure.map(|error| error.to_string()), interrupted: result.interrupted })
+        interrupted: result.interrupted,
+        failure: outcome.failure,
+    })
 }
 
 /// How a command ended.
@@ -160,8 +176,10 @@ struct Ended {
 }
 
 impl Ended {
-    fn problem(&self, name: &str, _stop: &AtomicBool) -> Option<String> {
-        (!self.status.success() && !self.interrupted).then(|| format!("{name} failed: {}", self.status))
+    /// Why the run failed, if the program did and nobody had interrupted it.
+    fn problem(&self, name: &str) -> Option<RunError> {
+        let failed = !self.status.success() && !self.interrupted;
+        failed.then(|| RunFault::Program(format!("{name} failed: {}", self.status)).into())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::cannot;
 use crate::failure::Failure;
+use flashpath::report::WriteError;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ static IS_LOG: AtomicBool = AtomicBool::new(false);
 /// Opens a log, behind whose end lines will be added.
 pub fn open(path: &Path) -> Result<File, Failure> {
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| Failure::write(&path.display().to_string(), error))
+    opened.map_err(|error| WriteError::new(path, error).into())
 }
 
 /// From now on what goes to standard error goes there.

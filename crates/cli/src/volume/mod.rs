@@ -191,7 +191,7 @@ fn json(made: serde_json::Result<String>) -> Result<String, Failure> {
 fn write(file: &FilePath, text: &str) -> Result<(), Failure> {
     match file.as_os_str() == "-" {
         true => crate::print(&format!("{text}\n")),
-        false => crate::write_file(file, text),
+        false => Ok(flashpath::report::write_file(file, text)?),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use flashpath::expression::parse_term;
 use flashpath::report::RunResult;
-use flashpath::run::{OpenError, Path, VolumeOptions, VolumeOutcome, VolumeRunError, run_in_volume};
+use flashpath::run::{InputFault, OpenError, Outcome, Path, RunError, VolumeOptions, Work, simulate};
 use flashpath::workload::files::file_workload;
 use serde_json::Value;
 use std::process::Command;
@@ -82,11 +82,11 @@ fn files_for_which_there_is_no_room_are_refused_before_they_are_planned() {
 }
 
 /// The mail of SFS's figures 12 to 14, at a small scale: beneath it a drive that is filled by what comes before counting.
-fn mail(layer: &str, options: VolumeOptions) -> Result<VolumeOutcome, OpenError> {
+fn mail(layer: &str, options: VolumeOptions) -> Result<Outcome, OpenError> {
     let drive = format!("{layer}:op=10%/nand:size=256M,page=4K,pages-per-block=128,timing=off");
     let path = Path::read(&format!("sfs:segment=256K,dirty=3M,discard=off/{drive}")).unwrap();
     let workload = file_workload(&parse_term("varmail:files=1536,loops=7000,threads=1").unwrap(), 7).unwrap();
-    run_in_volume(&path, workload, &options, &mut |_| true)
+    simulate(&path, 7, Work::Files(workload, options), &mut |_| true)
 }
 
 fn mail_counted(layer: &str, options: VolumeOptions) -> RunResult {
@@ -144,7 +144,7 @@ fn what_comes_before_counting_is_part_of_the_same_workload() {
 #[test]
 fn a_run_with_nothing_left_to_count_or_no_space_says_so() {
     let spent = mail("page", VolumeOptions { precondition_bytes: 1 << 30, ..VolumeOptions::default() }).unwrap();
-    assert!(matches!(spent.failure, Some(VolumeRunError::Spent(_))), "{:?}", spent.failure);
+    assert!(matches!(spent.failure, Some(RunError::Input(InputFault::Spent(_)))), "{:?}", spent.failure);
     let full = mail("page", VolumeOptions { dummy_bytes: 1 << 30, ..VolumeOptions::default() });
     let error = full.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("space"), "{error}");

@@ -113,6 +113,20 @@ fn a_command_runs_in_the_file_system_and_its_failure_is_told() {
     assert!(answer.stderr.contains("nonsense"), "{answer:?}");
 }
 
+/// It was called a run that failed: on a file system of the kernel nothing asked whose fault an error was.
+#[test]
+fn a_workload_too_large_for_a_kernels_file_system_is_a_wrong_input_as_in_a_volume_of_sfs() {
+    if !can_mount(&["mkfs.ext4", "e2fsck"]) {
+        return;
+    }
+    let bench = Bench::new();
+    for path in ["kernel-ext4/conv:size=64M", "sfs/conv:size=64M"] {
+        let answer = run(&bench, &["run", "varmail:files=200000", "--on", path]);
+        assert_eq!(answer.code, Some(2), "{path}: {answer:?}");
+        assert!(answer.stderr.contains("take fewer files or a larger file system"), "{answer:?}");
+    }
+}
+
 #[test]
 fn a_fio_job_is_run_by_fio_and_may_not_lead_elsewhere() {
     if !can_mount(&["mkfs.ext4", "e2fsck", "fio"]) {

@@ -1,6 +1,6 @@
 //! The conventional device of a path, watched: into which of its zones the file system's journal is written.
 
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::device::station::StationError;
 use flashpath::device::{Account, BlockDevice, DeviceError, Extent, Lba};
 use flashpath::label::{Cause, Content, Label};
@@ -14,16 +14,16 @@ use std::sync::{Arc, Mutex};
 pub type JournalZones = Arc<Mutex<Vec<u32>>>;
 
 /// Opens a path of dm-zoned in memory, with its conventional device watched.
-pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZones), Failure> {
-    let failed = |error: StationError| Failure::failed(error.to_string());
-    let wrong = || Failure::failed(format!("{} is not dm-zoned on a conventional device", path.text));
+pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZones), ReproduceError> {
+    let failed = |error: StationError| ReproduceError::failed(error.to_string());
+    let wrong = || ReproduceError::failed(format!("{} is not dm-zoned on a conventional device", path.text));
     let settings = path.device.settings::<ZonedSettings>().ok_or_else(wrong)?;
     let mut devices = Devices::of(path.device.open_below(Holds::Stamps, seed).map_err(failed)?);
     let zone_blocks = devices.zoned.first().map_or(1, |device| device.shape().zone_blocks);
     let zones = JournalZones::default();
     let device = devices.conventional.take().ok_or_else(wrong)?;
     devices.conventional = Some(Box::new(Watched { device, zone_blocks, zones: Arc::clone(&zones) }));
-    let volume = DmZoned::create(devices, settings, seed).map_err(|error| Failure::failed(error.to_string()))?;
+    let volume = DmZoned::create(devices, settings, seed).map_err(|error| ReproduceError::failed(error.to_string()))?;
     Ok((Box::new(volume), zones))
 }
 

@@ -1,13 +1,13 @@
 //! What the experiments are made with: captures of kernel file systems, and their replay on drives.
 
 use super::cached_reads::with_cached_reads;
-use crate::failure::Failure;
+use crate::{ReproduceError, Settings};
 use flashpath::device::BlockDevice;
 use flashpath::expression::{Amount, parse_term};
-use flashpath::report::RunResult;
+use flashpath::report::{RunResult, WriteError, write_file};
 use flashpath::run::{
-    DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, VolumeOptions, prepare,
-    prepare_file, run_in_volume,
+    DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, VolumeOptions, Work, prepare,
+    simulate,
 };
 use flashpath::units::format_size;
 use flashpath::workload::files::file_workload;
@@ -16,7 +16,7 @@ use flashpath::workload::{Workload, generator};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// A kernel file system, and what is done in it.
 pub struct Experiment {
@@ -58,61 +58,48 @@ pub enum Aging {
     SameTrace(u64),
 }
 
-/// Whether the user has asked to stop. A capture that runs is asked, too, and cleans up after itself.
-static STOP: AtomicBool = AtomicBool::new(false);
-
-fn is_stopped() -> Result<(), Failure> {
-    if STOP.load(Ordering::SeqCst) { Err(Failure::Quiet(130)) } else { Ok(()) }
-}
-
 /// A path that is a translation layer on flash, and that drive.
-pub fn drive(path: &str) -> Result<(DrivePath, DriveSettings), Failure> {
+pub fn drive(path: &str) -> Result<(DrivePath, DriveSettings), ReproduceError> {
     let read = DrivePath::read(path)?;
-    let drive = read.drive().cloned().ok_or_else(|| Failure::failed(format!("{path} is no drive")))?;
+    let drive = read.drive().cloned().ok_or_else(|| ReproduceError::failed(format!("{path} is no drive")))?;
     Ok((read, drive))
 }
 
 /// Where experiments are made.
-pub struct Lab {
+pub struct Lab<'a> {
     /// Our sizes over the paper's.
     pub scale: f64,
     /// The seed of all randomness of ours.
     pub seed: u64,
-    traces: PathBuf,
     /// Removed with what is in it, unless the user named the place.
-    is_temporary: bool,
-    scratch: Option<PathBuf>,
-    quiet: bool,
-    program: PathBuf,
+    traces: PathBuf,
+    settings: &'a Settings<'a>,
 }
 
-impl Drop for Lab {
+impl Drop for Lab<'_> {
     fn drop(&mut self) {
-        if self.is_temporary {
+        if self.settings.traces.is_none() {
             // What cannot be removed from a temporary directory is the system's to remove.
             let _ = std::fs::remove_dir_all(&self.traces);
         }
     }
 }
 
-impl Lab {
-    /// A lab that keeps its traces in `traces`, if that is given, and makes devices in `scratch`.
-    pub fn new(
-        scale: f64,
-        seed: u64,
-        traces: Option<&Path>,
-        scratch: Option<&Path>,
-        quiet: bool,
-    ) -> Result<Lab, Failure> {
-        ctrlc::set_handler(|| STOP.store(true, Ordering::SeqCst))
-            .map_err(|error| Failure::failed(format!("cannot catch interrupts: {error}")))?;
+impl<'a> Lab<'a> {
+    /// A lab that keeps its traces and makes its devices where the settings say.
+    pub fn new(settings: &'a Settings<'a>) -> Result<Lab<'a>, ReproduceError> {
         let temporary = || std::env::temp_dir().join(format!("flashpath-reproduce-{}", std::process::id()));
-        let folder = traces.map_or_else(temporary, Path::to_path_buf);
-        std::fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder.display().to_string(), error))?;
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::failed(format!("cannot find the program itself: {error}")))?;
-        let scratch = scratch.map(Path::to_path_buf);
-        Ok(Lab { scale, seed, traces: folder, is_temporary: traces.is_none(), scratch, quiet, program })
+        let traces = settings.traces.map_or_else(temporary, Path::to_path_buf);
+        std::fs::create_dir_all(&traces).map_err(|error| WriteError::new(&traces, error))?;
+        Ok(Lab { scale: settings.scale, seed: settings.seed, traces, settings })
+    }
+
+    fn stops(&self) -> bool {
+        self.settings.stop.load(Ordering::SeqCst)
+    }
+
+    fn is_stopped(&self) -> Result<(), ReproduceError> {
+        if self.stops() { Err(ReproduceError::Stopped) } else { Ok(()) }
     }
 
     /// The paper's size at our scale, a multiple of `unit` and at least one.
@@ -132,14 +119,12 @@ impl Lab {
 
     /// Says what is being done.
     pub fn tell(&self, what: &str) {
-        if !self.quiet {
-            crate::tell(what);
-        }
+        (self.settings.progress)(what);
     }
 
     /// Captures what the experiment writes, or takes the trace that an earlier run kept.
-    pub fn capture(&self, experiment: &Experiment) -> Result<Captured, Failure> {
-        is_stopped()?;
+    pub fn capture(&self, experiment: &Experiment) -> Result<Captured, ReproduceError> {
+        self.is_stopped()?;
         let stem = self.traces.join(format!("{}-x{:.6}-s{}", experiment.name, self.scale, self.seed));
         let file = |extension: &str| PathBuf::from(format!("{}.{extension}", stem.display()));
         let (trace, summary) = (file("csv.zst"), file("json"));
@@ -147,31 +132,32 @@ impl Lab {
         let asked_before = std::fs::read_to_string(file("arguments")).ok();
         if !(trace.exists() && asked_before.as_deref() == Some(&asked.join("\n"))) {
             self.tell(&format!("capturing {}", experiment.name));
-            let mut command = Command::new(&self.program);
+            let program = self.settings.program;
+            let mut command = Command::new(program);
             command.arg("capture").args([
                 "--output".as_ref(),
                 trace.as_os_str(),
                 "--json".as_ref(),
                 summary.as_os_str(),
             ]);
-            command.args(self.scratch.iter().flat_map(|scratch| ["--dir".as_ref(), scratch.as_os_str()]));
-            command.args(&asked).env("FLASHPATH", &self.program).stdout(Stdio::null());
+            command.args(self.settings.devices.iter().flat_map(|place| ["--dir".as_ref(), place.as_os_str()]));
+            command.args(&asked).env("FLASHPATH", program).stdout(Stdio::null());
             let status = command
                 .status()
-                .map_err(|error| Failure::failed(format!("cannot run {}: {error}", self.program.display())))?;
-            is_stopped()?;
+                .map_err(|error| ReproduceError::failed(format!("cannot run {}: {error}", program.display())))?;
+            self.is_stopped()?;
             match status.code() {
                 Some(0) => {}
                 // It has said why.
-                Some(code @ (2 | 130)) => return Err(Failure::Quiet(code as u8)),
-                _ => return Err(Failure::failed(format!("the capture of {} failed", experiment.name))),
+                Some(code @ (2 | 130)) => return Err(ReproduceError::Capture(code as u8)),
+                _ => return Err(ReproduceError::failed(format!("the capture of {} failed", experiment.name))),
             }
-            crate::write_file(&file("arguments"), &asked.join("\n"))?;
+            write_file(&file("arguments"), &asked.join("\n"))?;
         }
         let text = std::fs::read_to_string(&summary)
-            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", summary.display())))?;
+            .map_err(|error| ReproduceError::failed(format!("cannot read {}: {error}", summary.display())))?;
         let summary: Value = serde_json::from_str(&text)
-            .map_err(|error| Failure::failed(format!("{} is damaged: {error}", summary.display())))?;
+            .map_err(|error| ReproduceError::failed(format!("{} is damaged: {error}", summary.display())))?;
         let number = |place: &str| summary.pointer(place).and_then(Value::as_u64).unwrap_or(0);
         Ok(Captured {
             trace,
@@ -194,7 +180,7 @@ impl Lab {
     }
 
     /// Replays a trace on a new drive.
-    pub fn replay(&self, path: &str, trace: &Path, aging: Aging) -> Result<RunResult, Failure> {
+    pub fn replay(&self, path: &str, trace: &Path, aging: Aging) -> Result<RunResult, ReproduceError> {
         let (read, drive) = drive(path)?;
         let spare_bytes = drive.nand.geometry.raw_bytes() - drive.exported_bytes();
         let (uncounted_bytes, repeat) = match aging {
@@ -208,11 +194,11 @@ impl Lab {
         let mut workload = TraceWorkload::open(trace, replaying, drive.exported_bytes())?;
         let precondition = Some(Amount::Bytes(uncounted_bytes));
         let options = Options { seed: self.seed, fill: true, precondition, ..Options::default() };
-        let outcome = prepare(&read, self.seed)?.run(&mut workload, &options, &mut |_| !STOP.load(Ordering::SeqCst));
-        is_stopped()?;
+        let outcome = prepare(&read, self.seed)?.run(&mut workload, &options, &mut |_| !self.stops());
+        self.is_stopped()?;
         match outcome.failure {
             None => Ok(outcome.result),
-            Some(error) => Err(Failure::failed(format!("{path} with {}: {error}", trace.display()))),
+            Some(error) => Err(ReproduceError::failed(format!("{path} with {}: {error}", trace.display()))),
         }
     }
 
@@ -224,17 +210,19 @@ impl Lab {
         device: Box<dyn BlockDevice>,
         captured: &Captured,
         depth: u32,
-    ) -> Result<RunResult, Failure> {
+    ) -> Result<RunResult, ReproduceError> {
         let prepared = Prepared::with_device(path, device, self.seed);
         let mut workload = TraceWorkload::open(&captured.trace, TraceOptions::default(), prepared.exported_bytes())?;
         let precondition = (captured.bytes_before > 0).then_some(Amount::Bytes(captured.bytes_before));
         let replay = Replay::Closed { depth };
         let options = Options { seed: self.seed, precondition, replay, ..Options::default() };
-        let outcome = prepared.run(&mut workload, &options, &mut |_| !STOP.load(Ordering::SeqCst));
-        is_stopped()?;
+        let outcome = prepared.run(&mut workload, &options, &mut |_| !self.stops());
+        self.is_stopped()?;
         match outcome.failure {
             None => Ok(outcome.result),
-            Some(error) => Err(Failure::failed(format!("{} with {}: {error}", path.text, captured.trace.display()))),
+            Some(error) => {
+                Err(ReproduceError::failed(format!("{} with {}: {error}", path.text, captured.trace.display())))
+            }
         }
     }
 
@@ -245,12 +233,10 @@ impl Lab {
         path: &DrivePath,
         shape: FileShape,
         aging: u64,
-        open: impl FnOnce(u64) -> Result<Box<dyn Workload>, Failure>,
-    ) -> Result<Outcome, Failure> {
-        is_stopped()?;
-        let prepared = prepare_file(path, self.seed, shape)?;
-        let workload = open(prepared.exported_bytes())?;
-        self.finish(path, prepared, workload, Some((aging, u64::MAX)))
+        open: impl FnOnce(u64) -> Result<Box<dyn Workload>, ReproduceError>,
+    ) -> Result<Outcome, ReproduceError> {
+        let options = self.one_at_a_time(Some((aging, u64::MAX)));
+        self.run(path, Work::InFile(shape, Box::new(|bytes| Ok((open(bytes)?, options)))))
     }
 
     /// Runs a file workload in a volume of sfs, beside a file of `dummy` bytes that is written once: its setup, and
@@ -261,56 +247,52 @@ impl Lab {
         expression: &str,
         dummy: u64,
         aging: u64,
-    ) -> Result<RunResult, Failure> {
-        is_stopped()?;
+    ) -> Result<RunResult, ReproduceError> {
         let workload = with_cached_reads(file_workload(&parse_term(expression)?, self.seed)?);
         let options = VolumeOptions { dummy_bytes: dummy, precondition_bytes: aging, limit: None };
-        let outcome = run_in_volume(path, workload, &options, &mut |_| !STOP.load(Ordering::SeqCst))?;
-        is_stopped()?;
-        match outcome.failure {
-            None => Ok(outcome.result),
-            Some(error) => Err(Failure::failed(format!("{} with {expression}: {error}", path.text))),
-        }
+        Ok(self.run(path, Work::Files(workload, options))?.result)
     }
 
     /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once
     /// in order first, then so many bytes of the workload are not counted, and then so many requests are.
-    pub fn run_alone(&self, path: &str, expression: &str, aging: Option<(u64, u64)>) -> Result<RunResult, Failure> {
-        is_stopped()?;
+    pub fn run_alone(
+        &self,
+        path: &str,
+        expression: &str,
+        aging: Option<(u64, u64)>,
+    ) -> Result<RunResult, ReproduceError> {
         let path = DrivePath::read(path)?;
-        let prepared = prepare(&path, self.seed)?;
-        let workload = self.generator(expression, prepared.exported_bytes())?;
-        Ok(self.finish(&path, prepared, workload, aging)?.result)
+        let options = self.one_at_a_time(aging);
+        let open = Box::new(|bytes| Ok((self.generator(expression, bytes)?, options)));
+        Ok(self.run(&path, Work::Blocks(open))?.result)
     }
 
-    fn finish(
-        &self,
-        path: &DrivePath,
-        prepared: Prepared,
-        mut workload: Box<dyn Workload>,
-        aging: Option<(u64, u64)>,
-    ) -> Result<Outcome, Failure> {
-        let precondition = aging.map(|(bytes, _)| Amount::Bytes(bytes));
-        let limit = aging.map(|(_, requests)| requests);
-        let fill = aging.is_some();
-        let options = Options {
+    fn one_at_a_time(&self, aging: Option<(u64, u64)>) -> Options {
+        Options {
             seed: self.seed,
-            fill,
-            precondition,
-            limit,
+            fill: aging.is_some(),
+            precondition: aging.map(|(bytes, _)| Amount::Bytes(bytes)),
+            limit: aging.map(|(_, requests)| requests),
             replay: Replay::Closed { depth: 1 },
             ..Options::default()
-        };
-        let outcome = prepared.run(workload.as_mut(), &options, &mut |_| !STOP.load(Ordering::SeqCst));
-        is_stopped()?;
+        }
+    }
+
+    fn run(&self, path: &DrivePath, work: Work<'_, ReproduceError>) -> Result<Outcome, ReproduceError> {
+        self.is_stopped()?;
+        let outcome = simulate(path, self.seed, work, &mut |_| !self.stops())?;
+        self.is_stopped()?;
         match &outcome.failure {
             None => Ok(outcome),
-            Some(error) => Err(Failure::failed(format!("{} with {}: {error}", path.text, workload.name()))),
+            Some(error) => {
+                let name = &outcome.result.workload.name;
+                Err(ReproduceError::failed(format!("{} with {name}: {error}", path.text)))
+            }
         }
     }
 
     /// The workload that a generator's expression means on so many bytes.
-    pub fn generator(&self, expression: &str, bytes: u64) -> Result<Box<dyn Workload>, Failure> {
+    pub fn generator(&self, expression: &str, bytes: u64) -> Result<Box<dyn Workload>, ReproduceError> {
         Ok(generator::generator(&parse_term(expression)?, bytes, self.seed)?)
     }
 
@@ -320,7 +302,7 @@ impl Lab {
     }
 
     /// Replays a trace on several drives at once.
-    pub fn replay_all(&self, paths: &[String], trace: &Path, aging: Aging) -> Result<Vec<RunResult>, Failure> {
+    pub fn replay_all(&self, paths: &[String], trace: &Path, aging: Aging) -> Result<Vec<RunResult>, ReproduceError> {
         std::thread::scope(|scope| {
             let runs: Vec<_> = paths.iter().map(|path| scope.spawn(move || self.replay(path, trace, aging))).collect();
             runs.into_iter().map(|run| run.join().expect("a run does not panic")).collect()

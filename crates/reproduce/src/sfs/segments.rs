@@ -3,7 +3,7 @@
 use super::loads::{self, tpcc};
 use super::volume::{LFS_CB, Point, Points, READINGS, Reading, SFS};
 use super::{claim, panel};
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::fs::sfs::Census;
 use flashpath::fs::sfs::placement::hotness;
 use flashpath::report::figure::Figure;
@@ -27,10 +27,10 @@ fn by_hotness(census: &Census) -> ([u32; 10], f64) {
 }
 
 /// Figure 4.
-pub fn hot(points: &mut Points) -> Result<Figure, Failure> {
+pub fn hot(points: &mut Points) -> Result<Figure, ReproduceError> {
     let point = Point::new(points.lab, tpcc(), SFS, Reading::Volume.at(UTILIZATION));
     let measured = points.measure(&[point])?.remove(0);
-    let census = measured.census.ok_or_else(|| Failure::failed("a volume told nothing of its segments"))?;
+    let census = measured.census.ok_or_else(|| ReproduceError::failed("a volume told nothing of its segments"))?;
     let (bins, hottest) = by_hotness(&census);
     let shares = shares(&bins);
     let groups =
@@ -72,7 +72,7 @@ fn by_utilization(census: &Census) -> Vec<f64> {
 }
 
 /// Figure 10.
-pub fn full(points: &mut Points) -> Result<Figure, Failure> {
+pub fn full(points: &mut Points) -> Result<Figure, ReproduceError> {
     let loads = loads::all();
     let lab = points.lab;
     let (mut panels, mut claims) = (Vec::new(), Vec::new());

@@ -3,8 +3,8 @@
 
 use super::volume::{Full, LFS_CB, Reading, SFS, shape};
 use super::{condition, exactly};
-use crate::failure::Failure;
-use crate::reproduce::lab::{Aging, Experiment, Lab, drive};
+use crate::ReproduceError;
+use crate::lab::{Aging, Experiment, Lab, drive};
 use flashpath::report::RunResult;
 use flashpath::report::figure::{Figure, Panel};
 use flashpath::run::{Path, simulated_file_system};
@@ -164,13 +164,13 @@ pub struct Drives {
 
 impl Drives {
     /// Captures, replays, and runs sfs.
-    pub fn run(lab: &Lab) -> Result<Drives, Failure> {
+    pub fn run(lab: &Lab) -> Result<Drives, ReproduceError> {
         let flash = format!("nand:size={},page=4K,pages-per-block=128", lab.size(VOLUME, 1 << 20));
         let timed = format!("fast:op=10%/nand:preset=ssd-m,size={}", lab.size(VOLUME, 1 << 20));
         let layers = LAYERS.iter().map(|layer| format!("{layer}:op=10%/{flash},timing=off"));
         let paths: Vec<String> = layers.chain([timed.clone()]).collect();
         let exported = paths.iter().map(|path| Ok(drive(path)?.1.exported_bytes()));
-        let exported: Vec<u64> = exported.collect::<Result<_, Failure>>()?;
+        let exported: Vec<u64> = exported.collect::<Result<_, ReproduceError>>()?;
         let volume = exported.iter().copied().min().unwrap_or(0) & !((1 << 22) - 1);
         let mut runs: Vec<Vec<Vec<Run>>> = paths.iter().map(|_| Vec::new()).collect();
         for load in &LOADS {
@@ -199,7 +199,7 @@ impl Drives {
 
 /// A workload in a volume of sfs on a drive: beside a file that is never written again it makes its file or files,
 /// writes for the aging part, and is then counted.
-fn on_sfs(lab: &Lab, load: &Load, options: &str, drive: &str, volume: u64) -> Result<Run, Failure> {
+fn on_sfs(lab: &Lab, load: &Load, options: &str, drive: &str, volume: u64) -> Result<Run, ReproduceError> {
     // As NILFS2 did, it leaves what is free to the drive to find out.
     let segment = lab.scaled(32 << 20, 64 << 10);
     let path = Path::read(&format!(

@@ -23,7 +23,7 @@ mod techniques;
 mod volume;
 
 use super::lab::Lab;
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::report::figure::{Claim, Panel, Reproduction};
 use flashpath::units::human_size;
 use volume::{Points, Reading};
@@ -48,7 +48,7 @@ pub const FIGURES: &[&str] = &[
 ];
 
 /// Makes the figures.
-pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
+pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, ReproduceError> {
     let mut points = Points::new(lab);
     // Figures 12 to 14 show the same runs.
     let mut drives = None;

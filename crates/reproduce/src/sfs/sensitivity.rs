@@ -4,7 +4,7 @@ use super::devices::M;
 use super::loads::{Load, tpcc, zipf};
 use super::volume::{LFS_CB, Point, Points, READINGS, Reading, SFS, small_device_bytes};
 use super::{exactly, panel};
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::report::figure::{Claim, Figure, Panel};
 
 const EXPONENTS: [f64; 5] = [0.8, 0.9, 1.0, 1.1, 1.2];
@@ -42,7 +42,7 @@ fn loads() -> Vec<(String, Load)> {
 }
 
 /// A panel for each load, and all places.
-fn sweep(points: &mut Points, of: Reading) -> Result<(Vec<Panel>, Vec<Place>), Failure> {
+fn sweep(points: &mut Points, of: Reading) -> Result<(Vec<Panel>, Vec<Place>), ReproduceError> {
     let device = small_device_bytes(points.lab);
     let (mut panels, mut places) = (Vec::new(), Vec::new());
     for (name, load) in loads() {
@@ -98,7 +98,7 @@ fn claims(of: Reading, places: &[Place]) -> Vec<Claim> {
     claims
 }
 
-pub fn figure(points: &mut Points) -> Result<Figure, Failure> {
+pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
     let (mut panels, mut all) = (Vec::new(), Vec::new());
     for of in READINGS {
         let (of_reading, places) = sweep(points, of)?;

@@ -1,35 +1,29 @@
 //! A block device, as the engine drives it.
 
-use super::accounts::{stored_bytes, told};
 use super::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
-use super::{HostWrite, Target, Told};
+use super::{Backend, HostWrite};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
 use crate::label::Label;
-use crate::run::engine::{RunError, Served};
+use crate::run::accounts::stored_bytes;
+use crate::run::error::RunError;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 
 /// A block device.
-pub struct DeviceTarget {
+pub struct DeviceBackend {
     device: Box<dyn BlockDevice>,
     width: usize,
     blocks: u64,
     is_timed: bool,
     /// As much as is written or read at once.
     buffer: Vec<u8>,
-    baseline: Account,
 }
 
-impl DeviceTarget {
-    pub fn new(device: Box<dyn BlockDevice>) -> DeviceTarget {
+impl DeviceBackend {
+    pub fn new(device: Box<dyn BlockDevice>) -> DeviceBackend {
         let (width, blocks, is_timed) = (device.block_width(), device.blocks(), device.is_timed());
-        let baseline = device.account();
-        DeviceTarget { device, width, blocks, is_timed, buffer: vec![0; AT_ONCE as usize * width], baseline }
-    }
-
-    fn account(&self) -> Account {
-        self.device.account().since(&self.baseline)
+        DeviceBackend { device, width, blocks, is_timed, buffer: vec![0; AT_ONCE as usize * width] }
     }
 
     /// Reads blocks.
@@ -62,7 +56,7 @@ fn stamp_of(block: &[u8]) -> Option<u32> {
     }
 }
 
-impl Target for DeviceTarget {
+impl Backend for DeviceBackend {
     fn is_timed(&self) -> bool {
         self.is_timed
     }
@@ -114,15 +108,11 @@ impl Target for DeviceTarget {
         Ok(self.device.flush(at)?)
     }
 
-    fn begin_counting(&mut self) {
-        self.baseline = self.device.account();
+    fn account(&self) -> Account {
+        self.device.account()
     }
 
     fn stored_bytes(&self) -> u64 {
-        stored_bytes(&self.account())
-    }
-
-    fn tell(&self, served: &Served) -> Told {
-        told(&self.account(), &self.device.account(), self.exported_bytes(), Some(served))
+        stored_bytes(&self.device.account())
     }
 }

@@ -3,8 +3,8 @@
 
 use super::compact::Compact;
 use super::loads::Load;
-use crate::failure::Failure;
-use crate::reproduce::lab::Lab;
+use crate::ReproduceError;
+use crate::lab::Lab;
 use flashpath::fs::sfs::Census;
 use flashpath::label::Cause;
 use flashpath::report::RunResult;
@@ -183,17 +183,17 @@ impl Measured {
 
 /// All runs that were made.
 pub struct Points<'a> {
-    pub lab: &'a Lab,
+    pub lab: &'a Lab<'a>,
     made: BTreeMap<String, Measured>,
 }
 
 impl<'a> Points<'a> {
-    pub fn new(lab: &'a Lab) -> Points<'a> {
+    pub fn new(lab: &'a Lab<'a>) -> Points<'a> {
         Points { lab, made: BTreeMap::new() }
     }
 
     /// Makes the runs that were not made yet, two at once, and answers all, in order.
-    pub fn measure(&mut self, points: &[Point]) -> Result<Vec<Measured>, Failure> {
+    pub fn measure(&mut self, points: &[Point]) -> Result<Vec<Measured>, ReproduceError> {
         let mut missing: Vec<&Point> = points.iter().filter(|point| !self.made.contains_key(&point.key())).collect();
         missing.sort_by_key(|point| point.key());
         missing.dedup_by_key(|point| point.key());
@@ -227,7 +227,13 @@ fn live_blocks(device_bytes: u64, utilization: f64) -> f64 {
 }
 
 /// A file of so many bytes on a device of so many, a share of which is live.
-pub fn shape(lab: &Lab, path: &Path, device_bytes: u64, file_bytes: u64, full: Full) -> Result<FileShape, Failure> {
+pub fn shape(
+    lab: &Lab,
+    path: &Path,
+    device_bytes: u64,
+    file_bytes: u64,
+    full: Full,
+) -> Result<FileShape, ReproduceError> {
     let shape = |utilization| FileShape { bytes: Some(file_bytes), utilization: Some(utilization), fsync_every: None };
     if full.of == Reading::Volume {
         return Ok(shape(full.share));
@@ -238,7 +244,7 @@ pub fn shape(lab: &Lab, path: &Path, device_bytes: u64, file_bytes: u64, full: F
     Ok(shape(taken / usable))
 }
 
-fn run(lab: &Lab, point: &Point) -> Result<Measured, Failure> {
+fn run(lab: &Lab, point: &Point) -> Result<Measured, ReproduceError> {
     let path = Path::read(&point.path())?;
     let shape = shape(lab, &path, point.device_bytes, point.file_bytes, point.full)?;
     lab.tell(&format!("{} on {}, live: {}", point.load.name(), path.text, point.full.about()));

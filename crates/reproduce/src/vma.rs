@@ -5,7 +5,7 @@
 //! VMA mode equals the metadata modes, a bound for those follows, and is told as derived.
 
 use super::lab::{Aging, Captured, Experiment, Lab, drive};
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::report::RunResult;
 use flashpath::report::figure::{Claim, Figure, Panel, Reproduction};
 use flashpath::run::DriveSettings;
@@ -67,11 +67,11 @@ struct Measured {
 }
 
 /// Makes the figures.
-pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
+pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, ReproduceError> {
     let flash = format!("nand:preset=vma,size={}", lab.size(32 << 30, 1 << 20));
     let paths: Vec<String> = LAYERS.iter().map(|layer| format!("{layer}/{flash},timing=off")).collect();
     let exported = paths.iter().map(|path| Ok(drive(path)?.1.exported_bytes()));
-    let exported: Vec<u64> = exported.collect::<Result<_, Failure>>()?;
+    let exported: Vec<u64> = exported.collect::<Result<_, ReproduceError>>()?;
     let smallest = exported.iter().copied().min().unwrap_or(0);
     let guest_bytes = (smallest / u64::from(GUESTS)) & !((1 << 22) - 1);
     let needs_drives = figures.iter().any(|figure| ["vma-fig4", "vma-fig5"].contains(figure));

@@ -4,7 +4,7 @@ use super::compact::Recording;
 use super::loads::{self, Load};
 use super::volume::{Full, Point, Points, Reading, SEGMENTS, small_device_bytes};
 use super::{claim, panel};
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::report::figure::Figure;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const DEVICE: u64 = 4;
 const AGING: u64 = 3;
 const MEASURED: u64 = 2;
 
-pub fn figure(points: &mut Points) -> Result<Figure, Failure> {
+pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
     let mut loads = loads::all();
     for (name, file) in RECORDED {
         match points.lab.kept(file) {

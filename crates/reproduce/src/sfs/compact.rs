@@ -1,7 +1,7 @@
 //! A recorded load as a file system sees it: the writes of a trace of a device, in a file of exactly the blocks that it writes. The blocks
 //! keep their order; space that is never written, and reads, are left out.
 
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::workload::trace::{Addresses, TraceOptions, TraceWorkload};
 use flashpath::workload::{Action, Operation, Workload, WorkloadError};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub struct Recording {
 
 impl Recording {
     /// Reads the trace once.
-    pub fn read(trace: &Path) -> Result<Recording, Failure> {
+    pub fn read(trace: &Path) -> Result<Recording, ReproduceError> {
         let mut workload = TraceWorkload::open(trace, TraceOptions::default(), u64::MAX / 2)?;
         let mut blocks = BTreeSet::new();
         let mut batch = Vec::new();
@@ -55,7 +55,7 @@ pub struct Compact {
 
 impl Compact {
     /// So many bytes of writes.
-    pub fn open(recording: &Arc<Recording>, bytes: u64) -> Result<Compact, Failure> {
+    pub fn open(recording: &Arc<Recording>, bytes: u64) -> Result<Compact, ReproduceError> {
         let options = TraceOptions { repeat: REPEAT, addresses: Addresses::Refuse, ..TraceOptions::default() };
         let inner = TraceWorkload::open(&recording.trace, options, u64::MAX / 2)?;
         Ok(Compact { recording: Arc::clone(recording), inner, asked: bytes, left: bytes })

@@ -8,7 +8,7 @@ mod figures;
 mod watch;
 
 use super::lab::{Experiment, Lab};
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::report::RunResult;
 use flashpath::report::figure::Reproduction;
 use flashpath::run::Path;
@@ -63,7 +63,7 @@ struct Measured {
 }
 
 /// Makes the figures.
-pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Failure> {
+pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, ReproduceError> {
     let zone = lab.scaled(ZONE, 1 << 20).next_power_of_two();
     let media = format!(
         "conv:size={}+zns:size={},zone={}",
@@ -82,7 +82,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Fa
                 let captured =
                     lab.capture(&experiment(lab, mode, (load, options, writes), seed, device_bytes, zone))?;
                 lab.tell(&format!("replaying {load} {mode}, seed {seed}"));
-                let replay = |path: &Path| -> Result<(RunResult, Vec<u32>), Failure> {
+                let replay = |path: &Path| -> Result<(RunResult, Vec<u32>), ReproduceError> {
                     let (device, zones) = watch::open(path, lab.seed)?;
                     let result = lab.replay_on(path, device, &captured, DEPTH)?;
                     let zones = zones.lock().map(|zones| zones.clone()).unwrap_or_default();

@@ -4,7 +4,7 @@ use super::devices::M;
 use super::loads::{Load, tpcc, zipf};
 use super::volume::{Full, Point, Points, READINGS, SFS};
 use super::{claim, exactly, panel};
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::report::figure::{Claim, Figure};
 
 const UTILIZATION: f64 = 0.85;
@@ -28,7 +28,7 @@ impl Costs {
 }
 
 /// In both readings, and under both loads in each.
-fn costs(points: &mut Points, options: &[&str]) -> Result<Vec<Costs>, Failure> {
+fn costs(points: &mut Points, options: &[&str]) -> Result<Vec<Costs>, ReproduceError> {
     let lab = points.lab;
     let mut all = Vec::new();
     for of in READINGS {
@@ -71,7 +71,7 @@ const K: &str = "cost-hotness cleans cold segments that are nearly full before h
 const SET: &str = "the paper gives neither working set nor exponent, on which the cost depends most: see sfs-sensitivity for where its point lies";
 
 /// Figure 5: the number of groups.
-pub fn groups(points: &mut Points) -> Result<Figure, Failure> {
+pub fn groups(points: &mut Points) -> Result<Figure, ReproduceError> {
     let options: Vec<String> = (1..=6).map(|groups| format!("groups={groups},cleaner=cost-hotness")).collect();
     // Four groups are SFS itself, which other figures show, too.
     let options: Vec<&str> = options.iter().enumerate().map(|(at, text)| if at == 3 { SFS } else { text }).collect();
@@ -103,7 +103,7 @@ pub fn groups(points: &mut Points) -> Result<Figure, Failure> {
 }
 
 /// Figure 6: how the groups' hotness is found.
-pub fn quantizers(points: &mut Points) -> Result<Figure, Failure> {
+pub fn quantizers(points: &mut Points) -> Result<Figure, ReproduceError> {
     let options = [
         SFS,
         "groups=4,quantizer=equi-height,cleaner=cost-hotness",
@@ -132,7 +132,7 @@ pub fn quantizers(points: &mut Points) -> Result<Figure, Failure> {
 }
 
 /// Figure 7: the cleaner.
-pub fn cleaners(points: &mut Points) -> Result<Figure, Failure> {
+pub fn cleaners(points: &mut Points) -> Result<Figure, ReproduceError> {
     let costs = costs(points, &[SFS, "groups=4,quantizer=iterative,cleaner=cost-benefit"])?;
     let claims = costs
         .iter()

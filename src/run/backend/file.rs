@@ -1,15 +1,15 @@
 //! A file in a volume of sfs, as the engine drives it: what a virtual machine's disk is to the file system that it lies
 //! in.
 
-use super::accounts::{stored_bytes, told};
 use super::blocks::{AT_ONCE, covered, cut, parts, touched};
-use super::{HostWrite, Target, Told};
+use super::{Backend, HostWrite};
 use crate::device::{Account, STAMP_BYTES, holding};
 use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
-use crate::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use crate::fs::sfs::{Census, FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use crate::run::accounts::stored_bytes;
 use crate::run::dummy::write_dummy;
-use crate::run::engine::{RunError, Served};
+use crate::run::error::RunError;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
@@ -27,22 +27,21 @@ pub struct FileShape {
 }
 
 /// A file in a volume.
-pub struct FileTarget {
+pub struct FileBackend {
     volume: Sfs,
     file: InodeNumber,
     blocks: u64,
     width: usize,
     buffer: Vec<u8>,
-    baseline: Account,
     fsync_every: Option<u64>,
     writes: u64,
     /// When the file beside it was written.
     dummy: Option<Tick>,
 }
 
-impl FileTarget {
+impl FileBackend {
     /// Makes the files in an empty volume. The one beside is written once, in order; the workload's own is reserved.
-    pub fn new(mut volume: Sfs, shape: FileShape) -> Result<FileTarget, SfsError> {
+    pub fn new(mut volume: Sfs, shape: FileShape) -> Result<FileBackend, SfsError> {
         let space = volume.space();
         let bytes = shape.bytes.unwrap_or(space.free_blocks * 9 / 10 * BLOCK_BYTES);
         let blocks = bytes / BLOCK_BYTES;
@@ -67,22 +66,16 @@ impl FileTarget {
             volume.allocate(file, 0, blocks * BLOCK_BYTES, false)?;
         }
         volume.sync()?;
-        let baseline = volume.account();
-        Ok(FileTarget {
+        Ok(FileBackend {
             volume,
             file,
             blocks,
             width,
             buffer: vec![0; AT_ONCE as usize * width],
-            baseline,
             fsync_every: shape.fsync_every,
             writes: 0,
             dummy: last_dummy,
         })
-    }
-
-    fn account(&self) -> Account {
-        self.volume.account().since(&self.baseline)
     }
 
     fn read_blocks(&mut self, blocks: Range<u64>, mut see: impl FnMut(u64, Option<u32>)) -> Result<(), SfsError> {
@@ -101,7 +94,7 @@ impl FileTarget {
     }
 }
 
-impl Target for FileTarget {
+impl Backend for FileBackend {
     fn is_timed(&self) -> bool {
         self.volume.is_timed()
     }
@@ -161,18 +154,17 @@ impl Target for FileTarget {
         Ok(self.volume.now())
     }
 
-    fn begin_counting(&mut self) {
-        self.baseline = self.volume.account();
+    fn account(&self) -> Account {
+        self.volume.account()
     }
 
     fn stored_bytes(&self) -> u64 {
-        stored_bytes(&self.account())
+        stored_bytes(&self.volume.account())
     }
 
-    fn tell(&self, served: &Served) -> Told {
+    fn census(&self) -> Option<Census> {
         let mut census = self.volume.census();
         census.segments.retain(|segment| self.dummy.is_none_or(|last| segment.youngest > last));
-        let told = told(&self.account(), &self.volume.account(), self.exported_bytes(), Some(served));
-        Told { census: Some(census), ..told }
+        Some(census)
     }
 }

@@ -5,8 +5,8 @@
 
 use super::volume::{Measured, Points};
 use super::{claim, panel};
-use crate::failure::Failure;
-use crate::reproduce::lab::Lab;
+use crate::ReproduceError;
+use crate::lab::Lab;
 use flashpath::report::figure::Figure;
 use flashpath::units::format_size;
 
@@ -45,7 +45,7 @@ impl Device {
 }
 
 /// Table 1.
-pub fn table(lab: &Lab) -> Result<Figure, Failure> {
+pub fn table(lab: &Lab) -> Result<Figure, ReproduceError> {
     const KINDS: [(&str, &str); 4] = [
         ("sequential read", "sequential:reads=100%,request=1M,writes=64M"),
         ("random 4 KB read", "uniform:reads=100%,writes=4M"),
@@ -96,7 +96,7 @@ const CAUGHT_UP: f64 = 0.95;
 const FLASH: &str = "page=4K,pages-per-block=128,channels=8,dies=4";
 
 /// Figure 1.
-pub fn request_sizes(points: &Points) -> Result<Figure, Failure> {
+pub fn request_sizes(points: &Points) -> Result<Figure, ReproduceError> {
     let lab = points.lab;
     let size = lab.scaled(32 << 30, 1 << 30);
     let (mut panels, mut claims) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ pub fn request_sizes(points: &Points) -> Result<Figure, Failure> {
             let counted = (size / 4).min(request * if layer == "fast" { 2048 } else { 1 << 20 }) / request * request;
             // Aging goes on for a whole batch of requests, of up to 1 MiB as it reckons.
             let aging = 2 * counted / (request >> 20).max(1);
-            let speed = |pattern: &str| -> Result<Option<f64>, Failure> {
+            let speed = |pattern: &str| -> Result<Option<f64>, ReproduceError> {
                 let load = format!("{pattern}:request={},writes={}", format_size(request), format_size(64 * counted));
                 Ok(lab.run_alone(&path, &load, Some((aging, counted / request)))?.throughput_mib_s)
             };

@@ -4,7 +4,7 @@ use super::devices::{DEVICES, Device, M};
 use super::loads;
 use super::volume::{LFS_CB, Measured, Point, Points, READINGS, Reading, SFS};
 use super::{claim, exactly, panel};
-use crate::failure::Failure;
+use crate::ReproduceError;
 use flashpath::report::figure::{Claim, Figure, Panel};
 
 const UTILIZATIONS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
@@ -77,7 +77,7 @@ fn asked(points: &Points, of: Reading, utilizations: &[f64], device: Option<&Dev
 }
 
 /// Figure 8.
-pub fn write_cost(points: &mut Points) -> Result<Figure, Failure> {
+pub fn write_cost(points: &mut Points) -> Result<Figure, ReproduceError> {
     let (mut all, mut claims): (Vec<Panel>, Vec<Claim>) = Default::default();
     for of in READINGS {
         let measured = points.measure(&asked(points, of, &UTILIZATIONS, None))?;
@@ -135,7 +135,7 @@ const METADATA: &str = "most of it are pages of the DAT, of 128 blocks each: how
                         not give";
 
 /// Figure 9.
-pub fn throughput(points: &mut Points) -> Result<Figure, Failure> {
+pub fn throughput(points: &mut Points) -> Result<Figure, ReproduceError> {
     let (mut all, mut claims): (Vec<Panel>, Vec<Claim>) = Default::default();
     for of in READINGS {
         let measured = points.measure(&asked(points, of, &TIMED, Some(M)))?;
@@ -166,7 +166,7 @@ pub fn throughput(points: &mut Points) -> Result<Figure, Failure> {
 }
 
 /// Figure 11.
-pub fn devices(points: &mut Points) -> Result<Figure, Failure> {
+pub fn devices(points: &mut Points) -> Result<Figure, ReproduceError> {
     const UTILIZATION: f64 = 0.7;
     let mut speeds = Vec::new();
     for device in &DEVICES {

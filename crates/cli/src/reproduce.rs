@@ -1,0 +1,102 @@
+//! `flashpath reproduce`: the command line of the papers' experiments, which crates/reproduce makes.
+
+use crate::failure::Failure;
+use crate::output::{print, tell};
+use flashpath::report::figure::Reproduction;
+use flashpath_reproduce::{Outputs, Selection, Settings, make, read};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Make the papers' figures again: their experiments, the paper's number beside ours (captures need root)
+#[derive(clap::Args)]
+pub struct Reproduce {
+    /// Figures, such as vma-fig4, or papers, such as vma [default: all]
+    #[arg(value_name = "FIGURE")]
+    figures: Vec<String>,
+    /// Our sizes over the paper's: 1/16, or 1 for the full size
+    #[arg(long, value_name = "SCALE", default_value = "1/16", value_parser = scale)]
+    scale: f64,
+    /// The seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Keep the captured traces in this directory, and use those that are there
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Where the devices' files are made [default: the system's temporary directory]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Make nothing: show the results in this file, which an earlier --json wrote; several files are shown together
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scale", "seed", "traces", "dir"])]
+    from: Vec<PathBuf>,
+    #[command(flatten)]
+    results: Results,
+    /// No progress
+    #[arg(long, help_heading = "Results")]
+    quiet: bool,
+}
+
+/// Where the results go.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Results")]
+struct Results {
+    /// Write the results as JSON; - is standard output, and then nothing else is written there
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the figures and tables as one self-contained HTML page
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Write the tables as Markdown, and the figures into the directory NAME beside it
+    #[arg(long, value_name = "NAME.md")]
+    markdown: Option<PathBuf>,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let value = match text.split_once('/') {
+        Some((over, under)) => {
+            over.parse::<f64>().ok().zip(under.parse::<f64>().ok()).map(|(over, under)| over / under)
+        }
+        None => text.parse().ok(),
+    };
+    let wrong = || "write a share such as 1/16 or 0.0625, from 1/256 to 1".to_string();
+    value.filter(|scale| (1.0 / 256.0..=1.0).contains(scale)).ok_or_else(wrong)
+}
+
+impl Reproduce {
+    /// Makes the figures and puts them where they were asked for.
+    pub fn run(mut self) -> Result<(), Failure> {
+        let selection = Selection::of(&self.figures)?;
+        let Results { json, report, markdown } = &mut self.results;
+        let outputs = Outputs { json: json.take(), report: report.take(), markdown: markdown.take() };
+        outputs.check()?;
+        let reproductions = match &self.from[..] {
+            [] => self.make(&selection)?,
+            files => read(files, &selection)?,
+        };
+        print(&outputs.text(&reproductions)?)?;
+        Ok(outputs.write(&reproductions, &|line| self.progress(line))?)
+    }
+
+    fn make(&self, selection: &Selection) -> Result<Vec<Reproduction>, Failure> {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        ctrlc::set_handler(|| STOP.store(true, Ordering::SeqCst))
+            .map_err(|error| Failure::failed(format!("cannot catch interrupts: {error}")))?;
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::failed(format!("cannot find the program itself: {error}")))?;
+        let settings = Settings {
+            scale: self.scale,
+            seed: self.seed,
+            traces: self.traces.as_deref(),
+            devices: self.dir.as_deref(),
+            program: &program,
+            progress: &|line| self.progress(line),
+            stop: &STOP,
+        };
+        Ok(make(selection, &settings)?)
+    }
+
+    fn progress(&self, line: &str) {
+        if !self.quiet {
+            tell(line);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Why figures were not made.
+
+use flashpath::expression::ExpressionError;
+use flashpath::report::WriteError;
+use flashpath::run::OpenError;
+use flashpath::workload::WorkloadError;
+
+/// Why figures were not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// The command line or an input is wrong.
+    #[error("{message}")]
+    Input {
+        /// What is wrong.
+        message: String,
+        /// What would be right.
+        help: Option<String>,
+    },
+    /// A path or a workload cannot be read.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// A workload cannot be opened.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// A path cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// An experiment failed on its way.
+    #[error("{0}")]
+    Failed(String),
+    /// A capture ended with this exit code, and has said why on standard error.
+    #[error("a capture ended with exit code {0}")]
+    Capture(u8),
+    /// The caller asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl ReproduceError {
+    pub(crate) fn input(message: impl Into<String>, help: Option<String>) -> ReproduceError {
+        ReproduceError::Input { message: message.into(), help }
+    }
+
+    pub(crate) fn failed(message: impl Into<String>) -> ReproduceError {
+        ReproduceError::Failed(message.into())
+    }
+}

@@ -1,0 +1,58 @@
+//! The papers, and the figures of them that are wanted.
+
+use crate::lab::Lab;
+use crate::{ReproduceError, sfs, vma, zns_journal};
+use flashpath::expression::nearest;
+use flashpath::report::figure::{Figure, Reproduction};
+
+/// A paper: its name, its figures', and what makes them.
+pub(crate) struct Paper {
+    name: &'static str,
+    figures: &'static [&'static str],
+    pub(crate) reproduce: fn(&Lab, &[&'static str]) -> Result<Reproduction, ReproduceError>,
+}
+
+const PAPERS: &[Paper] = &[
+    Paper { name: "vma", figures: vma::FIGURES, reproduce: vma::reproduce },
+    Paper { name: "sfs", figures: sfs::FIGURES, reproduce: sfs::reproduce },
+    Paper { name: "zns-journal", figures: zns_journal::FIGURES, reproduce: zns_journal::reproduce },
+];
+
+/// Figures of the papers, in the papers' order.
+pub struct Selection {
+    papers: Vec<(&'static Paper, Vec<&'static str>)>,
+}
+
+impl Selection {
+    /// The names of all papers, each before those of its figures.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        PAPERS.iter().flat_map(|paper| std::iter::once(paper.name).chain(paper.figures.iter().copied()))
+    }
+
+    /// The figures of these names, which are figures' or papers'; all if there are none. Fails if a name is unknown.
+    pub fn of(names: &[String]) -> Result<Selection, ReproduceError> {
+        if let Some(unknown) = names.iter().find(|name| !Selection::names().any(|known| known == name.as_str())) {
+            let near = nearest(unknown, Selection::names());
+            let near = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+            let help = format!("{near}there are: {}", Selection::names().collect::<Vec<_>>().join(", "));
+            return Err(ReproduceError::input(format!("there is no figure '{unknown}'"), Some(help)));
+        }
+        let is_wanted = |paper: &Paper, figure: &str| {
+            names.is_empty() || names.iter().any(|wanted| wanted == paper.name || wanted == figure)
+        };
+        let papers = PAPERS.iter().map(|paper| {
+            (paper, paper.figures.iter().copied().filter(|figure| is_wanted(paper, figure)).collect::<Vec<_>>())
+        });
+        Ok(Selection { papers: papers.filter(|(_, figures)| !figures.is_empty()).collect() })
+    }
+
+    /// The papers of which figures are wanted, and those.
+    pub(crate) fn papers(&self) -> impl Iterator<Item = (&'static Paper, &[&'static str])> {
+        self.papers.iter().map(|(paper, figures)| (*paper, &figures[..]))
+    }
+
+    /// The place of a figure among all that are wanted; `None` if it is not.
+    pub(crate) fn place_of(&self, figure: &Figure) -> Option<usize> {
+        self.papers.iter().flat_map(|(_, figures)| figures).position(|name| *name == figure.name)
+    }
+}

@@ -1,0 +1,59 @@
+//! A text as a file: whole, or not at all.
+
+use std::path::{Path, PathBuf};
+
+/// A file that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {file}: {source}")]
+pub struct WriteError {
+    /// The file.
+    pub file: String,
+    /// What the system says.
+    pub source: std::io::Error,
+}
+
+impl WriteError {
+    /// The system's error for `path`.
+    pub fn new(path: &Path, source: std::io::Error) -> WriteError {
+        WriteError { file: path.display().to_string(), source }
+    }
+}
+
+/// Writes a file whole: beside its place first, so that a failure leaves the old one. A device or a pipe, such as
+/// /dev/null, is written where it is, and never replaced.
+pub fn write_file(path: &Path, text: &str) -> Result<(), WriteError> {
+    if is_special(path) {
+        return std::fs::write(path, text).map_err(|error| WriteError::new(path, error));
+    }
+    let beside = beside(path);
+    std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
+        // What is left of the failure is of no use, and the error says more than one of the removal would.
+        let _ = std::fs::remove_file(&beside);
+        WriteError::new(path, error)
+    })
+}
+
+/// Refuses a place that [`write_file`] could not write. Leaves it as it is.
+pub fn check_writable(path: &Path) -> Result<(), WriteError> {
+    if path.is_dir() {
+        return Err(WriteError::new(path, std::io::ErrorKind::IsADirectory.into()));
+    }
+    if is_special(path) {
+        return Ok(());
+    }
+    let beside = beside(path);
+    std::fs::File::create(&beside)
+        .and_then(|_| std::fs::remove_file(&beside))
+        .map_err(|error| WriteError::new(path, error))
+}
+
+/// True if it is there and neither a plain file nor a directory: a device, a pipe, a socket.
+pub fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    PathBuf::from(beside)
+}

@@ -1,0 +1,335 @@
+//! Ledger, wear and sums of a run, drawn up from the accounts of the path's stations and from nothing else.
+
+use crate::device::{Account, DriveAccount, FlashAccount};
+use crate::label::{Cause, Content, Tally};
+use crate::report::{FlashResult, LedgerRow, SumCheck, TranslationResult, Wear, wear_bins};
+use crate::units::BLOCK_BYTES;
+use std::collections::BTreeMap;
+
+/// What a workload wrote, by content: in blocks, and in the units in which the topmost station counts.
+pub type Written = [(u64, u64); Content::COUNT];
+
+/// The parts of a result that the accounts tell.
+pub struct Accounted {
+    /// Below the workload's rows.
+    pub ledger: Vec<LedgerRow>,
+    /// The stations of the ledger that store.
+    pub media: Vec<String>,
+    pub flash: FlashResult,
+    pub translation: TranslationResult,
+    pub wear: Wear,
+    pub sums: Vec<SumCheck>,
+    /// What the stations warn of.
+    pub warnings: Vec<String>,
+}
+
+/// A station of the tree of accounts, from the top down.
+struct Node<'a> {
+    /// The station's name; of several with one name, the second is called `zns-2`.
+    name: String,
+    account: &'a Account,
+}
+
+/// All stations of the tree, each before those below it.
+fn nodes(root: &Account) -> Vec<Node<'_>> {
+    fn add<'a>(account: &'a Account, nodes: &mut Vec<Node<'a>>) {
+        let namesakes = nodes.iter().filter(|node| node.account.station == account.station).count();
+        let name = match namesakes {
+            0 => account.station.to_string(),
+            more => format!("{}-{}", account.station, more + 1),
+        };
+        nodes.push(Node { name, account });
+        account.below.iter().for_each(|below| add(below, nodes));
+    }
+    let mut all = Vec::new();
+    add(root, &mut all);
+    all
+}
+
+/// Whether the station stores, as nothing is below it.
+fn is_medium(account: &Account) -> bool {
+    account.below.is_empty()
+}
+
+/// Bytes of what the stations count: blocks, or, of a drive that is all of a path, its flash's pages.
+fn unit_bytes(root: &Account) -> u64 {
+    root.drive.as_ref().map_or(BLOCK_BYTES, |drive| drive.page_bytes)
+}
+
+/// Bytes that the media have stored.
+pub fn stored_bytes(root: &Account) -> u64 {
+    fn stored(account: &Account) -> u64 {
+        match is_medium(account) {
+            false => account.below.iter().map(stored).sum(),
+            true => account.sent.total(),
+        }
+    }
+    stored(root) * unit_bytes(root)
+}
+
+/// What the accounts tell: `since` counting began, and for what has no beginning but the new drive, of `all`. `written`
+/// is what the workload asked the topmost station to write; without it, a file system above asked. `amplification` is
+/// that of what was counted, if anything was written.
+pub fn accounted(
+    (since, all): (&Account, &Account),
+    exported_bytes: u64,
+    written: Option<&Written>,
+    amplification: Option<f64>,
+) -> Accounted {
+    let nodes = nodes(since);
+    let unit_bytes = unit_bytes(since);
+    let mut events = BTreeMap::new();
+    for (name, count) in nodes.iter().flat_map(|node| &node.account.events) {
+        *events.entry(name.to_string()).or_default() += count;
+    }
+    Accounted {
+        ledger: nodes.iter().flat_map(|node| rows(&node.name, &node.account.sent, unit_bytes)).collect(),
+        media: nodes.iter().filter(|node| is_medium(node.account)).map(|node| node.name.clone()).collect(),
+        flash: flash_of(&flashes(&nodes), since.drive.as_ref(), exported_bytes),
+        translation: TranslationResult {
+            station: since.station.to_string(),
+            mapping_reads: since.drive.as_ref().map_or(0, |drive| drive.mapping_reads),
+            events,
+        },
+        wear: wear(all, amplification),
+        sums: written
+            .map(|written| written_sum(since, written))
+            .into_iter()
+            .chain(match &all.drive {
+                None => passed_sums(&nodes),
+                Some(drive) => drive_sums(since, all, drive),
+            })
+            .collect(),
+        warnings: all.all_warnings(),
+    }
+}
+
+fn flashes<'a>(nodes: &[Node<'a>]) -> Vec<&'a FlashAccount> {
+    nodes.iter().filter_map(|node| node.account.flash.as_ref()).collect()
+}
+
+/// The rows of a station that passed on what `tally` counts, each count of so many bytes.
+pub fn rows<'a>(station: &'a str, tally: &'a Tally, unit_bytes: u64) -> impl Iterator<Item = LedgerRow> + 'a {
+    let per_unit = unit_bytes as f64 / BLOCK_BYTES as f64;
+    tally.entries().map(move |(cause, content, count)| row(station, cause, content, count as f64 * per_unit))
+}
+
+/// A row of the ledger.
+pub fn row(station: &str, cause: Cause, content: Content, blocks: f64) -> LedgerRow {
+    LedgerRow {
+        station: station.to_string(),
+        cause: cause.name().to_string(),
+        content: content.name().to_string(),
+        blocks,
+    }
+}
+
+/// A sum that holds if both sides are equal, and `same` what they are the sums of.
+fn check(name: impl Into<String>, left: u64, right: u64, same: bool) -> SumCheck {
+    SumCheck { name: name.into(), left: left as f64, right: right as f64, holds: same && left == right }
+}
+
+/// The flash of all drives together: in pages of 4 KiB, if theirs differ.
+fn flash_of(flashes: &[&FlashAccount], drive: Option<&DriveAccount>, exported_bytes: u64) -> FlashResult {
+    let first = flashes.first();
+    let is_alike = flashes.iter().all(|flash| Some(flash.page_bytes) == first.map(|first| first.page_bytes));
+    let page_bytes = first.filter(|_| is_alike).map_or(BLOCK_BYTES, |flash| flash.page_bytes);
+    let pages = |of: fn(&FlashAccount) -> u64| {
+        flashes.iter().map(|flash| of(flash) * flash.page_bytes).sum::<u64>() / page_bytes
+    };
+    FlashResult {
+        programmed_pages: pages(|flash| flash.programmed_pages),
+        read_pages: pages(|flash| flash.read_pages),
+        erased_blocks: flashes.iter().map(|flash| flash.erased_blocks).sum(),
+        effective_overprovisioning: drive.map(|drive| drive.effective_overprovisioning),
+        page_bytes,
+        pages_per_block: pages_of_a_block(flashes, page_bytes),
+        blocks: flashes.iter().map(|flash| flash.raw_bytes / (flash.page_bytes * flash.pages_per_block).max(1)).sum(),
+        raw_bytes: flashes.iter().map(|flash| flash.raw_bytes).sum(),
+        exported_bytes,
+        mapping_ram_bytes: drive.map(|drive| drive.mapping_ram_bytes),
+    }
+}
+
+/// Pages of an erase block; where drives differ, the mean of the blocks that were erased.
+fn pages_of_a_block(flashes: &[&FlashAccount], page_bytes: u64) -> u64 {
+    let pages = |flash: &FlashAccount| flash.pages_per_block * flash.page_bytes / page_bytes;
+    let erased: u64 = flashes.iter().map(|flash| flash.erased_blocks).sum();
+    match erased {
+        0 => flashes.first().map_or(0, |flash| pages(flash)),
+        _ => flashes.iter().map(|flash| flash.erased_blocks * pages(flash)).sum::<u64>() / erased,
+    }
+}
+
+/// Erase counts of all drives; lives end with the drive whose life ends first.
+///
+/// A drive that is all of a path wears on with the write amplification of what was counted. Several share what is
+/// written, which shows only over all that they have done since they were new.
+fn wear(root: &Account, amplification: Option<f64>) -> Wear {
+    let flashes = flashes(&nodes(root));
+    let host = (root.received.total() * unit_bytes(root)) as f64;
+    let counts: Vec<u32> = flashes.iter().flat_map(|flash| flash.erase_counts.iter().copied()).collect();
+    let tib = (1u64 << 40) as f64;
+    let of_all = flashes.iter().filter(|flash| flash.programmed_pages > 0).map(|flash| {
+        let programmed = (flash.programmed_pages * flash.page_bytes) as f64;
+        host / programmed * flash.raw_bytes as f64 * f64::from(flash.endurance) / tib
+    });
+    let of_counted = amplification.into_iter().flat_map(|amplification| {
+        let lives = flashes.iter().map(|flash| flash.raw_bytes as f64 * f64::from(flash.endurance));
+        lives.map(move |bytes| bytes / amplification / tib)
+    });
+    let uneven = flashes.iter().filter_map(|flash| {
+        let most = flash.erase_counts.iter().copied().max().filter(|most| *most > 0)?;
+        Some(host * f64::from(flash.endurance) / f64::from(most) / tib)
+    });
+    let even = match root.drive {
+        Some(_) => of_counted.reduce(f64::min),
+        None => of_all.reduce(f64::min),
+    };
+    let sum: f64 = counts.iter().map(|&count| f64::from(count)).sum();
+    Wear {
+        erase_count_min: counts.iter().copied().min().unwrap_or(0),
+        erase_count_mean: sum / (counts.len() as f64).max(1.0),
+        erase_count_max: counts.iter().copied().max().unwrap_or(0),
+        endurance: flashes.iter().map(|flash| flash.endurance).min().unwrap_or(0),
+        worn_out_blocks: flashes
+            .iter()
+            .map(|flash| flash.erase_counts.iter().filter(|&&count| count >= flash.endurance).count() as u64)
+            .sum(),
+        lifetime_host_tib: even.filter(|_| host > 0.0),
+        lifetime_host_tib_first_block: uneven.reduce(f64::min).filter(|_| host > 0.0),
+        histogram: wear_bins(&counts),
+    }
+}
+
+/// The topmost station received what the workload wrote.
+fn written_sum(root: &Account, written: &Written) -> SumCheck {
+    let units = if root.drive.is_some() { "pages" } else { "blocks" };
+    let written = |content: Content| match (root.drive.is_some(), written[content as usize]) {
+        (false, (blocks, _)) => blocks,
+        (true, (_, pages)) => pages,
+    };
+    check(
+        format!("{units} that {} received = {units} that the workload wrote, for each content", root.station),
+        root.received.total(),
+        Content::ALL.into_iter().map(written).sum(),
+        Content::ALL.into_iter().all(|content| root.received.get(Cause::HostWrite, content) == written(content)),
+    )
+}
+
+/// What every station received is what the one above it sent.
+fn passed_sums(nodes: &[Node]) -> Vec<SumCheck> {
+    let passed = nodes.iter().filter(|node| !is_medium(node.account)).map(|node| {
+        let below = || node.account.below.iter().map(|below| &below.received);
+        let same = Cause::ALL.into_iter().flat_map(|cause| Content::ALL.map(|content| (cause, content))).all(
+            |(cause, content)| {
+                below().map(|received| received.get(cause, content)).sum::<u64>()
+                    == node.account.sent.get(cause, content)
+            },
+        );
+        check(
+            format!(
+                "blocks that the stations below {} received = blocks that it sent, for each cause and content",
+                node.name
+            ),
+            below().map(|received| received.total()).sum(),
+            node.account.sent.total(),
+            same,
+        )
+    });
+    passed.collect()
+}
+
+/// The flash of a drive programmed what its layer sent, and its blocks hold what was programmed and not erased.
+fn drive_sums(since: &Account, all: &Account, drive: &DriveAccount) -> Vec<SumCheck> {
+    let [nand] = &since.below[..] else { unreachable!("a drive is a layer on one flash") };
+    let flash = all.below[0].flash.as_ref().expect("a drive has flash");
+    let programmed = all.below[0].sent.total();
+    let erases: u64 = flash.erase_counts.iter().map(|&count| u64::from(count)).sum();
+    vec![
+        check(
+            format!(
+                "pages that {} programmed = pages that {} sent, for each cause and content",
+                nand.station, since.station
+            ),
+            nand.sent.total(),
+            since.sent.total(),
+            nand.sent == since.sent,
+        ),
+        check(
+            "pages programmed since new + pages erased without = blocks erased x pages per block + pages programmed now",
+            programmed + drive.erased_unprogrammed,
+            erases * flash.pages_per_block + drive.programmed_now,
+            true,
+        ),
+        check("blocks erased = the sum of the erase counts", flash.erased_blocks, erases, true),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(count: u64) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(Cause::HostWrite, Content::Data, count);
+        tally
+    }
+
+    /// A drive of one erase block of four pages, to which three were written.
+    fn drive() -> Account {
+        let flash = FlashAccount {
+            page_bytes: 8192,
+            pages_per_block: 4,
+            programmed_pages: 3,
+            erase_counts: vec![0],
+            endurance: 100,
+            raw_bytes: 4 * 8192,
+            ..FlashAccount::default()
+        };
+        let nand =
+            Account { station: "nand", received: tally(3), sent: tally(3), flash: Some(flash), ..Account::default() };
+        let drive = DriveAccount { page_bytes: 8192, programmed_now: 3, ..DriveAccount::default() };
+        Account {
+            station: "page",
+            received: tally(3),
+            sent: tally(3),
+            drive: Some(drive),
+            below: vec![nand],
+            ..Account::default()
+        }
+    }
+
+    /// The names of the sums that do not hold, of a workload that wrote so many pages.
+    fn broken(account: &Account, pages: u64) -> Vec<String> {
+        let mut written = Written::default();
+        written[Content::Data as usize] = (2 * pages, pages);
+        let told = accounted((account, account), 16384, Some(&written), Some(1.0));
+        told.sums.into_iter().filter(|sum| !sum.holds).map(|sum| sum.name).collect()
+    }
+
+    #[test]
+    fn a_drive_whose_counts_agree_breaks_no_sum() {
+        assert_eq!(broken(&drive(), 3), [""; 0]);
+        let told = accounted((&drive(), &drive()), 16384, None, Some(1.5));
+        assert_eq!(told.ledger.iter().map(|row| row.blocks).collect::<Vec<_>>(), [6.0, 6.0], "pages are two blocks");
+        assert_eq!(stored_bytes(&drive()), 3 * 8192);
+        let tib = told.wear.lifetime_host_tib.unwrap();
+        assert_eq!(tib, 4.0 * 8192.0 * 100.0 / 1.5 / (1u64 << 40) as f64, "as long as the run's amplification says");
+    }
+
+    /// The layer and the flash count for themselves: neither may be the other's source.
+    #[test]
+    fn a_count_that_differs_breaks_its_sum() {
+        assert!(broken(&drive(), 4)[0].contains("pages that page received"));
+        let mut more = drive();
+        more.below[0].sent = tally(4);
+        assert_eq!(broken(&more, 3).len(), 2, "what was sent and what blocks hold");
+        let mut lost = drive();
+        lost.drive.as_mut().unwrap().programmed_now = 2;
+        assert!(broken(&lost, 3)[0].contains("pages programmed now"));
+        let mut erased = drive();
+        erased.below[0].flash.as_mut().unwrap().erased_blocks = 1;
+        assert_eq!(broken(&erased, 3), ["blocks erased = the sum of the erase counts"]);
+    }
+}

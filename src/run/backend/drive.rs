@@ -1,0 +1,85 @@
+//! A translation layer on flash, as the engine drives it.
+
+use super::{Backend, HostWrite};
+use crate::device::Account;
+use crate::device::nand::LogicalPage;
+use crate::run::error::RunError;
+use crate::time::Time;
+use crate::translation::{Requests, Translation, account_in_pages};
+
+/// A translation layer on flash.
+pub struct DriveBackend<L> {
+    layer: L,
+    requests: Requests,
+    page_bytes: u64,
+}
+
+impl<L: Translation> DriveBackend<L> {
+    pub fn new(layer: L) -> DriveBackend<L> {
+        let page_bytes = layer.flash().geometry.page_bytes;
+        DriveBackend { layer, requests: Requests::new(page_bytes), page_bytes: page_bytes.into() }
+    }
+}
+
+impl<L: Translation> Backend for DriveBackend<L> {
+    #[inline]
+    fn is_timed(&self) -> bool {
+        L::TIMED
+    }
+
+    #[inline]
+    fn unit_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    fn exported_bytes(&self) -> u64 {
+        self.layer.exported_pages() * self.page_bytes
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        self.layer.prefetch(self.requests.first_page(offset));
+    }
+
+    /// If nothing is in flight, the layer has the time for itself.
+    #[inline]
+    fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError> {
+        if L::TIMED && at > last_done {
+            self.layer.idle(last_done, at)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
+        let page = (write.content, write.stream, write.stamp);
+        Ok(self.requests.write(&mut self.layer, range, page, at)?)
+    }
+
+    #[inline]
+    fn read(&mut self, range: (u64, u64), at: Time, mut see: impl FnMut(u64, Option<u32>)) -> Result<Time, RunError> {
+        Ok(self.requests.read(&mut self.layer, range, at, |page, stamp| see(page.0.into(), stamp))?)
+    }
+
+    fn discard(&mut self, (offset, length): (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError> {
+        let pages = self.requests.covered(offset, length);
+        let mut done = at;
+        for page in pages.clone() {
+            done = done.max(self.layer.discard(LogicalPage(page), at)?);
+        }
+        Ok((pages.start.into()..pages.end.into(), done))
+    }
+
+    /// Writes are on flash when they are done: a flush costs nothing itself.
+    fn flush(&mut self, at: Time) -> Result<Time, RunError> {
+        Ok(at)
+    }
+
+    fn account(&self) -> Account {
+        account_in_pages(&self.layer)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.layer.flash().counts.programmed.total() * self.page_bytes
+    }
+}
