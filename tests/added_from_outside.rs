@@ -2,7 +2,7 @@
 
 use flashpath::device::nand::{Geometry, Nand, Timing};
 use flashpath::device::station::{DeviceNode, DeviceSettings, Offer, Opening, StationError, only_blocks};
-use flashpath::device::{Account, BlockDevice, DeviceError, Lba, Medium};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium};
 use flashpath::expression::{ExpressionError, Kind, OptionKind, Term, Values, parse_term};
 use flashpath::label::{Label, Tally};
 use flashpath::run::{Below, Options, Path, STATIONS, Station, prepare};
@@ -10,7 +10,7 @@ use flashpath::time::Time;
 use flashpath::translation::FlashLayer;
 use flashpath::translation::page_level::{self, PageLevel, PageSettings, RamMap};
 use flashpath::workload::generator::generator;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A station that makes every write wait.
 static SLOW: Kind = Kind {
@@ -36,7 +36,7 @@ impl DeviceSettings for SlowSettings {
     }
 
     fn open(&self, below: Vec<Medium>, _: &Opening) -> Result<Medium, StationError> {
-        Ok(Medium::Blocks(Box::new(Slow { below: only_blocks(below), by_ns: self.by_ns, received: Tally::default() })))
+        Ok(Medium::Blocks(Box::new(Slow { below: only_blocks(below), by_ns: self.by_ns, received: Mutex::default() })))
     }
 }
 
@@ -48,7 +48,7 @@ fn read_slow(term: &Term, _: &[DeviceNode]) -> Result<Arc<dyn DeviceSettings>, E
 struct Slow {
     below: Box<dyn BlockDevice>,
     by_ns: u64,
-    received: Tally,
+    received: Mutex<Tally>,
 }
 
 impl BlockDevice for Slow {
@@ -60,35 +60,43 @@ impl BlockDevice for Slow {
         self.below.block_width()
     }
 
-    fn is_timed(&self) -> bool {
-        true
-    }
-
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         self.below.read(first, buffer, at)
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
-        self.received.add(label.cause, label.content, (buffer.len() / self.block_width()) as u64);
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let count = (buffer.len() / self.block_width()) as u64;
+        self.received.lock().unwrap().add(label.cause, label.content, count);
         self.below.write(first, buffer, label, at + self.by_ns)
     }
 
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         self.below.discard(first, blocks, at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         self.below.flush(at)
     }
 
     fn account(&self) -> Account {
+        let received = self.received.lock().unwrap().clone();
         Account {
             station: SLOW.name,
-            received: self.received.clone(),
-            sent: self.received.clone(),
+            received: received.clone(),
+            sent: received,
             below: vec![self.below.account()],
             ..Account::default()
         }
+    }
+}
+
+impl Abilities for Slow {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        Some(&self.below)
+    }
+
+    fn is_timed(&self) -> bool {
+        true
     }
 }
 

@@ -3,7 +3,7 @@
 
 use flashpath::device::cache::{Cache, CacheSettings, Place, Policy};
 use flashpath::device::conv::Conventional;
-use flashpath::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
 use flashpath::expression::parse_term;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile};
 use flashpath::label::{Cause, Content, Label};
@@ -58,27 +58,33 @@ impl BlockDevice for Below {
         STAMP_BYTES
     }
 
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         self.device.lock().unwrap().read(first, buffer, at)
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         self.check()?;
         self.device.lock().unwrap().write(first, buffer, label, at)
     }
 
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         self.check()?;
         self.device.lock().unwrap().discard(first, blocks, at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         self.check()?;
         self.device.lock().unwrap().flush(at)
     }
 
     fn account(&self) -> Account {
         self.device.lock().unwrap().account()
+    }
+}
+
+impl Abilities for Below {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
     }
 }
 
@@ -101,7 +107,7 @@ fn work(cache_blocks: u64, policy: Policy, on_device: bool, seed: u64) {
         true => Place::device(Box::new(own.clone())),
         false => Place::memory(STAMP_BYTES),
     };
-    let mut cache = Cache::new(&settings(cache_blocks, policy), place, Box::new(below.clone()));
+    let cache = Cache::new(&settings(cache_blocks, policy), place, Box::new(below.clone()));
     let mut model = Model { newest: vec![0; BLOCKS as usize], below: vec![BTreeSet::from([0]); BLOCKS as usize] };
     let mut random = Random::new(seed, "cache");
     for step in 1..3000u32 {
@@ -189,7 +195,7 @@ fn a_cache_returns_the_newest_write_and_a_flush_brings_it_down() {
 #[test]
 fn a_block_keeps_its_label_on_its_way_down() {
     let below = Below::new(BLOCKS);
-    let mut cache = Cache::new(&settings(64, Policy::Lru), Place::memory(STAMP_BYTES), Box::new(below.clone()));
+    let cache = Cache::new(&settings(64, Policy::Lru), Place::memory(STAMP_BYTES), Box::new(below.clone()));
     for block in 0..20 {
         let content = if block % 3 == 0 { Content::Journal } else { Content::Data };
         cache.write(Lba(block), &[1; STAMP_BYTES], Label::host(content), Time::ZERO).unwrap();
@@ -206,7 +212,7 @@ fn a_block_keeps_its_label_on_its_way_down() {
 #[test]
 fn a_block_that_is_dirty_for_long_is_written_back_in_the_background() {
     let below = Below::new(BLOCKS);
-    let mut cache = Cache::new(&settings(64, Policy::Lru), Place::memory(STAMP_BYTES), Box::new(below.clone()));
+    let cache = Cache::new(&settings(64, Policy::Lru), Place::memory(STAMP_BYTES), Box::new(below.clone()));
     cache.write(Lba(3), &[1; 2 * STAMP_BYTES], DATA, Time(500)).unwrap();
     cache.write(Lba(50), &[1; STAMP_BYTES], DATA, Time(700_000)).unwrap();
     assert_eq!(cache.work(Time(1_000_000)).unwrap(), Some(Time(1_000_500)));
@@ -246,7 +252,7 @@ fn a_cache_stands_between_any_station_and_its_device() {
 #[test]
 fn a_hit_takes_the_time_of_memory_and_a_miss_that_of_the_device() {
     let path = Path::read("cache:size=64K,access=1us/conv:size=1M,read=40us,write=200us").unwrap();
-    let mut cache = open_device(&path, Holds::Stamps, 1).unwrap();
+    let cache = open_device(&path, Holds::Stamps, 1).unwrap();
     let mut bytes = [0; STAMP_BYTES];
     assert_eq!(cache.read(Lba(1), &mut bytes, Time::ZERO).unwrap(), Time(40_000));
     assert_eq!(cache.read(Lba(1), &mut bytes, Time(50_000)).unwrap(), Time(51_000));

@@ -113,7 +113,7 @@ fn a_drive_counts_the_same_as_a_device_as_it_does_inside() {
 fn a_drive_as_a_device_keeps_the_bytes() {
     for text in DRIVES {
         let path = Path::read(text).unwrap();
-        let mut device = open_device(&path, Holds::Bytes, 1).unwrap();
+        let device = open_device(&path, Holds::Bytes, 1).unwrap();
         let mut random = Random::new(7, text);
         let range = 512.min(device.blocks());
         let mut disk = vec![0u8; range as usize * 4096];

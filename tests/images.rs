@@ -3,7 +3,7 @@
 
 use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::device::zns::{Zns, ZnsSettings};
-use flashpath::device::{BlockDevice, Disk, FileDisk, ImageError, Lba, ZoneState, ZonedDevice};
+use flashpath::device::{Abilities, BlockDevice, Disk, FileDisk, ImageError, Lba, ZoneState, ZonedDevice};
 use flashpath::expression::parse_term;
 use flashpath::label::{Content, Label};
 use flashpath::random::Random;
@@ -61,7 +61,7 @@ fn refusal<T>(answer: Result<T, ImageError>) -> ImageError {
 fn a_conventional_image_is_the_devices_bytes_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
-    let mut device = Conventional::create(&conv_at(&path, ",size=1M"), false).unwrap();
+    let device = Conventional::create(&conv_at(&path, ",size=1M"), false).unwrap();
     device.write(Lba(3), &[7; 2 * BLOCK], LABEL, Time::ZERO).unwrap();
     device.write(Lba(9), &[8; BLOCK], LABEL, Time::ZERO).unwrap();
     device.discard(Lba(4), 1, Time::ZERO).unwrap();
@@ -71,7 +71,7 @@ fn a_conventional_image_is_the_devices_bytes_and_nothing_else() {
     expected[3 * BLOCK..4 * BLOCK].fill(7);
     expected[9 * BLOCK..10 * BLOCK].fill(8);
     assert!(std::fs::read(&path).unwrap() == expected);
-    let mut device = Conventional::open(&conv_at(&path, "")).unwrap();
+    let device = Conventional::open(&conv_at(&path, "")).unwrap();
     assert_eq!(device.blocks(), 256);
     let mut buffer = vec![1; 2 * BLOCK];
     device.read(Lba(3), &mut buffer, Time::ZERO).unwrap();
@@ -515,7 +515,7 @@ fn a_disk_that_cannot_sync_is_not_trusted_any_more() {
 fn a_file_disk_is_what_its_file_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
-    let mut disk = FileDisk::create(&path, 1 << 20, false).unwrap();
+    let disk = FileDisk::create(&path, 1 << 20, false).unwrap();
     assert!(!disk.is_block_device() && disk.length() == 1 << 20);
     disk.write_at(5000, b"hello").unwrap();
     disk.sync().unwrap();

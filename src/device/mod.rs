@@ -29,7 +29,7 @@ pub mod zns;
 mod zoned;
 
 pub use account::{Account, DriveAccount, FlashAccount};
-pub use block::{BlockDevice, Extent, Lba, STAMP_BYTES, holding};
+pub use block::{Abilities, BlockDevice, Extent, Lba, STAMP_BYTES, holding};
 pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
 pub use medium::Medium;

@@ -6,28 +6,43 @@
 
 use super::{Flash, Requests, Translation};
 use crate::device::{
-    Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, blocks_in, check_range,
+    Abilities, Account, BlockDevice, DeviceError, DriveAccount, Extent, FlashAccount, Lba, Memory, blocks_in,
+    check_range,
 };
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use std::sync::{Mutex, MutexGuard};
 
-/// A translation layer on flash, as a block device.
+/// A translation layer on flash, as a block device. Its layer, its flash and its clock are one state, behind one lock.
 ///
 /// What it writes for the device above is a host write to the layer, for whatever cause; the content is passed on.
 pub struct Drive<T> {
+    blocks: u64,
+    width: usize,
+    name: &'static str,
+    /// The name under which it counts, where it is one medium of a path.
+    medium: Option<&'static str>,
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
     layer: T,
     requests: Requests,
     bytes: Memory,
-    blocks: u64,
     received: Tally,
     read_blocks: u64,
     /// When the last of all requests is done.
     last_done: Time,
     /// Up to when it is known that nothing was asked for.
     idle_until: Time,
-    /// The name under which it counts, where it is one medium of a path.
-    medium: Option<&'static str>,
+}
+
+impl<T> State<T> {
+    fn done(&mut self, at: Time) -> Time {
+        self.last_done = self.last_done.max(at);
+        at
+    }
 }
 
 impl<T: Translation> Drive<T> {
@@ -39,17 +54,17 @@ impl<T: Translation> Drive<T> {
     pub fn new(layer: T, blocks: u64, block_width: usize) -> Drive<T> {
         let page_bytes = layer.flash().geometry.page_bytes;
         assert!(blocks <= layer.exported_pages() * u64::from(page_bytes) / BLOCK_BYTES, "the layer exports as much");
-        Drive {
+        let name = layer.name();
+        let state = State {
             layer,
             requests: Requests::new(page_bytes),
             bytes: Memory::new(block_width),
-            blocks,
             received: Tally::default(),
             read_blocks: 0,
             last_done: Time::ZERO,
             idle_until: Time::ZERO,
-            medium: None,
-        }
+        };
+        Drive { blocks, width: block_width, name, medium: None, state: Mutex::new(state) }
     }
 
     /// The same as one medium of a path: its account names no stations within it, and what it sent is what its flash
@@ -58,17 +73,16 @@ impl<T: Translation> Drive<T> {
         Drive { medium: Some(station), ..self }
     }
 
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().expect("no thread panicked in the drive")
+    }
+
     fn bytes_of(first: Lba, blocks: u64) -> (u64, u64) {
         (first.0 * BLOCK_BYTES, blocks * BLOCK_BYTES)
     }
 
     fn error(&self, error: impl std::fmt::Display) -> DeviceError {
-        DeviceError::Station { station: self.layer.name(), reason: error.to_string() }
-    }
-
-    fn done(&mut self, at: Time) -> Time {
-        self.last_done = self.last_done.max(at);
-        at
+        DeviceError::Station { station: self.name, reason: error.to_string() }
     }
 }
 
@@ -78,70 +92,54 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
     }
 
     fn block_width(&self) -> usize {
-        self.bytes.width()
+        self.width
     }
 
-    fn is_timed(&self) -> bool {
-        T::TIMED
-    }
-
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
-        let count = blocks_in(buffer.len(), self.bytes.width());
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        let count = blocks_in(buffer.len(), self.width);
         check_range(first, count, self.blocks)?;
-        let range = Self::bytes_of(first, count);
-        let read = self.requests.read(&mut self.layer, range, at, |_, _| {});
+        let state = &mut *self.state();
+        let read = state.requests.read(&mut state.layer, Self::bytes_of(first, count), at, |_, _| {});
         let there = read.map_err(|error| self.error(error))?;
-        self.bytes.read(first, buffer);
-        self.read_blocks += count;
-        Ok(self.done(there))
+        state.bytes.read(first, buffer);
+        state.read_blocks += count;
+        Ok(state.done(there))
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
-        let count = blocks_in(buffer.len(), self.bytes.width());
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let count = blocks_in(buffer.len(), self.width);
         check_range(first, count, self.blocks)?;
+        let state = &mut *self.state();
         let (range, page) = (Self::bytes_of(first, count), (label.content, 0, 0));
-        let written = self.requests.write(&mut self.layer, range, page, at);
+        let written = state.requests.write(&mut state.layer, range, page, at);
         let there = written.map_err(|error| self.error(error))?;
-        self.bytes.write(first, buffer);
-        self.received.add(label.cause, label.content, count);
-        Ok(self.done(there))
+        state.bytes.write(first, buffer);
+        state.received.add(label.cause, label.content, count);
+        Ok(state.done(there))
     }
 
     /// Only pages that are covered whole are dropped by the layer; all blocks read as zeros.
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         check_range(first, blocks, self.blocks)?;
+        let state = &mut *self.state();
         let (offset, length) = Self::bytes_of(first, blocks);
         let mut done = at;
-        for page in self.requests.covered(offset, length) {
-            let noted = self.layer.discard(crate::device::nand::LogicalPage(page), at);
+        for page in state.requests.covered(offset, length) {
+            let noted = state.layer.discard(crate::device::nand::LogicalPage(page), at);
             done = done.max(noted.map_err(|error| self.error(error))?);
         }
-        self.bytes.clear(first, blocks);
-        Ok(self.done(done))
+        state.bytes.clear(first, blocks);
+        Ok(state.done(done))
     }
 
     /// Writes are on flash when they are done: a flush waits for those in flight, and costs nothing itself.
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
-        Ok(self.last_done.max(at))
-    }
-
-    fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
-        check_range(first, blocks, self.blocks)?;
-        Ok(self.bytes.extent(first, blocks))
-    }
-
-    /// Lets the layer have the time in which nothing was in flight.
-    fn work(&mut self, now: Time) -> Result<Option<Time>, DeviceError> {
-        let from = self.last_done.max(self.idle_until);
-        if now > from {
-            self.layer.idle(from, now).map_err(|error| self.error(error))?;
-            self.idle_until = now;
-        }
-        Ok(None)
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+        Ok(self.state().last_done.max(at))
     }
 
     fn account(&self) -> Account {
-        let mut account = account_in_pages(&self.layer);
+        let state = self.state();
+        let mut account = account_in_pages(&state.layer);
         let drive = account.drive.take().unwrap_or_default();
         let mut nand = account.below.pop().unwrap_or_default();
         let in_blocks = |pages: &Tally| in_blocks(pages, drive.page_bytes);
@@ -152,7 +150,33 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
             nand = Account { received: in_blocks(&nand.received), sent: in_blocks(&nand.sent), read_blocks, ..nand };
             account = Account { sent: in_blocks(&account.sent), below: vec![nand], ..account };
         }
-        Account { received: self.received.clone(), read_blocks: self.read_blocks, ..account }
+        Account { received: state.received.clone(), read_blocks: state.read_blocks, ..account }
+    }
+}
+
+impl<T: Translation + Send> Abilities for Drive<T> {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
+    }
+
+    fn is_timed(&self) -> bool {
+        T::TIMED
+    }
+
+    fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+        check_range(first, blocks, self.blocks)?;
+        Ok(self.state().bytes.extent(first, blocks))
+    }
+
+    /// Lets the layer have the time in which nothing was in flight.
+    fn work(&self, now: Time) -> Result<Option<Time>, DeviceError> {
+        let state = &mut *self.state();
+        let from = state.last_done.max(state.idle_until);
+        if now > from {
+            state.layer.idle(from, now).map_err(|error| self.error(error))?;
+            state.idle_until = now;
+        }
+        Ok(None)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Damaged metadata: refused with the field named, never a panic; and what fsck makes of it.
 
 use super::{BLOCK, Machine, read, settings, write};
-use flashpath::device::BlockDevice;
+use flashpath::device::{Abilities, BlockDevice};
 use flashpath::label::Content;
 use flashpath::random::Random;
 use flashpath::time::Time;
@@ -196,7 +196,7 @@ fn no_damage_to_the_metadata_is_a_panic() {
         if let Ok((_, devices)) = check(machine.devices()) {
             let _: Result<_, ZonedVolumeError> = survey(devices);
         }
-        if let Ok(mut volume) = DmZoned::open(machine.devices(), &settings(TEXT)) {
+        if let Ok(volume) = DmZoned::open(machine.devices(), &settings(TEXT)) {
             opened += 1;
             let mut bytes = vec![0; BLOCK];
             for block in (0..volume.blocks()).step_by(7) {

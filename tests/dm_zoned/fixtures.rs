@@ -2,7 +2,7 @@
 //! writes, to the last bit, and each is read and continued.
 
 use super::{BLOCK, Machine, settings, write};
-use flashpath::device::{BlockDevice, Lba, ZonedDevice};
+use flashpath::device::{Abilities, BlockDevice, Lba, ZonedDevice};
 use flashpath::label::Content;
 use flashpath::time::Time;
 use flashpath::translation::zoned::{DmZoned, Numbers, SuperBlock, mkfs};
@@ -132,7 +132,7 @@ fn written(step: usize, chunk: u64) -> Vec<u64> {
 fn every_state_of_the_kernel_is_read() {
     for step in 0..STEPS {
         let machine = as_the_kernel_left_it(step);
-        let mut volume = machine.open(PATH);
+        let volume = machine.open(PATH);
         assert!(super::warnings(&volume).is_empty(), "{:?}", super::warnings(&volume));
         check(&machine, &volume, step);
         let mut bytes = vec![0; ZONE as usize * BLOCK];

@@ -1,7 +1,7 @@
 //! The journal's own zones: what enters them, that reclaim leaves them alone, and what becomes of them.
 
 use super::{Machine, read, settings, write};
-use flashpath::device::{BlockDevice, Lba};
+use flashpath::device::{Abilities, BlockDevice, Lba};
 use flashpath::label::{Cause, Content};
 use flashpath::random::Random;
 use flashpath::time::Time;
@@ -202,7 +202,7 @@ fn a_closed_volume_has_no_state_that_the_stock_kernel_does_not_know() {
     assert!(volume.status().contains(" 8/10 cache"), "two zones: {}", volume.status());
     drop(volume);
     // After a crash both are there, and known for what they are.
-    let mut volume = machine.open(WITH);
+    let volume = machine.open(WITH);
     assert!(volume.status().contains(" 8/10 cache"), "{}", volume.status());
     volume.close(Time::ZERO).unwrap();
     assert!(volume.status().contains(" 9/10 cache"), "joined: {}", volume.status());

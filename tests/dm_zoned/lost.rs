@@ -6,7 +6,7 @@
 use super::model::Model;
 use super::power_cut::Disk;
 use super::{BLOCK, Machine, read, settings, try_read, warnings, write};
-use flashpath::device::{Account, BlockDevice, DeviceError, Lba, ZoneState};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, ZoneState};
 use flashpath::label::{Content, Label};
 use flashpath::random::Random;
 use flashpath::run::{Holds, Labelling, Path, open_device};
@@ -114,7 +114,7 @@ fn a_volume_whose_zones_wear_out_says_so_and_loses_nothing() {
     for timing in ["on", "off"] {
         let path =
             format!("dm-zoned:reserved=2/conv:size=768K,timing={timing}+zns:size=1M,zone=128K,{flash},timing={timing}");
-        let mut device = open_device(&Path::read(&path).unwrap(), Holds::Stamps, 1).unwrap();
+        let device = open_device(&Path::read(&path).unwrap(), Holds::Stamps, 1).unwrap();
         let (mut newest, mut random) = (vec![0u32; device.blocks() as usize], Random::new(1, "wear"));
         let mut now = Time::ZERO;
         let error = (1u32..100_000).find_map(|stamp| {
@@ -194,27 +194,33 @@ impl BlockDevice for Failing {
         BLOCK
     }
 
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         self.operation()?;
         self.disk.read(first, buffer, at)
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         self.operation()?;
         self.disk.write(first, buffer, label, at)
     }
 
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         self.disk.discard(first, blocks, at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         self.operation()?;
         self.disk.flush(at)
     }
 
     fn account(&self) -> Account {
         self.disk.account()
+    }
+}
+
+impl Abilities for Failing {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
     }
 }
 

@@ -2,7 +2,7 @@
 //! may bring back.
 
 use super::{Machine, block_of, read, try_read};
-use flashpath::device::{Account, BlockDevice, DeviceError, Lba};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
 use flashpath::time::Time;

@@ -1,7 +1,7 @@
 //! What the kernel's dm-zoned (6.12) does wrong at its start, and this one does right.
 
 use super::{BLOCK, Machine, read, settings, write};
-use flashpath::device::{BlockDevice, ZoneState};
+use flashpath::device::{Abilities, BlockDevice, ZoneState};
 use flashpath::label::Content;
 use flashpath::time::Time;
 use flashpath::translation::zoned::{DmZoned, SuperBlock};

@@ -190,7 +190,7 @@ fn no_write_to_a_small_volume_fails_whatever_its_geometry() {
 fn a_write_waits_for_zones_that_are_busy_however_many_writes_are_under_way() {
     for (reserved, depth) in [(3, 1), (3, 32), (8, 1), (8, 32)] {
         let path = format!("dm-zoned:reserved={reserved}/conv:size=16M+zns:size=64M,zone=1M,page=4K");
-        let mut device = open_device(&Path::read(&path).unwrap(), Holds::Stamps, 1).unwrap();
+        let device = open_device(&Path::read(&path).unwrap(), Holds::Stamps, 1).unwrap();
         let (blocks, mut random) = (device.blocks(), Random::new(reserved, "dm-zoned depth"));
         let mut newest = vec![0u32; blocks as usize];
         let mut under_way = std::collections::VecDeque::new();
@@ -265,8 +265,8 @@ fn a_volume_that_cannot_hold_a_write_says_why() {
         superblock.chunks = 5;
         machine.disk.put(set * ZONE, &superblock.to_bytes());
     }
-    let mut volume = machine.open("dm-zoned");
-    let mut write = |block: u64| volume.write(Lba(block), &block_of(1), Label::host(Content::Data), Time::ZERO);
+    let volume = machine.open("dm-zoned");
+    let write = |block: u64| volume.write(Lba(block), &block_of(1), Label::host(Content::Data), Time::ZERO);
     for chunk in 0..5 {
         (0..4).for_each(|block| assert_eq!(write(chunk * ZONE + block).unwrap(), Time::ZERO));
     }

@@ -175,21 +175,21 @@ impl Disk for FailingDisk {
         Ok(())
     }
 
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         let begun = state.begin(Operation::Write);
         state.store(offset as usize, bytes, begun.is_err());
         begun
     }
 
-    fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         state.begin(Operation::Punch)?;
         state.store(offset as usize, &vec![0; length as usize], false);
         Ok(())
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         let begun = state.begin(Operation::Sync);
         let before = std::mem::take(&mut state.before);

@@ -125,7 +125,7 @@ impl Disk for Bytes {
         Ok(())
     }
 
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         // The write in which the power goes is there in part: its sectors count as written and not synced.
         if state.left != Some(0) {
@@ -134,7 +134,7 @@ impl Disk for Bytes {
         state.has_power()
     }
 
-    fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         if state.left != Some(0) {
             state.store(offset as usize, &vec![0; length as usize]);
@@ -142,7 +142,7 @@ impl Disk for Bytes {
         state.has_power()
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         state.has_power()?;
         if state.failing_syncs > 0 {

@@ -3,7 +3,7 @@
 
 use crate::image::{Image, has_programs};
 use flashpath::device::conv::Conventional;
-use flashpath::device::{Account, BlockDevice, DeviceError, Lba};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use flashpath::label::{Content, Label};
 use flashpath::layout::Region;
 use flashpath::run::Labelling;
@@ -31,29 +31,35 @@ impl BlockDevice for Listening {
         self.device.block_width()
     }
 
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         self.device.read(first, buffer, at)
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         self.device.write(first, buffer, label, at)
     }
 
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         self.device.discard(first, blocks, at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         self.device.flush(at)
-    }
-
-    fn journal_is_at(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
-        self.told.lock().unwrap().push(journal.to_vec());
-        Ok(())
     }
 
     fn account(&self) -> Account {
         self.device.account()
+    }
+}
+
+impl Abilities for Listening {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
+    }
+
+    fn journal_is_at(&self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+        self.told.lock().unwrap().push(journal.to_vec());
+        Ok(())
     }
 }
 
@@ -244,7 +250,7 @@ fn the_file_system_of_every_partition_is_found() {
         let both: Vec<_> = moved(1 << 20).chain(moved(128 << 20)).collect();
         assert_eq!(running.journals(), both, "the second one, too");
         assert_eq!(running.label_of(both[1].start / 4096, &[1; 4096]), Content::Journal);
-        assert_eq!(running.device.file_systems().iter().count(), 2);
+        assert_eq!(running.device.file_systems(), 2);
     }
 }
 

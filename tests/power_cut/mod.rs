@@ -13,7 +13,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use flashpath::device::{
-    Account, BlockDevice, DeviceError, Lba, Zone, ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
+    Abilities, Account, BlockDevice, DeviceError, Lba, Zone, ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape,
 };
 use flashpath::label::{Label, Tally};
 use flashpath::random::Random;
@@ -204,7 +204,7 @@ impl BlockDevice for Disk {
         BLOCK
     }
 
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         if self.1.is_off() {
             return Err(no_power());
         }
@@ -219,7 +219,7 @@ impl BlockDevice for Disk {
         Ok(self.1.done(at))
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         let fails = self.1.operation()?;
         let mut state = self.0.lock().unwrap();
         for (block, bytes) in (first.0..).zip(buffer.chunks_exact(BLOCK)) {
@@ -231,7 +231,7 @@ impl BlockDevice for Disk {
         if fails { Err(no_power()) } else { Ok(self.1.done(at)) }
     }
 
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         if self.1.is_off() {
             return Err(no_power());
         }
@@ -244,7 +244,7 @@ impl BlockDevice for Disk {
         Ok(at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         if self.1.operation()? {
             return Err(no_power());
         }
@@ -265,6 +265,12 @@ impl BlockDevice for Disk {
             read_blocks: state.read_blocks,
             ..Account::default()
         }
+    }
+}
+
+impl Abilities for Disk {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
     }
 }
 

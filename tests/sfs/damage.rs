@@ -5,7 +5,7 @@ use super::model::{Node, Tree, resolve, tree_of};
 use super::power_cut::{Disk, Power, Zones};
 use super::random_work::Worker;
 use super::{IDENTITY, blocks, create, open, settings};
-use flashpath::device::{Account, BlockDevice, DeviceError, Lba};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use flashpath::fs::sfs::{
     FileKind, Finding, InodeNumber, Medium, NewFile, OpenSfsError, Sfs, SfsError, Structure, check, repair,
 };
@@ -65,7 +65,7 @@ impl BlockDevice for Image {
         BLOCK
     }
 
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let image = self.0.lock().unwrap();
         let from = first.0 as usize * BLOCK;
         buffer.copy_from_slice(&image.under[from..from + buffer.len()]);
@@ -76,7 +76,7 @@ impl BlockDevice for Image {
         Ok(at)
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], _label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write(&self, first: Lba, buffer: &[u8], _label: Label, at: Time) -> Result<Time, DeviceError> {
         let mut image = self.0.lock().unwrap();
         for (block, bytes) in (first.0..).zip(buffer.chunks_exact(BLOCK)) {
             image.over.insert(block, bytes.to_vec());
@@ -85,16 +85,22 @@ impl BlockDevice for Image {
         Ok(at)
     }
 
-    fn discard(&mut self, _first: Lba, _blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, _first: Lba, _blocks: u64, at: Time) -> Result<Time, DeviceError> {
         Ok(at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         Ok(at)
     }
 
     fn account(&self) -> Account {
         Account { station: "conv", ..Account::default() }
+    }
+}
+
+impl Abilities for Image {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
     }
 }
 

@@ -5,7 +5,7 @@
 use super::random_work::Worker;
 use super::{blocks, create, open};
 use flashpath::device::conv::Conventional;
-use flashpath::device::{Account, BlockDevice, DeviceError, Lba};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use flashpath::label::Label;
@@ -44,24 +44,30 @@ impl BlockDevice for SlowStore {
         4096
     }
 
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         self.0.lock().unwrap().read(first, buffer, at)
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         self.0.lock().unwrap().write(first, buffer, label, at)
     }
 
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         self.0.lock().unwrap().discard(first, blocks, at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         Ok(self.0.lock().unwrap().flush(at)? + FLUSH_NS)
     }
 
     fn account(&self) -> Account {
         self.0.lock().unwrap().account()
+    }
+}
+
+impl Abilities for SlowStore {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
     }
 }
 

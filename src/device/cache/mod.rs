@@ -18,12 +18,13 @@ mod settings;
 pub use settings::{CacheSettings, KIND, Policy};
 
 use super::block::{blocks_in, check_range};
-use super::{Account, BlockDevice, DeviceError, Extent, Lba, Memory};
+use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba, Memory};
 use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
 use order::Order;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Blocks that are written back at once.
 const WRITE_BACK_BLOCKS: u64 = 256;
@@ -68,9 +69,14 @@ struct Events {
     evicted: u64,
 }
 
-/// A write-back cache on a device.
+/// A write-back cache on a device. Its map and its blocks are one state, behind one lock.
 pub struct Cache {
-    cached: Box<dyn BlockDevice>,
+    cached: Arc<dyn BlockDevice>,
+    state: Mutex<State>,
+}
+
+struct State {
+    cached: Arc<dyn BlockDevice>,
     place: Holder,
     width: usize,
     /// Slots that there may be.
@@ -112,9 +118,10 @@ impl Cache {
         };
         let capacity = settings.blocks.min(most).min(cached.blocks()).min(u64::from(u32::MAX - 1));
         assert!(capacity > 0, "a cache holds a block at least");
-        Cache {
+        let cached: Arc<dyn BlockDevice> = Arc::from(cached);
+        let state = State {
             access_ns: if cached.is_timed() { settings.access_ns } else { 0 },
-            cached,
+            cached: Arc::clone(&cached),
             place,
             width,
             capacity: capacity as u32,
@@ -129,9 +136,16 @@ impl Cache {
             sent: Tally::default(),
             read_blocks: 0,
             events: Events::default(),
-        }
+        };
+        Cache { cached, state: Mutex::new(state) }
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panicked in the cache")
+    }
+}
+
+impl State {
     fn load(&mut self, slot: u32, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         match &mut self.place {
             Holder::Memory(memory) => {
@@ -275,20 +289,6 @@ impl Cache {
         }
         None
     }
-}
-
-impl BlockDevice for Cache {
-    fn blocks(&self) -> u64 {
-        self.cached.blocks()
-    }
-
-    fn block_width(&self) -> usize {
-        self.width
-    }
-
-    fn is_timed(&self) -> bool {
-        self.cached.is_timed()
-    }
 
     fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.width);
@@ -332,16 +332,7 @@ impl BlockDevice for Cache {
         Ok(done)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
-        let done = self.write_back_all(at)?;
-        self.cached.flush(done)
-    }
-
-    fn write_behind(&mut self, bytes: u64) -> bool {
-        self.cached.write_behind(bytes)
-    }
-
-    fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+    fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
         check_range(first, blocks, self.cached.blocks())?;
         let end = first.0 + blocks;
         if self.dirty.contains_key(&first.0) {
@@ -364,15 +355,6 @@ impl BlockDevice for Cache {
         Ok(below.into_iter().chain(own).min())
     }
 
-    fn journal_is_at(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
-        self.cached.journal_is_at(journal)
-    }
-
-    fn close(&mut self, at: Time) -> Result<Time, DeviceError> {
-        let done = self.write_back_all(at)?;
-        self.cached.close(done)
-    }
-
     fn account(&self) -> Account {
         let own = match &self.place {
             Holder::Memory(_) => None,
@@ -392,5 +374,50 @@ impl BlockDevice for Cache {
             below: own.into_iter().chain([self.cached.account()]).collect(),
             ..Account::default()
         }
+    }
+}
+
+impl BlockDevice for Cache {
+    fn blocks(&self) -> u64 {
+        self.cached.blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        self.cached.block_width()
+    }
+
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        self.state().read(first, buffer, at)
+    }
+
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.state().write(first, buffer, label, at)
+    }
+
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.state().discard(first, blocks, at)
+    }
+
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+        let done = self.state().write_back_all(at)?;
+        self.cached.flush(done)
+    }
+
+    fn account(&self) -> Account {
+        self.state().account()
+    }
+}
+
+impl Abilities for Cache {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        Some(&*self.cached)
+    }
+
+    fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+        self.state().extent(first, blocks)
+    }
+
+    fn work(&self, now: Time) -> Result<Option<Time>, DeviceError> {
+        self.state().work(now)
     }
 }

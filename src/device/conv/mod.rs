@@ -5,7 +5,7 @@
 //! | `settings` | the options of `conv` |
 //! | `service` | how long a read or write takes |
 //!
-//! An image is raw: the device's bytes, and nothing else. A flush makes the image durable (fdatasync). The flash inside
+//! No lock is held across I/O, but that of one flush against another. An image is raw: the device's bytes, and nothing else. A flush makes the image durable (fdatasync). The flash inside
 //! such a drive, and its own translation, are not looked at here.
 
 mod service;
@@ -16,22 +16,34 @@ pub use settings::{ConvFtl, ConvSettings, KIND};
 
 use super::block::{blocks_in, check_range};
 use super::store::{Disk, FileDisk, ImageError, Memory, Store};
-use super::{Account, BlockDevice, DeviceError, Extent, Lba};
+use super::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba};
 use crate::label::{Label, Tally};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
+
+/// What holds one of the locks cannot panic but by a bug of this file.
+const UNBROKEN: &str = "no thread panicked in conv";
 
 /// A conventional device.
 pub struct Conventional {
     store: Store,
     blocks: u64,
-    service: Option<Service>,
+    service: Option<Mutex<Service>>,
+    counts: Mutex<Counts>,
+    /// A sync failed: what is durable is not known any more.
+    is_lost: AtomicBool,
+    /// Held during a sync. Of two at once one alone would be told of an error.
+    syncing: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Counts {
     received: Tally,
     read_blocks: u64,
     discarded_blocks: u64,
     flushes: u64,
-    /// A sync failed: what is durable is not known any more.
-    is_lost: bool,
 }
 
 impl Conventional {
@@ -92,17 +104,24 @@ impl Conventional {
         Conventional {
             store,
             blocks,
-            service: times.map(Service::new),
-            received: Tally::default(),
-            read_blocks: 0,
-            discarded_blocks: 0,
-            flushes: 0,
-            is_lost: false,
+            service: times.map(|times| Mutex::new(Service::new(times))),
+            counts: Mutex::default(),
+            is_lost: AtomicBool::new(false),
+            syncing: Mutex::default(),
         }
     }
 
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().expect(UNBROKEN)
+    }
+
+    /// When the units have done what `ask` asks them for.
+    fn served(&self, at: Time, ask: impl FnOnce(&mut Service) -> Time) -> Time {
+        self.service.as_ref().map_or(at, |service| ask(&mut service.lock().expect(UNBROKEN)))
+    }
+
     fn check_writable(&self) -> Result<(), DeviceError> {
-        if self.is_lost {
+        if self.is_lost.load(Relaxed) {
             return Err(DeviceError::ReadOnly {
                 what: "the image of conv".to_string(),
                 why: "making it durable failed, so that nobody knows what it holds: open it again".to_string(),
@@ -121,60 +140,68 @@ impl BlockDevice for Conventional {
         self.store.width()
     }
 
-    fn is_timed(&self) -> bool {
-        self.service.is_some()
-    }
-
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.store.width());
         check_range(first, count, self.blocks)?;
         self.store.read(first, buffer)?;
-        self.read_blocks += count;
-        Ok(self.service.as_mut().map_or(at, |service| service.read(first, count, at)))
+        self.counts().read_blocks += count;
+        Ok(self.served(at, |service| service.read(first, count, at)))
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.store.width());
         check_range(first, count, self.blocks)?;
         self.check_writable()?;
         self.store.write(first, buffer)?;
-        self.received.add(label.cause, label.content, count);
-        Ok(self.service.as_mut().map_or(at, |service| service.write(count, at)))
+        self.counts().received.add(label.cause, label.content, count);
+        Ok(self.served(at, |service| service.write(count, at)))
     }
 
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         check_range(first, blocks, self.blocks)?;
         self.check_writable()?;
         self.store.clear(first, blocks)?;
-        self.discarded_blocks += blocks;
+        self.counts().discarded_blocks += blocks;
         Ok(at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+        let _alone = self.syncing.lock().expect(UNBROKEN);
         self.check_writable()?;
         // The kernel takes what it could not write for written the next time: a second try would succeed and be wrong.
-        self.store.sync().inspect_err(|_| self.is_lost = true)?;
-        self.flushes += 1;
+        self.store.sync().inspect_err(|_| self.is_lost.store(true, Relaxed))?;
+        self.counts().flushes += 1;
         Ok(at)
-    }
-
-    fn write_behind(&mut self, bytes: u64) -> bool {
-        self.store.write_behind(bytes)
-    }
-
-    fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
-        check_range(first, blocks, self.blocks)?;
-        self.store.extent(first, blocks)
     }
 
     fn account(&self) -> Account {
+        let counts = self.counts();
         Account {
             station: KIND.name,
-            received: self.received.clone(),
-            sent: self.received.clone(),
-            read_blocks: self.read_blocks,
-            events: vec![("discarded_blocks", self.discarded_blocks), ("flushes", self.flushes)],
+            received: counts.received.clone(),
+            sent: counts.received.clone(),
+            read_blocks: counts.read_blocks,
+            events: vec![("discarded_blocks", counts.discarded_blocks), ("flushes", counts.flushes)],
             ..Account::default()
         }
+    }
+}
+
+impl Abilities for Conventional {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
+    }
+
+    fn is_timed(&self) -> bool {
+        self.service.is_some()
+    }
+
+    fn write_behind(&self, bytes: u64) -> bool {
+        self.store.write_behind(bytes)
+    }
+
+    fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+        check_range(first, blocks, self.blocks)?;
+        self.store.extent(first, blocks)
     }
 }

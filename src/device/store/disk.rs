@@ -7,8 +7,8 @@
 
 use std::io;
 
-/// Bytes that stay.
-pub trait Disk: Send {
+/// Bytes that stay, which threads share.
+pub trait Disk: Send + Sync {
     /// The name for errors: a file's.
     fn name(&self) -> &str;
 
@@ -19,24 +19,24 @@ pub trait Disk: Send {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
     /// Writes the bytes from `offset` on.
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes `length` bytes read as zeros, and gives their room back.
-    fn punch(&mut self, offset: u64, length: u64) -> io::Result<()>;
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()>;
 
     /// Makes durable all that was done before.
-    fn sync(&mut self) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
 
     /// From now on writes may be on their way when they are answered, at most `bytes` of them, or one: even if only this program ends, those that were
     /// not synced may be lost, in any order, as in a cut of power. What is read is what was written, as ever; a write
     /// that fails may fail a later one, or the next sync. Answers whether it is so.
-    fn write_behind(&mut self, _bytes: u64) -> bool {
+    fn write_behind(&self, _bytes: u64) -> bool {
         false
     }
 
     /// How many of the `length` bytes from `offset` on, at least one, are alike, and whether they are stored. What is
     /// not stored is zeros.
-    fn extent(&mut self, _offset: u64, length: u64) -> io::Result<(u64, bool)> {
+    fn extent(&self, _offset: u64, length: u64) -> io::Result<(u64, bool)> {
         Ok((length, true))
     }
 

@@ -9,6 +9,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Where Linux says which boot of the machine this is: its page cache lives as long.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -27,7 +28,7 @@ pub struct FileDisk {
     /// True if it had a name in some folder when it was opened.
     has_name: bool,
     /// Where large writes go, if whoever writes bears that.
-    behind: Option<Behind>,
+    behind: OnceLock<Option<Behind>>,
 }
 
 impl FileDisk {
@@ -96,7 +97,11 @@ impl FileDisk {
             metadata.len()
         };
         let has_name = metadata.nlink() > 0;
-        Ok(FileDisk { file, name, length, is_block_device, has_name, behind: None })
+        Ok(FileDisk { file, name, length, is_block_device, has_name, behind: OnceLock::new() })
+    }
+
+    fn behind(&self) -> Option<&Behind> {
+        self.behind.get().and_then(Option::as_ref)
     }
 
     /// Whether it is a block device of the system.
@@ -149,14 +154,14 @@ impl Disk for FileDisk {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        if self.behind.as_ref().is_some_and(|behind| behind.read(offset, buffer)) {
+        if self.behind().is_some_and(|behind| behind.read(offset, buffer)) {
             return Ok(());
         }
         self.file.read_exact_at(buffer, offset)
     }
 
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if let Some(behind) = &self.behind
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Some(behind) = self.behind()
             && behind.write(offset, bytes)?
         {
             return Ok(());
@@ -170,32 +175,31 @@ impl Disk for FileDisk {
         Ok(())
     }
 
-    fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
         if length == 0 {
             return Ok(());
         }
-        match &self.behind {
+        match self.behind() {
             Some(behind) => behind.punch(offset, length),
             None => punch(&self.file, offset, length),
         }
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        if let Some(behind) = &self.behind {
+    fn sync(&self) -> io::Result<()> {
+        if let Some(behind) = self.behind() {
             behind.finish()?;
         }
         self.check_still_there()?;
         self.file.sync_data()
     }
 
-    fn write_behind(&mut self, bytes: u64) -> bool {
+    fn write_behind(&self, bytes: u64) -> bool {
         // Where the system does not do it so, it is slower, and no more.
-        self.behind = self.behind.take().or_else(|| Behind::start(&self.file, bytes).ok());
-        self.behind.is_some()
+        self.behind.get_or_init(|| Behind::start(&self.file, bytes).ok()).is_some()
     }
 
-    fn extent(&mut self, offset: u64, length: u64) -> io::Result<(u64, bool)> {
-        if let Some(behind) = &self.behind {
+    fn extent(&self, offset: u64, length: u64) -> io::Result<(u64, bool)> {
+        if let Some(behind) = self.behind() {
             behind.wait_for(offset, length);
         }
         let data = match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {

@@ -2,22 +2,32 @@
 
 use crate::device::block::blocks_in;
 use crate::device::{Extent, Lba};
+use std::sync::RwLock;
 
 /// Blocks that are taken and given back at once.
 const CHUNK_BLOCKS: u64 = 64;
 
-/// Blocks in memory. What was never written reads as zeros and takes no memory.
+/// Locks, each over every so manieth chunk: threads that work in different chunks seldom meet.
+const SHARDS: usize = 16;
+
+/// The chunks of one lock.
+type Shard = RwLock<Vec<Option<Box<[u8]>>>>;
+
+/// Blocks in memory, which threads share. What was never written reads as zeros and takes no memory.
 #[derive(Debug)]
 pub struct Memory {
     width: usize,
-    /// As far as the last that was ever written.
-    chunks: Vec<Option<Box<[u8]>>>,
+    /// Chunk c is in shard c mod [`SHARDS`], which has chunks as far as the last that was ever written.
+    shards: [Shard; SHARDS],
 }
+
+/// Nothing that holds one of the locks can panic but by a bug of this file.
+const UNBROKEN: &str = "no thread panicked in memory";
 
 impl Memory {
     /// For blocks of so many bytes each.
     pub fn new(width: usize) -> Memory {
-        Memory { width, chunks: Vec::new() }
+        Memory { width, shards: Default::default() }
     }
 
     /// Bytes that stand for a block.
@@ -25,10 +35,15 @@ impl Memory {
         self.width
     }
 
+    fn shard(&self, chunk: usize) -> (&Shard, usize) {
+        (&self.shards[chunk % SHARDS], chunk / SHARDS)
+    }
+
     /// Reads the blocks from `first` on.
     pub fn read(&self, first: Lba, buffer: &mut [u8]) {
         for (chunk, at, part) in parts_mut(first, buffer, self.width) {
-            match self.chunks.get(chunk).and_then(Option::as_ref) {
+            let (shard, index) = self.shard(chunk);
+            match shard.read().expect(UNBROKEN).get(index).and_then(Option::as_ref) {
                 Some(bytes) => part.copy_from_slice(&bytes[at..at + part.len()]),
                 None => part.fill(0),
             }
@@ -36,15 +51,16 @@ impl Memory {
     }
 
     /// Writes the blocks from `first` on.
-    pub fn write(&mut self, first: Lba, mut buffer: &[u8]) {
+    pub fn write(&self, first: Lba, mut buffer: &[u8]) {
         let mut block = first.0;
         while !buffer.is_empty() {
             let (chunk, at, length) = place(block, buffer.len(), self.width);
-            let width = self.width;
-            if chunk >= self.chunks.len() {
-                self.chunks.resize(chunk + 1, None);
+            let (shard, index) = self.shard(chunk);
+            let mut chunks = shard.write().expect(UNBROKEN);
+            if index >= chunks.len() {
+                chunks.resize(index + 1, None);
             }
-            let bytes = self.chunks[chunk].get_or_insert_with(|| vec![0; CHUNK_BLOCKS as usize * width].into());
+            let bytes = chunks[index].get_or_insert_with(|| vec![0; CHUNK_BLOCKS as usize * self.width].into());
             bytes[at..at + length].copy_from_slice(&buffer[..length]);
             buffer = &buffer[length..];
             block += (length / self.width) as u64;
@@ -52,33 +68,45 @@ impl Memory {
     }
 
     /// Makes `blocks` blocks read as zeros, and gives back the memory of those that can be.
-    pub fn clear(&mut self, first: Lba, blocks: u64) {
-        let (mut block, end) = (first.0, first.0 + blocks);
+    pub fn clear(&self, first: Lba, blocks: u64) {
+        let (mut block, end) = (first.0, (first.0 + blocks).min(self.end()));
         while block < end {
             let (chunk, at, length) = place(block, ((end - block) as usize).saturating_mul(self.width), self.width);
-            match self.chunks.get_mut(chunk) {
+            let (shard, index) = self.shard(chunk);
+            match shard.write().expect(UNBROKEN).get_mut(index) {
                 Some(whole) if length == CHUNK_BLOCKS as usize * self.width => *whole = None,
                 Some(Some(bytes)) => bytes[at..at + length].fill(0),
-                // Nothing was written here, and nothing beyond the table's end.
-                Some(None) => {}
-                None => return,
+                // Nothing was written here.
+                Some(None) | None => {}
             }
             block += (length / self.width) as u64;
         }
     }
 
+    /// The first block behind all that was ever written, or a later one.
+    fn end(&self) -> u64 {
+        let longest = self.shards.iter().map(|shard| shard.read().expect(UNBROKEN).len()).max().unwrap_or(0);
+        longest as u64 * SHARDS as u64 * CHUNK_BLOCKS
+    }
+
     /// How the blocks from `first` on, at most `blocks`, are stored.
     pub fn extent(&self, first: Lba, blocks: u64) -> Extent {
-        let is_stored = |block: u64| self.chunks.get((block / CHUNK_BLOCKS) as usize).is_some_and(Option::is_some);
-        let kind = is_stored(first.0);
-        let end = first.0 + blocks;
-        if first.0 / CHUNK_BLOCKS >= self.chunks.len() as u64 {
+        let is_stored = |block: u64| {
+            let (shard, index) = self.shard((block / CHUNK_BLOCKS) as usize);
+            shard.read().expect(UNBROKEN).get(index).is_some_and(Option::is_some)
+        };
+        if first.0 >= self.end() {
             return Extent { blocks, is_stored: false };
         }
+        let kind = is_stored(first.0);
+        let end = first.0 + blocks;
+        let last = if kind { end } else { end.min(self.end()) };
         let mut next = (first.0 / CHUNK_BLOCKS + 1) * CHUNK_BLOCKS;
-        while next < end && is_stored(next) == kind {
+        while next < last && is_stored(next) == kind {
             next += CHUNK_BLOCKS;
         }
+        // Behind all that was ever written nothing is stored.
+        let next = if !kind && next >= last { end } else { next };
         Extent { blocks: next.min(end) - first.0, is_stored: kind }
     }
 }

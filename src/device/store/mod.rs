@@ -50,7 +50,7 @@ impl Store {
     }
 
     /// Writes the blocks from `first` on.
-    pub fn write(&mut self, first: Lba, buffer: &[u8]) -> Result<(), DeviceError> {
+    pub fn write(&self, first: Lba, buffer: &[u8]) -> Result<(), DeviceError> {
         match self {
             Store::Memory(memory) => memory.write(first, buffer),
             Store::Disk(disk) => disk.write_at(first.0 * BLOCK_BYTES, buffer).map_err(failed(disk, "write", first))?,
@@ -59,7 +59,7 @@ impl Store {
     }
 
     /// Makes `blocks` blocks read as zeros, and gives back the room of those that can be.
-    pub fn clear(&mut self, first: Lba, blocks: u64) -> Result<(), DeviceError> {
+    pub fn clear(&self, first: Lba, blocks: u64) -> Result<(), DeviceError> {
         match self {
             Store::Memory(memory) => memory.clear(first, blocks),
             Store::Disk(disk) => disk.punch(first.0 * BLOCK_BYTES, blocks * BLOCK_BYTES).map_err(failed(
@@ -72,7 +72,7 @@ impl Store {
     }
 
     /// How the blocks from `first` on, at most `blocks`, are stored.
-    pub fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
+    pub fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
         match self {
             Store::Memory(memory) => Ok(memory.extent(first, blocks)),
             Store::Disk(disk) => {
@@ -89,7 +89,7 @@ impl Store {
     }
 
     /// Writes may be on their way when they are answered: see [`Disk::write_behind`].
-    pub fn write_behind(&mut self, bytes: u64) -> bool {
+    pub fn write_behind(&self, bytes: u64) -> bool {
         match self {
             Store::Memory(_) => false,
             Store::Disk(disk) => disk.write_behind(bytes),
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Makes all that was written durable.
-    pub fn sync(&mut self) -> Result<(), DeviceError> {
+    pub fn sync(&self) -> Result<(), DeviceError> {
         match self {
             Store::Memory(_) => Ok(()),
             Store::Disk(disk) => disk.sync().map_err(DeviceError::io(format!("make {} durable", disk.name()))),

@@ -48,7 +48,7 @@ struct TablePlace {
 
 impl Image {
     /// Makes the image of a new drive on a disk that is all zeros and long enough.
-    pub fn create(mut disk: Box<dyn Disk>, shape: &ZnsShape) -> Result<(Image, Vec<Record>), ImageError> {
+    pub fn create(disk: Box<dyn Disk>, shape: &ZnsShape) -> Result<(Image, Vec<Record>), ImageError> {
         let layout = Layout::of(shape.zones);
         let records = vec![Record::NEW; shape.zones as usize];
         check_length(&*disk, layout.length(shape))?;
@@ -78,7 +78,7 @@ impl Image {
     }
 
     /// Finds what each zone was when the image was last written to, and goes on from there.
-    pub fn load(mut disk: Box<dyn Disk>, shape: &ZnsShape) -> Result<(Image, Vec<Record>), ImageError> {
+    pub fn load(disk: Box<dyn Disk>, shape: &ZnsShape) -> Result<(Image, Vec<Record>), ImageError> {
         let layout = Layout::of(shape.zones);
         let name = disk.name().to_string();
         let epoch = disk.epoch();

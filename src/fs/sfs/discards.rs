@@ -80,7 +80,7 @@ impl Sfs {
 mod tests {
     use super::*;
     use crate::device::conv::Conventional;
-    use crate::device::{Account, BlockDevice, DeviceError, Lba};
+    use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
     use crate::expression::parse_term;
     use crate::fs::sfs::{FileKind, Identity, InodeNumber, Medium, NewFile, SfsSettings, Timestamp};
     use crate::label::Label;
@@ -104,29 +104,35 @@ mod tests {
             self.device.block_width()
         }
 
-        fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
             self.device.read(first, buffer, at)
         }
 
-        fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
             self.device.write(first, buffer, label, at)
         }
 
-        fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
             self.discarded.lock().unwrap().extend((first.0..first.0 + blocks).step_by(SEGMENT as usize));
             self.device.discard(first, blocks, at)
         }
 
-        fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+        fn flush(&self, at: Time) -> Result<Time, DeviceError> {
             self.device.flush(at)
-        }
-
-        fn write_behind(&mut self, _bytes: u64) -> bool {
-            true
         }
 
         fn account(&self) -> Account {
             self.device.account()
+        }
+    }
+
+    impl Abilities for Slow {
+        fn wrapped(&self) -> Option<&dyn BlockDevice> {
+            None
+        }
+
+        fn write_behind(&self, _bytes: u64) -> bool {
+            true
         }
     }
 

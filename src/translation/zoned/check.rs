@@ -10,8 +10,8 @@ use super::metadata::{Entry, Metadata};
 use super::open::{find_sets, open, open_sets, read_super};
 use super::superblock::SuperBlock;
 use super::zones::Use;
-use super::{DmZoned, Numbers, ZonedSettings};
-use crate::device::{BlockDevice, ZoneState};
+use super::{Numbers, Volume, ZonedSettings};
+use crate::device::ZoneState;
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 use serde::Serialize;
@@ -203,10 +203,10 @@ pub fn repair(devices: Devices, settings: &ZonedSettings) -> Result<Devices, Zon
         media.flush(Time::ZERO)?;
     }
     let settings = ZonedSettings { journal_zone: false, ..settings.clone() };
-    let mut volume = DmZoned::open(media.into_devices(), &settings)?;
+    let mut volume = Volume::open(media.into_devices(), &settings)?;
     volume.give_up_lost();
     volume.close(Time::ZERO)?;
-    Ok(volume.into_devices())
+    Ok(volume.media.into_devices())
 }
 
 /// What a volume is, as it lies on its devices.

@@ -11,7 +11,7 @@
 
 use super::lost::COMMIT_FAILED;
 use super::media::{Media, ZoneId};
-use super::{DmZoned, Sets};
+use super::{Sets, Volume};
 use crate::device::{DeviceError, ZoneState};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
@@ -38,7 +38,7 @@ impl Sets {
     }
 }
 
-impl DmZoned {
+impl Volume {
     /// Makes durable all that was done.
     pub(super) fn commit(&mut self, at: Time) -> Result<Time, DeviceError> {
         self.last_commit = self.last_commit.max(at);

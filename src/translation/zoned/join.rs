@@ -1,6 +1,6 @@
 //! Two zones of a chunk made one at once, where a journal or a write cannot wait for reclaim.
 
-use super::DmZoned;
+use super::Volume;
 use super::media::ZoneId;
 use super::metadata::Entry;
 use super::reclaim::STEP_BLOCKS;
@@ -8,7 +8,7 @@ use super::zones::Use;
 use crate::device::DeviceError;
 use crate::time::Time;
 
-impl DmZoned {
+impl Volume {
     /// Joins the zones of a chunk that need not be kept apart, in one conventional zone: a journal's zone stays beside it.
     /// Answers when that is done. A failure leaves the chunk as it was.
     pub(super) fn gather(&mut self, chunk: u32, mut at: Time) -> Result<Time, DeviceError> {

@@ -22,7 +22,7 @@
 //! (`dmz_get_zone_for_reclaim`). It exists while the volume is open, or after a crash;
 //! [`close`](crate::device::BlockDevice::close), opening without `journal-zone`, and fsck join the two.
 
-use super::DmZoned;
+use super::Volume;
 use super::media::ZoneId;
 use super::metadata::Entry;
 use super::place::Place;
@@ -57,7 +57,7 @@ impl Journals {
     }
 }
 
-impl DmZoned {
+impl Volume {
     /// How many conventional zones journals may keep from reclaim: two are always left.
     fn journal_zones_left(&self) -> u32 {
         let total = self.zones.total(self.zones.first_class()) as u32;

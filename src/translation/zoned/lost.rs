@@ -6,7 +6,7 @@
 //! its chunk alone.
 
 use super::media::ZoneId;
-use super::{DmZoned, ZoneClass};
+use super::{Volume, ZoneClass};
 use crate::device::{DeviceError, ZoneState};
 use crate::translation::zoned::zones::Use;
 
@@ -32,7 +32,7 @@ pub(super) fn list(zones: &[(ZoneId, &'static str)]) -> String {
     named.join(", ")
 }
 
-impl DmZoned {
+impl Volume {
     /// Blocks of a zone that are valid behind its write pointer.
     pub(super) fn lost_blocks(&self, zone: ZoneId) -> u32 {
         let blocks = self.media.zone_blocks;

@@ -23,6 +23,7 @@
 //! | `journal` | zones that hold the file system's journal and nothing else |
 //! | `check` | fsck |
 //! | `station` | the devices that it takes in a path, and how its volume is opened on them |
+//! | `device` | the volume behind its lock, as a device |
 //! | `error` | why a volume cannot be made or opened |
 //!
 //! It promises more than the kernel's: a zone that is freed is not written again before the metadata that freed it is
@@ -31,6 +32,7 @@
 
 mod check;
 mod commit;
+mod device;
 mod error;
 mod format;
 mod join;
@@ -50,6 +52,7 @@ mod victim;
 mod zones;
 
 pub use check::{ChunkSurvey, Finding, Remedy, Survey, ZoneSurvey, check, repair, survey};
+pub use device::DmZoned;
 pub use error::ZonedVolumeError;
 pub use format::{Numbers, mkfs};
 pub use media::{Devices, ZoneClass, ZoneId};
@@ -58,7 +61,7 @@ pub use settings::{KIND, ZonedSettings};
 pub use superblock::{Identity, SuperBlock};
 pub use zones::Use;
 
-use crate::device::{Account, BlockDevice, DeviceError, Extent, Lba, Warnings, check_range};
+use crate::device::{Account, DeviceError, Extent, Lba, Warnings, check_range};
 use crate::label::{Content, Label, Tally};
 use crate::time::Time;
 use journal::Journals;
@@ -66,7 +69,6 @@ use media::Media;
 use metadata::Metadata;
 use reclaim::Worker;
 use std::collections::BTreeSet;
-use std::ops::Range;
 use zones::Zones;
 
 /// The two metadata sets on the media.
@@ -96,8 +98,8 @@ struct Events {
     journal_blocks_elsewhere: u64,
 }
 
-/// A volume.
-pub struct DmZoned {
+/// A volume, as one thread at a time sees it.
+struct Volume {
     media: Media,
     metadata: Metadata,
     zones: Zones,
@@ -118,31 +120,31 @@ pub struct DmZoned {
     lost: BTreeSet<ZoneId>,
 }
 
-impl DmZoned {
+impl Volume {
     /// Makes a new volume and opens it.
-    pub fn create(devices: Devices, settings: &ZonedSettings, seed: u64) -> Result<DmZoned, ZonedVolumeError> {
+    fn create(devices: Devices, settings: &ZonedSettings, seed: u64) -> Result<Volume, ZonedVolumeError> {
         let numbers = Numbers::of_seed(seed, devices.zoned.len());
         let (media, sets, metadata) = format::format(devices, settings, &numbers)?;
         let uses = open::uses(&media, &sets, &metadata)?;
-        Ok(DmZoned::assemble(media, sets, metadata, uses, settings))
+        Ok(Volume::assemble(media, sets, metadata, uses, settings))
     }
 
     /// Opens a volume. A metadata set that is older than the other, or damaged, is made equal to it before this returns.
     ///
     /// Fails if both are damaged, if the devices are not those of one volume, and if the map says what cannot be.
-    pub fn open(devices: Devices, settings: &ZonedSettings) -> Result<DmZoned, ZonedVolumeError> {
+    fn open(devices: Devices, settings: &ZonedSettings) -> Result<Volume, ZonedVolumeError> {
         let opened = open::open(Media::new(devices)?)?;
-        let mut volume = DmZoned::assemble(opened.media, opened.sets, opened.metadata, opened.uses, settings);
+        let mut volume = Volume::assemble(opened.media, opened.sets, opened.metadata, opened.uses, settings);
         volume.warnings = opened.warnings;
         volume.warn_of_worn_out_zones();
         volume.recover(opened.are_equal)?;
         Ok(volume)
     }
 
-    fn assemble(media: Media, sets: Sets, metadata: Metadata, uses: Vec<Use>, settings: &ZonedSettings) -> DmZoned {
+    fn assemble(media: Media, sets: Sets, metadata: Metadata, uses: Vec<Use>, settings: &ZonedSettings) -> Volume {
         let zones = Zones::new(&media, uses, sets.superblock.reserved_zones);
         let chunks = metadata.shape.chunks as usize;
-        DmZoned {
+        Volume {
             media,
             metadata,
             zones,
@@ -162,13 +164,8 @@ impl DmZoned {
     }
 
     /// The status line of the kernel's device mapper for the same state.
-    pub fn status(&self) -> String {
+    fn status(&self) -> String {
         self.zones.status(self.metadata.shape.chunks, self.media.zone_blocks)
-    }
-
-    /// The devices again, as they are: what is not flushed is not on them.
-    pub fn into_devices(self) -> Devices {
-        self.media.into_devices()
     }
 
     /// The parts of a request, each within a chunk: the chunk, its first block there, and how many.
@@ -266,17 +263,10 @@ impl DmZoned {
     }
 }
 
-impl BlockDevice for DmZoned {
+/// The requests of [`DmZoned`], which has them from [`BlockDevice`](crate::device::BlockDevice).
+impl Volume {
     fn blocks(&self) -> u64 {
         u64::from(self.metadata.shape.chunks) * u64::from(self.media.zone_blocks)
-    }
-
-    fn block_width(&self) -> usize {
-        self.media.width
-    }
-
-    fn is_timed(&self) -> bool {
-        self.media.is_timed()
     }
 
     fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
@@ -318,10 +308,6 @@ impl BlockDevice for DmZoned {
         Ok(done)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
-        self.commit(at)
-    }
-
     fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
         check_range(first, blocks, self.blocks())?;
         let mut found: Option<Extent> = None;
@@ -339,14 +325,6 @@ impl BlockDevice for DmZoned {
             }
         }
         Ok(found.unwrap_or(Extent { blocks, is_stored: false }))
-    }
-
-    fn work(&mut self, now: Time) -> Result<Option<Time>, DeviceError> {
-        self.background(now)
-    }
-
-    fn journal_is_at(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
-        self.move_journals(journal)
     }
 
     fn close(&mut self, at: Time) -> Result<Time, DeviceError> {

@@ -16,7 +16,7 @@ use super::media::{Media, ZoneClass, ZoneId};
 use super::metadata::{Entry, Metadata, SetShape};
 use super::superblock::SuperBlock;
 use super::zones::{Use, Zones};
-use super::{DmZoned, Sets};
+use super::{Sets, Volume};
 use crate::device::Warnings;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -303,7 +303,7 @@ impl Opened {
     }
 }
 
-impl DmZoned {
+impl Volume {
     /// Makes what was opened whole: both sets equal, no block valid twice, no state that only this program knows unless it
     /// is asked for.
     pub(super) fn recover(&mut self, are_equal: bool) -> Result<(), ZonedVolumeError> {

@@ -3,7 +3,7 @@
 use super::media::ZoneId;
 use super::metadata::Entry;
 use super::zones::Use;
-use super::{DmZoned, Label};
+use super::{Label, Volume};
 use crate::device::{DeviceError, ZoneState};
 use crate::label::Content;
 use crate::time::Time;
@@ -11,7 +11,7 @@ use crate::time::Time;
 /// Where a part of a write goes: the zone, and when that is settled.
 pub(super) type Place = (ZoneId, Time);
 
-impl DmZoned {
+impl Volume {
     /// A chunk is asked for: its zones are the most recently used.
     #[inline]
     pub(super) fn see(&mut self, chunk: u32, at: Time) {

@@ -12,7 +12,7 @@
 //! A chunk that is changed while it is copied: the copy goes on to the end of the run of valid blocks that it is in, and is
 //! then given up, as in the kernel. Reads disturb no copy, which they do there.
 
-use super::DmZoned;
+use super::Volume;
 use super::lost::RECLAIM_FAILED;
 use super::media::{ZoneClass, ZoneId};
 use super::metadata::Entry;
@@ -68,7 +68,7 @@ pub(super) struct Worker {
     buffer: Vec<u8>,
 }
 
-impl DmZoned {
+impl Volume {
     /// Does a step of what is due at `now`, and says when there is more.
     pub(super) fn background(&mut self, now: Time) -> Result<Option<Time>, DeviceError> {
         if self.broken.is_some() {

@@ -7,14 +7,14 @@
 //! ([`set_shape`](super::format)). A volume that another program made with fewer reserved zones than zoned devices, or whose
 //! zones have worn out, may lack it.
 
-use super::DmZoned;
+use super::Volume;
 use super::lost::list;
 use super::media::ZoneId;
 use super::metadata::Entry;
 use crate::device::DeviceError;
 use crate::time::Time;
 
-impl DmZoned {
+impl Volume {
     /// Makes a conventional zone free for a write that waits for one at `at`, and says when it is.
     ///
     /// Fails if no zone can be freed, whatever one waits for.

@@ -5,7 +5,7 @@
 //! chunk with a request under way is not taken before the request is done. Nor is one whose blocks have nowhere to go: the
 //! kernel takes it, fails, and looks again.
 
-use super::DmZoned;
+use super::Volume;
 use super::media::{ZoneClass, ZoneId};
 use super::zones::Use;
 use crate::time::Time;
@@ -18,7 +18,7 @@ pub(super) struct Victim {
     pub rests_at: Time,
 }
 
-impl DmZoned {
+impl Volume {
     /// The chunk whose zone is freed next: one at rest at `now` or, if there is none, the first to be. `None` if no zone
     /// can be freed, however long one waits.
     pub(super) fn next_victim(&self, idle: bool, now: Time) -> Option<Victim> {

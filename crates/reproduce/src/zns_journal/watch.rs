@@ -2,12 +2,11 @@
 
 use crate::ReproduceError;
 use flashpath::device::station::StationError;
-use flashpath::device::{Account, BlockDevice, DeviceError, Extent, Lba};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use flashpath::label::{Cause, Content, Label};
 use flashpath::run::{Holds, Path};
 use flashpath::time::Time;
 use flashpath::translation::zoned::{Devices, DmZoned, ZonedSettings};
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// The zone of each journal write, in their order.
@@ -42,15 +41,11 @@ impl BlockDevice for Watched {
         self.device.block_width()
     }
 
-    fn is_timed(&self) -> bool {
-        self.device.is_timed()
-    }
-
-    fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         self.device.read(first, buffer, at)
     }
 
-    fn write(&mut self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         if (label.cause, label.content) == (Cause::HostWrite, Content::Journal)
             && let Ok(mut zones) = self.zones.lock()
         {
@@ -59,27 +54,21 @@ impl BlockDevice for Watched {
         self.device.write(first, buffer, label, at)
     }
 
-    fn discard(&mut self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         self.device.discard(first, blocks, at)
     }
 
-    fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         self.device.flush(at)
-    }
-
-    fn extent(&mut self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
-        self.device.extent(first, blocks)
-    }
-
-    fn work(&mut self, now: Time) -> Result<Option<Time>, DeviceError> {
-        self.device.work(now)
-    }
-
-    fn journal_is_at(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
-        self.device.journal_is_at(journal)
     }
 
     fn account(&self) -> Account {
         self.device.account()
+    }
+}
+
+impl Abilities for Watched {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        Some(&self.device)
     }
 }
