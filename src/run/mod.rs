@@ -1,7 +1,7 @@
 //! What assembles a path and drives it: the only room that knows which kinds exist.
 //!
-//! [`simulate`] is the door to a run in simulated time, and [`prepare`] its first half; [`open_device`] hands out the device that
-//! a path is, for whoever stands on it or serves it; [`run_files`] drives a file system as fast as it goes.
+//! [`simulate`] is the door to a run in simulated time, and [`prepare`] its first half; [`run_files`] drives a file system
+//! as fast as it goes; [`open_device`] hands out the device that a path is, for whoever stands on it or serves it.
 //!
 //! | file | what it is |
 //! |---|---|

@@ -18,7 +18,8 @@ pub enum Work<'a, E> {
 /// Opens a block workload for as many bytes as the path, or the file, has, and says how it is run.
 pub type OpenBlocks<'a, E> = Box<dyn FnOnce(u64) -> Result<(Box<dyn Workload>, Options), E> + 'a>;
 
-/// Runs `work` on a path, in simulated time. What is in memory is new; `seed` is that of its devices' own choices.
+/// Runs `work` on a path, in simulated time. What is in memory is new; `seed` is that of its devices' own choices,
+/// but where files are worked on, whose workload has the seed of both.
 /// `watch` is called now and then, and ends the run by answering false.
 ///
 /// Fails if the path cannot be opened, or the workload for it: nothing was run then.
