@@ -308,7 +308,7 @@ impl Sfs {
         // A long one is made in parts, so that a checkpoint is never larger than there is room for.
         let mut from = places.start;
         while from < places.end {
-            let to = places.end.min(from + self.limits.metadata as u64 * super::dat::ENTRIES / 4);
+            let to = places.end.min(from + self.limits.metadata as u64 * super::format::DAT_ENTRIES / 4);
             self.reserve(inode.0, from..to)?;
             self.tell(&Record::Reserve { inode: inode.0, places: from..to });
             self.records.touch(inode.0);

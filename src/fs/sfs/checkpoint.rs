@@ -1,13 +1,13 @@
 //! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before
 //! is free from then on.
 
-use super::format::{BLOCK, Kind, Superblock, VERSION, crc_without, zeroed};
+use super::format::{Kind, Superblock, VERSION};
 use super::log::{Destination, Item};
 use super::paged::LEVEL_SHIFT;
 use super::records::{Record, Told};
 use super::segments::Segments;
+use super::superblocks::superblock_bytes;
 use super::{Sfs, SfsError};
-use zerocopy::IntoBytes;
 use zerocopy::little_endian::F64;
 
 impl Sfs {
@@ -166,15 +166,3 @@ impl Sfs {
         Ok(())
     }
 }
-
-/// A superblock's 4 KiB, with its checksum.
-pub(super) fn superblock_bytes(superblock: &Superblock) -> Box<[u8; BLOCK]> {
-    let mut bytes = zeroed();
-    bytes[..size_of::<Superblock>()].copy_from_slice(superblock.as_bytes());
-    let crc = crc_without(&bytes[..], CRC_FIELD);
-    bytes[CRC_FIELD..CRC_FIELD + 4].copy_from_slice(&crc.to_le_bytes());
-    bytes
-}
-
-/// Where the checksum of a superblock lies in it.
-pub(super) const CRC_FIELD: usize = 12;

@@ -1,6 +1,6 @@
 //! Why an operation of the file system fails.
 
-use super::failure::Lost;
+use super::lost::Lost;
 use crate::device::DeviceError;
 use crate::units::format_size;
 use std::io;

@@ -5,8 +5,7 @@
 //! | blocks | the first block, and the middle of the first segment's room | all that follows, each aligned to its size |
 //! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
 
-use super::format::{BLOCK, BlockBytes, MAGIC};
-use super::superblocks;
+use super::format::{BLOCK, BlockBytes};
 use crate::device::{Account, DeviceError, Lba, Medium, ZoneKind, ZoneState, ZonedDevice};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
@@ -52,7 +51,7 @@ impl Medium {
     }
 }
 
-fn first_sequential(device: &dyn ZonedDevice) -> u32 {
+pub(super) fn first_sequential(device: &dyn ZonedDevice) -> u32 {
     let zones = device.shape().zones;
     (0..zones).find(|zone| device.zone(*zone).kind == ZoneKind::Sequential).unwrap_or(zones)
 }
@@ -289,74 +288,4 @@ impl Media {
 
 pub(super) fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
     [Lba(0), Lba(u64::from(segment_blocks / 2))]
-}
-
-/// Blocks at which the second superblock is looked for if the first one is damaged: the middles of all segments of up
-/// to 128 MiB, and, as powers of two, those of larger ones.
-const SEARCHED: std::ops::Range<u64> = 8..16_384;
-const LARGER: std::ops::RangeInclusive<u32> = 14..=17;
-
-/// A block that may be a superblock, and where it was found.
-pub(super) struct Candidate {
-    /// Which of the two places, or zones.
-    pub turn: u32,
-    /// The block of the device.
-    pub place: u64,
-    pub bytes: Box<BlockBytes>,
-}
-
-impl Medium {
-    /// Whatever could be a superblock. On a device of blocks the first one tells where the second lies. If it is
-    /// damaged, that is looked for from the front: blocks of files are behind it, and one may hold the image of another
-    /// volume.
-    pub(super) fn superblocks(&mut self, at: Time) -> Result<(Vec<Candidate>, Time), DeviceError> {
-        let mut found = Vec::new();
-        let mut at = at;
-        let blocks = self.blocks();
-        match self {
-            Medium::Blocks(device) => {
-                let mut look = |place: u64| {
-                    let mut bytes = super::format::zeroed();
-                    at = device.read(Lba(place), &mut bytes[..], at)?;
-                    let whole = superblocks::read(&bytes, Some(u32::from(place > 0)))
-                        .ok()
-                        .map(|superblock| superblock_places(superblock.segment_blocks.get())[1].0);
-                    if bytes[..MAGIC.len()] == MAGIC {
-                        found.push(Candidate { turn: u32::from(place > 0), place, bytes });
-                    }
-                    Ok::<_, DeviceError>(whole)
-                };
-                match if blocks > 0 { look(0)? } else { None } {
-                    Some(second) if second > 0 && second < blocks => drop(look(second)?),
-                    Some(_) => {}
-                    None => {
-                        for place in SEARCHED.chain(LARGER.map(|power| 1 << power)).take_while(|place| *place < blocks)
-                        {
-                            if look(place)? == Some(place) {
-                                break;
-                            }
-                        }
-                    }
-                }
-            }
-            Medium::Zones(device) => {
-                let first = first_sequential(device.as_ref());
-                let shape = device.shape();
-                for turn in 0..2.min(shape.zones.saturating_sub(first)) {
-                    let zone = first + turn;
-                    let written = device.zone(zone).write_pointer;
-                    // The last ones: further back lie only older ones.
-                    for block in (0..written).rev().take(4) {
-                        let mut bytes = super::format::zeroed();
-                        let place = u64::from(zone) * shape.zone_blocks + block;
-                        at = device.read(Lba(place), &mut bytes[..], at)?;
-                        if bytes[..MAGIC.len()] == MAGIC {
-                            found.push(Candidate { turn, place, bytes });
-                        }
-                    }
-                }
-            }
-        }
-        Ok((found, at))
-    }
 }

@@ -2,7 +2,7 @@
 //! repaired.
 
 use super::attributes::{FileKind, InodeNumber, NewFile, Timestamp};
-use super::check::Structure;
+use super::finding::Structure;
 use super::make::Identity;
 use super::map::set_number;
 use super::metadata_blocks::NO_PLACE;

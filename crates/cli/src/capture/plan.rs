@@ -1,13 +1,24 @@
 //! What was asked for, checked before anything is made.
 
 use super::Capture;
-use super::processes::Job;
 use crate::failure::Failure;
 use flashpath::units::{format_size, human_size};
 use flashpath::workload::trace::OutputFormat;
 use flashpath_kernel::{DataMode, FileSystem, Make, ScratchFile};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// What is run in every guest.
+pub struct Job {
+    /// `command` or `setup`.
+    pub name: &'static str,
+    /// Where the program is.
+    pub program: PathBuf,
+    /// The program's own name, as it was written, and its arguments.
+    pub words: Vec<String>,
+    /// Whether this program's standard input is its own.
+    pub has_input: bool,
+}
 
 /// A capture that can be tried.
 pub struct Plan {

@@ -1,7 +1,7 @@
 //! Reading, writing, allocating, seeking, copying.
 
 use super::{Caller, Files};
-use crate::shared_volume::CallError;
+use crate::error::CallError;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::InodeNumber;
 use fuser::Errno;

@@ -1,8 +1,9 @@
 //! `flashpath run`: one workload on one path, side by side on several, or in a directory.
 
+mod in_directory;
+mod on_kernel;
+
 use crate::failure::{Failure, exit_code};
-use crate::in_directory;
-use crate::on_kernel;
 use crate::progress::Bars;
 use crate::workload::{Replaying, Source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
