@@ -22,6 +22,7 @@ mod run;
 mod serve;
 mod umount;
 mod volume;
+mod words;
 mod workload;
 mod zoned_device;
 

@@ -15,8 +15,8 @@ mod settings;
 mod timing;
 
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
-pub use preset::{PRESETS, Preset};
-pub use settings::{KIND, NandSettings};
+pub use preset::Preset;
+pub use settings::{KIND, NandSettings, PageBytes};
 pub use timing::{Latencies, Reserving, Timing, Untimed};
 
 use crate::label::{Cause, Content, Tally};
