@@ -26,7 +26,7 @@ impl CallError {
     /// What the system call fails with.
     pub fn errno(&self) -> Errno {
         match self {
-            CallError::Volume(error) => Errno::from_i32(error.errno()),
+            CallError::Volume(error) => Errno::from_i32(error.errno().raw_os_error()),
             CallError::Refused(errno) => *errno,
             CallError::Broken | CallError::Unmounted => Errno::EIO,
         }
