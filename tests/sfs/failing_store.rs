@@ -10,7 +10,7 @@ use super::failing_disk::{Budget, FailingDisk, Fault};
 use super::history::{History, look};
 use super::machine::Case;
 use super::{IDENTITY, settings};
-use flashpath::device::conv::Conventional;
+use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::device::zns::{Zns, ZnsSettings};
 use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
@@ -35,6 +35,10 @@ const VOLUMES: [(&str, bool); 5] = [
     ("sfs:groups=2,cleaner=greedy,checkpoint-segments=4096", true),
 ];
 
+fn conv() -> ConvSettings {
+    ConvSettings::read(&parse_term("conv:image=unused,timing=off").unwrap()).unwrap()
+}
+
 fn zns() -> ZnsSettings {
     ZnsSettings::read(&parse_term(ZONES).unwrap()).unwrap()
 }
@@ -46,7 +50,10 @@ fn medium(disk: &FailingDisk, is_zoned: bool) -> Result<Medium, String> {
             let zones = Zns::open_on(disk, &zns()).map_err(|error| error.to_string())?;
             Ok(Medium::Zones(Box::new(zones)))
         }
-        false => Ok(Medium::Blocks(Box::new(Conventional::on_disk(disk, None)))),
+        false => {
+            let conv = Conventional::open_on(disk, &conv()).map_err(|error| error.to_string())?;
+            Ok(Medium::Blocks(Box::new(conv)))
+        }
     }
 }
 
