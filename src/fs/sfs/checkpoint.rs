@@ -27,11 +27,14 @@ impl Sfs {
     fn take_checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
         // Blocks of files: groups that fill segments, then all the others.
         self.write_groups(true)?;
+        debug_assert_eq!(self.waiting.len(), 0, "a checkpoint leaves no block of a file in memory alone");
         // Metadata that the DAT knows.
         let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
         self.write_blocks(Destination::Metadata, &blocks)?;
+        debug_assert_eq!(self.metadata.dirty(), 0, "a checkpoint leaves no block of metadata in memory alone");
         // Inodes, as they are now. Numbers of inodes and virtual blocks that were freed are free.
         self.store_inodes()?;
+        debug_assert_eq!(self.inodes.changed(), 0, "a checkpoint leaves no inode in memory alone");
         self.dat.settle(&mut self.media, &mut self.now)?;
         self.free_pages();
         self.write_paged(Kind::InodeFile)?;
@@ -39,6 +42,7 @@ impl Sfs {
         self.check_emptied()?;
         self.write_usage()?;
         self.flush_device()?;
+        assert!(!self.is_unflushed, "a superblock names what is durable alone");
 
         self.write_superblocks(clean)?;
         self.is_unsealed = false;

@@ -123,6 +123,7 @@ impl Media {
 
     /// Reads blocks of one segment.
     pub fn read(&mut self, address: u64, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        debug_assert!(buffer.len().is_multiple_of(self.block_width()), "whole blocks are read");
         let place = self.place(address);
         match &mut self.medium {
             Medium::Blocks(device) => device.read(place, buffer, at),
@@ -132,6 +133,13 @@ impl Media {
 
     /// Writes blocks of one segment, behind those that were written there before.
     pub fn write(&mut self, address: u64, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let (blocks, segment_blocks) = ((buffer.len() / self.block_width()) as u64, u64::from(self.segment_blocks));
+        assert!(
+            address / segment_blocks < u64::from(self.segments)
+                && address % segment_blocks + blocks <= segment_blocks
+                && buffer.len().is_multiple_of(self.block_width()),
+            "{blocks} blocks at {address} of the log are not within a segment"
+        );
         let place = self.place(address);
         match &mut self.medium {
             Medium::Blocks(device) => device.write(place, buffer, label, at),
@@ -141,6 +149,7 @@ impl Media {
 
     /// A segment will be written from its beginning.
     pub fn begin(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
+        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
         let zone = self.zone_of(segment);
         match &mut self.medium {
             Medium::Zones(device) if device.zone(zone).write_pointer > 0 => device.reset(zone, at),
@@ -150,6 +159,7 @@ impl Media {
 
     /// Nothing more will be written to a segment until it begins anew.
     pub fn end(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
+        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
         let zone = self.zone_of(segment);
         match &mut self.medium {
             Medium::Zones(device) => match device.zone(zone).state {
@@ -162,6 +172,7 @@ impl Media {
 
     /// What a segment holds is no longer needed.
     pub fn discard(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
+        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
         let zone = self.zone_of(segment);
         let first = self.place(u64::from(segment) * u64::from(self.segment_blocks));
         match &mut self.medium {
@@ -282,6 +293,7 @@ impl Media {
 
     /// Which of the two superblock zones goes on: the one in which `sequence` was found.
     pub fn go_on_in(&mut self, turn: u32) {
+        assert!(turn < 2, "there are two places of superblocks");
         self.turn = turn;
     }
 }
