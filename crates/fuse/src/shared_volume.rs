@@ -179,6 +179,7 @@ impl SharedVolume {
             let files = files.as_mut().ok_or(CallError::Unmounted)?;
             files.begin(at);
             let answer = turn(files)?;
+            debug_assert!(files.now() >= at, "a request is done at {:?}, before it came at {at:?}", files.now());
             Ok((answer, files.now()))
         }));
         ended.unwrap_or(Err(CallError::Broken))

@@ -23,6 +23,7 @@ impl Files {
         is_silent: bool,
     ) -> Result<usize, CallError> {
         let length = self.volume.read(inode, offset, bytes)?;
+        debug_assert!(length <= bytes.len(), "no more is read than was asked for");
         if !is_silent {
             self.touch(inode);
         }
