@@ -72,10 +72,13 @@ macro_rules! generator {
     };
 }
 
+/// A workload, or why there is none.
+type Made = Result<Box<dyn Workload>, ExpressionError>;
+
 /// A generator, and what makes it.
 pub(super) struct Generator {
     pub kind: &'static Kind,
-    pub make: fn(Setup, &Settings) -> Result<Box<dyn Workload>, ExpressionError>,
+    pub make: fn(Setup, &Settings) -> Made,
 }
 
 /// The generators, as they are listed.
