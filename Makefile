@@ -68,7 +68,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	cargo test --locked --test imports
+	cargo test --locked --test imports --test words
 
 bench: needs build
 	cargo bench --locked

@@ -195,7 +195,7 @@ proptest! {
     #[test]
     fn every_operation_is_aligned_and_inside_the_span((text, device, request) in any_workload(), seed: u64) {
         let term = parse_term(&text).unwrap();
-        let settings = term.settle(term.find("generator", kinds()).unwrap()).unwrap();
+        let settings = term.settle(term.find("generator", &kinds()).unwrap()).unwrap();
         let all = operations(&text, device, seed);
         prop_assert!(!all.is_empty());
         for operation in &all {

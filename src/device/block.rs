@@ -5,26 +5,14 @@
 //! passes blocks on is the same for both; a simulated terabyte costs four bytes a block, and every read can still be
 //! checked.
 
-use super::{Account, DeviceError};
+use super::{Account, DeviceError, Lba};
 use crate::label::Label;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
-use std::ops::{Add, Range};
+use std::ops::Range;
 
 /// The width of a stamp, in bytes: a block width beside [`BLOCK_BYTES`].
 pub const STAMP_BYTES: usize = 4;
-
-/// A 4 KiB block of a device, counted from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lba(pub u64);
-
-impl Add<u64> for Lba {
-    type Output = Lba;
-
-    fn add(self, blocks: u64) -> Lba {
-        Lba(self.0 + blocks)
-    }
-}
 
 /// Fills `buffer`, whole blocks of `width` bytes, with what stands for `stamp`: the stamp itself, over and over.
 pub fn holding(stamp: u32, buffer: &mut [u8]) {

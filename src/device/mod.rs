@@ -2,6 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
+//! | `lba`, `zone` | the address of a block; a zone and its state |
 //! | `block` | the seam on which file systems and front ends stand: blocks that can be written anywhere |
 //! | `zoned` | the seam on which dm-zoned stands: zones that are written in order |
 //! | `medium` | an opened device of either kind |
@@ -20,20 +21,24 @@ mod block;
 pub mod cache;
 pub mod conv;
 mod error;
+mod lba;
 mod medium;
 pub mod nand;
 pub mod station;
 mod store;
 mod warning;
 pub mod zns;
+mod zone;
 mod zoned;
 
 pub use account::{Account, DriveAccount, FlashAccount};
-pub use block::{Abilities, BlockDevice, Extent, Lba, STAMP_BYTES, holding};
+pub use block::{Abilities, BlockDevice, Extent, STAMP_BYTES, holding};
 pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
+pub use lba::Lba;
 pub use medium::Medium;
 pub(crate) use store::Memory;
 pub use store::{Disk, FileDisk, ImageError};
 pub use warning::{Warning, Warnings};
-pub use zoned::{Zone, ZoneKind, ZoneState, ZonedDevice, ZonedShape};
+pub use zone::{Zone, ZoneKind, ZoneState};
+pub use zoned::{ZonedDevice, ZonedShape};

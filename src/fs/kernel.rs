@@ -1,7 +1,7 @@
 //! The running kernel's own file systems, as stations of a path: their options. To make and mount one is the program's
 //! business, as it takes root and a kernel.
 
-use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::format_size;
 
 /// The station `kernel-ext4`.
@@ -11,11 +11,7 @@ pub static EXT4: Kind = Kind {
     options: &[
         OptionKind {
             name: "data",
-            values: Values::Choice(&[
-                ("ordered", "metadata goes through the journal, after the data that it names"),
-                ("journal", "data goes through the journal, too"),
-                ("writeback", "metadata goes through the journal, data is written whenever"),
-            ]),
+            values: Values::Choice(words::<JournalledData>),
             default: "ordered",
             about: "what of a write goes through the journal",
         },
@@ -87,6 +83,18 @@ const MKFS: OptionKind = OptionKind {
     about: "more arguments for mkfs, joined by @, such as -O@^metadata_csum",
 };
 
+/// A word of ext4's `data`, which the kernel is told as it is.
+#[derive(Clone, Copy)]
+struct JournalledData(&'static str);
+
+impl Choice for JournalledData {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("ordered", JournalledData("ordered"), "metadata goes through the journal, after the data that it names"),
+        ("journal", JournalledData("journal"), "data goes through the journal, too"),
+        ("writeback", JournalledData("writeback"), "metadata goes through the journal, data is written whenever"),
+    ];
+}
+
 /// A file system of the running kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelFileSystem {
@@ -149,7 +157,7 @@ impl KernelSettings {
         };
         Ok(KernelSettings {
             file_system,
-            data: has("data").then(|| settings.text("data").to_string()),
+            data: has("data").then(|| settings.choice::<JournalledData>("data").0.to_string()),
             journal_bytes,
             is_lazy: has("lazy") && settings.switch("lazy"),
             mount_options: mount_options(&settings, file_system, words("mount"))?,
@@ -173,7 +181,7 @@ fn mount_options(
                 let message = "ext4 counts its commits in whole seconds".to_string();
                 return Err(settings.error("commit", message, "write commit=5s or the like".to_string()));
             }
-            options.push(format!("data={}", settings.text("data")));
+            options.push(format!("data={}", settings.choice::<JournalledData>("data").0));
             options.push(format!("commit={}", commit_ns / 1_000_000_000));
         }
         KernelFileSystem::Btrfs if !settings.switch("cow") => options.push("nodatacow".to_string()),

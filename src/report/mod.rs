@@ -22,6 +22,7 @@ mod html;
 mod json;
 mod number;
 mod result;
+mod row;
 #[cfg(test)]
 mod sample;
 mod terminal;

@@ -5,7 +5,8 @@ use comfy_table::{
     TableStyle,
 };
 
-use super::comparison::{Cell, Section, sections};
+use super::comparison::{Section, sections};
+use super::row::Cell;
 use super::{RunResult, number};
 
 /// Less than this is taken for this: numbers are never broken into pieces.

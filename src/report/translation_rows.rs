@@ -3,7 +3,7 @@
 //! A layer names what it counts ([`crate::translation`] is not known here): `switch_merges` becomes a row "switch merges",
 //! and a pair `table_hits` and `table_misses` one row with the share of hits.
 
-use super::comparison::{Better, Quantity, Row, make_row};
+use super::row::{Better, Quantity, Row, make_row};
 use super::{RunResult, TranslationResult, number};
 
 /// Counted events that come first, in this order; the others follow by name.

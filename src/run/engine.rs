@@ -136,6 +136,7 @@ pub(super) fn drive<T: Backend>(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> (Run<T>, Result<bool, RunError>) {
     let (exported_bytes, unit_bits) = (backend.exported_bytes(), backend.unit_bytes().trailing_zeros());
+    assert!(backend.unit_bytes().is_power_of_two(), "a unit of {} bytes is shifted by", backend.unit_bytes());
     let mut run = Run {
         served: Served::default(),
         windows: Windows::new(),
@@ -320,6 +321,7 @@ impl<T: Backend> Run<T> {
         };
         self.done(done);
         if self.backend.is_timed() {
+            debug_assert!(done >= at, "a request is done at {done:?}, before it is issued at {at:?}");
             match action {
                 Action::Read => self.read_latency.record(done.since_ns(at)),
                 Action::Write => self.write_latency.record(done.since_ns(at)),

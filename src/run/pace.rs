@@ -27,6 +27,7 @@ pub enum Pace {
 impl Pace {
     /// A closed loop with so many requests in flight, that begins at `start`.
     pub fn closed(depth: usize, start: Time) -> Pace {
+        debug_assert!(depth > 0, "a request is in flight, or none is ever done");
         Pace::Closed { depth, in_flight: BinaryHeap::with_capacity(depth + 1), last: start }
     }
 
@@ -49,8 +50,9 @@ impl Pace {
     /// The request that was issued last is done at this time.
     #[inline]
     pub fn done(&mut self, at: Time) {
-        if let Pace::Closed { in_flight, .. } = self {
+        if let Pace::Closed { in_flight, depth, .. } = self {
             in_flight.push(Reverse(at));
+            debug_assert!(in_flight.len() <= *depth, "each request is issued before it is done");
         }
     }
 }

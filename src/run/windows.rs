@@ -39,6 +39,12 @@ impl Windows {
 
     /// Ends the window that is open.
     pub fn mark(&mut self, mark: Mark) {
+        debug_assert!(
+            self.marks.last().is_none_or(
+                |last| last.written_blocks < mark.written_blocks && last.programmed_bytes <= mark.programmed_bytes
+            ),
+            "{mark:?} is behind all others"
+        );
         self.marks.push(mark);
         if self.marks.len() == Self::MOST {
             let mut kept = 0;

@@ -64,9 +64,13 @@ impl FreeBlocks {
     /// Adds a block of this plane, erased so often.
     pub fn put(&mut self, plane: u32, block: EraseBlock, erases: u32) {
         match &mut self.planes[plane as usize] {
-            Queue::Erased(queue) => queue.push_back(block),
+            Queue::Erased(queue) => {
+                debug_assert!(!queue.contains(&block), "block {} is free twice: two owners would program it", block.0);
+                queue.push_back(block);
+            }
             Queue::Worn(set) => {
-                set.insert((erases, block));
+                let is_new = set.insert((erases, block));
+                assert!(is_new, "block {} is free twice: two owners would program it", block.0);
             }
         }
         self.count += 1;

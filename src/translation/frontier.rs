@@ -43,6 +43,7 @@ impl Frontier {
             return self.take().map(|page| (page, 1));
         }
         let open = &mut self.open[0];
+        debug_assert!(open.next <= open.end, "no page behind the open block is given out");
         let count = most.min(open.end - open.next);
         let page = PhysicalPage(open.next);
         open.next += count;
@@ -87,7 +88,7 @@ impl Frontier {
 
     /// Gives up the full block whose turn it is.
     pub fn close(&mut self) -> Option<EraseBlock> {
-        debug_assert!(!self.has_room());
+        debug_assert!(!self.has_room(), "a block is given up when it is full");
         self.open[self.turn].block.take()
     }
 
@@ -105,6 +106,7 @@ impl Frontier {
         if open.block.is_some() {
             return false;
         }
+        assert!(programmed <= geometry.pages_per_block, "block {} holds no more pages than it has", block.0);
         let first = geometry.first_page(block).0;
         *open = OpenBlock { next: first + programmed, end: first + geometry.pages_per_block, block: Some(block) };
         true

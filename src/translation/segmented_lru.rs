@@ -34,7 +34,10 @@ impl SegmentedLru {
     /// An empty cache of `capacity` slots (at least 1), of which `protected_capacity` are at most protected, for keys
     /// below `keys`.
     pub fn new(capacity: u32, protected_capacity: u32, keys: u64) -> SegmentedLru {
-        assert!(capacity > 0 && protected_capacity < capacity);
+        assert!(
+            capacity > 0 && protected_capacity < capacity,
+            "{protected_capacity} of {capacity} slots are protected, and one at least is not"
+        );
         let free = Node { previous: NONE, next: NONE, key: NONE, protected: false };
         let mut nodes = vec![free; capacity as usize];
         nodes.extend((capacity..capacity + 2).map(|head| Node { previous: head, next: head, ..free }));
@@ -92,6 +95,7 @@ impl SegmentedLru {
     #[inline]
     pub fn touch(&mut self, slot: usize) {
         let slot = slot as u32;
+        debug_assert_eq!(self.slot_of[self.nodes[slot as usize].key as usize], slot, "slot {slot} holds a key");
         let protect = self.protected_capacity > 0;
         let head = self.capacity + u32::from(protect);
         if self.nodes[head as usize].next == slot {
@@ -122,6 +126,7 @@ impl SegmentedLru {
 
     /// Frees a slot that is used.
     pub fn remove(&mut self, slot: usize) {
+        debug_assert_eq!(self.slot_of[self.nodes[slot].key as usize] as usize, slot, "slot {slot} holds a key");
         self.unlink(slot as u32);
         let node = &mut self.nodes[slot];
         self.slot_of[std::mem::replace(&mut node.key, NONE) as usize] = NONE;
@@ -135,7 +140,8 @@ impl SegmentedLru {
 
     /// Puts a key in that is not in. There must be a free slot; answers which it took.
     pub fn insert(&mut self, key: u32) -> usize {
-        debug_assert!(self.used < self.capacity && self.slot_of[key as usize] == NONE);
+        debug_assert!(self.used < self.capacity, "a slot is free");
+        debug_assert_eq!(self.slot_of[key as usize], NONE, "key {key} is in once");
         let slot = if self.free == NONE {
             self.used
         } else {

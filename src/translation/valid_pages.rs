@@ -34,11 +34,13 @@ impl ValidPages {
     /// The page and those that follow it, `count` in all (1 to 64), are valid; they are in one block.
     #[inline]
     pub fn set_run(&mut self, first: PhysicalPage, count: u32) {
+        debug_assert!((1..=u64::BITS).contains(&count), "a run of {count} pages fits no two words");
         let (word, bit) = self.place(first);
         let run = (u64::MAX >> (u64::BITS - count)) as u128 * bit as u128;
         self.words[word] |= run as u64;
         let beyond = (run >> u64::BITS) as u64;
         if beyond != 0 {
+            debug_assert_ne!((word + 1) % self.words_per_block, 0, "the run ends in the block in which it begins");
             self.words[word + 1] |= beyond;
         }
     }
@@ -47,6 +49,7 @@ impl ValidPages {
     #[inline]
     pub fn clear(&mut self, page: PhysicalPage) {
         let (word, bit) = self.place(page);
+        debug_assert!(self.words[word] & bit != 0, "page {} becomes invalid once", page.0);
         self.words[word] &= !bit;
     }
 
@@ -78,6 +81,7 @@ impl ValidPages {
     /// These pages of a word are not valid any more.
     #[inline]
     pub fn take_bits(&mut self, word: usize, pages: u64) {
+        debug_assert_eq!(pages & !self.words[word], 0, "only valid pages are taken");
         self.words[word] &= !pages;
     }
 

@@ -111,7 +111,8 @@ impl Victims {
     /// `block` is full: from now on it can be chosen. `now` counts the pages written so far.
     pub fn close(&mut self, block: EraseBlock, now: u64) {
         let invalid = self.nodes[block.index()].invalid;
-        debug_assert_eq!(self.nodes[block.index()].previous, UNLISTED);
+        debug_assert!(!self.is_candidate(block), "block {} is closed once", block.0);
+        debug_assert!(invalid <= self.pages_per_block, "block {} has {invalid} invalid pages", block.0);
         match self.policy {
             VictimPolicy::Greedy | VictimPolicy::CostBenefit => {
                 self.append(invalid, block.0);
@@ -136,6 +137,7 @@ impl Victims {
     pub fn invalidate(&mut self, block: EraseBlock, now: u64) {
         let node = &mut self.nodes[block.index()];
         node.invalid += 1;
+        debug_assert!(node.invalid <= self.pages_per_block, "block {} has more invalid pages than pages", block.0);
         if node.previous == UNLISTED {
             return;
         }
@@ -153,9 +155,11 @@ impl Victims {
 
     /// Takes a candidate out: it is being collected.
     pub fn remove(&mut self, block: EraseBlock) {
+        assert!(self.is_candidate(block), "block {} is collected, and is no candidate", block.0);
         match self.policy {
             VictimPolicy::Random | VictimPolicy::DChoices(_) => {
                 let place = self.nodes[block.index()].next;
+                debug_assert_eq!(self.array[place as usize], block.0, "a candidate's node holds its place");
                 self.array.swap_remove(place as usize);
                 if let Some(&moved) = self.array.get(place as usize) {
                     self.nodes[moved as usize].next = place;
@@ -177,7 +181,8 @@ impl Victims {
     /// So many pages of `block`, which is no candidate, hold nothing any more.
     pub fn set_invalid(&mut self, block: EraseBlock, invalid: u32) {
         let node = &mut self.nodes[block.index()];
-        debug_assert_eq!(node.previous, UNLISTED);
+        debug_assert_eq!(node.previous, UNLISTED, "block {} has left the candidates", block.0);
+        debug_assert!(invalid <= self.pages_per_block, "block {} has {invalid} invalid pages", block.0);
         node.invalid = invalid;
     }
 
@@ -203,7 +208,10 @@ impl Victims {
             VictimPolicy::Greedy => loop {
                 match self.first_of(self.fullest) {
                     Some(block) => break Some(block),
-                    None => self.fullest -= 1,
+                    None => {
+                        debug_assert!(self.fullest > 0, "a candidate is in one of the lists");
+                        self.fullest -= 1;
+                    }
                 }
             },
             VictimPolicy::Random => Some(self.draw()),
@@ -232,6 +240,7 @@ impl Victims {
             return Some(empty);
         }
         let score = |block: EraseBlock| {
+            debug_assert!(now >= self.touched[block.index()], "the clock of written pages does not go back");
             let age = (now - self.touched[block.index()] + 1) as f64;
             let invalid = f64::from(self.invalid(block));
             age * invalid / (2.0 * (f64::from(self.pages_per_block) - invalid))

@@ -5,7 +5,7 @@ use flashpath::device::{Abilities, BlockDevice};
 use flashpath::label::Content;
 use flashpath::random::Random;
 use flashpath::time::Time;
-use flashpath::translation::zoned::{DmZoned, Finding, SuperBlock, ZonedVolumeError, check, repair, survey};
+use flashpath::translation::zoned::{DmZoned, Finding, Remedy, SuperBlock, ZonedVolumeError, check, repair, survey};
 
 const ZONE: u64 = 64;
 const TEXT: &str = "dm-zoned:reserved=2,label=hurt";
@@ -109,7 +109,9 @@ fn a_map_that_is_damaged_in_one_set_is_made_again_from_the_other() {
         let mut bytes = machine.disk.bytes(set * ZONE + MAP);
         bytes[16..20].copy_from_slice(&99u32.to_le_bytes());
         machine.disk.put(set * ZONE + MAP, &bytes);
-        assert!(findings(&machine).iter().all(|finding| finding.is_repairable()) && !findings(&machine).is_empty());
+        assert!(
+            findings(&machine).iter().all(|finding| finding.remedy == Remedy::Repair) && !findings(&machine).is_empty()
+        );
         let mut volume = machine.open(TEXT);
         assert_eq!(read(&mut volume, 2 * ZONE), 4);
         drop(volume);
@@ -129,7 +131,7 @@ fn devices_of_two_volumes_are_not_joined() {
     let mixed = Machine { zones: other.zones.clone(), ..one.clone() };
     let error = refusal(&mixed);
     assert!(error.contains("volume uuid or label is that of 'other', and that of volume 'hurt'"), "{error}");
-    assert!(findings(&mixed).iter().any(|finding| !finding.is_repairable()));
+    assert!(findings(&mixed).iter().any(|finding| finding.remedy != Remedy::Repair));
 }
 
 #[test]

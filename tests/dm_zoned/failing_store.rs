@@ -5,7 +5,7 @@ use super::failing_disk::{Budget, FailingDisk, Fault};
 use super::model::Model;
 use super::settings;
 use flashpath::device::BlockDevice;
-use flashpath::device::conv::Conventional;
+use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::device::zns::{Zns, ZnsSettings};
 use flashpath::expression::parse_term;
 use flashpath::random::Random;
@@ -36,7 +36,9 @@ impl Disks {
 
     fn devices(&self) -> Result<Devices, String> {
         let zones = Zns::open_on(Box::new(self.0[1].clone()), &zns()).map_err(|error| error.to_string())?;
-        let conventional = Conventional::on_disk(Box::new(self.0[0].clone()), None);
+        let conv = ConvSettings::read(&parse_term("conv:image=unused,timing=off").unwrap()).unwrap();
+        let conventional =
+            Conventional::open_on(Box::new(self.0[0].clone()), &conv).map_err(|error| error.to_string())?;
         Ok(Devices { conventional: Some(Box::new(conventional)), zoned: vec![Box::new(zones)] })
     }
 

@@ -225,7 +225,7 @@ fn fsck_after_a_crash_joins_a_journals_zone_with_the_conventional_zone_beside_it
     let (findings, _) = zoned::check(machine.devices()).unwrap();
     let said: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
     assert!(said.len() == 1 && said[0].starts_with("chunk 1 has the conventional zones "), "{said:?}");
-    assert!(findings[0].is_repairable());
+    assert!(findings[0].remedy == zoned::Remedy::Repair);
 
     zoned::repair(machine.devices(), &settings(WITH)).unwrap();
     assert_eq!(zoned::check(machine.devices()).unwrap().0, []);

@@ -10,6 +10,7 @@
 
 use flashpath::device::Disk;
 use flashpath::random::Random;
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -27,8 +28,7 @@ pub enum Operation {
 }
 
 pub const OPERATIONS: [Operation; 4] = [Operation::Write, Operation::Sync, Operation::Punch, Operation::Read];
-/// EIO and ENOSPC.
-const ERRORS: [i32; 2] = [5, 28];
+const ERRORS: [Errno; 2] = [Errno::IO, Errno::NOSPC];
 
 /// Which one does.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub struct Fault {
     pub operation: Operation,
     /// So many of its kind succeed before.
     pub after: u64,
-    pub error: i32,
+    pub error: Errno,
     /// All of its kind that follow fail, too.
     pub lasts: bool,
 }
@@ -135,7 +135,7 @@ impl State {
                 let number = self.counts[at] - 1;
                 if number == fault.after || fault.lasts && number > fault.after {
                     self.has_failed = true;
-                    return Err(io::Error::from_raw_os_error(fault.error));
+                    return Err(fault.error.into());
                 }
                 Ok(())
             }

@@ -10,12 +10,13 @@ use super::failing_disk::{Budget, FailingDisk, Fault};
 use super::history::{History, look};
 use super::machine::Case;
 use super::{IDENTITY, settings};
-use flashpath::device::conv::Conventional;
+use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::device::zns::{Zns, ZnsSettings};
 use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, Medium, OpenSfsError, Sfs, SfsError, mark_lost};
 use flashpath::random::Random;
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 
 const BLOCK: u64 = 4096;
@@ -34,6 +35,10 @@ const VOLUMES: [(&str, bool); 5] = [
     ("sfs:groups=2,cleaner=greedy,checkpoint-segments=4096", true),
 ];
 
+fn conv() -> ConvSettings {
+    ConvSettings::read(&parse_term("conv:image=unused,timing=off").unwrap()).unwrap()
+}
+
 fn zns() -> ZnsSettings {
     ZnsSettings::read(&parse_term(ZONES).unwrap()).unwrap()
 }
@@ -45,7 +50,10 @@ fn medium(disk: &FailingDisk, is_zoned: bool) -> Result<Medium, String> {
             let zones = Zns::open_on(disk, &zns()).map_err(|error| error.to_string())?;
             Ok(Medium::Zones(Box::new(zones)))
         }
-        false => Ok(Medium::Blocks(Box::new(Conventional::on_disk(disk, None)))),
+        false => {
+            let conv = Conventional::open_on(disk, &conv()).map_err(|error| error.to_string())?;
+            Ok(Medium::Blocks(Box::new(conv)))
+        }
     }
 }
 
@@ -291,7 +299,7 @@ fn every_operation_of_a_load_may_be_the_one_that_fails() {
         for (operation, number) in super::failing_disk::OPERATIONS.into_iter().zip(whole) {
             // At most some hundred of a kind: most are reads.
             for after in (0..number).step_by(number.div_ceil(150).max(1) as usize) {
-                let fault = Fault { operation, after, error: 5, lasts: after % 2 == 1 };
+                let fault = Fault { operation, after, error: Errno::IO, lasts: after % 2 == 1 };
                 let case = Case(format!("{}, {fault:?}", base.volume.0));
                 base.run(Some(fault), 1, &mut counts).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
             }
@@ -308,7 +316,10 @@ fn a_sync_that_failed_is_not_answered_the_second_time() {
     let mut sfs = base.open(&disk).unwrap();
     Call::Create("/new".to_string()).run(&mut sfs, 1).unwrap();
     Call::Write { path: "/new".to_string(), offset: 0, length: BLOCK }.run(&mut sfs, 2).unwrap();
-    disk.fail(Some(Fault { operation: super::failing_disk::Operation::Sync, after: 0, error: 5, lasts: false }), 0);
+    disk.fail(
+        Some(Fault { operation: super::failing_disk::Operation::Sync, after: 0, error: Errno::IO, lasts: false }),
+        0,
+    );
     let sync = Call::SyncFile("/new".to_string(), Durable::All);
     assert!(sync.run(&mut sfs, 3).is_err() && sync.run(&mut sfs, 4).is_err() && sfs.sync().is_err());
     let lost = sfs.lost().expect("it knows").clone();

@@ -11,6 +11,7 @@ use super::unclean::{BLOCK, Partial, block, change, checked, image, log, opened_
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError, Structure};
 use flashpath::random::Random;
+use rustix::io::Errno;
 
 const FILES: u64 = 8;
 const SYNCS: u64 = 15;
@@ -70,7 +71,7 @@ fn assert_all_but(sfs: &mut Sfs, damaged: (u64, u64), context: &str) {
         for (place, block) in (0..).zip(expected.chunks(BLOCK)) {
             let mut bytes = vec![0; block.len()];
             match sfs.read(inode, place * BLOCK as u64, &mut bytes) {
-                Err(error) => assert!((file, place) == damaged && error.errno() == 5, "{context}: {error}"),
+                Err(error) => assert!((file, place) == damaged && error.errno() == Errno::IO, "{context}: {error}"),
                 Ok(_) => assert!((file, place) != damaged && bytes == block, "{context}: {place} of file {file}"),
             }
         }
@@ -85,7 +86,7 @@ pub fn assert_newest(sfs: &mut Sfs, context: &str) {
         let inode = sfs.lookup(InodeNumber::ROOT, &name(file));
         match inode.and_then(|inode| sfs.read(inode, 0, &mut bytes)) {
             Ok(_) => assert!(bytes == expected, "{context}: file {file} begins {:?}", &bytes[..4]),
-            Err(error) => assert_eq!(error.errno(), 5, "{context}: file {file}: {error}"),
+            Err(error) => assert_eq!(error.errno(), Errno::IO, "{context}: file {file}: {error}"),
         }
     }
 }
@@ -307,7 +308,9 @@ fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
                 for (place, block) in expected.chunks(BLOCK).enumerate() {
                     let mut bytes = vec![0; block.len()];
                     match sfs.read(inode, (place * BLOCK) as u64, &mut bytes) {
-                        Err(error) => assert!(lost.contains(&place) && error.errno() == 5, "{context}: {error}"),
+                        Err(error) => {
+                            assert!(lost.contains(&place) && error.errno() == Errno::IO, "{context}: {error}")
+                        }
                         Ok(_) => assert!(!lost.contains(&place) && bytes == block, "{context}: block {place}"),
                     }
                 }

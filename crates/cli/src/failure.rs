@@ -1,7 +1,5 @@
 //! How the program ends when it does not end well: what it says, and its exit code.
 
-use crate::output::tell;
-use crate::resident::log;
 use flashpath::expression::ExpressionError;
 use flashpath::report::WriteError;
 use flashpath::run::{OpenError, RunError};
@@ -78,16 +76,6 @@ impl Failure {
             Failure::Input(report) | Failure::Failed(report) => Some(report.to_string()),
             Failure::Quiet(_) => None,
         }
-    }
-
-    /// Says why on standard error, and answers the exit code.
-    pub fn report(self) -> u8 {
-        match &self {
-            Failure::Input(report) | Failure::Failed(report) if log::is_begun() => tell(&format!("error: {report}")),
-            Failure::Input(report) | Failure::Failed(report) => tell(&format!("{report:?}")),
-            Failure::Quiet(_) => {}
-        }
-        self.code()
     }
 }
 

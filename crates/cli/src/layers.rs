@@ -70,7 +70,7 @@ fn describe(text: &mut String, kind: &Kind, place: &str) {
         let _ = writeln!(text, "    {:<16} {}", format!("{}={default}", option.name), option.about);
         match option.values {
             Values::Choice(words) => {
-                for (word, about) in words {
+                for (word, about) in words() {
                     let _ =
                         writeln!(text, "    {:<16}   {word}{}{about}", "", if about.is_empty() { "" } else { ": " });
                 }

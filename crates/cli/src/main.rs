@@ -12,10 +12,8 @@ mod capture;
 mod convert;
 mod failure;
 mod image_lock;
-mod in_directory;
 mod layers;
 mod mount;
-mod on_kernel;
 mod output;
 mod progress;
 mod reproduce;
@@ -24,12 +22,13 @@ mod run;
 mod serve;
 mod umount;
 mod volume;
+mod words;
 mod workload;
 mod zoned_device;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
-use output::{print, tell};
+use output::{print, report, tell};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -96,7 +95,7 @@ fn main() -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => end(failure.report()),
+        Err(failure) => end(report(failure)),
     }
 }
 
@@ -104,7 +103,7 @@ fn main() -> ExitCode {
 fn tell_usage(told: &clap::Error) -> ExitCode {
     let code = match told.print() {
         Err(error) if !told.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Failure::write("standard output", error).report()
+            report(Failure::write("standard output", error))
         }
         _ => u8::try_from(told.exit_code()).unwrap_or(2),
     };

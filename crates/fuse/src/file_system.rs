@@ -5,8 +5,9 @@
 //! an inode is held from the first lookup until the kernel forgets it.
 
 use crate::answers::Answers;
+use crate::error::CallError;
 use crate::files::{Caller, Files, Made, Wish, kind_of_mode, system_attributes, system_kind};
-use crate::shared_volume::{CallError, SharedVolume};
+use crate::shared_volume::SharedVolume;
 use flashpath::fs::sfs::{Attributes, FileKind, InodeNumber};
 use flashpath::time::Time;
 use fuser::{

@@ -7,6 +7,8 @@
 //! | `file_system` | the requests to a mounted volume, and their answers |
 //! | `files` | what these requests do: names, attributes, contents, listings, extended attributes |
 //! | `shared_volume` | the volume behind its lock, with its clock |
+//! | `sharing` | how it is shared |
+//! | `error` | why a request or a mount fails |
 //! | `unasked` | when changes are made durable although nobody syncs |
 //! | `complaints` | what is told of failures, and how often |
 //! | `answers` | how answers leave: promptly, or when their time has come |
@@ -21,16 +23,20 @@
 
 mod answers;
 mod complaints;
+mod error;
 mod file_system;
 mod files;
 mod mount_point;
 mod mounted;
 mod one_file;
 mod shared_volume;
+mod sharing;
 mod unasked;
 
 pub use complaints::Tell;
+pub use error::{CallError, MountError};
 pub use file_system::Caching;
 pub use mount_point::{FuseMount, unmount};
-pub use mounted::{Forbidden, Leaving, MountError, Mounted, Wishes};
-pub use shared_volume::{AccessTimes, CallError, SharedVolume, Traffic, VolumeSharing};
+pub use mounted::{Forbidden, Leaving, Mounted, Wishes};
+pub use shared_volume::{SharedVolume, Traffic};
+pub use sharing::{AccessTimes, VolumeSharing};

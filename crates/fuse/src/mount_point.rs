@@ -1,6 +1,6 @@
 //! The directory that becomes a mount point, and what is mounted at one.
 
-use crate::mounted::MountError;
+use crate::error::MountError;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
 use nix::sys::statvfs::statvfs;

@@ -1,9 +1,11 @@
 //! The mount, from its beginning to its end in good order.
 
+use crate::error::MountError;
 use crate::file_system::{Caching, FileSystem};
 use crate::mount_point::{prepare, source_name, unmount};
 use crate::one_file::OneFile;
-use crate::shared_volume::{AccessTimes, SharedVolume};
+use crate::shared_volume::SharedVolume;
+use crate::sharing::AccessTimes;
 use flashpath::run::shared::SharedDevice;
 use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use nix::errno::Errno;
@@ -20,41 +22,6 @@ const THREADS: usize = 2;
 /// How long the kernel may take to end a file system that is unmounted.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
-
-/// Why it could not be mounted.
-#[derive(Debug, thiserror::Error)]
-pub enum MountError {
-    /// What is written is no file in a directory.
-    #[error("{0} names no file in a directory")]
-    Name(PathBuf),
-    /// The directory is used for something else.
-    #[error("{0} is not empty")]
-    NotEmpty(PathBuf),
-    /// Something is mounted there.
-    #[error("{directory} is a mount point already, of {what}")]
-    Taken {
-        /// The directory.
-        directory: PathBuf,
-        /// What is mounted there.
-        what: String,
-    },
-    /// The directory cannot be used, or made.
-    #[error("cannot use the directory {directory}: {source}")]
-    Directory {
-        /// The directory.
-        directory: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The system does not mount it.
-    #[error("cannot mount at {directory}: {source}")]
-    Mount {
-        /// The directory.
-        directory: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-}
 
 /// How an attempt to unmount ended.
 #[derive(Debug)]

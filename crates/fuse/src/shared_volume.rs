@@ -5,7 +5,9 @@
 //! panic breaks the volume, which answers EIO from then on.
 
 use crate::complaints::{Complaints, Tell};
+use crate::error::CallError;
 use crate::files::Files;
+use crate::sharing::VolumeSharing;
 use crate::unasked::Unasked;
 use flashpath::device::Account;
 use flashpath::fs::sfs::{Sfs, SfsError, Space};
@@ -17,33 +19,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Which reads are noted in a file's time of access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AccessTimes {
-    /// The first after each change, and one a day.
-    #[default]
-    Relative,
-    /// All that come here.
-    Strict,
-    /// None.
-    Never,
-}
-
-/// How a volume is shared.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct VolumeSharing {
-    /// Nothing may be changed.
-    pub read_only: bool,
-    /// A request is answered when the time that the device names has come, and not before.
-    pub paced: bool,
-    /// Which reads are noted.
-    pub access_times: AccessTimes,
-    /// Reads of directories are not.
-    pub ignores_directory_reads: bool,
-    /// The wall clock's time at the clock's zero, in nanoseconds since 1970: what the volume was opened with.
-    pub wall_origin_ns: i64,
-}
-
 /// What was asked of a volume since it was mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -53,40 +28,6 @@ pub struct Traffic {
     pub read_bytes: u64,
     /// Bytes that were written.
     pub written_bytes: u64,
-}
-
-/// Why a request fails.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
-    /// The volume fails.
-    #[error(transparent)]
-    Volume(#[from] SfsError),
-    /// The request makes no sense to a file system.
-    #[error("error {}", .0.code())]
-    Refused(Errno),
-    /// An earlier request went wrong within the volume.
-    #[error("an earlier request has broken the volume: what was not synced before is lost")]
-    Broken,
-    /// It is unmounted.
-    #[error("the volume is unmounted")]
-    Unmounted,
-}
-
-impl CallError {
-    /// What the system call fails with.
-    pub fn errno(&self) -> Errno {
-        match self {
-            CallError::Volume(error) => Errno::from_i32(error.errno()),
-            CallError::Refused(errno) => *errno,
-            CallError::Broken | CallError::Unmounted => Errno::EIO,
-        }
-    }
-}
-
-impl From<Errno> for CallError {
-    fn from(errno: Errno) -> CallError {
-        CallError::Refused(errno)
-    }
 }
 
 /// A volume, its clock, and its lock.
@@ -238,6 +179,7 @@ impl SharedVolume {
             let files = files.as_mut().ok_or(CallError::Unmounted)?;
             files.begin(at);
             let answer = turn(files)?;
+            debug_assert!(files.now() >= at, "a request is done at {:?}, before it came at {at:?}", files.now());
             Ok((answer, files.now()))
         }));
         ended.unwrap_or(Err(CallError::Broken))

@@ -133,7 +133,10 @@ impl Make {
         if let Some(bytes) = self.journal_bytes {
             match self.file_system {
                 FileSystem::Xfs => arguments.extend(["-l".to_string(), format!("size={bytes}")]),
-                _ => arguments.extend(["-J".to_string(), format!("size={}", bytes >> 20)]),
+                FileSystem::Ext3 | FileSystem::Ext4 => {
+                    arguments.extend(["-J".to_string(), format!("size={}", bytes >> 20)]);
+                }
+                FileSystem::Btrfs => unreachable!("a journal's size was refused: btrfs has none"),
             }
         }
         arguments.extend_from_slice(&self.more);

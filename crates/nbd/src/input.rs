@@ -45,6 +45,7 @@ impl<R: Read> Input<R> {
     /// Waits until `length` bytes, at most [`LONGEST_PIECE`], are there. Between two requests a client may be silent for
     /// as long as it likes; within one, a reader that times out is an error.
     pub fn wait_for(&mut self, length: usize, within_request: bool) -> Result<Arrived, ConnectionError> {
+        debug_assert!(length <= self.buffer.len(), "{length} bytes are never there at once");
         while !self.has(length) {
             if self.start == self.end {
                 (self.start, self.end) = (0, 0);
@@ -67,6 +68,7 @@ impl<R: Read> Input<R> {
 
     /// Takes the next `length` bytes, which are there.
     pub fn take(&mut self, length: usize) -> &[u8] {
+        debug_assert!(self.has(length), "{length} bytes were waited for");
         let start = self.start;
         self.start += length;
         &self.buffer[start..self.start]

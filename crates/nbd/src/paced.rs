@@ -51,6 +51,7 @@ impl Replies for Paced<'_> {
 
     fn wrote(&mut self, bytes: usize) {
         self.length += bytes;
+        debug_assert!(self.length <= self.reply.len(), "no more was written than there was room for");
     }
 
     fn end(&mut self, done: Time) -> Result<(), ConnectionError> {

@@ -62,11 +62,13 @@ impl<W: Write> Replies for Prompt<W> {
         if self.length + bytes > self.buffer.len() {
             self.send()?;
         }
+        assert!(bytes <= CAPACITY, "a reply goes in parts of at most {CAPACITY} bytes, and this one has {bytes}");
         Ok(&mut self.buffer[self.length..self.length + bytes])
     }
 
     fn wrote(&mut self, bytes: usize) {
         self.length += bytes;
+        debug_assert!(self.length <= self.buffer.len(), "no more was written than there was room for");
     }
 
     fn end(&mut self, _done: Time) -> Result<(), ConnectionError> {

@@ -216,7 +216,9 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
                 Ok(extent) => (extent.length, extent.is_stored),
                 Err(error) => return self.answer(request, Err(Refusal::of(&error, false))),
             };
+            assert!((1..=left).contains(&run), "a run of {run} of {left} bytes: the reply would not end");
             let run = if is_stored { run.min(LONGEST_PIECE as u64) } else { run };
+            debug_assert!(!whole || run == left, "a client that wants one chunk gets one");
             let flags = if run == left { wire::CHUNK_DONE } else { 0 };
             if is_stored {
                 let data = run as usize;
@@ -271,6 +273,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
         let mut extents: Vec<(u32, u32)> = Vec::new();
         while left > 0 {
             let extent = self.device.extent(offset, u64::from(left)).map_err(|error| Refusal::of(&error, false))?;
+            assert!((1..=u64::from(left)).contains(&extent.length), "a run of {} of {left} bytes", extent.length);
             let length = extent.length as u32;
             let state = if extent.is_stored { 0 } else { allocation::HOLE | allocation::ZERO };
             let is_full = extents.len() == most;

@@ -49,6 +49,7 @@ impl WaitingRoom {
         let is_full = room.waiting.len() > self.most;
         let oldest = if is_full { room.waiting.pop_first() } else { None };
         oldest.into_iter().for_each(|(_, oldest)| oldest.close());
+        debug_assert!(room.waiting.len() <= self.most.max(1), "the one that waited longest has left");
         (Place { room: Arc::clone(self), number }, is_full)
     }
 
@@ -86,6 +87,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut room = self.room.room();
         room.waiting.remove(&self.number);
+        debug_assert!(room.taken > 0, "each place that is left was taken");
         room.taken -= 1;
         drop(room);
         self.room.left.notify_all();

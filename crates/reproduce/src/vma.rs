@@ -100,7 +100,8 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
         "vma-fig2" => requests(&measured),
         "vma-fig3" => traffic(&measured),
         "vma-fig4" => erases(&measured),
-        _ => collection(&measured, &timed),
+        "vma-fig5" => collection(&measured, &timed),
+        name => unreachable!("{name} is not in FIGURES"),
     });
     Ok(Reproduction {
         paper: "vma".to_string(),

@@ -3,7 +3,7 @@
 use super::{Cache, Place};
 use crate::device::Medium;
 use crate::device::station::{DeviceSettings, Opening, StationError};
-use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Term, Values, words};
 use crate::units::BLOCK_BYTES;
 
 /// The station `cache`.
@@ -19,7 +19,7 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "policy",
-            values: Values::Choice(Policy::CHOICES),
+            values: Values::Choice(words::<Policy>),
             default: "lru",
             about: "which block makes room for another",
         },
@@ -49,15 +49,12 @@ pub enum Policy {
     Clock,
 }
 
-impl Policy {
-    /// The words, and what each means.
-    const CHOICES: &'static [(&'static str, &'static str)] = &[
-        ("lru", "the one that was used least recently"),
-        ("fifo", "the one that came first"),
-        ("clock", "the first one that was not used since the hand passed it (second chance)"),
+impl Choice for Policy {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("lru", Policy::Lru, "the one that was used least recently"),
+        ("fifo", Policy::Fifo, "the one that came first"),
+        ("clock", Policy::Clock, "the first one that was not used since the hand passed it (second chance)"),
     ];
-    /// The policies, in the order of the words.
-    const ALL: [Policy; 3] = [Policy::Lru, Policy::Fifo, Policy::Clock];
 }
 
 /// The options of `cache`, read.
@@ -84,11 +81,9 @@ impl CacheSettings {
             let message = "access is the time of memory, and this cache lies on a device".to_string();
             return Err(settings.error("access", message, "leave it out".to_string()));
         }
-        let words = Policy::CHOICES.iter().map(|(word, _)| *word);
-        let policy = words.zip(Policy::ALL).find(|(word, _)| *word == settings.text("policy"));
         Ok(CacheSettings {
             blocks: settings.size("size") / BLOCK_BYTES,
-            policy: policy.expect("the choices are the policies").1,
+            policy: settings.choice("policy"),
             age_ns: settings.duration_ns("age"),
             access_ns: settings.duration_ns("access"),
             written_out: settings.written_out(if is_on_device { &["access"] } else { &[] }),

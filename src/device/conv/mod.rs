@@ -66,7 +66,7 @@ impl Conventional {
     pub fn create(settings: &ConvSettings, force: bool) -> Result<Conventional, ImageError> {
         let path = settings.image.as_deref().expect("the settings name an image");
         let disk = FileDisk::create(path, settings.size_bytes, force)?;
-        Conventional::of_file(disk, settings)
+        Conventional::open_on(Box::new(disk), settings)
     }
 
     /// Opens the image that the settings name, or a block device of the system. Its size is the device's; a `size` that
@@ -77,10 +77,11 @@ impl Conventional {
     /// If the settings name no image: a bug of the caller.
     pub fn open(settings: &ConvSettings) -> Result<Conventional, ImageError> {
         let path = settings.image.as_deref().expect("the settings name an image");
-        Conventional::of_file(FileDisk::open(path)?, settings)
+        Conventional::open_on(Box::new(FileDisk::open(path)?), settings)
     }
 
-    fn of_file(disk: FileDisk, settings: &ConvSettings) -> Result<Conventional, ImageError> {
+    /// Opens the image that a disk holds, from its first byte on, as [`open`](Self::open) does a file's.
+    pub fn open_on(disk: Box<dyn Disk>, settings: &ConvSettings) -> Result<Conventional, ImageError> {
         let (length, name) = (disk.length(), disk.name());
         if !length.is_multiple_of(BLOCK_BYTES) || length == 0 {
             return Err(ImageError::Field {
@@ -91,13 +92,7 @@ impl Conventional {
             });
         }
         settings.check_size(name, length)?;
-        Ok(Conventional::on(Store::Disk(Box::new(disk)), length / BLOCK_BYTES, settings.times))
-    }
-
-    /// One on any disk, which holds the device's blocks from its first byte on.
-    pub fn on_disk(disk: Box<dyn Disk>, times: Option<ServiceTimes>) -> Conventional {
-        let blocks = disk.length() / BLOCK_BYTES;
-        Conventional::on(Store::Disk(disk), blocks, times)
+        Ok(Conventional::on(Store::Disk(disk), length / BLOCK_BYTES, settings.times))
     }
 
     fn on(store: Store, blocks: u64, times: Option<ServiceTimes>) -> Conventional {

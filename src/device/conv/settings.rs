@@ -4,7 +4,7 @@ use super::{Conventional, ServiceTimes};
 use crate::device::nand::Preset;
 use crate::device::station::{DeviceSettings, Making, Opening, StationError, Storage};
 use crate::device::{ImageError, Medium};
-use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::{BLOCK_BYTES, format_size};
 use std::path::PathBuf;
 
@@ -54,18 +54,13 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "ftl",
-            values: Values::Choice(&[
-                ("page", "the page-level layer"),
-                ("dftl", "DFTL"),
-                ("fast", "FAST"),
-                ("superblock", "the Superblock FTL"),
-            ]),
+            values: Values::Choice(words::<Ftl>),
             default: "",
             about: "its own translation layer, on as much flash as exports just the size (not set: its flash is not looked at)",
         },
         OptionKind {
             name: "preset",
-            values: Values::Choice(Preset::CHOICES),
+            values: Values::Choice(words::<&'static Preset>),
             default: "",
             about: "with ftl: the flash below it (not set: the defaults of nand)",
         },
@@ -186,7 +181,7 @@ fn ftl(settings: &Settings) -> Result<Option<ConvFtl>, ExpressionError> {
     let timing = if settings.switch("timing") { "on" } else { "off" };
     let preset = settings.is_set("preset").then(|| format!("preset={},", settings.text("preset")));
     let flash = format!("{}timing={timing}", preset.unwrap_or_default());
-    Ok(Some(ConvFtl { layer: settings.text("ftl").to_string(), flash }))
+    Ok(Some(ConvFtl { layer: settings.choice::<Ftl>("ftl").0.to_string(), flash }))
 }
 
 /// Without timing there are no times, an image has a size of its own, and flash its own times.
@@ -200,4 +195,17 @@ fn meaningless(image: &Option<PathBuf>, settings: &Settings) -> &'static [&'stat
         (false, true) => &[],
         (false, false) => &["read", "write", "units"],
     }
+}
+
+/// The station that a word of `ftl` names.
+#[derive(Clone, Copy)]
+struct Ftl(&'static str);
+
+impl Choice for Ftl {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("page", Ftl("page"), "the page-level layer"),
+        ("dftl", Ftl("dftl"), "DFTL"),
+        ("fast", Ftl("fast"), "FAST"),
+        ("superblock", Ftl("superblock"), "the Superblock FTL"),
+    ];
 }

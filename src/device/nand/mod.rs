@@ -15,8 +15,8 @@ mod settings;
 mod timing;
 
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
-pub use preset::{PRESETS, Preset};
-pub use settings::{KIND, NandSettings};
+pub use preset::Preset;
+pub use settings::{KIND, NandSettings, PageBytes};
 pub use timing::{Latencies, Reserving, Timing, Untimed};
 
 use crate::label::{Cause, Content, Tally};
@@ -159,6 +159,7 @@ impl<T: Timing> Nand<T> {
     /// return 0, and [`Nand::found`] finds nothing.
     pub fn new(geometry: Geometry, endurance: u32, versions: bool, timing: T) -> Nand<T> {
         let blocks = geometry.blocks as usize;
+        assert!(blocks > 0 && endurance > 0, "flash has blocks, and each can be erased");
         Nand {
             geometry,
             spare: vec![0; geometry.page_slots()],
@@ -287,12 +288,14 @@ impl<T: Timing> Nand<T> {
         mut moved: impl FnMut(Spare, PhysicalPage),
     ) -> Result<Time, NandError> {
         let count = pages.count_ones();
+        debug_assert!(pages != 0, "a copy of no page takes no time, and says none");
         let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
         let last = self.geometry.page_in_block(from) + pages.checked_ilog2().unwrap_or(0);
         let programmed = self.next_page[source.index()];
         if last >= programmed {
             return Err(NandError::ReadOfErasedPage { block: source.0, page: last, programmed });
         }
+        debug_assert_ne!(source, target, "a block that is collected takes no copies");
         let within = self.geometry.page_in_block(to);
         let next = self.next_page[target.index()];
         if next != within || within + count > self.geometry.pages_per_block {
@@ -329,6 +332,7 @@ impl<T: Timing> Nand<T> {
         *erases += 1;
         let erased = if *erases == self.endurance { Erased::WornOut } else { Erased::Usable };
         let programmed = std::mem::take(&mut self.next_page[block.index()]);
+        debug_assert!(programmed <= self.geometry.pages_per_block, "a block holds no more pages than it has");
         self.counts.erased_blocks += 1;
         self.counts.erased_unprogrammed += u64::from(self.geometry.pages_per_block - programmed);
         Ok((erased, self.timing.erase(block, at)))

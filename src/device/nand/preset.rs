@@ -1,22 +1,12 @@
 //! Drives that are known, with the source of their numbers.
 
+use crate::expression::Choice;
+
 /// A named set of values for the options of `nand`.
+#[derive(Debug)]
 pub struct Preset {
-    /// The name after `preset=`.
-    pub name: &'static str,
     /// Option and value, for the options that the source gives or that follow from it.
     pub values: &'static [(&'static str, &'static str)],
-}
-
-impl Preset {
-    /// The names, each with its source.
-    pub const CHOICES: &[(&str, &str)] = &[
-        ("vma", "Table II of the VMA journaling paper: 32 GB of Samsung K9K4G08U0M (SLC)"),
-        ("ssd-h", "SSD-H of Table 1 of the SFS paper: Intel X25-E (SLC)"),
-        ("ssd-m", "SSD-M of Table 1 of the SFS paper: Samsung S470 (MLC)"),
-        ("ssd-l", "SSD-L of Table 1 of the SFS paper: Transcend JetFlash 700 (MLC)"),
-        ("tlc", "a current TLC drive: Western Digital ZN540, as fitted by NVMeVirt (FAST '23)"),
-    ];
 }
 
 /// All presets.
@@ -36,79 +26,96 @@ impl Preset {
 /// to program three 32 KiB pages at once, 450 MB/s a channel. Here a 32 KiB page is one of 16 KiB on each of two planes,
 /// and a page's program takes its third of the 561 us. A block is 1,077 pages: the drive's zones of 1,077 MiB over 64
 /// planes. That model has no erase time; 3.5 ms and the endurance are what TLC data sheets give, not this drive's.
-pub static PRESETS: &[Preset] = &[
-    Preset {
-        name: "vma",
-        values: &[
-            ("size", "32G"),
-            ("page", "2K"),
-            ("pages-per-block", "64"),
-            ("read", "25us"),
-            ("program", "200us"),
-            ("transfer", "63us"),
-            ("erase", "2ms"),
-            ("endurance", "100000"),
-        ],
-    },
-    Preset {
-        name: "ssd-h",
-        values: &[
-            ("size", "32G"),
-            ("page", "4K"),
-            ("pages-per-block", "256"),
-            ("channels", "8"),
-            ("dies", "2"),
-            ("read", "287us"),
-            ("program", "369us"),
-            ("transfer", "10us"),
-            ("erase", "1500us"),
-            ("endurance", "100000"),
-        ],
-    },
-    Preset {
-        name: "ssd-m",
-        values: &[
-            ("size", "64G"),
-            ("page", "4K"),
-            ("pages-per-block", "400"),
-            ("channels", "10"),
-            ("dies", "2"),
-            ("read", "376us"),
-            ("program", "924us"),
-            ("transfer", "10us"),
-            ("erase", "3ms"),
-            ("endurance", "5000"),
-        ],
-    },
-    Preset {
-        name: "ssd-l",
-        values: &[
-            ("size", "32G"),
-            ("page", "4K"),
-            ("pages-per-block", "320"),
-            ("channels", "1"),
-            ("dies", "13"),
-            ("read", "763us"),
-            ("program", "1382us"),
-            ("transfer", "10us"),
-            ("erase", "3ms"),
-            ("endurance", "3000"),
-        ],
-    },
-    Preset {
-        name: "tlc",
-        values: &[
-            ("size", "256G"),
-            ("page", "16K"),
-            ("pages-per-block", "1077"),
-            ("channels", "8"),
-            ("dies", "4"),
-            ("planes", "2"),
-            ("read", "58us"),
-            ("program", "187us"),
-            ("transfer", "36us"),
-            ("erase", "3500us"),
-            ("endurance", "3000"),
-        ],
-    },
-];
+impl Choice for &'static Preset {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        (
+            "vma",
+            &Preset {
+                values: &[
+                    ("size", "32G"),
+                    ("page", "2K"),
+                    ("pages-per-block", "64"),
+                    ("read", "25us"),
+                    ("program", "200us"),
+                    ("transfer", "63us"),
+                    ("erase", "2ms"),
+                    ("endurance", "100000"),
+                ],
+            },
+            "Table II of the VMA journaling paper: 32 GB of Samsung K9K4G08U0M (SLC)",
+        ),
+        (
+            "ssd-h",
+            &Preset {
+                values: &[
+                    ("size", "32G"),
+                    ("page", "4K"),
+                    ("pages-per-block", "256"),
+                    ("channels", "8"),
+                    ("dies", "2"),
+                    ("read", "287us"),
+                    ("program", "369us"),
+                    ("transfer", "10us"),
+                    ("erase", "1500us"),
+                    ("endurance", "100000"),
+                ],
+            },
+            "SSD-H of Table 1 of the SFS paper: Intel X25-E (SLC)",
+        ),
+        (
+            "ssd-m",
+            &Preset {
+                values: &[
+                    ("size", "64G"),
+                    ("page", "4K"),
+                    ("pages-per-block", "400"),
+                    ("channels", "10"),
+                    ("dies", "2"),
+                    ("read", "376us"),
+                    ("program", "924us"),
+                    ("transfer", "10us"),
+                    ("erase", "3ms"),
+                    ("endurance", "5000"),
+                ],
+            },
+            "SSD-M of Table 1 of the SFS paper: Samsung S470 (MLC)",
+        ),
+        (
+            "ssd-l",
+            &Preset {
+                values: &[
+                    ("size", "32G"),
+                    ("page", "4K"),
+                    ("pages-per-block", "320"),
+                    ("channels", "1"),
+                    ("dies", "13"),
+                    ("read", "763us"),
+                    ("program", "1382us"),
+                    ("transfer", "10us"),
+                    ("erase", "3ms"),
+                    ("endurance", "3000"),
+                ],
+            },
+            "SSD-L of Table 1 of the SFS paper: Transcend JetFlash 700 (MLC)",
+        ),
+        (
+            "tlc",
+            &Preset {
+                values: &[
+                    ("size", "256G"),
+                    ("page", "16K"),
+                    ("pages-per-block", "1077"),
+                    ("channels", "8"),
+                    ("dies", "4"),
+                    ("planes", "2"),
+                    ("read", "58us"),
+                    ("program", "187us"),
+                    ("transfer", "36us"),
+                    ("erase", "3500us"),
+                    ("endurance", "3000"),
+                ],
+            },
+            "a current TLC drive: Western Digital ZN540, as fitted by NVMeVirt (FAST '23)",
+        ),
+    ];
+}

@@ -1,8 +1,8 @@
 //! The options of `nand`.
 
-use super::preset::{PRESETS, Preset};
+use super::preset::Preset;
 use super::{Geometry, Latencies};
-use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 
 /// The station `nand`. Without a preset it is the textbook drive that theory speaks of: one die, and the times of TLC.
 pub static KIND: Kind = Kind {
@@ -11,7 +11,7 @@ pub static KIND: Kind = Kind {
     options: &[
         OptionKind {
             name: "preset",
-            values: Values::Choice(Preset::CHOICES),
+            values: Values::Choice(words::<&'static Preset>),
             default: "",
             about: "a known drive; options written beside it come first (not set: the defaults below)",
         },
@@ -23,7 +23,7 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "page",
-            values: Values::Choice(&[("2K", ""), ("4K", ""), ("8K", ""), ("16K", "")]),
+            values: Values::Choice(words::<PageBytes>),
             default: "4K",
             about: "bytes programmed at once",
         },
@@ -75,6 +75,19 @@ pub static KIND: Kind = Kind {
     ],
 };
 
+/// Bytes of a page of flash, as `page` takes them.
+#[derive(Clone, Copy, Debug)]
+pub struct PageBytes(pub u32);
+
+impl Choice for PageBytes {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("2K", PageBytes(2048), ""),
+        ("4K", PageBytes(4096), ""),
+        ("8K", PageBytes(8192), ""),
+        ("16K", PageBytes(16384), ""),
+    ];
+}
+
 /// The options of `nand`, read.
 #[derive(Debug, Clone)]
 pub struct NandSettings {
@@ -93,8 +106,7 @@ impl NandSettings {
     pub fn read(term: &Term) -> Result<NandSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         if settings.is_set("preset") {
-            let name = settings.text("preset");
-            let preset = PRESETS.iter().find(|preset| preset.name == name).expect("the choices are the presets");
+            let preset: &'static Preset = settings.choice("preset");
             for (option, value) in preset.values {
                 settings.set_default(option, value);
             }
@@ -102,7 +114,7 @@ impl NandSettings {
         let count = |name: &str| settings.count(name) as u32;
         let geometry = Geometry::new(
             settings.size("size"),
-            settings.size("page") as u32,
+            settings.choice::<PageBytes>("page").0,
             count("pages-per-block"),
             (count("channels"), count("dies"), count("planes")),
         )

@@ -7,7 +7,7 @@
 //! queue then. What is read meanwhile is read from what waits. What fails fails the next write and the next sync: as
 //! with any cache, what was not synced is not durable.
 
-use super::file::punch;
+use super::hole::punch;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::VecDeque;

@@ -1,8 +1,9 @@
 //! A file, or a block device of the system, as a disk.
 
 use super::behind::Behind;
+use super::hole::punch;
 use super::{Disk, ImageError};
-use rustix::fs::{Advice, FallocateFlags, SeekFrom};
+use rustix::fs::{Advice, SeekFrom};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -15,9 +16,6 @@ use std::sync::OnceLock;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// From so many bytes on, what is written is written on at once.
 const LARGE: usize = 1 << 20;
-/// Zeros are written in such pieces where no room can be given back.
-const ZEROS: usize = 1 << 20;
-
 /// A file or a block device. It is locked (flock) as long as it is open, so that two programs never write one image.
 #[derive(Debug)]
 pub struct FileDisk {
@@ -125,22 +123,6 @@ impl FileDisk {
             )));
         }
         Ok(())
-    }
-}
-
-/// Makes a hole of these bytes where the system can, and zeros where it cannot.
-pub(super) fn punch(file: &File, offset: u64, length: u64) -> io::Result<()> {
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    match rustix::fs::fallocate(file, flags, offset, length) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-            let zeros = vec![0; ZEROS];
-            for from in (offset..offset + length).step_by(ZEROS) {
-                let piece = (offset + length - from).min(ZEROS as u64) as usize;
-                file.write_all_at(&zeros[..piece], from)?;
-            }
-            Ok(())
-        }
-        done => Ok(done?),
     }
 }
 

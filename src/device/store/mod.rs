@@ -5,6 +5,7 @@
 //! | `memory` | blocks in memory |
 //! | `disk` | the seam under an image: bytes that stay |
 //! | `file` | a file, or a block device of the system, as a disk |
+//! | `hole` | holes in it |
 //! | `behind` | its large writes, past the page cache |
 //! | `error` | why an image cannot be made or opened |
 
@@ -12,6 +13,7 @@ mod behind;
 mod disk;
 mod error;
 mod file;
+mod hole;
 mod memory;
 
 pub use disk::Disk;

@@ -80,6 +80,8 @@ fn is_active(state: ZoneState) -> bool {
 impl Machine {
     /// For a drive of this shape whose zones are so. None is open: a drive closes all when it loses power.
     pub fn new(shape: &ZnsShape, records: Vec<Record>) -> Machine {
+        assert_eq!(records.len(), shape.zones as usize, "each zone of the drive has a record");
+        debug_assert!(!records.iter().any(|record| is_open(record.state)), "no zone is open when a drive gets power");
         let active = records.iter().filter(|record| is_active(record.state)).count() as u32;
         Machine {
             records,
@@ -137,6 +139,7 @@ impl Machine {
     /// What a write of `count` blocks, at least one, to a sequential zone changes.
     #[inline]
     pub fn write(&self, zone: u32, from: u64, count: u64) -> Result<Change, ZoneError> {
+        debug_assert!(!self.is_conventional(zone) && count > 0, "zone {zone} is sequential, and something is written");
         let record = self.record(zone);
         match record.state {
             ZoneState::Full => return Err(ZoneError::IsFull { zone }),
@@ -231,9 +234,11 @@ impl Machine {
     #[inline]
     pub fn apply(&mut self, change: &Change) {
         if let Some(zone) = change.closes {
+            debug_assert_eq!(self.record(zone).state, ZoneState::ImplicitlyOpen, "only such a zone {zone} makes room");
             self.set(zone, self.closed(zone));
         }
         self.set(change.zone, change.record);
+        debug_assert!(change.record.written <= self.zone_blocks, "zone {} holds what it has room for", change.zone);
     }
 
     #[inline]
@@ -247,6 +252,7 @@ impl Machine {
     fn count(&mut self, zone: u32, old: ZoneState, new: ZoneState) {
         self.open = self.open + u32::from(is_open(new)) - u32::from(is_open(old));
         self.active = self.active + u32::from(is_active(new)) - u32::from(is_active(old));
+        debug_assert!(self.open <= self.active, "an open zone is active");
         if self.max_open > 0 {
             match (old, new) {
                 (ZoneState::ImplicitlyOpen, _) => self.implicitly_open.retain(|other| *other != zone),

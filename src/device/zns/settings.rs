@@ -2,10 +2,10 @@
 
 use super::shape::ZnsShape;
 use super::{Zns, open_system_device};
-use crate::device::nand::{Latencies, PRESETS, Preset};
+use crate::device::nand::{Latencies, PageBytes, Preset};
 use crate::device::station::{DeviceSettings, Making, Opening, StationError, Storage};
 use crate::device::{ImageError, Medium};
-use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::{BLOCK_BYTES, format_size};
 use std::path::PathBuf;
 
@@ -68,13 +68,13 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "preset",
-            values: Values::Choice(Preset::CHOICES),
+            values: Values::Choice(words::<&'static Preset>),
             default: "",
             about: "a known drive's pages, channels, dies, planes, times and endurance; options written beside it come first",
         },
         OptionKind {
             name: "page",
-            values: Values::Choice(&[("2K", ""), ("4K", ""), ("8K", ""), ("16K", "")]),
+            values: Values::Choice(words::<PageBytes>),
             default: "16K",
             about: "bytes programmed at once; less waits in the drive's buffer",
         },
@@ -162,8 +162,7 @@ impl ZnsSettings {
     pub fn read(term: &Term) -> Result<ZnsSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         if settings.is_set("preset") {
-            let name = settings.text("preset");
-            let preset = PRESETS.iter().find(|preset| preset.name == name).expect("the choices are the presets");
+            let preset: &'static Preset = settings.choice("preset");
             // The size and the erase blocks are the zones' own matter here.
             let is_of_flash = |option: &str| option != "size" && option != "pages-per-block";
             for (option, value) in preset.values.iter().filter(|(option, _)| is_of_flash(option)) {
@@ -238,7 +237,7 @@ impl ZnsSettings {
             capacity_blocks: capacity / BLOCK_BYTES,
             max_open: count("max-open"),
             max_active: count("max-active"),
-            page_bytes: settings.size("page") as u32,
+            page_bytes: settings.choice::<PageBytes>("page").0,
             channels: count("channels"),
             dies: count("dies"),
             planes: count("planes"),

@@ -1,6 +1,7 @@
 //! The shape of a ZNS drive: what its options and an image's header both say.
 
-use crate::device::nand::Latencies;
+use crate::device::nand::{Latencies, PageBytes};
+use crate::expression::Choice;
 use crate::units::{BLOCK_BYTES, format_size};
 
 /// More zones are refused: each takes memory, and 32 bytes of an image.
@@ -98,7 +99,7 @@ impl ZnsShape {
                 return flaw(option, format!("1 to {most}"));
             }
         }
-        if ![2048, 4096, 8192, 16384].contains(&self.page_bytes) {
+        if !PageBytes::WORDS.iter().any(|(_, page, _)| page.0 == self.page_bytes) {
             return flaw("page", "2K, 4K, 8K or 16K".to_string());
         }
         let page_blocks = u64::from(self.page_bytes).div_ceil(BLOCK_BYTES);

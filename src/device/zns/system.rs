@@ -20,7 +20,7 @@ pub fn open_system_devices_with(open: OpenSystemDevice) {
 /// Opens a zoned block device of the system: what `zns:device=` names.
 pub fn open_system_device(path: &Path) -> Result<Box<dyn ZonedDevice>, DeviceError> {
     let no_way = || DeviceError::Station {
-        station: super::KIND.name,
+        station: "zns",
         reason: format!("{} cannot be opened: this program has no words for the kernel's zones", path.display()),
     };
     OPEN.get().ok_or_else(no_way)?(path)

@@ -10,7 +10,6 @@
 //!
 //! The length tells which of the two it is. All are blocks of metadata without a place in the file.
 
-use super::extended::encoded_length;
 use super::format::{BLOCK, BlockBytes, Kind};
 use super::map::{number_at, set_number};
 use super::metadata_blocks::NO_PLACE;
@@ -18,6 +17,11 @@ use super::{Sfs, SfsError};
 
 /// Blocks that a list has room for.
 pub(super) const MOST_BLOCKS: usize = BLOCK / 8 - 1;
+
+/// Bytes that attributes take, as their first block says.
+fn encoded_length(first: &[u8]) -> usize {
+    4 + u32::from_le_bytes(first[..4].try_into().expect("four bytes")) as usize
+}
 
 /// The virtual blocks that hold attributes beside their first block, as that says; `None` if it says nonsense.
 pub(super) fn listed(first: &BlockBytes) -> Option<Vec<u64>> {

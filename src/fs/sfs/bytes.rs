@@ -49,6 +49,7 @@ impl Sfs {
     /// reads as zeros.
     pub fn read_blocks(&mut self, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
         let width = self.media.block_width();
+        debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are read");
         let count = (buffer.len() / width) as u64;
         let mut at = 0;
         let begun = self.now;
@@ -185,6 +186,7 @@ impl Sfs {
         self.check_writable()?;
         self.regular(inode.0)?;
         let width = self.media.block_width();
+        debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are written");
         let count = (buffer.len() / width) as u64;
         let end = first.checked_add(count).filter(|end| *end <= MOST_BLOCKS).ok_or(SfsError::TooLarge)?;
         self.check_new(inode.0, first..end)?;
@@ -308,7 +310,7 @@ impl Sfs {
         // A long one is made in parts, so that a checkpoint is never larger than there is room for.
         let mut from = places.start;
         while from < places.end {
-            let to = places.end.min(from + self.limits.metadata as u64 * super::dat::ENTRIES / 4);
+            let to = places.end.min(from + self.limits.metadata as u64 * super::format::DAT_ENTRIES / 4);
             self.reserve(inode.0, from..to)?;
             self.tell(&Record::Reserve { inode: inode.0, places: from..to });
             self.records.touch(inode.0);
@@ -393,6 +395,7 @@ impl Sfs {
         let width = self.media.block_width();
         let slot = self.slot_to_change(inode, place)?;
         let bytes = self.waiting.bytes_mut(slot);
+        debug_assert!(to <= (place + 1) * BLOCK_BYTES, "bytes {from} to {to} are in one block");
         if width == BLOCK {
             let first = place * BLOCK_BYTES;
             bytes[(from - first) as usize..(to - first) as usize].fill(0);

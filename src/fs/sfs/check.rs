@@ -4,112 +4,12 @@
 //! is what a user would meet. Nothing is written.
 
 use super::error::{OpenSfsError, SfsError};
+use super::finding::Finding;
 use super::make::Identity;
 use super::salvage;
 use super::settings::SfsSettings;
 use super::{Sfs, Timestamp};
 use crate::device::Medium;
-use serde::Serialize;
-use std::fmt;
-
-/// What of a volume a finding is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Structure {
-    /// One of the two superblocks, or the checkpoint that it names.
-    Superblock,
-    /// A page or a tree block of the DAT.
-    Dat,
-    /// A page or a tree block of the inode file.
-    InodeFile,
-    /// A page or a tree block of the usage file.
-    UsageFile,
-    /// What was written since the last checkpoint.
-    Log,
-    /// An inode.
-    Inode,
-    /// The map from a file's blocks to virtual blocks, or an entry of the DAT that it names.
-    Map,
-    /// A block of a file.
-    Data,
-    /// A block of a directory, or a name in it.
-    Directory,
-    /// The target of a symbolic link.
-    Target,
-    /// Extended attributes.
-    Attributes,
-    /// What is known of how much lives in a segment.
-    Usage,
-    /// A number of blocks or inodes, or the chain of free ones.
-    Count,
-}
-
-/// Something that is wrong with a volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// What it is about.
-    pub structure: Structure,
-    /// Where, in the volume's own numbers.
-    pub place: String,
-    /// The inode that it touches.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inode: Option<u64>,
-    /// A path of that inode from the root, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// Where in the file, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offset: Option<u64>,
-    /// What is there.
-    pub found: String,
-    /// What would be right.
-    pub expected: String,
-    /// What [`repair`](super::repair()) does about it.
-    pub repair: String,
-}
-
-impl Finding {
-    pub(super) fn new(
-        structure: Structure,
-        place: impl Into<String>,
-        found: impl Into<String>,
-        expected: impl Into<String>,
-        repair: impl Into<String>,
-    ) -> Finding {
-        Finding {
-            structure,
-            place: place.into(),
-            inode: None,
-            path: None,
-            offset: None,
-            found: found.into(),
-            expected: expected.into(),
-            repair: repair.into(),
-        }
-    }
-
-    pub(super) fn of(self, inode: u64) -> Finding {
-        Finding { inode: Some(inode), ..self }
-    }
-
-    pub(super) fn at(self, offset: u64) -> Finding {
-        Finding { offset: Some(offset), ..self }
-    }
-}
-
-impl fmt::Display for Finding {
-    /// In one line: where, what is there, and what would be right.
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{}", self.place)?;
-        if let Some(path) = &self.path {
-            write!(to, " ({path})")?;
-        }
-        if let Some(offset) = self.offset {
-            write!(to, " at byte {offset}")?;
-        }
-        write!(to, ": {}; right would be: {}", self.found, self.expected)
-    }
-}
 
 impl Sfs {
     /// Checks all that a mounted volume names: what is in memory against itself, and what lies on the media against its

@@ -1,13 +1,13 @@
 //! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before
 //! is free from then on.
 
-use super::format::{BLOCK, Kind, Superblock, VERSION, crc_without, zeroed};
+use super::format::{Kind, Superblock, VERSION};
 use super::log::{Destination, Item};
 use super::paged::LEVEL_SHIFT;
 use super::records::{Record, Told};
 use super::segments::Segments;
+use super::superblocks::superblock_bytes;
 use super::{Sfs, SfsError};
-use zerocopy::IntoBytes;
 use zerocopy::little_endian::F64;
 
 impl Sfs {
@@ -27,11 +27,14 @@ impl Sfs {
     fn take_checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
         // Blocks of files: groups that fill segments, then all the others.
         self.write_groups(true)?;
+        debug_assert_eq!(self.waiting.len(), 0, "a checkpoint leaves no block of a file in memory alone");
         // Metadata that the DAT knows.
         let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
         self.write_blocks(Destination::Metadata, &blocks)?;
+        debug_assert_eq!(self.metadata.dirty(), 0, "a checkpoint leaves no block of metadata in memory alone");
         // Inodes, as they are now. Numbers of inodes and virtual blocks that were freed are free.
         self.store_inodes()?;
+        debug_assert_eq!(self.inodes.changed(), 0, "a checkpoint leaves no inode in memory alone");
         self.dat.settle(&mut self.media, &mut self.now)?;
         self.free_pages();
         self.write_paged(Kind::InodeFile)?;
@@ -39,6 +42,7 @@ impl Sfs {
         self.check_emptied()?;
         self.write_usage()?;
         self.flush_device()?;
+        assert!(!self.is_unflushed, "a superblock names what is durable alone");
 
         self.write_superblocks(clean)?;
         self.is_unsealed = false;
@@ -166,15 +170,3 @@ impl Sfs {
         Ok(())
     }
 }
-
-/// A superblock's 4 KiB, with its checksum.
-pub(super) fn superblock_bytes(superblock: &Superblock) -> Box<[u8; BLOCK]> {
-    let mut bytes = zeroed();
-    bytes[..size_of::<Superblock>()].copy_from_slice(superblock.as_bytes());
-    let crc = crc_without(&bytes[..], CRC_FIELD);
-    bytes[CRC_FIELD..CRC_FIELD + 4].copy_from_slice(&crc.to_le_bytes());
-    bytes
-}
-
-/// Where the checksum of a superblock lies in it.
-pub(super) const CRC_FIELD: usize = 12;

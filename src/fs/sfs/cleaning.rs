@@ -224,6 +224,7 @@ impl Sfs {
             for ((address, record), block) in run.iter().zip(bytes.chunks_exact(width)) {
                 let number = record.number.get();
                 let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                debug_assert_eq!(entry.address.get(), *address, "virtual block {number} lives where it is read");
                 let slot = self.waiting.add(number, record.inode.get(), record.place.get());
                 self.waiting.bytes_mut(slot).copy_from_slice(block);
                 let waits = self.waiting.slot_mut(slot);

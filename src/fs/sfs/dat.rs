@@ -8,7 +8,7 @@
 //! end are cut off.
 
 use super::SfsError;
-use super::format::{BLOCK, DatEntry, NO_GROUP, Root};
+use super::format::{DAT_ENTRIES, DatEntry, NO_GROUP, Root};
 use super::invariants;
 use super::media::Media;
 use super::paged::PagedFile;
@@ -16,9 +16,6 @@ use crate::time::Time;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
-
-/// Entries of a page.
-pub(super) const ENTRIES: u64 = (BLOCK / size_of::<DatEntry>()) as u64;
 
 /// The DAT.
 pub(super) struct Dat {
@@ -51,7 +48,7 @@ impl Dat {
 
     /// One whose pages may be read in part.
     pub fn of_file(file: PagedFile, used: u64) -> Dat {
-        let taken: Vec<u8> = (0..file.len()).map(|page| file.taken(page).min(ENTRIES as u32) as u8).collect();
+        let taken: Vec<u8> = (0..file.len()).map(|page| file.taken(page).min(DAT_ENTRIES as u32) as u8).collect();
         let occupied = taken.iter().filter(|taken| **taken != 0).count() as u64;
         Dat { file, taken, occupied, freed: BTreeMap::new(), cursor: 0, used }
     }
@@ -97,7 +94,7 @@ impl Dat {
             if self.get(number, media, now)?.is_taken == 0 {
                 let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
                 self.set(number, &entry, media, now)?;
-                *self.freed.entry((number / ENTRIES) as u32).or_insert(0) += 1;
+                *self.freed.entry((number / DAT_ENTRIES) as u32).or_insert(0) += 1;
             }
         }
         Ok(())
@@ -143,7 +140,7 @@ impl Dat {
 
     /// Numbers that there are, taken or not.
     pub fn len(&self) -> u64 {
-        self.taken.len() as u64 * ENTRIES
+        self.taken.len() as u64 * DAT_ENTRIES
     }
 
     /// The entry of a virtual block.
@@ -164,18 +161,18 @@ impl Dat {
     }
 
     fn place(&self, number: u64) -> Result<(usize, usize), SfsError> {
-        let page = number / ENTRIES;
+        let page = number / DAT_ENTRIES;
         if number == 0 || page >= self.taken.len() as u64 {
             let why = format!("virtual block {number} is named, and there are {}", self.len());
             return Err(SfsError::Damaged { what: "a map".to_string(), why });
         }
-        Ok((page as usize, (number % ENTRIES) as usize * size_of::<DatEntry>()))
+        Ok((page as usize, (number % DAT_ENTRIES) as usize * size_of::<DatEntry>()))
     }
 
     /// Takes a free number, with an entry that lies nowhere.
     pub fn take(&mut self, media: &mut Media, now: &mut Time) -> Result<u64, SfsError> {
         let pages = self.taken.len();
-        let free = (self.cursor..pages).find(|page| u64::from(self.taken[*page]) < ENTRIES);
+        let free = (self.cursor..pages).find(|page| u64::from(self.taken[*page]) < DAT_ENTRIES);
         let page = match free {
             Some(page) => page,
             None => {
@@ -206,12 +203,12 @@ impl Dat {
         place.copy_from_slice(entry.as_bytes());
         self.set_counted(page, self.taken[page] + 1);
         self.used += 1;
-        Ok(page as u64 * ENTRIES + at as u64)
+        Ok(page as u64 * DAT_ENTRIES + at as u64)
     }
 
     /// Takes a certain number, of which the log speaks.
     pub fn take_found(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
-        let page = (number / ENTRIES) as usize;
+        let page = (number / DAT_ENTRIES) as usize;
         while self.taken.is_empty() {
             let first = self.take(media, now)?;
             self.give_back(first, media, now)?;
@@ -235,7 +232,7 @@ impl Dat {
     pub fn free(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
         self.set(number, &entry, media, now)?;
-        *self.freed.entry((number / ENTRIES) as u32).or_insert(0) += 1;
+        *self.freed.entry((number / DAT_ENTRIES) as u32).or_insert(0) += 1;
         self.used -= 1;
         Ok(())
     }
@@ -243,7 +240,7 @@ impl Dat {
     /// Frees a number that was taken since the last checkpoint and of which nobody has heard.
     pub fn give_back(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
         self.set(number, &DatEntry { group: NO_GROUP, ..DatEntry::default() }, media, now)?;
-        let page = (number / ENTRIES) as usize;
+        let page = (number / DAT_ENTRIES) as usize;
         self.set_counted(page, self.taken[page] - 1);
         self.used -= 1;
         Ok(())

@@ -43,6 +43,7 @@ impl Discards {
 impl Sfs {
     /// A segment is free: tells the device, now or later.
     pub(super) fn discard(&mut self, segment: u32) -> Result<(), SfsError> {
+        assert_eq!(self.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
         if !self.settings.discard {
             return Ok(());
         }
@@ -69,6 +70,7 @@ impl Sfs {
         if self.discards.due().is_some_and(|due| due <= self.now)
             && let Some(segment) = self.discards.segments.pop_first()
         {
+            assert_eq!(self.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
             self.discards.next = self.now + PAUSE_NS;
             self.now = self.media.discard(segment, self.now)?;
         }

@@ -1,8 +1,9 @@
 //! Why an operation of the file system fails.
 
-use super::failure::Lost;
+use super::lost::Lost;
 use crate::device::DeviceError;
 use crate::units::format_size;
+use rustix::io::Errno;
 use std::io;
 
 /// Why an operation of the file system fails. What fails leaves the file system as it was.
@@ -78,25 +79,25 @@ pub enum SfsError {
 }
 
 impl SfsError {
-    /// The number that a system call would fail with (Linux's errno).
-    pub fn errno(&self) -> i32 {
+    /// What a system call would fail with.
+    pub fn errno(&self) -> Errno {
         match self {
-            SfsError::NotFound => 2,
-            SfsError::Exists => 17,
-            SfsError::NotDirectory => 20,
-            SfsError::IsDirectory => 21,
-            SfsError::NotEmpty => 39,
-            SfsError::NameTooLong => 36,
-            SfsError::Invalid(_) => 22,
-            SfsError::NotPermitted(_) => 1,
-            SfsError::TooManyLinks => 31,
-            SfsError::TooLarge => 27,
-            SfsError::NoSpace { .. } => 28,
-            SfsError::NoAttribute => 61,
-            SfsError::LongValue => 7,
-            SfsError::ManyAttributes { .. } => 28,
-            SfsError::ReadOnly(_) => 30,
-            SfsError::Damaged { .. } | SfsError::Device(_) | SfsError::Lost(_) => 5,
+            SfsError::NotFound => Errno::NOENT,
+            SfsError::Exists => Errno::EXIST,
+            SfsError::NotDirectory => Errno::NOTDIR,
+            SfsError::IsDirectory => Errno::ISDIR,
+            SfsError::NotEmpty => Errno::NOTEMPTY,
+            SfsError::NameTooLong => Errno::NAMETOOLONG,
+            SfsError::Invalid(_) => Errno::INVAL,
+            SfsError::NotPermitted(_) => Errno::PERM,
+            SfsError::TooManyLinks => Errno::MLINK,
+            SfsError::TooLarge => Errno::FBIG,
+            SfsError::NoSpace { .. } => Errno::NOSPC,
+            SfsError::NoAttribute => Errno::NODATA,
+            SfsError::LongValue => Errno::TOOBIG,
+            SfsError::ManyAttributes { .. } => Errno::NOSPC,
+            SfsError::ReadOnly(_) => Errno::ROFS,
+            SfsError::Damaged { .. } | SfsError::Device(_) | SfsError::Lost(_) => Errno::IO,
         }
     }
 }
@@ -106,7 +107,7 @@ impl From<SfsError> for io::Error {
     fn from(error: SfsError) -> io::Error {
         match error {
             SfsError::Damaged { .. } | SfsError::Device(_) | SfsError::Lost(_) => io::Error::other(error.to_string()),
-            error => io::Error::from_raw_os_error(error.errno()),
+            error => error.errno().into(),
         }
     }
 }

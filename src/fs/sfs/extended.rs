@@ -41,11 +41,6 @@ fn encode(attributes: &Attributes) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that attributes take, as their first block says.
-pub(super) fn encoded_length(first: &[u8]) -> usize {
-    4 + u32::from_le_bytes(first[..4].try_into().expect("four bytes")) as usize
-}
-
 /// The attributes that these bytes are; `None` if they are none.
 pub(super) fn decode(bytes: &[u8]) -> Option<Attributes> {
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;

@@ -5,49 +5,18 @@
 //! may be stored. What an fsync or a checkpoint made durable before is there. A read that fails in the middle of a
 //! truncation or a punch ends the same way: what is there in part must not be stored.
 
-use super::checkpoint::superblock_bytes;
 use super::error::OpenSfsError;
+use super::format::LOST;
+use super::lost::Lost;
 use super::make::check_identity;
 use super::media::Media;
-use super::{Sfs, SfsError, superblocks};
+use super::superblocks::{self, superblock_bytes};
+use super::{Sfs, SfsError};
 use crate::device::Medium;
 use crate::time::Time;
-use std::fmt;
 
-/// `clean` of a superblock: changes were lost since, as a write or a flush failed. It takes the log to be read, as any
-/// value but 1 does.
-pub(super) const LOST: u32 = 2;
 /// Inodes that are named.
 const MOST_NAMED: usize = 10;
-
-/// What a failed write or flush has cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// What failed.
-    pub why: String,
-    /// Files and directories that were changed since the last checkpoint. An fsync may have stored some of these changes.
-    pub inodes: u64,
-    /// The first of them by number.
-    pub first_inodes: Vec<u64>,
-    /// Blocks that waited, or were written and not flushed.
-    pub blocks: u64,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Lost { why, inodes, first_inodes, blocks } = self;
-        write!(
-            to,
-            "{why}; lost is what was not synced since the last checkpoint: changes to {inodes} files and directories"
-        )?;
-        if !first_inodes.is_empty() {
-            let numbers: Vec<String> = first_inodes.iter().map(u64::to_string).collect();
-            let more = if first_inodes.len() as u64 == *inodes { "" } else { ", ..." };
-            write!(to, " (inodes {}{more})", numbers.join(", "))?;
-        }
-        write!(to, ", {blocks} blocks of 4 KiB")
-    }
-}
 
 impl Sfs {
     /// What a failed write or flush has cost, if one has failed.

@@ -13,7 +13,7 @@
 //! What earlier crashes left cannot be mistaken for this log: a mount after a crash skips as many numbers as the volume
 //! has blocks, and so all that were given out since the checkpoint.
 
-use super::check::{Finding, Structure};
+use super::finding::{Finding, Structure};
 use super::format::{BLOCK, BlockRecord, NO_GROUP, SUMMARY_MAGIC, SummaryHeader};
 use super::records::{self, Record};
 use super::{Sfs, SfsError, invariants};

@@ -41,6 +41,9 @@ pub(super) const MAGIC: [u8; 8] = *b"FLASHSFS";
 pub(super) const VERSION: u32 = 2;
 /// The oldest that is read.
 pub(super) const OLDEST_VERSION: u32 = 1;
+/// `clean` of a superblock: changes were lost since, as a write or a flush failed. It takes the log to be read, as any
+/// value but 1 does.
+pub(super) const LOST: u32 = 2;
 /// "SFSL", the first bytes of a summary.
 pub(super) const SUMMARY_MAGIC: [u8; 4] = *b"SFSL";
 /// Numbers that a grouping may keep in the superblock.
@@ -207,6 +210,9 @@ pub(super) struct BlockRecord {
     pub group: u8,
     pub reserved: u8,
 }
+
+/// Entries in a page of the DAT.
+pub(super) const DAT_ENTRIES: u64 = (BLOCK / size_of::<DatEntry>()) as u64;
 
 /// An entry of the DAT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

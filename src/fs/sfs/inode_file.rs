@@ -136,6 +136,11 @@ impl InodeFile {
 
     /// Writes an inode's image into its page.
     pub fn set(&mut self, number: u64, image: &InodeImage, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+        debug_assert!(
+            number != 0 && [0, number].contains(&image.number.get()),
+            "the image of inode {} is stored in the place of inode {number}",
+            image.number
+        );
         let page = (number / INODES) as usize;
         self.grow(page + 1);
         let at = (number % INODES) as usize * size_of::<InodeImage>();

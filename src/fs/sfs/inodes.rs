@@ -155,6 +155,7 @@ impl Inodes {
 
     /// Inodes in memory that are not changed.
     pub fn unchanged(&self) -> usize {
+        debug_assert!(self.changed <= self.all.len(), "a changed inode is in memory");
         self.all.len() - self.changed
     }
 

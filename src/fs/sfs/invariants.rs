@@ -14,12 +14,10 @@
 //! | what a map or a name leads to | when it is followed |
 //! | all of it | fsck |
 
-use super::dat;
 use super::error::SfsError;
-use super::failure::LOST;
 use super::format::{
-    BlockBytes, BlockRecord, DatEntry, InodeImage, Kind, MEMORY, NO_GROUP, Pointer, SummaryHeader, Superblock,
-    UsageEntry, VERSION,
+    BlockBytes, BlockRecord, DAT_ENTRIES, DatEntry, InodeImage, Kind, LOST, MEMORY, NO_GROUP, Pointer, SummaryHeader,
+    Superblock, UsageEntry, VERSION,
 };
 use super::inode_file::INODES;
 use super::map::{MOST_BLOCKS, MOST_LEVELS};
@@ -78,7 +76,7 @@ pub(super) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
     let orphan = it.first_orphan.get();
     holds(orphan < inodes, || format!("the first inode without a name is {orphan} of {inodes}"))?;
     holds((1..inodes).contains(&it.used_inodes.get()), || format!("{} of {inodes} inodes are used", it.used_inodes))?;
-    let (used, entries) = (it.used_blocks.get(), it.dat.pages.get().saturating_mul(dat::ENTRIES));
+    let (used, entries) = (it.used_blocks.get(), it.dat.pages.get().saturating_mul(DAT_ENTRIES));
     holds(used <= entries.saturating_sub(1), || format!("{used} of {entries} virtual blocks are used"))?;
     let pages = Segments::pages(segments) as u64;
     holds(it.usage_file.pages.get() == pages, || {
@@ -145,7 +143,7 @@ pub(super) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, block
     let mut taken = 0;
     for (at, entry) in bytes.chunks_exact(size_of::<DatEntry>()).enumerate() {
         let entry = DatEntry::read_from_bytes(entry).expect("an entry's length");
-        let number = page as u64 * dat::ENTRIES + at as u64;
+        let number = page as u64 * DAT_ENTRIES + at as u64;
         let holds = if number == 0 { entry_of_none(&entry) } else { dat_entry(&entry, blocks) };
         holds.map_err(|why| format!("virtual block {number}: {why}"))?;
         taken += u32::from(entry.is_taken);

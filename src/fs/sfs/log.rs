@@ -53,6 +53,11 @@ impl Sfs {
         mut told: Told,
         seals: bool,
     ) -> Result<(), SfsError> {
+        debug_assert!(
+            !matches!(to, Destination::Group(_)) || items.len() <= self.limits.segment_capacity as usize,
+            "the {} blocks of a group fit a segment",
+            items.len()
+        );
         let mut left = items;
         while !left.is_empty() || !told.is_empty() {
             let head = self.head(to, left.len() as u32)?;
@@ -76,9 +81,6 @@ impl Sfs {
                 // What is in memory is no longer what is on the media.
                 self.fail(format!("a write failed: {error}"));
             })?;
-        }
-        if let Destination::Group(_) = to {
-            debug_assert!(left.is_empty());
         }
         Ok(())
     }
@@ -167,6 +169,13 @@ impl Sfs {
         let segment_blocks = u64::from(self.media.segment_blocks());
         let summary = summary_blocks(items.len() as u32, log.len());
         let first = u64::from(head.segment) * segment_blocks + u64::from(head.block);
+        assert!(
+            u64::from(head.block) + u64::from(summary) + items.len() as u64 <= segment_blocks,
+            "{} blocks behind {summary} of a summary do not fit segment {} from block {} on",
+            items.len(),
+            head.segment,
+            head.block
+        );
         let width = self.media.block_width();
         let mut records = Vec::with_capacity(items.len());
         let mut labels = Vec::with_capacity(items.len());
@@ -206,6 +215,11 @@ impl Sfs {
                 }
             }
         }
+        debug_assert_eq!(
+            buffer.len(),
+            (summary as usize + items.len()) * width,
+            "each block of the partial segment has its bytes"
+        );
         // What seals the log is flushed before anything follows it: recovery relies on it to tell torn from damaged.
         assert!(self.is_unsealed || !self.is_unflushed, "something is written behind a seal that was not flushed");
         let flushed_back = self.superblock.next_partial.get() + 1 - self.flushed;
@@ -280,6 +294,7 @@ impl Sfs {
         if let Some(label) = label {
             write(from, count, label)?;
         }
+        debug_assert_eq!(count * width, buffer.len(), "each block that is written has a label");
         self.now = done;
         Ok(())
     }
@@ -293,6 +308,7 @@ impl Sfs {
         to: Destination,
     ) -> Result<(BlockRecord, Label), SfsError> {
         let waits = *self.waiting.slot(slot);
+        debug_assert!(self.waiting.is_used(slot), "slot {slot} holds what is written");
         let mut entry = self.dat.get(waits.number, &mut self.media, &mut self.now)?;
         if waits.before != 0 {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
@@ -360,6 +376,7 @@ impl Sfs {
 
     /// A block of a metadata file gets its place.
     fn place_paged(&mut self, kind: Kind, number: u64, address: u64, segment: u32) -> (BlockRecord, Label) {
+        debug_assert_eq!((address / u64::from(self.media.segment_blocks())) as u32, segment, "it lies in its segment");
         let before = self.paged(kind).put(number, address);
         if before != 0 {
             let old = (before / u64::from(self.media.segment_blocks())) as u32;

@@ -10,7 +10,7 @@
 //! - A name of an inode that nothing tells of is left out: its number may be given out again.
 //! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
 
-use super::check::{Finding, Structure};
+use super::finding::{Finding, Structure};
 use super::format::{BLOCK, Kind};
 use super::records::Record;
 use super::{FileKind, Sfs, SfsError};

@@ -3,8 +3,7 @@
 use super::attributes::{FileKind, InodeNumber, Timestamp};
 use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
-use super::failure::LOST;
-use super::format::{BLOCK, MAGIC, Superblock, VERSION};
+use super::format::{BLOCK, LOST, MAGIC, Superblock, VERSION};
 use super::inode::Inode;
 use super::inode_file::InodeFile;
 use super::inodes::Inodes;

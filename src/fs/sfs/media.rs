@@ -5,8 +5,7 @@
 //! | blocks | the first block, and the middle of the first segment's room | all that follows, each aligned to its size |
 //! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
 
-use super::format::{BLOCK, BlockBytes, MAGIC};
-use super::superblocks;
+use super::format::{BLOCK, BlockBytes};
 use crate::device::{Account, DeviceError, Lba, Medium, ZoneKind, ZoneState, ZonedDevice};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
@@ -52,7 +51,7 @@ impl Medium {
     }
 }
 
-fn first_sequential(device: &dyn ZonedDevice) -> u32 {
+pub(super) fn first_sequential(device: &dyn ZonedDevice) -> u32 {
     let zones = device.shape().zones;
     (0..zones).find(|zone| device.zone(*zone).kind == ZoneKind::Sequential).unwrap_or(zones)
 }
@@ -124,6 +123,7 @@ impl Media {
 
     /// Reads blocks of one segment.
     pub fn read(&mut self, address: u64, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        debug_assert!(buffer.len().is_multiple_of(self.block_width()), "whole blocks are read");
         let place = self.place(address);
         match &mut self.medium {
             Medium::Blocks(device) => device.read(place, buffer, at),
@@ -133,6 +133,13 @@ impl Media {
 
     /// Writes blocks of one segment, behind those that were written there before.
     pub fn write(&mut self, address: u64, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        let (blocks, segment_blocks) = ((buffer.len() / self.block_width()) as u64, u64::from(self.segment_blocks));
+        assert!(
+            address / segment_blocks < u64::from(self.segments)
+                && address % segment_blocks + blocks <= segment_blocks
+                && buffer.len().is_multiple_of(self.block_width()),
+            "{blocks} blocks at {address} of the log are not within a segment"
+        );
         let place = self.place(address);
         match &mut self.medium {
             Medium::Blocks(device) => device.write(place, buffer, label, at),
@@ -142,6 +149,7 @@ impl Media {
 
     /// A segment will be written from its beginning.
     pub fn begin(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
+        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
         let zone = self.zone_of(segment);
         match &mut self.medium {
             Medium::Zones(device) if device.zone(zone).write_pointer > 0 => device.reset(zone, at),
@@ -151,6 +159,7 @@ impl Media {
 
     /// Nothing more will be written to a segment until it begins anew.
     pub fn end(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
+        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
         let zone = self.zone_of(segment);
         match &mut self.medium {
             Medium::Zones(device) => match device.zone(zone).state {
@@ -163,6 +172,7 @@ impl Media {
 
     /// What a segment holds is no longer needed.
     pub fn discard(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
+        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
         let zone = self.zone_of(segment);
         let first = self.place(u64::from(segment) * u64::from(self.segment_blocks));
         match &mut self.medium {
@@ -283,80 +293,11 @@ impl Media {
 
     /// Which of the two superblock zones goes on: the one in which `sequence` was found.
     pub fn go_on_in(&mut self, turn: u32) {
+        assert!(turn < 2, "there are two places of superblocks");
         self.turn = turn;
     }
 }
 
 pub(super) fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
     [Lba(0), Lba(u64::from(segment_blocks / 2))]
-}
-
-/// Blocks at which the second superblock is looked for if the first one is damaged: the middles of all segments of up
-/// to 128 MiB, and, as powers of two, those of larger ones.
-const SEARCHED: std::ops::Range<u64> = 8..16_384;
-const LARGER: std::ops::RangeInclusive<u32> = 14..=17;
-
-/// A block that may be a superblock, and where it was found.
-pub(super) struct Candidate {
-    /// Which of the two places, or zones.
-    pub turn: u32,
-    /// The block of the device.
-    pub place: u64,
-    pub bytes: Box<BlockBytes>,
-}
-
-impl Medium {
-    /// Whatever could be a superblock. On a device of blocks the first one tells where the second lies. If it is
-    /// damaged, that is looked for from the front: blocks of files are behind it, and one may hold the image of another
-    /// volume.
-    pub(super) fn superblocks(&mut self, at: Time) -> Result<(Vec<Candidate>, Time), DeviceError> {
-        let mut found = Vec::new();
-        let mut at = at;
-        let blocks = self.blocks();
-        match self {
-            Medium::Blocks(device) => {
-                let mut look = |place: u64| {
-                    let mut bytes = super::format::zeroed();
-                    at = device.read(Lba(place), &mut bytes[..], at)?;
-                    let whole = superblocks::read(&bytes, Some(u32::from(place > 0)))
-                        .ok()
-                        .map(|superblock| superblock_places(superblock.segment_blocks.get())[1].0);
-                    if bytes[..MAGIC.len()] == MAGIC {
-                        found.push(Candidate { turn: u32::from(place > 0), place, bytes });
-                    }
-                    Ok::<_, DeviceError>(whole)
-                };
-                match if blocks > 0 { look(0)? } else { None } {
-                    Some(second) if second > 0 && second < blocks => drop(look(second)?),
-                    Some(_) => {}
-                    None => {
-                        for place in SEARCHED.chain(LARGER.map(|power| 1 << power)).take_while(|place| *place < blocks)
-                        {
-                            if look(place)? == Some(place) {
-                                break;
-                            }
-                        }
-                    }
-                }
-            }
-            Medium::Zones(device) => {
-                let first = first_sequential(device.as_ref());
-                let shape = device.shape();
-                for turn in 0..2.min(shape.zones.saturating_sub(first)) {
-                    let zone = first + turn;
-                    let written = device.zone(zone).write_pointer;
-                    // The last ones: further back lie only older ones.
-                    for block in (0..written).rev().take(4) {
-                        let mut bytes = super::format::zeroed();
-                        let place = u64::from(zone) * shape.zone_blocks + block;
-                        at = device.read(Lba(place), &mut bytes[..], at)?;
-                        if bytes[..MAGIC.len()] == MAGIC {
-                            found.push(Candidate { turn, place, bytes });
-                        }
-                    }
-                }
-            }
-        }
-        Ok((found, at))
-    }
 }

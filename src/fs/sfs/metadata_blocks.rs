@@ -102,6 +102,7 @@ impl MetadataBlocks {
 
     /// Unchanged ones in memory.
     pub fn unchanged(&self) -> usize {
+        debug_assert!(self.dirty <= self.all.len(), "a changed block is in memory");
         self.all.len() - self.dirty
     }
 

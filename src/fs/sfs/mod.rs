@@ -27,13 +27,14 @@
 //! | `invariants` | what must hold of a mounted volume, field by field |
 //! | `survey` | a walk over all that a volume names, from the metadata files and inodes down |
 //! | `survey_files`, `survey_names`, `survey_sums` | its parts: a file's blocks; names; what follows from both |
+//! | `survey_paths` | the path of an inode, from the names seen |
 //! | `survey_faults` | what it can find wrong, and what mends that |
-//! | `check` | fsck: what is wrong, as values |
+//! | `check`, `finding` | fsck: what is wrong, as values |
 //! | `salvage` | opening a volume of which parts are damaged |
 //! | `salvage_files`, `salvage_log` | its metadata files; what the log says of what they lost |
 //! | `repair` | putting right what the survey found |
 //! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
-//! | `failure` | what a failed write or flush costs |
+//! | `failure`, `lost` | a failed write or flush; what it costs |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `renames`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
 //! | `error` | why one fails |
@@ -52,6 +53,7 @@ mod discards;
 mod error;
 mod extended;
 mod failure;
+mod finding;
 mod follow_log;
 mod format;
 mod inode;
@@ -59,6 +61,7 @@ mod inode_file;
 mod inodes;
 mod invariants;
 mod log;
+mod lost;
 mod lost_parts;
 mod make;
 mod map;
@@ -85,6 +88,7 @@ mod survey;
 mod survey_faults;
 mod survey_files;
 mod survey_names;
+mod survey_paths;
 mod survey_sums;
 mod syncing;
 mod waiting;
@@ -94,9 +98,11 @@ mod wrong_volumes;
 
 pub use crate::device::Medium;
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
-pub use check::{Finding, Structure, check};
+pub use check::check;
 pub use error::{OpenSfsError, SfsError};
-pub use failure::{Lost, mark_lost};
+pub use failure::mark_lost;
+pub use finding::{Finding, Structure};
+pub use lost::Lost;
 pub use make::Identity;
 pub use memory::MemoryUse;
 pub use repair::{Repaired, repair};

@@ -267,6 +267,7 @@ impl PagedFile {
     /// checkpoint has written what is changed.
     pub fn holes(&self, number: u64) -> [u8; FANOUT / 8] {
         let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
+        debug_assert!(level > 0, "a page names no blocks");
         let mut holes = [0; FANOUT / 8];
         let below = self.levels[level - 1].iter().enumerate().skip(block * FANOUT).take(FANOUT);
         for (at, pointer) in below {
@@ -381,6 +382,8 @@ impl PagedFile {
     /// Says where a block will lie. Answers where it lay before, 0 for nowhere.
     pub fn put(&mut self, number: u64, address: u64) -> u64 {
         let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
+        debug_assert!(self.dirty[level].contains(&(block as u32)), "block {block} of level {level} has changed");
+        debug_assert_ne!(address, 0, "address 0 stands for a block that was never written");
         let pointer = &mut self.levels[level][block];
         let before = pointer.address.get();
         pointer.address.set(address);
@@ -400,6 +403,7 @@ impl PagedFile {
 
     /// Unchanged pages in memory.
     pub fn unchanged(&self) -> usize {
+        debug_assert!(self.dirty[0].len() <= self.present, "a changed page is in memory");
         self.present - self.dirty[0].len()
     }
 

@@ -126,6 +126,7 @@ impl Told {
     pub fn next(&mut self, room: usize) -> &[u8] {
         let from = self.at;
         let end = self.ends.iter().rev().copied().find(|end| *end <= from + room).unwrap_or(from).max(from);
+        debug_assert!(end - from <= room, "whole operations fit the room");
         self.at = end;
         &self.bytes[from..end]
     }
@@ -188,7 +189,9 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
             9
         }
     };
-    let length = (bytes.len() - start - HEAD) as u16;
+    let length = bytes.len() - start - HEAD;
+    let length =
+        u16::try_from(length).unwrap_or_else(|_| panic!("a record of {length} bytes has no room for its length"));
     bytes[start] = tag;
     bytes[start + 2..start + 4].copy_from_slice(&length.to_le_bytes());
     bytes[start + 8..start + HEAD].copy_from_slice(&before.to_le_bytes());

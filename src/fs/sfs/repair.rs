@@ -9,9 +9,9 @@
 //! What has no name any more gets one in lost+found.
 
 use super::attributes::{FileKind, InodeNumber};
-use super::check::Finding;
 use super::directory::{self, Index};
 use super::error::{OpenSfsError, SfsError};
+use super::finding::Finding;
 use super::format::{BLOCK, BlockBytes, DatEntry, InodeImage, Kind, NO_GROUP, zeroed};
 use super::inode::Inode;
 use super::make::Identity;

@@ -10,7 +10,7 @@
 //!
 //! Parts of the log may be damaged. What is whole is applied all the same, and `lost_parts` says what is unknown then.
 
-use super::check::{Finding, Structure};
+use super::finding::{Finding, Structure};
 use super::follow_log::Found;
 use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP};
 use super::inode::Inode;
@@ -122,7 +122,7 @@ impl Sfs {
     /// be given out between two checkpoints, when no number is given out twice.
     fn most_taken(&self) -> u64 {
         let blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
-        2 * blocks + (self.limits.metadata as u64 + 1) * super::dat::ENTRIES
+        2 * blocks + (self.limits.metadata as u64 + 1) * super::format::DAT_ENTRIES
     }
 
     /// Whether a virtual block of this number can be.

@@ -14,10 +14,9 @@
 //! Of an entry of the DAT that was made so, how often and when the block was written is not known.
 
 use super::Sfs;
-use super::check::{Finding, Structure};
 use super::error::{OpenSfsError, SfsError};
-use super::failure::LOST;
-use super::format::{BLOCK, MEMORY, Superblock};
+use super::finding::{Finding, Structure};
+use super::format::{BLOCK, LOST, MEMORY, Superblock};
 use super::inode_file::INODES;
 use super::invariants::LARGEST;
 use super::make::{Identity, check_shape};

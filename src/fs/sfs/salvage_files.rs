@@ -2,10 +2,10 @@
 //! the log says.
 
 use super::Sfs;
-use super::check::{Finding, Structure};
-use super::dat::{Dat, ENTRIES};
+use super::dat::Dat;
 use super::error::SfsError;
-use super::format::{DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
+use super::finding::{Finding, Structure};
+use super::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
 use super::inode_file::{INODES, InodeFile};
 use super::invariants;
 use super::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
@@ -30,7 +30,7 @@ impl Salvaged {
 
     /// Whether the page of an entry was lost.
     pub fn holds(&self, number: u64) -> bool {
-        self.pages.contains(&(number / ENTRIES))
+        self.pages.contains(&(number / DAT_ENTRIES))
     }
 
     /// An entry is made anew for whoever names it.
@@ -193,12 +193,12 @@ impl Sfs {
             return self.recount_dat();
         }
         let said = self.said(log)?;
-        let first = |page: &usize| *page as u64 * ENTRIES;
+        let first = |page: &usize| *page as u64 * DAT_ENTRIES;
         if !said.is_whole {
             loss.pages += gone.len();
         } else {
             self.salvaged.pages = gone.iter().map(|page| *page as u64).collect();
-            let numbers = gone.iter().flat_map(|page| first(page)..first(page) + ENTRIES);
+            let numbers = gone.iter().flat_map(|page| first(page)..first(page) + DAT_ENTRIES);
             let told: Vec<(u64, Told)> =
                 numbers.filter_map(|number| Some((number, *said.blocks.get(&(Kind::Data as u8, number))?))).collect();
             for (number, told) in told {
@@ -217,7 +217,7 @@ impl Sfs {
         }
         self.recount_dat()?;
         for page in &gone {
-            self.dat.withhold(first(page)..first(page) + ENTRIES, &mut self.media, &mut self.now)?;
+            self.dat.withhold(first(page)..first(page) + DAT_ENTRIES, &mut self.media, &mut self.now)?;
         }
         self.recount_dat()
     }

@@ -200,6 +200,8 @@ impl Segments {
 
     /// The live blocks of a segment are taken up.
     pub fn begin_cleaning(&mut self, segment: u32) {
+        let it = &self.all[segment as usize];
+        debug_assert!(it.state == State::Written && !it.is_being_cleaned, "segment {segment} is cleaned once");
         self.all[segment as usize].is_being_cleaned = true;
         self.cleaning += 1;
     }
@@ -224,6 +226,7 @@ impl Segments {
     /// Takes the segment that has been free for longest.
     pub fn take(&mut self, tick: Tick, group: u8, is_metadata: bool) -> Option<u32> {
         let segment = self.free.pop_front()?;
+        assert_eq!(self.all[segment as usize].state, State::Free, "segment {segment} would be written over");
         self.unchecked.remove(&segment);
         self.all[segment as usize] = Segment { state: State::Open, written: tick, group, is_metadata, ..FREE };
         Some(segment)
@@ -264,6 +267,7 @@ impl Segments {
 
     fn empty(&mut self, segment: u32) {
         let it = &mut self.all[segment as usize];
+        debug_assert!(it.state == State::Written && it.live == 0, "segment {segment} has nothing live");
         it.state = State::Emptied;
         if std::mem::take(&mut it.is_being_cleaned) {
             self.cleaning = self.cleaning.saturating_sub(1);
@@ -341,6 +345,11 @@ impl Segments {
             self.emptied.iter().partition(|segment| is_so(&all[**segment as usize]));
         self.emptied = kept;
         for segment in &released {
+            let Segment { state, live, .. } = self.all[*segment as usize];
+            assert!(
+                state == State::Emptied && live == 0,
+                "segment {segment} is freed, {state:?} with {live} live blocks"
+            );
             self.all[*segment as usize] = FREE;
             self.free.push_back(*segment);
         }

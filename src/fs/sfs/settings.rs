@@ -1,6 +1,6 @@
 //! The options of `sfs`.
 
-use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::BLOCK_BYTES;
 
 /// The station.
@@ -22,32 +22,19 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "grouping",
-            values: Values::Choice(&[
-                ("sfs", "the group whose hotness is nearest to the block's"),
-                ("sepbit", "by how long the block lived before (6 groups)"),
-                ("dac", "one group hotter at each write, one colder at each cleaning (6 groups)"),
-                ("none", "one group"),
-            ]),
+            values: Values::Choice(words::<GroupingKind>),
             default: "sfs",
             about: "which group a block is written in",
         },
         OptionKind {
             name: "quantizer",
-            values: Values::Choice(&[
-                ("iterative", "centres found by refinement, as k-means finds them"),
-                ("equi-height", "the range of hotness is cut into equal parts"),
-                ("equi-width", "every group has as many segments"),
-            ]),
+            values: Values::Choice(words::<QuantizerKind>),
             default: "iterative",
             about: "how the groups' hotness is found (equi-height and equi-width as the paper uses the words)",
         },
         OptionKind {
             name: "cleaner",
-            values: Values::Choice(&[
-                ("cost-hotness", "(1-u)/(2u h): few live blocks, and those cold"),
-                ("cost-benefit", "(1-u)/(2u) age: few live blocks, not written for long"),
-                ("greedy", "the fewest live blocks"),
-            ]),
+            values: Values::Choice(words::<CleanerKind>),
             default: "cost-hotness",
             about: "which segment is cleaned",
         },
@@ -65,7 +52,7 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "clock",
-            values: Values::Choice(&[("time", "time passes"), ("writes", "a tick for each block that is written")]),
+            values: Values::Choice(words::<AgeClock>),
             default: "time",
             about: "what a block's age is measured in; where the device below has no timing model, always writes",
         },
@@ -95,10 +82,7 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "fsync",
-            values: Values::Choice(&[
-                ("log", "writes what the file needs, which a mount after a crash rolls forward"),
-                ("checkpoint", "takes a checkpoint, as in the paper"),
-            ]),
+            values: Values::Choice(words::<Fsync>),
             default: "log",
             about: "what an fsync does",
         },
@@ -136,6 +120,15 @@ pub enum GroupingKind {
     None,
 }
 
+impl Choice for GroupingKind {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("sfs", GroupingKind::Sfs, "the group whose hotness is nearest to the block's"),
+        ("sepbit", GroupingKind::SepBit, "by how long the block lived before (6 groups)"),
+        ("dac", GroupingKind::Dac, "one group hotter at each write, one colder at each cleaning (6 groups)"),
+        ("none", GroupingKind::None, "one group"),
+    ];
+}
+
 /// How the groups' hotness is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantizerKind {
@@ -147,6 +140,14 @@ pub enum QuantizerKind {
     EquiWidth,
 }
 
+impl Choice for QuantizerKind {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("iterative", QuantizerKind::Iterative, "centres found by refinement, as k-means finds them"),
+        ("equi-height", QuantizerKind::EquiHeight, "the range of hotness is cut into equal parts"),
+        ("equi-width", QuantizerKind::EquiWidth, "every group has as many segments"),
+    ];
+}
+
 /// Which segment is cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanerKind {
@@ -156,6 +157,42 @@ pub enum CleanerKind {
     CostBenefit,
     /// Fewest live blocks.
     Greedy,
+}
+
+impl Choice for CleanerKind {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("cost-hotness", CleanerKind::CostHotness, "(1-u)/(2u h): few live blocks, and those cold"),
+        ("cost-benefit", CleanerKind::CostBenefit, "(1-u)/(2u) age: few live blocks, not written for long"),
+        ("greedy", CleanerKind::Greedy, "the fewest live blocks"),
+    ];
+}
+
+/// What a block's age is measured in.
+#[derive(Clone, Copy, PartialEq)]
+enum AgeClock {
+    Time,
+    Writes,
+}
+
+impl Choice for AgeClock {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("time", AgeClock::Time, "time passes"),
+        ("writes", AgeClock::Writes, "a tick for each block that is written"),
+    ];
+}
+
+/// What an fsync does.
+#[derive(Clone, Copy, PartialEq)]
+enum Fsync {
+    Log,
+    Checkpoint,
+}
+
+impl Choice for Fsync {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("log", Fsync::Log, "writes what the file needs, which a mount after a crash rolls forward"),
+        ("checkpoint", Fsync::Checkpoint, "takes a checkpoint, as in the paper"),
+    ];
 }
 
 /// The options, read.
@@ -215,30 +252,17 @@ impl SfsSettings {
         Ok(SfsSettings {
             segment_bytes,
             groups: settings.count("groups") as u32,
-            grouping: match settings.text("grouping") {
-                "sfs" => GroupingKind::Sfs,
-                "sepbit" => GroupingKind::SepBit,
-                "dac" => GroupingKind::Dac,
-                _ => GroupingKind::None,
-            },
-            quantizer: match settings.text("quantizer") {
-                "iterative" => QuantizerKind::Iterative,
-                "equi-height" => QuantizerKind::EquiHeight,
-                _ => QuantizerKind::EquiWidth,
-            },
-            cleaner: match settings.text("cleaner") {
-                "cost-hotness" => CleanerKind::CostHotness,
-                "cost-benefit" => CleanerKind::CostBenefit,
-                _ => CleanerKind::Greedy,
-            },
+            grouping: settings.choice("grouping"),
+            quantizer: settings.choice("quantizer"),
+            cleaner: settings.choice("cleaner"),
             watermark: settings.share("watermark"),
             at_once: settings.count("at-once") as u32,
-            counts_writes: settings.text("clock") == "writes",
+            counts_writes: settings.choice::<AgeClock>("clock") == AgeClock::Writes,
             dirty_bytes: size("dirty"),
             flush_ns: settings.duration_ns("flush"),
             checkpoint_ns: settings.duration_ns("checkpoint"),
             checkpoint_segments: settings.count("checkpoint-segments") as u32,
-            fsync_is_checkpoint: settings.text("fsync") == "checkpoint",
+            fsync_is_checkpoint: settings.choice::<Fsync>("fsync") == Fsync::Checkpoint,
             discard: settings.switch("discard"),
             cache_bytes: settings.size("cache"),
             memory_bytes: size("memory"),

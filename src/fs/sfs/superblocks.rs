@@ -1,17 +1,32 @@
-//! The superblocks on a medium: which are whole, and which of them belong together.
+//! The superblocks on a medium: where they are looked for, which are whole, and which of them belong together.
 //!
 //! A block that looks like a superblock need not be this volume's: an earlier one with other segments left some, and a
 //! file may hold the image of a volume. So the second place counts only where the superblock in it says that it is, and
 //! the first place says whose volume this is.
 
-use super::checkpoint::CRC_FIELD;
 use super::error::OpenSfsError;
-use super::format::{BlockBytes, OLDEST_VERSION, Superblock, VERSION, crc_without};
+use super::format::{BLOCK, BlockBytes, MAGIC, OLDEST_VERSION, Superblock, VERSION, crc_without, zeroed};
 use super::invariants;
-use super::media::superblock_places;
-use crate::device::Medium;
+use super::media::{first_sequential, superblock_places};
+use crate::device::{DeviceError, Lba, Medium};
 use crate::time::Time;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Where the checksum of a superblock lies in it.
+const CRC_FIELD: usize = 12;
+/// Blocks at which the second superblock is looked for if the first one is damaged: the middles of all segments of up
+/// to 128 MiB, and, as powers of two, those of larger ones.
+const SEARCHED: std::ops::Range<u64> = 8..16_384;
+const LARGER: std::ops::RangeInclusive<u32> = 14..=17;
+
+/// A block that may be a superblock, and where it was found.
+struct Candidate {
+    /// Which of the two places, or zones.
+    turn: u32,
+    /// The block of the device.
+    place: u64,
+    bytes: Box<BlockBytes>,
+}
 
 /// A superblock that is whole.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +63,18 @@ impl AllFound {
     }
 }
 
+/// A superblock's 4 KiB, with its checksum.
+pub(super) fn superblock_bytes(superblock: &Superblock) -> Box<[u8; BLOCK]> {
+    let mut bytes = zeroed();
+    bytes[..size_of::<Superblock>()].copy_from_slice(superblock.as_bytes());
+    let crc = crc_without(&bytes[..], CRC_FIELD);
+    bytes[CRC_FIELD..CRC_FIELD + 4].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
 /// A superblock, if its checksum is right and its fields can be. `turn`: in which of the two places it was found, on a
 /// device of blocks. One of another version is only known by that.
-pub(super) fn read(bytes: &BlockBytes, turn: Option<u32>) -> Result<Superblock, String> {
+fn read(bytes: &BlockBytes, turn: Option<u32>) -> Result<Superblock, String> {
     let superblock = Superblock::read_from_prefix(&bytes[..]).expect("a block is longer").0;
     let crc = crc_without(&bytes[..], CRC_FIELD);
     if crc != superblock.crc.get() {
@@ -95,4 +119,60 @@ pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), Op
         all.disagree = invariants::copies(&newest.superblock, &before.superblock).err();
     }
     Ok((all, now))
+}
+
+impl Medium {
+    /// Whatever could be a superblock. On a device of blocks the first one tells where the second lies. If it is
+    /// damaged, that is looked for from the front: blocks of files are behind it, and one may hold the image of another
+    /// volume.
+    fn superblocks(&mut self, at: Time) -> Result<(Vec<Candidate>, Time), DeviceError> {
+        let mut found = Vec::new();
+        let mut at = at;
+        let blocks = self.blocks();
+        match self {
+            Medium::Blocks(device) => {
+                let mut look = |place: u64| {
+                    let mut bytes = zeroed();
+                    at = device.read(Lba(place), &mut bytes[..], at)?;
+                    let whole = read(&bytes, Some(u32::from(place > 0)))
+                        .ok()
+                        .map(|superblock| superblock_places(superblock.segment_blocks.get())[1].0);
+                    if bytes[..MAGIC.len()] == MAGIC {
+                        found.push(Candidate { turn: u32::from(place > 0), place, bytes });
+                    }
+                    Ok::<_, DeviceError>(whole)
+                };
+                match if blocks > 0 { look(0)? } else { None } {
+                    Some(second) if second > 0 && second < blocks => drop(look(second)?),
+                    Some(_) => {}
+                    None => {
+                        for place in SEARCHED.chain(LARGER.map(|power| 1 << power)).take_while(|place| *place < blocks)
+                        {
+                            if look(place)? == Some(place) {
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+            Medium::Zones(device) => {
+                let first = first_sequential(device.as_ref());
+                let shape = device.shape();
+                for turn in 0..2.min(shape.zones.saturating_sub(first)) {
+                    let zone = first + turn;
+                    let written = device.zone(zone).write_pointer;
+                    // The last ones: further back lie only older ones.
+                    for block in (0..written).rev().take(4) {
+                        let mut bytes = zeroed();
+                        let place = u64::from(zone) * shape.zone_blocks + block;
+                        at = device.read(Lba(place), &mut bytes[..], at)?;
+                        if bytes[..MAGIC.len()] == MAGIC {
+                            found.push(Candidate { turn, place, bytes });
+                        }
+                    }
+                }
+            }
+        }
+        Ok((found, at))
+    }
 }

@@ -6,15 +6,15 @@
 
 use super::Sfs;
 use super::attributes::FileKind;
-use super::check::{Finding, Structure};
 use super::error::SfsError;
+use super::finding::{Finding, Structure};
 use super::format::{BLOCK, BlockBytes, DatEntry, Kind, ROOTS, WAITS};
 use super::inode::Inode;
 use super::invariants;
 use super::map::{MOST_BLOCKS, MOST_LEVELS};
 use super::paged::{LostBlock, check_address, name_of_block};
 use super::survey_faults::{Fault, Mend, Stage};
-use super::survey_names::NameSeen;
+use super::survey_paths::{NameSeen, Paths};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What lives in a segment.
@@ -111,7 +111,7 @@ impl Survey {
 
     /// Says of findings from before the survey which paths their inodes have.
     pub fn name(&self, findings: &mut [Finding]) {
-        let paths = super::survey_names::Paths::of(&self.names);
+        let paths = Paths::of(&self.names);
         for finding in findings {
             finding.path = finding.inode.and_then(|inode| paths.path(inode));
         }
@@ -119,7 +119,7 @@ impl Survey {
 
     /// The findings, with the paths of their inodes.
     pub fn findings(self) -> Vec<Finding> {
-        let paths = super::survey_names::Paths::of(&self.names);
+        let paths = Paths::of(&self.names);
         let with_path = |fault: Fault| {
             let path = fault.finding.inode.and_then(|inode| paths.path(inode));
             Finding { path, ..fault.finding }

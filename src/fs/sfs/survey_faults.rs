@@ -1,7 +1,7 @@
 //! What can be wrong with a volume, as a survey finds it, and what mends it.
 
 use super::attributes::FileKind;
-use super::check::Finding;
+use super::finding::Finding;
 
 /// When a fault is mended: before all that could follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,8 +2,8 @@
 //! with their names (`survey_names`).
 
 use super::attributes::FileKind;
-use super::check::{Finding, Structure};
 use super::error::SfsError;
+use super::finding::{Finding, Structure};
 use super::format::{BLOCK, DatEntry, Kind, ROOTS, WAITS};
 use super::map::{FANOUT, FANOUT_BITS, MOST_BLOCKS, number_at};
 use super::metadata_blocks::NO_PLACE;

@@ -2,8 +2,8 @@
 //! in each segment, and the counts of the volume.
 
 use super::Sfs;
-use super::check::{Finding, Structure};
 use super::error::SfsError;
+use super::finding::{Finding, Structure};
 use super::format::{Kind, WAITS};
 use super::paged::check_address;
 use super::placement::Tick;

@@ -79,11 +79,13 @@ impl Waiting {
     }
 
     pub fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
+        debug_assert!(self.is_used(slot), "slot {slot} holds a block");
         &mut self.bytes[slot as usize * self.width..][..self.width]
     }
 
     /// A block begins to wait. Its bytes are whatever they are.
     pub fn add(&mut self, number: u64, inode: u64, place: u64) -> u32 {
+        debug_assert_ne!(number, 0, "what waits has a virtual block: a slot without one is free");
         let next = self.first.get(&inode).copied().unwrap_or(NONE);
         self.since += 1;
         let slot = Slot {
@@ -119,6 +121,7 @@ impl Waiting {
 
     /// A block no longer waits.
     pub fn remove(&mut self, slot: u32) {
+        assert!(self.is_used(slot), "slot {slot} is emptied twice: it would hold two blocks");
         let Slot { inode, previous, next, .. } = self.slots[slot as usize];
         if next != NONE {
             self.slots[next as usize].previous = previous;

@@ -48,6 +48,7 @@ impl Sfs {
 
     /// Writes certain waiting blocks, each file's in order; what is cleaned behind what the host wrote, so that a label changes once.
     pub(super) fn write_slots(&mut self, to: Destination, slots: &mut [u32]) -> Result<(), SfsError> {
+        debug_assert!(slots.iter().all(|slot| self.waiting.is_used(*slot)), "a slot is written once");
         slots.sort_unstable_by_key(|slot| {
             let slot = self.waiting.slot(*slot);
             (slot.is_cleaned, slot.inode, slot.place)

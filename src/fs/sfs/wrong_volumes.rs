@@ -2,7 +2,7 @@
 //! repaired.
 
 use super::attributes::{FileKind, InodeNumber, NewFile, Timestamp};
-use super::check::Structure;
+use super::finding::Structure;
 use super::make::Identity;
 use super::map::set_number;
 use super::metadata_blocks::NO_PLACE;
@@ -12,6 +12,7 @@ use crate::device::Medium;
 use crate::device::conv::Conventional;
 use crate::expression::parse_term;
 use crate::units::BLOCK_BYTES;
+use rustix::io::Errno;
 
 const IDENTITY: Identity = Identity { seed: 1, origin: Timestamp(1_000_000) };
 
@@ -152,7 +153,7 @@ fn a_block_that_two_maps_name_is_the_firsts_and_the_others_is_given_up() {
     assert!(text.contains("it is named elsewhere, too") && text.contains("there are 128"), "{text}");
     let mut bytes = vec![0; 4096];
     for place in [3, 4] {
-        assert_eq!(sfs.read(InodeNumber(made.large), place * 4096, &mut bytes).unwrap_err().errno(), 5);
+        assert_eq!(sfs.read(InodeNumber(made.large), place * 4096, &mut bytes).unwrap_err().errno(), Errno::IO);
     }
     sfs.read(InodeNumber(made.large), 5 * 4096, &mut bytes).unwrap();
     sfs.read(InodeNumber(made.file), 0, &mut bytes).unwrap();

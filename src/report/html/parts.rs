@@ -3,7 +3,8 @@
 use super::charts::{PATH_STYLES, path_tag};
 use super::escape::{escape, escape_path};
 use super::flow::content_colour;
-use crate::report::comparison::{Cell, Row, key_rows, overprovisioning_row, sections};
+use crate::report::comparison::{key_rows, overprovisioning_row, sections};
+use crate::report::row::{Cell, Row};
 use crate::report::{RunResult, number};
 
 /// Dashes of the legend's lines, as those of the charts.

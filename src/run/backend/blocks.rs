@@ -31,6 +31,7 @@ pub fn cut((offset, length): (u64, u64)) -> impl Iterator<Item = u64> {
 
 /// The parts, (first block, blocks), in which they are written or read.
 pub fn parts(blocks: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+    debug_assert!(blocks.start <= blocks.end, "blocks {blocks:?} are a range");
     let end = blocks.end;
     blocks.step_by(AT_ONCE as usize).map(move |first| (first, (end - first).min(AT_ONCE)))
 }

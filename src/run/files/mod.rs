@@ -60,13 +60,12 @@ pub enum Part {
 }
 
 impl Part {
-    /// As it is written: `setup` or `counted`; `None` for the whole.
+    /// Those that are written, by their words.
+    pub const WORDS: [(&'static str, Part); 2] = [("setup", Part::Setup), ("counted", Part::Counted)];
+
+    /// As it is written; `None` for the whole.
     pub fn name(self) -> Option<&'static str> {
-        match self {
-            Part::Whole => None,
-            Part::Setup => Some("setup"),
-            Part::Counted => Some("counted"),
-        }
+        Part::WORDS.iter().find(|(_, part)| *part == self).map(|(word, _)| *word)
     }
 }
 

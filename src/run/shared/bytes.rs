@@ -36,6 +36,7 @@ impl Split {
         let into = offset % BLOCK_BYTES;
         let head = if into == 0 { 0 } else { (BLOCK_BYTES - into).min(length) };
         let tail = (length - head) % BLOCK_BYTES;
+        debug_assert!(head + tail <= length, "the parts of {length} bytes from {offset} on add up");
         Split { head: head as usize, whole: (length - head - tail) as usize, tail: tail as usize }
     }
 }
@@ -46,6 +47,7 @@ fn block_of(offset: u64) -> Lba {
 
 impl Bytes {
     pub fn new(device: Box<dyn BlockDevice>) -> Bytes {
+        assert_eq!(device.block_width() as u64, BLOCK_BYTES, "clients read the bytes that they wrote");
         let scratch = vec![0; BLOCK_BYTES as usize].into();
         Bytes { device, scratch, zeros: vec![0; ZEROS * BLOCK_BYTES as usize].into() }
     }
@@ -133,6 +135,7 @@ impl Bytes {
         let first = block_of(offset);
         let blocks = (offset + length).div_ceil(BLOCK_BYTES) - first.0;
         let extent = self.device.extent(first, blocks)?;
+        debug_assert!((1..=blocks).contains(&extent.blocks), "a run is of those asked for, and not empty");
         let end = (first + extent.blocks).0 * BLOCK_BYTES;
         Ok(ByteExtent { length: (end - offset).min(length), is_stored: extent.is_stored })
     }
@@ -147,6 +150,10 @@ impl Bytes {
     ) -> Result<Time, DeviceError> {
         let block = block_of(offset);
         let from = (offset % BLOCK_BYTES) as usize;
+        assert!(
+            length > 0 && from + length <= self.scratch.len(),
+            "{length} bytes from {offset} on are in one block, of which the others stay"
+        );
         let read = self.device.read(block, &mut self.scratch, at)?;
         change(&mut self.scratch[from..from + length]);
         self.device.write(block, &self.scratch, LABEL, read)

@@ -94,6 +94,7 @@ impl<T> DueQueue<T> {
             let at = now();
             while waiting.answers.peek().is_some_and(|entry| entry.due <= at) {
                 if let Some(entry) = waiting.answers.pop() {
+                    debug_assert!(entry.weight <= waiting.weight, "each answer that waits is weighed");
                     waiting.weight -= entry.weight;
                     ready.push(entry.answer);
                 }

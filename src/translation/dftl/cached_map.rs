@@ -87,6 +87,7 @@ impl CachedMap {
         }
         let translation_page = self.translation_page(page);
         self.on_flash[page.0 as usize] = place;
+        debug_assert!(self.dirty[translation_page as usize] > 0, "each dirty entry is counted");
         self.dirty[translation_page as usize] -= 1;
         self.is_stale[translation_page as usize] = true;
         Some(self.logical(translation_page))
@@ -109,6 +110,7 @@ impl CachedMap {
                 *left -= 1;
             }
         }
+        debug_assert_eq!(*left, 0, "each dirty entry that is counted is in the table");
     }
 }
 
@@ -185,6 +187,7 @@ impl PageMap for CachedMap {
         let entries = self.entries_per_page;
         let lost = std::mem::replace(self, CachedMap::new(u64::from(self.exported), entries, (1, 0)));
         let capacity = lost.cached.len() as u32;
+        assert_eq!(places.len() as u64, self.pages(), "each page of the map has a place, or is nowhere");
         let (exported, directory) = places.split_at(self.exported as usize);
         self.table = SegmentedLru::new(capacity, lost.table.protected_capacity(), u64::from(self.exported));
         self.cached = vec![Entry { place: NOWHERE, is_dirty: false }; capacity as usize];

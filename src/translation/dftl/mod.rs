@@ -11,7 +11,7 @@ pub use cached_map::CachedMap;
 
 use super::FlashLayer;
 use super::page_level::settings::{
-    BACKGROUND, D, EXPORT, FRONTIERS, HINTS, OP, RESERVE, STREAMS, VICTIM, WEAR, WEAR_GAP,
+    BACKGROUND, D, EXPORT, FRONTIERS, Frontiers, HINTS, OP, RESERVE, STREAMS, VICTIM, WEAR, WEAR_GAP,
 };
 use super::page_level::{PageLevel, PageSettings};
 use crate::device::nand::{Geometry, Nand, Timing};
@@ -75,7 +75,7 @@ impl DftlSettings {
         let entries_per_page = geometry.page_bytes / settings.count("entry") as u32;
         // Beside the translation pages themselves: their open blocks, and a block's worth that collection may make
         // invalid before it can free any.
-        let frontiers = if settings.text("frontiers") == "shared" { 1 } else { 2 };
+        let frontiers = settings.choice::<Frontiers>("frontiers").count();
         let open = (u64::from(geometry.units()) * frontiers + 1) * u64::from(geometry.pages_per_block);
         let beside = |exported: u64| exported.div_ceil(u64::from(entries_per_page)) + open;
         let page = PageSettings::of(&settings, geometry, beside)?;

@@ -210,6 +210,7 @@ impl<T: Timing> Fast<T> {
         if self.random.len() as u32 >= self.settings.random_logs {
             self.merge_oldest_random(at)?;
         }
+        debug_assert!((self.random.len() as u32) < self.settings.random_logs, "a merge frees a random log block");
         let block = self.take_free()?;
         self.random.push_back(block);
         Ok(block)
@@ -255,6 +256,7 @@ impl<T: Timing> Fast<T> {
     /// Copies what `target`, which has the first pages of the logical block, lacks; makes it the data block, and erases the
     /// old one.
     fn complete(&mut self, of: LogicalBlock, target: EraseBlock, at: Time) -> Result<(), TranslationError> {
+        debug_assert!(!self.random.contains(&target), "a random log block becomes no data block");
         let pages_per_block = self.pages_per_block();
         let first = self.page(of, 0).0;
         let mut offset = self.programmed(target);
@@ -307,6 +309,7 @@ impl<T: Timing> Fast<T> {
 
     /// Copies pages of one block that follow each other.
     fn copy_run(&mut self, from: PhysicalPage, run: u32, to: PhysicalPage, at: Time) -> Result<Time, TranslationError> {
+        debug_assert!((1..=u64::BITS).contains(&run), "a run of {run} pages fits a word");
         for step in 0..run {
             self.valid.clear(PhysicalPage(from.0 + step));
         }
@@ -349,6 +352,7 @@ impl<T: Timing> Translation for Fast<T> {
             None => self.present[of.0 as usize] += 1,
         }
         self.logged[write.page.0 as usize] = if is_logged { to.0 } else { NOWHERE };
+        debug_assert!(!self.valid.contains(to), "page {} is given out once between erases", to.0);
         self.valid.set(to);
         self.sent.add(Cause::HostWrite, write.content, 1);
         let spare = Spare::new(write.page, write.content);
@@ -370,6 +374,7 @@ impl<T: Timing> Translation for Fast<T> {
         self.valid.clear(from);
         self.logged[page.0 as usize] = NOWHERE;
         let (of, _) = self.split(page);
+        debug_assert!(self.present[of.0 as usize] > 0, "each page that is somewhere is counted");
         self.present[of.0 as usize] -= 1;
         if self.present[of.0 as usize] == 0 { self.drop_empty(of, at) } else { Ok(at) }
     }

@@ -174,6 +174,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 done = done.max(programmed);
             }
         }
+        debug_assert!(
+            words.clone().all(|word| self.valid.word(word) == 0),
+            "what is valid was copied before the erase"
+        );
         for (content, count) in Content::ALL.into_iter().zip(copied) {
             self.sent.add(cause, content, count);
             self.written += count;
@@ -205,6 +209,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     pub(super) fn retire(&mut self) -> Result<(), TranslationError> {
         self.retired += 1;
         let geometry = self.nand.geometry();
+        debug_assert!(self.retired <= geometry.blocks, "a block is retired once");
         let usable = u64::from(geometry.blocks - self.retired).saturating_sub(u64::from(self.settings.reserve) + 2);
         if usable * u64::from(geometry.pages_per_block) <= self.settings.exported_pages + self.map.pages_on_flash() {
             return Err(self.worn_out());

@@ -156,6 +156,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
             Some(page) => page,
             None => self.refill(stream, at)?,
         };
+        debug_assert!(u64::from(write.page.0) < self.settings.exported_pages, "the host has no page {}", write.page.0);
+        debug_assert!(!self.valid.contains(to), "page {} is given out once between erases", to.0);
         let from = self.map.replace(write.page, to.0);
         if from != NOWHERE {
             self.invalidate(PhysicalPage(from));

@@ -2,7 +2,7 @@
 
 use super::{PageLevel, RamMap};
 use crate::device::nand::{Geometry, Nand, Timing};
-use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::translation::{FlashLayer, VictimPolicy};
 use crate::units::format_size;
 
@@ -27,13 +27,7 @@ pub(crate) const OP: OptionKind = OptionKind {
 };
 pub(crate) const VICTIM: OptionKind = OptionKind {
     name: "victim",
-    values: Values::Choice(&[
-        ("greedy", "the block with the most invalid pages"),
-        ("fifo", "the block that was closed first"),
-        ("random", "any block"),
-        ("d-choices", "the best of d blocks drawn at random"),
-        ("cost-benefit", "the largest age x (1 - u) / 2u, with u the valid share"),
-    ]),
+    values: Values::Choice(words::<Victim>),
     default: "greedy",
     about: "which block is collected",
 };
@@ -41,20 +35,13 @@ pub(crate) const D: OptionKind =
     OptionKind { name: "d", values: Values::Count(1, 1000), default: "10", about: "how many blocks d-choices draws" };
 pub(crate) const FRONTIERS: OptionKind = OptionKind {
     name: "frontiers",
-    values: Values::Choice(&[
-        ("separate", "host writes and copies go to blocks of their own"),
-        ("shared", "they share blocks"),
-    ]),
+    values: Values::Choice(words::<Frontiers>),
     default: "separate",
     about: "where copies go",
 };
 pub(crate) const STREAMS: OptionKind = OptionKind {
     name: "streams",
-    values: Values::Choice(&[
-        ("none", "all writes go to the same blocks"),
-        ("content", "data, metadata, journal and mapping go to blocks of their own"),
-        ("hint", "each placement hint of the host goes to blocks of its own"),
-    ]),
+    values: Values::Choice(words::<KeptApart>),
     default: "none",
     about: "what is kept apart",
 };
@@ -76,16 +63,8 @@ pub(crate) const RESERVE: OptionKind = OptionKind {
     default: "2",
     about: "erased blocks that are kept for copies",
 };
-pub(crate) const WEAR: OptionKind = OptionKind {
-    name: "wear",
-    values: Values::Choice(&[
-        ("none", "erased blocks are used in the order in which they were erased"),
-        ("dynamic", "the least worn erased block is used first"),
-        ("static", "dynamic, and pages that do not change are moved to the most worn blocks"),
-    ]),
-    default: "dynamic",
-    about: "wear levelling",
-};
+pub(crate) const WEAR: OptionKind =
+    OptionKind { name: "wear", values: Values::Choice(words::<Wear>), default: "dynamic", about: "wear levelling" };
 pub(crate) const WEAR_GAP: OptionKind = OptionKind {
     name: "wear-gap",
     values: Values::Count(1, 1_000_000),
@@ -98,6 +77,84 @@ pub(crate) const BACKGROUND: OptionKind = OptionKind {
     default: "0%",
     about: "collect in idle time until this share of the blocks is erased; needs timing and a timed replay",
 };
+
+/// The words of `victim`: [`VictimPolicy`] without its numbers.
+#[derive(Clone, Copy, PartialEq)]
+enum Victim {
+    Greedy,
+    Fifo,
+    Random,
+    DChoices,
+    CostBenefit,
+}
+
+impl Choice for Victim {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("greedy", Victim::Greedy, "the block with the most invalid pages"),
+        ("fifo", Victim::Fifo, "the block that was closed first"),
+        ("random", Victim::Random, "any block"),
+        ("d-choices", Victim::DChoices, "the best of d blocks drawn at random"),
+        ("cost-benefit", Victim::CostBenefit, "the largest age x (1 - u) / 2u, with u the valid share"),
+    ];
+}
+
+/// Where copies go.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Frontiers {
+    /// To blocks of their own.
+    Separate,
+    /// To the blocks of host writes.
+    Shared,
+}
+
+impl Frontiers {
+    /// How many there are of each stream.
+    pub fn count(self) -> u64 {
+        match self {
+            Frontiers::Separate => 2,
+            Frontiers::Shared => 1,
+        }
+    }
+}
+
+impl Choice for Frontiers {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("separate", Frontiers::Separate, "host writes and copies go to blocks of their own"),
+        ("shared", Frontiers::Shared, "they share blocks"),
+    ];
+}
+
+/// The words of `streams`: [`Streams`] without its number.
+#[derive(Clone, Copy, PartialEq)]
+enum KeptApart {
+    Nothing,
+    Contents,
+    Hints,
+}
+
+impl Choice for KeptApart {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("none", KeptApart::Nothing, "all writes go to the same blocks"),
+        ("content", KeptApart::Contents, "data, metadata, journal and mapping go to blocks of their own"),
+        ("hint", KeptApart::Hints, "each placement hint of the host goes to blocks of its own"),
+    ];
+}
+
+/// The words of `wear`: [`WearLevelling`] without its number.
+#[derive(Clone, Copy, PartialEq)]
+enum Wear {
+    None,
+    Dynamic,
+    Static,
+}
+
+impl Choice for Wear {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("none", Wear::None, "erased blocks are used in the order in which they were erased"),
+        ("dynamic", Wear::Dynamic, "the least worn erased block is used first"),
+        ("static", Wear::Static, "dynamic, and pages that do not change are moved to the most worn blocks"),
+    ];
+}
 
 /// The share of the raw pages that is exported, from `export` or `op`.
 pub(crate) fn exported_share(settings: &Settings) -> Result<f64, ExpressionError> {
@@ -191,41 +248,42 @@ impl PageSettings {
         beside: impl Fn(u64) -> u64,
     ) -> Result<PageSettings, ExpressionError> {
         let exported_share = exported_share(settings)?;
-        let victim = match settings.text("victim") {
-            "greedy" => VictimPolicy::Greedy,
-            "fifo" => VictimPolicy::Fifo,
-            "random" => VictimPolicy::Random,
-            "d-choices" => VictimPolicy::DChoices(settings.count("d") as u32),
-            _ => VictimPolicy::CostBenefit,
-        };
-        if settings.is_given("d") && settings.text("victim") != "d-choices" {
+        let (victim, kept_apart, wear) =
+            (settings.choice("victim"), settings.choice("streams"), settings.choice::<Wear>("wear"));
+        if settings.is_given("d") && victim != Victim::DChoices {
             let help = "write victim=d-choices beside it, or take it away".to_string();
             return Err(settings.error("d", "d means nothing without victim=d-choices".to_string(), help));
         }
-        if settings.is_given("hints") && settings.text("streams") != "hint" {
+        if settings.is_given("hints") && kept_apart != KeptApart::Hints {
             let help = "write streams=hint beside it, or take it away".to_string();
             return Err(settings.error("hints", "hints means nothing without streams=hint".to_string(), help));
         }
-        if settings.is_given("wear-gap") && settings.text("wear") != "static" {
+        if settings.is_given("wear-gap") && wear != Wear::Static {
             let help = "write wear=static beside it, or take it away".to_string();
             return Err(settings.error("wear-gap", "wear-gap means nothing without wear=static".to_string(), help));
         }
-        let streams = match settings.text("streams") {
-            "none" => Streams::None,
-            "content" => Streams::Content,
-            _ => Streams::Hint(settings.count("hints") as u8),
+        let streams = match kept_apart {
+            KeptApart::Nothing => Streams::None,
+            KeptApart::Contents => Streams::Content,
+            KeptApart::Hints => Streams::Hint(settings.count("hints") as u8),
         };
         let page = PageSettings {
             exported_pages: (geometry.pages() as f64 * exported_share).floor() as u64,
-            victim,
-            shared_frontier: settings.text("frontiers") == "shared",
+            victim: match victim {
+                Victim::Greedy => VictimPolicy::Greedy,
+                Victim::Fifo => VictimPolicy::Fifo,
+                Victim::Random => VictimPolicy::Random,
+                Victim::DChoices => VictimPolicy::DChoices(settings.count("d") as u32),
+                Victim::CostBenefit => VictimPolicy::CostBenefit,
+            },
+            shared_frontier: settings.choice::<Frontiers>("frontiers") == Frontiers::Shared,
             streams,
             spare_shares: Self::spare_shares(settings, streams)?,
             reserve: settings.count("reserve") as u32,
-            wear: match settings.text("wear") {
-                "none" => WearLevelling::None,
-                "dynamic" => WearLevelling::Dynamic,
-                _ => WearLevelling::Static(settings.count("wear-gap") as u32),
+            wear: match wear {
+                Wear::None => WearLevelling::None,
+                Wear::Dynamic => WearLevelling::Dynamic,
+                Wear::Static => WearLevelling::Static(settings.count("wear-gap") as u32),
             },
             background_blocks: (f64::from(geometry.blocks) * settings.share("background")) as u32,
             written_out: settings.written_out(&Self::meaningless(settings)),
@@ -238,9 +296,9 @@ impl PageSettings {
     fn meaningless(settings: &Settings) -> Vec<&'static str> {
         let ruled_out = [
             ("export", settings.is_given("op")),
-            ("d", settings.text("victim") != "d-choices"),
-            ("hints", settings.text("streams") != "hint"),
-            ("wear-gap", settings.text("wear") != "static"),
+            ("d", settings.choice::<Victim>("victim") != Victim::DChoices),
+            ("hints", settings.choice::<KeptApart>("streams") != KeptApart::Hints),
+            ("wear-gap", settings.choice::<Wear>("wear") != Wear::Static),
         ];
         ruled_out.into_iter().filter(|(_, is_ruled_out)| *is_ruled_out).map(|(name, _)| name).collect()
     }

@@ -121,6 +121,10 @@ impl<T: Timing> SuperblockFtl<T> {
     #[inline]
     fn excess(&self, superblock: usize) -> u32 {
         let owned = &self.owned[superblock];
+        debug_assert!(
+            owned.valid <= owned.blocks.len() as u32 * self.nand.geometry().pages_per_block,
+            "superblock {superblock} has no more valid pages than its blocks have pages"
+        );
         owned.blocks.len() as u32 * self.nand.geometry().pages_per_block - owned.valid
     }
 
@@ -143,7 +147,8 @@ impl<T: Timing> SuperblockFtl<T> {
         self.plane = (self.plane + 1) % geometry.units();
         let first = geometry.first_page(block).0;
         let owned = &mut self.owned[superblock];
-        debug_assert_eq!(owned.room(), 0);
+        debug_assert_eq!(owned.room(), 0, "the open block is full");
+        debug_assert!(!owned.blocks.contains(&block), "block {} is free, and nobody's", block.0);
         owned.blocks.push(block);
         (owned.next, owned.end) = (first, first + geometry.pages_per_block);
         self.room += u64::from(geometry.pages_per_block);
@@ -233,6 +238,11 @@ impl<T: Timing> SuperblockFtl<T> {
                 done = done.max(self.copy_pages(superblock, word, pages, at)?);
             }
         }
+        debug_assert!(
+            self.valid.words_of(victim).all(|word| self.valid.word(word) == 0),
+            "what is valid in block {} was copied before the erase",
+            victim.0
+        );
         let invalid = std::mem::take(&mut self.invalid[victim.index()]);
         self.owned[superblock].blocks.retain(|&block| block != victim);
         self.forget_invalid(superblock, invalid);
@@ -262,6 +272,7 @@ impl<T: Timing> SuperblockFtl<T> {
         }
         let owned = &mut self.owned[superblock];
         let count = pages.count_ones();
+        debug_assert!(count <= owned.room(), "the open block has room for {count} pages");
         let to = PhysicalPage(owned.next);
         owned.next += count;
         self.room -= u64::from(count);
@@ -318,6 +329,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
             self.make_room(superblock, at)?;
         }
         let owned = &mut self.owned[superblock];
+        debug_assert!(owned.room() > 0, "room was made");
         let to = PhysicalPage(owned.next);
         owned.next += 1;
         owned.valid += 1;

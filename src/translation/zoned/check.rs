@@ -47,11 +47,6 @@ impl Finding {
     fn refused(what: impl ToString) -> Finding {
         Finding { what: what.to_string(), remedy: Remedy::Refuse }
     }
-
-    /// Whether [`repair`] puts it right.
-    pub fn is_repairable(&self) -> bool {
-        self.remedy == Remedy::Repair
-    }
 }
 
 /// Checks a volume, changes nothing, and hands back its devices. Fails only if a device does, or if the devices could hold

@@ -152,6 +152,7 @@ impl Metadata {
         });
         if added > 0 {
             self.weights[zone.index()] += added;
+            debug_assert!(self.weights[zone.index()] <= self.shape.zone_blocks, "a zone has no more blocks than these");
             self.touch_bits(zone, from, end);
         }
     }
@@ -164,6 +165,7 @@ impl Metadata {
             taken += (mask & *word).count_ones();
             *word &= !mask;
         });
+        debug_assert!(taken <= self.weights[zone.index()], "zone {}'s weight counts its valid blocks", zone.0);
         if taken > 0 {
             self.weights[zone.index()] -= taken;
             self.touch_bits(zone, from, end);
@@ -172,6 +174,7 @@ impl Metadata {
 
     #[inline]
     fn each_word(&mut self, zone: ZoneId, from: u32, end: u32, mut change: impl FnMut(&mut u64, u64)) {
+        debug_assert!(from <= end && end <= self.shape.zone_blocks, "blocks {from} to {end} are in zone {}", zone.0);
         let words = &mut self.bits[zone.index() * self.words..][..self.words];
         let mut block = from;
         while block < end {
@@ -217,6 +220,10 @@ impl Metadata {
 
     /// Writes what block `block` of the set, from 1, holds into 4 KiB.
     pub fn to_bytes(&self, block: u32, bytes: &mut [u8]) {
+        assert!(
+            block >= 1 && u64::from(block) < self.shape.set_blocks() && bytes.len() as u64 == BLOCK_BYTES,
+            "block {block} is one of the set's, behind its super block"
+        );
         let index = (block - 1) as usize;
         if block <= self.shape.map_blocks {
             bytes.fill(0xFF);

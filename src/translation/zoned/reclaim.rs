@@ -150,7 +150,9 @@ impl Volume {
 
     /// Begins to free a zone of a chunk. Answers false if there is nowhere to copy to.
     pub(super) fn begin(&mut self, chunk: u32, now: Time) -> Result<bool, DeviceError> {
+        debug_assert!(self.worker.job.is_none(), "one copy at a time");
         let Entry { data, buffer } = self.metadata.entry(chunk);
+        assert_ne!(data, ZoneId::NONE, "chunk {chunk} has a zone to free");
         let job = |case, from, to| Job { chunk, case, from, to, next: 0 };
         self.worker.at = self.worker.at.max(now);
         if self.zones.class(data).is_conventional() {
@@ -274,6 +276,7 @@ impl Volume {
         content: Content,
         now: Time,
     ) -> Result<Time, DeviceError> {
+        debug_assert!(from != to && first < end && end <= self.media.zone_blocks, "blocks {first} to {end} of a zone");
         let mut buffer = std::mem::take(&mut self.worker.buffer);
         buffer.resize((end - first) as usize * self.media.width, 0);
         let label = Label { cause: Cause::Reclaim, content };
@@ -301,7 +304,11 @@ impl Volume {
     fn wrote_target(&mut self, to: ZoneId, end: u32) {
         if !self.zones.class(to).is_conventional() {
             let written = self.media.write_pointer(to);
-            debug_assert!(written <= end.max(self.zones.write_pointer(to)));
+            debug_assert!(
+                written <= end.max(self.zones.write_pointer(to)),
+                "zone {} was written up to block {end}, and its pointer is at {written}",
+                to.0
+            );
             self.zones.set_write_pointer(to, written);
         }
     }
@@ -309,6 +316,12 @@ impl Volume {
     /// All is copied: the chunk gets its new zones, and the old one is freed by a commit.
     fn finish(&mut self, job: Job, now: Time) -> Result<Time, DeviceError> {
         let Job { chunk, case, from, to, .. } = job;
+        let entry = self.metadata.entry(chunk);
+        assert!(
+            from == entry.data || from == entry.buffer,
+            "chunk {chunk} still has zone {}, which was copied: its map would lose what was written since",
+            from.0
+        );
         self.take_over(from, to);
         self.zones.release(from);
         self.zones.set_use(to, Use::Data(chunk));

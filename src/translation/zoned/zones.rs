@@ -179,6 +179,10 @@ impl Zones {
     pub fn unpin(&mut self, zone: ZoneId) {
         self.journal[zone.index()] = false;
         if std::mem::replace(&mut self.pinned[zone.index()], false) {
+            debug_assert!(
+                self.pinned_count > 0 || !self.classes[zone.index()].is_conventional(),
+                "each pinned zone is counted"
+            );
             self.pinned_count -= u32::from(self.classes[zone.index()].is_conventional());
             if matches!(self.uses[zone.index()], Use::Data(_) | Use::Buffer(_)) {
                 self.use_now(zone);
@@ -224,6 +228,12 @@ impl Zones {
 
     /// A zone is free; a sequential one fills the reserve first.
     pub fn put_free(&mut self, zone: ZoneId) {
+        // Its write pointer may be anywhere: it is reset before it is written, as after a cut of power.
+        debug_assert!(
+            !self.reserve.contains(&zone) && !self.free.iter().any(|free| free.contains(&zone)),
+            "zone {} is free once: two chunks would write it",
+            zone.0
+        );
         self.uses[zone.index()] = Use::Free;
         match self.classes[zone.index()] {
             ZoneClass::Sequential if self.reserve.len() < self.reserved => self.reserve.push_back(zone),
@@ -235,6 +245,12 @@ impl Zones {
     pub fn release(&mut self, zone: ZoneId) {
         self.unpin(zone);
         self.mapped[place(self.classes[zone.index()])].remove(zone);
+        debug_assert!(
+            matches!(self.uses[zone.index()], Use::Data(_) | Use::Buffer(_)),
+            "zone {} is released by its chunk, and is {:?}",
+            zone.0,
+            self.uses[zone.index()]
+        );
         self.uses[zone.index()] = Use::Released;
         self.released.push(zone);
     }

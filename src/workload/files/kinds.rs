@@ -1,6 +1,7 @@
-//! What a file workload can be written as: the options of each, with their defaults.
+//! What a file workload can be written as: the options of each, with their defaults, and what makes it.
 
-use crate::expression::{Kind, OptionKind, Values};
+use super::{Parts, Setup, compile, one_file, postmark, tokubench, untar, varmail};
+use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Values};
 
 /// No file, and no block that is written at once, is larger.
 const LARGEST_FILE: u64 = 1 << 40;
@@ -37,17 +38,36 @@ const FSYNC_EVERY: OptionKind =
     count("fsync-every", (1, u64::MAX), "", "an fsync after so many writes; not set: none at all");
 const OWN_FILE: OptionKind = threads("1", "how many threads, each with a file of its own");
 
-/// The kind of a file workload: its own options, then those that all of them take.
-macro_rules! kind {
-    ($name:literal, $about:literal $(, $own:expr)*) => {
-        &Kind { name: $name, about: $about, options: &[$($own,)* SYNC] }
+/// A file workload, and what makes it.
+pub(super) struct Row {
+    pub kind: &'static Kind,
+    /// Its stages and lanes.
+    pub lanes: fn(&Settings, u64) -> Result<Parts, ExpressionError>,
+    /// What is made before anything is counted.
+    pub setup: fn(&Settings) -> Setup,
+}
+
+fn no_setup(_: &Settings) -> Setup {
+    Setup::default()
+}
+
+/// A file workload: its kind has its own options, then those that all of them take.
+macro_rules! row {
+    ($lanes:expr, $setup:expr, $name:literal, $about:literal $(, $own:expr)*) => {
+        Row {
+            kind: &Kind { name: $name, about: $about, options: &[$($own,)* SYNC] },
+            lanes: $lanes,
+            setup: $setup,
+        }
     };
 }
 
 /// A tree of source files: its options, and those of what is done with it.
-macro_rules! tree_kind {
-    ($name:literal, $about:literal $(, $own:expr)*) => {
-        kind!(
+macro_rules! tree_row {
+    ($lanes:expr, $name:literal, $about:literal $(, $own:expr)*) => {
+        row!(
+            $lanes,
+            no_setup,
             $name,
             $about,
             files("17000", "the files of the tree; the defaults are about Linux 2.6.11"),
@@ -72,8 +92,10 @@ macro_rules! tree_kind {
 }
 
 /// The file workloads, as they are listed.
-pub(super) static KINDS: [&Kind; 7] = [
-    kind!(
+pub(super) static ROWS: [Row; 7] = [
+    row!(
+        |settings, _| Ok(one_file::sequential(settings)),
+        no_setup,
         "seq_write",
         "a file is made and appended to until it has its size (Huang and Chang's seq_write)",
         size("file", LARGEST_FILE, "600M", "the size of the file in the end"),
@@ -81,7 +103,9 @@ pub(super) static KINDS: [&Kind; 7] = [
         FSYNC_EVERY,
         OWN_FILE
     ),
-    kind!(
+    row!(
+        one_file::random,
+        no_setup,
         "rnd_write",
         "random places of a file are written; the setup writes it whole (Huang and Chang's rnd_write)",
         size("file", LARGEST_FILE, "512M", "the size of the file"),
@@ -95,7 +119,9 @@ pub(super) static KINDS: [&Kind; 7] = [
         FSYNC_EVERY,
         OWN_FILE
     ),
-    kind!(
+    row!(
+        postmark::lanes,
+        no_setup,
         "postmark",
         "small files of a mail server are made, read, appended to and deleted, as postmark 1.5 does",
         files("500", "files in the pool at first"),
@@ -115,12 +141,14 @@ pub(super) static KINDS: [&Kind; 7] = [
         },
         threads("1", "how many threads share the files and the transactions")
     ),
-    tree_kind!(
+    tree_row!(
+        |settings, seed| Ok(untar::lanes(settings, seed)),
         "untar",
         "an archive of a source tree is unpacked; the archive itself is not read",
         size("record", LARGEST_BLOCK, "10K", "tar's record, and so the largest write")
     ),
-    tree_kind!(
+    tree_row!(
+        |settings, seed| Ok(compile::lanes(settings, seed)),
         "compile",
         "a source tree is built: sources and headers are read, objects written, archived and linked",
         OptionKind {
@@ -169,7 +197,9 @@ pub(super) static KINDS: [&Kind; 7] = [
         size("block", LARGEST_BLOCK, "4K", "how much is written at once, as stdio does"),
         threads("1", "how many jobs; the directories are dealt out to them")
     ),
-    kind!(
+    row!(
+        varmail::lanes,
+        varmail::setup,
         "varmail",
         "a mail server deletes, writes, fsyncs and reads small files, as filebench's varmail does",
         files("1000", "how many files there may be"),
@@ -191,7 +221,9 @@ pub(super) static KINDS: [&Kind; 7] = [
         size("append", LARGEST_BLOCK, "16K", "an append is shorter than this, every length being as likely"),
         size("read", LARGEST_BLOCK, "1M", "how much of a file is read at once")
     ),
-    kind!(
+    row!(
+        |settings, seed| Ok(tokubench::lanes(settings, seed)),
+        no_setup,
         "tokubench",
         "many small files are made in a tree of directories, as BetrFS's tokubench does",
         files("100000", "how many files; O-JFS's evaluation has 3000000"),

@@ -165,27 +165,19 @@ pub struct FileWorkload {
 }
 
 /// The file workloads there are, with their options.
-pub fn kinds() -> &'static [&'static Kind] {
-    &kinds::KINDS
+pub fn kinds() -> Vec<&'static Kind> {
+    kinds::ROWS.iter().map(|row| row.kind).collect()
 }
 
 /// The file workload that `term` describes.
 ///
 /// Errors point at the option that is unknown, has a value it does not take, or contradicts another.
 pub fn file_workload(term: &Term, seed: u64) -> Result<FileWorkload, ExpressionError> {
-    let settings = term.settle(term.find("file workload", kinds())?)?;
-    let (stages, lanes) = match settings.kind().name {
-        "seq_write" => one_file::sequential(&settings),
-        "rnd_write" => one_file::random(&settings, seed)?,
-        "postmark" => postmark::lanes(&settings, seed)?,
-        "untar" => untar::lanes(&settings, seed),
-        "compile" => compile::lanes(&settings, seed),
-        "varmail" => varmail::lanes(&settings, seed)?,
-        "tokubench" => tokubench::lanes(&settings, seed),
-        name => unreachable!("{name} is a kind without a workload"),
-    };
-    let (name, root, stages) = (term.as_written(), settings.kind().name, stages.to_vec());
-    let setup = if root == "varmail" { varmail::setup(&settings) } else { Setup::default() };
+    let kind = term.find("file workload", &kinds())?;
+    let row = kinds::ROWS.iter().find(|row| std::ptr::eq(row.kind, kind)).expect("it is one of them");
+    let settings = term.settle(kind)?;
+    let (stages, lanes) = (row.lanes)(&settings, seed)?;
+    let (name, root, stages, setup) = (term.as_written(), kind.name, stages.to_vec(), (row.setup)(&settings));
     let mut workload = FileWorkload { name, root, seed, stages, setup, lanes };
     if settings.switch("sync") {
         workload.sync_at_the_end();

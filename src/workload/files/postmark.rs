@@ -103,6 +103,7 @@ impl Postmark {
         self.made += 1;
         let size = self.smallest + self.random.below(self.largest - self.smallest + 1);
         self.pool.push(Pooled { name, size });
+        debug_assert!((self.smallest..=self.largest).contains(&size), "a file of {size} bytes is within the bounds");
         operations.push(FileOperation::Create(name));
         push_writes(operations, name, 0..size, self.write_block, 0);
         operations.push(FileOperation::Close(name));

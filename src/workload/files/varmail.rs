@@ -110,11 +110,13 @@ impl Varmail {
     }
 
     fn size(&mut self, number: u64) -> &mut u64 {
+        debug_assert!(number >= self.first, "file {number} is the lane's own, from {} on", self.first);
         &mut self.sizes[(number - self.first) as usize]
     }
 
     /// A place among so many files.
     fn pick(&mut self, files: usize) -> usize {
+        debug_assert!(files > 0, "a lane begins with a file, and makes as many as it deletes");
         self.random.below(files as u64) as usize
     }
 

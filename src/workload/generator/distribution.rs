@@ -39,6 +39,7 @@ impl Zipf {
     /// The distribution over `0..n` with exponent `theta` from 0 (uniform) to 10. The paper's formula has a pole at
     /// theta = 1; here its limit is taken.
     pub fn new(n: u64, theta: f64) -> Zipf {
+        assert!(n > 0, "there is a rank to draw");
         let (zeta_n, zeta_2) = (zeta(n, theta), 1.0 + libm::pow(0.5, theta));
         let exponent = 1.0 - theta;
         let rest = 1.0 - zeta_2 / zeta_n;
@@ -91,6 +92,7 @@ pub struct SelfSimilar {
 impl SelfSimilar {
     /// The distribution over `0..n`; `h` is between 0 and 1, without them. Above 0.5 the last ranks are the likely ones.
     pub fn new(n: u64, h: f64) -> SelfSimilar {
+        assert!(n > 0 && h > 0.0 && h < 1.0, "a share of {h} of {n} ranks is neither none nor all");
         SelfSimilar { n, exponent: libm::log(h) / libm::log(1.0 - h), powers: Powers::new() }
     }
 }
@@ -121,6 +123,7 @@ const BELL_DRAWS: u64 = 12;
 impl Bell {
     /// The distribution over `0..n` for fio's `normal:deviation`; `deviation` is fio's as a fraction, from 0 to 1.
     pub fn new(n: u64, deviation: f64) -> Bell {
+        assert!(n > 0, "there is a rank to draw");
         Bell { n, window: deviation.clamp(0.0, WINDOW_MAX) }
     }
 }

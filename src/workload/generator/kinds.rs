@@ -1,6 +1,11 @@
 //! What a generator can be written as: the options of each, with their defaults.
 
-use crate::expression::{Kind, OptionKind, Values};
+use super::Setup;
+use super::distribution::{Bell, SelfSimilar, Zipf};
+use super::pattern::{Sequential, Uniform};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Values, words};
+use crate::label::Content;
+use crate::workload::Workload;
 
 const WRITES: OptionKind = OptionKind {
     name: "writes",
@@ -34,14 +39,18 @@ const SPAN: OptionKind = OptionKind {
 };
 const CONTENT: OptionKind = OptionKind {
     name: "content",
-    values: Values::Choice(&[
-        ("data", "a file's bytes"),
-        ("metadata", "a file system's own structures"),
-        ("journal", "a journal's blocks"),
-    ]),
+    values: Values::Choice(words::<Content>),
     default: "data",
     about: "what the writes hold",
 };
+impl Choice for Content {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("data", Content::Data, "a file's bytes"),
+        ("metadata", Content::Metadata, "a file system's own structures"),
+        ("journal", Content::Journal, "a journal's blocks"),
+    ];
+}
+
 const SCATTER_RANKS: OptionKind = OptionKind {
     name: "scatter",
     values: Values::Switch,
@@ -49,22 +58,39 @@ const SCATTER_RANKS: OptionKind = OptionKind {
     about: "on: the ranks lie scattered over the span, each at a place of its own; off: side by side, in order",
 };
 
-/// The kind of a generator: its own options, then those that all of them take.
-macro_rules! kind {
-    ($name:literal, $about:literal $(, $own:expr)*) => {
-        &Kind {
-            name: $name,
-            about: $about,
-            options: &[$($own,)* WRITES, REQUEST, READS, DISCARDS, SPAN, CONTENT],
+/// A generator: its kind has its own options, then those that all of them take.
+macro_rules! generator {
+    ($make:expr, $name:literal, $about:literal $(, $own:expr)*) => {
+        Generator {
+            kind: &Kind {
+                name: $name,
+                about: $about,
+                options: &[$($own,)* WRITES, REQUEST, READS, DISCARDS, SPAN, CONTENT],
+            },
+            make: $make,
         }
     };
 }
 
+/// A workload, or why there is none.
+type Made = Result<Box<dyn Workload>, ExpressionError>;
+
+/// A generator, and what makes it.
+pub(super) struct Generator {
+    pub kind: &'static Kind,
+    pub make: fn(Setup, &Settings) -> Made,
+}
+
 /// The generators, as they are listed.
-pub(super) static KINDS: [&Kind; 6] = [
-    kind!("sequential", "one request behind the other, and round again"),
-    kind!("uniform", "every place is as likely as any other"),
-    kind!(
+pub(super) static GENERATORS: [Generator; 6] = [
+    generator!(
+        |setup, _| Ok(setup.stream(Sequential::new)),
+        "sequential",
+        "one request behind the other, and round again"
+    ),
+    generator!(|setup, _| Ok(setup.stream(Uniform::new)), "uniform", "every place is as likely as any other"),
+    generator!(
+        |setup, settings| Ok(setup.ranked(settings, |n| Zipf::new(n, settings.real("theta")))),
         "zipf",
         "the k-th most popular place has a weight of k^-theta, as fio's zipf",
         OptionKind {
@@ -75,7 +101,8 @@ pub(super) static KINDS: [&Kind; 6] = [
         },
         SCATTER_RANKS
     ),
-    kind!(
+    generator!(
+        |setup, settings| Ok(setup.ranked(settings, |n| SelfSimilar::new(n, settings.real("h")))),
         "pareto",
         "a share h of the places gets 1 - h of the requests, and so on inside each part, as fio's pareto",
         OptionKind {
@@ -86,7 +113,8 @@ pub(super) static KINDS: [&Kind; 6] = [
         },
         SCATTER_RANKS
     ),
-    kind!(
+    generator!(
+        |setup, settings| Ok(setup.ranked(settings, |n| Bell::new(n, settings.share("deviation")))),
         "normal",
         "a bell around the middle of the places, as fio's normal",
         OptionKind {
@@ -97,7 +125,8 @@ pub(super) static KINDS: [&Kind; 6] = [
         },
         SCATTER_RANKS
     ),
-    kind!(
+    generator!(
+        Setup::hot_cold,
         "hotcold",
         "a share r of the places gets a share f of the requests, each part evenly; hot writes are stream 0, cold 1",
         OptionKind {

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `kinds` | the names and options |
+//! | `kinds` | the names and options, and what makes each |
 //! | `stream` | the workload: operations from places |
 //! | [`pattern`] | places: in order, even, ranked, hot and cold |
 //! | [`distribution`] | ranks: fio's zipf, pareto and normal |
@@ -22,37 +22,29 @@ pub mod zeta;
 
 use super::Workload;
 use crate::expression::{ExpressionError, Kind, Settings, Term};
-use crate::label::Content;
 use crate::random::Random;
 use crate::units::format_size;
-use distribution::{Bell, Distribution, SelfSimilar, Zipf};
-use pattern::{HotCold, Layout, Pattern, Ranked, Sequential, Uniform};
+use distribution::Distribution;
+use kinds::GENERATORS;
+use pattern::{HotCold, Layout, Pattern, Ranked};
 use stream::{Plan, Stream};
 
 /// How far from 100% shares may add up that are 100% together: 7.9% and 92.1% do not in binary.
 const ROUNDING: f64 = 1e-12;
 
 /// The generators there are, with their options.
-pub fn kinds() -> &'static [&'static Kind] {
-    &kinds::KINDS
+pub fn kinds() -> Vec<&'static Kind> {
+    GENERATORS.iter().map(|generator| generator.kind).collect()
 }
 
 /// The generator that `term` describes, on a device of `device_bytes`.
 ///
 /// Errors point at the option that is unknown, has a value it does not take, or asks for what this device cannot give.
 pub fn generator(term: &Term, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, ExpressionError> {
-    let settings = term.settle(term.find("generator", kinds())?)?;
-    let setup = Setup::new(term, &settings, device_bytes, seed)?;
-    let n = setup.places;
-    Ok(match settings.kind().name {
-        "sequential" => setup.stream(Sequential::new(n)),
-        "uniform" => setup.stream(Uniform::new(n)),
-        "zipf" => setup.ranked(&settings, Zipf::new(n, settings.real("theta"))),
-        "pareto" => setup.ranked(&settings, SelfSimilar::new(n, settings.real("h"))),
-        "normal" => setup.ranked(&settings, Bell::new(n, settings.share("deviation"))),
-        "hotcold" => setup.hot_cold(&settings)?,
-        name => unreachable!("{name} is a kind without a generator"),
-    })
+    let kind = term.find("generator", &kinds())?;
+    let generator = GENERATORS.iter().find(|generator| std::ptr::eq(generator.kind, kind)).expect("it is one of them");
+    let settings = term.settle(kind)?;
+    (generator.make)(Setup::new(term, &settings, device_bytes, seed)?, &settings)
 }
 
 /// What all generators have in common.
@@ -93,27 +85,34 @@ impl Setup {
             let message = format!("writes={} asks for nothing", settings.text("writes"));
             return Err(settings.error("writes", message, "take at least one byte, such as 4K or 2x".to_string()));
         }
-        let content = match settings.text("content") {
-            "metadata" => Content::Metadata,
-            "journal" => Content::Journal,
-            _ => Content::Data,
-        };
         Ok(Setup {
             name: term.as_written(),
-            plan: Plan { request_bytes, read_share, discard_share, content, counted_requests },
+            plan: Plan {
+                request_bytes,
+                read_share,
+                discard_share,
+                content: settings.choice("content"),
+                counted_requests,
+            },
             places,
             layout_random: Random::new(seed, "generator layout"),
             random: Random::new(seed, "generator requests"),
         })
     }
 
-    fn stream(self, pattern: impl Pattern + 'static) -> Box<dyn Workload> {
-        Box::new(Stream::new(self.name, self.plan, pattern, self.random))
+    /// A pattern over so many places.
+    fn stream<P: Pattern + 'static>(self, pattern: impl FnOnce(u64) -> P) -> Box<dyn Workload> {
+        Box::new(Stream::new(self.name, self.plan, pattern(self.places), self.random))
     }
 
-    fn ranked(mut self, settings: &Settings, distribution: impl Distribution + 'static) -> Box<dyn Workload> {
+    /// A distribution over so many ranks.
+    fn ranked<D: Distribution + 'static>(
+        mut self,
+        settings: &Settings,
+        distribution: impl FnOnce(u64) -> D,
+    ) -> Box<dyn Workload> {
         let layout = Layout::new(self.places, settings.switch("scatter"), &mut self.layout_random);
-        self.stream(Ranked::new(distribution, layout))
+        self.stream(|places| Ranked::new(distribution(places), layout))
     }
 
     fn hot_cold(mut self, settings: &Settings) -> Result<Box<dyn Workload>, ExpressionError> {
@@ -126,6 +125,6 @@ impl Setup {
         let hot_places = ((self.places as f64 * settings.share("r")).round() as u64).clamp(1, self.places - 1);
         let layout = Layout::new(self.places, settings.switch("scatter"), &mut self.layout_random);
         let pattern = HotCold::new(self.places, hot_places, settings.share("f"), layout);
-        Ok(self.stream(pattern))
+        Ok(self.stream(|_| pattern))
     }
 }

@@ -46,6 +46,7 @@ pub struct Sequential {
 impl Sequential {
     /// The places `0..n` in order.
     pub fn new(n: u64) -> Sequential {
+        assert!(n > 0, "there is a place to go to");
         Sequential { n, next: 0 }
     }
 }
@@ -68,6 +69,7 @@ pub struct Uniform {
 impl Uniform {
     /// The places `0..n`.
     pub fn new(n: u64) -> Uniform {
+        assert!(n > 0, "there is a place to go to");
         Uniform { n }
     }
 }
@@ -150,6 +152,7 @@ impl HotCold {
     /// The first `hot_places` ranks of `n` get `hot_requests` of the requests (a fraction). Both parts have a place:
     /// `hot_places` is from 1 to n - 1.
     pub fn new(n: u64, hot_places: u64, hot_requests: f64, layout: Layout) -> HotCold {
+        assert!((1..n).contains(&hot_places), "{hot_places} of {n} places are hot, and both parts have one");
         HotCold { hot_places, cold_places: n - hot_places, hot_requests, layout }
     }
 }

@@ -20,6 +20,7 @@ pub struct Permutation {
 impl Permutation {
     /// A permutation of `0..n`; `n` is at least 1.
     pub fn new(n: u64, random: &mut Random) -> Permutation {
+        assert!(n > 0, "nothing can be permuted, and a walk over it would not end");
         let mask = n.checked_next_power_of_two().map_or(u64::MAX, |power| power - 1);
         let bits = 64 - mask.leading_zeros();
         let rounds = std::array::from_fn(|_| (random.bits() | 1, random.bits()));
@@ -29,6 +30,7 @@ impl Permutation {
     /// Where `index` goes; `index` is below `n`.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
+        debug_assert!(index < self.n, "{index} is none of {}: the walk might not end", self.n);
         let mut at = index;
         loop {
             for (factor, summand) in self.rounds {
@@ -46,6 +48,7 @@ impl Permutation {
 impl Permutation {
     /// The index that goes to `place`; `place` is below `n`.
     pub fn find(&self, place: u64) -> u64 {
+        debug_assert!(place < self.n, "{place} is none of {}: the walk might not end", self.n);
         let mut at = place;
         loop {
             for (factor, summand) in self.rounds.iter().rev() {

@@ -40,6 +40,14 @@ impl Plan {
             Action::Write => (self.content, place.stream),
             _ => (Content::Data, 0),
         };
+        debug_assert!(
+            place
+                .index
+                .checked_mul(self.request_bytes)
+                .is_some_and(|offset| offset.checked_add(self.request_bytes).is_some()),
+            "place {} lies on the device",
+            place.index
+        );
         Operation {
             time_ns: 0,
             offset_bytes: place.index * self.request_bytes,

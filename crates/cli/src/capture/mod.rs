@@ -15,28 +15,34 @@ mod plan;
 mod processes;
 
 use crate::failure::Failure;
+use crate::words::one_of;
 use account::Account;
 use flashpath::label::Content;
 use flashpath::workload::trace::TraceWriter;
 use flashpath_kernel::tracing::{Recording, Tracing};
-use flashpath_kernel::{KernelError, make_mounts_private};
+use flashpath_kernel::{DataMode, FileSystem, KernelError, make_mounts_private};
 use guest::Guest;
 use labelling::Labelling;
-use plan::Plan;
-use processes::{Ended, Job, STOPS};
+use plan::{Job, Plan};
+use processes::{Ended, STOPS};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+
+const FILE_SYSTEMS: [(&str, FileSystem); 4] =
+    [("ext4", FileSystem::Ext4), ("ext3", FileSystem::Ext3), ("btrfs", FileSystem::Btrfs), ("xfs", FileSystem::Xfs)];
+const DATA_MODES: [(&str, DataMode); 3] =
+    [("writeback", DataMode::Writeback), ("ordered", DataMode::Ordered), ("journal", DataMode::Journal)];
 
 /// Record what a kernel file system writes to its device while a command runs in it (needs root)
 #[derive(clap::Args)]
 pub struct Capture {
     /// The file system that is made for the command
-    #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = ["ext4", "ext3", "btrfs", "xfs"])]
-    fs: String,
+    #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = one_of(&FILE_SYSTEMS))]
+    fs: FileSystem,
     /// What of a write goes into the journal of ext3 and ext4 [default: ordered]
-    #[arg(long, value_name = "MODE", value_parser = ["writeback", "ordered", "journal"])]
-    data: Option<String>,
+    #[arg(long, value_name = "MODE", value_parser = one_of(&DATA_MODES))]
+    data: Option<DataMode>,
     /// Write data in place (btrfs only)
     #[arg(long)]
     nodatacow: bool,

@@ -1,13 +1,24 @@
 //! What was asked for, checked before anything is made.
 
 use super::Capture;
-use super::processes::Job;
 use crate::failure::Failure;
 use flashpath::units::{format_size, human_size};
 use flashpath::workload::trace::OutputFormat;
 use flashpath_kernel::{DataMode, FileSystem, Make, ScratchFile};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// What is run in every guest.
+pub struct Job {
+    /// `command` or `setup`.
+    pub name: &'static str,
+    /// Where the program is.
+    pub program: PathBuf,
+    /// The program's own name, as it was written, and its arguments.
+    pub words: Vec<String>,
+    /// Whether this program's standard input is its own.
+    pub has_input: bool,
+}
 
 /// A capture that can be tried.
 pub struct Plan {
@@ -41,26 +52,17 @@ fn wrong<T>(message: impl Into<String>, help: &str) -> Result<T, Failure> {
 
 impl Plan {
     pub fn new(asked: &Capture) -> Result<Plan, Failure> {
-        let file_system = match asked.fs.as_str() {
-            "ext3" => FileSystem::Ext3,
-            "xfs" => FileSystem::Xfs,
-            "btrfs" => FileSystem::Btrfs,
-            _ => FileSystem::Ext4,
-        };
+        let file_system = asked.fs;
         if asked.data.is_some() && !file_system.is_ext() {
-            return wrong(format!("--data is for ext3 and ext4, and this is {}", asked.fs), "leave it out");
+            return wrong(format!("--data is for ext3 and ext4, and this is {}", file_system.name()), "leave it out");
         }
         if asked.nodatacow && file_system != FileSystem::Btrfs {
             return wrong(
-                format!("--nodatacow is for btrfs, and this is {}", asked.fs),
+                format!("--nodatacow is for btrfs, and this is {}", file_system.name()),
                 "leave it out, or add --fs btrfs",
             );
         }
-        let data = file_system.is_ext().then_some(match asked.data.as_deref() {
-            Some("writeback") => DataMode::Writeback,
-            Some("journal") => DataMode::Journal,
-            _ => DataMode::Ordered,
-        });
+        let data = file_system.is_ext().then_some(asked.data.unwrap_or(DataMode::Ordered));
         let more = asked.mkfs_options.iter().flat_map(|text| text.split_whitespace()).map(str::to_string).collect();
         let make = Make { file_system, journal_bytes: asked.journal_size, more };
         make.check()?;

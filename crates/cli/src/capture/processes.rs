@@ -1,13 +1,13 @@
 //! What runs in the guests, the setup or the command: started, waited for, stopped.
 
 use super::guest::Guest;
+use super::plan::Job;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -28,18 +28,6 @@ pub enum Ended {
     Killed(i32),
     /// It never ran.
     NotStarted,
-}
-
-/// What is run in every guest.
-pub struct Job {
-    /// `command` or `setup`.
-    pub name: &'static str,
-    /// Where the program is.
-    pub program: PathBuf,
-    /// The program's own name, as it was written, and its arguments.
-    pub words: Vec<String>,
-    /// Whether this program's standard input is its own.
-    pub has_input: bool,
 }
 
 /// The clock of the kernel's events.

@@ -21,7 +21,7 @@ use crate::resident::signals::Signals;
 use crate::resident::stay::Stay;
 use crate::resident::watch::Watch;
 use crate::resident::worker;
-use crate::resident::{cannot, clock, seconds};
+use crate::resident::{cannot, clock, seconds, wall_time_ns};
 use crate::tell;
 use crate::volume::owner;
 use flashpath::fs::sfs::Sfs;
@@ -30,7 +30,7 @@ use flashpath_fuse::{AccessTimes, Caching, CallError, Mounted, SharedVolume, Vol
 use options::MountOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use watch::WatchedVolume;
 
 /// Mount a path with sfs on top, until an interrupt, SIGTERM, SIGHUP, or an unmount
@@ -126,7 +126,7 @@ impl Mount {
         let unmounted = volume.unmount().map_err(|error| self.lost(&path, number, &error));
         let ended = match (served, unmounted) {
             (Err(failure), Err(lost)) => {
-                failure.report();
+                crate::output::report(failure);
                 Err(lost)
             }
             (served, unmounted) => served.and(unmounted),
@@ -220,10 +220,4 @@ fn tell_damage(path: &Path, volume: &Sfs) {
         ),
         None => format!("warning: parts of the log of {path} are damaged, and what they said is lost"),
     });
-}
-
-/// Nanoseconds since 1970.
-pub fn wall_time_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

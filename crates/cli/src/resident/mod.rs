@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `mod` | the clock, and the words of what failed |
+//! | `mod` | the clocks, and the words of what failed |
 //! | `stay` | how they begin, say that they are ready, and wait |
 //! | `signals` | who tells them to end |
 //! | `background` | the same command in a process of its own |
@@ -27,12 +27,18 @@ use crate::failure::Failure;
 use flashpath::run::shared::Clock;
 use flashpath::time::Time;
 use std::fmt::Display;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Time since now.
 pub fn clock() -> Clock {
     let began = Instant::now();
     Box::new(move || Time(began.elapsed().as_nanos() as u64))
+}
+
+/// Nanoseconds since 1970.
+pub fn wall_time_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// What was right and failed on its way.

@@ -48,7 +48,7 @@ impl Mkfs {
             return Err(Failure::input(message, None));
         }
         let owner = self.owner.as_deref().map_or_else(|| Ok(owner::myself()), owner::read)?;
-        let make = || make_volume(&path, self.force, seed, crate::mount::wall_time_ns(), Some(owner));
+        let make = || make_volume(&path, self.force, seed, crate::resident::wall_time_ns(), Some(owner));
         self.patience.open(make).map_err(|error| match error {
             OpenError::Image(flashpath::device::ImageError::Exists { .. }) => {
                 Failure::input(error.to_string(), Some("--force makes it anew, and what it holds is lost".into()))
@@ -135,7 +135,7 @@ impl Fsck {
 
 /// Says why, and ends with this code.
 fn ended(failure: Failure, code: u8) -> Failure {
-    failure.report();
+    crate::output::report(failure);
     Failure::Quiet(code)
 }
 

@@ -35,7 +35,7 @@ pub fn fsck(path: &Path, dry_run: bool, patience: Patience) -> Result<(), Failur
         crate::print(&text)?;
         return Err(Failure::Quiet(LEFT));
     }
-    let repaired = patience.open(|| repair_file_system(path, crate::mount::wall_time_ns())).map_err(failed)?;
+    let repaired = patience.open(|| repair_file_system(path, crate::resident::wall_time_ns())).map_err(failed)?;
     tell(&mut text, &repaired.findings, "repaired");
     tell(&mut text, &repaired.left, "left");
     if repaired.findings.is_empty() && repaired.left.is_empty() {

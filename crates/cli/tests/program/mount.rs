@@ -2,6 +2,7 @@
 
 use super::bench::Bench;
 use super::serve::{Served, bench_to_mount_in, client, is_mounted, succeeds, wait_until};
+use nix::errno::Errno;
 use nix::fcntl::{RenameFlags, renameat2};
 use nix::unistd::{Whence, lseek};
 use std::fs::{self, File, OpenOptions};
@@ -25,8 +26,8 @@ fn make(bench: &Bench) {
     assert_eq!(made.code, Some(0), "{made:?}");
 }
 
-fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Option<i32> {
-    result.unwrap_err().raw_os_error()
+fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Option<Errno> {
+    result.unwrap_err().raw_os_error().map(Errno::from_raw)
 }
 
 fn names(place: PathBuf) -> Vec<String> {
@@ -57,12 +58,12 @@ fn files_are_made_written_renamed_and_removed_in_it() {
     fs::hard_link(place.join("two"), place.join("a/three")).unwrap();
     assert_eq!(fs::read_link(place.join("link")).unwrap(), PathBuf::from("two"));
     assert_eq!(fs::metadata(place.join("link")).unwrap().nlink(), 2);
-    assert_eq!(errno(fs::remove_dir(place.join("a"))), Some(39), "it is not empty");
-    assert_eq!(errno(fs::create_dir(place.join("a"))), Some(17));
-    assert_eq!(errno(fs::read(place.join("nothing"))), Some(2));
+    assert_eq!(errno(fs::remove_dir(place.join("a"))), Some(Errno::ENOTEMPTY), "it is not empty");
+    assert_eq!(errno(fs::create_dir(place.join("a"))), Some(Errno::EEXIST));
+    assert_eq!(errno(fs::read(place.join("nothing"))), Some(Errno::ENOENT));
     fs::write(place.join("nothing"), "now it is there").unwrap();
     assert_eq!(fs::read(place.join("nothing")).unwrap(), b"now it is there");
-    assert_eq!(errno(fs::write(place.join("x".repeat(256)), "")), Some(36));
+    assert_eq!(errno(fs::write(place.join("x".repeat(256)), "")), Some(Errno::ENAMETOOLONG));
     fs::remove_file(place.join("a/three")).unwrap();
     fs::remove_dir(place.join("a")).unwrap();
     assert_eq!(names(place), ["link", "nothing", "two"]);
@@ -101,7 +102,7 @@ fn what_is_unlinked_while_it_is_open_stays_until_it_is_closed() {
     let mut file = File::options().read(true).write(true).create_new(true).open(&place).unwrap();
     file.write_all(b"before").unwrap();
     fs::remove_file(&place).unwrap();
-    assert_eq!(errno(File::open(&place)), Some(2));
+    assert_eq!(errno(File::open(&place)), Some(Errno::ENOENT));
     file.write_all(b" and after").unwrap();
     file.sync_all().unwrap();
     file.seek(SeekFrom::Start(0)).unwrap();
@@ -291,7 +292,7 @@ fn what_was_left_is_found_again() {
     );
     let after = fs::metadata(place.join("a/7")).unwrap();
     assert_eq!((after.mode(), after.ino(), after.mtime_nsec()), (before.mode(), before.ino(), before.mtime_nsec()));
-    assert_eq!(errno(fs::write(place.join("new"), "")), Some(30), "it can only be read");
+    assert_eq!(errno(fs::write(place.join("new"), "")), Some(Errno::EROFS), "it can only be read");
     served.end();
 }
 
@@ -305,7 +306,7 @@ fn what_was_synced_is_found_after_its_server_was_killed() {
     file.sync_all().unwrap();
     served.signal("-KILL");
     served.wait();
-    assert_eq!(errno(fs::metadata(bench.path("m/synced"))), Some(107), "the mount is dead");
+    assert_eq!(errno(fs::metadata(bench.path("m/synced"))), Some(Errno::ENOTCONN), "the mount is dead");
     drop(file);
     let again = mount(&bench, IMAGE, &[]);
     let found = fs::read(bench.path("m/synced")).unwrap();
@@ -518,7 +519,7 @@ fn rot_in_what_was_synced_before_a_kill_is_told_and_nothing_is_overwritten() {
     let checked = bench.flashpath(&["fsck", "-n", IMAGE]);
     assert!(checked.code == Some(4) && checked.stdout.contains("partial segment"), "{checked:?}");
     let served = mount(&bench, IMAGE, &[]);
-    assert_eq!(errno(fs::write(bench.path("m/new"), "")), Some(30));
+    assert_eq!(errno(fs::write(bench.path("m/new"), "")), Some(Errno::EROFS));
     // Its partial segment said that there is a name 4: that is lost, and what the file held later is not.
     let is_newest = |round: u8| fs::read(bench.path(&format!("m/{}", round % 8))).unwrap() == [round + 1; 9000];
     let are_newest = || (7..15).filter(|round| *round != 12).all(is_newest);

@@ -3,6 +3,7 @@
 use super::bench::{Answer, Bench};
 use super::serve::{PATIENCE, Served, bench_to_mount_in, client, is_mounted, succeeds, wait_until};
 use super::skipped::skipped;
+use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -207,8 +208,12 @@ fn a_mount_that_could_not_store_all_ends_with_1_and_the_next_fsck_knows() {
         let file = File::create(bench.path("m/large")).unwrap();
         let mut writes = std::iter::repeat_with(|| (&file).write_all(&[3; 1 << 20]).and_then(|()| file.sync_data()));
         let failed = writes.by_ref().take(64).find_map(Result::err).expect("24 MiB do not hold 64");
-        assert_eq!(failed.raw_os_error(), Some(5), "{failed}");
-        assert_eq!(File::create(bench.path("m/more")).unwrap_err().raw_os_error(), Some(30), "it is read-only");
+        assert_eq!(failed.raw_os_error(), Some(Errno::EIO as i32), "{failed}");
+        assert_eq!(
+            File::create(bench.path("m/more")).unwrap_err().raw_os_error(),
+            Some(Errno::EROFS as i32),
+            "it is read-only"
+        );
         drop(file);
         small.resize(400);
         let ended = unmounted(&bench);
@@ -258,8 +263,8 @@ fn an_image_that_is_removed_or_cut_off_under_a_mount_is_noticed_at_the_next_flus
             false => OpenOptions::new().write(true).open(bench.path("volume.img")).unwrap().set_len(32 << 20).unwrap(),
         }
         file.write_all(&[2; 4096]).unwrap();
-        assert_eq!(file.sync_all().unwrap_err().raw_os_error(), Some(5), "{why}");
-        assert_eq!(fs::write(bench.path("m/more"), "").unwrap_err().raw_os_error(), Some(30), "{why}");
+        assert_eq!(file.sync_all().unwrap_err().raw_os_error(), Some(Errno::EIO as i32), "{why}");
+        assert_eq!(fs::write(bench.path("m/more"), "").unwrap_err().raw_os_error(), Some(Errno::EROFS as i32), "{why}");
         drop(file);
         let ended = unmounted(&bench);
         assert!(ended.code == Some(1) && ended.stderr.contains(why), "{ended:?}");

@@ -3,6 +3,7 @@
 
 use super::bench::Bench;
 use super::serve::{Served, bench_to_mount_in, client, succeeds, wait_until};
+use nix::errno::Errno;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -214,17 +215,19 @@ fn overlayfs_has_its_upper_directory_on_a_volume() {
         assert!(found.file_type().is_char_device() && found.rdev() == 0, "{whiteout} is a whiteout");
     }
     let check = || {
-        let read = |name: &str| fs::read_to_string(place.join(name)).map_err(|error| error.raw_os_error());
+        let read = |name: &str| {
+            fs::read_to_string(place.join(name)).map_err(|error| error.raw_os_error().map(Errno::from_raw))
+        };
         let wanted = [
             ("kept", Ok("kept")),
             ("linked", Ok("kept")),
             ("changed", Ok("changed above")),
-            ("removed", Err(Some(2))),
-            ("renamed", Err(Some(2))),
+            ("removed", Err(Some(Errno::ENOENT))),
+            ("renamed", Err(Some(Errno::ENOENT))),
             ("elsewhere", Ok("renamed")),
-            ("directory/one", Err(Some(2))),
+            ("directory/one", Err(Some(Errno::ENOENT))),
             ("moved/one", Ok("directory/one")),
-            ("moved/below/two", Err(Some(2))),
+            ("moved/below/two", Err(Some(Errno::ENOENT))),
             ("moved/below/new", Ok("new")),
         ];
         for (name, wanted) in wanted {

@@ -11,6 +11,8 @@ pub const WRITE: u16 = 1;
 pub const FLUSH: u16 = 3;
 pub const TRIM: u16 = 4;
 pub const WRITE_ZEROES: u16 = 6;
+/// The error of a reply: there is no room.
+pub const NO_SPACE: u32 = 28;
 /// The flag of commands: durable when it is answered.
 pub const FUA: u16 = 1;
 

@@ -4,6 +4,7 @@ use super::bench::Bench;
 use super::serve::{Served, bench_to_mount_in, client, is_mounted, succeeds, wait_until};
 use super::skipped::skipped;
 use flashpath_kernel::{LoopDevice, Mount};
+use nix::errno::Errno;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
@@ -36,11 +37,11 @@ fn the_file_is_as_large_as_the_device_and_stays_so() {
     let mut found = [1; 8];
     file.read_exact_at(&mut found, 4998).unwrap();
     assert_eq!(&found, b"\0\0here\0\0");
-    assert_eq!(file.set_len(5).unwrap_err().raw_os_error(), Some(22), "it cannot be cut");
+    assert_eq!(file.set_len(5).unwrap_err().raw_os_error(), Some(Errno::EINVAL as i32), "it cannot be cut");
     // As a block device does, it ignores that it should be emptied when it is opened.
     OpenOptions::new().write(true).truncate(true).open(bench.path("m/disk")).unwrap();
     assert_eq!(open(&bench).metadata().unwrap().len(), 256 << 20);
-    assert_eq!(file.write_at(b"beyond", 256 << 20).unwrap_err().raw_os_error(), Some(28));
+    assert_eq!(file.write_at(b"beyond", 256 << 20).unwrap_err().raw_os_error(), Some(Errno::ENOSPC as i32));
     assert_eq!(file.write_at(b"beyond", (256 << 20) - 2).unwrap(), 2, "what fits is written");
     assert!(File::create(bench.path("m/other")).is_err() && std::fs::remove_file(bench.path("m/disk")).is_err());
     let names: Vec<_> = bench.path("m").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -210,7 +211,7 @@ fn what_is_served_for_reading_only_cannot_be_opened_for_writing() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = Served::file(&bench, PATH, &["--read-only"]);
     let refused = OpenOptions::new().write(true).open(bench.path("m/disk")).unwrap_err();
-    assert_eq!(refused.raw_os_error(), Some(30));
+    assert_eq!(refused.raw_os_error(), Some(Errno::EROFS as i32));
     File::open(bench.path("m/disk")).unwrap().read_exact_at(&mut [0; 10], 0).unwrap();
     served.end();
 }

@@ -1,7 +1,7 @@
 //! Clients of bad will: each is answered with an error or sent away, and the others do not notice.
 
 use super::bench::Bench;
-use super::nbd_client::Client;
+use super::nbd_client::{Client, NO_SPACE};
 use super::serve::{Served, wait_until};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -52,7 +52,7 @@ fn what_cannot_be_is_refused_and_the_connection_goes_on() {
     }
     client.request(1, 16 << 20, 1000);
     client.0.write_all(&[1; 1000]).unwrap();
-    assert_eq!(client.error(), 28);
+    assert_eq!(client.error(), NO_SPACE);
     client.works();
     served.end();
 }

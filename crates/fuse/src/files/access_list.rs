@@ -8,7 +8,7 @@
 use super::Files;
 use super::caller::Caller;
 use super::names::Made;
-use crate::shared_volume::CallError;
+use crate::error::CallError;
 use flashpath::fs::sfs::{FileKind, InodeNumber, SfsError};
 use fuser::Errno;
 

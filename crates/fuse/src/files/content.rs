@@ -1,7 +1,7 @@
 //! Reading, writing, allocating, seeking, copying.
 
 use super::{Caller, Files};
-use crate::shared_volume::CallError;
+use crate::error::CallError;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::InodeNumber;
 use fuser::Errno;
@@ -23,6 +23,7 @@ impl Files {
         is_silent: bool,
     ) -> Result<usize, CallError> {
         let length = self.volume.read(inode, offset, bytes)?;
+        debug_assert!(length <= bytes.len(), "no more is read than was asked for");
         if !is_silent {
             self.touch(inode);
         }

@@ -6,7 +6,7 @@
 use super::Files;
 use super::access_list::{ACCESS, DEFAULT};
 use super::caller::Caller;
-use crate::shared_volume::CallError;
+use crate::error::CallError;
 use flashpath::fs::sfs::InodeNumber;
 use fuser::Errno;
 

@@ -1,7 +1,7 @@
 //! Directories, listed in pages.
 
 use super::Files;
-use crate::shared_volume::CallError;
+use crate::error::CallError;
 use flashpath::fs::sfs::{Attributes, DirectoryEntry, InodeNumber};
 
 /// Entries that are taken from the volume before their attributes are looked up: about what fits into 4 KiB.

@@ -29,7 +29,8 @@ pub use caller::Caller;
 pub use change::Wish;
 pub use names::Made;
 
-use crate::shared_volume::{CallError, VolumeSharing};
+use crate::error::CallError;
+use crate::sharing::VolumeSharing;
 use flashpath::device::Account;
 use flashpath::fs::sfs::{Attributes, InodeNumber, Sfs, SfsError, Space, Timestamp};
 use flashpath::time::Time;

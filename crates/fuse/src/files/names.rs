@@ -1,7 +1,7 @@
 //! Finding, making, linking, renaming and removing.
 
 use super::Files;
-use crate::shared_volume::CallError;
+use crate::error::CallError;
 use flashpath::fs::sfs::{Attributes, FileKind, InodeNumber, NewFile, SfsError, Taken};
 use fuser::{Errno, RenameFlags};
 

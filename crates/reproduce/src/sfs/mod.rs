@@ -75,7 +75,8 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
                 match number {
                     "sfs-fig12" => drives.throughput(lab),
                     "sfs-fig13" => drives.amplification(),
-                    _ => drives.erases(),
+                    "sfs-fig14" => drives.erases(),
+                    name => unreachable!("{name} is not in FIGURES"),
                 }
             }
         });

@@ -98,7 +98,8 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
         "zns-journal-fig3" => figures::zones(&measured),
         "zns-journal-fig7" => figures::journal_share(&measured),
         "zns-journal-fig8" => figures::reduction(&measured),
-        _ => figures::throughput(&measured),
+        "zns-journal-fig9" => figures::throughput(&measured),
+        name => unreachable!("{name} is not in FIGURES"),
     });
     Ok(Reproduction {
         paper: "zns-journal".to_string(),

@@ -4,6 +4,10 @@
 //! back [`Settings`] in which every option has a value. Every error points at the characters that are wrong
 //! and says what could stand there.
 
+mod choice;
+
+pub use choice::{Choice, Words, words};
+
 use crate::units;
 use std::fmt;
 use std::ops::Range;
@@ -47,8 +51,8 @@ pub enum Values {
     Duration(u64, u64),
     /// An amount of writes: a size such as `4G`, or a multiple of the device such as `6x`.
     Amount,
-    /// One of these words, each with what it means.
-    Choice(&'static [(&'static str, &'static str)]),
+    /// One of the words of a [`Choice`]: write `Values::Choice(words::<T>)`.
+    Choice(fn() -> Words),
     /// `on` or `off`; the bare name means `on`.
     Switch,
     /// Shares joined by `+`, such as `40%+60%`.
@@ -79,7 +83,7 @@ impl Values {
                 units::human_duration(*high as f64)
             ),
             Values::Amount => "a size such as 4G, or a multiple of the device such as 6x".to_string(),
-            Values::Choice(words) => one_of(words.iter().map(|(word, _)| *word)),
+            Values::Choice(words) => one_of(words().iter().map(|(word, _)| *word)),
             Values::Switch => "on or off".to_string(),
             Values::Shares => "shares joined by +, such as 40%+60%".to_string(),
             Values::Text(most) => format!("a name of 1 to {most} bytes"),
@@ -97,7 +101,7 @@ impl Values {
                 units::parse_duration_ns(text).is_some_and(|value| (*low..=*high).contains(&value))
             }
             Values::Amount => Amount::parse(text).is_some(),
-            Values::Choice(words) => words.iter().any(|(word, _)| *word == text),
+            Values::Choice(words) => words().iter().any(|(word, _)| *word == text),
             Values::Switch => text == "on" || text == "off",
             Values::Shares => parse_shares(text).is_some(),
             Values::Text(most) => (1..=*most).contains(&text.len()),

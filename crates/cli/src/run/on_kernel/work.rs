@@ -1,9 +1,9 @@
 //! What is done in the mounted file system: a shell command, a fio job by fio itself, or a workload of ours.
 
 use crate::failure::Failure;
-use crate::in_directory;
 use crate::progress::Bars;
 use crate::run::Run;
+use crate::run::in_directory;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::WorkloadResult;

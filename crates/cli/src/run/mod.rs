@@ -1,11 +1,12 @@
 //! `flashpath run`: one workload on one path, side by side on several, or in a directory.
 
+mod in_directory;
+mod on_kernel;
+
 use crate::failure::{Failure, exit_code};
-use crate::in_directory;
-use crate::on_kernel;
 use crate::progress::Bars;
+use crate::words::one_of;
 use crate::workload::{Replaying, Source};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flashpath::expression::Amount;
 use flashpath::report;
 use flashpath::run::{
@@ -67,7 +68,7 @@ pub struct Run {
     pub fsync_every: Option<u64>,
     /// With --in: of a file workload only the setup, or only the rest, in a directory where --only setup of the same
     /// workload, options and seed was run before
-    #[arg(long, value_name = "PART", conflicts_with = "on", value_parser = part(), help_heading = "File system")]
+    #[arg(long, value_name = "PART", conflicts_with = "on", value_parser = one_of(&Part::WORDS), help_heading = "File system")]
     pub only: Option<Part>,
     #[command(flatten)]
     pub replaying: Replaying,
@@ -95,12 +96,6 @@ fn share(text: &str) -> Result<f64, String> {
 fn disk_size(text: &str) -> Result<u64, String> {
     let size = flashpath::units::parse_size(text).filter(|size| (4096..=1 << 50).contains(size));
     size.ok_or_else(|| "write a size from 4K to 1P, such as 1G".to_string())
-}
-
-fn part() -> impl TypedValueParser<Value = Part> {
-    let parts = [Part::Setup, Part::Counted];
-    let parser = PossibleValuesParser::new(parts.into_iter().filter_map(Part::name));
-    parser.map(move |name| parts.into_iter().find(|part| part.name() == Some(&name)).unwrap_or_default())
 }
 
 fn amount(text: &str) -> Result<Amount, String> {

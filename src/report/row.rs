@@ -1,0 +1,67 @@
+//! One quantity of every path, with the best of them marked.
+
+use super::RunResult;
+use super::number::NONE;
+
+/// One quantity of every path.
+pub struct Row {
+    /// The quantity, with its unit where the cells do not name it.
+    pub label: String,
+    /// One for each path.
+    pub cells: Vec<Cell>,
+}
+
+impl Row {
+    pub(super) fn is_empty(&self) -> bool {
+        self.cells.iter().all(|cell| cell.text == NONE)
+    }
+}
+
+/// One quantity of one path.
+pub struct Cell {
+    /// For people.
+    pub text: String,
+    /// Whether no other path has a better one, and some path has a worse one.
+    pub best: bool,
+}
+
+/// Which of two values is the better one.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Better {
+    Lower,
+    Higher,
+    /// Neither: the quantity describes the run, it does not judge the path.
+    Neither,
+}
+
+/// A quantity of one path: its text, and the number by which paths are compared.
+pub(super) type Quantity = Option<(String, f64)>;
+
+/// The row of one quantity, with the best of its cells marked.
+pub(super) fn make_row(
+    results: &[RunResult],
+    label: String,
+    better: Better,
+    quantity: &dyn Fn(&RunResult) -> Quantity,
+) -> Row {
+    let quantities: Vec<Quantity> = results.iter().map(quantity).collect();
+    // A run that was cut short, or that did nothing, is no rival.
+    let comparable = |index: usize| !results[index].interrupted && results[index].workload.requests > 0;
+    let value = |index: usize| {
+        let value = quantities[index].as_ref().map(|(_, value)| *value);
+        value.filter(|value| value.is_finite() && comparable(index))
+    };
+    let values = || (0..results.len()).filter_map(value);
+    let (lowest, highest) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let best = match better {
+        _ if lowest >= highest => None,
+        Better::Lower => Some(lowest),
+        Better::Higher => Some(highest),
+        Better::Neither => None,
+    };
+    let is_best = |index| best.is_some() && value(index) == best;
+    let best_cells: Vec<bool> = (0..results.len()).map(is_best).collect();
+    let text = |quantity: Quantity| quantity.map_or_else(|| NONE.to_string(), |(text, _)| text);
+    let cells = quantities.into_iter().zip(best_cells).map(|(quantity, best)| Cell { text: text(quantity), best });
+    Row { label, cells: cells.collect() }
+}
