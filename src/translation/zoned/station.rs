@@ -54,7 +54,7 @@ impl Devices {
     ///
     /// # Panics
     ///
-    /// If a device of blocks is not the first: [`read`] refuses that.
+    /// If a device of blocks is not the first: `read` refuses that.
     pub fn of(below: Vec<Medium>) -> Devices {
         let mut devices = Devices { conventional: None, zoned: Vec::new() };
         for (at, medium) in below.into_iter().enumerate() {
