@@ -3,10 +3,9 @@
 use super::EngineRun;
 use super::backend::DriveBackend;
 use super::outcome::Outcome;
-use super::stations::{STATIONS, layer_named};
 use crate::device::conv::{self, ConvSettings};
 use crate::device::nand::{Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
-use crate::device::station::{DeviceNode, DeviceSettings, Opening, StationError, Storage};
+use crate::device::station::{DeviceSettings, Opening, StationError, Storage};
 use crate::device::{BlockDevice, Medium};
 use crate::expression::{ExpressionError, Term, parse_term};
 use crate::translation::{Drive, FlashLayer};
@@ -115,14 +114,12 @@ impl DriveSettings {
 
     /// A translation layer, with its defaults, on the least flash of these options that lets it export `bytes`: within a
     /// 256th, as a size must suit reserves that grow with it. The error is that of the largest size tried.
-    fn exporting(bytes: u64, layer: &str, flash: &str) -> Result<DriveSettings, ExpressionError> {
-        let layer = parse_term(layer)?;
-        let read = layer_named(STATIONS, &layer)?;
+    fn exporting(bytes: u64, flash: &str, layer: &Term, read: ReadLayer) -> Result<DriveSettings, ExpressionError> {
         let step = (bytes / 256).max(1 << 20);
         let mut size = bytes + step;
         loop {
             let nand = NandSettings::read(&parse_term(&format!("nand:{flash},size={size}"))?)?;
-            match DriveSettings::read(read, &layer, nand) {
+            match DriveSettings::read(read, layer, nand) {
                 Ok(drive) if drive.exported_bytes() >= bytes => return Ok(drive),
                 Err(error) if size > 4 * bytes + MOST_RESERVED => return Err(error),
                 _ => size += step,
@@ -169,13 +166,17 @@ struct ConventionalDrive {
     drive: DriveSettings,
 }
 
-/// Reads the term of a conventional device.
-pub(super) fn read_conventional(term: &Term, _: &[DeviceNode]) -> Result<Arc<dyn DeviceSettings>, ExpressionError> {
+/// Reads the term of a conventional device. `find` finds the layer that it names.
+pub(super) fn read_conventional(
+    term: &Term,
+    find: impl Fn(&Term) -> Result<ReadLayer, ExpressionError>,
+) -> Result<Arc<dyn DeviceSettings>, ExpressionError> {
     let settings = ConvSettings::read(term)?;
     Ok(match &settings.ftl {
         None => Arc::new(settings),
         Some(ftl) => {
-            let drive = DriveSettings::exporting(settings.size_bytes, &ftl.layer, &ftl.flash)?;
+            let layer = parse_term(&ftl.layer)?;
+            let drive = DriveSettings::exporting(settings.size_bytes, &ftl.flash, &layer, find(&layer)?)?;
             Arc::new(ConventionalDrive { settings, drive })
         }
     })

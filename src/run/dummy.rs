@@ -1,6 +1,6 @@
 //! The file that takes space in a volume beside what a workload writes (section 4.1 of the SFS paper: dummy blocks).
 
-use super::backend::blocks::{AT_ONCE, TORN, parts};
+use super::blocks::{AT_ONCE, TORN, parts};
 use crate::device::holding;
 use crate::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use crate::label::Content;

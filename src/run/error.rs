@@ -1,6 +1,5 @@
 //! Why a run did not end well, by whose fault it is.
 
-use super::files::SetupFault;
 use crate::device::DeviceError;
 use crate::fs::FileSystemError;
 use crate::fs::sfs::SfsError;
@@ -147,4 +146,28 @@ fault! {
     DeviceError => RunFault,
     SfsError => RunFault,
     FileSystemError => RunFault,
+}
+
+/// What is not as the setup leaves it.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupFault {
+    /// A file or directory is not there.
+    #[error("{0} is missing")]
+    Missing(String),
+    /// A file is longer or shorter.
+    #[error("{path} has {found} bytes, and the setup leaves {expected}")]
+    Length {
+        /// The file.
+        path: String,
+        /// Its length, in bytes.
+        found: u64,
+        /// The length that the setup gives it, in bytes.
+        expected: u64,
+    },
+    /// A file holds something else.
+    #[error("{0} does not hold what the setup writes")]
+    Contents(String),
+    /// Something is there that the setup does not make.
+    #[error("{0} is there, and the setup does not leave it")]
+    Unexpected(String),
 }

@@ -67,6 +67,6 @@ impl Outcome {
             failure: done.failure,
             workload,
         };
-        Outcome::of(path, measured, (before, after))
+        Outcome::of(path.named(), measured, (before, after))
     }
 }

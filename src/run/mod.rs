@@ -15,6 +15,7 @@
 //! | `labelling` | labels for what a file system writes, read from its own metadata |
 //! | `engine` | fill, preconditioning, and the run that counts |
 //! | `backend` | what the engine drives |
+//! | `blocks` | the blocks of a range of bytes |
 //! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
 //! | `outcome` | what a run ends with: the one place where a result is drawn up |
 //! | `accounts` | ledger, wear and sums, from the accounts of the stations |
@@ -26,6 +27,7 @@
 
 mod accounts;
 mod backend;
+mod blocks;
 mod disk_file;
 mod drive;
 mod dummy;
@@ -52,20 +54,20 @@ pub use crate::device::station::Holds;
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use drive::DriveSettings;
 pub use engine::{Options, Progress, Replay};
-pub use error::{InputFault, RunError, RunFault};
+pub use error::{InputFault, RunError, RunFault, SetupFault};
 pub use file_system::{
     Owner, give, is_in_memory, open_file_system, open_file_system_despite_damage, simulated_file_system,
 };
-pub use files::{FileOutcome, FileRun, Part, SetupFault, run_files};
+pub use files::{FileOutcome, FileRun, Part, run_files};
 pub use in_files::DoneInFiles;
 pub use in_volume::VolumeOptions;
 pub use labelling::Labelling;
 pub use open::{OpenError, open_device};
 pub use outcome::Outcome;
-pub use path::{FileSystemSettings, Path};
+pub use path::Path;
 pub use sfs_volume::{check_file_system, map_segments, mark_lost_changes, repair_file_system};
 pub use simulation::{OpenBlocks, Work, simulate};
-pub use stations::{Below, ReadDevice, STATIONS, Station, names_offering};
+pub use stations::{Below, FileSystemSettings, ReadDevice, STATIONS, Station, names_offering};
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;
@@ -167,6 +169,6 @@ struct EngineRun<'a> {
 impl EngineRun<'_> {
     fn run<T: Backend>(self, backend: T) -> Outcome {
         let (run, ended) = engine::drive(backend, self.workload, self.options, self.watch);
-        outcome::conclude(self.path, run, self.workload, self.options, ended)
+        outcome::conclude(self.path.named(), run, self.workload, self.options, ended)
     }
 }

@@ -4,7 +4,6 @@ use super::accounts::{Written, accounted, row, stored_bytes};
 use super::backend::Backend;
 use super::engine::{Options, Run};
 use super::error::{RunError, RunFault};
-use super::path::Path;
 use super::steady::steady_from;
 use crate::device::Account;
 use crate::fs::sfs::Census;
@@ -22,6 +21,14 @@ pub struct Outcome {
     pub failure: Option<RunError>,
     /// Of a file in a volume of sfs: what lives in its segments at the end, but for those that only ever held the file beside it.
     pub census: Option<Census>,
+}
+
+/// How a result names its path.
+pub(super) struct Named<'a> {
+    /// As it was written.
+    pub path: &'a str,
+    /// With every option written out.
+    pub in_full: &'a str,
 }
 
 /// What was measured of a run beside the accounts of the path's stations.
@@ -50,7 +57,7 @@ pub(super) struct Measured {
 impl Outcome {
     /// Draws up what was measured, and what the accounts of the topmost station tell, from `before` counting to `after`.
     /// A run whose sums do not hold has failed.
-    pub(super) fn of(path: &Path, measured: Measured, (before, after): (&Account, &Account)) -> Outcome {
+    pub(super) fn of(named: Named<'_>, measured: Measured, (before, after): (&Account, &Account)) -> Outcome {
         let Measured { workload, above, steady, mut warnings, .. } = measured;
         let since = after.since(before);
         let written_bytes = workload.written_blocks * BLOCK_BYTES;
@@ -60,8 +67,8 @@ impl Outcome {
         let broken = told.sums.iter().find(|sum| !sum.holds);
         let broken = broken.map(|sum| RunFault::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)).into());
         let result = RunResult {
-            path: path.text.clone(),
-            path_in_full: path.in_full.clone(),
+            path: named.path.to_string(),
+            path_in_full: named.in_full.to_string(),
             seed: measured.seed,
             seconds_wall: 0.0,
             seconds_simulated: measured.seconds_simulated,
@@ -95,14 +102,14 @@ pub(super) fn moved_mib(workload: &WorkloadResult) -> f64 {
 
 /// Ends a run of the engine: draws it up, and, if reads are verified and nothing failed, reads everything back.
 pub(super) fn conclude<B: Backend>(
-    path: &Path,
+    named: Named<'_>,
     mut run: Run<B>,
     workload: &dyn Workload,
     options: &Options,
     ended: Result<bool, RunError>,
 ) -> Outcome {
     let measured = measured(&run, workload, options, ended);
-    let drawn_up = Outcome::of(path, measured, (&run.before, &run.backend.account()));
+    let drawn_up = Outcome::of(named, measured, (&run.before, &run.backend.account()));
     let census = run.backend.census();
     let failure = drawn_up.failure.or_else(|| run.read_back().err());
     Outcome { failure, census, ..drawn_up }

@@ -4,7 +4,8 @@
 //! still take one of that kind. So `dm-zoned/cache/conv+zns` is dm-zoned on a cached conventional device and a zoned one.
 
 use super::drive::DriveSettings;
-use super::stations::{Read, STATIONS, Station, named, names_offering};
+use super::outcome::Named;
+use super::stations::{FileSystemSettings, Read, STATIONS, Station, named, names_offering};
 use crate::device::nand::NandSettings;
 use crate::device::station::DeviceNode;
 use crate::expression::{ExpressionError, Term, one_of, parse_path};
@@ -25,24 +26,6 @@ pub struct Path {
     pub device: DeviceNode,
 }
 
-/// A file system on top of a path.
-#[derive(Debug, Clone)]
-pub enum FileSystemSettings {
-    /// One of the running kernel's.
-    Kernel(KernelSettings),
-    /// sfs.
-    Sfs(Box<SfsSettings>),
-}
-
-impl FileSystemSettings {
-    fn written_out(&self) -> &str {
-        match self {
-            FileSystemSettings::Kernel(settings) => &settings.written_out,
-            FileSystemSettings::Sfs(settings) => &settings.written_out,
-        }
-    }
-}
-
 impl Path {
     /// Reads a path. Errors point at the station, option or value that is wrong, and name what could stand there.
     pub fn read(text: &str) -> Result<Path, ExpressionError> {
@@ -61,6 +44,11 @@ impl Path {
         let on_top = file_system.iter().map(|settings| settings.written_out().to_string());
         let in_full = on_top.chain([device.written_out()]).collect::<Vec<_>>().join("/");
         Ok(Path { text: text.to_string(), in_full, file_system, device })
+    }
+
+    /// How results name it.
+    pub(super) fn named(&self) -> Named<'_> {
+        Named { path: &self.text, in_full: &self.in_full }
     }
 
     /// The kernel's file system on top, if there is one.

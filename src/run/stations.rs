@@ -1,7 +1,6 @@
 //! The table of stations: what each offers, what it takes below it, and how its term is read.
 
 use super::drive::{ReadLayer, read_conventional, read_layer};
-use super::path::FileSystemSettings;
 use crate::device::station::{DeviceNode, DeviceSettings, Offer};
 use crate::device::zns::{self, ZnsSettings};
 use crate::device::{cache, conv, nand};
@@ -14,6 +13,24 @@ use crate::translation::page_level::{self, PageSettings};
 use crate::translation::superblock::{self, SuperblockSettings};
 use crate::translation::{FlashLayer, zoned};
 use std::sync::Arc;
+
+/// A file system on top of a path.
+#[derive(Debug, Clone)]
+pub enum FileSystemSettings {
+    /// One of the running kernel's.
+    Kernel(KernelSettings),
+    /// sfs.
+    Sfs(Box<SfsSettings>),
+}
+
+impl FileSystemSettings {
+    pub(super) fn written_out(&self) -> &str {
+        match self {
+            FileSystemSettings::Kernel(settings) => &settings.written_out,
+            FileSystemSettings::Sfs(settings) => &settings.written_out,
+        }
+    }
+}
 
 /// A kind of station: a row of the table.
 #[derive(Debug, Clone)]
@@ -131,7 +148,9 @@ pub static STATIONS: &[Station] = &[
     Station::layer::<DftlSettings>(&dftl::KIND),
     Station::layer::<FastSettings>(&fast::KIND),
     Station::layer::<SuperblockSettings>(&superblock::KIND),
-    Station::device(&conv::KIND, "media", Offer::Blocks, NOTHING, read_conventional),
+    Station::device(&conv::KIND, "media", Offer::Blocks, NOTHING, |term, _| {
+        read_conventional(term, |layer| layer_named(STATIONS, layer))
+    }),
     Station::device(&zns::KIND, "media", Offer::Zones, NOTHING, |term, _| Ok(Arc::new(ZnsSettings::read(term)?))),
     Station { kind: &nand::KIND, level: "media", offers: Offer::Flash, below: NOTHING, read: Read::Flash },
 ];
@@ -152,7 +171,7 @@ pub(super) fn named<'s>(stations: &'s [Station], term: &Term) -> Result<&'s Stat
 }
 
 /// How the translation layer with a term's name is read.
-pub(super) fn layer_named(stations: &[Station], term: &Term) -> Result<ReadLayer, ExpressionError> {
+fn layer_named(stations: &[Station], term: &Term) -> Result<ReadLayer, ExpressionError> {
     match named(stations, term)?.read {
         Read::Layer(read) => Ok(read),
         Read::Flash | Read::Device(_) | Read::FileSystem(_) => {

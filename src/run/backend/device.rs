@@ -1,10 +1,10 @@
 //! A block device, as the engine drives it.
 
-use super::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
 use super::{Backend, HostWrite};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
 use crate::label::Label;
 use crate::run::accounts::stored_bytes;
+use crate::run::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
 use crate::run::error::RunError;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;

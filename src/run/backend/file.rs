@@ -1,13 +1,13 @@
 //! A file in a volume of sfs, as the engine drives it: what a virtual machine's disk is to the file system that it lies
 //! in.
 
-use super::blocks::{AT_ONCE, covered, cut, parts, touched};
 use super::{Backend, HostWrite};
 use crate::device::{Account, STAMP_BYTES, holding};
 use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::{Census, FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use crate::run::accounts::stored_bytes;
+use crate::run::blocks::{AT_ONCE, covered, cut, parts, touched};
 use crate::run::dummy::write_dummy;
 use crate::run::error::RunError;
 use crate::time::Time;

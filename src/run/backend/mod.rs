@@ -5,9 +5,7 @@
 //! | `drive` | a translation layer on flash |
 //! | `device` | a block device |
 //! | `file` | a file in a volume of sfs |
-//! | `blocks` | the blocks of a range of bytes, for the last two |
 
-pub(super) mod blocks;
 mod device;
 mod drive;
 mod file;

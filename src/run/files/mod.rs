@@ -18,10 +18,9 @@ mod setup;
 mod tally;
 
 pub(super) use precondition::preconditioned;
-pub use setup::SetupFault;
 
 use super::engine::Progress;
-use super::error::{InputFault, RunError, RunFault};
+use super::error::{InputFault, RunError, RunFault, SetupFault};
 use crate::fs::FileSystem;
 use crate::report::{FileRunResult, LatencyHistogram, MovedBytes, StageResult, WorkloadResult};
 use crate::workload::files::{FileWorkload, Setup};

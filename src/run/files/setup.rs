@@ -9,37 +9,13 @@ use super::floor::{Floor, Watch};
 use super::lane::LaneRun;
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
-use crate::run::error::{InputFault, RunError};
+use crate::run::error::{InputFault, RunError, SetupFault};
 use crate::workload::files::{FileOperation, Name, Stage, contents};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
 /// How many bytes of a write are read again.
 const READ_AGAIN: u64 = 64;
-
-/// What is not as the setup leaves it.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupFault {
-    /// A file or directory is not there.
-    #[error("{0} is missing")]
-    Missing(String),
-    /// A file is longer or shorter.
-    #[error("{path} has {found} bytes, and the setup leaves {expected}")]
-    Length {
-        /// The file.
-        path: String,
-        /// Its length, in bytes.
-        found: u64,
-        /// The length that the setup gives it, in bytes.
-        expected: u64,
-    },
-    /// A file holds something else.
-    #[error("{0} does not hold what the setup writes")]
-    Contents(String),
-    /// Something is there that the setup does not make.
-    #[error("{0} is there, and the setup does not leave it")]
-    Unexpected(String),
-}
 
 impl<F: FileSystem> Floor<'_, F> {
     /// Draws what the lanes ask for in these stages, which an earlier run has gone through, and checks that it has.
