@@ -283,6 +283,12 @@ impl Sfs {
         if !self.salvaged.allows(number, of) {
             return Err("its entry is lost, and the log says it is another's".to_string());
         }
+        // One that changed since the checkpoint was found by its owner's map, or was just given out.
+        if let Some(its) = self.metadata.get(number).filter(|its| its.is_dirty)
+            && (kind == Kind::Data || its.inode != of.0)
+        {
+            return Err(format!("it is metadata of inode {}", its.inode));
+        }
         if !survey.claimed.add(number) {
             return Err("it is named elsewhere, too".to_string());
         }
