@@ -280,6 +280,9 @@ impl Sfs {
             let is_there = |found: &Found| expected.contains(&Some((found.segment, found.block)));
             if found.is_none_or(|found| found.number() != number || !is_there(found)) {
                 places.extend(expected.into_iter().flatten());
+            } else if found.is_some_and(|found| found.header.group == NO_GROUP && found.block == 0) {
+                // It goes on in the open segment where there is room: another may be missing there.
+                places.extend(open);
             }
             if let Some(found) = found {
                 // Behind a gap it may lie where the missing one was.
