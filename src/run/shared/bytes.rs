@@ -1,24 +1,35 @@
-//! Bytes over a device of whole blocks.
+//! Bytes over a device of whole blocks, for threads that share it.
+//!
+//! A range that covers a block in part is read, changed and written. Nothing else may change that block meanwhile, or the
+//! bytes beside the range would come back as they were before: so it excludes all changes near it, and whole blocks
+//! exclude nothing.
 
 use super::ByteExtent;
 use crate::device::{BlockDevice, DeviceError, Lba};
 use crate::label::{Content, Label};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Why clients write: what their blocks hold is for stations below to find out.
 const LABEL: Label = Label::host(Content::Data);
 
-/// Blocks of zeros that are written at once.
-const ZEROS: usize = 64;
+const BLOCK: usize = BLOCK_BYTES as usize;
+/// What is written where zeros must be stored.
+static ZEROS: [u8; 64 * BLOCK] = [0; 64 * BLOCK];
+
+/// Locks, each over every so manieth region.
+const LOCKS: u64 = 64;
+/// Bytes of a region: most requests are smaller, and take one lock.
+const REGION_BYTES: u64 = 1 << 20;
 
 /// A device whose ranges need not be whole blocks.
 pub(super) struct Bytes {
     device: Box<dyn BlockDevice>,
-    /// One block, of which only a part is asked for.
-    scratch: Box<[u8]>,
-    /// What is written where zeros must be stored.
-    zeros: Box<[u8]>,
+    /// Shared by who changes whole blocks of a region, held alone by who changes a part of one.
+    regions: [RwLock<()>; LOCKS as usize],
 }
 
 /// A range of bytes as blocks: a part of one, whole ones, and a part of another.
@@ -36,7 +47,6 @@ impl Split {
         let into = offset % BLOCK_BYTES;
         let head = if into == 0 { 0 } else { (BLOCK_BYTES - into).min(length) };
         let tail = (length - head) % BLOCK_BYTES;
-        debug_assert!(head + tail <= length, "the parts of {length} bytes from {offset} on add up");
         Split { head: head as usize, whole: (length - head - tail) as usize, tail: tail as usize }
     }
 }
@@ -47,37 +57,55 @@ fn block_of(offset: u64) -> Lba {
 
 impl Bytes {
     pub fn new(device: Box<dyn BlockDevice>) -> Bytes {
-        assert_eq!(device.block_width() as u64, BLOCK_BYTES, "clients read the bytes that they wrote");
-        let scratch = vec![0; BLOCK_BYTES as usize].into();
-        Bytes { device, scratch, zeros: vec![0; ZEROS * BLOCK_BYTES as usize].into() }
+        Bytes { device, regions: std::array::from_fn(|_| RwLock::default()) }
     }
 
-    pub fn device(&mut self) -> &mut dyn BlockDevice {
-        &mut *self.device
+    pub fn device(&self) -> &dyn BlockDevice {
+        &*self.device
     }
 
-    pub fn read(&mut self, offset: u64, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    /// Holds off who would change a part of a block of this range. The locks are taken in one order by everyone.
+    fn share(&self, range: Range<u64>) -> Vec<RwLockReadGuard<'_, ()>> {
+        let regions = range.start / REGION_BYTES..range.end.div_ceil(REGION_BYTES);
+        let locks: BTreeSet<u64> = regions.take(LOCKS as usize).map(|region| region % LOCKS).collect();
+        let locks = locks.into_iter().map(|lock| &self.regions[lock as usize]);
+        // They protect nothing that could be broken.
+        locks.map(|lock| lock.read().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+
+    /// Holds off who would change the block at `offset`.
+    fn hold(&self, offset: u64) -> RwLockWriteGuard<'_, ()> {
+        let lock = &self.regions[(offset / REGION_BYTES % LOCKS) as usize];
+        lock.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn read(&self, offset: u64, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let Split { head, whole, .. } = Split::of(offset, buffer.len() as u64);
         let (head, rest) = buffer.split_at_mut(head);
         let (whole, tail) = rest.split_at_mut(whole);
         let mut done = at;
         if !head.is_empty() {
-            done = done.max(self.device.read(block_of(offset), &mut self.scratch, at)?);
-            let from = (offset % BLOCK_BYTES) as usize;
-            head.copy_from_slice(&self.scratch[from..from + head.len()]);
+            done = done.max(self.read_part(offset, head, at)?);
         }
         let next = offset + head.len() as u64;
         if !whole.is_empty() {
             done = done.max(self.device.read(block_of(next), whole, at)?);
         }
         if !tail.is_empty() {
-            done = done.max(self.device.read(block_of(next + whole.len() as u64), &mut self.scratch, at)?);
-            tail.copy_from_slice(&self.scratch[..tail.len()]);
+            done = done.max(self.read_part(next + whole.len() as u64, tail, at)?);
         }
         Ok(done)
     }
 
-    pub fn write(&mut self, offset: u64, buffer: &[u8], at: Time) -> Result<Time, DeviceError> {
+    fn read_part(&self, offset: u64, part: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        let mut block = [0; BLOCK];
+        let done = self.device.read(block_of(offset), &mut block, at)?;
+        let from = (offset % BLOCK_BYTES) as usize;
+        part.copy_from_slice(&block[from..from + part.len()]);
+        Ok(done)
+    }
+
+    pub fn write(&self, offset: u64, buffer: &[u8], at: Time) -> Result<Time, DeviceError> {
         let Split { head, whole, .. } = Split::of(offset, buffer.len() as u64);
         let (head, rest) = buffer.split_at(head);
         let (whole, tail) = rest.split_at(whole);
@@ -87,6 +115,7 @@ impl Bytes {
             done = done.max(self.change(offset, head.len(), at, |part| part.copy_from_slice(head))?);
         }
         if !whole.is_empty() {
+            let _shared = self.share(next..next + whole.len() as u64);
             done = done.max(self.device.write(block_of(next), whole, LABEL, at)?);
         }
         if !tail.is_empty() {
@@ -96,7 +125,7 @@ impl Bytes {
         Ok(done)
     }
 
-    pub fn zero(&mut self, offset: u64, length: u64, keep_stored: bool, at: Time) -> Result<Time, DeviceError> {
+    pub fn zero(&self, offset: u64, length: u64, keep_stored: bool, at: Time) -> Result<Time, DeviceError> {
         let Split { head, whole, tail } = Split::of(offset, length);
         let (first, whole) = (offset + head as u64, whole as u64);
         let mut done = at;
@@ -104,14 +133,13 @@ impl Bytes {
             done = done.max(self.change(offset, head, at, |part| part.fill(0))?);
         }
         if whole > 0 && keep_stored {
-            let (mut next, end) = (first, first + whole);
-            while next < end {
-                let piece = (self.zeros.len() as u64).min(end - next);
-                done = done.max(self.device.write(block_of(next), &self.zeros[..piece as usize], LABEL, at)?);
-                next += piece;
+            let _shared = self.share(first..first + whole);
+            for next in (first..first + whole).step_by(ZEROS.len()) {
+                let piece = (ZEROS.len() as u64).min(first + whole - next);
+                done = done.max(self.device.write(block_of(next), &ZEROS[..piece as usize], LABEL, at)?);
             }
         } else if whole > 0 {
-            done = done.max(self.device.discard(block_of(first), whole / BLOCK_BYTES, at)?);
+            done = done.max(self.discard(first, whole, at)?);
         }
         if tail > 0 {
             done = done.max(self.change(first + whole, tail, at, |part| part.fill(0))?);
@@ -119,43 +147,41 @@ impl Bytes {
         Ok(done)
     }
 
-    pub fn discard(&mut self, offset: u64, length: u64, at: Time) -> Result<Time, DeviceError> {
+    pub fn discard(&self, offset: u64, length: u64, at: Time) -> Result<Time, DeviceError> {
         let Split { head, whole, .. } = Split::of(offset, length);
-        match whole as u64 / BLOCK_BYTES {
-            0 => Ok(at),
-            blocks => self.device.discard(block_of(offset + head as u64), blocks, at),
+        let (first, whole) = (offset + head as u64, whole as u64);
+        if whole == 0 {
+            return Ok(at);
         }
+        let _shared = self.share(first..first + whole);
+        self.device.discard(block_of(first), whole / BLOCK_BYTES, at)
     }
 
-    pub fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
+    pub fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         self.device.flush(at)
     }
 
-    pub fn extent(&mut self, offset: u64, length: u64) -> Result<ByteExtent, DeviceError> {
+    pub fn extent(&self, offset: u64, length: u64) -> Result<ByteExtent, DeviceError> {
         let first = block_of(offset);
         let blocks = (offset + length).div_ceil(BLOCK_BYTES) - first.0;
         let extent = self.device.extent(first, blocks)?;
-        debug_assert!((1..=blocks).contains(&extent.blocks), "a run is of those asked for, and not empty");
         let end = (first + extent.blocks).0 * BLOCK_BYTES;
         Ok(ByteExtent { length: (end - offset).min(length), is_stored: extent.is_stored })
     }
 
     /// Changes a part of one block.
     fn change(
-        &mut self,
+        &self,
         offset: u64,
         length: usize,
         at: Time,
         change: impl FnOnce(&mut [u8]),
     ) -> Result<Time, DeviceError> {
-        let block = block_of(offset);
         let from = (offset % BLOCK_BYTES) as usize;
-        assert!(
-            length > 0 && from + length <= self.scratch.len(),
-            "{length} bytes from {offset} on are in one block, of which the others stay"
-        );
-        let read = self.device.read(block, &mut self.scratch, at)?;
-        change(&mut self.scratch[from..from + length]);
-        self.device.write(block, &self.scratch, LABEL, read)
+        let mut block = [0; BLOCK];
+        let _alone = self.hold(offset);
+        let read = self.device.read(block_of(offset), &mut block, at)?;
+        change(&mut block[from..from + length]);
+        self.device.write(block_of(offset), &block, LABEL, read)
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `mod` | the device behind its lock, and its requests |
+//! | `mod` | the device, and its requests |
 //! | `bytes` | bytes over whole blocks: parts are read, changed and written back |
 //! | `counts` | what the clients asked for, and how long it took |
 //! | `fault` | why a request failed |
 //! | `due` | answers that wait for their time |
 //! | `event_count` | a count of events that can be waited for |
 //!
-//! Every request is one turn at the lock, so that each sees the device before or after any other, and a flush covers what
-//! any client was told is written. A range that begins or ends within a block is widened to whole blocks under the lock:
-//! neighbours that write parts of one block do not lose each other's bytes.
+//! There is no lock around the device, which locks what it must inside: requests of several clients go at once. A flush
+//! covers what any client was told is written, as a write is answered when the device has taken it. A range that begins or
+//! ends within a block excludes others near it: neighbours that write parts of one block do not lose each other's bytes.
 //!
 //! The library has no clock: whoever shares the device hands one in.
 
@@ -31,8 +31,8 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use bytes::Bytes;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Answers the time since the device was opened.
 pub type Clock = Box<dyn Fn() -> Time + Send + Sync>;
@@ -55,7 +55,7 @@ pub struct ByteExtent {
     pub is_stored: bool,
 }
 
-/// A device, its clock, and its lock.
+/// A device and its clock.
 ///
 /// Requests answer the time at which they are done; who does not pace ignores it. Offsets and lengths are in bytes, of any
 /// alignment; a length of 0 does nothing.
@@ -65,17 +65,25 @@ pub struct SharedDevice {
     size_bytes: u64,
     /// Requests so far, whatever became of them: whoever works in the background waits for them.
     begun: EventCount,
-    /// Requests that want the lock or hold it.
+    /// Requests that are being served.
     wanting: AtomicU64,
     /// Whenever there may be something to tell of the device.
     news: Arc<EventCount>,
-    served: Mutex<Served>,
+    bytes: Bytes,
+    counts: Mutex<Counts>,
+    /// A thread panicked in the device, which may be in any state now.
+    is_broken: AtomicBool,
 }
 
-/// What the lock protects.
-struct Served {
-    bytes: Bytes,
-    counts: Counts,
+/// Notes a panic in the device.
+struct Watch<'a>(&'a SharedDevice);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.is_broken.store(true, Ordering::Release);
+        }
+    }
 }
 
 impl fmt::Debug for SharedDevice {
@@ -96,9 +104,17 @@ impl SharedDevice {
             return Err(ServeError::NoBytes { width: device.block_width() });
         }
         let size_bytes = device.blocks() * BLOCK_BYTES;
-        let served = Mutex::new(Served { bytes: Bytes::new(device), counts: Counts::default() });
-        let (begun, news) = (EventCount::default(), Arc::default());
-        Ok(SharedDevice { clock, sharing, size_bytes, begun, wanting: AtomicU64::new(0), news, served })
+        Ok(SharedDevice {
+            clock,
+            sharing,
+            size_bytes,
+            begun: EventCount::default(),
+            wanting: AtomicU64::new(0),
+            news: Arc::default(),
+            bytes: Bytes::new(device),
+            counts: Mutex::default(),
+            is_broken: AtomicBool::new(false),
+        })
     }
 
     /// Bytes of the device, a multiple of 4096.
@@ -158,22 +174,23 @@ impl SharedDevice {
 
     /// Ends in good order, as [`BlockDevice::close`] does.
     pub fn close(&self) -> Result<Time, ServeError> {
-        let now = self.now();
-        self.lock()?.bytes.device().close(now).map_err(ServeError::from)
+        let _watch = self.watch()?;
+        Ok(self.bytes.device().close(self.now())?)
     }
 
     /// How the bytes from `offset` on are stored: at least one of them and at most `length`, which is not 0.
     pub fn extent(&self, offset: u64, length: u64) -> Result<ByteExtent, ServeError> {
         self.check_range(offset, length)?;
-        self.lock()?.bytes.extent(offset, length).map_err(ServeError::from)
+        let _watch = self.watch()?;
+        Ok(self.bytes.extent(offset, length)?)
     }
 
     /// Does a bounded piece of the device's background work, as [`BlockDevice::work`] does.
     pub fn work(&self) -> Result<Option<Time>, ServeError> {
-        let now = self.now();
-        let worked = self.lock()?.bytes.device().work(now).map_err(ServeError::from);
+        let _watch = self.watch()?;
+        let worked = self.bytes.device().work(self.now());
         self.news.advance();
-        worked
+        Ok(worked?)
     }
 
     /// Requests that have begun since the device was opened.
@@ -193,12 +210,13 @@ impl SharedDevice {
 
     /// What the stations have counted since the device was opened.
     pub fn account(&self) -> Result<Account, ServeError> {
-        Ok(self.lock()?.bytes.device().account())
+        let _watch = self.watch()?;
+        Ok(self.bytes.device().account())
     }
 
     /// What the clients have asked for since the device was opened.
     pub fn counts(&self) -> Result<Counts, ServeError> {
-        Ok(self.lock()?.counts.clone())
+        Ok(self.counted().clone())
     }
 
     fn check_writable(&self) -> Result<(), ServeError> {
@@ -212,38 +230,46 @@ impl SharedDevice {
         }
     }
 
-    /// One turn at the device.
+    /// Serves one request.
     fn serve(
         &self,
         request: Request,
         offset: u64,
         length: u64,
-        turn: impl FnOnce(&mut Bytes, Time) -> Result<Time, crate::device::DeviceError>,
+        act: impl FnOnce(&Bytes, Time) -> Result<Time, crate::device::DeviceError>,
     ) -> Result<Time, ServeError> {
         self.check_range(offset, length)?;
         let at = self.now();
         self.begun.advance();
+        let _watch = self.watch()?;
         self.wanting.fetch_add(1, Ordering::Relaxed);
-        let mut served = self.lock();
+        let acted = act(&self.bytes, at);
         self.wanting.fetch_sub(1, Ordering::Relaxed);
-        let served = served.as_mut().map_err(|_| ServeError::Broken)?;
-        match turn(&mut served.bytes, at) {
+        match acted {
             Ok(done) => {
                 let answered = if self.sharing.paced { done.max(self.now()) } else { self.now() };
-                served.counts.served(request, length, answered.since_ns(at));
+                self.counted().served(request, length, answered.since_ns(at));
                 Ok(done)
             }
             Err(error) => {
-                served.counts.failed(request, &error);
+                self.counted().failed(request, &error);
                 self.news.advance();
                 Err(error.into())
             }
         }
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, Served>, ServeError> {
-        // A device that panicked under the lock may be in any state.
-        self.served.lock().map_err(|_| ServeError::Broken)
+    /// The device is asked for something, unless it is broken. If it panics, it is from then on.
+    fn watch(&self) -> Result<Watch<'_>, ServeError> {
+        if self.is_broken.load(Ordering::Acquire) {
+            return Err(ServeError::Broken);
+        }
+        Ok(Watch(self))
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counts> {
+        // Numbers can be added to, whoever panicked.
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

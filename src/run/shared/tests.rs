@@ -1,5 +1,7 @@
 use super::*;
 use crate::device::conv::Conventional;
+use crate::device::{Abilities, DeviceError, Lba};
+use crate::label::Label;
 use crate::random::Random;
 
 const SIZE: u64 = 40 * BLOCK_BYTES;
@@ -97,4 +99,86 @@ fn latencies_are_counted_below_their_bounds() {
     }
     let read = &counts.of(Request::Read).latencies;
     assert_eq!((read.counts[0], read.counts[1], read.counts[22]), (2, 1, 1));
+}
+
+/// Threads write ranges that lie side by side, within blocks and across them: nobody loses a byte to a neighbour, and what
+/// was answered is read.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test has threads")]
+fn threads_that_write_parts_of_the_same_blocks_lose_nothing() {
+    let shared = shared(Sharing::default());
+    // From one to the next: parts of one block, a whole block, a block and parts of both neighbours.
+    let ranges = [(0, 1000), (1000, 1500), (2500, 1596), (4096, 4096), (8192, 100), (8292, 8092), (16384, 4096)];
+    std::thread::scope(|scope| {
+        for (thread, (offset, length)) in ranges.into_iter().enumerate() {
+            let shared = &shared;
+            scope.spawn(move || {
+                for round in 0..2000usize {
+                    let byte = (round * ranges.len() + thread) as u8;
+                    match round % 5 {
+                        4 => drop(shared.write_zeroes(offset, length, round % 2 == 0, false).unwrap()),
+                        _ => drop(shared.write(offset, &vec![byte; length as usize], round % 7 == 0).unwrap()),
+                    }
+                    let mut found = vec![1; length as usize];
+                    shared.read(offset, &mut found).unwrap();
+                    let byte = if round % 5 == 4 { 0 } else { byte };
+                    assert!(found.iter().all(|found| *found == byte), "thread {thread}, round {round}");
+                }
+            });
+        }
+    });
+    let counts = shared.counts().unwrap();
+    assert_eq!(counts.of(Request::Write).served, 7 * 1600);
+    assert_eq!(counts.of(Request::WriteZeroes).served, 7 * 400);
+}
+
+/// A device that fails as no device may: what it holds is not known.
+struct Panicking;
+
+impl BlockDevice for Panicking {
+    fn blocks(&self) -> u64 {
+        16
+    }
+
+    fn block_width(&self) -> usize {
+        BLOCK_BYTES as usize
+    }
+
+    fn read(&self, _: Lba, _: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        Ok(at)
+    }
+
+    fn write(&self, _: Lba, _: &[u8], _: Label, _: Time) -> Result<Time, DeviceError> {
+        panic!("a bug of the device")
+    }
+
+    fn discard(&self, _: Lba, _: u64, at: Time) -> Result<Time, DeviceError> {
+        Ok(at)
+    }
+
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+        Ok(at)
+    }
+
+    fn account(&self) -> Account {
+        Account::default()
+    }
+}
+
+impl Abilities for Panicking {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        None
+    }
+}
+
+#[test]
+fn a_device_that_panicked_serves_nobody_any_more() {
+    let shared = SharedDevice::new(Box::new(Panicking), Sharing::default(), Box::new(|| Time::ZERO)).unwrap();
+    shared.read(0, &mut [0; 10]).unwrap();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.write(0, &[0; 4096], false)));
+    assert!(caught.is_err());
+    assert!(matches!(shared.read(0, &mut [0; 10]), Err(ServeError::Broken)));
+    assert!(matches!(shared.flush(), Err(ServeError::Broken)));
+    assert!(matches!(shared.close(), Err(ServeError::Broken)));
+    assert_eq!(shared.counts().unwrap().served_in_all(), 1);
 }
