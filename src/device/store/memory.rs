@@ -18,7 +18,7 @@ type Shard = RwLock<Vec<Option<Box<[u8]>>>>;
 pub struct Memory {
     width: usize,
     /// Chunk c is in shard c mod [`SHARDS`], which has chunks as far as the last that was ever written.
-    shards: [Shard; SHARDS],
+    shards: Box<[Shard; SHARDS]>,
 }
 
 /// Nothing that holds one of the locks can panic but by a bug of this file.

@@ -185,7 +185,7 @@ impl SharedDevice {
         Ok(self.bytes.extent(offset, length)?)
     }
 
-    /// Does a bounded piece of the device's background work, as [`BlockDevice::work`] does.
+    /// Does a bounded piece of the device's background work, as [`work`](crate::device::Abilities::work) does.
     pub fn work(&self) -> Result<Option<Time>, ServeError> {
         let _watch = self.watch()?;
         let worked = self.bytes.device().work(self.now());

@@ -3,7 +3,7 @@
 //! A write that carries the journal's label goes to the journal's zone of its chunk, which is conventional and never
 //! reclaimed; no other write enters it. The paper flags such writes in a patched kernel; here the label comes from the
 //! workload, or from reading the file system's own metadata, which also tells the journal's place
-//! ([`BlockDevice::journal_is_at`](crate::device::BlockDevice::journal_is_at)).
+//! ([`Abilities::journal_is_at`](crate::device::Abilities::journal_is_at)).
 //!
 //! | the chunk has | and is all journal | and is journal in part |
 //! |---|---|---|
