@@ -266,6 +266,7 @@ fn volumes_are_made_and_found_again_on_images_under_any_stack() {
     for text in [
         "sfs/cache:size=1M/conv:image=A,size=32M",
         "sfs/cache:size=1M/conv:image=C,size=2M+conv:image=A,size=32M",
+        "sfs/cache:size=1M/conv:size=2M+conv:image=A,size=32M",
         "sfs/dm-zoned:reserved=3/conv:image=A,size=8M+zns:image=B,size=64M,zone=1M",
         "sfs:segment=256K/dm-zoned:reserved=3/cache:size=1M/conv:image=A,size=8M+zns:image=B,size=64M,zone=1M",
     ] {

@@ -155,7 +155,11 @@ impl DeviceSettings for ConvSettings {
     }
 
     fn make(&self, _: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
-        Ok(Medium::Blocks(Box::new(Conventional::create(self, making.force)?)))
+        // One in memory can be made as well: what a cache on it holds need not outlast a run.
+        Ok(Medium::Blocks(Box::new(match self.image {
+            Some(_) => Conventional::create(self, making.force)?,
+            None => Conventional::new(self, BLOCK_BYTES as usize),
+        })))
     }
 }
 
