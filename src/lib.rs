@@ -12,12 +12,13 @@
 //! | [`report`] | what it tells: ledger, table, JSON, HTML, papers' figures |
 //! | [`layout`] | where a file system keeps its journal and metadata, read from its own structures |
 //!
-//! [`units`], [`time`], [`label`], [`random`] and [`expression`] are the words that all rooms share. Which room may
+//! [`units`], [`time`], [`task`], [`label`], [`random`] and [`expression`] are the words that all rooms share. Which room may
 //! import which is written down, and checked, in `tests/imports.rs`.
 
 pub mod expression;
 pub mod label;
 pub mod random;
+pub mod task;
 pub mod time;
 pub mod units;
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Words that all rooms share; they import only each other.
-const SHARED: [&str; 5] = ["expression", "label", "random", "time", "units"];
+const SHARED: [&str; 6] = ["expression", "label", "random", "task", "time", "units"];
 
 /// Each room, and the rooms it may import besides the shared words and itself.
 const ROOMS: [(&str, &[&str]); 7] = [
