@@ -7,6 +7,7 @@
 //! name cache.
 
 use super::{Durable, FileSystem, FileSystemError, Room};
+use crate::task::Task;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, ResolveFlags};
 use std::fs::File;
@@ -97,32 +98,38 @@ fn check(path: &str) -> io::Result<()> {
 impl FileSystem for Directory {
     type File = DirectoryFile;
 
-    fn make_directory(&self, path: &str) -> Result<(), FileSystemError> {
+    fn make_directory(&self, _: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
         self.in_parent(path, |parent, name| rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)))
             .map_err(|error| self.error("make directory", path, error))
     }
 
-    fn remove_directory(&self, path: &str) -> Result<(), FileSystemError> {
+    fn remove_directory(&self, _: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
         self.in_parent(path, |parent, name| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR))
             .map_err(|error| self.error("remove directory", path, error))
     }
 
-    fn create(&self, path: &str) -> Result<DirectoryFile, FileSystemError> {
+    fn create(&self, _: &Task<'_>, path: &str) -> Result<DirectoryFile, FileSystemError> {
         self.file("create", path, OFlags::CREATE | OFlags::EXCL)
     }
 
-    fn open(&self, path: &str) -> Result<DirectoryFile, FileSystemError> {
+    fn open(&self, _: &Task<'_>, path: &str) -> Result<DirectoryFile, FileSystemError> {
         self.file("open", path, OFlags::empty())
     }
 
-    fn close(&self, file: DirectoryFile) -> Result<(), FileSystemError> {
+    fn close(&self, _: &Task<'_>, file: DirectoryFile) -> Result<(), FileSystemError> {
         // What a close could still report (an NFS server's full disk, say) the standard library does not hand on; a
         // workload that must know has fsync.
         drop(file);
         Ok(())
     }
 
-    fn read_at(&self, file: &DirectoryFile, offset: u64, bytes: &mut [u8]) -> Result<usize, FileSystemError> {
+    fn read_at(
+        &self,
+        _: &Task<'_>,
+        file: &DirectoryFile,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<usize, FileSystemError> {
         let mut done = 0;
         while done < bytes.len() {
             match file.file.read_at(&mut bytes[done..], offset + done as u64) {
@@ -135,11 +142,11 @@ impl FileSystem for Directory {
         Ok(done)
     }
 
-    fn write_at(&self, file: &DirectoryFile, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError> {
+    fn write_at(&self, _: &Task<'_>, file: &DirectoryFile, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError> {
         file.file.write_all_at(bytes, offset).map_err(|error| self.error("write", &file.path, error))
     }
 
-    fn sync_file(&self, file: &DirectoryFile, what: Durable) -> Result<(), FileSystemError> {
+    fn sync_file(&self, _: &Task<'_>, file: &DirectoryFile, what: Durable) -> Result<(), FileSystemError> {
         let synced = match what {
             Durable::Data => file.file.sync_data(),
             Durable::All => file.file.sync_all(),
@@ -147,26 +154,26 @@ impl FileSystem for Directory {
         synced.map_err(|error| self.error("sync", &file.path, error))
     }
 
-    fn truncate(&self, file: &DirectoryFile, length: u64) -> Result<(), FileSystemError> {
+    fn truncate(&self, _: &Task<'_>, file: &DirectoryFile, length: u64) -> Result<(), FileSystemError> {
         file.file.set_len(length).map_err(|error| self.error("truncate", &file.path, error))
     }
 
-    fn preallocate(&self, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
+    fn preallocate(&self, _: &Task<'_>, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
         rustix::fs::fallocate(&file.file, FallocateFlags::empty(), offset, length)
             .map_err(|error| self.error("preallocate", &file.path, error.into()))
     }
 
-    fn discard(&self, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
+    fn discard(&self, _: &Task<'_>, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
         rustix::fs::fallocate(&file.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length)
             .map_err(|error| self.error("discard", &file.path, error.into()))
     }
 
-    fn unlink(&self, path: &str) -> Result<(), FileSystemError> {
+    fn unlink(&self, _: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
         self.in_parent(path, |parent, name| rustix::fs::unlinkat(parent, name, AtFlags::empty()))
             .map_err(|error| self.error("unlink", path, error))
     }
 
-    fn rename(&self, from: &str, to: &str) -> Result<(), FileSystemError> {
+    fn rename(&self, _: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
         let renamed = self.in_parent(from, |from_parent, from_name| {
             Ok(self
                 .in_parent(to, |to_parent, to_name| rustix::fs::renameat(from_parent, from_name, to_parent, to_name)))
@@ -174,12 +181,12 @@ impl FileSystem for Directory {
         renamed.and_then(|inner| inner).map_err(|error| self.error("rename", from, error))
     }
 
-    fn length(&self, path: &str) -> Result<u64, FileSystemError> {
+    fn length(&self, _: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
         let status = self.in_parent(path, |parent, name| rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW));
         Ok(status.map_err(|error| self.error("stat", path, error))?.st_size as u64)
     }
 
-    fn sync(&self) -> Result<(), FileSystemError> {
+    fn sync(&self, _: &Task<'_>) -> Result<(), FileSystemError> {
         rustix::fs::syncfs(&self.root).map_err(|error| self.error("sync", "", error.into()))
     }
 
@@ -194,6 +201,7 @@ impl FileSystem for Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Time;
 
     fn directory() -> (tempfile::TempDir, Directory) {
         let place = tempfile::TempDir::new().unwrap();
@@ -203,65 +211,69 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
+        let task = Task::at(Time::ZERO);
         let (_place, directory) = directory();
-        directory.make_directory("a").unwrap();
-        let file = directory.create("a/b").unwrap();
-        directory.write_at(&file, 3, b"xyz").unwrap();
-        directory.sync_file(&file, Durable::All).unwrap();
+        directory.make_directory(&task, "a").unwrap();
+        let file = directory.create(&task, "a/b").unwrap();
+        directory.write_at(&task, &file, 3, b"xyz").unwrap();
+        directory.sync_file(&task, &file, Durable::All).unwrap();
         let mut bytes = [9; 10];
-        assert_eq!(directory.read_at(&file, 0, &mut bytes).unwrap(), 6);
+        assert_eq!(directory.read_at(&task, &file, 0, &mut bytes).unwrap(), 6);
         assert_eq!(&bytes[..6], b"\0\0\0xyz");
-        directory.truncate(&file, 4).unwrap();
-        assert_eq!(directory.length("a/b").unwrap(), 4);
-        directory.close(file).unwrap();
-        directory.rename("a/b", "c").unwrap();
-        assert_eq!(directory.length("c").unwrap(), 4);
-        directory.unlink("c").unwrap();
-        directory.remove_directory("a").unwrap();
-        directory.sync().unwrap();
+        directory.truncate(&task, &file, 4).unwrap();
+        assert_eq!(directory.length(&task, "a/b").unwrap(), 4);
+        directory.close(&task, file).unwrap();
+        directory.rename(&task, "a/b", "c").unwrap();
+        assert_eq!(directory.length(&task, "c").unwrap(), 4);
+        directory.unlink(&task, "c").unwrap();
+        directory.remove_directory(&task, "a").unwrap();
+        directory.sync(&task).unwrap();
     }
 
     #[test]
     fn space_is_reserved_and_given_back() {
+        let task = Task::at(Time::ZERO);
         let (place, directory) = directory();
-        let file = directory.create("disk").unwrap();
-        directory.preallocate(&file, 0, 1 << 20).unwrap();
-        assert_eq!(directory.length("disk").unwrap(), 1 << 20);
-        directory.write_at(&file, 0, &[1; 8192]).unwrap();
-        directory.discard(&file, 0, 4096).unwrap();
+        let file = directory.create(&task, "disk").unwrap();
+        directory.preallocate(&task, &file, 0, 1 << 20).unwrap();
+        assert_eq!(directory.length(&task, "disk").unwrap(), 1 << 20);
+        directory.write_at(&task, &file, 0, &[1; 8192]).unwrap();
+        directory.discard(&task, &file, 0, 4096).unwrap();
         let mut bytes = [9; 8192];
-        assert_eq!(directory.read_at(&file, 0, &mut bytes).unwrap(), 8192);
+        assert_eq!(directory.read_at(&task, &file, 0, &mut bytes).unwrap(), 8192);
         assert!(bytes[..4096].iter().all(|byte| *byte == 0) && bytes[4096..].iter().all(|byte| *byte == 1));
         assert_eq!(std::fs::metadata(place.path().join("disk")).unwrap().len(), 1 << 20);
     }
 
     #[test]
     fn no_path_leads_out_of_the_root() {
+        let task = Task::at(Time::ZERO);
         let (place, directory) = directory();
         let outside = tempfile::TempDir::new().unwrap();
         std::fs::write(outside.path().join("secret"), "x").unwrap();
         std::os::unix::fs::symlink(outside.path(), place.path().join("link")).unwrap();
         for path in ["../x", "/etc/passwd", "link/secret", "a/../../x", "", "a//b", "."] {
-            assert!(directory.open(path).is_err(), "{path}");
-            assert!(directory.create(path).is_err(), "{path}");
-            assert!(directory.unlink(path).is_err(), "{path}");
-            assert!(directory.make_directory(path).is_err(), "{path}");
-            assert!(directory.rename("link", path).is_err(), "{path}");
+            assert!(directory.open(&task, path).is_err(), "{path}");
+            assert!(directory.create(&task, path).is_err(), "{path}");
+            assert!(directory.unlink(&task, path).is_err(), "{path}");
+            assert!(directory.make_directory(&task, path).is_err(), "{path}");
+            assert!(directory.rename(&task, "link", path).is_err(), "{path}");
         }
-        assert!(directory.make_directory("link/new").is_err());
+        assert!(directory.make_directory(&task, "link/new").is_err());
         assert!(outside.path().join("secret").exists());
     }
 
     #[test]
     fn an_error_names_the_operation_and_the_path() {
+        let task = Task::at(Time::ZERO);
         let (place, directory) = directory();
-        let error = directory.open("nothing").unwrap_err();
+        let error = directory.open(&task, "nothing").unwrap_err();
         assert!(error.to_string().starts_with("cannot open ") && error.to_string().contains("/nothing: "), "{error}");
-        directory.create("there").unwrap();
-        assert!(directory.create("there").unwrap_err().is_there_already());
-        directory.make_directory("full").unwrap();
-        directory.create("full/x").unwrap();
-        let error = directory.remove_directory("full").unwrap_err().to_string();
+        directory.create(&task, "there").unwrap();
+        assert!(directory.create(&task, "there").unwrap_err().is_there_already());
+        directory.make_directory(&task, "full").unwrap();
+        directory.create(&task, "full/x").unwrap();
+        let error = directory.remove_directory(&task, "full").unwrap_err().to_string();
         assert!(error.starts_with("cannot remove directory") && error.contains("not empty"), "{error}");
         assert!(Directory::open(&place.path().join("absent")).unwrap_err().to_string().contains("absent"));
         assert!(Directory::open(&place.path().join("there")).is_err(), "a file is no directory");

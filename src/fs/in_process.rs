@@ -1,17 +1,18 @@
 //! A volume of [`sfs`](super::sfs) in this process as a [`FileSystem`]: no kernel between the workload and it.
 //!
-//! Threads take turns at the volume. Its time is the model's: an operation begins when the one before it has ended, whoever asked for that.
+//! The volume is behind one gate: a task goes in, its operation begins at the task's clock, or when the one before it has
+//! ended if that is later, and the task waits until the operation has ended.
 
 use super::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
 use super::{Durable, FileSystem, FileSystemError, Room};
 use crate::device::Account;
+use crate::task::{Gate, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
-use std::sync::{Mutex, MutexGuard};
 
 /// The files of a volume.
 pub struct InProcess {
-    volume: Mutex<Sfs>,
+    volume: Gate<Sfs>,
 }
 
 /// An open file of an [`InProcess`].
@@ -24,60 +25,61 @@ pub struct InProcessFile {
 impl InProcess {
     /// The files of this volume.
     pub fn new(volume: Sfs) -> InProcess {
-        InProcess { volume: Mutex::new(volume) }
+        InProcess { volume: Gate::new("volume", volume) }
     }
 
     /// When the last operation ended.
     pub fn now(&self) -> Time {
-        self.volume().now()
+        self.look(Sfs::now)
     }
 
     /// What the volume, and what is below it, has counted.
     pub fn account(&self) -> Account {
-        self.volume().account()
+        self.look(Sfs::account)
     }
 
     /// Bytes that files can have in the volume.
     pub fn size_bytes(&self) -> u64 {
-        self.volume().space().blocks * BLOCK_BYTES
+        self.look(|volume| volume.space().blocks * BLOCK_BYTES)
     }
 
-    /// Whether what is below the volume has a timing model.
+    /// True if what is below the volume has a timing model.
     pub fn is_timed(&self) -> bool {
-        self.volume().is_timed()
+        self.look(Sfs::is_timed)
     }
 
-    fn volume(&self) -> MutexGuard<'_, Sfs> {
-        // A thread that panics has its own bug; what it did in the volume is whole or was refused.
-        self.volume.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Looks at the volume while no simulated task is inside.
+    fn look<T>(&self, look: impl FnOnce(&Sfs) -> T) -> T {
+        look(&self.volume.enter(&Task::at(Time::ZERO)))
     }
 
     /// Does one operation, and before it what is due in the background.
     fn call<T>(
         &self,
+        task: &Task<'_>,
         operation: &'static str,
         path: &str,
         act: impl FnOnce(&mut Sfs) -> Result<T, SfsError>,
     ) -> Result<T, FileSystemError> {
-        let mut volume = self.volume();
+        let mut volume = self.volume.enter(task);
+        volume.begin(task.now());
         let mut due = || -> Result<(), SfsError> {
             while volume.is_timed() && volume.work()?.is_some_and(|more| more <= volume.now()) {}
             Ok(())
         };
-        due().and_then(|()| act(&mut volume)).map_err(|error| FileSystemError {
-            operation,
-            path: path.to_string(),
-            source: error.into(),
-        })
+        let answer = due().and_then(|()| act(&mut volume));
+        task.wait_until(volume.now());
+        answer.map_err(|error| FileSystemError { operation, path: path.to_string(), source: error.into() })
     }
 
     fn opened(
         &self,
+        task: &Task<'_>,
         operation: &'static str,
         path: &str,
         act: impl FnOnce(&mut Sfs) -> Result<InodeNumber, SfsError>,
     ) -> Result<InProcessFile, FileSystemError> {
-        let inode = self.call(operation, path, |volume| {
+        let inode = self.call(task, operation, path, |volume| {
             let inode = act(volume)?;
             volume.retain(inode)?;
             Ok(inode)
@@ -116,82 +118,100 @@ fn make(volume: &mut Sfs, path: &str, kind: FileKind, permissions: u16) -> Resul
 impl FileSystem for InProcess {
     type File = InProcessFile;
 
-    fn make_directory(&self, path: &str) -> Result<(), FileSystemError> {
-        self.call("make directory", path, |volume| make(volume, path, FileKind::Directory, 0o755).map(drop))
+    fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.call(task, "make directory", path, |volume| make(volume, path, FileKind::Directory, 0o755).map(drop))
     }
 
-    fn remove_directory(&self, path: &str) -> Result<(), FileSystemError> {
-        self.call("remove directory", path, |volume| {
+    fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.call(task, "remove directory", path, |volume| {
             let (directory, name) = parent(volume, path)?;
             volume.remove_directory(directory, name)
         })
     }
 
-    fn create(&self, path: &str) -> Result<InProcessFile, FileSystemError> {
-        self.opened("create", path, |volume| make(volume, path, FileKind::Regular, 0o644))
+    fn create(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
+        self.opened(task, "create", path, |volume| make(volume, path, FileKind::Regular, 0o644))
     }
 
-    fn open(&self, path: &str) -> Result<InProcessFile, FileSystemError> {
-        self.opened("open", path, |volume| find(volume, path))
+    fn open(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
+        self.opened(task, "open", path, |volume| find(volume, path))
     }
 
-    fn close(&self, file: InProcessFile) -> Result<(), FileSystemError> {
-        self.call("close", &file.path, |volume| volume.release(file.inode, 1))
+    fn close(&self, task: &Task<'_>, file: InProcessFile) -> Result<(), FileSystemError> {
+        self.call(task, "close", &file.path, |volume| volume.release(file.inode, 1))
     }
 
-    fn read_at(&self, file: &InProcessFile, offset: u64, bytes: &mut [u8]) -> Result<usize, FileSystemError> {
-        self.call("read", &file.path, |volume| volume.read(file.inode, offset, bytes))
+    fn read_at(
+        &self,
+        task: &Task<'_>,
+        file: &InProcessFile,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<usize, FileSystemError> {
+        self.call(task, "read", &file.path, |volume| volume.read(file.inode, offset, bytes))
     }
 
-    fn write_at(&self, file: &InProcessFile, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError> {
-        self.call("write", &file.path, |volume| volume.write(file.inode, offset, bytes))
+    fn write_at(
+        &self,
+        task: &Task<'_>,
+        file: &InProcessFile,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), FileSystemError> {
+        self.call(task, "write", &file.path, |volume| volume.write(file.inode, offset, bytes))
     }
 
-    fn sync_file(&self, file: &InProcessFile, what: Durable) -> Result<(), FileSystemError> {
-        self.call("sync", &file.path, |volume| volume.sync_file(file.inode, what))
+    fn sync_file(&self, task: &Task<'_>, file: &InProcessFile, what: Durable) -> Result<(), FileSystemError> {
+        self.call(task, "sync", &file.path, |volume| volume.sync_file(file.inode, what))
     }
 
-    fn truncate(&self, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {
+    fn truncate(&self, task: &Task<'_>, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {
         let change = Change { size: Some(length), ..Change::default() };
-        self.call("truncate", &file.path, |volume| volume.change(file.inode, &change).map(drop))
+        self.call(task, "truncate", &file.path, |volume| volume.change(file.inode, &change).map(drop))
     }
 
-    fn preallocate(&self, file: &InProcessFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.call("preallocate", &file.path, |volume| volume.allocate(file.inode, offset, length, false))
+    fn preallocate(
+        &self,
+        task: &Task<'_>,
+        file: &InProcessFile,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), FileSystemError> {
+        self.call(task, "preallocate", &file.path, |volume| volume.allocate(file.inode, offset, length, false))
     }
 
-    fn discard(&self, file: &InProcessFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.call("discard", &file.path, |volume| volume.punch(file.inode, offset, length))
+    fn discard(&self, task: &Task<'_>, file: &InProcessFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
+        self.call(task, "discard", &file.path, |volume| volume.punch(file.inode, offset, length))
     }
 
-    fn unlink(&self, path: &str) -> Result<(), FileSystemError> {
-        self.call("unlink", path, |volume| {
+    fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.call(task, "unlink", path, |volume| {
             let (directory, name) = parent(volume, path)?;
             volume.unlink(directory, name)
         })
     }
 
-    fn rename(&self, from: &str, to: &str) -> Result<(), FileSystemError> {
-        self.call("rename", from, |volume| {
+    fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
+        self.call(task, "rename", from, |volume| {
             let (from_directory, from_name) = parent(volume, from)?;
             let (to_directory, to_name) = parent(volume, to)?;
             volume.rename((from_directory, from_name), (to_directory, to_name), Taken::Replace)
         })
     }
 
-    fn length(&self, path: &str) -> Result<u64, FileSystemError> {
-        self.call("stat", path, |volume| {
+    fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
+        self.call(task, "stat", path, |volume| {
             let inode = find(volume, path)?;
             Ok(volume.attributes(inode)?.size)
         })
     }
 
-    fn sync(&self) -> Result<(), FileSystemError> {
-        self.call("sync", "", Sfs::sync)
+    fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError> {
+        self.call(task, "sync", "", Sfs::sync)
     }
 
     fn room(&self) -> Option<Room> {
-        let space = self.volume().space();
+        let space = self.look(Sfs::space);
         Some(Room { files: Some(space.free_inodes), bytes: space.free_blocks * BLOCK_BYTES })
     }
 }
@@ -212,47 +232,50 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
+        let task = Task::at(Time::ZERO);
         let files = files();
-        files.make_directory("a").unwrap();
-        let file = files.create("a/b").unwrap();
-        files.write_at(&file, 3, b"xyz").unwrap();
-        files.sync_file(&file, Durable::All).unwrap();
+        files.make_directory(&task, "a").unwrap();
+        let file = files.create(&task, "a/b").unwrap();
+        files.write_at(&task, &file, 3, b"xyz").unwrap();
+        files.sync_file(&task, &file, Durable::All).unwrap();
         let mut bytes = [9; 10];
-        assert_eq!(files.read_at(&file, 0, &mut bytes).unwrap(), 6);
+        assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 6);
         assert_eq!(&bytes[..6], b"\0\0\0xyz");
-        files.truncate(&file, 4).unwrap();
-        assert_eq!(files.length("a/b").unwrap(), 4);
-        files.rename("a/b", "c").unwrap();
-        files.unlink("c").unwrap();
-        assert_eq!(files.read_at(&file, 0, &mut bytes).unwrap(), 4, "it is held open");
-        files.close(file).unwrap();
-        files.remove_directory("a").unwrap();
-        files.sync().unwrap();
+        files.truncate(&task, &file, 4).unwrap();
+        assert_eq!(files.length(&task, "a/b").unwrap(), 4);
+        files.rename(&task, "a/b", "c").unwrap();
+        files.unlink(&task, "c").unwrap();
+        assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 4, "it is held open");
+        files.close(&task, file).unwrap();
+        files.remove_directory(&task, "a").unwrap();
+        files.sync(&task).unwrap();
     }
 
     #[test]
     fn space_is_reserved_and_given_back() {
+        let task = Task::at(Time::ZERO);
         let files = files();
-        let file = files.create("disk").unwrap();
-        files.preallocate(&file, 0, 1 << 20).unwrap();
-        assert_eq!(files.length("disk").unwrap(), 1 << 20);
-        files.write_at(&file, 0, &[1; 8192]).unwrap();
-        files.discard(&file, 0, 4096).unwrap();
+        let file = files.create(&task, "disk").unwrap();
+        files.preallocate(&task, &file, 0, 1 << 20).unwrap();
+        assert_eq!(files.length(&task, "disk").unwrap(), 1 << 20);
+        files.write_at(&task, &file, 0, &[1; 8192]).unwrap();
+        files.discard(&task, &file, 0, 4096).unwrap();
         let mut bytes = [9; 8192];
-        assert_eq!(files.read_at(&file, 0, &mut bytes).unwrap(), 8192);
+        assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 8192);
         assert!(bytes[..4096].iter().all(|byte| *byte == 0) && bytes[4096..].iter().all(|byte| *byte == 1));
-        let error = files.preallocate(&file, 0, 1 << 30).unwrap_err();
+        let error = files.preallocate(&task, &file, 0, 1 << 30).unwrap_err();
         assert!(error.is_full(), "{error}");
     }
 
     #[test]
     fn an_error_names_the_operation_and_the_path() {
+        let task = Task::at(Time::ZERO);
         let files = files();
-        assert!(files.create("a").is_ok() && files.create("a").unwrap_err().is_there_already());
-        let error = files.open("no/such").unwrap_err().to_string();
+        assert!(files.create(&task, "a").is_ok() && files.create(&task, "a").unwrap_err().is_there_already());
+        let error = files.open(&task, "no/such").unwrap_err().to_string();
         assert!(error.contains("cannot open no/such") && error.contains("No such file"), "{error}");
         for path in ["../x", "/a", "", "a//b", "."] {
-            assert!(files.open(path).is_err() && files.make_directory(path).is_err(), "{path}");
+            assert!(files.open(&task, path).is_err() && files.make_directory(&task, path).is_err(), "{path}");
         }
     }
 }

@@ -18,58 +18,66 @@ pub mod in_process;
 pub mod kernel;
 pub mod sfs;
 
+use crate::task::Task;
 use std::io;
 
-/// Files and directories under one root. Threads may share it.
+/// Files and directories under one root. Threads may share it: each call says for which task it is made, and in simulated
+/// time begins when that task's clock stands, and moves it to when the call is answered.
 pub trait FileSystem: Send + Sync {
     /// An open file. It is given back with [`close`](FileSystem::close).
     type File: Send;
 
     /// Makes a directory. Its parent must be there, and nothing of its name.
-    fn make_directory(&self, path: &str) -> Result<(), FileSystemError>;
+    fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError>;
 
     /// Removes a directory, which must be empty.
-    fn remove_directory(&self, path: &str) -> Result<(), FileSystemError>;
+    fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError>;
 
     /// Makes an empty file, and opens it to be read and written. Nothing of its name may be there.
-    fn create(&self, path: &str) -> Result<Self::File, FileSystemError>;
+    fn create(&self, task: &Task<'_>, path: &str) -> Result<Self::File, FileSystemError>;
 
     /// Opens a file that is there, to be read and written.
-    fn open(&self, path: &str) -> Result<Self::File, FileSystemError>;
+    fn open(&self, task: &Task<'_>, path: &str) -> Result<Self::File, FileSystemError>;
 
     /// Closes a file. What was written need not be durable.
-    fn close(&self, file: Self::File) -> Result<(), FileSystemError>;
+    fn close(&self, task: &Task<'_>, file: Self::File) -> Result<(), FileSystemError>;
 
     /// Reads from `offset` into `bytes`, and says how much: less than asked for only at the end of the file.
-    fn read_at(&self, file: &Self::File, offset: u64, bytes: &mut [u8]) -> Result<usize, FileSystemError>;
+    fn read_at(
+        &self,
+        task: &Task<'_>,
+        file: &Self::File,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<usize, FileSystemError>;
 
     /// Writes all of `bytes` from `offset` on. The file grows where it must.
-    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError>;
+    fn write_at(&self, task: &Task<'_>, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError>;
 
     /// Makes a file durable: its data, its size and whatever else a reader needs; with [`Durable::All`] its times too.
-    fn sync_file(&self, file: &Self::File, what: Durable) -> Result<(), FileSystemError>;
+    fn sync_file(&self, task: &Task<'_>, file: &Self::File, what: Durable) -> Result<(), FileSystemError>;
 
     /// Cuts a file off at `length` bytes, or lengthens it by zeros.
-    fn truncate(&self, file: &Self::File, length: u64) -> Result<(), FileSystemError>;
+    fn truncate(&self, task: &Task<'_>, file: &Self::File, length: u64) -> Result<(), FileSystemError>;
 
     /// Reserves space from `offset` on, and lengthens the file to its end where it is shorter. What was not written
     /// reads as zeros.
-    fn preallocate(&self, file: &Self::File, offset: u64, length: u64) -> Result<(), FileSystemError>;
+    fn preallocate(&self, task: &Task<'_>, file: &Self::File, offset: u64, length: u64) -> Result<(), FileSystemError>;
 
     /// Gives the space of these bytes back, which read as zeros from then on. The length of the file stays.
-    fn discard(&self, file: &Self::File, offset: u64, length: u64) -> Result<(), FileSystemError>;
+    fn discard(&self, task: &Task<'_>, file: &Self::File, offset: u64, length: u64) -> Result<(), FileSystemError>;
 
     /// Takes a file's name away.
-    fn unlink(&self, path: &str) -> Result<(), FileSystemError>;
+    fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError>;
 
     /// Renames a file or directory. A file that has the new name is replaced.
-    fn rename(&self, from: &str, to: &str) -> Result<(), FileSystemError>;
+    fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError>;
 
     /// The length of a file, in bytes.
-    fn length(&self, path: &str) -> Result<u64, FileSystemError>;
+    fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError>;
 
     /// Makes everything durable.
-    fn sync(&self) -> Result<(), FileSystemError>;
+    fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError>;
 
     /// How much there is room for, if that is known.
     fn room(&self) -> Option<Room> {

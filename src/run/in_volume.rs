@@ -12,6 +12,7 @@ use super::path::Path;
 use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
 use crate::report::Latencies;
+use crate::task::Task;
 use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileWorkload;
 use std::sync::OnceLock;
@@ -50,7 +51,7 @@ pub(super) fn run_in_volume(
     let before = OnceLock::new();
     let begin_counting = || {
         // What was written before is not counted later. An error shows again in what follows.
-        let _ = files.sync();
+        let _ = files.sync(&Task::at(files.now()));
         before.get_or_init(|| files.account());
     };
     let run = FileRun {
@@ -62,7 +63,7 @@ pub(super) fn run_in_volume(
         clock: &clock,
     };
     let outcome = run_files(&files, preconditioned(workload, options.precondition_bytes), &run, watch);
-    let synced = files.sync();
+    let synced = files.sync(&Task::at(files.now()));
     let failure = outcome.failure.or(synced.err().map(Into::into)).map(|error| match error {
         RunError::Input(InputFault::Empty(name)) if options.precondition_bytes > 0 => InputFault::Spent(name).into(),
         error => error,

@@ -1,23 +1,25 @@
 //! A gate that one task at a time goes through.
 
-use super::{GateId, Task};
+use super::lock::{AtomicU64, Mutex, MutexGuard, taken};
+use super::{Access, GateId, Task};
 use crate::time::Time;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::Ordering;
 
-/// What one task at a time may hold. It remembers when the last one left it: who came earlier goes on from then.
+/// What one task at a time may hold. It remembers when the last one left it: who came earlier goes on from then. Who waits
+/// for it goes in by the order in which they came.
 pub struct Gate<T> {
+    name: &'static str,
     held: Mutex<T>,
     /// When it became free.
     free_from: AtomicU64,
 }
 
 impl<T> Gate<T> {
-    /// A gate that is free from the beginning.
-    pub const fn new(value: T) -> Gate<T> {
-        Gate { held: Mutex::new(value), free_from: AtomicU64::new(0) }
+    /// A gate that is free from the beginning. Messages call it by `name`.
+    pub const fn new(name: &'static str, value: T) -> Gate<T> {
+        Gate { name, held: Mutex::new(value), free_from: AtomicU64::new(0) }
     }
 
     /// Waits until nobody is inside, and goes in. The task's clock goes on to when the gate became free.
@@ -26,17 +28,11 @@ impl<T> Gate<T> {
     ///
     /// If a task panicked inside: what it left may be half done.
     pub fn enter<'gate>(&'gate self, task: &'gate Task<'_>) -> GateGuard<'gate, T> {
-        task.give_way();
-        let held = loop {
-            match self.held.try_lock() {
-                Ok(held) => break held,
-                Err(TryLockError::WouldBlock) if task.sleep_at(GateId::of(self)) => {}
-                Err(TryLockError::WouldBlock) => break self.held.lock().expect("no task has panicked inside"),
-                Err(TryLockError::Poisoned(_)) => panic!("a task has panicked inside this gate"),
-            }
-        };
+        let has_turn = task.enter(GateId::of(self, self.name), Access::Alone);
+        let held = taken(self.name, has_turn, || self.held.lock(), || self.held.try_lock());
+        let guard = GateGuard { held: Some(held), gate: self, task };
         task.wait_until(Time(self.free_from.load(Ordering::Relaxed)));
-        GateGuard { held: Some(held), gate: self, task }
+        guard
     }
 
     /// What is inside, without a gate around it: nobody else has it.
@@ -52,7 +48,7 @@ impl<T> Gate<T> {
 
 impl<T> fmt::Debug for Gate<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Gate").field("free_from", &self.free_from).finish_non_exhaustive()
+        formatter.debug_struct("Gate").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -81,6 +77,6 @@ impl<T> Drop for GateGuard<'_, T> {
     fn drop(&mut self) {
         self.gate.free_from.fetch_max(self.task.now().0, Ordering::Relaxed);
         self.held = None;
-        self.task.leave(GateId::of(self.gate));
+        self.task.leave(GateId::of(self.gate, self.gate.name));
     }
 }

@@ -6,7 +6,7 @@
 //! | where | a task is | a gate is |
 //! |---|---|---|
 //! | mounted or served | a request on a system thread; it begins at the wall clock | a lock |
-//! | simulated | a coroutine of a run; [`Turns`] decides who goes next | a lock that nobody waits in: who finds it held sleeps |
+//! | simulated | a coroutine of a run; [`Turns`] decides who goes next | a lock that nobody waits in: who comes to it waits for its turn |
 //!
 //! `docs/threads.md` is the design, with a drawing.
 //!
@@ -14,9 +14,17 @@
 //! |---|---|
 //! | `gate` | [`Gate`]: one task at a time |
 //! | `shared_gate` | [`SharedGate`]: many readers or one writer |
+//! | `lock` | the locks below both: the system's, or a model checker's |
 //! | `step` | [`Step`] and [`Costs`]: the CPU time of each kind of work |
+//!
+//! Two rules hold for whoever is handed a `&Task`:
+//!
+//! - A lock that is no gate is never held across a call that may give way ([`Task::wait_until`], [`Task::ask`],
+//!   [`Task::give_way`], a gate): the tasks of a simulated run share one system thread, which would wait for itself.
+//! - Nothing enters a gate where a value is dropped: a task that unwinds does not wait.
 
 mod gate;
+mod lock;
 mod shared_gate;
 mod step;
 
@@ -30,20 +38,25 @@ use std::cell::Cell;
 /// One thread of work, and its clock. It is handed down by reference.
 pub struct Task<'run> {
     now: Cell<Time>,
-    costs: Option<&'run Costs>,
-    turns: Option<(&'run dyn Turns, u32)>,
+    simulated: Option<Simulated<'run>>,
+}
+
+struct Simulated<'run> {
+    costs: &'run Costs,
+    turns: &'run dyn Turns,
 }
 
 impl<'run> Task<'run> {
     /// A task on a system thread, whose work begins at `at`. Its CPU time passes by itself: [`spend`](Task::spend) adds
     /// nothing.
     pub fn at(at: Time) -> Task<'run> {
-        Task { now: Cell::new(at), costs: None, turns: None }
+        Task { now: Cell::new(at), simulated: None }
     }
 
-    /// Task `number` of a simulated run, whose work begins at `at` and costs CPU time by this table.
-    pub fn simulated(number: u32, at: Time, costs: &'run Costs, turns: &'run dyn Turns) -> Task<'run> {
-        Task { now: Cell::new(at), costs: Some(costs), turns: Some((turns, number)) }
+    /// A task of a simulated run, whose work begins at `at` and costs CPU time by this table. `turns` is its own place
+    /// among the tasks of the run.
+    pub fn simulated(at: Time, costs: &'run Costs, turns: &'run dyn Turns) -> Task<'run> {
+        Task { now: Cell::new(at), simulated: Some(Simulated { costs, turns }) }
     }
 
     /// The instant up to which it has worked.
@@ -51,66 +64,104 @@ impl<'run> Task<'run> {
         self.now.get()
     }
 
-    /// What it waits for is there at `at`: its clock goes on to then, and never back.
+    /// What it waits for is there at `at`: its clock goes on to then, and never back. Those who are behind go first, so
+    /// that what it does next is done when its time has come, behind a gate or not.
     pub fn wait_until(&self, at: Time) {
-        self.now.set(self.now.get().max(at));
+        if at > self.now() {
+            self.now.set(at);
+            self.give_way();
+        }
+    }
+
+    /// Asks a device: lets those go first that are behind, so that a device is asked in the order of time; then hands `call`
+    /// the time at which it is asked, and waits until the time that it answers.
+    ///
+    /// Fails as `call` does, and then has not waited.
+    pub fn ask<E>(&self, call: impl FnOnce(Time) -> Result<Time, E>) -> Result<(), E> {
+        self.give_way();
+        self.wait_until(call(self.now())?);
+        Ok(())
     }
 
     /// Spends the CPU time of `times` steps.
     pub fn spend(&self, step: Step, times: u64) {
-        if let Some(costs) = self.costs {
-            self.now.set(self.now.get() + costs.of(step).saturating_mul(times));
+        if let Some(simulated) = &self.simulated {
+            self.now.set(self.now() + simulated.costs.of(step).saturating_mul(times));
         }
     }
 
-    /// Lets those go first that are ready and whose clock is behind. It is called before each gate; who asks a device calls
-    /// it before that.
+    /// Lets those go first that are ready and whose clock is behind. Gates, [`wait_until`](Task::wait_until) and
+    /// [`ask`](Task::ask) do that themselves.
     pub fn give_way(&self) {
-        if let Some((turns, number)) = self.turns {
-            turns.give_way(number, self.now());
+        if let Some(simulated) = &self.simulated {
+            simulated.turns.give_way(self.now());
         }
     }
 
-    /// Sleeps until somebody leaves `gate`; false if this task does not sleep, but waits in the lock.
-    fn sleep_at(&self, gate: GateId) -> bool {
-        match self.turns {
-            Some((turns, number)) => {
-                turns.sleep(number, gate);
-                true
-            }
-            None => false,
+    /// Waits for its turn at `gate`, if it is simulated; false if it is not, and waits in the lock.
+    fn enter(&self, gate: GateId, access: Access) -> bool {
+        if let Some(simulated) = &self.simulated {
+            simulated.turns.enter(gate, access, self.now());
         }
+        self.simulated.is_some()
     }
 
     /// This task has left `gate`.
     fn leave(&self, gate: GateId) {
-        if let Some((turns, _)) = self.turns {
-            turns.leave(gate);
+        if let Some(simulated) = &self.simulated {
+            simulated.turns.leave(gate, self.now());
         }
     }
 }
 
-/// Which gate: where it lies in memory, as it does not move while somebody is inside or sleeps at it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GateId(usize);
+/// How a task goes through a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Beside others who share it.
+    Shared,
+    /// With nobody else inside.
+    Alone,
+}
+
+/// Which gate: where it lies in memory, as it does not move while somebody is inside or waits at it; and its name.
+#[derive(Clone, Copy, Debug)]
+pub struct GateId {
+    /// Its address: no two gates have the same at once.
+    pub address: usize,
+    /// As messages call it.
+    pub name: &'static str,
+}
 
 impl GateId {
-    fn of<T>(gate: &T) -> GateId {
-        GateId(std::ptr::from_ref(gate).addr())
+    fn of<T>(gate: &T, name: &'static str) -> GateId {
+        GateId { address: std::ptr::from_ref(gate).addr(), name }
     }
 }
 
-/// Who of the tasks of a simulated run goes next. All of them run on one system thread.
+/// A task's place among the tasks of a simulated run, which share one system thread. The one furthest behind goes next.
 pub trait Turns {
-    /// Task `number`, whose clock is at `at`, lets those go first that are ready and behind. It returns when none is.
-    fn give_way(&self, number: u32, at: Time);
+    /// Its clock is at `at`: lets those go first that are ready and behind. It returns when none is.
+    fn give_way(&self, at: Time);
 
-    /// Task `number` found `gate` held. It returns once somebody has left the gate and this task is the furthest behind of
-    /// those that are ready; then it tries again.
-    fn sleep(&self, number: u32, gate: GateId);
+    /// It comes to `gate` at `at`. It gives way, and returns when it may go in: nobody is inside with whom it does not share
+    /// the gate, and nobody came before it who still waits. From then on it is inside.
+    fn enter(&self, gate: GateId, access: Access, at: Time);
 
-    /// Somebody has left `gate`: who sleeps at it is ready. It does not switch, as it is called where a guard is dropped.
-    fn leave(&self, gate: GateId);
+    /// It has left `gate` at `at`: who comes next there is ready. It does not give way, as it is called where a guard is
+    /// dropped.
+    fn leave(&self, gate: GateId, at: Time);
+}
+
+/// The place of a task that is the only one of a simulated run.
+#[derive(Debug)]
+pub struct Alone;
+
+impl Turns for Alone {
+    fn give_way(&self, _: Time) {}
+
+    fn enter(&self, _: GateId, _: Access, _: Time) {}
+
+    fn leave(&self, _: GateId, _: Time) {}
 }
 
 #[cfg(test)]
@@ -120,7 +171,7 @@ mod tests {
     #[test]
     fn a_gate_is_free_for_the_next_when_the_one_before_has_left_it() {
         let (first, second) = (Task::at(Time(20)), Task::at(Time(22)));
-        let gate = Gate::new(1);
+        let gate = Gate::new("one", 1);
         let mut inside = gate.enter(&first);
         *inside += 1;
         first.wait_until(Time(25));
@@ -133,7 +184,7 @@ mod tests {
     fn readers_do_not_wait_for_readers_and_a_writer_waits_for_all() {
         let (first, second, writer, late) =
             (Task::at(Time(1)), Task::at(Time(2)), Task::at(Time(3)), Task::at(Time(4)));
-        let gate = SharedGate::new(());
+        let gate = SharedGate::new("one", ());
         let (one, two) = (gate.read(&first), gate.read(&second));
         first.wait_until(Time(10));
         second.wait_until(Time(7));
@@ -149,16 +200,8 @@ mod tests {
 
     #[test]
     fn cpu_time_passes_by_itself_on_a_system_thread_and_by_the_table_in_a_simulation() {
-        struct Alone;
-        impl Turns for Alone {
-            fn give_way(&self, _: u32, _: Time) {}
-            fn sleep(&self, _: u32, _: GateId) {
-                unreachable!("nobody else holds a gate")
-            }
-            fn leave(&self, _: GateId) {}
-        }
         let costs = Costs::none().with(Step::BlockCopied, 300);
-        let (real, simulated) = (Task::at(Time(5)), Task::simulated(0, Time(5), &costs, &Alone));
+        let (real, simulated) = (Task::at(Time(5)), Task::simulated(Time(5), &costs, &Alone));
         for task in [&real, &simulated] {
             task.spend(Step::BlockCopied, 2);
             task.spend(Step::NameLookedUp, 2);

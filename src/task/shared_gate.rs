@@ -1,15 +1,17 @@
 //! A gate that many readers go through at once, or one writer alone.
 
-use super::{GateId, Task};
+use super::lock::{AtomicU64, RwLock, RwLockReadGuard, RwLockWriteGuard, taken};
+use super::{Access, GateId, Task};
 use crate::time::Time;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LockResult, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult};
+use std::sync::atomic::Ordering;
 
 /// What many tasks may read at once, or one may change. A reader that came earlier than the last writer left goes on from
-/// then; a writer waits for readers too.
+/// then; a writer waits for readers too. Who waits goes in by the order in which they came: a reader does not overtake a
+/// writer that waits, and so a task that is inside to read must not go in again.
 pub struct SharedGate<T> {
+    name: &'static str,
     held: RwLock<T>,
     /// When the last writer left.
     free_of_writers: AtomicU64,
@@ -18,9 +20,10 @@ pub struct SharedGate<T> {
 }
 
 impl<T> SharedGate<T> {
-    /// A gate that is free from the beginning.
-    pub const fn new(value: T) -> SharedGate<T> {
-        SharedGate { held: RwLock::new(value), free_of_writers: AtomicU64::new(0), free_of_readers: AtomicU64::new(0) }
+    /// A gate that is free from the beginning. Messages call it by `name`.
+    pub const fn new(name: &'static str, value: T) -> SharedGate<T> {
+        let (free_of_writers, free_of_readers) = (AtomicU64::new(0), AtomicU64::new(0));
+        SharedGate { name, held: RwLock::new(value), free_of_writers, free_of_readers }
     }
 
     /// Waits until no writer is inside, and goes in to read.
@@ -29,9 +32,11 @@ impl<T> SharedGate<T> {
     ///
     /// If a writer panicked inside: what it left may be half done.
     pub fn read<'gate>(&'gate self, task: &'gate Task<'_>) -> ReadGuard<'gate, T> {
-        let held = self.wait(task, || self.held.try_read(), || self.held.read());
+        let has_turn = task.enter(GateId::of(self, self.name), Access::Shared);
+        let held = taken(self.name, has_turn, || self.held.read(), || self.held.try_read());
+        let guard = ReadGuard { held: Some(held), gate: self, task };
         task.wait_until(Time(self.free_of_writers.load(Ordering::Relaxed)));
-        ReadGuard { held: Some(held), gate: self, task }
+        guard
     }
 
     /// Waits until nobody is inside, and goes in to read and change.
@@ -40,10 +45,12 @@ impl<T> SharedGate<T> {
     ///
     /// As [`read`](SharedGate::read).
     pub fn write<'gate>(&'gate self, task: &'gate Task<'_>) -> WriteGuard<'gate, T> {
-        let held = self.wait(task, || self.held.try_write(), || self.held.write());
-        task.wait_until(Time(self.free_of_writers.load(Ordering::Relaxed)));
-        task.wait_until(Time(self.free_of_readers.load(Ordering::Relaxed)));
-        WriteGuard { held: Some(held), gate: self, task }
+        let has_turn = task.enter(GateId::of(self, self.name), Access::Alone);
+        let held = taken(self.name, has_turn, || self.held.write(), || self.held.try_write());
+        let guard = WriteGuard { held: Some(held), gate: self, task };
+        let free_from = self.free_of_writers.load(Ordering::Relaxed).max(self.free_of_readers.load(Ordering::Relaxed));
+        task.wait_until(Time(free_from));
+        guard
     }
 
     /// What is inside, without a gate around it: nobody else has it.
@@ -55,25 +62,11 @@ impl<T> SharedGate<T> {
     pub fn into_inner(self) -> T {
         self.held.into_inner().expect("no writer has panicked inside")
     }
-
-    fn wait<G>(&self, task: &Task<'_>, attempt: impl Fn() -> TryLockResult<G>, lock: impl Fn() -> LockResult<G>) -> G {
-        task.give_way();
-        loop {
-            match attempt() {
-                Ok(held) => return held,
-                Err(TryLockError::WouldBlock) if task.sleep_at(GateId::of(self)) => {}
-                Err(TryLockError::WouldBlock) => {
-                    return lock().unwrap_or_else(|_| panic!("a writer has panicked inside this gate"));
-                }
-                Err(TryLockError::Poisoned(_)) => panic!("a writer has panicked inside this gate"),
-            }
-        }
-    }
 }
 
 impl<T> fmt::Debug for SharedGate<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("SharedGate").field("free_of_writers", &self.free_of_writers).finish_non_exhaustive()
+        formatter.debug_struct("SharedGate").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -96,7 +89,7 @@ impl<T> Drop for ReadGuard<'_, T> {
     fn drop(&mut self) {
         self.gate.free_of_readers.fetch_max(self.task.now().0, Ordering::Relaxed);
         self.held = None;
-        self.task.leave(GateId::of(self.gate));
+        self.task.leave(GateId::of(self.gate, self.gate.name));
     }
 }
 
@@ -125,6 +118,6 @@ impl<T> Drop for WriteGuard<'_, T> {
     fn drop(&mut self) {
         self.gate.free_of_writers.fetch_max(self.task.now().0, Ordering::Relaxed);
         self.held = None;
-        self.task.leave(GateId::of(self.gate));
+        self.task.leave(GateId::of(self.gate, self.gate.name));
     }
 }

@@ -5,6 +5,7 @@ use flashpath::expression::parse_term;
 use flashpath::fs::directory::{Directory, DirectoryFile};
 use flashpath::fs::{Durable, FileSystem, FileSystemError};
 use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, InputFault, Part, RunError, RunFault, run_files};
+use flashpath::task::Task;
 use flashpath::workload::files::FileWorkload;
 use flashpath::workload::generator::generator;
 use std::collections::{BTreeMap, BTreeSet};
@@ -154,57 +155,75 @@ impl Faulty {
 
 impl FileSystem for Faulty {
     type File = DirectoryFile;
-    fn make_directory(&self, path: &str) -> Result<(), FileSystemError> {
-        self.directory.make_directory(path)
+    fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.directory.make_directory(task, path)
     }
-    fn remove_directory(&self, path: &str) -> Result<(), FileSystemError> {
-        self.directory.remove_directory(path)
+    fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.directory.remove_directory(task, path)
     }
-    fn create(&self, path: &str) -> Result<DirectoryFile, FileSystemError> {
-        self.directory.create(path)
+    fn create(&self, task: &Task<'_>, path: &str) -> Result<DirectoryFile, FileSystemError> {
+        self.directory.create(task, path)
     }
-    fn open(&self, path: &str) -> Result<DirectoryFile, FileSystemError> {
-        self.directory.open(path)
+    fn open(&self, task: &Task<'_>, path: &str) -> Result<DirectoryFile, FileSystemError> {
+        self.directory.open(task, path)
     }
-    fn close(&self, file: DirectoryFile) -> Result<(), FileSystemError> {
-        self.directory.close(file)
+    fn close(&self, task: &Task<'_>, file: DirectoryFile) -> Result<(), FileSystemError> {
+        self.directory.close(task, file)
     }
-    fn read_at(&self, file: &DirectoryFile, offset: u64, bytes: &mut [u8]) -> Result<usize, FileSystemError> {
-        let read = self.directory.read_at(file, offset, bytes)?;
+    fn read_at(
+        &self,
+        task: &Task<'_>,
+        file: &DirectoryFile,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<usize, FileSystemError> {
+        let read = self.directory.read_at(task, file, offset, bytes)?;
         Ok(read.saturating_sub(self.lost_bytes))
     }
-    fn write_at(&self, file: &DirectoryFile, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError> {
+    fn write_at(
+        &self,
+        task: &Task<'_>,
+        file: &DirectoryFile,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), FileSystemError> {
         let length = bytes.len() as u64;
         let take = |space: u64| space.checked_sub(length);
         if self.space.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
             let source = std::io::ErrorKind::StorageFull.into();
             return Err(FileSystemError { operation: "write", path: "somewhere".to_string(), source });
         }
-        self.directory.write_at(file, offset, bytes)
+        self.directory.write_at(task, file, offset, bytes)
     }
-    fn sync_file(&self, file: &DirectoryFile, what: Durable) -> Result<(), FileSystemError> {
-        self.directory.sync_file(file, what)
+    fn sync_file(&self, task: &Task<'_>, file: &DirectoryFile, what: Durable) -> Result<(), FileSystemError> {
+        self.directory.sync_file(task, file, what)
     }
-    fn truncate(&self, file: &DirectoryFile, length: u64) -> Result<(), FileSystemError> {
-        self.directory.truncate(file, length)
+    fn truncate(&self, task: &Task<'_>, file: &DirectoryFile, length: u64) -> Result<(), FileSystemError> {
+        self.directory.truncate(task, file, length)
     }
-    fn preallocate(&self, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.directory.preallocate(file, offset, length)
+    fn preallocate(
+        &self,
+        task: &Task<'_>,
+        file: &DirectoryFile,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), FileSystemError> {
+        self.directory.preallocate(task, file, offset, length)
     }
-    fn discard(&self, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.directory.discard(file, offset, length)
+    fn discard(&self, task: &Task<'_>, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
+        self.directory.discard(task, file, offset, length)
     }
-    fn unlink(&self, path: &str) -> Result<(), FileSystemError> {
-        self.directory.unlink(path)
+    fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
+        self.directory.unlink(task, path)
     }
-    fn rename(&self, from: &str, to: &str) -> Result<(), FileSystemError> {
-        self.directory.rename(from, to)
+    fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
+        self.directory.rename(task, from, to)
     }
-    fn length(&self, path: &str) -> Result<u64, FileSystemError> {
-        self.directory.length(path)
+    fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
+        self.directory.length(task, path)
     }
-    fn sync(&self) -> Result<(), FileSystemError> {
-        self.directory.sync()
+    fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError> {
+        self.directory.sync(task)
     }
 }
 

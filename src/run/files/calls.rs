@@ -4,6 +4,7 @@ use super::floor::Floor;
 use super::lane::{LaneRun, opened};
 use crate::fs::{Durable, FileSystem, FileSystemError};
 use crate::run::error::{RunError, RunFault};
+use crate::task::Task;
 use crate::workload::files::{FileOperation, Name, contents};
 
 /// The most that is read or written with one call, and so what a lane holds in memory.
@@ -11,7 +12,12 @@ const LARGEST_CALL: u64 = 16 << 20;
 
 impl<F: FileSystem> Floor<'_, F> {
     /// Does one operation, and says how long the file system took. What is written is made before the clock runs.
-    pub(super) fn apply(&self, lane: &mut LaneRun<F>, operation: &FileOperation) -> Result<u64, RunError> {
+    pub(super) fn apply(
+        &self,
+        task: &Task<'_>,
+        lane: &mut LaneRun<F>,
+        operation: &FileOperation,
+    ) -> Result<u64, RunError> {
         let (files, clock) = (self.files, self.run.clock);
         let timed = |call: &mut dyn FnMut() -> Result<(), FileSystemError>| {
             let began = clock();
@@ -21,55 +27,60 @@ impl<F: FileSystem> Floor<'_, F> {
         match *operation {
             FileOperation::MakeDirectory(name) => {
                 lane.write_path(name);
-                timed(&mut || files.make_directory(&lane.path))
+                timed(&mut || files.make_directory(task, &lane.path))
             }
             FileOperation::Create(name) | FileOperation::Open(name) => {
                 lane.write_path(name);
                 let creates = matches!(operation, FileOperation::Create(_));
                 let began = clock();
-                let file = if creates { files.create(&lane.path)? } else { files.open(&lane.path)? };
+                let file = if creates { files.create(task, &lane.path)? } else { files.open(task, &lane.path)? };
                 let latency_ns = clock().saturating_sub(began);
                 lane.open.push((name, file));
                 Ok(latency_ns)
             }
             FileOperation::Stat(name) => {
                 lane.write_path(name);
-                timed(&mut || files.length(&lane.path).map(|_| ()))
+                timed(&mut || files.length(task, &lane.path).map(|_| ()))
             }
-            FileOperation::Read { file, offset, length } => self.read(lane, file, offset, length),
-            FileOperation::Write { file, offset, length, version } => self.write(lane, file, offset, length, version),
-            FileOperation::Fsync(name) => timed(&mut || files.sync_file(opened(&lane.open, name), Durable::All)),
-            FileOperation::Fdatasync(name) => timed(&mut || files.sync_file(opened(&lane.open, name), Durable::Data)),
+            FileOperation::Read { file, offset, length } => self.read(task, lane, file, offset, length),
+            FileOperation::Write { file, offset, length, version } => {
+                self.write(task, lane, file, offset, length, version)
+            }
+            FileOperation::Fsync(name) => timed(&mut || files.sync_file(task, opened(&lane.open, name), Durable::All)),
+            FileOperation::Fdatasync(name) => {
+                timed(&mut || files.sync_file(task, opened(&lane.open, name), Durable::Data))
+            }
             FileOperation::Close(name) => {
                 opened(&lane.open, name);
                 let place = lane.open.iter().position(|(open, _)| *open == name).expect("it was just found");
                 let (_, file) = lane.open.swap_remove(place);
                 let began = clock();
-                files.close(file)?;
+                files.close(task, file)?;
                 Ok(clock().saturating_sub(began))
             }
             FileOperation::Unlink(name) => {
                 lane.write_path(name);
-                timed(&mut || files.unlink(&lane.path))
+                timed(&mut || files.unlink(task, &lane.path))
             }
             FileOperation::Rename { from, to } => {
                 lane.other_path.clear();
                 lane.lane.write_path(to, &mut lane.other_path);
                 lane.write_path(from);
-                timed(&mut || files.rename(&lane.path, &lane.other_path))
+                timed(&mut || files.rename(task, &lane.path, &lane.other_path))
             }
             FileOperation::Preallocate { file, length } => {
-                timed(&mut || files.preallocate(opened(&lane.open, file), 0, length))
+                timed(&mut || files.preallocate(task, opened(&lane.open, file), 0, length))
             }
             FileOperation::Discard { file, offset, length } => {
-                timed(&mut || files.discard(opened(&lane.open, file), offset, length))
+                timed(&mut || files.discard(task, opened(&lane.open, file), offset, length))
             }
-            FileOperation::Sync => timed(&mut || files.sync()),
+            FileOperation::Sync => timed(&mut || files.sync(task)),
         }
     }
 
     fn write(
         &self,
+        task: &Task<'_>,
         lane: &mut LaneRun<F>,
         file: Name,
         offset: u64,
@@ -81,20 +92,27 @@ impl<F: FileSystem> Floor<'_, F> {
             let bytes = room(&mut lane.buffer, (offset + length - at).min(LARGEST_CALL));
             contents::fill(self.seed, file, version, at, bytes);
             let began = (self.run.clock)();
-            self.files.write_at(opened(&lane.open, file), at, bytes)?;
+            self.files.write_at(task, opened(&lane.open, file), at, bytes)?;
             latency_ns += (self.run.clock)().saturating_sub(began);
             at += bytes.len() as u64;
         }
         Ok(latency_ns)
     }
 
-    fn read(&self, lane: &mut LaneRun<F>, file: Name, offset: u64, length: u64) -> Result<u64, RunError> {
+    fn read(
+        &self,
+        task: &Task<'_>,
+        lane: &mut LaneRun<F>,
+        file: Name,
+        offset: u64,
+        length: u64,
+    ) -> Result<u64, RunError> {
         let (mut latency_ns, mut at) = (0, offset);
         while at < offset + length {
             let bytes = room(&mut lane.buffer, (offset + length - at).min(LARGEST_CALL));
             let asked = bytes.len();
             let began = (self.run.clock)();
-            let read = self.files.read_at(opened(&lane.open, file), at, bytes)?;
+            let read = self.files.read_at(task, opened(&lane.open, file), at, bytes)?;
             latency_ns += (self.run.clock)().saturating_sub(began);
             if read < asked {
                 lane.write_path(file);
@@ -108,9 +126,9 @@ impl<F: FileSystem> Floor<'_, F> {
 
     /// Closes what a lane that was stopped has open. An error here comes too late to change what was measured, but it is
     /// one.
-    pub(super) fn close_all(&self, lane: &mut LaneRun<F>) {
+    pub(super) fn close_all(&self, task: &Task<'_>, lane: &mut LaneRun<F>) {
         for (_, file) in lane.open.drain(..) {
-            if let Err(error) = self.files.close(file) {
+            if let Err(error) = self.files.close(task, file) {
                 self.fail(error.into());
             }
         }

@@ -5,6 +5,8 @@ use super::lane::LaneRun;
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
 use crate::run::error::{RunError, RunFault};
+use crate::task::Task;
+use crate::time::Time;
 use crate::workload::files::{FileOperation, Stage};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -61,6 +63,11 @@ impl<'a, F: FileSystem> Floor<'a, F> {
                 self.stop.store(true, Ordering::Relaxed);
             }
         }
+    }
+
+    /// A task whose work begins now.
+    pub(super) fn task(&self) -> Task<'static> {
+        Task::at(Time((self.run.clock)()))
     }
 
     pub(super) fn stops(&self) -> bool {
@@ -151,11 +158,12 @@ impl<'a, F: FileSystem> Floor<'a, F> {
 
     /// Answers whether the lane goes on.
     fn apply_all(&self, stage: Stage, lane: &mut LaneRun<F>, operations: &[FileOperation]) -> bool {
+        let task = self.task();
         for operation in operations {
             if self.stops() || stage.counted && lane.left == Some(0) {
                 return false;
             }
-            match self.apply(lane, operation) {
+            match self.apply(&task, lane, operation) {
                 Ok(latency_ns) if stage.counted => {
                     lane.tally.count(operation, latency_ns);
                     lane.left = lane.left.map(|left| left - 1);

@@ -122,7 +122,7 @@ pub fn run_files<F: FileSystem>(
         told.push(StageResult { name: stage.name, counted: stage.counted, seconds, requests });
     }
     for lane in &mut lanes {
-        floor.close_all(lane);
+        floor.close_all(&floor.task(), lane);
     }
     let seconds_wall = (run.clock)().saturating_sub(began) as f64 / 1e9;
     let interrupted = floor.stops();

@@ -1,0 +1,34 @@
+//! The locks below the gates, from one place: those of the system, or, with the feature `checked-gates`, those of a model
+//! checker, under which a test runs the same code through every order that it finds.
+
+#[cfg(feature = "checked-gates")]
+pub(super) use shuttle::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic::AtomicU64};
+#[cfg(not(feature = "checked-gates"))]
+pub(super) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic::AtomicU64};
+
+use std::sync::{LockResult, TryLockError, TryLockResult};
+
+/// What is said of a gate inside which a task has panicked.
+const BROKEN: &str = "a task has panicked inside, and what it left may be half done";
+
+/// A lock that a task of a system thread waited for, or that a simulated task took when it was its turn.
+///
+/// # Panics
+///
+/// If a task has panicked inside `gate`, or if a simulated task found the lock taken: those of one run wait for their turn
+/// and never in a lock, so that a thread outside of the run holds it.
+pub(super) fn taken<G>(
+    gate: &str,
+    has_turn: bool,
+    lock: impl FnOnce() -> LockResult<G>,
+    attempt: impl FnOnce() -> TryLockResult<G>,
+) -> G {
+    if !has_turn {
+        return lock().unwrap_or_else(|_| panic!("the gate {gate}: {BROKEN}"));
+    }
+    match attempt() {
+        Ok(held) => held,
+        Err(TryLockError::Poisoned(_)) => panic!("the gate {gate}: {BROKEN}"),
+        Err(TryLockError::WouldBlock) => panic!("the gate {gate} is held by a thread outside of the simulated run"),
+    }
+}
