@@ -1,11 +1,14 @@
 //! What names data: where files live.
 //!
-//! [`FileSystem`] is the one seam. File workloads run on whatever stands behind it:
+//! Two seams. File workloads run by paths, on whatever is a [`FileSystem`]; a mounted file system of this program is a
+//! [`Volume`](volume::Volume), by inode and name.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`directory`] | a real directory, and so any file system that this machine has mounted |
-//! | [`in_process`] | a volume of [`sfs`], without a kernel between |
+//! | [`volume`] | the seam of a mounted file system, and the words of its calls |
+//! | [`sfs`] | the log-structured file system that groups blocks by hotness |
+//! | [`directory`] | a real directory as a [`FileSystem`], and so any file system that this machine has mounted |
+//! | [`in_process`] | a volume as a [`FileSystem`], without a kernel between |
 //!
 //! [`kernel`] are the stations of the running kernel's file systems, of which only the options are read here.
 //!
@@ -17,6 +20,7 @@ pub mod directory;
 pub mod in_process;
 pub mod kernel;
 pub mod sfs;
+pub mod volume;
 
 use crate::task::Task;
 use std::io;

@@ -262,8 +262,7 @@ impl Sfs {
         let now = self.wall();
         let file = self.inode_mut(inode)?;
         file.size = file.size.max(end);
-        file.modified = now;
-        file.changed = now;
+        file.times.written(now);
         file.is_unlogged = true;
         self.received.add(Cause::HostWrite, content, blocks);
         Ok(())
@@ -326,8 +325,7 @@ impl Sfs {
         if !keep_size && end > size {
             file.size = end;
         }
-        file.changed = now;
-        file.modified = now;
+        file.times.written(now);
         file.is_unlogged = true;
         self.records.touch(inode.0);
         self.relieve()
@@ -369,8 +367,7 @@ impl Sfs {
         }
         let now = self.wall();
         let file = self.inode_mut(inode.0)?;
-        file.changed = now;
-        file.modified = now;
+        file.times.written(now);
         file.is_unlogged = true;
         self.relieve()
     }
@@ -423,8 +420,7 @@ impl Sfs {
         let file = self.inode_mut(inode)?;
         file.size = size;
         file.safe_size = file.safe_size.min(size);
-        file.modified = now;
-        file.changed = now;
+        file.times.written(now);
         file.is_unlogged = true;
         if is_cut {
             self.records.touch(inode);

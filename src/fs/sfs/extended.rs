@@ -135,6 +135,23 @@ impl Sfs {
         self.change_attributes(inode.0, &attributes, Some(permissions))
     }
 
+    /// Sets an attribute, or takes it away if it is there, together with the permissions, if they change, too.
+    pub(super) fn set_attribute(
+        &mut self,
+        inode: u64,
+        name: &[u8],
+        value: Option<&[u8]>,
+        permissions: Option<u16>,
+    ) -> Result<(), SfsError> {
+        let mut attributes = self.all_attributes(inode)?;
+        match value {
+            Some(value) => drop(attributes.insert(name.to_vec(), value.to_vec())),
+            None if attributes.remove(name).is_none() => return Ok(()),
+            None => {}
+        }
+        self.change_attributes(inode, &attributes, permissions)
+    }
+
     fn change_attributes(
         &mut self,
         inode: u64,
@@ -150,7 +167,7 @@ impl Sfs {
         let now = self.wall();
         let file = self.inode_mut(inode)?;
         file.permissions = permissions.map_or(file.permissions, |permissions| permissions & 0o7777);
-        file.changed = now;
+        file.times.changed(now);
         file.is_unlogged = true;
         self.records.touch(inode);
         self.records.end();

@@ -7,12 +7,12 @@
 
 use super::error::OpenSfsError;
 use super::format::LOST;
-use super::lost::Lost;
 use super::make::check_identity;
 use super::media::Media;
 use super::superblocks::{self, superblock_bytes};
 use super::{Sfs, SfsError};
 use crate::device::Medium;
+use crate::fs::volume::Lost;
 use crate::time::Time;
 
 /// Inodes that are named.

@@ -4,6 +4,7 @@ use super::attributes::{Attributes, FileKind, InodeNumber, Timestamp};
 use super::directory::Index;
 use super::format::{InodeImage, ROOTS};
 use super::placement::{History, Tick};
+use crate::fs::volume::Times;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::U64;
 
@@ -20,10 +21,7 @@ pub(super) struct Inode {
     pub device: u64,
     pub size: u64,
     pub blocks: u64,
-    pub accessed: Timestamp,
-    pub modified: Timestamp,
-    pub changed: Timestamp,
-    pub created: Timestamp,
+    pub times: Times,
     /// W_f and T^m_f.
     pub history: History,
     /// The virtual block of extended attributes; 0 for none.
@@ -60,10 +58,7 @@ impl Inode {
             device: 0,
             size: 0,
             blocks: 0,
-            accessed: now,
-            modified: now,
-            changed: now,
-            created: now,
+            times: Times::made(now),
             history: History::default(),
             attributes: 0,
             parent: 0,
@@ -93,10 +88,7 @@ impl Inode {
             device: image.device.get(),
             size: image.size.get(),
             blocks: image.blocks.get(),
-            accessed: Timestamp(image.accessed.get()),
-            modified: Timestamp(image.modified.get()),
-            changed: Timestamp(image.changed.get()),
-            created: Timestamp(image.created.get()),
+            times: times_of(image),
             history: History { writes: image.writes.get(), modified: Tick(image.written.get()) },
             attributes: image.attributes.get(),
             parent: image.parent.get(),
@@ -124,10 +116,10 @@ impl Inode {
             device: self.device.into(),
             size: self.size.into(),
             blocks: self.blocks.into(),
-            accessed: self.accessed.0.into(),
-            modified: self.modified.0.into(),
-            changed: self.changed.0.into(),
-            created: self.created.0.into(),
+            accessed: self.times.accessed.0.into(),
+            modified: self.times.modified.0.into(),
+            changed: self.times.changed.0.into(),
+            created: self.times.created.0.into(),
             writes: self.history.writes.into(),
             written: self.history.modified.0.into(),
             attributes: self.attributes.into(),
@@ -145,10 +137,7 @@ impl Inode {
         self.user = image.user.get();
         self.group = image.group.get();
         self.device = image.device.get();
-        self.accessed = Timestamp(image.accessed.get());
-        self.modified = Timestamp(image.modified.get());
-        self.changed = Timestamp(image.changed.get());
-        self.created = Timestamp(image.created.get());
+        self.times = times_of(image);
         self.parent = image.parent.get();
         if self.kind != FileKind::Directory {
             self.size = image.size.get();
@@ -168,15 +157,21 @@ impl Inode {
             device: self.device,
             size: self.size,
             blocks: self.blocks,
-            accessed: self.accessed,
-            modified: self.modified,
-            changed: self.changed,
-            created: self.created,
+            times: self.times,
         }
     }
 
     /// Whether its blocks hold metadata.
     pub fn holds_metadata(&self) -> bool {
         self.kind != FileKind::Regular
+    }
+}
+
+fn times_of(image: &InodeImage) -> Times {
+    Times {
+        accessed: Timestamp(image.accessed.get()),
+        modified: Timestamp(image.modified.get()),
+        changed: Timestamp(image.changed.get()),
+        created: Timestamp(image.created.get()),
     }
 }

@@ -34,9 +34,10 @@
 //! | `salvage_files`, `salvage_log` | its metadata files; what the log says of what they lost |
 //! | `repair` | putting right what the survey found |
 //! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
-//! | `failure`, `lost` | a failed write or flush; what it costs |
+//! | `failure` | a failed write or flush, and what it costs |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `renames`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
+//! | `volume` | these calls as a [`Volume`](crate::fs::volume::Volume), behind one gate |
 //! | `error` | why one fails |
 //!
 //! With stamps instead of bytes the code is the same; metadata then stays in memory, as a stamp cannot be read back.
@@ -61,7 +62,6 @@ mod inode_file;
 mod inodes;
 mod invariants;
 mod log;
-mod lost;
 mod lost_parts;
 mod make;
 mod map;
@@ -91,23 +91,25 @@ mod survey_names;
 mod survey_paths;
 mod survey_sums;
 mod syncing;
+mod volume;
 mod waiting;
 mod write_out;
 #[cfg(test)]
 mod wrong_volumes;
 
 pub use crate::device::Medium;
+pub use crate::fs::volume::Lost;
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
 pub use check::check;
 pub use error::{OpenSfsError, SfsError};
 pub use failure::mark_lost;
 pub use finding::{Finding, Structure};
-pub use lost::Lost;
 pub use make::Identity;
 pub use memory::MemoryUse;
 pub use repair::{Repaired, repair};
 pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};
 pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
+pub use volume::SfsVolume;
 
 use crate::device::Account;
 use crate::label::Tally;

@@ -197,8 +197,7 @@ impl Sfs {
     pub(super) fn directory_changed(&mut self, directory: u64, more: i64) -> Result<(), SfsError> {
         let now = self.wall();
         let it = self.inode_mut(directory)?;
-        it.modified = now;
-        it.changed = now;
+        it.times.written(now);
         it.is_unlogged = true;
         it.links = it.links.saturating_add_signed(more as i32);
         self.records.touch(directory);
@@ -210,7 +209,7 @@ impl Sfs {
         let now = self.wall();
         let file = self.inode_mut(inode)?;
         file.links = file.links.saturating_add_signed(more);
-        file.changed = now;
+        file.times.changed(now);
         file.is_unlogged = true;
         let (is_gone, is_held) = (file.links == 0, self.inodes.is_held(inode));
         self.records.touch(inode);

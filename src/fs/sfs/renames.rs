@@ -145,7 +145,7 @@ impl Sfs {
     fn renamed_to(&mut self, inode: u64, directory: u64) -> Result<(), SfsError> {
         let now = self.wall();
         let file = self.inode_mut(inode)?;
-        file.changed = now;
+        file.times.changed(now);
         file.is_unlogged = true;
         if file.kind == FileKind::Directory {
             file.parent = directory;

@@ -336,7 +336,7 @@ impl Sfs {
         self.put_name(directory, name.as_bytes(), inode, kind)?;
         let now = self.wall();
         let it = self.inode_mut(inode)?;
-        it.changed = now;
+        it.times.changed(now);
         if kind == FileKind::Directory {
             it.parent = directory;
         }

@@ -58,6 +58,7 @@ impl Files {
             // An ftruncate comes without it.
             modified: wish.modified.map(time).or(wish.size.map(|_| now)),
             changed: wish.changed.map(timestamp),
+            extended: Vec::new(),
         };
         // A chown that changes neither comes without anything at all, and takes the bits away all the same.
         let is_chown = wish.user.is_some() || wish.group.is_some() || is_empty(wish);
@@ -114,7 +115,7 @@ impl Files {
             && (notes_all || is_due(&attributes, now))
             && !(self.sharing.ignores_directory_reads && attributes.kind == FileKind::Directory)
         {
-            let changed = Some(attributes.changed);
+            let changed = Some(attributes.times.changed);
             let _ = self.volume.change(inode, &Change { accessed: Some(now), changed, ..Change::default() });
         }
     }
@@ -142,14 +143,15 @@ fn without_set_id(attributes: &Attributes, caller: &Caller) -> Option<u16> {
 }
 
 fn is_due(attributes: &Attributes, now: Timestamp) -> bool {
-    attributes.accessed <= attributes.modified
-        || attributes.accessed <= attributes.changed
-        || now.0.saturating_sub(attributes.accessed.0) >= STALE_NS
+    attributes.times.accessed <= attributes.times.modified
+        || attributes.times.accessed <= attributes.times.changed
+        || now.0.saturating_sub(attributes.times.accessed.0) >= STALE_NS
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flashpath::fs::volume::Times;
 
     fn file(kind: FileKind, permissions: u16) -> Attributes {
         let time = Timestamp(5);
@@ -164,10 +166,7 @@ mod tests {
             device: 0,
             size: 0,
             blocks: 0,
-            accessed: time,
-            modified: time,
-            changed: time,
-            created: time,
+            times: Times::made(time),
         }
     }
 
@@ -188,11 +187,11 @@ mod tests {
     fn a_read_is_noted_once_after_each_change_and_once_a_day() {
         let mut read = file(FileKind::Regular, 0o644);
         assert!(is_due(&read, Timestamp(6)));
-        read.accessed = Timestamp(6);
+        read.times.accessed = Timestamp(6);
         assert!(!is_due(&read, Timestamp(7)));
-        read.changed = Timestamp(8);
+        read.times.changed = Timestamp(8);
         assert!(is_due(&read, Timestamp(9)));
-        read.accessed = Timestamp(9);
+        read.times.accessed = Timestamp(9);
         assert!(!is_due(&read, Timestamp(8 + STALE_NS)) && is_due(&read, Timestamp(9 + STALE_NS)));
     }
 }
