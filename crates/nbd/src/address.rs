@@ -1,25 +1,25 @@
-//! Where a server listens.
+//! Addresses that a server listens on.
 
 use crate::error::ListenError;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// A place to listen at. There is no authentication and no encryption, so that only this machine's own can be named.
+/// An address to listen on. There is no authentication and no encryption, so only local addresses are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A Unix socket with this name.
+    /// A Unix socket at this path.
     Unix(PathBuf),
-    /// A loopback address and a port; port 0 is any that is free.
+    /// A loopback address and a port; port 0 takes any free one.
     Loopback(SocketAddr),
 }
 
 impl Address {
-    /// Reads `127.0.0.1:PORT`, `[::1]:PORT`, `localhost:PORT`, or the name of a socket; `./a:1` is a name.
+    /// Parses `127.0.0.1:PORT`, `[::1]:PORT`, `localhost:PORT`, or the path of a socket; `./a:1` is a path.
     ///
     /// # Errors
     ///
-    /// An address that is not loopback, a port that is none, or no name at all.
+    /// The address is not loopback, the port is invalid, or the text is empty.
     pub fn read(text: &str) -> Result<Address, ListenError> {
         let wrong = |why| Err(ListenError::Address { text: text.to_string(), why });
         if text.is_empty() {
@@ -40,7 +40,7 @@ impl Address {
     }
 }
 
-/// Whether a host and a port were meant.
+/// True if the text ends in a colon and digits: an address with a port was meant.
 fn looks_like_a_port(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(_, port)| port.chars().all(|digit| digit.is_ascii_digit()))
 }

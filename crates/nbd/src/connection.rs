@@ -9,15 +9,15 @@ use crate::transmission;
 use flashpath::run::shared::SharedDevice;
 use std::io::{Read, Write};
 
-/// Serves one client, whatever it sends, until it leaves: reads what it says from `input`, and answers to `output`.
+/// Serves one client until it leaves: reads requests from `input`, writes replies to `output`.
 ///
-/// A reader that times out between two requests ([`WouldBlock`](std::io::ErrorKind::WouldBlock)) is asked again; within
-/// a request, or before the first, that is the end.
+/// A reader that times out between two requests ([`WouldBlock`](std::io::ErrorKind::WouldBlock)) is read again; within
+/// a request, or before the first, a timeout ends the connection.
 ///
 /// # Errors
 ///
-/// The client left in the middle of something, sent what is not the protocol, or its socket failed. The device is as the
-/// requests left it that were served until then.
+/// The client left within a request or the handshake, violated the protocol, or its socket failed. The device holds the
+/// effect of all requests served before.
 pub fn serve_client<R: Read, W: Write + Send>(
     device: &SharedDevice,
     input: R,
@@ -30,7 +30,7 @@ pub fn serve_client<R: Read, W: Write + Send>(
     }
 }
 
-/// Serves a client that is past the handshake.
+/// Serves a client after the handshake.
 pub(crate) fn serve_requests<R: Read, W: Write + Send>(
     device: &SharedDevice,
     agreement: Agreement,

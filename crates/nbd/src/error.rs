@@ -1,51 +1,51 @@
-//! Why a connection, or a server, ended.
+//! Errors that end a connection or prevent a server from starting.
 
 use flashpath::run::shared::{Fault, ServeError};
 use std::io;
 use std::path::PathBuf;
 
-/// Why a connection ended before its client said so.
+/// The reason why a connection ended before its client disconnected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
-    /// The socket failed, the client went away in the middle of a request, or took too long within one.
+    /// The socket failed, the client left within a request, or a request took too long.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What came is not the protocol.
+    /// The client violated the protocol.
     #[error("the client does not speak NBD: {0}")]
     Protocol(&'static str),
-    /// As many clients as there may be are served already.
+    /// The limit of clients is reached.
     #[error("as many clients as there may be are served already")]
     NoPlace,
 }
 
-/// Why a server could not begin to listen.
+/// The reason why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The text names no place to listen at.
+    /// The text is not an address to listen on.
     #[error("{text} is no address to serve at: {why}")]
     Address {
-        /// What was written.
+        /// The text as given.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// Another server listens there.
     #[error("another server listens at {0}")]
     Taken(PathBuf),
-    /// Something else has that name.
+    /// Something that is not a socket has that name.
     #[error("{0} is there already, and is no socket")]
     Occupied(PathBuf),
-    /// The system refuses.
+    /// A system call failed.
     #[error("cannot listen at {place}: {source}")]
     Io {
-        /// Where.
+        /// The address.
         place: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// The protocol's number of an error.
+/// The protocol's error number.
 pub(crate) fn number(error: &ServeError, is_write: bool) -> u32 {
     use crate::wire::error::{INVALID, IO, NO_SPACE, PERMISSION};
     match error.fault() {

@@ -1,4 +1,4 @@
-//! The haggling before the first request: the fixed newstyle handshake.
+//! The negotiation before the first request: the fixed newstyle handshake.
 
 use crate::error::ConnectionError;
 use crate::input::Input;
@@ -6,35 +6,35 @@ use crate::wire::{self, Fields, export_flag, handshake_flag, info, option, optio
 use flashpath::run::shared::SharedDevice;
 use std::io::{Read, Write};
 
-/// The name of the one export; clients that name none mean it.
+/// The name of the only export; clients that name none get it, too.
 const EXPORT: &[u8] = b"";
-/// What a client that asks is told about it.
+/// The export's description, for clients that ask for it.
 const DESCRIPTION: &[u8] = b"a path of Flashpath";
-/// The context that block status can be asked for.
+/// The metadata context for block status.
 const ALLOCATION: &[u8] = b"base:allocation";
-/// Its number in replies.
+/// The ID of the context in replies.
 pub const ALLOCATION_ID: u32 = 1;
 
-/// The longest option that is read, in bytes; longer ones end the connection.
+/// The maximum length of an option, in bytes; longer ones end the connection.
 const LONGEST_OPTION: u32 = 64 << 10;
-/// Options after which a client that still asks is sent away.
+/// The maximum number of options; a client that sends more is disconnected.
 const MOST_OPTIONS: usize = 256;
 
-/// The longest read or write, in bytes, that a client may ask for.
+/// The maximum length of a read or write, in bytes.
 pub const LARGEST_PAYLOAD: u32 = 32 << 20;
-/// The smallest and the best unit of a request, in bytes.
+/// The minimum and the preferred unit of a request, in bytes.
 const BLOCK_SIZES: (u32, u32) = (1, 4096);
 
-/// What a client and the server have agreed on.
+/// The result of the negotiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
-    /// Reads are answered in chunks.
+    /// True if reads are answered in chunks.
     pub structured: bool,
-    /// Block status may be asked for.
+    /// True if the client may ask for block status.
     pub allocation: bool,
 }
 
-/// Whom an answer to an option goes to.
+/// A negotiation in progress.
 struct Haggling<'a, R, W> {
     device: &'a SharedDevice,
     input: &'a mut Input<R>,
@@ -44,8 +44,8 @@ struct Haggling<'a, R, W> {
     agreement: Agreement,
 }
 
-/// Agrees with a client on how to go on; `None` if it leaves in good order. `admit` is asked whether there is a place for one
-/// that wants to be served, before it is told so.
+/// Negotiates with a client; `None` if it aborts in good order. `admit` reserves a place for a client that asks to be
+/// served; it runs before the client gets its answer.
 pub fn shake_hands<R: Read, W: Write>(
     device: &SharedDevice,
     input: &mut Input<R>,
@@ -75,7 +75,7 @@ pub fn shake_hands<R: Read, W: Write>(
     Err(ConnectionError::Protocol("it haggles without end"))
 }
 
-/// What comes after an option.
+/// The step after an option.
 enum Next {
     Option,
     Requests,
@@ -98,7 +98,7 @@ impl<R: Read, W: Write> Haggling<'_, R, W> {
         match option {
             option::EXPORT_NAME => return self.export_name(&data),
             option::ABORT => {
-                // Whoever leaves need not wait for this.
+                // The client closes the connection; it need not read this.
                 let _ = self.reply(option, option_reply::ACK, &[]);
                 return Ok(Next::End);
             }
@@ -128,7 +128,7 @@ impl<R: Read, W: Write> Haggling<'_, R, W> {
         Ok(Next::Option)
     }
 
-    /// Answers in the old way: without a way to say no but to close.
+    /// Answers `EXPORT_NAME`, which has no error reply: the connection is closed instead.
     fn export_name(&mut self, name: &[u8]) -> Result<Next, ConnectionError> {
         if name != EXPORT {
             return Err(ConnectionError::Protocol("it asks for an export that is not there"));
@@ -145,7 +145,7 @@ impl<R: Read, W: Write> Haggling<'_, R, W> {
         Ok(Next::Requests)
     }
 
-    /// Tells what the export is; whether there is such an export.
+    /// Answers `GO` and `INFO` with the export's properties; true if there is such an export.
     fn go(&mut self, option: u32, data: &[u8]) -> Result<bool, ConnectionError> {
         let mut fields = Fields(data);
         let asked = (|| {
@@ -187,7 +187,7 @@ impl<R: Read, W: Write> Haggling<'_, R, W> {
     fn contexts(&mut self, option: u32, data: &[u8]) -> Result<(), ConnectionError> {
         let is_set = option == option::SET_META_CONTEXT;
         if is_set {
-            // Whatever comes of it, what was chosen before no longer holds.
+            // A new request for contexts replaces the previous one, even if it fails.
             self.agreement.allocation = false;
         }
         if !self.agreement.structured {

@@ -1,12 +1,12 @@
-//! What a client sends: read as much at once as there is, taken piece by piece.
+//! Buffered input: reads all bytes that have arrived at once, and hands them out piece by piece.
 
 use crate::error::ConnectionError;
 use std::io::{self, ErrorKind, Read};
 
-/// Bytes that are read ahead: some pieces of a payload, or very many small requests.
+/// The size of the buffer: some pieces of a payload, or very many small requests.
 const CAPACITY: usize = 512 << 10;
 
-/// The longest piece that can be asked for.
+/// The maximum length of a piece, in bytes.
 pub const LONGEST_PIECE: usize = 256 << 10;
 
 /// A client's bytes.
@@ -17,33 +17,33 @@ pub struct Input<R> {
     end: usize,
 }
 
-/// What is there to take.
+/// The result of waiting for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// As much as was asked for.
+    /// All bytes that were asked for.
     All,
-    /// Nothing at all, and nothing will come.
+    /// The end of the input.
     End,
 }
 
 impl<R: Read> Input<R> {
-    /// Nothing is read yet.
+    /// An empty buffer before `reader`.
     pub fn new(reader: R) -> Input<R> {
         Input { reader, buffer: vec![0; CAPACITY].into(), start: 0, end: 0 }
     }
 
-    /// What is read from.
+    /// The underlying reader.
     pub fn reader(&mut self) -> &mut R {
         &mut self.reader
     }
 
-    /// Whether `length` bytes can be taken without waiting.
+    /// True if `length` bytes can be taken without waiting.
     pub fn has(&self, length: usize) -> bool {
         self.end - self.start >= length
     }
 
-    /// Waits until `length` bytes, at most [`LONGEST_PIECE`], are there. Between two requests a client may be silent for
-    /// as long as it likes; within one, a reader that times out is an error.
+    /// Waits until `length` bytes, at most [`LONGEST_PIECE`], have arrived. Between two requests a client may be silent
+    /// for any time; within a request, a timeout of the reader is an error.
     pub fn wait_for(&mut self, length: usize, within_request: bool) -> Result<Arrived, ConnectionError> {
         debug_assert!(length <= self.buffer.len(), "{length} bytes are never there at once");
         while !self.has(length) {
@@ -66,7 +66,7 @@ impl<R: Read> Input<R> {
         Ok(Arrived::All)
     }
 
-    /// Takes the next `length` bytes, which are there.
+    /// Takes the next `length` bytes, which must have arrived.
     pub fn take(&mut self, length: usize) -> &[u8] {
         debug_assert!(self.has(length), "{length} bytes were waited for");
         let start = self.start;
@@ -74,7 +74,7 @@ impl<R: Read> Input<R> {
         &self.buffer[start..self.start]
     }
 
-    /// Takes `N` bytes of a message, and waits for them.
+    /// Waits for `N` bytes of a message and takes them.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], ConnectionError> {
         self.wait_for(N, true)?;
         let mut bytes = [0; N];
@@ -82,7 +82,7 @@ impl<R: Read> Input<R> {
         Ok(bytes)
     }
 
-    /// Takes `length` bytes of a message, and forgets them.
+    /// Discards `length` bytes of a message.
     pub fn skip(&mut self, mut length: usize) -> Result<(), ConnectionError> {
         while length > 0 {
             let piece = length.min(LONGEST_PIECE);

@@ -1,25 +1,26 @@
-//! A device as an NBD export, for every client that speaks the fixed newstyle protocol: the kernel's nbd-client, qemu,
-//! libnbd and its tools, fio.
+//! Exports a device over NBD to any client of the fixed newstyle protocol: the kernel's nbd-client, qemu, libnbd and
+//! its tools, fio.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `wire` | the protocol's numbers and headers |
-//! | `address`, `socket` | where a server listens, and the sockets of both families |
-//! | `server` | a thread for each client, and the end of all |
+//! | `address`, `socket` | addresses to listen on, and sockets of both families |
+//! | `server` | a thread for each client; the shutdown |
 //! | `waiting_room` | clients that are not served yet |
 //! | `connection` | one client, from its first byte to its last |
-//! | `handshake` | what client and server agree on |
+//! | `handshake` | the negotiation of options |
 //! | `transmission` | requests and their replies |
-//! | `input` | what a client sends, read ahead |
-//! | `replies`, `paced` | how replies leave: promptly, or when their time has come |
+//! | `input` | buffered input from a client |
+//! | `replies`, `paced` | reply buffers: sent promptly, or at their completion time |
 //!
-//! It serves one device without a name, to several connections at once; a flush on one covers what was answered on any.
-//! It listens on a Unix socket that only its owner may use, or on a loopback port. There is no TLS, and so no other address.
+//! The one export has no name and takes several connections at once; a flush on one covers all writes that were
+//! answered on any. The server listens on a Unix socket that only its owner may use, or on a loopback port: without
+//! TLS, no other address is safe.
 //!
-//! Clients are not trusted: whatever one sends is answered with an error or ends its connection, takes bounded memory,
-//! and leaves the others alone.
+//! Clients are not trusted. Invalid input gets an error or ends its connection; it takes bounded memory and does not
+//! disturb other clients.
 
-#![allow(clippy::disallowed_methods, reason = "a server has threads, and sends away who takes too long")]
+#![allow(clippy::disallowed_methods, reason = "a server has threads, and disconnects slow clients")]
 
 mod address;
 mod connection;

@@ -1,4 +1,4 @@
-//! Replies that wait for their time: the emulated drive answers when the real one would.
+//! Replies sent at their completion time: the emulated drive answers as late as the real one would.
 
 use crate::error::ConnectionError;
 use crate::replies::Replies;
@@ -6,10 +6,10 @@ use flashpath::run::shared::{DueQueue, SharedDevice};
 use flashpath::time::Time;
 use std::io::{self, Write};
 
-/// Bytes of replies that may wait; a client that asks for more waits itself.
+/// The maximum bytes of queued replies; the next request waits until some are sent.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Replies, each of them whole, that wait for their time.
+/// Whole replies, ordered by completion time.
 pub type Queue = DueQueue<Vec<u8>>;
 
 /// An empty queue.
@@ -17,9 +17,10 @@ pub fn queue() -> Queue {
     DueQueue::new(MOST_BYTES)
 }
 
-/// Sends each reply when its time has come, until the queue is closed and empty, or the client is gone.
+/// Sends each reply at its completion time, until the queue is closed and empty, or the client is gone.
 pub fn send_all(queue: &Queue, device: &SharedDevice, mut output: impl Write) {
-    // Without this, the kernel wakes a sleeper up to 50 us late. If it refuses, replies are so much later.
+    // Without this, the kernel wakes a sleeping thread up to 50 us late. If the call fails, replies are that much
+    // later.
     let _ = nix::sys::prctl::set_timerslack(1);
     let mut ready = Vec::new();
     while queue.take(|| device.now(), &mut ready) {
@@ -29,7 +30,7 @@ pub fn send_all(queue: &Queue, device: &SharedDevice, mut output: impl Write) {
     }
 }
 
-/// Replies that go to a queue.
+/// Replies that go to the queue.
 pub struct Paced<'q> {
     queue: &'q Queue,
     reply: Vec<u8>,
@@ -37,7 +38,7 @@ pub struct Paced<'q> {
 }
 
 impl<'q> Paced<'q> {
-    /// Nothing is to be sent yet.
+    /// An empty reply for `queue`.
     pub fn new(queue: &'q Queue) -> Paced<'q> {
         Paced { queue, reply: Vec::new(), length: 0 }
     }

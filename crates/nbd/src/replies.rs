@@ -1,24 +1,24 @@
-//! How replies leave: as soon as nothing more waits to be served, or when their time has come.
+//! Reply buffers: sent as soon as no request is left to serve, or at their completion time.
 
 use crate::error::ConnectionError;
 use flashpath::time::Time;
 use std::io::Write;
 
-/// Bytes that are collected before they are sent.
+/// The size of the buffer, in bytes.
 const CAPACITY: usize = 512 << 10;
 
-/// Where replies are written. A reply is any number of parts, and then its end.
+/// A sink of replies. A reply is any number of parts and an end.
 pub trait Replies {
-    /// Room for a part of at most `bytes`, of which [`wrote`](Replies::wrote) says how many were used.
+    /// Space for a part of at most `bytes`; [`wrote`](Replies::wrote) adds the used part of it.
     fn room(&mut self, bytes: usize) -> Result<&mut [u8], ConnectionError>;
 
-    /// The first `bytes` of the room are a part of the reply.
+    /// Adds the first `bytes` of the space to the reply.
     fn wrote(&mut self, bytes: usize);
 
-    /// The reply is whole, and what it answers was done at `done`.
+    /// Ends the reply; its request was done at `done`.
     fn end(&mut self, done: Time) -> Result<(), ConnectionError>;
 
-    /// The next request is not there yet: what can be sent is.
+    /// Sends finished replies: the next request has not arrived yet.
     fn before_waiting(&mut self) -> Result<(), ConnectionError>;
 
     /// Adds a part.
@@ -29,11 +29,11 @@ pub trait Replies {
     }
 }
 
-/// Replies that leave in one call at most. With all of a deep queue in one, the client would wait for the last of them, and then the server
-/// for the client.
+/// The maximum number of replies in one call. If all of a deep queue left in one, the client would wait for the last of
+/// them, and then the server for the client.
 const AT_ONCE: u32 = 8;
 
-/// Replies in the order of their requests; some leave in one call if as many requests came in one.
+/// Replies in the order of their requests; replies to requests that arrived together leave together.
 pub struct Prompt<W> {
     output: W,
     buffer: Box<[u8]>,
@@ -43,7 +43,7 @@ pub struct Prompt<W> {
 }
 
 impl<W: Write> Prompt<W> {
-    /// Nothing is to be sent yet.
+    /// An empty buffer before `output`.
     pub fn new(output: W) -> Prompt<W> {
         Prompt { output, buffer: vec![0; CAPACITY].into(), length: 0, count: 0 }
     }

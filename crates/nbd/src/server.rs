@@ -1,4 +1,4 @@
-//! A thread for each client, and the end of all.
+//! A thread for each client, and the shutdown.
 
 use crate::connection::serve_requests;
 use crate::error::ConnectionError;
@@ -14,14 +14,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How many clients there may be, and how long they may take.
+/// Limits on the number of clients and on their time.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Clients that are served at once; those that want to be beside them are turned away.
+    /// The maximum number of served clients; one more is refused.
     pub clients: usize,
-    /// Clients in the handshake at once; when one more comes, the one that came first is sent away.
+    /// The maximum number of clients in the handshake; one more disconnects the oldest.
     pub newcomers: usize,
-    /// How long a client may take for the handshake.
+    /// The maximum time for a handshake.
     pub handshake: Duration,
 }
 
@@ -31,34 +31,34 @@ impl Default for Limits {
     }
 }
 
-/// How long a client may be silent within a request.
+/// The maximum silence within a request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long clients may take to fetch their last replies.
+/// The maximum time to fetch the last replies at shutdown.
 const GRACE: Duration = Duration::from_secs(5);
-/// After what the system could not do, such as opening one more file.
+/// The delay after a failed `accept`, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How many clients there are and were.
+/// Counts of clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Clients that are served now.
     pub connected: u64,
     /// Clients that were served so far.
     pub accepted: u64,
-    /// Clients that were turned away since there were too many, in the handshake or beyond it.
+    /// Clients that were refused because of a limit, in the handshake or after it.
     pub turned_away: u64,
     /// Clients whose connection ended in an error.
     pub broken: u64,
 }
 
-/// What the server's threads share.
+/// State that the server's threads share.
 struct Shared {
     device: Arc<SharedDevice>,
     listener: Listener,
     limits: Limits,
     /// Clients in the handshake.
     newcomers: Arc<WaitingRoom>,
-    /// Clients beyond it.
+    /// Clients after the handshake.
     clients: Mutex<BTreeMap<u64, Socket>>,
     left: Condvar,
     accepted: AtomicU64,
@@ -66,18 +66,18 @@ struct Shared {
     broken: AtomicU64,
 }
 
-/// A server that runs. It ends as [`stop`](Server::stop) says when it is dropped, too.
+/// A running server. Dropping it does the same as [`stop`](Server::stop).
 pub struct Server {
     shared: Arc<Shared>,
     accepting: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Serves `device` to whoever connects.
+    /// Serves `device` to all clients of `listener`.
     ///
     /// # Errors
     ///
-    /// The system starts no thread.
+    /// The system cannot start a thread.
     pub fn start(listener: Listener, device: Arc<SharedDevice>, limits: Limits) -> io::Result<Server> {
         let shared = Arc::new(Shared {
             device,
@@ -95,7 +95,7 @@ impl Server {
         Ok(Server { shared, accepting: Some(accepting) })
     }
 
-    /// What answers how many clients there are and were, also after the server's end.
+    /// A function that returns the counts of clients, also after the server's end.
     pub fn traffic(&self) -> impl Fn() -> Traffic + Send + Sync + 'static {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let shared = Arc::clone(&self.shared);
@@ -107,8 +107,8 @@ impl Server {
         }
     }
 
-    /// Lets nobody in any more, answers the requests that have arrived, and sends the clients away. A client that does
-    /// not fetch its replies within some seconds loses them.
+    /// Stops listening, answers the requests that have arrived, and disconnects the clients. A client that does not
+    /// fetch its replies within some seconds loses them.
     pub fn stop(self) {
         drop(self);
     }
@@ -118,9 +118,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         let shared = &self.shared;
         shared.listener.close();
-        // It may wait for a place.
+        // The accepting thread may wait for a place.
         shared.newcomers.clear();
-        // It ends when its listener does; if it panicked, there is nothing more to stop.
+        // The accepting thread ends with its listener; if it panicked, there is nothing more to stop.
         let _ = self.accepting.take().map(JoinHandle::join);
         shared.newcomers.clear();
         shared.newcomers.wait_until_empty();
@@ -140,11 +140,11 @@ impl Drop for Server {
 
 impl Shared {
     fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Socket>> {
-        // Nothing that holds the lock can panic; and the map would still be one.
+        // No code that holds the lock can panic; and the map would still be valid.
         self.clients.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// Whether there is a place for a client that wants to be served; then it has it.
+    /// Moves the client from the newcomers to the served ones; false if there is no place for it.
     fn admit(&self, number: u64, socket: &Socket, newcomer: &Place) -> bool {
         let mut clients = self.clients();
         if clients.len() >= self.limits.clients {
@@ -173,7 +173,7 @@ impl Shared {
     }
 }
 
-/// Takes a client off the list, however its thread ends.
+/// Removes the client from the list when its thread ends, even by a panic.
 struct Listed<'s> {
     shared: &'s Shared,
     number: u64,
@@ -211,14 +211,14 @@ fn accept(shared: &Arc<Shared>) {
     }
 }
 
-/// A socket that is read and written until some instant at most, however busily its client sends single bytes.
+/// A socket with a deadline for all reads and writes together, even if its client sends single bytes.
 struct Impatient {
     socket: Socket,
     until: Option<Instant>,
 }
 
 impl Impatient {
-    /// What is waited for takes no longer than what is left.
+    /// Sets the socket's timeout to the time that is left.
     fn hurry(&self) -> io::Result<()> {
         let Some(until) = self.until else { return Ok(()) };
         let left = until.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! Sockets of both families, alike.
+//! One type for Unix and TCP sockets.
 
 use crate::address::Address;
 use crate::error::ListenError;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Clients that wait to be let in.
+/// Connections that the kernel holds until they are accepted.
 const BACKLOG: i32 = 64;
 
-/// A socket that listens. A Unix socket's name goes when it is closed or dropped.
+/// A listening socket. A Unix socket's name is removed when it is closed or dropped.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
@@ -27,11 +27,11 @@ pub struct Listener {
     name: Option<Name>,
 }
 
-/// The name of a Unix socket.
+/// The path of a Unix socket.
 #[derive(Debug)]
 struct Name {
     path: PathBuf,
-    /// Its device and inode: by the time it is to be removed, another may have taken its place.
+    /// The socket's device and inode: another server may have replaced it since.
     identity: (u64, u64),
     is_removed: AtomicBool,
 }
@@ -43,19 +43,18 @@ impl Name {
         }
         let is_ours = std::fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
         if is_ours {
-            // A name that stays is taken over by the next server.
+            // A name that stays is replaced by the next server.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
 impl Listener {
-    /// Listens at `address`. A Unix socket is its owner's alone (mode 0600); the name of a server that is gone is taken
-    /// over.
+    /// Listens on `address`. A Unix socket is its owner's alone (mode 0600); the name of a dead server is replaced.
     ///
     /// # Errors
     ///
-    /// Another server listens there, something that is no socket has the name, or the system refuses.
+    /// Another server listens there, something that is not a socket has the name, or the system refuses.
     pub fn bind(address: &Address) -> Result<Listener, ListenError> {
         match address {
             Address::Unix(path) => Self::bind_unix(path),
@@ -72,14 +71,14 @@ impl Listener {
         clear_name(path, &name)?;
         let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(|error| failed(error.into()))?;
-        // The name gets the socket's mode: there is no moment at which others could come in.
+        // The name gets the socket's mode, so others can never connect.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)
             .and_then(|()| net::bind(&socket, &name))
             .map_err(|error| failed(error.into()))?;
         let metadata = std::fs::symlink_metadata(path).map_err(failed)?;
         let identity = (metadata.dev(), metadata.ino());
         let name = Some(Name { path: path.to_path_buf(), identity, is_removed: AtomicBool::new(false) });
-        // From here on, the name is removed whatever happens.
+        // From here on, the name is removed on any error.
         let listener = Listener { socket, address: Address::Unix(path.to_path_buf()), name };
         net::listen(&listener.socket, BACKLOG).map_err(|error| failed(error.into()))?;
         Ok(listener)
@@ -97,7 +96,7 @@ impl Listener {
         Ok(Listener { socket, address: Address::Loopback(bound), name: None })
     }
 
-    /// Where it listens: the port that was free if port 0 was asked for.
+    /// The address of the socket; it has the actual port if port 0 was asked for.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -106,7 +105,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// What the system says, such as that there are too many open files; the next call may succeed.
+    /// The error of the system, such as too many open files; the next call may succeed.
     pub fn accept(&self) -> io::Result<Option<Socket>> {
         loop {
             match net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
@@ -123,10 +122,10 @@ impl Listener {
         }
     }
 
-    /// Lets nobody in any more, ends an [`accept`](Listener::accept) in another thread, and removes the name.
+    /// Stops listening, ends an [`accept`](Listener::accept) in another thread, and removes the name.
     pub fn close(&self) {
         self.name.iter().for_each(Name::remove);
-        // It fails where it was closed before.
+        // Fails if the socket is already closed.
         let _ = net::shutdown(&self.socket, Shutdown::Both);
     }
 }
@@ -137,7 +136,7 @@ impl Drop for Listener {
     }
 }
 
-/// Takes away the name of a server that is gone.
+/// Removes the name of a dead server.
 fn clear_name(path: &Path, name: &SocketAddrUnix) -> Result<(), ListenError> {
     let failed = |source: io::Error| ListenError::Io { place: path.display().to_string(), source };
     match std::fs::symlink_metadata(path) {
@@ -152,7 +151,7 @@ fn clear_name(path: &Path, name: &SocketAddrUnix) -> Result<(), ListenError> {
     match net::connect(&client, name) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(failed),
         Err(Errno::NOENT) => Ok(()),
-        // One whose backlog is full is alive, too.
+        // A server with a full backlog is alive, too.
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(ListenError::Taken(path.to_path_buf())),
         Err(error) => Err(failed(error.into())),
     }
@@ -163,21 +162,21 @@ fn clear_name(path: &Path, name: &SocketAddrUnix) -> Result<(), ListenError> {
 pub struct Socket(Arc<OwnedFd>);
 
 impl Socket {
-    /// How long a read or a write may wait for the other side.
+    /// Sets the timeout of reads and writes.
     pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, Some(patience))?;
         Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, Some(patience))?)
     }
 
-    /// Takes no more: whoever reads gets what has arrived, and then the end.
+    /// Ends the input: a reader gets the bytes that have arrived, and then the end.
     pub fn close_input(&self) {
-        // It fails where the other side has closed already.
+        // Fails if the other side has closed already.
         let _ = net::shutdown(&self.0, Shutdown::Read);
     }
 
-    /// Ends it both ways, also for whoever is waiting for it.
+    /// Closes both directions; ends reads and writes in progress.
     pub fn close(&self) {
-        // It fails where the other side has closed already.
+        // Fails if the other side has closed already.
         let _ = net::shutdown(&self.0, Shutdown::Both);
     }
 }

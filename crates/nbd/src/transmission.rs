@@ -1,7 +1,7 @@
 //! Requests and their replies.
 //!
-//! A request is served in pieces where it is long, so that a client takes no more memory than a few pieces, whatever it
-//! asks for. What is wrong with a request is told to its client; what cannot be a request ends the connection.
+//! A long request is served in pieces, so that a client takes the memory of a few pieces at most. An invalid request
+//! gets an error reply; bytes that cannot be a request end the connection.
 
 use crate::error::{ConnectionError, number};
 use crate::handshake::{ALLOCATION_ID, Agreement, LARGEST_PAYLOAD};
@@ -15,12 +15,12 @@ use std::io::{self, Read};
 
 /// Bytes of a chunk of data before the data: its header and the offset.
 const DATA_HEADER: usize = CHUNK_BYTES + 8;
-/// Extents that one answer tells of; a client asks again for more.
+/// The maximum number of extents in a reply; a client asks again for more.
 const MOST_EXTENTS: usize = 4096;
-/// Bytes that are filled with zeros in one turn at the device.
+/// Bytes that are zeroed in one call of the device.
 const ZEROS_AT_ONCE: u64 = 4 << 20;
 
-/// Why a request fails: the protocol's number, and what a client that takes texts is told.
+/// A failed request: the protocol's error number, and the text for clients that take one.
 struct Refusal {
     error: u32,
     why: String,
@@ -36,7 +36,7 @@ impl Refusal {
     }
 }
 
-/// One client's requests.
+/// The transmission phase of one client.
 struct Transmission<'a, R, A> {
     device: &'a SharedDevice,
     agreement: Agreement,
@@ -44,7 +44,7 @@ struct Transmission<'a, R, A> {
     replies: &'a mut A,
 }
 
-/// Serves requests until the client says good-bye, or closes between two of them.
+/// Serves requests until the client disconnects, or closes between two of them.
 pub fn serve<R: Read, A: Replies>(
     device: &SharedDevice,
     agreement: Agreement,
@@ -53,7 +53,7 @@ pub fn serve<R: Read, A: Replies>(
 ) -> Result<(), ConnectionError> {
     let mut transmission = Transmission { device, agreement, input, replies };
     let ended = transmission.serve();
-    // What was served is answered, even if what came behind it was garbage; the first error is the one that tells.
+    // Requests that were served are answered, even if garbage followed them; the first error is returned.
     let sent = transmission.replies.before_waiting();
     ended.and(sent)
 }
@@ -85,7 +85,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
         }
     }
 
-    /// Writes what follows the request. Its payload is taken whatever becomes of it.
+    /// Writes the payload. It is read from the input even if the request is invalid.
     fn write(&mut self, request: &RequestHeader) -> Result<Result<Time, Refusal>, ConnectionError> {
         let durable = request.flags & flag::FUA != 0;
         let mut left = request.length as usize;
@@ -117,7 +117,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
         Ok(done)
     }
 
-    /// Serves a command without payload either way.
+    /// Serves a command without payload in either direction.
     fn change(&mut self, request: &RequestHeader) -> Result<Time, Refusal> {
         let &RequestHeader { flags, command, offset, length, .. } = request;
         let length = u64::from(length);
@@ -146,7 +146,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
         result.map_err(|error| Refusal::of(&error, true))
     }
 
-    /// Others get their turns between the pieces.
+    /// Writes zeros in pieces, so that other clients are served in between.
     fn write_zeros(&self, mut offset: u64, mut length: u64, durable: bool) -> Result<Time, ServeError> {
         let mut done = self.device.now();
         loop {
@@ -180,7 +180,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
         }
     }
 
-    /// A simple reply: its header, and behind it the data.
+    /// A simple reply: its header, then the data.
     fn read_at_once(&mut self, request: &RequestHeader) -> Result<(), ConnectionError> {
         let &RequestHeader { cookie, mut offset, length, .. } = request;
         let mut left = length as usize;
@@ -192,7 +192,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
             match self.device.read(offset, &mut room[header..]) {
                 Ok(at) => done = done.max(at),
                 Err(error) if header > 0 => return self.answer(request, Err(Refusal::of(&error, false))),
-                // The client was told that all is well: there is no way to take that back.
+                // The header said that the read succeeded, and cannot be taken back.
                 Err(error) => return Err(io::Error::other(error.to_string()).into()),
             }
             room[..header].copy_from_slice(&wire::simple_reply(0, cookie)[..header]);
@@ -204,7 +204,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
         self.replies.end(done)
     }
 
-    /// A structured reply: a chunk for each run of blocks that are stored, or not. A client that wants it `whole` gets one.
+    /// A structured reply: one chunk for each run of stored blocks and each hole. A `whole` reply has one chunk.
     fn read_in_chunks(&mut self, request: &RequestHeader, whole: bool) -> Result<(), ConnectionError> {
         let &RequestHeader { cookie, mut offset, length, .. } = request;
         let end = offset + u64::from(length);
@@ -259,7 +259,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
         }
     }
 
-    /// The runs of a range with their states, at most so many as one answer holds; two that follow each other differ.
+    /// The extents of a range, at most as many as a reply holds; adjacent ones differ in state.
     fn extents(&mut self, request: &RequestHeader) -> Result<Vec<(u32, u32)>, Refusal> {
         if !self.agreement.allocation {
             return Err(Refusal::invalid("no context was agreed on"));
@@ -296,7 +296,7 @@ impl<R: Read, A: Replies> Transmission<'_, R, A> {
         }
     }
 
-    /// The end of a reply without data: what came of it. A client that takes chunks is told why it failed.
+    /// Ends a reply without data. A client of structured replies gets the error's text, too.
     fn answer(&mut self, request: &RequestHeader, result: Result<Time, Refusal>) -> Result<(), ConnectionError> {
         let cookie = request.cookie;
         let has_chunks = self.agreement.structured;

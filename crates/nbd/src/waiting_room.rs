@@ -1,11 +1,11 @@
-//! Clients that are connected and have not got as far as to be served. Anyone can connect and say nothing: so only some
-//! wait, and the one that has waited longest is sent away when one more comes.
+//! Clients in the handshake. Anyone can connect and stay silent, so their number is limited: one more disconnects the
+//! oldest.
 
 use crate::socket::Socket;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Where clients wait.
+/// A bounded set of clients in the handshake.
 #[derive(Debug)]
 pub struct WaitingRoom {
     most: usize,
@@ -16,13 +16,13 @@ pub struct WaitingRoom {
 #[derive(Debug, Default)]
 struct Room {
     came: u64,
-    /// By the order in which they came.
+    /// By order of arrival.
     waiting: BTreeMap<u64, Socket>,
-    /// Places that are taken: also by those that were sent away and have not noticed yet.
+    /// Places in use, including those of disconnected clients whose threads have not ended.
     taken: usize,
 }
 
-/// A client's place, which is free again when this is dropped.
+/// A client's place; dropping it frees the place.
 #[derive(Debug)]
 pub struct Place {
     room: Arc<WaitingRoom>,
@@ -30,13 +30,13 @@ pub struct Place {
 }
 
 impl WaitingRoom {
-    /// An empty one, in which `most` clients may wait.
+    /// An empty room for `most` clients.
     pub fn new(most: usize) -> Arc<WaitingRoom> {
         Arc::new(WaitingRoom { most, room: Mutex::default(), left: Condvar::new() })
     }
 
-    /// Lets a client in, and answers whether another had to go for it. Waits while as many as may wait have not noticed that
-    /// they were sent away: a flood of clients takes a bounded number of threads.
+    /// Admits a client; true if the oldest was disconnected for it. Waits while `most` disconnected clients have not
+    /// ended: a flood of clients takes a bounded number of threads.
     pub fn enter(self: &Arc<Self>, socket: &Socket) -> (Place, bool) {
         let mut room = self.room();
         while room.taken >= 2 * self.most {
@@ -53,12 +53,12 @@ impl WaitingRoom {
         (Place { room: Arc::clone(self), number }, is_full)
     }
 
-    /// Sends all away that wait now.
+    /// Disconnects all waiting clients.
     pub fn clear(&self) {
         std::mem::take(&mut self.room().waiting).values().for_each(Socket::close);
     }
 
-    /// Waits until all have noticed.
+    /// Waits until all places are free.
     pub fn wait_until_empty(&self) {
         let mut room = self.room();
         while room.taken > 0 {
@@ -67,7 +67,7 @@ impl WaitingRoom {
     }
 
     fn room(&self) -> MutexGuard<'_, Room> {
-        // Nothing that holds the lock can panic; and the list would still be one.
+        // No code that holds the lock can panic; and the list would still be valid.
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +77,7 @@ impl WaitingRoom {
 }
 
 impl Place {
-    /// Whether the client still waits: it may have been sent away.
+    /// True if the client was not disconnected.
     pub fn is_held(&self) -> bool {
         self.room.room().waiting.contains_key(&self.number)
     }

@@ -1,6 +1,6 @@
 //! The numbers of the NBD protocol, and its headers (github.com/NetworkBlockDevice/nbd, doc/proto.md). All are big-endian.
 
-/// What the server sends first: this, [`HAVE_OPTIONS`], and its handshake flags in 16 bits.
+/// First in the greeting, before [`HAVE_OPTIONS`] and the server's handshake flags (16 bits).
 pub const GREETING: u64 = 0x4e42_444d_4147_4943;
 /// Before each option of a client, and in the greeting.
 pub const HAVE_OPTIONS: u64 = 0x4948_4156_454f_5054;
@@ -45,7 +45,7 @@ pub mod option_reply {
     pub const TOO_BIG: u32 = 0x8000_0009;
 }
 
-/// Information about an export.
+/// Types of information about an export.
 pub mod info {
     pub const EXPORT: u16 = 0;
     pub const NAME: u16 = 1;
@@ -53,7 +53,7 @@ pub mod info {
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// What an export can do.
+/// Transmission flags of an export.
 pub mod export_flag {
     pub const HAS_FLAGS: u16 = 1;
     pub const READ_ONLY: u16 = 1 << 1;
@@ -117,7 +117,7 @@ pub mod error {
 /// The longest text that the protocol allows, in bytes.
 pub const LONGEST_TEXT: usize = 4096;
 
-/// A request's header:
+/// The header of a request:
 ///
 /// ```text
 ///  0      4      6      8                16               24     28
@@ -129,11 +129,11 @@ pub struct RequestHeader {
     pub flags: u16,
     /// The command.
     pub command: u16,
-    /// What its reply repeats.
+    /// Repeated in the reply.
     pub cookie: u64,
     /// The first byte.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u32,
 }
 
@@ -145,7 +145,7 @@ pub const SIMPLE_BYTES: usize = 16;
 pub const CHUNK_BYTES: usize = 20;
 
 impl RequestHeader {
-    /// Reads one; `None` if it does not begin as one.
+    /// Parses a header; `None` if the magic is wrong.
     pub fn read(bytes: &[u8; REQUEST_BYTES]) -> Option<RequestHeader> {
         let mut fields = Fields(bytes);
         if fields.u32()? != REQUEST {
@@ -181,11 +181,11 @@ pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHU
     header
 }
 
-/// Fields that are read one after the other; `None` where bytes are missing.
+/// Fields read one after the other; `None` where bytes are missing.
 pub struct Fields<'b>(pub &'b [u8]);
 
 impl<'b> Fields<'b> {
-    /// So many bytes.
+    /// The next `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

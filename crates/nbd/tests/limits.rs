@@ -1,4 +1,4 @@
-//! Who is let in, and who has to go, by the server's limits. No test waits for a time to pass.
+//! Admission and disconnection by the server's limits. No test waits for a time to pass.
 
 #[allow(dead_code, reason = "each test uses its part")]
 #[path = "properties/script.rs"]
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// A server, and where it is.
+/// A server and its socket.
 struct House {
     server: Server,
     socket: PathBuf,
@@ -35,14 +35,14 @@ impl House {
         House { server, socket, _folder: folder }
     }
 
-    /// A client that was greeted, and says nothing.
+    /// A client that was greeted and stays silent.
     fn silent(&self) -> UnixStream {
         let mut stream = UnixStream::connect(&self.socket).unwrap();
         stream.read_exact(&mut [0; 18]).unwrap();
         stream
     }
 
-    /// A client that asks to be served, and the kind of the last reply to that.
+    /// A client that asks to be served, and the type of the last option reply.
     fn asking(&self) -> (UnixStream, u32) {
         let mut stream = self.silent();
         stream.write_all(&[&3u32.to_be_bytes()[..], &option(7, &[0; 6])].concat()).unwrap();
@@ -66,7 +66,7 @@ fn is_served(stream: &mut UnixStream) -> bool {
     stream.write_all(&request(&read, 1)).is_ok() && stream.read_exact(&mut [0; 24]).is_ok()
 }
 
-/// That the server has closed it.
+/// Asserts that the server has closed the connection.
 fn sees_the_end(mut stream: UnixStream) {
     assert!(matches!(stream.read(&mut [0; 1]), Ok(0) | Err(_)));
 }
@@ -110,13 +110,13 @@ fn whoever_would_be_one_too_many_is_told_so_and_may_ask_again() {
 fn a_handshake_that_takes_too_long_is_over() {
     let house = House::with(Limits { clients: 1, newcomers: 3, handshake: Duration::ZERO });
     let mut greeted = UnixStream::connect(&house.socket).unwrap();
-    // One that has no time at all is not even greeted.
+    // A client with no time at all is not even greeted.
     assert!(matches!(greeted.read(&mut [0; 18]), Ok(0) | Err(_)));
     let house = House::with(Limits { clients: 1, newcomers: 3, handshake: Duration::from_millis(50) });
     sees_the_end(
         UnixStream::connect(&house.socket)
             .and_then(|stream| {
-                // The greeting may come, and then the end does.
+                // The end may come before or after the greeting.
                 (&stream).read_exact(&mut [0; 18]).map(|()| stream.try_clone()).unwrap_or_else(|_| stream.try_clone())
             })
             .unwrap(),

@@ -1,5 +1,4 @@
-//! Whole sessions, from the first byte to the last, without a socket: what a model says is answered, and garbage does no
-//! harm.
+//! Whole sessions without a socket: replies equal a model's, and garbage does no harm.
 
 #[path = "properties/script.rs"]
 mod script;
@@ -13,7 +12,7 @@ use sessions::{SIZE, check_session, session};
 const SIMPLE: u32 = 0x6744_6698;
 const STRUCTURED: u32 = 0x668e_33ef;
 
-/// Any request, mostly a right one: some reach beyond the end, some have flags that are not theirs.
+/// Any request, mostly a valid one: some reach beyond the end, some have invalid flags.
 fn step() -> impl Strategy<Value = Step> {
     let lengths = prop_oneof![0..20_000u32, Just(4096), Just(0)];
     let offsets = prop_oneof![0..SIZE + 5000, (0..SIZE / 4096).prop_map(|block| block * 4096)];
@@ -24,10 +23,10 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// What a client reads.
-struct Told<'b>(&'b [u8]);
+/// The server's output.
+struct Output<'b>(&'b [u8]);
 
-impl Told<'_> {
+impl Output<'_> {
     fn take(&mut self, count: usize) -> Vec<u8> {
         let (taken, rest) = self.0.split_at(count);
         self.0 = rest;
@@ -67,7 +66,7 @@ impl Told<'_> {
             assert_eq!(self.number(8), number);
             let length = self.number(4) as usize;
             let payload = self.take(length);
-            let mut payload = Told(&payload);
+            let mut payload = Output(&payload);
             match kind {
                 0 => assert_eq!(length, 0),
                 1 => {
@@ -97,7 +96,7 @@ impl Told<'_> {
     }
 }
 
-/// What the protocol says of a step, given whether chunks were agreed on: `None` if it must fail.
+/// The flags that the protocol allows for a command; `None` if the command must fail.
 fn allowed_flags(command: u16, structured: bool) -> Option<u16> {
     match command {
         0 => Some(if structured { 5 } else { 1 }),
@@ -114,13 +113,13 @@ fn check_script(steps: &[Step], structured: bool) {
     for (number, step) in steps.iter().enumerate() {
         bytes.extend(request(step, number as u64));
     }
-    let (told, is_well, content) = session(&bytes[..], false);
+    let (output, is_well, content) = session(&bytes[..], false);
     assert!(is_well);
-    let mut told = Told(&told);
-    told.skip_handshake();
+    let mut output = Output(&output);
+    output.skip_handshake();
     let mut disk = vec![0u8; SIZE as usize];
     for (number, step) in steps.iter().enumerate() {
-        let (error, data) = told.reply(number as u64, step);
+        let (error, data) = output.reply(number as u64, step);
         let end = step.offset + u64::from(step.length);
         let fits = step.command == 3 || end <= SIZE;
         let flags = allowed_flags(step.command, structured);
@@ -147,18 +146,18 @@ fn check_script(steps: &[Step], structured: bool) {
             _ => {}
         }
     }
-    assert!(told.0.is_empty(), "nothing more is told");
+    assert!(output.0.is_empty(), "nothing more is output");
     assert!(content == disk);
 }
 
-/// Extents of `base:allocation` begin at the request, do not end behind it by much, and where they say zero, it is.
+/// Extents of `base:allocation` begin at the request, end near its end, and are zero where they say so.
 fn check_extents(step: &Step, data: &[u8], disk: &[u8]) {
-    let mut told = Told(data);
-    assert_eq!(told.number(4), 1);
+    let mut output = Output(data);
+    assert_eq!(output.number(4), 1);
     let mut offset = step.offset as usize;
     let mut before = None;
-    while !told.0.is_empty() {
-        let (length, state) = (told.number(4) as usize, told.number(4));
+    while !output.0.is_empty() {
+        let (length, state) = (output.number(4) as usize, output.number(4));
         assert!(length > 0 && (state == 0 || state == 3) && before != Some(state));
         assert!(state == 0 || disk[offset..offset + length].iter().all(|byte| *byte == 0), "a hole holds nothing");
         offset += length;
@@ -210,9 +209,9 @@ proptest! {
 fn an_option_that_says_it_has_4_gib_ends_the_connection_at_once() {
     let mut bytes = 3u32.to_be_bytes().to_vec();
     bytes.extend(b"IHAVEOPT\0\0\0\x07\xff\xff\xff\xff");
-    let (told, is_well, _) = session(&bytes[..], false);
+    let (output, is_well, _) = session(&bytes[..], false);
     assert!(!is_well);
-    assert!(told.ends_with(b"no option is that long"));
+    assert!(output.ends_with(b"no option is that long"));
     check_session(&bytes);
 }
 
@@ -223,22 +222,22 @@ fn a_payload_over_the_maximum_is_taken_and_refused_and_the_next_request_is_serve
     bytes.extend(request(&long, 1));
     let read = Step { flags: 0, command: 0, offset: 0, length: 4, fill: 0 };
     bytes.extend(request(&read, 2));
-    let (told, is_well, _) = session(&bytes[..], false);
+    let (output, is_well, _) = session(&bytes[..], false);
     assert!(is_well);
-    let mut told = Told(&told);
-    told.skip_handshake();
-    assert_eq!(told.reply(1, &long).0, 22);
-    assert_eq!(told.reply(2, &read), (0, vec![0; 4]));
+    let mut output = Output(&output);
+    output.skip_handshake();
+    assert_eq!(output.reply(1, &long).0, 22);
+    assert_eq!(output.reply(2, &read), (0, vec![0; 4]));
 }
 
 #[test]
 fn an_export_by_its_old_option_has_its_size_and_flags_and_124_zeros_unless_refused() {
     for (client_flags, zeros) in [(1u32, 124), (3, 0)] {
         let bytes = [&client_flags.to_be_bytes()[..], &option(1, b"")].concat();
-        let (told, is_well, _) = session(&bytes[..], false);
+        let (output, is_well, _) = session(&bytes[..], false);
         assert!(is_well);
-        assert_eq!(told.len(), 18 + 8 + 2 + zeros);
-        assert_eq!(told[18..26], SIZE.to_be_bytes());
+        assert_eq!(output.len(), 18 + 8 + 2 + zeros);
+        assert_eq!(output[18..26], SIZE.to_be_bytes());
     }
     let bytes = [&3u32.to_be_bytes()[..], &option(1, b"other")].concat();
     assert!(!session(&bytes[..], false).1, "there is no other export, and no way to say so");
@@ -252,15 +251,15 @@ fn tls_contexts_before_chunks_and_unknown_options_are_refused_and_the_session_go
     }
     bytes.extend(option(7, b"\0\0\0\x05other\0\0"));
     bytes.extend(option(2, &[]));
-    let (told, is_well, _) = session(&bytes[..], false);
+    let (output, is_well, _) = session(&bytes[..], false);
     assert!(is_well);
-    let mut told = Told(&told[18..]);
+    let mut output = Output(&output[18..]);
     let mut kinds = Vec::new();
-    while !told.0.is_empty() {
-        told.take(12);
-        kinds.push(told.number(4) as u32);
-        let length = told.number(4) as usize;
-        told.take(length);
+    while !output.0.is_empty() {
+        output.take(12);
+        kinds.push(output.number(4) as u32);
+        let length = output.number(4) as usize;
+        output.take(length);
     }
     assert_eq!(kinds, [0x8000_0002, 0x8000_0003, 0x8000_0001, 0x8000_0006, 1]);
 }

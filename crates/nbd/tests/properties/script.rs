@@ -1,6 +1,6 @@
-//! What a client of good will sends.
+//! Messages of a well-behaved client.
 
-/// A request, and what goes with it.
+/// A request and its payload.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub flags: u16,
@@ -10,7 +10,7 @@ pub struct Step {
     pub fill: u8,
 }
 
-/// An option of the handshake.
+/// A handshake option.
 pub fn option(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend(number.to_be_bytes());
@@ -19,7 +19,7 @@ pub fn option(number: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The handshake up to the first request.
+/// The handshake before the first request.
 pub fn handshake(structured: bool) -> Vec<u8> {
     let mut bytes = 3u32.to_be_bytes().to_vec();
     bytes.extend(option(3, &[]));
@@ -37,7 +37,7 @@ pub fn handshake(structured: bool) -> Vec<u8> {
     bytes
 }
 
-/// A request's bytes, with its number as its cookie.
+/// The bytes of a request; its number is its cookie.
 pub fn request(step: &Step, number: u64) -> Vec<u8> {
     let mut bytes = 0x2560_9513u32.to_be_bytes().to_vec();
     bytes.extend(step.flags.to_be_bytes());

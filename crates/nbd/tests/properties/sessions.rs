@@ -1,4 +1,4 @@
-//! What holds for any bytes that a client sends. The fuzzer in `fuzz/` checks the same.
+//! Properties of any bytes that a client sends. The fuzzer in `fuzz/` checks the same.
 
 use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::expression::parse_term;
@@ -8,7 +8,7 @@ use flashpath::units::BLOCK_BYTES;
 use flashpath_nbd::serve_client;
 use std::io::{self, Read};
 
-/// Bytes of the device.
+/// The size of the device, in bytes.
 pub const SIZE: u64 = 64 * BLOCK_BYTES;
 
 /// A device in memory.
@@ -20,7 +20,7 @@ pub fn device(paced: bool) -> SharedDevice {
     SharedDevice::new(Box::new(conventional), sharing, Box::new(|| Time(5))).unwrap()
 }
 
-/// What a client that has sent `bytes` is told, whether it ended well, and what the device holds then.
+/// The server's output for `bytes`, true if the session ended well, and the content of the device after it.
 pub fn session(bytes: impl Read, paced: bool) -> (Vec<u8>, bool, Vec<u8>) {
     let device = device(paced);
     let mut told = Vec::new();
@@ -30,7 +30,7 @@ pub fn session(bytes: impl Read, paced: bool) -> (Vec<u8>, bool, Vec<u8>) {
     (told, is_well, content)
 }
 
-/// Bytes that come one by one, with pauses.
+/// A reader that returns single bytes, with timeouts between them.
 struct Slowly<'b> {
     bytes: &'b [u8],
     is_pause: bool,
@@ -47,8 +47,8 @@ impl Read for Slowly<'_> {
     }
 }
 
-/// However the bytes arrive, and whether answers wait for their time: the client is told the same, and the device holds
-/// the same. Nothing panics, and every answer begins with the greeting.
+/// The output and the content of the device do not depend on how the bytes arrive, or on pacing. Nothing panics, and
+/// every session begins with the greeting.
 pub fn check_session(bytes: &[u8]) {
     let at_once = session(bytes, false);
     assert!(at_once.0.starts_with(b"NBDMAGICIHAVEOPT"));
