@@ -27,7 +27,7 @@ impl SfsVolume {
     /// Shares a mounted volume.
     pub fn new(sfs: Sfs) -> SfsVolume {
         let (number, is_timed, origin) = (sfs.number(), sfs.is_timed(), sfs.origin);
-        SfsVolume { mounted: Gate::new(Some(sfs)), number, is_timed, origin }
+        SfsVolume { mounted: Gate::new("volume", Some(sfs)), number, is_timed, origin }
     }
 
     /// Makes a call: it begins when its task comes, or when the call before it has ended.
