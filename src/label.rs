@@ -1,12 +1,12 @@
-//! Why a block is written: its [`Content`] and its [`Cause`].
+//! The label of a block that is written: its [`Content`] and its [`Cause`].
 //!
 //! Both travel with every request. Policies may read them; the ledger always counts them.
 
-/// What a block holds.
+/// The content of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Content {
-    /// A file's bytes, or a block of which nothing more is known.
+    /// A file's bytes, or unknown.
     #[default]
     Data = 0,
     /// A file system's own structures: inodes, directories, bitmaps.
@@ -18,13 +18,12 @@ pub enum Content {
 }
 
 impl Content {
-    /// How many contents there are.
+    /// The number of contents.
     pub const COUNT: usize = 4;
-    /// All contents, in the order of their numbers.
+    /// All contents, in numeric order.
     pub const ALL: [Content; Self::COUNT] = [Content::Data, Content::Metadata, Content::Journal, Content::Mapping];
 
-    /// The content with this number, of which only the low two bits count: it is total, so that a packed field can be
-    /// unpacked without a check.
+    /// The content with the number in the low two bits. Total, so that a packed field needs no check.
     pub fn from_low_bits(number: u8) -> Content {
         Self::ALL[(number & 3) as usize]
     }
@@ -40,36 +39,36 @@ impl Content {
     }
 }
 
-/// What made a station write.
+/// The reason why a station writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Cause {
-    /// The host asked for it.
+    /// A request of the host.
     HostWrite = 0,
-    /// A journal made a transaction durable.
+    /// A journal makes a transaction durable.
     JournalCommit,
-    /// A journal or a log-structured file system brought its home locations up to date.
+    /// A journal or a log-structured file system updates its home locations.
     Checkpoint,
-    /// A log-structured file system cleaned a segment.
+    /// A log-structured file system cleans a segment.
     SegmentCleaning,
-    /// dm-zoned freed a zone.
+    /// dm-zoned frees a zone.
     Reclaim,
-    /// A hybrid FTL joined log blocks and data blocks.
+    /// A hybrid FTL merges log blocks and data blocks.
     Merge,
-    /// An FTL moved valid pages out of a victim.
+    /// An FTL moves valid pages out of a victim.
     GarbageCollection,
-    /// An FTL moved valid pages to even out the erase counts.
+    /// An FTL moves valid pages to even out the erase counts.
     WearLevelling,
-    /// An FTL brought the part of its map that is on flash up to date.
+    /// An FTL updates the part of its map that is on flash.
     Mapping,
-    /// A cache on a device kept what was read.
+    /// A cache on a device stores blocks that were read.
     CacheFill,
 }
 
 impl Cause {
-    /// How many causes there are.
+    /// The number of causes.
     pub const COUNT: usize = 10;
-    /// All causes, in the order of their numbers.
+    /// All causes, in numeric order.
     pub const ALL: [Cause; Self::COUNT] = [
         Cause::HostWrite,
         Cause::JournalCommit,
@@ -100,23 +99,23 @@ impl Cause {
     }
 }
 
-/// Why a block is written: what made a station write it, and what it holds.
+/// The cause and the content of a block that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// What made a station write it.
+    /// The cause at the station that writes it.
     pub cause: Cause,
-    /// What it holds.
+    /// Its content.
     pub content: Content,
 }
 
 impl Label {
-    /// What the host writes.
+    /// The label of a host write.
     pub const fn host(content: Content) -> Label {
         Label { cause: Cause::HostWrite, content }
     }
 }
 
-/// A count for each cause and content: a station's column of the ledger.
+/// Counts by cause and content: a station's column of the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     counts: [[u64; Content::COUNT]; Cause::COUNT],
@@ -144,7 +143,7 @@ impl Tally {
         self.counts.iter().flatten().sum()
     }
 
-    /// What has been added since `earlier`, an older copy of the same tally.
+    /// The difference to `earlier`, an older copy of the same tally.
     pub fn since(&self, earlier: &Tally) -> Tally {
         let mut rest = self.clone();
         for (row, old) in rest.counts.iter_mut().zip(&earlier.counts) {
@@ -155,7 +154,7 @@ impl Tally {
         rest
     }
 
-    /// The entries that are not zero, by cause, then content.
+    /// The nonzero counts, by cause, then content.
     pub fn entries(&self) -> impl Iterator<Item = (Cause, Content, u64)> + '_ {
         Cause::ALL.into_iter().flat_map(move |cause| {
             Content::ALL

@@ -1,7 +1,7 @@
 //! Time as a value.
 //!
-//! There is no clock and no event loop: a caller hands a [`Time`] down with a request, and a device answers with the
-//! time at which it is done. Whoever waits goes on from the answer.
+//! There is no clock and no event loop: a caller passes a [`Time`] with a request, and a device returns the completion
+//! time. A caller that waits continues from there.
 
 use std::ops::{Add, Sub};
 

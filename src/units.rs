@@ -1,14 +1,14 @@
-//! Quantities as people write them: sizes, shares and durations.
+//! Parses and formats sizes, shares and durations.
 //!
 //! Sizes are binary: `4K` is 4,096 bytes. Durations are decimal: `50us` is 50,000 ns.
 
-/// The unit in which paths count what passes: 4 KiB.
+/// The block in which stations count, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
 const SIZE_SUFFIXES: [(&str, u32); 6] = [("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10), ("", 0)];
 const DURATION_SUFFIXES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
-/// Bytes of a size such as `512`, `4K`, `1.5G` or `64MiB`. `None` if it is not one, or does not fit 64 bits.
+/// Bytes of a size such as `512`, `4K`, `1.5G` or `64MiB`. `None` if it is not a size, or does not fit 64 bits.
 pub fn parse_size(text: &str) -> Option<u64> {
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits_end);
@@ -22,7 +22,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
     (bytes.is_finite() && bytes >= 0.0 && bytes < u64::MAX as f64 && bytes.fract() == 0.0).then_some(bytes as u64)
 }
 
-/// A size as short as it can be said exactly: `4K`, `1536M`, `513`.
+/// The shortest exact form of a size: `4K`, `1536M`, `513`.
 pub fn format_size(bytes: u64) -> String {
     for (suffix, shift) in SIZE_SUFFIXES {
         if bytes >= 1 << shift && bytes.is_multiple_of(1 << shift) {
@@ -32,7 +32,7 @@ pub fn format_size(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// A size for people, to three digits: `1.25 GiB`.
+/// A size with three digits, for people: `1.25 GiB`.
 pub fn human_size(bytes: f64) -> String {
     for (suffix, shift) in SIZE_SUFFIXES {
         let unit = (1u64 << shift) as f64;
@@ -60,7 +60,7 @@ pub fn parse_share(text: &str) -> Option<f64> {
     number.parse::<f64>().ok().map(|value| value * scale).filter(|value| value.is_finite())
 }
 
-/// Nanoseconds of a duration such as `50us`, `2ms`, `1.5s`. `None` if it is not one.
+/// Nanoseconds of a duration such as `50us`, `2ms`, `1.5s`. `None` if it is not a duration.
 pub fn parse_duration_ns(text: &str) -> Option<u64> {
     let (suffix, scale) = DURATION_SUFFIXES.iter().find(|(suffix, _)| text.ends_with(suffix))?;
     let value = text.strip_suffix(suffix)?.parse::<f64>().ok()? * scale;

@@ -25,7 +25,7 @@ use flashpath::device::{BlockDevice, DeviceError, Lba, holding};
 use flashpath::expression::parse_term;
 use flashpath::label::{Content, Label};
 use flashpath::time::Time;
-use flashpath::translation::zoned::{Devices, DmZoned, Numbers, ZonedSettings, mkfs};
+use flashpath::translation::zoned::{Devices, DmZoned, Uuids, ZonedSettings, mkfs};
 use power_cut::{Disk, Power, Zones};
 
 const BLOCK: usize = 4096;
@@ -51,7 +51,7 @@ impl Machine {
     }
 
     fn mkfs(&self, text: &str) {
-        mkfs(self.devices(), &settings(text), &Numbers::of_seed(1, 1)).unwrap();
+        mkfs(self.devices(), &settings(text), &Uuids::from_seed(1, 1)).unwrap();
     }
 
     fn open(&self, text: &str) -> DmZoned {

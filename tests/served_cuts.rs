@@ -8,7 +8,7 @@ use flashpath::expression::parse_term;
 use flashpath::random::Random;
 use flashpath::run::shared::{ServeError, SharedDevice, Sharing};
 use flashpath::time::Time;
-use flashpath::translation::zoned::{Devices, DmZoned, Numbers, ZonedSettings, mkfs};
+use flashpath::translation::zoned::{Devices, DmZoned, Uuids, ZonedSettings, mkfs};
 use power_cut::{Disk, Power, Zones};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ impl Machine {
         let disk = Disk::new(&power, 8 * ZONE, 2 * ZONE);
         let zones = Zones::new(&power, 20, ZONE, 0);
         let machine = Machine { power, disk, zones: Some(zones), settings: settings(text) };
-        mkfs(machine.devices(), &machine.settings, &Numbers::of_seed(1, 1)).unwrap();
+        mkfs(machine.devices(), &machine.settings, &Uuids::from_seed(1, 1)).unwrap();
         machine
     }
 

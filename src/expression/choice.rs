@@ -2,30 +2,31 @@
 
 use super::{Settings, Values};
 
-/// What one of a list of words stands for.
+/// A value that one of a list of words names.
 ///
-/// The list is the only one: by it an option is described, checked and read. A new word cannot stand for what another
-/// one does, because it stands beside its value, and a `match` on that value names all of them.
+/// The one list describes the option, validates it and parses it, so a new word cannot silently run as another: each
+/// word has its own value, and a `match` on the value must name all of them.
 pub trait Choice: Copy + 'static {
-    /// Each word, what it stands for, and what it means in one line (empty if the word says it).
+    /// Each word, its value, and a one-line description (empty if the word needs none).
     const WORDS: &'static [(&'static str, Self, &'static str)];
 
-    /// What `word` stands for.
+    /// The value of `word`.
     fn of_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(known, ..)| *known == word).map(|(_, value, _)| *value)
     }
 }
 
-/// The words of a [`Choice`], each with what it means.
+/// The words of a [`Choice`] and their descriptions.
 pub type Words = Vec<(&'static str, &'static str)>;
 
-/// The words of `T`: what [`Values::Choice`] is made of.
+/// The words of `T`, for [`Values::Choice`].
 pub fn words<T: Choice>() -> Words {
     T::WORDS.iter().map(|(word, _, about)| (*word, *about)).collect()
 }
 
 impl Settings {
-    /// A [`Values::Choice`] of `T`. Panics, as all getters, if the option has no value or takes other words.
+    /// The value of a [`Values::Choice`] of `T`. Panics, as all getters do, if the option has no value or takes other
+    /// words.
     pub fn choice<T: Choice>(&self, name: &str) -> T {
         let option = self.get(name).option;
         let takes = match option.values {

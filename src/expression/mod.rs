@@ -1,8 +1,7 @@
 //! The language of paths and workloads: `name:option=value,option` joined by `/` and `+`.
 //!
-//! A [`Kind`] says what a name means and which options it takes; [`Term::settle`] holds a term against it and hands
-//! back [`Settings`] in which every option has a value. Every error points at the characters that are wrong
-//! and says what could stand there.
+//! A [`Kind`] describes a name and its options; [`Term::settle`] validates a term against it and returns [`Settings`],
+//! in which every option has a value. Every error points at the wrong characters and says what would be right.
 
 mod choice;
 
@@ -12,14 +11,14 @@ use crate::units;
 use std::fmt;
 use std::ops::Range;
 
-/// What one name can be written for: a station of a path, or a generator of a workload.
+/// A name of the language: a station of a path, or a generator of a workload.
 #[derive(Debug)]
 pub struct Kind {
-    /// The name, as it is written.
+    /// The name as written.
     pub name: &'static str,
-    /// One line that says what it is.
+    /// A one-line description.
     pub about: &'static str,
-    /// Its options, in the order in which they are shown.
+    /// The options, in display order.
     pub options: &'static [OptionKind],
 }
 
@@ -28,11 +27,11 @@ pub struct Kind {
 pub struct OptionKind {
     /// The name before the `=`.
     pub name: &'static str,
-    /// Which values it takes.
+    /// The values it takes.
     pub values: Values,
-    /// The value it has when it is not written; an empty text stands for "not set", and the `about` says what then.
+    /// The default; an empty text means "not set", and `about` says what happens then.
     pub default: &'static str,
-    /// One line that says what it does.
+    /// A one-line description.
     pub about: &'static str,
 }
 
@@ -57,18 +56,17 @@ pub enum Values {
     Switch,
     /// Shares joined by `+`, such as `40%+60%`.
     Shares,
-    /// A name of at most so many bytes.
+    /// A name of at most this many bytes.
     Text(usize),
-    /// A file's name. A `/` in it belongs to it; a `,` or a `+` ends it.
+    /// A file name. It may contain `/`; a `,` or a `+` ends it.
     File,
 }
 
-/// The options whose value is a [`Values::File`], wherever they stand: so that a `/` there can be told from one that
-/// separates stations.
+/// The options whose value is a [`Values::File`], in any kind: a `/` in their values does not separate stations.
 const FILE_OPTIONS: [&str; 2] = ["image", "device"];
 
 impl Values {
-    /// What could stand there, in words.
+    /// A description of the valid values, for messages.
     pub fn describe(&self) -> String {
         match self {
             Values::Size(low, high) => {
@@ -113,14 +111,14 @@ impl Values {
 /// An amount of writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many times the size of the device.
+    /// A multiple of the device's size.
     Times(f64),
 }
 
 impl Amount {
-    /// Reads `4G` or `6x`.
+    /// Parses `4G` or `6x`.
     pub fn parse(text: &str) -> Option<Amount> {
         match text.strip_suffix('x') {
             Some(times) => times.parse::<f64>().ok().filter(|times| (0.0..1e9).contains(times)).map(Amount::Times),
@@ -128,7 +126,7 @@ impl Amount {
         }
     }
 
-    /// The bytes it means on a device of `device_bytes`.
+    /// The amount in bytes, on a device of `device_bytes`.
     pub fn bytes(self, device_bytes: u64) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes,
@@ -150,37 +148,37 @@ fn parse_shares(text: &str) -> Option<Vec<f64>> {
     text.split('+').map(|share| units::parse_share(share).filter(|share| (0.0..=1.0).contains(share))).collect()
 }
 
-/// A part of the text that was read, and where it stands (a range of bytes).
+/// A part of the source text, and its range of bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spanned {
     /// The part.
     pub text: String,
-    /// Its place in the whole text.
+    /// Its range of bytes in the whole text.
     pub span: Range<usize>,
 }
 
-/// `name:option=value,...` as it was written.
+/// A parsed `name:option=value,...`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Term {
     /// The name before the `:`.
     pub name: Spanned,
-    /// The options: name, and value where one was written.
+    /// The options: name, and value if one was written.
     pub options: Vec<(Spanned, Option<Spanned>)>,
-    /// The place of the whole term.
+    /// The range of the whole term.
     pub span: Range<usize>,
     source: String,
 }
 
-/// An error in an expression, with its place.
+/// An error in an expression, and its position.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub struct ExpressionError {
     /// The whole expression.
     pub source_text: String,
     /// The characters that are wrong (a range of bytes).
     pub span: Range<usize>,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// What could stand there.
+    /// The correction.
     pub help: String,
 }
 
@@ -195,14 +193,14 @@ impl fmt::Display for ExpressionError {
     }
 }
 
-/// `text` without the spaces around it; it stands at `offset`.
+/// `text` without the spaces around it; `offset` is its position.
 fn trim_spanned(text: &str, offset: usize) -> Spanned {
     let trimmed = text.trim();
     let from = offset + text.len() - text.trim_start().len();
     Spanned { text: trimmed.to_string(), span: from..from + trimmed.len() }
 }
 
-/// Splits `text` at every `separator`, each part with its place, trimmed.
+/// Splits `text` at every `separator` into trimmed parts.
 fn split_spanned(text: &str, offset: usize, separator: char) -> Vec<Spanned> {
     let mut start = offset;
     let mut parts = Vec::new();
@@ -213,7 +211,7 @@ fn split_spanned(text: &str, offset: usize, separator: char) -> Vec<Spanned> {
     parts
 }
 
-/// Splits a path at every `/` that is not in a file's name.
+/// Splits a path at every `/` outside a file name.
 fn split_levels(text: &str) -> Vec<Spanned> {
     let mut levels = Vec::new();
     let (mut start, mut option_from, mut in_file_name) = (0, None, false);
@@ -237,7 +235,7 @@ fn split_levels(text: &str) -> Vec<Spanned> {
     levels
 }
 
-/// Reads a path expression: stations from top to bottom, each a list of terms side by side.
+/// Parses a path expression: stations from top to bottom, each a list of terms side by side.
 pub fn parse_path(text: &str) -> Result<Vec<Vec<Term>>, ExpressionError> {
     split_levels(text)
         .into_iter()
@@ -247,8 +245,8 @@ pub fn parse_path(text: &str) -> Result<Vec<Vec<Term>>, ExpressionError> {
         .collect()
 }
 
-/// `a+b` are two devices, but a `+` behind a `=` belongs to the value unless a new `name:` or station follows: shares
-/// are joined by it (`40%+60%`).
+/// Splits `a+b` into two devices. A `+` after a `=` belongs to the value (`40%+60%`), unless a new `name:` or station
+/// follows.
 fn split_side_by_side(text: &str, offset: usize) -> Vec<Spanned> {
     let mut joined: Vec<Spanned> = Vec::new();
     for part in split_spanned(text, offset, '+') {
@@ -265,7 +263,7 @@ fn split_side_by_side(text: &str, offset: usize) -> Vec<Spanned> {
     joined
 }
 
-/// Reads one term, such as a workload's.
+/// Parses one term, such as a workload.
 pub fn parse_term(text: &str) -> Result<Term, ExpressionError> {
     term_of(text, trim_spanned(text, 0))
 }
@@ -309,8 +307,8 @@ fn term_of(source: &str, part: Spanned) -> Result<Term, ExpressionError> {
 }
 
 impl Term {
-    /// The kind that has this term's name, or an error that lists the names there are. `what` is the field's word for
-    /// the kinds, such as "station".
+    /// Finds the kind with this term's name; the error lists the valid names. `what` is the field's word for the kinds,
+    /// such as "station".
     pub fn find<'k>(&self, what: &str, kinds: &[&'k Kind]) -> Result<&'k Kind, ExpressionError> {
         kinds.iter().copied().find(|kind| kind.name == self.name.text).ok_or_else(|| {
             let names = || kinds.iter().map(|kind| kind.name);
@@ -322,7 +320,7 @@ impl Term {
         })
     }
 
-    /// Holds this term against `kind`: every option must be known, written once, and have a value it takes.
+    /// Validates this term against `kind`: every option must be known, written once, and have a valid value.
     pub fn settle(&self, kind: &'static Kind) -> Result<Settings, ExpressionError> {
         let mut values: Vec<Setting> = kind
             .options
@@ -378,7 +376,7 @@ impl Term {
         if options.is_empty() { self.name.text.clone() } else { format!("{}:{}", self.name.text, options.join(",")) }
     }
 
-    /// An error at `span` of the text this term was read from.
+    /// An error at `span` of the source text.
     pub fn error(&self, span: Range<usize>, message: String, help: String) -> ExpressionError {
         ExpressionError { source_text: self.source.clone(), span, message, help }
     }
@@ -388,12 +386,12 @@ impl Term {
 struct Setting {
     option: &'static OptionKind,
     text: String,
-    /// Where it was written; `None` for a default.
+    /// The range of the value; `None` for a default.
     span: Option<Range<usize>>,
 }
 
-/// A term whose options all have values. The getters panic when asked for an option that the kind does not have, or as
-/// another type: that is a bug of the asker, as [`Term::settle`] has checked what the user wrote.
+/// A term whose options all have values. A getter panics if the kind lacks the option, or if the option has another
+/// type: that is a bug of the caller, since [`Term::settle`] has validated the user's text.
 #[derive(Debug, Clone)]
 pub struct Settings {
     kind: &'static Kind,
@@ -402,7 +400,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The kind these settings are of.
+    /// The kind of the term.
     pub fn kind(&self) -> &'static Kind {
         self.kind
     }
@@ -414,22 +412,22 @@ impl Settings {
             .unwrap_or_else(|| panic!("{} has no option {name}", self.kind.name))
     }
 
-    /// Whether the user wrote this option.
+    /// True if the user wrote this option.
     pub fn is_given(&self, name: &str) -> bool {
         self.get(name).span.is_some()
     }
 
-    /// Whether the option has a value at all, written or by default.
+    /// True if the option has a value, written or by default.
     pub fn is_set(&self, name: &str) -> bool {
         !self.get(name).text.is_empty()
     }
 
-    /// The value as it was written, or the default.
+    /// The value as written, or the default.
     pub fn text(&self, name: &str) -> &str {
         &self.get(name).text
     }
 
-    /// Takes `text` for an option that the user did not write: how a preset fills in its values.
+    /// Sets the value of an option that the user did not write; presets use it.
     pub fn set_default(&mut self, name: &str, text: &str) {
         let at = self.values.iter().position(|setting| setting.option.name == name).expect("the kind has this option");
         let setting = &mut self.values[at];
@@ -479,14 +477,14 @@ impl Settings {
         parse_shares(self.text(name)).expect("checked when settled")
     }
 
-    /// An error at the place where option `name` was written, or at the term's name if it was not.
+    /// An error at the value of option `name`, or at the term's name for a default.
     pub fn error(&self, name: &str, message: String, help: String) -> ExpressionError {
         let span = self.get(name).span.clone().unwrap_or(self.term.name.span.clone());
         self.term.error(span, message, help)
     }
 
-    /// The term with every option that has a value, written out: what a report shows so that a run can be repeated.
-    /// `meaningless` options, which others of this term rule out, are left out if they only have their default.
+    /// The term with all option values, so that a report allows a run to be repeated. Defaults of `meaningless`
+    /// options, which other options of this term rule out, are omitted.
     pub fn written_out(&self, meaningless: &[&str]) -> String {
         let options: Vec<_> = self
             .values
@@ -513,13 +511,13 @@ pub fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// A share as people write it. The detour by text takes away what binary fractions add: 0.000001 is 0.0001%.
+/// Formats a share as a percentage. Rounding as text removes the error of binary fractions: 0.000001 is 0.0001%.
 fn percent(share: f64) -> String {
     let rounded = format!("{:.9}", share * 100.0);
     format!("{}%", rounded.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The word of `words` that `text` most likely means: one that is at most two edits away, or a third of its length.
+/// The word of `words` most similar to `text`: at most two edits away, or a third of its length.
 pub fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     words
         .map(|word| (edit_distance(text, word), word))
@@ -572,7 +570,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_term_is_passed_over() {
-        // What stood behind a zero character was once dropped without a word.
+        // Characters after a zero character were once dropped silently.
         for (text, pointed) in [("lamp\0:lit", "lamp\0"), ("lamp:lit\0=off", "lit\0"), ("lamp:size=4K\0M", "4K\0M")] {
             let error = parse_term(text).and_then(|term| term.settle(term.find("thing", &[&LAMP])?)).unwrap_err();
             assert_eq!(&text[error.span.clone()], pointed);

@@ -1,9 +1,9 @@
-//! Bytes at an offset, and numbers out of them. Everything here is total: what lies beyond the end is an error or zero.
+//! Reads bytes at an offset and decodes numbers. All functions are total: a read beyond the end gives an error or zero.
 
 use super::LayoutError;
 use std::io;
 
-/// Something that gives bytes: a file, a device, a closure.
+/// A source of bytes: a file, a device, a closure.
 pub trait ReadAt {
     /// Fills the whole of `buffer` with the bytes at `offset`, or fails.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
@@ -15,7 +15,7 @@ impl<F: FnMut(u64, &mut [u8]) -> io::Result<()>> ReadAt for F {
     }
 }
 
-/// A device of a known size. A read beyond its end is an error before it is tried.
+/// A device of a known size. A read beyond its end is an error without a call of the source.
 pub(super) struct Device<'a> {
     source: &'a mut dyn ReadAt,
     pub size_bytes: u64,
@@ -49,7 +49,7 @@ impl<'a> Device<'a> {
     }
 }
 
-/// A structure's bytes. A number beyond their end is zero, which every reader of a structure refuses or ignores.
+/// The bytes of a structure. A number beyond their end is zero, which every parser rejects or ignores.
 #[derive(Clone, Debug)]
 pub(super) struct Bytes(pub Vec<u8>);
 

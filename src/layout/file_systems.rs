@@ -1,4 +1,4 @@
-//! The file systems of a device: one on the whole of it, or one in each partition.
+//! All file systems of a device: one on the whole device, or one in each partition.
 
 use super::bytes::{Device, ReadAt};
 use super::{Layout, LayoutError, Region, Regions, partitions};
@@ -6,19 +6,19 @@ use crate::label::Content;
 use std::io;
 use std::ops::Range;
 
-/// The file systems of a device, with the bytes that each has.
+/// The file systems of a device and their byte ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileSystems {
     found: Vec<(Range<u64>, Layout)>,
-    /// Of all of them, counted from the device's start.
+    /// The regions of all file systems, by byte of the device.
     regions: Regions,
 }
 
 impl FileSystems {
-    /// Reads the layouts of all file systems on a device of `size_bytes`. What is between them, and a partition whose file
-    /// system is unknown or damaged, has no layout.
+    /// Reads the layouts of all file systems on a device of `size_bytes`. Space between partitions, and a partition
+    /// with an unknown or damaged file system, has no layout.
     ///
-    /// What is found depends on nothing but the bytes that were read. Fails only if a read fails.
+    /// The result depends on nothing but the bytes that were read. Fails only if a read fails.
     pub fn read(source: &mut dyn ReadAt, size_bytes: u64) -> Result<FileSystems, LayoutError> {
         let mut places = partitions::read(&mut Device::new(source, size_bytes))?;
         if places.is_empty() {
@@ -41,17 +41,17 @@ impl FileSystems {
         Ok(FileSystems { regions: Regions::new(regions), found })
     }
 
-    /// Each file system, and the bytes of the device that it has.
+    /// The file systems and their byte ranges on the device.
     pub fn iter(&self) -> impl Iterator<Item = &(Range<u64>, Layout)> {
         self.found.iter()
     }
 
-    /// The bytes of all journals, in order.
+    /// The byte ranges of all journals, in order.
     pub fn journals(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.regions.of(Region::Journal)
     }
 
-    /// What `block`, which is written to `offset_bytes`, holds: by its place or, where that leaves it open, by its looks.
+    /// The content of `block`, written to `offset_bytes`: by its region or, outside all regions, by its bytes.
     pub fn content_of(&self, offset_bytes: u64, block: &[u8]) -> Content {
         match self.regions.at(offset_bytes) {
             Some(Region::Journal) => Content::Journal,
@@ -66,8 +66,8 @@ impl FileSystems {
     }
 }
 
-/// Whether it is the file system that is wrong and not its device: a structure that names what is beyond the end of
-/// `size_bytes` is damaged, too.
+/// True if the file system is at fault and not its device. A structure that points beyond the end of `size_bytes` is
+/// damaged, too.
 fn is_damage(error: &LayoutError, size_bytes: u64) -> bool {
     match error {
         LayoutError::Unknown | LayoutError::Damaged { .. } => true,

@@ -1,19 +1,19 @@
-//! Where a file system keeps its journal and its metadata, read from its own structures.
+//! Locates the journal and the metadata of a file system from its own structures.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
-//! | `bytes` | the seam: something that reads bytes at an offset, and numbers out of them |
-//! | `regions` | ranges of bytes and what they hold |
+//! | `bytes` | the seam: reads bytes at an offset and decodes numbers |
+//! | `regions` | byte ranges and their contents |
 //! | `ext` | ext2, ext3 and ext4: superblock, group descriptors, the journal's inode |
 //! | `xfs` | XFS: the log of its superblock, the headers of its allocation groups |
 //! | `btrfs` | btrfs: superblock mirrors, and the chunk tree |
-//! | `partitions` | the tables of MBR and GPT |
-//! | `file_systems` | all file systems of a device: one on the whole of it, or one in each partition |
+//! | `partitions` | partition tables: MBR and GPT |
+//! | `file_systems` | all file systems of a device: one on the whole device, or one in each partition |
 //!
-//! The structures of a running file system lie on its device as its last flush left them, so a layout can be read while
-//! it is mounted; what has moved since shows in a later one ([`Layout::joined`]). Any bytes are read without a panic:
-//! what is damaged is an error that says which structure is wrong, and counts and trees are bounded by the device's
-//! size. Checksums are not verified: a structure is believed if its magic numbers, places and bounds fit together.
+//! The structures on the device are those of the last flush, so a layout can be read while the file system is mounted;
+//! later changes show in a later layout ([`Layout::joined`]). No input panics: a damaged structure is an error that
+//! names it, and counts and trees are bounded by the device's size. Checksums are not verified: a structure is accepted
+//! if its magic numbers, addresses and bounds are consistent.
 
 mod btrfs;
 mod bytes;
@@ -29,7 +29,7 @@ pub use bytes::ReadAt;
 pub use file_systems::FileSystems;
 pub use regions::{Region, Regions};
 
-/// A file system that can be told from others by its superblock.
+/// A file system that its superblock identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// ext2, ext3 or ext4, or a journal device of theirs.
@@ -51,54 +51,54 @@ impl FileSystem {
     }
 }
 
-/// Where the journal is.
+/// The location of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journal {
-    /// There is none: ext2, ext4 without a journal, btrfs (whose log trees are metadata like others).
+    /// No journal: ext2, ext4 without a journal, btrfs (whose log trees are plain metadata).
     None,
-    /// On the device itself, in the regions that say so.
+    /// On the device itself, in the [`Region::Journal`] ranges.
     Inside,
     /// On another device.
     External,
-    /// The device is another file system's journal, and nothing else.
+    /// The whole device is another file system's journal.
     Whole,
 }
 
-/// Where one file system keeps what, at one moment.
+/// The regions of one file system at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Which file system it is.
+    /// The type of the file system.
     pub file_system: FileSystem,
-    /// The size in bytes of the blocks that it counts in.
+    /// The size of its blocks, in bytes.
     pub block_bytes: u64,
-    /// Where its journal is.
+    /// The location of its journal.
     pub journal: Journal,
-    /// The ranges whose contents are fixed; the rest may hold anything.
+    /// The ranges with a fixed content; the rest may hold anything.
     pub regions: Regions,
 }
 
-/// Why a layout cannot be read.
+/// The reason why a layout cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
-    /// The device does not give its bytes.
+    /// The device failed.
     #[error("cannot read {length} bytes at byte {offset}: {source}")]
     Read {
         /// The first byte.
         offset: u64,
-        /// How many bytes.
+        /// The number of bytes.
         length: usize,
-        /// What the device says.
+        /// The device's error.
         source: std::io::Error,
     },
-    /// No superblock of a known file system is there.
+    /// The device has no superblock of a known file system.
     #[error("no superblock of ext2, ext3, ext4, xfs or btrfs is there")]
     Unknown,
-    /// A structure says what cannot be.
+    /// A structure is inconsistent.
     #[error("{structure}: {reason}")]
     Damaged {
         /// The structure.
         structure: &'static str,
-        /// What is wrong with it.
+        /// The inconsistency.
         reason: String,
     },
 }
@@ -108,15 +108,16 @@ fn damaged(structure: &'static str, reason: impl Into<String>) -> LayoutError {
 }
 
 impl Layout {
-    /// Reads the layout of the file system on a device of `size_bytes`: the journal, and what has a fixed place.
+    /// Reads the layout of the file system on a device of `size_bytes`: the journal, and all structures at fixed
+    /// places.
     ///
-    /// Fails if a read fails, if there is no file system that it knows, and if a structure on the way is damaged.
+    /// Fails if a read fails, if no known file system is found, or if a structure is damaged.
     pub fn read(source: &mut dyn ReadAt, size_bytes: u64) -> Result<Layout, LayoutError> {
         Layout::read_to(source, size_bytes, false)
     }
 
-    /// As [`read`](Self::read), and of an ext file system also the blocks of every file and directory: its inodes are
-    /// read from end to end.
+    /// As [`read`](Self::read), with the blocks of every file and directory of an ext file system: reads all inode
+    /// tables.
     pub fn read_with_files(source: &mut dyn ReadAt, size_bytes: u64) -> Result<Layout, LayoutError> {
         Layout::read_to(source, size_bytes, true)
     }
@@ -132,10 +133,8 @@ impl Layout {
         ext::read(&mut device, with_files)?.ok_or(LayoutError::Unknown)
     }
 
-    /// What a write to `offset_bytes` holds.
-    ///
-    /// The journal's place decides first, then the other regions; where a region leaves it open, `says_metadata`: whether
-    /// the request carries the kernel's metadata flag (`M` in its letters).
+    /// The content of a write to `offset_bytes`: by its region or, outside all regions, by `says_metadata`: true if the
+    /// request carries the kernel's metadata flag (`M` in its letters).
     pub fn content_at(&self, offset_bytes: u64, says_metadata: bool) -> Content {
         match self.regions.at(offset_bytes) {
             Some(Region::Journal) => Content::Journal,
@@ -146,16 +145,16 @@ impl Layout {
         }
     }
 
-    /// Whether a block, as it lies on the device, reads as metadata of a kind that has no fixed place.
+    /// True if a block of the device looks like metadata without a fixed place.
     ///
-    /// It serves where neither a region nor a flag can tell: data that an ext journal brought to its place carries the
-    /// metadata flag, too, and a file that is deleted since names its blocks no more. A block map's blocks have no mark
-    /// of their own and do not read as metadata; XFS's and btrfs's are never asked for.
+    /// Needed where neither region nor flag decides: the checkpoint of an ext journal writes data with the metadata
+    /// flag, too, and a deleted file no longer names its blocks. A block of a block map has no magic number and does
+    /// not look like metadata; blocks of XFS and btrfs never do.
     pub fn reads_as_metadata(&self, block: &[u8]) -> bool {
         self.file_system == FileSystem::Ext && ext::reads_as_metadata(block)
     }
 
-    /// What either layout knows of one file system; where both know a place, the later one counts.
+    /// Both layouts of one file system; where they overlap, `later` wins.
     pub fn joined(&self, later: &Layout) -> Layout {
         Layout { regions: self.regions.overlaid(&later.regions), ..later.clone() }
     }

@@ -1,4 +1,4 @@
-//! The partitions of a device: the tables of MBR (with its chain of logical ones) and of GPT.
+//! Partition tables: MBR (with its chain of logical partitions) and GPT.
 //!
 //! ```text
 //! MBR, 512 bytes:   446 four entries of 16 bytes   510 0x55 0xAA
@@ -7,9 +7,9 @@
 //!   an entry:       0 type (16 bytes, zero: none)   32 first sector   40 last sector
 //! ```
 //!
-//! (UEFI Specification 2.10, sections 5.2 and 5.3.) An MBR counts in sectors of 512 bytes here; a GPT in those behind whose
-//! first one it stands, 512 or 4096 bytes. A table of which an entry is not inside the device, or overlaps another, is not
-//! believed: what looks like one may be the boot code of a file system.
+//! (UEFI Specification 2.10, sections 5.2 and 5.3.) An MBR uses sectors of 512 bytes; a GPT those of 512 or 4096 bytes
+//! after whose first one it lies. A table is rejected if an entry lies outside the device or overlaps another: it may
+//! be the boot code of a file system.
 
 use super::LayoutError;
 use super::bytes::{Bytes, Device};
@@ -17,13 +17,13 @@ use std::ops::Range;
 
 const SECTOR_BYTES: u64 = 512;
 const GPT_SECTOR_BYTES: [u64; 2] = [512, 4096];
-/// More are not looked at: tables have 128, chains a handful.
+/// The maximum number of entries: tables have 128, chains a handful.
 const MOST: usize = 256;
 
 const PROTECTIVE: u8 = 0xEE;
 const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
 
-/// The bytes of each partition, in the order of the table; none if there is no table that can be believed.
+/// The byte range of each partition, in the order of the table; empty without a valid table.
 pub(super) fn read(device: &mut Device) -> Result<Vec<Range<u64>>, LayoutError> {
     let Some(sector) = device.read_if_there(0, SECTOR_BYTES as usize)? else { return Ok(Vec::new()) };
     let Some(entries) = entries(&sector) else { return Ok(Vec::new()) };
@@ -45,14 +45,14 @@ struct Entry {
 }
 
 impl Entry {
-    /// Its bytes; `first` counts from `from`, in bytes.
+    /// The partition's byte range; `first` counts from the byte `from`.
     fn bytes(&self, from: u64) -> Range<u64> {
         let start = from.saturating_add(self.first * SECTOR_BYTES);
         start..start.saturating_add(self.sectors * SECTOR_BYTES)
     }
 }
 
-/// The entries in use of a sector that is an MBR, or a link of the chain behind one.
+/// The used entries of an MBR, or of a link in its chain.
 fn entries(sector: &Bytes) -> Option<Vec<Entry>> {
     if sector.le16(510) != 0xAA55 {
         return None;
@@ -80,7 +80,7 @@ fn of_mbr(device: &mut Device, entries: &[Entry]) -> Result<Vec<Range<u64>>, Lay
     Ok(partitions)
 }
 
-/// Each link says where a partition is, counted from itself, and where the next link is, counted from the first.
+/// Follows the chain: a link's partition counts from the link itself, the next link from the first.
 fn of_chain(device: &mut Device, first: u64, partitions: &mut Vec<Range<u64>>) -> Result<(), LayoutError> {
     let mut link = first;
     for _ in 0..MOST {

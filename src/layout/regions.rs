@@ -1,8 +1,8 @@
-//! Ranges of bytes and what they hold.
+//! Byte ranges and their contents.
 
 use std::ops::Range;
 
-/// What a range of a device holds.
+/// The content of a range of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
     /// The journal: descriptors, copies of other blocks, commit records.
@@ -13,17 +13,17 @@ pub enum Region {
     Data,
 }
 
-/// Ranges in order, none touching another of its kind and none overlapping.
+/// Byte ranges in order, without overlaps; adjacent ones differ in content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Regions {
     ranges: Vec<(Range<u64>, Region)>,
 }
 
 impl Regions {
-    /// Ranges in any order; where two overlap, the one that comes later in `ranges` counts. Empty ones are dropped.
+    /// Ranges in any order; of two that overlap, the later in `ranges` wins. Empty ones are dropped.
     pub fn new(ranges: impl IntoIterator<Item = (Range<u64>, Region)>) -> Regions {
         let mut known: Vec<(Range<u64>, Region)> = ranges.into_iter().filter(|(range, _)| !range.is_empty()).collect();
-        // Most come in order and apart, by the hundred thousand: those need no more than a pass.
+        // Most inputs, of some hundred thousand ranges, are in order and without overlaps: one pass is enough.
         if known.windows(2).any(|pair| pair[0].0.end > pair[1].0.start) {
             known = flattened(&known);
         }
@@ -37,13 +37,13 @@ impl Regions {
         Regions { ranges }
     }
 
-    /// What the byte at `offset` belongs to; `None` if no range says.
+    /// The region of the byte at `offset`; `None` outside all ranges.
     pub fn at(&self, offset: u64) -> Option<Region> {
         let after = self.ranges.partition_point(|(range, _)| range.end <= offset);
         self.ranges.get(after).filter(|(range, _)| range.contains(&offset)).map(|(_, region)| *region)
     }
 
-    /// The ranges in order of their bytes.
+    /// The ranges in order.
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, Region)> + '_ {
         self.ranges.iter().cloned()
     }
@@ -53,18 +53,18 @@ impl Regions {
         self.iter().filter(move |(_, kind)| *kind == region).map(|(range, _)| range)
     }
 
-    /// How many bytes are of one kind.
+    /// The number of bytes of one kind.
     pub fn bytes_of(&self, region: Region) -> u64 {
         self.of(region).map(|range| range.end - range.start).sum()
     }
 
-    /// Both; where they overlap, `later` counts.
+    /// The ranges of both; where they overlap, `later` wins.
     pub fn overlaid(&self, later: &Regions) -> Regions {
         Regions::new(self.iter().chain(later.iter()))
     }
 }
 
-/// The ranges without overlaps: between any two edges, the last range that covers the gap counts.
+/// The ranges without overlaps: between any two edges, the last range that covers the gap wins.
 fn flattened(ranges: &[(Range<u64>, Region)]) -> Vec<(Range<u64>, Region)> {
     let mut edges: Vec<(u64, usize, bool)> = Vec::with_capacity(2 * ranges.len());
     for (number, (range, _)) in ranges.iter().enumerate() {

@@ -12,7 +12,7 @@ use super::bytes::Device;
 use super::{FileSystem, Journal, Layout, LayoutError, Region, Regions, damaged};
 
 const STRUCTURE: &str = "the xfs superblock";
-/// Superblock, free space, inode and free list headers: one sector each.
+/// The sectors of headers in each group: superblock, free space, inodes and free list.
 const GROUP_HEADERS: u64 = 4;
 
 /// The layout, or `None` if the device holds no XFS.
@@ -52,7 +52,7 @@ pub(super) fn read(device: &mut Device) -> Result<Option<Layout>, LayoutError> {
     let (log_start, log_blocks) = (superblock.be64(48), u64::from(superblock.be32(96)));
     let journal = if log_start == 0 { Journal::External } else { Journal::Inside };
     if journal == Journal::Inside {
-        // A block's number is its group's above `shift` bits, and its place in the group below.
+        // A block number is the group number above `shift` bits, and the block in the group below.
         let (group, within) = (log_start >> shift, log_start & ((1 << shift) - 1));
         let first = group.checked_mul(group_blocks).and_then(|first| first.checked_add(within));
         let end = first.and_then(|first| first.checked_add(log_blocks)).filter(|end| *end <= blocks);

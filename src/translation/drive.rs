@@ -1,8 +1,8 @@
-//! A drive: a translation layer on flash as a block device, so that what stands on blocks can stand on it.
+//! A drive: a translation layer on flash as a block device.
 //!
-//! The flash keeps no bytes, so they lie beside it: a write goes to both, a read is answered from the bytes at the time
-//! that the flash takes. What a power cut does to the layer's own map is the layer's to show
-//! ([`Translation::after_power_cut`]); the drive adds nothing to it.
+//! The flash stores no bytes, so the drive keeps them in memory: a write goes to both, a read returns the bytes after
+//! the time the flash takes. The drive itself survives power cuts; [`Translation::after_power_cut`] tests those of the
+//! layer's map.
 
 use super::{Flash, Requests, Translation};
 use crate::device::{
@@ -14,14 +14,14 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::sync::{Mutex, MutexGuard};
 
-/// A translation layer on flash, as a block device. Its layer, its flash and its clock are one state, behind one lock.
+/// A translation layer on flash, as a block device. Layer, flash and clock are one state behind one lock.
 ///
-/// What it writes for the device above is a host write to the layer, for whatever cause; the content is passed on.
+/// A write of any cause from the station above is a host write to the layer; its content is passed on.
 pub struct Drive<T> {
     blocks: u64,
     width: usize,
     name: &'static str,
-    /// The name under which it counts, where it is one medium of a path.
+    /// The name in the ledger, if the drive is one medium of several.
     medium: Option<&'static str>,
     state: Mutex<State<T>>,
 }
@@ -32,9 +32,9 @@ struct State<T> {
     bytes: Memory,
     received: Tally,
     read_blocks: u64,
-    /// When the last of all requests is done.
+    /// The completion time of the latest request.
     last_done: Time,
-    /// Up to when it is known that nothing was asked for.
+    /// The end of the idle time that the layer has used.
     idle_until: Time,
 }
 
@@ -46,11 +46,11 @@ impl<T> State<T> {
 }
 
 impl<T: Translation> Drive<T> {
-    /// Offers the first `blocks` blocks of what the layer exports, each with `block_width` bytes in a buffer.
+    /// A drive with the first `blocks` blocks of the layer's pages, each with `block_width` bytes in a buffer.
     ///
     /// # Panics
     ///
-    /// If the layer exports less: a bug of the caller.
+    /// If the layer exports fewer: a bug of the caller.
     pub fn new(layer: T, blocks: u64, block_width: usize) -> Drive<T> {
         let page_bytes = layer.flash().geometry.page_bytes;
         assert!(blocks <= layer.exported_pages() * u64::from(page_bytes) / BLOCK_BYTES, "the layer exports as much");
@@ -67,8 +67,8 @@ impl<T: Translation> Drive<T> {
         Drive { blocks, width: block_width, name, medium: None, state: Mutex::new(state) }
     }
 
-    /// The same as one medium of a path: its account names no stations within it, and what it sent is what its flash
-    /// programmed.
+    /// The same drive as one medium of several: its account lists no stations within it, and its sent blocks are those
+    /// that its flash programmed.
     pub fn as_medium(self, station: &'static str) -> Drive<T> {
         Drive { medium: Some(station), ..self }
     }
@@ -118,7 +118,7 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         Ok(state.done(there))
     }
 
-    /// Only pages that are covered whole are dropped by the layer; all blocks read as zeros.
+    /// The layer drops only pages that are covered completely; all blocks read as zeros.
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         check_range(first, blocks, self.blocks)?;
         let state = &mut *self.state();
@@ -132,7 +132,7 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         Ok(state.done(done))
     }
 
-    /// Writes are on flash when they are done: a flush waits for those in flight, and costs nothing itself.
+    /// A write is on flash when it is done: a flush waits for the writes in flight, and costs nothing itself.
     fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         Ok(self.state().last_done.max(at))
     }
@@ -168,7 +168,7 @@ impl<T: Translation + Send> Abilities for Drive<T> {
         Ok(self.state().bytes.extent(first, blocks))
     }
 
-    /// Lets the layer have the time in which nothing was in flight.
+    /// Gives the layer the time in which nothing was in flight.
     fn work(&self, now: Time) -> Result<Option<Time>, DeviceError> {
         let state = &mut *self.state();
         let from = state.last_done.max(state.idle_until);
@@ -180,7 +180,7 @@ impl<T: Translation + Send> Abilities for Drive<T> {
     }
 }
 
-/// What a layer that is all of a path, and its flash, have counted since they were new, in the flash's pages.
+/// The account of a layer that is the whole path, with its flash, in pages, since they were new.
 pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
     let Flash { geometry, counts, erase_counts, endurance, programmed_pages } = layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
@@ -224,7 +224,7 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
     }
 }
 
-/// A tally of pages as one of blocks; what is less than a block is left out, which only pages of 2 KiB can cause.
+/// Converts a tally of pages to blocks; the remainder below a block is dropped, which happens with pages of 2 KiB only.
 fn in_blocks(pages: &Tally, page_bytes: u64) -> Tally {
     let mut blocks = Tally::default();
     for (cause, content, count) in pages.entries() {

@@ -5,20 +5,20 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The order in which a plane's erased blocks are taken.
 enum Queue {
-    /// As they were erased.
+    /// In the order of their erases.
     Erased(VecDeque<EraseBlock>),
     /// The least worn first: dynamic wear levelling.
     Worn(BTreeSet<(u32, EraseBlock)>),
 }
 
-/// What a block is found to be after a power cut.
+/// The state of a block after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundBlock {
-    /// Free to be programmed.
+    /// Ready to be programmed.
     Erased,
-    /// Something is in it.
+    /// Programmed, in part or whole.
     Programmed,
-    /// It is out of use.
+    /// Out of use.
     WornOut,
 }
 
@@ -29,7 +29,7 @@ pub struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// None yet. `by_wear` takes the least worn first.
+    /// An empty pool. `by_wear` takes the least worn block first.
     pub fn new(geometry: &Geometry, by_wear: bool) -> FreeBlocks {
         let queue = || if by_wear { Queue::Worn(BTreeSet::new()) } else { Queue::Erased(VecDeque::new()) };
         FreeBlocks { planes: (0..geometry.units()).map(|_| queue()).collect(), count: 0 }
@@ -42,7 +42,7 @@ impl FreeBlocks {
         }
     }
 
-    /// Adds a block of a drive that has lost its RAM, if it is erased. Answers what it was.
+    /// Adds a block after a power cut, if it is erased. Returns its state.
     pub fn put_found<T: Timing>(&mut self, block: EraseBlock, nand: &Nand<T>) -> FoundBlock {
         let erases = nand.erase_counts()[block.index()];
         if nand.programmed_pages()[block.index()] > 0 {
@@ -55,13 +55,13 @@ impl FreeBlocks {
         }
     }
 
-    /// How many there are.
+    /// The number of blocks.
     #[inline]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Adds a block of this plane, erased so often.
+    /// Adds a block of `plane` with its erase count.
     pub fn put(&mut self, plane: u32, block: EraseBlock, erases: u32) {
         match &mut self.planes[plane as usize] {
             Queue::Erased(queue) => {
@@ -76,7 +76,7 @@ impl FreeBlocks {
         self.count += 1;
     }
 
-    /// Takes a block of `plane`, or, if it has none, of the plane that has the most.
+    /// Takes a block of `plane`, or, if it has none, of the plane with the most.
     pub fn take(&mut self, plane: u32) -> Option<EraseBlock> {
         if self.count == 0 {
             return None;
@@ -96,7 +96,7 @@ impl FreeBlocks {
         }
     }
 
-    /// Takes the most worn block of the drive, for pages that are not expected to change; blocks must be kept by wear.
+    /// Takes the most worn block, for pages that are not expected to change; the pool must be ordered by wear.
     pub fn take_most_worn(&mut self) -> Option<EraseBlock> {
         let worst = self.planes.iter_mut().filter_map(|queue| match queue {
             Queue::Worn(set) => set.last().copied().map(|worst| (worst, set)),

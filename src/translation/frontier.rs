@@ -1,8 +1,8 @@
-//! Where the next page goes: an open block on each plane, written in turn.
+//! The write frontier: an open block on each plane, written in turn.
 
 use crate::device::nand::{EraseBlock, Geometry, PhysicalPage};
 
-/// The part of an open block that is still to be written; empty if the plane has no open block.
+/// The unwritten part of an open block; empty if the plane has no open block.
 #[derive(Clone, Copy, Default)]
 struct OpenBlock {
     next: u32,
@@ -10,19 +10,19 @@ struct OpenBlock {
     block: Option<EraseBlock>,
 }
 
-/// Open blocks that take one stream of writes, a page on each in turn, so that planes and channels work at once.
+/// Open blocks for one stream of writes. Pages go to the planes in turn, so that planes and channels work in parallel.
 pub struct Frontier {
     open: Vec<OpenBlock>,
     turn: usize,
 }
 
 impl Frontier {
-    /// A frontier over so many planes, with no block open.
+    /// A frontier over `planes` planes, with no block open.
     pub fn new(planes: u32) -> Frontier {
         Frontier { open: vec![OpenBlock::default(); planes as usize], turn: 0 }
     }
 
-    /// The next page, if the block whose turn it is has one left.
+    /// The next page, if the current plane's block has one left.
     #[inline]
     pub fn take(&mut self) -> Option<PhysicalPage> {
         let open = &mut self.open[self.turn];
@@ -31,12 +31,12 @@ impl Frontier {
         }
         let page = PhysicalPage(open.next);
         open.next += 1;
-        self.pass_turn();
+        self.next_plane();
         Some(page)
     }
 
-    /// The next pages that follow each other, at most `most`, and how many; none if the block whose turn it is is full.
-    /// Where there are several planes that is one page: the next one is on another plane.
+    /// The next consecutive pages and their number, at most `most`; `None` if the current plane's block is full. With
+    /// several planes it is one page: the next one is on another plane.
     #[inline]
     pub fn take_run(&mut self, most: u32) -> Option<(PhysicalPage, u32)> {
         if self.open.len() > 1 {
@@ -50,49 +50,49 @@ impl Frontier {
         (count > 0).then_some((page, count))
     }
 
-    /// Lets the next plane have its turn.
+    /// Moves to the next plane.
     #[inline]
-    pub fn pass_turn(&mut self) {
+    pub fn next_plane(&mut self) {
         self.turn += 1;
         if self.turn == self.open.len() {
             self.turn = 0;
         }
     }
 
-    /// The plane whose turn it is.
+    /// The current plane.
     pub fn plane(&self) -> u32 {
         self.turn as u32
     }
 
-    /// How many planes there are.
+    /// The number of planes.
     pub fn planes(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether the block whose turn it is has a page left.
+    /// True if the current plane's block has a page left.
     pub fn has_room(&self) -> bool {
         let open = &self.open[self.turn];
         open.next < open.end
     }
 
-    /// Passes the turn to the next plane whose block has a page left; answers whether there is one.
+    /// Moves to the next plane whose block has a page left; false if there is none.
     pub fn seek_room(&mut self) -> bool {
         (0..self.planes()).any(|_| {
             let has_room = self.has_room();
             if !has_room {
-                self.pass_turn();
+                self.next_plane();
             }
             has_room
         })
     }
 
-    /// Gives up the full block whose turn it is.
+    /// Removes the current plane's block, which is full.
     pub fn close(&mut self) -> Option<EraseBlock> {
         debug_assert!(!self.has_room(), "a block is given up when it is full");
         self.open[self.turn].block.take()
     }
 
-    /// Opens an erased block for the plane whose turn it is.
+    /// Opens an erased block on the current plane.
     pub fn open(&mut self, block: EraseBlock, geometry: &Geometry) {
         debug_assert!(self.open[self.turn].block.is_none(), "the full block was given up");
         let first = geometry.first_page(block).0;
@@ -100,7 +100,7 @@ impl Frontier {
         self.open[self.turn] = open;
     }
 
-    /// Opens a block that is programmed up to page `programmed` for this plane, if the plane has none open.
+    /// Opens a partly programmed block on `plane`, if the plane has none open.
     pub fn reopen(&mut self, plane: u32, block: EraseBlock, programmed: u32, geometry: &Geometry) -> bool {
         let open = &mut self.open[plane as usize];
         if open.block.is_some() {
@@ -112,7 +112,7 @@ impl Frontier {
         true
     }
 
-    /// Pages that can still be written without opening a block.
+    /// Pages that can be written without opening a block.
     pub fn room(&self) -> u64 {
         self.open.iter().map(|open| u64::from(open.end - open.next)).sum()
     }

@@ -1,7 +1,7 @@
-//! Requests in bytes, as pages of a translation layer.
+//! Splits requests of bytes into pages of a translation layer.
 //!
-//! A host counts in bytes or 4 KiB blocks; a drive's page has 2 to 16 KiB. A write that covers a page in part makes the
-//! drive read the old page first and program it whole.
+//! A host counts in bytes or 4 KiB blocks; a drive's page has 2 to 16 KiB. For a write that covers a page in part, the
+//! drive reads the old page first and programs it whole.
 
 use super::{PageWrite, Translation, TranslationError};
 use crate::device::nand::LogicalPage;
@@ -15,7 +15,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// For pages of so many bytes, a power of two.
+    /// For pages of `page_bytes`, a power of two.
     pub fn new(page_bytes: u32) -> Requests {
         assert!(page_bytes.is_power_of_two());
         Requests { page_bits: page_bytes.trailing_zeros() }
@@ -35,7 +35,7 @@ impl Requests {
         LogicalPage((offset >> self.page_bits) as u32)
     }
 
-    /// Writes `length` bytes at `offset`, and says when the last page is on flash.
+    /// Writes `length` bytes at `offset`; returns the time at which the last page is on flash.
     #[inline]
     pub fn write<T: Translation>(
         &self,
@@ -60,7 +60,7 @@ impl Requests {
         Ok(done)
     }
 
-    /// Reads `length` bytes at `offset`, and says when the last page is there. `see` is shown each page's stamp.
+    /// Reads `length` bytes at `offset`; returns the completion time. `see` gets each page's stamp.
     #[inline]
     pub fn read<T: Translation>(
         &self,
@@ -78,7 +78,7 @@ impl Requests {
         Ok(done)
     }
 
-    /// The pages that a discard covers whole: only those can be dropped.
+    /// The pages that a discard covers completely: only those can be dropped.
     pub fn covered(&self, offset: u64, length: u64) -> std::ops::Range<u32> {
         let first = (offset + (1 << self.page_bits) - 1) >> self.page_bits;
         let end = (offset + length) >> self.page_bits;

@@ -1,8 +1,8 @@
-//! A segmented least-recently-used cache of numbered things: which of them are in, and which goes next.
+//! A segmented least-recently-used cache of numbered keys.
 //!
-//! What comes in is on probation. If it is asked for again it is protected; what is protected longest without being
-//! asked for goes back on probation. What leaves is the oldest on probation (Karedla et al., Computer 27(3), 1994).
-//! Without a protected part it is plain LRU.
+//! A new key is on probation. A hit protects it; the least recently used protected key goes back on probation. The
+//! victim is the oldest key on probation (Karedla et al., Computer 27(3), 1994). Without a protected part it is plain
+//! LRU.
 
 use super::prefetch::prefetch;
 
@@ -17,7 +17,7 @@ struct Node {
     protected: bool,
 }
 
-/// The cache: slots from 0 to its capacity, each with a key or free.
+/// The cache. Each slot, from 0 to its capacity, has a key or is free.
 pub struct SegmentedLru {
     slot_of: Vec<u32>,
     /// The slots, then the heads of the probation list and of the protected list; newest first.
@@ -26,13 +26,13 @@ pub struct SegmentedLru {
     used: u32,
     protected: u32,
     protected_capacity: u32,
-    /// A slot that was freed; none while the cache fills.
+    /// A freed slot; `NONE` while the cache fills.
     free: u32,
 }
 
 impl SegmentedLru {
-    /// An empty cache of `capacity` slots (at least 1), of which `protected_capacity` are at most protected, for keys
-    /// below `keys`.
+    /// An empty cache of `capacity` slots (at least 1) for keys below `keys`; at most `protected_capacity` slots are
+    /// protected.
     pub fn new(capacity: u32, protected_capacity: u32, keys: u64) -> SegmentedLru {
         assert!(
             capacity > 0 && protected_capacity < capacity,
@@ -52,24 +52,24 @@ impl SegmentedLru {
         }
     }
 
-    /// The slot of a key that is in.
+    /// The slot of a cached key.
     #[inline]
     pub fn slot(&self, key: u32) -> Option<usize> {
         let slot = self.slot_of[key as usize];
         (slot != NONE).then_some(slot as usize)
     }
 
-    /// How many slots are protected at most.
+    /// The maximum number of protected slots.
     pub fn protected_capacity(&self) -> u32 {
         self.protected_capacity
     }
 
-    /// The key in a slot that is used.
+    /// The key in a used slot.
     pub fn key(&self, slot: usize) -> u32 {
         self.nodes[slot].key
     }
 
-    /// Brings the entry of a key into the processor's cache.
+    /// Prefetches the entry of a key into the processor's cache.
     #[inline]
     pub fn prefetch(&self, key: u32) {
         prefetch(&self.slot_of, key as usize);
@@ -91,7 +91,7 @@ impl SegmentedLru {
         (node.previous, node.next, node.protected) = (head, first, protected);
     }
 
-    /// The key in this slot was asked for.
+    /// Records a hit of the key in `slot`.
     #[inline]
     pub fn touch(&mut self, slot: usize) {
         let slot = slot as u32;
@@ -115,16 +115,16 @@ impl SegmentedLru {
         }
     }
 
-    /// The slot whose key goes next, if no slot is free.
+    /// The slot of the next victim, if no slot is free.
     pub fn victim(&self) -> Option<usize> {
         if self.used < self.capacity {
             return None;
         }
-        // The protected part is smaller than the whole, so that there always is one on probation.
+        // The protected part is smaller than the cache, so at least one key is on probation.
         Some(self.nodes[self.capacity as usize].previous as usize)
     }
 
-    /// Frees a slot that is used.
+    /// Frees a used slot.
     pub fn remove(&mut self, slot: usize) {
         debug_assert_eq!(self.slot_of[self.nodes[slot].key as usize] as usize, slot, "slot {slot} holds a key");
         self.unlink(slot as u32);
@@ -138,7 +138,7 @@ impl SegmentedLru {
         self.used -= 1;
     }
 
-    /// Puts a key in that is not in. There must be a free slot; answers which it took.
+    /// Inserts a key that is not cached, and returns its slot. A slot must be free.
     pub fn insert(&mut self, key: u32) -> usize {
         debug_assert!(self.used < self.capacity, "a slot is free");
         debug_assert_eq!(self.slot_of[key as usize], NONE, "key {key} is in once");
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// The same with two lists that are searched.
+    /// A reference with two lists that are searched.
     struct Model {
         probation: Vec<u32>,
         protected: Vec<u32>,

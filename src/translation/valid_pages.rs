@@ -1,18 +1,18 @@
-//! Which pages hold the newest version of a logical page: a bit for each.
+//! Valid pages, those with the newest version of a logical page, as a bitmap.
 
 use crate::device::nand::{EraseBlock, Geometry, PhysicalPage};
 use std::ops::Range;
 
-/// A bit for each physical page, by block in whole words.
+/// A bit for each physical page; each block starts at a new word.
 pub struct ValidPages {
     words: Vec<u64>,
     words_per_block: usize,
-    /// Low bits of a page's address that choose the bit in a word: 6, or fewer where a block is shorter than a word.
+    /// Low bits of a page's address that select the bit in a word: 6, or fewer if a block is shorter than a word.
     word_bits: u32,
 }
 
 impl ValidPages {
-    /// No page is valid.
+    /// All pages invalid.
     pub fn new(geometry: &Geometry) -> ValidPages {
         let word_bits = geometry.page_bits().min(u64::BITS.trailing_zeros());
         let words_per_block = 1 << (geometry.page_bits() - word_bits);
@@ -24,14 +24,14 @@ impl ValidPages {
         ((page.0 >> self.word_bits) as usize, 1 << (page.0 & ((1 << self.word_bits) - 1)))
     }
 
-    /// The page is valid.
+    /// Marks a page valid.
     #[inline]
     pub fn set(&mut self, page: PhysicalPage) {
         let (word, bit) = self.place(page);
         self.words[word] |= bit;
     }
 
-    /// The page and those that follow it, `count` in all (1 to 64), are valid; they are in one block.
+    /// Marks `count` consecutive pages of one block valid (1 to 64).
     #[inline]
     pub fn set_run(&mut self, first: PhysicalPage, count: u32) {
         debug_assert!((1..=u64::BITS).contains(&count), "a run of {count} pages fits no two words");
@@ -45,7 +45,7 @@ impl ValidPages {
         }
     }
 
-    /// The page is not valid.
+    /// Marks a page invalid.
     #[inline]
     pub fn clear(&mut self, page: PhysicalPage) {
         let (word, bit) = self.place(page);
@@ -53,32 +53,32 @@ impl ValidPages {
         self.words[word] &= !bit;
     }
 
-    /// Whether the page is valid.
+    /// True if the page is valid.
     #[inline]
     pub fn contains(&self, page: PhysicalPage) -> bool {
         let (word, bit) = self.place(page);
         self.words[word] & bit != 0
     }
 
-    /// The words that a block's pages are in.
+    /// The words of a block's pages.
     pub fn words_of(&self, block: EraseBlock) -> Range<usize> {
         let first = block.index() * self.words_per_block;
         first..first + self.words_per_block
     }
 
-    /// A word's bits.
+    /// The bits of a word.
     #[inline]
     pub fn word(&self, word: usize) -> u64 {
         self.words[word]
     }
 
-    /// A word's bits; from now on none of its pages is valid.
+    /// Returns the bits of a word and clears them.
     #[inline]
     pub fn take_word(&mut self, word: usize) -> u64 {
         std::mem::take(&mut self.words[word])
     }
 
-    /// These pages of a word are not valid any more.
+    /// Clears `pages`, bits of a word.
     #[inline]
     pub fn take_bits(&mut self, word: usize, pages: u64) {
         debug_assert_eq!(pages & !self.words[word], 0, "only valid pages are taken");
@@ -92,7 +92,7 @@ impl ValidPages {
     }
 }
 
-/// The lowest bits that are set in `bits`, at most `count`.
+/// The lowest set bits of `bits`, at most `count`.
 #[inline]
 pub fn lowest_bits(bits: u64, count: u32) -> u64 {
     if bits.count_ones() <= count {

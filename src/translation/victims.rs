@@ -1,23 +1,23 @@
-//! Which block is collected next.
+//! Selection of the next block to collect.
 //!
 //! Candidates are the closed blocks. Each policy keeps them in the one order it needs, so that neither an invalidated
-//! page nor a choice ever scans the drive: lists by the number of invalid pages (greedy, cost-benefit), one list by the
-//! time of closing (fifo), or an array (random, d-choices).
+//! page nor a choice scans the drive: lists by the number of invalid pages (greedy, cost-benefit), one list by the time
+//! of closing (fifo), or an array (random, d-choices).
 
 use crate::device::nand::EraseBlock;
 use crate::random::Random;
 
-/// How victims are chosen.
+/// The policy of victim selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VictimPolicy {
-    /// The block with the most invalid pages; of several, the one that came to it first.
+    /// The block with the most invalid pages; of several, the first to reach that number.
     Greedy,
     /// The block that was closed first.
     Fifo,
     /// Any block.
     Random,
-    /// The block with the most invalid pages of so many that are drawn at random, with replacement (Van Houdt,
-    /// SIGMETRICS '13).
+    /// The block with the most invalid pages of `d` blocks drawn at random, with replacement (Van Houdt, SIGMETRICS
+    /// '13).
     DChoices(u32),
     /// The block with the largest age x (1 - u) / 2u, with u the valid share and the age counted in pages written
     /// since one of its pages was last invalidated (Kawaguchi et al., USENIX '95).
@@ -31,23 +31,23 @@ const UNLISTED: u32 = u32::MAX;
 struct Node {
     previous: u32,
     next: u32,
-    /// Pages of the block that hold nothing any more.
+    /// Invalid pages of the block.
     invalid: u32,
 }
 
-/// The candidates, and how many invalid pages each block has.
+/// The candidates, and the number of invalid pages of each block.
 pub struct Victims {
     policy: VictimPolicy,
     pages_per_block: u32,
-    /// One node a block, then one a list; a list is a ring through its head.
+    /// One node for each block, then one for each list; a list is a ring through its head.
     nodes: Vec<Node>,
     blocks: u32,
-    /// For greedy: no list above this one has a block in it.
+    /// For greedy: lists above this one are empty.
     fullest: u32,
-    /// For random and d-choices: the candidates in any order. A candidate's node holds its place here in `next`.
+    /// For random and d-choices: the candidates in any order. A candidate's node holds its index here in `next`.
     array: Vec<u32>,
     random: Random,
-    /// For cost-benefit: the time at which a page of the block was last invalidated, or the block closed.
+    /// For cost-benefit: the time at which a page of the block was last invalidated, or the block was closed.
     touched: Vec<u64>,
     invalid_in_candidates: u64,
     candidates: u32,
@@ -82,7 +82,7 @@ impl Victims {
         self.invalid_in_candidates
     }
 
-    /// How many blocks can be chosen.
+    /// The number of candidates.
     pub fn candidates(&self) -> u32 {
         self.candidates
     }
@@ -108,7 +108,7 @@ impl Victims {
         (node.previous, node.next) = (last, head);
     }
 
-    /// `block` is full: from now on it can be chosen. `now` counts the pages written so far.
+    /// Makes `block`, which is full, a candidate. `now` counts the pages written so far.
     pub fn close(&mut self, block: EraseBlock, now: u64) {
         let invalid = self.nodes[block.index()].invalid;
         debug_assert!(!self.is_candidate(block), "block {} is closed once", block.0);
@@ -132,7 +132,7 @@ impl Victims {
         self.candidates += 1;
     }
 
-    /// One more page of `block` holds nothing any more.
+    /// Counts one more invalid page of `block`.
     #[inline]
     pub fn invalidate(&mut self, block: EraseBlock, now: u64) {
         let node = &mut self.nodes[block.index()];
@@ -153,7 +153,7 @@ impl Victims {
         }
     }
 
-    /// Takes a candidate out: it is being collected.
+    /// Removes a candidate, which is being collected.
     pub fn remove(&mut self, block: EraseBlock) {
         assert!(self.is_candidate(block), "block {} is collected, and is no candidate", block.0);
         match self.policy {
@@ -173,12 +173,12 @@ impl Victims {
         self.candidates -= 1;
     }
 
-    /// `block` has been erased: it has no pages, valid or invalid.
+    /// Resets an erased block: it has no invalid pages.
     pub fn erased(&mut self, block: EraseBlock) {
         self.set_invalid(block, 0);
     }
 
-    /// So many pages of `block`, which is no candidate, hold nothing any more.
+    /// Sets the number of invalid pages of `block`, which must not be a candidate.
     pub fn set_invalid(&mut self, block: EraseBlock, invalid: u32) {
         let node = &mut self.nodes[block.index()];
         debug_assert_eq!(node.previous, UNLISTED, "block {} has left the candidates", block.0);
@@ -186,7 +186,7 @@ impl Victims {
         node.invalid = invalid;
     }
 
-    /// Whether `block` can be chosen.
+    /// True if `block` is a candidate.
     #[inline]
     pub fn is_candidate(&self, block: EraseBlock) -> bool {
         self.nodes[block.index()].previous != UNLISTED
@@ -233,8 +233,8 @@ impl Victims {
         EraseBlock(self.array[self.random.below(self.array.len() as u64) as usize])
     }
 
-    /// Among blocks with equally many invalid pages the oldest is best, and it is the first of its list: a block that
-    /// is touched goes to the end of another. So one look at each list finds the best of all.
+    /// Of blocks with equally many invalid pages the oldest is best, and it is the first of its list: an invalidation
+    /// moves a block to the end of another list. So the first blocks of all lists contain the best.
     fn best_benefit(&self, now: u64) -> Option<EraseBlock> {
         if let Some(empty) = self.first_of(self.pages_per_block) {
             return Some(empty);
@@ -260,7 +260,7 @@ mod tests {
     const BLOCKS: u32 = 40;
     const PAGES: u32 = 8;
 
-    /// What a policy must choose, by looking at every candidate.
+    /// A reference that inspects every candidate.
     struct Model {
         candidates: Vec<(u32, u32, u64)>, // block, invalid, touched; in the order of closing
     }

@@ -125,7 +125,7 @@ fn devices_of_two_volumes_are_not_joined() {
     flashpath::translation::zoned::mkfs(
         other.devices(),
         &settings("dm-zoned:reserved=2,label=other"),
-        &flashpath::translation::zoned::Numbers::of_seed(2, 1),
+        &flashpath::translation::zoned::Uuids::from_seed(2, 1),
     )
     .unwrap();
     let mixed = Machine { zones: other.zones.clone(), ..one.clone() };

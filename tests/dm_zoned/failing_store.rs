@@ -10,7 +10,7 @@ use flashpath::device::zns::{Zns, ZnsSettings};
 use flashpath::expression::parse_term;
 use flashpath::random::Random;
 use flashpath::time::Time;
-use flashpath::translation::zoned::{Devices, DmZoned, Numbers, mkfs};
+use flashpath::translation::zoned::{Devices, DmZoned, Uuids, mkfs};
 
 const ZONE: u64 = 32;
 const ZONES: &str = "zns:image=unused,size=2560K,zone=128K,page=4K,timing=off";
@@ -30,7 +30,7 @@ impl Disks {
         let image = FailingDisk::holding(vec![0; Zns::image_bytes(&zns().shape().unwrap()) as usize]);
         Zns::create_on(Box::new(image.clone()), &zns()).unwrap();
         let disks = Disks([FailingDisk::holding(vec![0; (8 * ZONE * 4096) as usize]), image]);
-        mkfs(disks.devices().unwrap(), &settings(text), &Numbers::of_seed(1, 1)).unwrap();
+        mkfs(disks.devices().unwrap(), &settings(text), &Uuids::from_seed(1, 1)).unwrap();
         disks
     }
 

@@ -5,7 +5,7 @@ use super::{BLOCK, Machine, settings, write};
 use flashpath::device::{Abilities, BlockDevice, Lba, ZonedDevice};
 use flashpath::label::Content;
 use flashpath::time::Time;
-use flashpath::translation::zoned::{DmZoned, Numbers, SuperBlock, mkfs};
+use flashpath::translation::zoned::{DmZoned, SuperBlock, Uuids, mkfs};
 use std::path::{Path, PathBuf};
 
 const ZONE: u64 = 1024;
@@ -90,7 +90,7 @@ fn check(machine: &Machine, volume: &DmZoned, step: usize) {
 fn every_state_follows_from_the_writes_to_the_last_bit() {
     let machine = machine();
     let kernel = superblock();
-    let numbers = Numbers { volume: kernel.identity.volume, first_device: kernel.device, zoned_devices: vec![[7; 16]] };
+    let numbers = Uuids { volume: kernel.identity.volume, first_device: kernel.device, zoned_devices: vec![[7; 16]] };
     mkfs(machine.devices(), &settings(PATH), &numbers).unwrap();
     let mut volume = DmZoned::open(machine.devices(), &settings(PATH)).unwrap();
     check(&machine, &volume, 0);

@@ -11,7 +11,7 @@ use flashpath::label::{Content, Label};
 use flashpath::random::Random;
 use flashpath::run::{Holds, Labelling, Path, open_device};
 use flashpath::time::Time;
-use flashpath::translation::zoned::{Devices, DmZoned, Finding, Numbers, Remedy, check, mkfs, repair, survey};
+use flashpath::translation::zoned::{Devices, DmZoned, Finding, Remedy, Uuids, check, mkfs, repair, survey};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -234,7 +234,7 @@ fn a_conventional_device_that_fails_once_loses_nothing_and_leaves_a_volume_that_
         let has_journal = seed % 2 == 0;
         let text = format!("dm-zoned:reserved=2,idle=5s,commit=2s{}", if has_journal { ",journal-zone" } else { "" });
         let machine = Machine::new(ZONE, 3 + random.below(6), 8);
-        mkfs(machine.devices(), &settings(&text), &Numbers::of_seed(1, 1)).unwrap();
+        mkfs(machine.devices(), &settings(&text), &Uuids::from_seed(1, 1)).unwrap();
         let left = Arc::new(AtomicU64::new(u64::MAX));
         let open = || {
             let conventional = Failing { disk: machine.disk.clone(), left: Arc::clone(&left) };

@@ -144,10 +144,10 @@ fn a_zone_that_goes_read_only_or_offline_takes_its_chunk_with_it_and_no_other() 
 #[test]
 fn a_volume_of_one_device_has_its_metadata_and_its_cache_in_the_devices_own_conventional_zones() {
     use super::power_cut::{Power, Zones};
-    use flashpath::translation::zoned::{Devices, Numbers, mkfs};
+    use flashpath::translation::zoned::{Devices, Uuids, mkfs};
     let zones = Zones::new(&Power::new(), 24, ZONE, 8);
     let devices = || Devices { conventional: None, zoned: vec![Box::new(zones.clone())] };
-    mkfs(devices(), &settings(TEXT), &Numbers::of_seed(5, 1)).unwrap();
+    mkfs(devices(), &settings(TEXT), &Uuids::from_seed(5, 1)).unwrap();
     let mut volume = DmZoned::open(devices(), &settings("dm-zoned:idle=1s")).unwrap();
     assert_eq!(volume.status(), "0 10240 zoned 24 zones 0/0 cache 6/6 random 14/14 sequential");
     for chunk in 0..20 {

@@ -12,7 +12,7 @@ use flashpath::label::{Content, Label};
 use flashpath::random::Random;
 use flashpath::run::{Holds, OpenError, Path, open_device};
 use flashpath::time::Time;
-use flashpath::translation::zoned::{DmZoned, Numbers, mkfs};
+use flashpath::translation::zoned::{DmZoned, Uuids, mkfs};
 use std::ops::Range;
 
 /// Blocks of a zone: a metadata set of all these volumes fits in one.
@@ -226,7 +226,7 @@ fn power_may_fail_at_any_moment_of_a_write_that_waits_for_room() {
         let text = format!("dm-zoned:reserved={reserved},idle=5s,commit=2s{journal}");
         let machine = Machine::new(ZONE, cache, sequential as u32);
         machine.power.set_latency(random.below(2) * 700_000);
-        mkfs(machine.devices(), &settings(&text), &Numbers::of_seed(1, 1)).unwrap();
+        mkfs(machine.devices(), &settings(&text), &Uuids::from_seed(1, 1)).unwrap();
         let mut volume = machine.open(&text);
         let mut model = Model::new(volume.blocks());
         let has_journal = has_journal && volume.blocks() >= super::model::JOURNAL.end;

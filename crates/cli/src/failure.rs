@@ -133,7 +133,9 @@ impl From<ReproduceError> for Failure {
 impl From<KernelError> for Failure {
     fn from(error: KernelError) -> Failure {
         match error {
-            KernelError::Missing { what, help } | KernelError::Unfit { what, help } => Failure::input(what, Some(help)),
+            KernelError::Missing { what, help } | KernelError::Invalid { what, help } => {
+                Failure::input(what, Some(help))
+            }
             error @ KernelError::Failed { .. } => {
                 Failure::Failed(Plain { message: error.to_string(), help: None }.into())
             }

@@ -30,7 +30,7 @@ impl SystemZoned {
     fn open(path: &Path) -> Result<SystemZoned, DeviceError> {
         let device = ZonedBlockDevice::open(path).map_err(|error| match error {
             KernelError::Failed { doing, source } => DeviceError::Io { doing, source },
-            KernelError::Missing { what, help } | KernelError::Unfit { what, help } => {
+            KernelError::Missing { what, help } | KernelError::Invalid { what, help } => {
                 DeviceError::Station { station: "zns", reason: format!("{what}; {help}") }
             }
         })?;

@@ -1,13 +1,13 @@
-//! fsck: whether what a file system has left on its device fits together.
+//! fsck: checks the consistency of a file system on its device.
 
 use crate::{FileSystem, KernelError, failed};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 impl FileSystem {
-    /// Checks a file system that is not mounted, and changes nothing.
+    /// Checks a file system that is not mounted, without changing it.
     ///
-    /// Fails if the program is not installed, or finds something wrong: the error holds what it said.
+    /// Fails if the program is not installed or finds an error; the error holds its output.
     pub fn check(self, device: &Path) -> Result<(), KernelError> {
         let (program, arguments): (&str, &[&str]) = match self {
             FileSystem::Ext3 | FileSystem::Ext4 => ("e2fsck", &["-f", "-n"]),
@@ -38,5 +38,5 @@ impl FileSystem {
     }
 }
 
-/// The lines of a complaint that are told.
+/// The maximum number of lines of a program's output in an error.
 const LINES: usize = 12;

@@ -1,32 +1,32 @@
-//! Why the kernel did not do what was asked.
+//! Errors of the kernel and of its tools.
 
 use std::io;
 
-/// Why the kernel did not do what was asked.
+/// The reason why a request to the kernel failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// A right, a program or a feature of the kernel is not there.
+    /// A right, a program or a feature of the kernel is missing.
     #[error("{what}")]
     Missing {
-        /// What is not there.
+        /// The missing thing.
         what: String,
-        /// What would help.
+        /// A remedy.
         help: String,
     },
-    /// What was asked for cannot be, whoever asks.
+    /// The request is invalid, even for root.
     #[error("{what}")]
-    Unfit {
-        /// Why.
+    Invalid {
+        /// The reason.
         what: String,
-        /// What would do.
+        /// A valid alternative.
         help: String,
     },
-    /// The kernel, or a program, failed on the way.
+    /// The kernel, or a program, failed.
     #[error("cannot {doing}: {source}")]
     Failed {
-        /// What was being done.
+        /// The failed action.
         doing: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -37,7 +37,7 @@ impl KernelError {
     }
 }
 
-/// Turns what the system says into an error that says what was being done.
+/// Wraps an error of the system with the failed action.
 pub(crate) fn failed<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> KernelError {
     let doing = doing.into();
     move |source| {

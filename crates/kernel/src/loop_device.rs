@@ -9,23 +9,23 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often another's taking of the same free device is suffered.
+/// The maximum number of attempts, as another process may take the same free device.
 const ATTEMPTS: usize = 64;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A loop device that detaches itself when the guard and all other users are gone.
+/// A loop device; it detaches when the guard and all other users are gone.
 #[derive(Debug)]
 pub struct LoopDevice {
-    // Held open: the device stays attached as long as anyone does.
+    // Kept open: the device stays attached as long as it has users.
     _device: File,
     path: PathBuf,
     number: (u32, u32),
 }
 
 impl LoopDevice {
-    /// Makes `file` a block device of its size, with sectors of 512 bytes.
+    /// Attaches `file` as a block device of its size, with sectors of 512 bytes.
     ///
-    /// Others may attach devices at the same time. Fails without root and where the kernel has no loop devices.
+    /// Other processes may attach devices at the same time. Fails without root, and if the kernel has no loop devices.
     pub fn attach(file: &File) -> Result<LoopDevice, KernelError> {
         let control =
             OpenOptions::new().read(true).write(true).open("/dev/loop-control").map_err(|error| {
@@ -42,7 +42,7 @@ impl LoopDevice {
             let path = PathBuf::from(format!("/dev/loop{free}"));
             let device = match open_device(&path) {
                 Ok(device) => device,
-                // Its node may be a moment behind the device.
+                // The device node may appear a moment after the device.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     std::thread::sleep(PAUSE);
                     continue;
@@ -51,7 +51,7 @@ impl LoopDevice {
             };
             match ioctls::configure(&device, file) {
                 Ok(()) => return LoopDevice::of(device, path),
-                // Another was quicker.
+                // Another process took the device.
                 Err(Errno::EBUSY) => std::thread::sleep(PAUSE),
                 Err(error) => return Err(failed(format!("attach {}", path.display()))(error)),
             }
@@ -74,14 +74,13 @@ impl LoopDevice {
         &self.path
     }
 
-    /// Bytes that the kernel has counted as written to the device since it was attached to anything; `None` if it does
-    /// not count.
+    /// Bytes written to the device since it was first attached, counted by the kernel; `None` if statistics are off.
     pub fn written_bytes(&self) -> Option<u64> {
         let (major, minor) = self.number;
         let place = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
         let is_counting = std::fs::read_to_string(place.join("queue/iostats")).ok()?.trim() == "1";
         let counters = std::fs::read_to_string(place.join("stat")).ok()?;
-        // The seventh counts sectors of 512 bytes ("Block layer statistics" of the kernel's documentation).
+        // The seventh field counts sectors of 512 bytes ("Block layer statistics" of the kernel's documentation).
         let sectors: u64 = counters.split_whitespace().nth(6)?.parse().ok()?;
         is_counting.then_some(sectors * 512)
     }
@@ -101,7 +100,7 @@ fn open_device(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The two requests that have no safe form. Numbers and structures: the kernel's interface, `linux/loop.h`.
+/// The two ioctls, which have no safe form. Numbers and structures are those of `linux/loop.h`.
 mod ioctls {
     use super::{AsRawFd, Errno, File};
 

@@ -1,30 +1,30 @@
-//! A memory limit for what a process writes: a control group with the memory controller, of version 2 or 1.
+//! A memory limit for a process and its page cache: a control group of version 2 or 1.
 
 use crate::{KernelError, failed};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A control group of its own. It goes when the guard is dropped, and by then no process may be in it.
+/// A control group. Dropping the guard removes it; it must have no processes then.
 #[derive(Debug)]
 pub struct MemoryLimit {
     group: PathBuf,
-    /// Where this process belongs.
+    /// The group of this process before.
     home: PathBuf,
 }
 
-/// A hierarchy that has the memory controller.
+/// A hierarchy with the memory controller.
 struct Hierarchy {
     mount: PathBuf,
-    /// The group of this process below the mount.
+    /// The group of this process, relative to the mount.
     own: PathBuf,
     limit_file: &'static str,
 }
 
 impl MemoryLimit {
-    /// A group whose processes, with the page cache of what they read and write, may use `bytes`.
+    /// A group of `bytes` for its processes and the page cache of their files.
     ///
-    /// Fails where no writable hierarchy has the memory controller.
+    /// Fails if no writable hierarchy has the memory controller.
     pub fn new(bytes: u64) -> Result<MemoryLimit, KernelError> {
         let hierarchy = hierarchy().ok_or_else(|| {
             KernelError::missing(
@@ -39,12 +39,13 @@ impl MemoryLimit {
         let limit = MemoryLimit { group, home: hierarchy.mount.join(hierarchy.own) };
         let file = limit.group.join(hierarchy.limit_file);
         fs::write(&file, bytes.to_string()).map_err(failed(format!("write {bytes} to {}", file.display())))?;
-        // Where there is no swap, there is no such file, and nothing to keep from it.
+        // The file is missing on a kernel without swap; no limit is needed then.
         let _ = fs::write(limit.group.join("memory.swap.max"), "0");
         Ok(limit)
     }
 
-    /// Calls `start` while this process is in the group, so that what it starts is there from its first instruction.
+    /// Calls `start` while this process is in the group, so that child processes are in it from their first
+    /// instruction.
     pub fn within<T>(&self, start: impl FnOnce() -> T) -> Result<T, KernelError> {
         enter(&self.group)?;
         let started = start();
@@ -60,7 +61,7 @@ fn enter(group: &Path) -> Result<(), KernelError> {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // A process that was killed leaves its group a moment later.
+        // A killed process leaves its group a moment later.
         for _ in 0..100 {
             if fs::remove_dir(&self.group).is_ok() {
                 break;
@@ -70,7 +71,7 @@ impl Drop for MemoryLimit {
     }
 }
 
-/// The hierarchy of version 2 if its root hands the memory controller down, or that of version 1.
+/// The hierarchy of version 2 if its root enables the memory controller, or that of version 1.
 fn hierarchy() -> Option<Hierarchy> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;

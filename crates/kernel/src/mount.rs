@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long a busy mount is waited for.
+/// The maximum wait for a busy mount.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -25,10 +25,10 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts `source`, a device or a name, in a new directory within `beside`.
+    /// Mounts `source`, a device or a name, in a new directory below `beside`.
     ///
-    /// `options` are those of the file system, joined by commas. Fails without root, if the kernel has no such file
-    /// system, and if that refuses the options (the kernel's log says why).
+    /// `options` are those of the file system, joined by commas. Fails without root, if the kernel lacks the file
+    /// system, and if the file system rejects the options (the kernel's log has the reason).
     pub fn new(source: &Path, file_system: &str, options: &str, beside: &Path) -> Result<Mount, KernelError> {
         let directory = tempfile::Builder::new()
             .prefix("flashpath-mount-")
@@ -62,34 +62,33 @@ impl Mount {
         Ok(())
     }
 
-    /// Unmounts, and mounts again in the same place with the same options: no journal holds anything, and no cache. Fails as
-    /// [`unmount`](Mount::unmount) and [`new`](Mount::new) do; then it is not mounted.
+    /// Unmounts and mounts again in the same place with the same options, which empties the journal and all caches.
+    /// Fails as [`unmount`](Mount::unmount) and [`new`](Mount::new) do; it is not mounted then.
     pub fn mount_again(&mut self) -> Result<(), KernelError> {
         self.leave()?;
         self.begin()
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Waits until all that was written is on the device.
+    /// Waits until all written data is on the device.
     pub fn sync(&self) -> Result<(), KernelError> {
         let doing = || format!("write back {}", self.path.display());
         let directory = File::open(&self.path).map_err(failed(doing()))?;
         nix::unistd::syncfs(&directory).map_err(failed(doing()))
     }
 
-    /// The share of its blocks that are free, from 0 to 1.
+    /// The share of free blocks, from 0 to 1.
     pub fn free_share(&self) -> Result<f64, KernelError> {
         let status = nix::sys::statvfs::statvfs(&self.path)
             .map_err(failed(format!("see how full {} is", self.path.display())))?;
         Ok(status.blocks_available() as f64 / (status.blocks() as f64).max(1.0))
     }
 
-    /// Unmounts. One that stays busy is taken out of sight, so that it goes with its last user, and the error says who
-    /// that is.
+    /// Unmounts. A mount that stays busy is detached, so that it ends with its last user; the error names the users.
     pub fn unmount(mut self) -> Result<(), KernelError> {
         self.end()
     }
@@ -97,7 +96,7 @@ impl Mount {
     fn end(&mut self) -> Result<(), KernelError> {
         let left = self.leave();
         if let Some(directory) = self.directory.take() {
-            // An empty directory is all that could be left.
+            // At worst, an empty directory remains.
             let _ = directory.close();
         }
         left
@@ -117,7 +116,7 @@ impl Mount {
         };
         ended.map_err(|error| {
             let users = users_of(&self.path);
-            // The kernel keeps it until its last user goes; there is no more that could be done, or said.
+            // The mount ends with its last user; the error is reported below.
             let _ = umount2(&self.path, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW);
             let source = match error {
                 Errno::EBUSY => io::Error::other(format!("it is still in use{users}")),
@@ -130,13 +129,13 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Whoever wants to know calls `unmount`.
+        // Errors are reported by `unmount` only.
         let _ = self.end();
     }
 }
 
-/// The processes that have something open below `path`, and the loop devices that stand on it, as words behind "in use";
-/// empty if none is found.
+/// The processes with open files below `path`, and the loop devices on such files, as text to append to "in use"; empty
+/// if there are none.
 pub fn users_of(path: &Path) -> String {
     let is_below = |link: PathBuf| std::fs::read_link(link).is_ok_and(|target| target.starts_with(path));
     let mut users = Vec::new();

@@ -1,13 +1,13 @@
-//! Mounts that nobody else sees.
+//! Private mounts.
 
 use crate::{KernelError, failed};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-/// Gives the calling thread, and all threads and processes that it will start, mounts of their own: what they mount from
-/// now on is not seen elsewhere, and goes when the last of them goes. What others mount is still seen.
+/// Gives the calling thread and its later threads and processes a mount namespace: their mounts are invisible
+/// elsewhere, and end with the last of them. Mounts of others stay visible.
 ///
-/// Fails without the right to do so (root).
+/// Fails without root.
 pub fn make_mounts_private() -> Result<(), KernelError> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(failed("have mounts of its own"))?;
     let flags = MsFlags::MS_SLAVE | MsFlags::MS_REC;

@@ -1,4 +1,4 @@
-//! A sparse file without a name, as big as a device is to be.
+//! An unnamed sparse file that backs a device.
 
 use crate::{KernelError, failed};
 use nix::errno::Errno;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A file that takes the room of what was written to it, and that is gone when its last user is.
+/// A sparse file without a name; it vanishes with its last user.
 #[derive(Debug)]
 pub struct ScratchFile {
     file: File,
@@ -17,7 +17,7 @@ pub struct ScratchFile {
 }
 
 impl ScratchFile {
-    /// A file of `size_bytes` in `directory`. Fails if none can be made there.
+    /// A file of `size_bytes` in `directory`. Fails if it cannot be created there.
     pub fn create(directory: &Path, size_bytes: u64) -> Result<ScratchFile, KernelError> {
         let doing = || format!("make a scratch file of {size_bytes} bytes in {}", directory.display());
         let file = tempfile::tempfile_in(directory).map_err(failed(doing()))?;
@@ -30,18 +30,17 @@ impl ScratchFile {
         &self.file
     }
 
-    /// Its size, and that of the device that it becomes.
+    /// The size of the file and of its device, in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Fills `buffer` from `offset` with what the device has been given there so far.
+    /// Fills `buffer` with the content of the device at `offset`.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
     }
 
-    /// The bytes that were written and not given back, in order. What a file system of this machine does not tell counts as
-    /// written.
+    /// The allocated ranges, in order. If the file system below cannot report holes, everything counts as allocated.
     pub fn written(&self) -> io::Result<Vec<Range<u64>>> {
         let mut written = Vec::new();
         let mut at = 0;
@@ -58,7 +57,7 @@ impl ScratchFile {
         Ok(written)
     }
 
-    /// Bytes that are still free in a directory's file system.
+    /// Free bytes in the file system of a directory.
     pub fn room_bytes(directory: &Path) -> Result<u64, KernelError> {
         let status = nix::sys::statvfs::statvfs(directory)
             .map_err(failed(format!("see how much room {} has", directory.display())))?;

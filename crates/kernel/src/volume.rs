@@ -1,20 +1,20 @@
-//! A file system in a scratch file, ready to be written.
+//! A mounted file system on a loop device on a scratch file.
 
-use crate::{KernelError, LoopDevice, Make, Mount, ScratchFile};
+use crate::{KernelError, LoopDevice, Mkfs, Mount, ScratchFile};
 use std::path::Path;
 
-/// A scratch file, as a loop device, with a mounted file system. Dropping it undoes all of it.
+/// A mounted file system on a loop device on a scratch file. Dropping it undoes all of them.
 #[derive(Debug)]
 pub struct Volume {
-    // In the order in which they must go.
+    // In the order of their end.
     mount: Mount,
     device: LoopDevice,
     scratch: ScratchFile,
 }
 
 impl Volume {
-    /// Makes one of `size_bytes` whose file and mount point are in `directory`. Fails as its parts do.
-    pub fn create(directory: &Path, size_bytes: u64, make: &Make, options: &str) -> Result<Volume, KernelError> {
+    /// Makes a volume of `size_bytes`; its file and its mount point are in `directory`. Fails as its parts do.
+    pub fn create(directory: &Path, size_bytes: u64, make: &Mkfs, options: &str) -> Result<Volume, KernelError> {
         make.check()?;
         let scratch = ScratchFile::create(directory, size_bytes)?;
         let device = LoopDevice::attach(scratch.file())?;
@@ -33,17 +33,17 @@ impl Volume {
         self.mount.mount_again()
     }
 
-    /// The device that it is on.
+    /// The loop device below the file system.
     pub fn device(&self) -> &LoopDevice {
         &self.device
     }
 
-    /// The file that stands for the device.
+    /// The file below the device.
     pub fn scratch(&self) -> &ScratchFile {
         &self.scratch
     }
 
-    /// Unmounts, and hands back the device, still attached, with the file behind it.
+    /// Unmounts, and returns the device, still attached, with its file.
     pub fn unmount(self) -> Result<(LoopDevice, ScratchFile), KernelError> {
         let Volume { mount, device, scratch } = self;
         mount.unmount()?;

@@ -1,7 +1,7 @@
-//! A zoned block device of the kernel: a ZNS drive, an SMR disk, or what null_blk makes one.
+//! A zoned block device of the kernel: a ZNS drive, an SMR disk, or one of null_blk.
 //!
-//! Zones are reported and managed by the requests of `linux/blkzoned.h`; data goes past the page cache, as the kernel
-//! takes writes to sequential zones in no other way. All is counted in bytes from the start of the device.
+//! Zones are reported and managed by the ioctls of `linux/blkzoned.h`. Data bypasses the page cache (O_DIRECT): the
+//! kernel requires it for sequential zones. Offsets are bytes from the start of the device.
 
 use crate::{KernelError, failed};
 use nix::fcntl::OFlag;
@@ -11,66 +11,66 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The kernel counts a zone's place and length in these.
+/// The kernel's unit for a zone's start and length.
 const SECTOR_BYTES: u64 = 512;
-/// Zones that are asked for at once.
+/// Zones in one report.
 const ZONES_AT_ONCE: usize = 256;
-/// Buffers that go past the page cache begin at a multiple of this.
+/// The alignment of buffers for direct I/O.
 const ALIGNMENT: usize = 4096;
-/// As much is copied into such a buffer at once.
+/// The maximum number of bytes copied into such a buffer at once.
 const PIECE: usize = 1 << 20;
 
-/// How a zone may be written.
+/// The type of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockZoneKind {
-    /// Anywhere.
+    /// Writable at any offset.
     Conventional,
-    /// At its write pointer only.
+    /// Writable at its write pointer only.
     Sequential,
-    /// Anywhere, but in order it is faster (host-aware disks; the kernel knows them no more since 6.9).
+    /// Writable at any offset, faster in order (host-aware disks; not supported by the kernel since 6.9).
     SequentialPreferred,
 }
 
 /// The condition of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockZoneCondition {
-    /// It has no write pointer: it is conventional.
+    /// Without a write pointer: the zone is conventional.
     NoWritePointer,
     /// Nothing is written.
     Empty,
-    /// A write opened it.
+    /// Opened by a write.
     ImplicitlyOpen,
-    /// A command opened it.
+    /// Opened by a command.
     ExplicitlyOpen,
     /// Written in part, and not open.
     Closed,
-    /// It can only be read.
+    /// Only readable.
     ReadOnly,
-    /// All is written, or it was finished.
+    /// Fully written, or finished.
     Full,
-    /// It can neither be read nor written.
+    /// Neither readable nor writable.
     Offline,
 }
 
 /// A zone as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockZone {
-    /// How it may be written.
+    /// Its type.
     pub kind: BlockZoneKind,
     /// Its condition.
     pub condition: BlockZoneCondition,
     /// Its first byte.
     pub start: u64,
-    /// Bytes from its start to the start of the next.
+    /// Bytes from its start to the next zone's start.
     pub length: u64,
-    /// Bytes of it that can be written.
+    /// Its writable bytes.
     pub capacity: u64,
-    /// Bytes from its start to where the next write goes; means nothing where the kernel gives none (conventional, full,
-    /// read-only and offline zones).
+    /// The write pointer, in bytes from the zone's start; undefined for conventional, full, read-only and offline
+    /// zones.
     pub written: u64,
 }
 
-/// What is done to a zone as a whole.
+/// A command for a whole zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZoneRequest {
     /// Opens it explicitly.
@@ -83,7 +83,7 @@ pub enum ZoneRequest {
     Reset,
 }
 
-/// A zoned block device of the kernel, which nobody else has mounted or taken for himself.
+/// A zoned block device of the kernel, opened exclusively.
 #[derive(Debug)]
 pub struct ZonedBlockDevice {
     file: File,
@@ -92,15 +92,15 @@ pub struct ZonedBlockDevice {
     zone_bytes: u64,
     max_open: u32,
     max_active: u32,
-    /// Room for an aligned piece wherever the allocation begins.
+    /// Large enough for an aligned piece.
     buffer: Vec<u8>,
 }
 
 impl ZonedBlockDevice {
-    /// Opens it. What is no block device, has no zones, or is in use, is told so.
+    /// Opens the device. Fails if `path` is not a block device, has no zones, or is in use.
     pub fn open(path: &Path) -> Result<ZonedBlockDevice, KernelError> {
         let name = path.display().to_string();
-        let unfit = |what: &str| KernelError::Unfit {
+        let unfit = |what: &str| KernelError::Invalid {
             what: format!("{name} {what}"),
             help: "name a zoned block device: lsblk -o NAME,ZONED shows host-managed for them".to_string(),
         };
@@ -116,7 +116,7 @@ impl ZonedBlockDevice {
             let place = format!("/sys/dev/block/{}:{}/queue/{file}", major(number), minor(number));
             std::fs::read_to_string(place).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
         };
-        // A kernel without zoned block devices does not know the request, one with them answers 0 for what has no zones.
+        // A kernel without zoned block devices rejects the ioctl; others return 0 for a device without zones.
         let zone_sectors = ioctls::zone_sectors(&file).unwrap_or(0);
         if zone_sectors == 0 {
             return Err(unfit("has no zones, or the kernel knows of none (CONFIG_BLK_DEV_ZONED)"));
@@ -138,27 +138,27 @@ impl ZonedBlockDevice {
         &self.name
     }
 
-    /// Zones.
+    /// The number of zones.
     pub fn zones(&self) -> u32 {
         self.zones
     }
 
-    /// Bytes from the start of a zone to the start of the next. The last zone may be shorter.
+    /// Bytes from a zone's start to the next zone's start. The last zone may be shorter.
     pub fn zone_bytes(&self) -> u64 {
         self.zone_bytes
     }
 
-    /// Zones that may be open at once; 0 for no limit.
+    /// The maximum number of open zones; 0 for no limit.
     pub fn max_open(&self) -> u32 {
         self.max_open
     }
 
-    /// Zones that may be open or closed at once; 0 for no limit.
+    /// The maximum number of open and closed zones; 0 for no limit.
     pub fn max_active(&self) -> u32 {
         self.max_active
     }
 
-    /// Reports `count` zones from `first` on, or as many as there are.
+    /// Reports `count` zones from `first`, or all up to the last.
     pub fn report(&self, first: u32, count: u32) -> io::Result<Vec<BlockZone>> {
         let end = first.saturating_add(count).min(self.zones);
         let mut report = Vec::new();
@@ -175,13 +175,13 @@ impl ZonedBlockDevice {
         Ok(report)
     }
 
-    /// Does `request` to a zone as a whole.
+    /// Applies `request` to a whole zone.
     pub fn manage(&self, zone: u32, request: ZoneRequest) -> io::Result<()> {
         let sectors = self.zone_bytes / SECTOR_BYTES;
         ioctls::manage(&self.file, u64::from(zone) * sectors, sectors, request)
     }
 
-    /// Reads the bytes from `offset` on, both whole blocks of the device.
+    /// Reads at `offset`; offset and length are multiples of the device's block size.
     pub fn read_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let mut at = offset;
         for part in bytes.chunks_mut(PIECE) {
@@ -194,8 +194,8 @@ impl ZonedBlockDevice {
         Ok(())
     }
 
-    /// Writes the bytes from `offset` on, both whole blocks of the device. If it fails, some of them may be written: a
-    /// report tells.
+    /// Writes at `offset`; offset and length are multiples of the device's block size. After an error a part may be
+    /// written: the zone's write pointer tells.
     pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut at = offset;
         for part in bytes.chunks(PIECE) {
@@ -208,14 +208,14 @@ impl ZonedBlockDevice {
         Ok(())
     }
 
-    /// Makes durable all that was written.
+    /// Makes all written data durable.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 }
 
-/// Reads what BLKREPORTZONE answers: a header of 16 bytes (sector, number of zones, flags) and 64 bytes for each zone, in
-/// the machine's byte order.
+/// Parses the output of BLKREPORTZONE, in the machine's byte order: a header of 16 bytes (sector, number of zones,
+/// flags) and 64 bytes for each zone.
 pub fn parse_report(bytes: &[u8]) -> io::Result<Vec<BlockZone>> {
     const HEADER: usize = 16;
     const ZONE: usize = 64;
@@ -248,28 +248,28 @@ pub fn parse_report(bytes: &[u8]) -> io::Result<Vec<BlockZone>> {
             };
             let bytes = |offset| number(zone, offset, 8).saturating_mul(SECTOR_BYTES);
             let (start, length) = (bytes(0), bytes(8));
-            // Kernels before 5.9 know no capacity.
+            // Kernels before 5.9 report no capacity.
             let capacity = if flags & FLAG_CAPACITY != 0 { bytes(32) } else { length };
             Ok(BlockZone { kind, condition, start, length, capacity, written: bytes(16).saturating_sub(start) })
         })
         .collect()
 }
 
-/// A number of so many bytes, in the machine's byte order.
+/// A number of `length` bytes, in the machine's byte order.
 fn number(bytes: &[u8], offset: usize, length: usize) -> u64 {
     let digits = bytes[offset..offset + length].iter();
     let join = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
     if cfg!(target_endian = "big") { digits.fold(0, join) } else { digits.rev().fold(0, join) }
 }
 
-/// The requests of `linux/blkzoned.h`, which have no safe form.
+/// The ioctls of `linux/blkzoned.h`, which have no safe form.
 mod ioctls {
     use super::{File, SECTOR_BYTES, ZONES_AT_ONCE, ZoneRequest, io};
     use std::os::fd::AsRawFd;
 
     const REPORT_BYTES: usize = 16 + 64 * ZONES_AT_ONCE;
 
-    /// `struct blk_zone_report` with room for zones, as whole words so that it is aligned.
+    /// `struct blk_zone_report` with space for zones, as whole words so that it is aligned.
     #[repr(C)]
     pub struct Report([u64; REPORT_BYTES / 8]);
 
@@ -283,7 +283,7 @@ mod ioctls {
     const _: () = assert!(size_of::<Report>() == REPORT_BYTES && size_of::<Range>() == 16);
     const _: () = assert!(SECTOR_BYTES == 512);
 
-    // The kernel's number of a report has the size of its header alone.
+    // The ioctl's number encodes the size of the header alone.
     nix::ioctl_readwrite_bad!(block_report_zones, nix::request_code_readwrite!(0x12, 130, 16), Report);
     nix::ioctl_write_ptr!(block_reset_zone, 0x12, 131, Range);
     nix::ioctl_read!(block_zone_size, 0x12, 132, u32);
@@ -308,7 +308,7 @@ mod ioctls {
         Ok(zones)
     }
 
-    /// A report of the zones from a sector on, as it came.
+    /// The raw report of the zones from a sector on.
     #[allow(unsafe_code, reason = "an ioctl")]
     pub fn report(file: &File, sector: u64) -> io::Result<Vec<u8>> {
         let mut report = Box::new(Report([0; REPORT_BYTES / 8]));
@@ -316,8 +316,8 @@ mod ioctls {
         let mut asked = [0; 8];
         asked[..4].copy_from_slice(&(ZONES_AT_ONCE as u32).to_ne_bytes());
         report.0[1] = u64::from_ne_bytes(asked);
-        // SAFETY: the request writes the header and as many zones as it is told there is room for, which the structure
-        // has; it lives until the request returns; the descriptor is open.
+        // SAFETY: the request writes the header and at most as many zones as the header asks for, which the structure
+        // holds; it lives until the request returns; the descriptor is open.
         unsafe { block_report_zones(file.as_raw_fd(), &mut *report) }?;
         Ok(report.0.iter().flat_map(|word| word.to_ne_bytes()).collect())
     }
@@ -355,7 +355,7 @@ mod tests {
         bytes.extend((zones.len() as u32).to_ne_bytes());
         bytes.extend(flags.to_ne_bytes());
         bytes.extend(zones.concat());
-        // What is behind the zones was not filled.
+        // The rest of the buffer is not filled.
         bytes.extend([0; 128]);
         bytes
     }

@@ -1,4 +1,4 @@
-//! Chunks: which ranges of the device hold data, metadata, or the chunk tree itself.
+//! The chunk tree: maps ranges of the device to data, metadata, or system chunks.
 //!
 //! ```text
 //! key    0 object   8 type   9 offset (the chunk's logical address)                       17 bytes
@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 48;
 const STRIPE_BYTES: usize = 32;
 const CHUNK_ITEM: u8 = 228;
 const NODE_HEADER_BYTES: usize = 101;
-/// More nodes than the chunks of an exabyte need: a damaged tree ends somewhere.
+/// More nodes than the chunks of an exabyte need; bounds the walk of a damaged tree.
 const MOST_NODES: usize = 1 << 16;
 
 const DATA: u64 = 1;
@@ -31,7 +31,7 @@ const RAID10: u64 = 64;
 const RAID5: u64 = 128;
 const RAID6: u64 = 256;
 
-/// A node of a tree: where it is, in logical bytes, and how many levels are below it.
+/// The location of a tree node: its logical address, and the levels below it.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     pub at: u64,
@@ -51,7 +51,7 @@ struct Chunk {
     kind: u64,
     /// The first byte and the length of each of its stripes on this device.
     stripes: Vec<(u64, u64)>,
-    /// A byte of the chunk is at the same distance from the start of each stripe.
+    /// True if a byte of the chunk is at the same distance from the start of each stripe.
     is_linear: bool,
 }
 
@@ -67,7 +67,7 @@ impl Chunks {
         Chunks { device_number, size_bytes, by_address: BTreeMap::new() }
     }
 
-    /// Adds the chunks that the superblock lists, so that the tree can be found.
+    /// Adds the chunks that the superblock lists; the chunk tree lies in them.
     pub fn add_system(&mut self, array: &[u8]) -> Result<(), LayoutError> {
         let array = Bytes(array.to_vec());
         let mut at = 0;
@@ -116,7 +116,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// The chunk at `at`, and how many bytes it takes there.
+    /// Parses the chunk at `at`; also returns the bytes it takes.
     fn chunk(&self, bytes: &Bytes, at: usize, structure: &'static str) -> Result<(Chunk, usize), LayoutError> {
         let length = bytes.le64(at);
         let kind = bytes.le64(at + 24);
@@ -126,7 +126,7 @@ impl Chunks {
         if count == 0 || length == 0 || bytes.part(at, taken).is_none() {
             return Err(damaged(structure, format!("a chunk of {length} bytes in {count} stripes")));
         }
-        // How much of the chunk's bytes lie on one stripe.
+        // The number of stripes that share the chunk's bytes.
         let shares = match kind {
             kind if kind & RAID0 != 0 => count,
             kind if kind & RAID10 != 0 => (count / substripes).max(1),
@@ -149,7 +149,7 @@ impl Chunks {
         Ok((Chunk { length, kind, stripes, is_linear: shares == 1 }, taken))
     }
 
-    /// Where `length` logical bytes at `at` are on this device.
+    /// The address on this device of `length` logical bytes at `at`.
     fn physical(&self, at: u64, length: u64) -> Option<u64> {
         let (start, chunk) = self.by_address.range(..=at).next_back()?;
         let within = at - start;
@@ -157,13 +157,13 @@ impl Chunks {
         chunk.stripes.first().filter(|_| inside && chunk.is_linear).map(|(first, _)| first + within)
     }
 
-    /// The ranges of this device whose content the chunks tell.
+    /// The ranges of this device with a known content.
     pub fn regions(&self) -> impl Iterator<Item = (Range<u64>, Region)> + '_ {
         self.by_address.values().flat_map(|chunk| {
             let region = match chunk.kind & (DATA | SYSTEM | METADATA) {
                 DATA => Some(Region::Data),
                 METADATA | SYSTEM => Some(Region::Metadata),
-                // Mixed block groups: only a request's own flag can tell.
+                // Mixed block groups: only a request's own flag decides.
                 _ => None,
             };
             chunk.stripes.iter().filter_map(move |(start, length)| Some((*start..start + length, region?)))

@@ -1,4 +1,4 @@
-//! btrfs: chunks of the device hold data or metadata, never both unless the file system is made so.
+//! btrfs: a chunk holds data or metadata, unless the file system was made with mixed groups.
 //!
 //! The superblock's fields, little endian, from byte 65536 (btrfs documentation, "On-disk format"):
 //!
@@ -8,8 +8,8 @@
 //! 811 system chunks: key, chunk, key, chunk, ...
 //! ```
 //!
-//! Log tree blocks (an fsync's) lie in metadata chunks among all others: by place they are metadata. The superblock is
-//! written in place to up to three mirrors. A zoned btrfs keeps it elsewhere and is not recognised.
+//! Log tree blocks (of an fsync) lie in metadata chunks and count as metadata. The superblock is written in place to up
+//! to three mirrors. A zoned btrfs keeps it elsewhere and is not recognised.
 
 mod chunks;
 

@@ -1,4 +1,4 @@
-//! Whose block is whose: every inode's blocks, and what a block that no inode names any more looks like.
+//! Classifies blocks: by the inode that owns them, or by their bytes.
 
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, Region};
@@ -11,10 +11,11 @@ use std::ops::Range;
 const ROOT_DIRECTORY: u64 = 2;
 const ATTRIBUTES_MAGIC: u32 = 0xEA02_0000;
 
-/// The blocks of all files: a user's files' are data, directories' and all that names other blocks are metadata.
+/// The blocks of all files: those of regular files are data, those of directories and all indirect and extent blocks
+/// are metadata.
 ///
-/// An inode that cannot be believed is passed over: while the file system is mounted, its newest ones are still in the
-/// journal, and what is in their place may be torn between old and new.
+/// An invalid inode is skipped: while the file system is mounted, its newest inodes are still in the journal, and their
+/// place in the table may be torn.
 pub(super) fn of_files(
     device: &mut Device,
     superblock: &Superblock,
@@ -56,14 +57,14 @@ fn add_file(
     }
 }
 
-/// Whether a block reads as a node of extents, a block of attributes, or a block of a directory.
+/// True if a block looks like an extent node, a block of attributes, or a block of a directory.
 pub(in super::super) fn reads_as_metadata(block: &[u8]) -> bool {
     let block = Bytes(block.to_vec());
     let is_extents = block.le16(0) == EXTENT_MAGIC && 12 + 12 * u64::from(block.le16(4)) <= block.0.len() as u64;
     (is_extents && block.le16(2) <= block.le16(4)) || block.le32(0) == ATTRIBUTES_MAGIC || is_directory(&block)
 }
 
-/// A directory's block is a chain of entries that ends with the block: inode (4), length (2), name's length (1), type.
+/// Entries of a directory form a chain that ends with the block: inode (4), length (2), name's length (1), type.
 fn is_directory(block: &Bytes) -> bool {
     let mut at = 0;
     while at < block.0.len() {

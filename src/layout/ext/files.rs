@@ -6,7 +6,7 @@
 //! index          0 first block of the file   4 child (low)   8 child (high)
 //! ```
 //!
-//! A block map is 12 blocks, then one block of blocks, one of blocks of blocks, and one of three levels. Zero is a hole.
+//! A block map is 12 blocks, then an indirect, a double indirect and a triple indirect block. Zero is a hole.
 
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, damaged};
@@ -15,7 +15,7 @@ use std::ops::Range;
 
 const STRUCTURE: &str = "the block list of an ext inode";
 pub(super) const EXTENT_MAGIC: u16 = 0xF30A;
-/// An extent of more blocks is an unwritten one, of so many fewer.
+/// The maximum length of a written extent; a longer one is unwritten, and this much shorter.
 const WRITTEN_EXTENT_BLOCKS: u64 = 32768;
 const DIRECT_BLOCKS: usize = 12;
 const DEEPEST_EXTENTS: u16 = 5;
@@ -23,13 +23,14 @@ const DEEPEST_EXTENTS: u16 = 5;
 /// The blocks of one file.
 #[derive(Debug, Default)]
 pub(super) struct FileBlocks {
-    /// What holds the file, in its order.
+    /// The runs of the file's blocks, in file order.
     pub runs: Vec<Range<u64>>,
-    /// What only names other blocks.
+    /// The indirect and extent blocks.
     pub naming: Vec<u64>,
 }
 
-/// Reads files' blocks. All files together are named by no more blocks than there are: a damaged tree ends somewhere.
+/// Walks block lists. The total of indirect and extent blocks is bounded by the file system's size, so a damaged tree
+/// ends.
 pub(super) struct Walker<'a, 'b> {
     device: &'a mut Device<'b>,
     superblock: &'a Superblock,
@@ -42,12 +43,12 @@ impl<'a, 'b> Walker<'a, 'b> {
         Walker { device, superblock, may_read: superblock.blocks, found: FileBlocks::default() }
     }
 
-    /// The device, between two files.
+    /// The device, for use between two files.
     pub fn device(&mut self) -> &mut Device<'b> {
         self.device
     }
 
-    /// The blocks that the 60 bytes of an inode's map name.
+    /// The blocks of the inode whose block list is `map` (60 bytes).
     pub fn file(&mut self, map: &Bytes, has_extents: bool) -> Result<FileBlocks, LayoutError> {
         self.found = FileBlocks::default();
         if has_extents {
@@ -63,7 +64,7 @@ impl<'a, 'b> Walker<'a, 'b> {
         Ok(std::mem::take(&mut self.found))
     }
 
-    /// Takes `count` blocks from `first` on as the next ones of the file.
+    /// Appends `count` blocks from `first` to the file.
     fn take(&mut self, first: u64, count: u64) -> Result<(), LayoutError> {
         let end = first.checked_add(count).filter(|end| first > 0 && *end <= self.superblock.blocks);
         let end = end.ok_or_else(|| damaged(STRUCTURE, format!("{count} blocks at block {first} are not inside")))?;
@@ -84,7 +85,7 @@ impl<'a, 'b> Walker<'a, 'b> {
         self.device.read(block * self.superblock.block_bytes, self.superblock.block_bytes as usize)
     }
 
-    /// The blocks behind one pointer of a block map, `level` naming blocks away.
+    /// Walks a pointer of a block map that is `level` levels above the data.
     fn pointed(&mut self, block: u32, level: usize) -> Result<(), LayoutError> {
         match (block, level) {
             (0, _) => Ok(()),
@@ -96,7 +97,7 @@ impl<'a, 'b> Walker<'a, 'b> {
         }
     }
 
-    /// The extents of a node, which is at `depth` if a node above it said so.
+    /// Walks an extent node, which is at `depth` if its parent said so.
     fn extents(&mut self, node: &Bytes, depth: Option<u16>) -> Result<(), LayoutError> {
         let (magic, entries, at_depth) = (node.le16(0), usize::from(node.le16(2)), node.le16(6));
         let fits = 12 + entries * 12 <= node.0.len() && at_depth <= DEEPEST_EXTENTS;

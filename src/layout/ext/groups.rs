@@ -1,6 +1,6 @@
-//! Block groups: where each has its bitmaps, its inodes, and copies of what describes all groups.
+//! Block groups: bitmaps, inode tables, and copies of the superblock and the descriptors.
 //!
-//! A descriptor, of 32 bytes or with its high halves 64:
+//! A descriptor has 32 bytes, or 64 with the high halves:
 //!
 //! ```text
 //! 0 block bitmap   4 inode bitmap   8 inode table   32, 36, 40 their high halves   18 flags   28 unused inodes   50 their high half
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// The flag of a group whose inodes were never used.
 const NO_INODES: u16 = 1;
 
-/// What one group says of itself, in blocks.
+/// A group's descriptor, in blocks.
 struct Group {
     block_bitmap: u64,
     inode_bitmap: u64,
@@ -27,7 +27,7 @@ pub(super) struct Groups {
     groups: Vec<Group>,
 }
 
-/// Reads all descriptors.
+/// Reads all group descriptors.
 pub(super) fn read(device: &mut Device, superblock: &Superblock) -> Result<Groups, LayoutError> {
     let in_block = superblock.descriptors_of_block();
     let mut groups = Vec::new();
@@ -46,10 +46,10 @@ pub(super) fn read(device: &mut Device, superblock: &Superblock) -> Result<Group
     Ok(Groups { groups })
 }
 
-/// The block that holds the descriptors of `number` times as many groups as one holds, and the following.
+/// The block of group descriptors `number`.
 fn descriptor_block(superblock: &Superblock, number: u64) -> u64 {
     match superblock.first_meta_group {
-        // Behind the superblock, if the first group of its meta group has one.
+        // After the superblock, if the first group of its meta group has one.
         Some(first) if number >= first => {
             let group = number * superblock.descriptors_of_block();
             superblock.superblock_block(group) + u64::from(superblock.has_superblock(group))
@@ -78,7 +78,7 @@ impl Group {
 }
 
 impl Groups {
-    /// The byte at which an inode begins, if its table is inside.
+    /// The byte address of an inode, if its table is inside the file system.
     pub fn inode(&self, superblock: &Superblock, number: u32) -> Option<u64> {
         let index = u64::from(number).checked_sub(1)?;
         let group = self.groups.get(usize::try_from(index / superblock.group_inodes).ok()?)?;
@@ -87,7 +87,7 @@ impl Groups {
         (at + superblock.inode_bytes <= table.end).then_some(at)
     }
 
-    /// Of each group the number of its first inode, and the bytes of those that may be in use.
+    /// For each group the number of its first inode, and the bytes of its inodes that may be in use.
     pub fn used_inodes<'a>(&'a self, superblock: &'a Superblock) -> impl Iterator<Item = (u64, Range<u64>)> + 'a {
         self.groups.iter().enumerate().map(|(number, group)| {
             let used = superblock.group_inodes.saturating_sub(group.unused_inodes) * superblock.inode_bytes;
@@ -100,10 +100,10 @@ impl Groups {
         (superblock.group_inodes * superblock.inode_bytes).div_ceil(superblock.block_bytes)
     }
 
-    /// All that has a fixed place, but for the journal.
+    /// All metadata with a fixed place, except the journal.
     pub fn metadata(&self, superblock: &Superblock) -> Vec<(Range<u64>, Region)> {
         let mut blocks: Vec<(u64, u64)> = Vec::with_capacity(4 * self.groups.len());
-        // A block before the first superblock is the boot record's.
+        // A block before the first superblock holds the boot record.
         blocks.push((0, superblock.superblock_block(0)));
         blocks.extend(superblock.protection_block.map(|block| (block, 1)));
         let table_blocks = self.table_blocks(superblock);
@@ -111,7 +111,7 @@ impl Groups {
             blocks.extend(descriptions(superblock, number as u64));
             blocks.extend([(group.block_bitmap, 1), (group.inode_bitmap, 1), (group.inode_table, table_blocks)]);
         }
-        // Block 0 in a descriptor of a larger group means that it was never filled in.
+        // A descriptor of zeros was never filled in.
         let mut ranges: Vec<_> = blocks.iter().map(|(first, count)| superblock.bytes_of(*first, *count)).collect();
         ranges.retain(|range| !range.is_empty());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -119,7 +119,7 @@ impl Groups {
     }
 }
 
-/// The superblock, or its copy, and the descriptors with which a group begins.
+/// The superblock or its copy, and the descriptors at the start of a group.
 fn descriptions(superblock: &Superblock, group: u64) -> Vec<(u64, u64)> {
     let start = superblock.superblock_block(group);
     let has_superblock = superblock.has_superblock(group);
@@ -132,7 +132,7 @@ fn descriptions(superblock: &Superblock, group: u64) -> Vec<(u64, u64)> {
     let descriptor_blocks = superblock.groups.div_ceil(in_block);
     let is_in_meta_group = superblock.first_meta_group.is_some_and(|first| group / in_block >= first);
     if is_in_meta_group {
-        // The first, the second and the last group of a meta group have its one block.
+        // The first, the second and the last group of a meta group hold its descriptor block.
         if [0, 1, in_block - 1].contains(&(group % in_block)) {
             blocks.push((behind, 1));
         }

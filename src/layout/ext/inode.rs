@@ -1,4 +1,4 @@
-//! What of an inode tells whose its blocks are.
+//! The fields of an inode that classify its blocks.
 //!
 //! ```text
 //! 0 mode   4 size (low)   26 links   32 flags   40 block map or extents (60 bytes)   104 attributes' block (low)
@@ -14,7 +14,7 @@ const MODE_LINK: u16 = 0xA000;
 const HAS_EXTENTS: u32 = 0x80000;
 const HAS_ATTRIBUTES_INSIDE: u32 = 0x20_0000;
 const HAS_DATA_INSIDE: u32 = 0x1000_0000;
-/// The bytes of an inode that are looked at.
+/// The bytes of an inode that are parsed.
 pub(super) const INODE_BYTES: usize = 128;
 
 /// An inode.
@@ -29,12 +29,12 @@ impl Inode {
         self.0.le16(0) & MODE_TYPE == MODE_FILE
     }
 
-    /// Whether its blocks are what a user wrote: not those of a directory, a link or an attribute.
+    /// True for a regular file; directories, links and attribute inodes are metadata.
     pub fn holds_data(&self) -> bool {
         self.is_file() && self.flags() & HAS_ATTRIBUTES_INSIDE == 0
     }
 
-    /// Whether its map names blocks: that of a device, or of a short link, holds something else.
+    /// True if the map names blocks; devices and short links store something else there.
     pub fn has_blocks(&self) -> bool {
         let kind = self.0.le16(0) & MODE_TYPE;
         let is_short_link = kind == MODE_LINK && self.size() < 60 && !self.has_extents();

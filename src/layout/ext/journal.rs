@@ -1,4 +1,4 @@
-//! The journal's file: its inode, or the superblock's copy of what that names.
+//! Locates the journal: by its inode, or by the copy of the inode's block list in the superblock.
 
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, damaged};
@@ -9,10 +9,10 @@ use std::ops::Range;
 
 const STRUCTURE: &str = "the ext journal's inode";
 
-/// The journal's ranges of bytes, in the order of the file. `inode` is the byte at which its inode begins.
+/// The journal's byte ranges, in file order. `inode` is the byte address of its inode.
 ///
-/// Blocks that only name others are no part of it: nobody writes them while it is in use. If the inode cannot be
-/// believed, the superblock's copy of its block map is taken instead.
+/// Indirect and extent blocks are excluded: they are not written while the journal is in use. If the inode is invalid,
+/// the superblock's copy of its block map is used.
 pub(super) fn extents(
     device: &mut Device,
     superblock: &Superblock,
@@ -39,12 +39,12 @@ fn from_inode(device: &mut Device, superblock: &Superblock, at: u64) -> Result<V
 fn from_copy(device: &mut Device, superblock: &Superblock, copy: &Bytes) -> Result<Vec<Range<u64>>, LayoutError> {
     let size = u64::from(copy.le32(60)) << 32 | u64::from(copy.le32(64));
     let map = Bytes(copy.part(0, 60).unwrap_or_default().to_vec());
-    // The copy has no flags. An extent's header says that it has room for four; as a block map, it would name the
-    // journal's first two blocks in no order that mkfs gives them.
+    // The copy has no flags. An extent header has room for four entries; read as a block map, it would name the
+    // journal's first two blocks in an order that mkfs never gives them.
     whole(device, superblock, size, &map, copy.le16(0) == EXTENT_MAGIC && copy.le16(4) == 4)
 }
 
-/// The bytes of a file that must have all its blocks.
+/// The byte ranges of a file without holes.
 fn whole(
     device: &mut Device,
     superblock: &Superblock,

@@ -1,4 +1,4 @@
-//! ext2, ext3 and ext4: fixed places for superblocks, descriptors, bitmaps and inode tables; a journal in a file.
+//! ext2, ext3 and ext4: fixed places for superblocks, descriptors, bitmaps and inode tables; the journal is a file.
 //!
 //! Sources: "ext4 Data Structures and Algorithms" of the kernel's documentation, for every offset in this folder.
 
@@ -14,7 +14,7 @@ use super::{FileSystem, Journal, Layout, LayoutError, Region, Regions};
 pub(super) use contents::reads_as_metadata;
 use superblock::Superblock;
 
-/// The layout, with the places of all files if `with_files`; `None` if the device holds no ext file system.
+/// The layout, with the blocks of all files if `with_files`; `None` if the device holds no ext file system.
 pub(super) fn read(device: &mut Device, with_files: bool) -> Result<Option<Layout>, LayoutError> {
     let Some(superblock) = Superblock::read(device)? else { return Ok(None) };
     let layout = |journal, regions| Layout {

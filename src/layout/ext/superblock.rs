@@ -25,10 +25,10 @@ const SPARSE_SUPER: u32 = 0x1;
 const GROUP_CHECKSUM: u32 = 0x10;
 const BIG_ALLOCATION: u32 = 0x200;
 const METADATA_CHECKSUM: u32 = 0x400;
-/// The inode that keeps room for more descriptors.
+/// The inode that reserves blocks for more descriptors.
 const SPARE_INODE: u64 = 7;
 
-/// Which groups keep a copy of the superblock.
+/// The groups with a copy of the superblock.
 #[derive(Clone, Copy, Debug)]
 enum Copies {
     Everywhere,
@@ -38,7 +38,7 @@ enum Copies {
     Named([u32; 2]),
 }
 
-/// Where the superblock says that the journal is.
+/// The journal's location according to the superblock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum JournalPlace {
     None,
@@ -46,7 +46,7 @@ pub(super) enum JournalPlace {
     Inode(u32),
 }
 
-/// What of the superblock tells where things are.
+/// The fields of the superblock that locate structures.
 #[derive(Debug)]
 pub(super) struct Superblock {
     pub block_bytes: u64,
@@ -57,27 +57,27 @@ pub(super) struct Superblock {
     pub group_inodes: u64,
     pub inode_bytes: u64,
     pub descriptor_bytes: usize,
-    /// Blocks behind the descriptors that are kept for more of them.
+    /// Blocks after the descriptors that are reserved for more of them.
     pub reserved_descriptor_blocks: u64,
-    /// The first group of descriptor blocks that lie in their own groups; none if all lie behind the superblock.
+    /// The first meta group: its descriptors lie in its own groups; `None` if all lie after the superblock.
     pub first_meta_group: Option<u64>,
     pub is_journal_device: bool,
     pub journal: JournalPlace,
-    /// The copy of the journal inode's block map and size, if there is one: 15 words, size's high and low half.
+    /// The copy of the journal inode's block map and size, if there is one: 15 words, the size's high and low half.
     pub journal_copy: Option<Bytes>,
-    /// The block that tells other hosts that the file system is in use.
+    /// The block of multiple mount protection.
     pub protection_block: Option<u64>,
     copies: Copies,
-    /// The first inode that a user's file may have.
+    /// The first inode of a user's file.
     first_inode: u64,
-    /// Inodes of its own beyond the first ones: quotas and the list of orphans.
+    /// Inodes of the file system beyond the first ones: quotas and the list of orphans.
     own_inodes: [u64; 4],
-    /// Whether a group says how many of its inodes were never used.
+    /// True if a group counts its inodes that were never used.
     pub counts_unused_inodes: bool,
 }
 
 impl Superblock {
-    /// The superblock, or `None` if there is none.
+    /// Reads the superblock; `None` without the magic number.
     pub fn read(device: &mut Device) -> Result<Option<Superblock>, LayoutError> {
         let Some(bytes) = device.read_if_there(PLACE, 1024)? else { return Ok(None) };
         if bytes.le16(56) != MAGIC {
@@ -130,13 +130,13 @@ impl Superblock {
         if superblock.is_journal_device {
             return Ok(Some(superblock));
         }
-        // With clusters, a bitmap's bit stands for more than a block.
+        // With clusters, a bitmap's bit covers several blocks.
         let cluster =
             if read_only & BIG_ALLOCATION != 0 { bytes.le32(28).saturating_sub(log_block).min(16) } else { 0 };
         superblock.counted((8 * block_bytes) << cluster).map(Some)
     }
 
-    /// The superblock with its number of groups, if its numbers fit together.
+    /// The superblock with its number of groups, if its numbers are consistent.
     fn counted(self, most_group_blocks: u64) -> Result<Superblock, LayoutError> {
         let wrong = |what: String| Err(damaged(STRUCTURE, what));
         if !(256..=most_group_blocks).contains(&self.group_blocks) {
@@ -163,18 +163,18 @@ impl Superblock {
         self.first_data_block + group * self.group_blocks
     }
 
-    /// The block in which a group's superblock is, or would be. The first is at byte 1024, wherever its group begins: with
-    /// clusters and blocks of 1 KiB, that is the second block of the first group.
+    /// The block of a group's superblock, or of the place for one. The first is at byte 1024, wherever its group
+    /// begins: with clusters and blocks of 1 KiB, that is the second block of the first group.
     pub fn superblock_block(&self, group: u64) -> u64 {
         if group == 0 { PLACE / self.block_bytes } else { self.group_start(group) }
     }
 
-    /// How many descriptors a block holds.
+    /// The number of descriptors in a block.
     pub fn descriptors_of_block(&self) -> u64 {
         self.block_bytes / self.descriptor_bytes as u64
     }
 
-    /// Whether the group begins with a superblock or a copy of it.
+    /// True if the group begins with a superblock or a copy of it.
     pub fn has_superblock(&self, group: u64) -> bool {
         let is_power_of = |factor: u64| {
             let mut power = factor;
@@ -191,17 +191,17 @@ impl Superblock {
         }
     }
 
-    /// Whether an inode is the file system's own.
+    /// True if the inode belongs to the file system itself.
     pub fn is_reserved(&self, inode: u64) -> bool {
         inode < self.first_inode || self.own_inodes.contains(&inode)
     }
 
-    /// Whether an inode's blocks have their places by other rules.
+    /// True if the inode's blocks are located by other rules.
     pub fn is_journal_or_spare(&self, inode: u64) -> bool {
         inode == SPARE_INODE || matches!(self.journal, JournalPlace::Inode(number) if u64::from(number) == inode)
     }
 
-    /// The blocks from `first` that are inside the file system, as bytes.
+    /// The byte range of `count` blocks from `first`, cut to the file system.
     pub fn bytes_of(&self, first: u64, count: u64) -> std::ops::Range<u64> {
         let first = first.min(self.blocks);
         let end = first.saturating_add(count).min(self.blocks);

@@ -1,4 +1,4 @@
-//! A map that is on flash, page by page, with a table of cached entries and a directory of its pages in RAM.
+//! A map on flash, with a table of cached entries and a directory of its pages in RAM.
 
 use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
 use crate::translation::page_level::{Miss, PageMap};
@@ -10,35 +10,35 @@ use crate::translation::{NOWHERE, bits_for};
 #[derive(Clone, Copy)]
 struct Entry {
     place: u32,
-    /// Its translation page says something else.
+    /// True if it differs from its translation page.
     is_dirty: bool,
 }
 
-/// The cached mapping table (CMT), the global translation directory (GTD), and what the translation pages say.
+/// The cached mapping table (CMT), the global translation directory (GTD), and the content of the translation pages.
 pub struct CachedMap {
     exported: u32,
     entries_per_page: u32,
-    /// What the translation pages say, or will say when they are next written.
+    /// The content of the translation pages, or their content at the next write.
     on_flash: Vec<u32>,
-    /// The global translation directory: where each translation page is.
+    /// The global translation directory: the physical page of each translation page.
     directory: Vec<u32>,
-    /// Which exported pages have a cached entry, by slot of `cached`.
+    /// The exported pages with a cached entry, by slot of `cached`.
     table: SegmentedLru,
     cached: Vec<Entry>,
-    /// Dirty cached entries of each translation page.
+    /// The number of dirty cached entries of each translation page.
     dirty: Vec<u32>,
-    /// Whether a translation page must be written, as `on_flash` has changed.
+    /// True if a translation page must be written, as `on_flash` has changed.
     is_stale: Vec<bool>,
-    /// Of those, the ones nobody is about to write; some may have been written since.
+    /// The translation pages of those that no miss is about to write; some may have been written since.
     stale: Vec<u32>,
     hits: u64,
     misses: u64,
-    /// Dirty entries that were written because another was pushed out.
+    /// Dirty entries that were written with an evicted one.
     batched: u64,
 }
 
 impl CachedMap {
-    /// No page is anywhere; the table has room for so many entries, the second number of them protected.
+    /// An empty map; `table` is the number of entries in the table, and of protected ones.
     pub fn new(exported_pages: u64, entries_per_page: u32, table: (u32, u32)) -> CachedMap {
         let translation_pages = exported_pages.div_ceil(u64::from(entries_per_page)) as usize;
         CachedMap {
@@ -77,8 +77,8 @@ impl CachedMap {
         std::mem::replace(&mut entry.place, place)
     }
 
-    /// Takes the oldest entry out. If it is dirty, its translation page must be written: answers which.
-    fn push_out(&mut self, victim: usize) -> Option<LogicalPage> {
+    /// Evicts an entry. If it is dirty, its translation page must be written, and is returned.
+    fn evict(&mut self, victim: usize) -> Option<LogicalPage> {
         let page = LogicalPage(self.table.key(victim));
         self.table.remove(victim);
         let Entry { place, is_dirty } = self.cached[victim];
@@ -93,7 +93,7 @@ impl CachedMap {
         Some(self.logical(translation_page))
     }
 
-    /// All dirty entries of a translation page go into it; they stay in the table, clean.
+    /// Puts all dirty entries of a translation page into it; they stay in the table, clean.
     fn flush_entries(&mut self, translation_page: u32) {
         let first = translation_page * self.entries_per_page;
         let end = (first + self.entries_per_page).min(self.exported);
@@ -127,7 +127,7 @@ impl PageMap for CachedMap {
         }
         self.misses += 1;
         let write = match self.table.victim() {
-            Some(victim) => self.push_out(victim),
+            Some(victim) => self.evict(victim),
             None => None,
         };
         let slot = self.table.insert(page.0);
@@ -216,7 +216,7 @@ impl PageMap for CachedMap {
     fn ram_bytes(&self, geometry: &Geometry) -> u64 {
         let place = bits_for(geometry.pages());
         let page = bits_for(u64::from(self.exported));
-        // A cached entry says which page it is of, where that is, and whether it is dirty.
+        // A cached entry has its page, its physical page, and a dirty bit.
         let table = self.cached.len() as u64 * (page + place + 1);
         (table + self.directory.len() as u64 * place).div_ceil(8)
     }

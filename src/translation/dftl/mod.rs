@@ -1,9 +1,9 @@
-//! DFTL: a page-level translation layer whose map is on flash, and in RAM only what was used of late (Gupta, Kim and
+//! DFTL: a page-level translation layer with its map on flash and recently used entries in RAM (Gupta, Kim and
 //! Urgaonkar, ASPLOS '09).
 //!
-//! It is [`PageLevel`] with a [`CachedMap`]. Translation pages are written to blocks of their own and collected as all
-//! blocks are; collection brings the entries of what it moved up to date in the cached table, or, a translation page at a
-//! time, on flash.
+//! It is [`PageLevel`] with a [`CachedMap`]. Translation pages are written to blocks of their own and collected like
+//! all others; collection updates the entries of moved pages in the cached table, or, one translation page at a time,
+//! on flash.
 
 mod cached_map;
 
@@ -17,17 +17,17 @@ use super::page_level::{PageLevel, PageSettings};
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
 
-/// The station `dftl`. What the paper leaves open is an option: the share of the table that is protected (it names
-/// segmented LRU and no split), and what an entry takes.
+/// The station `dftl`. Values that the paper leaves open are options: the protected share of the table (the paper names
+/// segmented LRU without a split), and the size of an entry.
 pub static KIND: Kind = Kind {
     name: "dftl",
-    about: "page-level translation with its map on flash and the entries used of late in RAM (DFTL, ASPLOS '09)",
+    about: "page-level translation with its map on flash and recently used entries in RAM (DFTL, ASPLOS '09)",
     options: &[
         OptionKind {
             name: "table",
             values: Values::Count(1, 1 << 30),
             default: "65536",
-            about: "entries of the cached mapping table; as many as there are exported pages hold the whole map",
+            about: "entries of the cached mapping table; one for each exported page holds the whole map",
         },
         OptionKind {
             name: "protected",
@@ -55,26 +55,26 @@ pub static KIND: Kind = Kind {
     ],
 };
 
-/// The options of `dftl`, read.
+/// The parsed options of `dftl`.
 #[derive(Debug, Clone)]
 pub struct DftlSettings {
-    /// Those it shares with `page`.
+    /// The options shared with `page`.
     pub page: PageSettings,
     /// Entries of the cached mapping table.
     pub table_entries: u32,
-    /// Of them, those for entries that were used again.
+    /// Protected entries of the table: those that were used again.
     pub protected_entries: u32,
-    /// Entries of a translation page.
+    /// Entries in a translation page.
     pub entries_per_page: u32,
 }
 
 impl DftlSettings {
-    /// Reads a term for a drive of this shape. Errors point at the option that is wrong.
+    /// Parses a term for a drive of this geometry. Errors point at the wrong option.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<DftlSettings, ExpressionError> {
         let settings = term.settle(&KIND)?;
         let entries_per_page = geometry.page_bytes / settings.count("entry") as u32;
-        // Beside the translation pages themselves: their open blocks, and a block's worth that collection may make
-        // invalid before it can free any.
+        // Besides the translation pages: their open blocks, and one block that collection may invalidate before it can
+        // free any.
         let frontiers = settings.choice::<Frontiers>("frontiers").count();
         let open = (u64::from(geometry.units()) * frontiers + 1) * u64::from(geometry.pages_per_block);
         let beside = |exported: u64| exported.div_ceil(u64::from(entries_per_page)) + open;

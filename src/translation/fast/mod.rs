@@ -1,17 +1,17 @@
-//! FAST: a hybrid translation layer. Data blocks are mapped whole; what is overwritten goes to log blocks, which are mapped
-//! page by page and shared by all data blocks: fully associative sector translation (Lee et al., ACM TECS 6(3), 2007).
+//! FAST: a hybrid translation layer. Data blocks are mapped by block; overwrites go to log blocks, which are mapped by
+//! page and shared by all data blocks: fully associative sector translation (Lee et al., ACM TECS 6(3), 2007).
 //!
-//! The first write of a page goes to its place in its data block, if that is the block's next page. An overwrite goes to
-//! the sequential log block (SW) if it is the first page of its block, or follows what is there; else to the random log
-//! blocks (RW), behind whatever was written last. Log blocks become free by merges, which are counted by kind:
+//! The first write of a page goes to its offset in its data block, if that is the block's next page. An overwrite goes
+//! to the sequential log block (SW) if it is the first page of its block, or continues the sequence; otherwise to the
+//! end of the random log blocks (RW). Merges free log blocks; they are counted by kind:
 //!
 //! - switch: the sequential log block is full and in order. It becomes the data block, and the old one is erased.
-//! - partial: another block's first page wants the sequential log block. What it lacks is copied into it, and it becomes
-//!   the data block.
+//! - partial: another block's first page needs the sequential log block. The missing pages are copied into it, and it
+//!   becomes the data block.
 //! - full: all random log blocks are full. For each logical block with a newest page in the oldest of them, the newest
-//!   pages are copied to a new block, and the old data block is erased; in the end so is the log block.
+//!   pages are copied to a new block, and the old data block is erased; at the end, the log block is erased.
 //!
-//! Flash is programmed in order: where a merge finds no page, it programs one that holds nothing ([`Spare::filler`]).
+//! Flash is programmed in order: for a missing page, a merge programs a filler ([`Spare::filler`]).
 
 mod rebuild;
 mod settings;
@@ -27,18 +27,18 @@ use crate::label::{Cause, Content, Tally};
 use crate::time::Time;
 use std::collections::VecDeque;
 
-/// A logical block: what a data block holds.
+/// A logical block: the unit of block mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct LogicalBlock(u32);
 
-/// The sequential log block: it holds the first pages of one logical block, in order.
+/// The sequential log block: the first pages of one logical block, in order.
 #[derive(Clone, Copy)]
 struct SequentialLog {
     of: LogicalBlock,
     block: EraseBlock,
 }
 
-/// How often each kind of merge was done.
+/// Merges of each kind.
 #[derive(Default, Clone, Copy)]
 struct Merges {
     switch: u64,
@@ -51,17 +51,17 @@ pub struct Fast<T> {
     nand: Nand<T>,
     /// The block map: the data block of each logical block, or [`NOWHERE`].
     data_blocks: Vec<u32>,
-    /// The page map of the log blocks: where the newest version of a page is, if that is in a log block.
+    /// The page map of the log blocks: the physical page of each page whose newest version is in a log block.
     logged: Vec<u32>,
     valid: ValidPages,
-    /// Pages of each logical block that are somewhere.
+    /// The number of written pages of each logical block.
     present: Vec<u32>,
     sequential: Option<SequentialLog>,
-    /// The random log blocks, the oldest first; the last one is written.
+    /// The random log blocks, the oldest first; the last one is open.
     random: VecDeque<EraseBlock>,
     free: FreeBlocks,
     settings: FastSettings,
-    /// The plane that the next block is taken from.
+    /// The plane of the next block.
     plane: u32,
     retired: u32,
     sent: Tally,
@@ -111,7 +111,7 @@ impl<T: Timing> Fast<T> {
         LogicalPage(of.0 * self.pages_per_block() + offset)
     }
 
-    /// The page of a block that can be programmed next; the pages of a block if it is full.
+    /// The next page to program in a block; the number of pages if it is full.
     #[inline]
     fn programmed(&self, block: EraseBlock) -> u32 {
         self.nand.programmed_pages()[block.index()]
@@ -128,7 +128,7 @@ impl<T: Timing> Fast<T> {
         (block != NOWHERE).then_some(EraseBlock(block))
     }
 
-    /// Where the newest version of a page is.
+    /// The physical page of the newest version of a page.
     #[inline]
     fn place(&self, page: LogicalPage) -> Option<PhysicalPage> {
         let logged = self.logged[page.0 as usize];
@@ -168,7 +168,7 @@ impl<T: Timing> Fast<T> {
         TranslationError::worn_out(&self.nand, self.retired)
     }
 
-    /// The place for a write of this page, and whether it is in a log block.
+    /// The physical page for a write, and true if it is in a log block.
     #[inline]
     fn place_for(&mut self, page: LogicalPage, at: Time) -> Result<(PhysicalPage, bool), TranslationError> {
         let (of, offset) = self.split(page);
@@ -176,7 +176,7 @@ impl<T: Timing> Fast<T> {
             (Some(log), _) if self.programmed(log.block) == offset => {
                 return Ok((self.at_offset(log.block, offset), true));
             }
-            // The sequential log block is about to replace the data block, which takes no more pages.
+            // The sequential log block will replace the data block, which takes no more pages.
             (Some(_), _) => {}
             (None, Some(block)) if self.programmed(block) == offset => {
                 return Ok((self.at_offset(block, offset), false));
@@ -192,7 +192,7 @@ impl<T: Timing> Fast<T> {
         Ok((self.at_offset(block, self.programmed(block)), true))
     }
 
-    /// The sequential log block is this logical block's from now on.
+    /// Assigns the sequential log block to a logical block.
     fn start_sequential(&mut self, of: LogicalBlock, at: Time) -> Result<EraseBlock, TranslationError> {
         self.merge_sequential(at)?;
         let block = self.take_free()?;
@@ -200,7 +200,7 @@ impl<T: Timing> Fast<T> {
         Ok(block)
     }
 
-    /// A random log block with room.
+    /// A random log block with a free page.
     fn random_log(&mut self, at: Time) -> Result<EraseBlock, TranslationError> {
         if let Some(&block) = self.random.back()
             && self.programmed(block) < self.pages_per_block()
@@ -216,7 +216,7 @@ impl<T: Timing> Fast<T> {
         Ok(block)
     }
 
-    /// Switch or partial merge: the sequential log block becomes a data block.
+    /// Switch or partial merge: makes the sequential log block a data block.
     fn merge_sequential(&mut self, at: Time) -> Result<(), TranslationError> {
         let Some(log) = self.sequential.take() else { return Ok(()) };
         if self.programmed(log.block) == self.pages_per_block() {
@@ -227,11 +227,11 @@ impl<T: Timing> Fast<T> {
         self.complete(log.of, log.block, at)
     }
 
-    /// Frees the oldest random log block: a full merge for every logical block that has a newest page in it.
+    /// Frees the oldest random log block: a full merge for every logical block with a newest page in it.
     fn merge_oldest_random(&mut self, at: Time) -> Result<(), TranslationError> {
         let victim = self.random.pop_front().ok_or_else(|| self.worn_out())?;
         for word in self.valid.words_of(victim) {
-            // Each merge takes all pages of its logical block away, in this word too.
+            // Each merge moves all pages of its logical block, also those in this word.
             while self.valid.word(word) != 0 {
                 let page = self.valid.page(word, self.valid.word(word).trailing_zeros());
                 let (of, _) = self.split(self.nand.peek_spare(page).logical_page());
@@ -242,10 +242,10 @@ impl<T: Timing> Fast<T> {
         Ok(())
     }
 
-    /// All newest pages of a logical block go to one block.
+    /// Copies all newest pages of a logical block to one block.
     fn merge_full(&mut self, of: LogicalBlock, at: Time) -> Result<(), TranslationError> {
         if self.sequential.is_some_and(|log| log.of == of) {
-            // The block that has its first pages already can take the rest.
+            // The sequential log block has the first pages already, and can take the rest.
             return self.merge_sequential(at);
         }
         self.merges.full += 1;
@@ -253,8 +253,8 @@ impl<T: Timing> Fast<T> {
         self.complete(of, target, at)
     }
 
-    /// Copies what `target`, which has the first pages of the logical block, lacks; makes it the data block, and erases the
-    /// old one.
+    /// Copies the missing pages to `target`, which has the first pages of the logical block, makes it the data block,
+    /// and erases the old one.
     fn complete(&mut self, of: LogicalBlock, target: EraseBlock, at: Time) -> Result<(), TranslationError> {
         debug_assert!(!self.random.contains(&target), "a random log block becomes no data block");
         let pages_per_block = self.pages_per_block();
@@ -287,7 +287,7 @@ impl<T: Timing> Fast<T> {
         Ok(())
     }
 
-    /// What is in `block` is found through the block map from now on.
+    /// Removes the pages in `block` from the page map: the block map finds them from now on.
     fn forget_logged(&mut self, of: LogicalBlock, block: EraseBlock) {
         let first = self.page(of, 0).0;
         for page in first..first + self.pages_per_block() {
@@ -298,8 +298,8 @@ impl<T: Timing> Fast<T> {
         }
     }
 
-    /// How many pages, at most a word's worth, lie behind each other in the block of `from`, where the newest version of
-    /// `page` is, as they do in the logical block up to `end`.
+    /// The number of consecutive pages, at most a word of bits, that are in order in the block of `from`, the newest
+    /// version of `page`, up to `end` of the logical block.
     fn run_length(&self, page: u32, end: u32, from: PhysicalPage) -> u32 {
         let rest_of_block = self.pages_per_block() - self.nand.geometry().page_in_block(from);
         let most = (end - page).min(rest_of_block).min(u64::BITS);
@@ -307,7 +307,7 @@ impl<T: Timing> Fast<T> {
         1 + (1..most).take_while(follows).count() as u32
     }
 
-    /// Copies pages of one block that follow each other.
+    /// Copies consecutive pages of one block.
     fn copy_run(&mut self, from: PhysicalPage, run: u32, to: PhysicalPage, at: Time) -> Result<Time, TranslationError> {
         debug_assert!((1..=u64::BITS).contains(&run), "a run of {run} pages fits a word");
         for step in 0..run {
@@ -322,7 +322,7 @@ impl<T: Timing> Fast<T> {
         })?)
     }
 
-    /// A logical block of which nothing is left takes no blocks.
+    /// Frees the blocks of a logical block without written pages.
     fn drop_empty(&mut self, of: LogicalBlock, at: Time) -> Result<Time, TranslationError> {
         let mut done = at;
         if let Some(log) = self.sequential.take_if(|log| log.of == of) {
@@ -398,14 +398,14 @@ impl<T: Timing> Translation for Fast<T> {
     }
 
     fn effective_overprovisioning(&self) -> f64 {
-        // Only the log blocks take updates.
+        // Only log blocks take updates.
         f64::from(self.settings.random_logs + 1) / f64::from(self.settings.logical_blocks)
     }
 
     fn mapping_ram_bytes(&self) -> u64 {
         let block_map = u64::from(self.settings.logical_blocks) * bits_for(u64::from(self.nand.geometry().blocks));
         let logs = u64::from(self.settings.random_logs + 1);
-        // A log block's number, and of each page of it which logical page it holds.
+        // For each log block its number, and the logical page of each of its pages.
         let page_map = u64::from(self.pages_per_block()) * bits_for(self.settings.exported_pages);
         let log_map = logs * (bits_for(u64::from(self.nand.geometry().blocks)) + page_map);
         (block_map + log_map).div_ceil(8)

@@ -1,9 +1,9 @@
-//! The mapping after a power cut: from the spare areas of the flash.
+//! Rebuilds the maps after a power cut, from the spare areas of the flash.
 //!
-//! A block whose first page is the first of a logical block, or holds nothing, is in order: a data block, the sequential
-//! log block or the target of a merge. All others are random log blocks, as the first page of a logical block never goes
-//! to one. Where a logical block has two blocks in order, the newer one was about to take the older one's place, and is
-//! given what it lacks.
+//! A block is in order if its first page is the first of a logical block, or a filler: it is a data block, the
+//! sequential log block or the target of a merge. All others are random log blocks, as the first page of a logical
+//! block never goes there. Of two blocks in order for one logical block, the newer one was about to replace the older,
+//! and gets its missing pages.
 
 use super::{EraseBlock, Fast, LogicalBlock};
 use crate::device::nand::{PhysicalPage, Timing};
@@ -12,14 +12,14 @@ use crate::translation::free_blocks::FoundBlock;
 use crate::translation::{NOWHERE, TranslationError, newest_versions};
 use std::collections::BTreeMap;
 
-/// How new a version is: see [`crate::device::nand::Found::sequence`].
+/// The age of a version: see [`crate::device::nand::Found::sequence`].
 type Sequence = (u64, u32);
 
-/// The drive with all that its RAM held forgotten and found again.
+/// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
     let Fast { nand, settings, .. } = lost;
     let mut drive = Fast::without_blocks(nand, &settings);
-    // What it counted is lost too: it goes on from what the flash has seen.
+    // The counts are lost, too: they continue from the flash's.
     drive.sent = drive.nand.counts().programmed.clone();
     drive.logged = newest_versions(&drive.nand, settings.exported_pages);
     for (page, place) in (0u32..).zip(&drive.logged) {
@@ -58,7 +58,7 @@ pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
             drive.merges.partial += 1;
             drive.complete(of, newer, Time::ZERO)?;
         } else {
-            // All pages that it has are found through the block map from now on.
+            // The block map finds all its pages from now on.
             drive.forget_logged(of, base);
         }
     }
@@ -66,7 +66,7 @@ pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
 }
 
 impl<T: Timing> Fast<T> {
-    /// A merge that was cut short had come past these pages of `base` and not taken them: they had been discarded.
+    /// Drops the pages of `base` that the interrupted merge had passed without copying: they had been discarded.
     fn forget_discarded(&mut self, of: LogicalBlock, base: EraseBlock, newer: EraseBlock) {
         for offset in 0..self.programmed(newer) {
             let page = self.page(of, offset).0 as usize;

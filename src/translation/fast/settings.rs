@@ -4,28 +4,28 @@ use super::Fast;
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
 use crate::translation::FlashLayer;
-use crate::translation::page_level::settings::{EXPORT, OP, exported_share, larger_or_less};
+use crate::translation::page_level::settings::{EXPORT, OP, exported_share, help_for_spare_blocks};
 
-/// The station `fast`. The paper leaves the number of log blocks open; the default takes what spare blocks there are.
+/// The station `fast`. The paper leaves the number of log blocks open; the default is all spare blocks.
 pub static KIND: Kind = Kind {
     name: "fast",
-    about: "block-mapped data, and log blocks shared by all of it for updates (FAST, ACM TECS '07)",
+    about: "block-mapped data, and log blocks for updates, shared by all data (FAST, ACM TECS '07)",
     options: &[
         OptionKind {
             name: "random-logs",
             values: Values::Count(1, 1 << 24),
             default: "",
-            about: "log blocks for updates in any order (not set: all that are spare beside the sequential log block and one to merge into)",
+            about: "log blocks for updates in any order (not set: all spare blocks except the sequential log block and a merge target)",
         },
         EXPORT,
         OP,
     ],
 };
 
-/// Spare blocks that are neither data nor random log blocks: the sequential log block, and the target of a merge.
-const BESIDE: u32 = 2;
+/// Spare blocks beyond the random log blocks: the sequential log block, and the target of a merge.
+const MERGE_BLOCKS: u32 = 2;
 
-/// The options of `fast`, read.
+/// The parsed options of `fast`.
 #[derive(Debug, Clone)]
 pub struct FastSettings {
     /// Logical blocks offered to the host.
@@ -34,27 +34,27 @@ pub struct FastSettings {
     pub random_logs: u32,
     /// Pages offered to the host.
     pub exported_pages: u64,
-    /// The term with every option written out.
+    /// The term with all option values.
     pub written_out: String,
 }
 
 impl FastSettings {
-    /// Reads a term for a drive of this shape. Errors point at the option that is wrong.
+    /// Parses a term for a drive of this geometry. Errors point at the wrong option.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<FastSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         let share = exported_share(&settings)?;
         let logical_blocks = (f64::from(geometry.blocks) * share) as u32;
         let spare = geometry.blocks - logical_blocks;
         let wanted = if settings.is_set("random-logs") { settings.count("random-logs") as u32 } else { 1 };
-        if logical_blocks == 0 || spare < wanted + BESIDE {
+        if logical_blocks == 0 || spare < wanted + MERGE_BLOCKS {
             let message = format!(
                 "the drive is too small for its log blocks: {spare} blocks are spare, and {wanted} random log blocks, a sequential one and one to merge into are asked for"
             );
-            let help = larger_or_less(geometry, wanted + BESIDE);
+            let help = help_for_spare_blocks(geometry, wanted + MERGE_BLOCKS);
             let option = ["random-logs", "op"].into_iter().find(|option| settings.is_given(option));
             return Err(settings.error(option.unwrap_or("export"), message, help));
         }
-        let random_logs = if settings.is_set("random-logs") { wanted } else { spare - BESIDE };
+        let random_logs = if settings.is_set("random-logs") { wanted } else { spare - MERGE_BLOCKS };
         settings.set_default("random-logs", &random_logs.to_string());
         let meaningless: &[&str] = if settings.is_given("op") { &["export"] } else { &[] };
         Ok(FastSettings {
@@ -65,9 +65,9 @@ impl FastSettings {
         })
     }
 
-    /// Blocks that must be usable.
+    /// The minimum number of usable blocks.
     pub fn needed_blocks(&self) -> u32 {
-        self.logical_blocks + self.random_logs + BESIDE
+        self.logical_blocks + self.random_logs + MERGE_BLOCKS
     }
 }
 

@@ -1,4 +1,4 @@
-//! Garbage collection and wear levelling: which block is emptied, where its pages go, and when there is room again.
+//! Garbage collection and wear levelling.
 
 use super::{PageLevel, PageMap, WearLevelling};
 use crate::device::nand::{EraseBlock, Erased, PhysicalPage, Timing};
@@ -9,12 +9,12 @@ use crate::translation::frontier::Frontier;
 use crate::translation::valid_pages::lowest_bits;
 use crate::translation::victims::Victims;
 
-/// So many collections may follow each other for one block for the host before those that go on neither level wear nor
-/// bring the map on flash up to date. Both take room: a drive with hardly any to spare would collect for ever.
-const PRESSED_AFTER: u32 = 64;
+/// The number of collections in a row for one host block after which wear levelling and updates of the map on flash are
+/// skipped. Both take space: a drive with hardly any spare space would collect for ever.
+const MOST_COLLECTIONS: u32 = 64;
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
-    /// Gives the frontier of host writes a block, after collecting until more than the reserve is erased.
+    /// Gives the frontier of host writes a block; collects until more blocks are erased than the reserve.
     #[cold]
     pub(super) fn refill(&mut self, stream: usize, at: Time) -> Result<PhysicalPage, TranslationError> {
         if let Some(full) = self.host[stream].close() {
@@ -22,17 +22,17 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         }
         let mut collections = 0;
         while self.free.count() <= self.settings.reserve {
-            self.is_pressed = collections >= PRESSED_AFTER;
+            self.is_short_of_space = collections >= MOST_COLLECTIONS;
             self.collect_one(at)?;
             collections += 1;
-            // Copies that share the frontier may have opened a block for it.
+            // Copies that share the frontier may have opened a block.
             if let Some(page) = self.host[stream].take() {
-                self.is_pressed = false;
+                self.is_short_of_space = false;
                 return Ok(page);
             }
         }
-        self.is_pressed = false;
-        // Copies that share the frontier may have filled the block that they opened.
+        self.is_short_of_space = false;
+        // Copies that share the frontier may have filled the opened block.
         if let Some(full) = self.host[stream].close() {
             self.close(full);
         }
@@ -47,7 +47,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if self.copies.is_empty() { &mut self.host[stream] } else { &mut self.copies[stream] }
     }
 
-    /// The next pages for copies that follow each other, at most `most`, and how many.
+    /// The next consecutive pages for copies and their number, at most `most`.
     #[inline]
     pub(super) fn copy_run(
         &mut self,
@@ -56,7 +56,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         most: u32,
     ) -> Result<(PhysicalPage, u32), TranslationError> {
         if cause == Cause::WearLevelling {
-            return self.settled_run(stream, most);
+            return self.cold_run(stream, most);
         }
         match self.copy_frontier(stream).take_run(most) {
             Some(run) => Ok(run),
@@ -64,8 +64,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         }
     }
 
-    /// A plane without an open block gets one while there are any, else its turn passes: a victim's pages always fit,
-    /// as at least one block is erased when a collection begins.
+    /// Opens a block on the current plane while blocks are erased; otherwise moves to the next plane. A victim's pages
+    /// always fit, as a collection begins with at least one erased block.
     #[cold]
     pub(super) fn refill_copies(&mut self, stream: usize, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
         for _ in 0..self.copy_frontier(stream).planes() {
@@ -81,31 +81,31 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 self.stream_of_block[block.index()] = stream as u8;
                 self.copy_frontier(stream).open(block, &geometry);
             } else {
-                self.copy_frontier(stream).pass_turn();
+                self.copy_frontier(stream).next_plane();
             }
         }
         self.copy_frontier(stream).take_run(most).ok_or_else(|| self.worn_out())
     }
 
     /// The next pages of the most worn erased block.
-    pub(super) fn settled_run(&mut self, stream: usize, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
-        if let Some(run) = self.settled.take_run(most) {
+    pub(super) fn cold_run(&mut self, stream: usize, most: u32) -> Result<(PhysicalPage, u32), TranslationError> {
+        if let Some(run) = self.cold.take_run(most) {
             return Ok(run);
         }
-        if let Some(full) = self.settled.close() {
+        if let Some(full) = self.cold.close() {
             self.close(full);
         }
         let block = self.free.take_most_worn().ok_or_else(|| self.worn_out())?;
         self.stream_of_block[block.index()] = stream as u8;
-        self.settled.open(block, self.nand.geometry());
-        Ok(self.settled.take_run(most).expect("an erased block has room"))
+        self.cold.open(block, self.nand.geometry());
+        Ok(self.cold.take_run(most).expect("an erased block has room"))
     }
 
     pub(super) fn worn_out(&self) -> TranslationError {
         TranslationError::worn_out(&self.nand, self.retired)
     }
 
-    /// The candidates to choose from: with shares of the spare space, those of the stream that has most more than its
+    /// The set of candidates to choose from: with shares of the spare space, that of the stream furthest above its
     /// share.
     pub(super) fn set_to_collect(&self) -> usize {
         let Some(shares) = &self.settings.spare_shares else { return 0 };
@@ -121,7 +121,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         self.victims.iter().map(Victims::invalid_in_candidates).sum()
     }
 
-    /// Chooses a victim and collects it. Says when it is erased.
+    /// Selects a victim and collects it; returns the time of its erase.
     pub(super) fn collect_one(&mut self, at: Time) -> Result<Time, TranslationError> {
         self.occupied.0 += u128::from(self.occupied_slots());
         self.occupied.1 += 1;
@@ -133,18 +133,18 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         Ok(done)
     }
 
-    /// With static levelling: empties the least worn closed block if it lags so far behind the one that was just erased: what does not change
-    /// sits in blocks that are not erased, and is moved to worn ones.
+    /// With static levelling: empties the least worn closed block if its erase count lags too far behind that of the
+    /// block just erased. Its pages are cold, and are moved to worn blocks.
     pub(super) fn level_wear(&mut self, erased: EraseBlock, at: Time) -> Result<(), TranslationError> {
         let WearLevelling::Static(gap) = self.settings.wear else { return Ok(()) };
         let Some(&(least, block)) = self.closed_by_wear.first() else { return Ok(()) };
-        if self.free.count() > 1 && !self.is_pressed && self.nand.erase_counts()[erased.index()] > least + gap {
+        if self.free.count() > 1 && !self.is_short_of_space && self.nand.erase_counts()[erased.index()] > least + gap {
             self.collect(block, Cause::WearLevelling, at)?;
         }
         Ok(())
     }
 
-    /// Copies what is valid in `victim` elsewhere and erases it. Says when it is erased.
+    /// Copies the valid pages of `victim` and erases it; returns the time of the erase.
     pub(super) fn collect(&mut self, victim: EraseBlock, cause: Cause, at: Time) -> Result<Time, TranslationError> {
         let stream = self.stream_of_block[victim.index()] as usize;
         self.victims_of(stream).remove(victim);
@@ -191,10 +191,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             }
             Erased::WornOut => self.retire()?,
         }
-        if M::ON_FLASH && !self.is_pressed { self.write_moved(cause, done) } else { Ok(done) }
+        if M::ON_FLASH && !self.is_short_of_space { self.write_moved(cause, done) } else { Ok(done) }
     }
 
-    /// Asks for the map's entries of the valid pages of a word: in the copying loop each would wait for memory alone.
+    /// Prefetches the map entries of a word's valid pages: in the copy loop each would wait for memory on its own.
     #[inline]
     pub(super) fn prefetch_owners(&self, word: usize) {
         let mut pages = self.valid.word(word);
@@ -205,7 +205,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         }
     }
 
-    /// A block is out of use. The drive goes on as long as the others can hold what is exported beside the reserve.
+    /// Counts a block out of use. The drive continues as long as the others can hold the exported pages and the
+    /// reserve.
     pub(super) fn retire(&mut self) -> Result<(), TranslationError> {
         self.retired += 1;
         let geometry = self.nand.geometry();
@@ -217,10 +218,10 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         Ok(())
     }
 
-    /// Page slots that hold something, live or not.
+    /// Occupied pages, valid or not.
     pub(super) fn occupied_slots(&self) -> u64 {
         let geometry = self.nand.geometry();
-        let room: u64 = self.host.iter().chain(&self.copies).chain([&self.settled]).map(Frontier::room).sum();
+        let room: u64 = self.host.iter().chain(&self.copies).chain([&self.cold]).map(Frontier::room).sum();
         geometry.pages() - u64::from(self.free.count() + self.retired) * u64::from(geometry.pages_per_block) - room
     }
 }

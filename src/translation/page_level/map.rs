@@ -1,63 +1,64 @@
-//! Where the map of a page-level layer is kept.
+//! The seam of the map of a page-level layer.
 
 use super::NOWHERE;
 use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
 use crate::translation::bits_for;
 use crate::translation::prefetch::prefetch;
 
-/// What a look at the map takes if the entry is not in RAM.
+/// The work of a miss: the entry is not in RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miss {
-    /// The page of the map that must be written first, as its newest entries are pushed out of RAM.
+    /// The page of the map that must be written first, as its dirty entries are evicted.
     pub write: Option<LogicalPage>,
-    /// The page of the map that holds the entry.
+    /// The page of the map with the entry.
     pub read: Option<LogicalPage>,
 }
 
 /// The physical page of each logical page.
 ///
-/// A map may itself be on flash. Its pages are then logical pages too, beyond those that are exported.
+/// A map may itself be on flash. Its pages then have the logical pages after the exported ones.
 pub trait PageMap {
-    /// The name of the station that has such a map.
+    /// The name of the station with this map.
     const STATION: &'static str;
 
-    /// Whether the map has pages on flash.
+    /// True if the map has pages on flash.
     const ON_FLASH: bool;
 
-    /// Asks for the entry of an exported page, which is in RAM afterwards. Answers what that takes, if it was not.
+    /// Requests the entry of an exported page; it is in RAM afterwards. Returns the work if it was not.
     fn request(&mut self, page: LogicalPage) -> Option<Miss>;
 
-    /// Where a page is, or `NOWHERE`; also for the map's own pages.
+    /// The physical page of a page, or `NOWHERE`; also for the map's own pages.
     fn place(&self, page: LogicalPage) -> u32;
 
-    /// An exported page, whose entry has been requested, is now at `to`. Answers where it was.
+    /// Maps an exported page, whose entry has been requested, to `to`. Returns its old physical page.
     fn replace(&mut self, page: LogicalPage, to: u32) -> u32;
 
-    /// A copy of the page went to `to`, whether its entry is in RAM or not; also for the map's own pages.
+    /// Maps a page to its copy at `to`, whether its entry is in RAM or not; also for the map's own pages.
     fn moved(&mut self, page: LogicalPage, to: PhysicalPage);
 
-    /// One of the map's own pages is written to `to`, with the newest entries.
+    /// Maps one of the map's own pages to `to`, written with the newest entries.
     fn written(&mut self, page: LogicalPage, to: PhysicalPage);
 
-    /// The next of the map's own pages that says on flash what is no longer so, while RAM does not know better.
+    /// The next map page on flash that is out of date without dirty entries in RAM.
     fn next_stale(&mut self) -> Option<LogicalPage>;
 
-    /// RAM is lost. `places` has where every page is, the map's own included, as the spare areas tell.
+    /// Rebuilds the map after a loss of RAM from `places`: all pages, the map's own included, as found in the spare
+    /// areas.
     fn rebuilt(&mut self, places: Vec<u32>);
 
-    /// Brings what is known of a page into the processor's cache. Changes nothing.
+    /// Prefetches the entry of a page into the processor's cache. Changes nothing.
     fn prefetch(&self, page: LogicalPage);
 
-    /// Its own pages that are on flash.
+    /// The number of its own pages on flash.
     fn pages_on_flash(&self) -> u64;
 
-    /// All pages it can tell the place of, the map's own included.
+    /// The number of mapped pages, the map's own included.
     fn pages(&self) -> u64;
 
-    /// Bytes that a real drive would hold in RAM.
+    /// The bytes of RAM that the map takes in a real drive.
     fn ram_bytes(&self, geometry: &Geometry) -> u64;
 
-    /// What it counts, by name.
+    /// Its counters, by name.
     fn events(&self) -> Vec<(&'static str, u64)>;
 }
 
@@ -67,7 +68,7 @@ pub struct RamMap {
 }
 
 impl RamMap {
-    /// No page is anywhere.
+    /// A map without mapped pages.
     pub fn new(exported_pages: u64) -> RamMap {
         RamMap { places: vec![NOWHERE; exported_pages as usize] }
     }

@@ -1,5 +1,5 @@
-//! The part of the map that is on flash: its pages are read when an entry is missed, and written when entries leave RAM or
-//! name pages that were moved.
+//! The map on flash: its pages are read on a miss, and written when dirty entries are evicted or pages that they map
+//! are moved.
 
 use super::{Miss, PageLevel, PageMap};
 use crate::device::nand::{LogicalPage, PhysicalPage, Spare, Timing};
@@ -8,17 +8,17 @@ use crate::time::Time;
 use crate::translation::{NOWHERE, TranslationError};
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
-    /// Brings the mapping of `page` into RAM, if it is not there, and says when it is.
+    /// Loads the map entry of `page` into RAM; returns the completion time.
     #[inline]
-    pub(super) fn bring(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
+    pub(super) fn load_entry(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
         match self.map.request(page) {
-            Some(miss) if M::ON_FLASH => self.load(miss, at),
+            Some(miss) if M::ON_FLASH => self.serve_miss(miss, at),
             _ => Ok(at),
         }
     }
 
-    /// Does what a miss takes: the dirty entries that it pushes out are written, then the entry is read.
-    pub(super) fn load(&mut self, miss: Miss, at: Time) -> Result<Time, TranslationError> {
+    /// Serves a miss: writes the evicted dirty entries, then reads the entry.
+    pub(super) fn serve_miss(&mut self, miss: Miss, at: Time) -> Result<Time, TranslationError> {
         let mut at = at;
         if let Some(page) = miss.write {
             at = self.write_map_page(page, Cause::Mapping, at)?;
@@ -30,8 +30,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         Ok(at)
     }
 
-    /// Writes a page of the map anew: what it said before is read, unless it is the first, and the page goes to the
-    /// frontier of such pages.
+    /// Writes a page of the map to its frontier. The old version is read before, unless there is none.
     pub(super) fn write_map_page(
         &mut self,
         page: LogicalPage,
@@ -51,7 +50,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             },
             _ => self.copy_run(stream, cause, 1)?.0,
         };
-        // Finding room may have moved the page.
+        // Collection may have moved the page.
         let before = self.map.place(page);
         if before != NOWHERE {
             self.invalidate(PhysicalPage(before));
@@ -63,8 +62,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         Ok(self.nand.program(to, Spare::new(page, Content::Mapping), 0, cause, at)?)
     }
 
-    /// Pages were moved whose entries are not in RAM: the pages of the map that name them are written anew, each once.
-    /// The last erased block is left to the copies of the next collection: without room, new entries wait in RAM.
+    /// Writes the map pages of moved pages whose entries are not in RAM, each once. The last erased block is left to
+    /// the copies of the next collection: without space, new entries wait in RAM.
     pub(super) fn write_moved(&mut self, cause: Cause, at: Time) -> Result<Time, TranslationError> {
         let mut done = at;
         while (self.free.count() > 1 || self.moved_has_room(cause))
@@ -75,12 +74,12 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         Ok(done)
     }
 
-    /// Whether a page of the map can be written for this cause without an erased block. Planes whose open block is full are
-    /// passed over: one of them would take the last erased block though another plane has room.
+    /// True if a map page can be written for `cause` without an erased block. Planes with a full open block are
+    /// skipped: one of them would take the last erased block although another plane has space.
     pub(super) fn moved_has_room(&mut self, cause: Cause) -> bool {
         let stream = self.settings.streams.count();
         match cause {
-            Cause::WearLevelling => self.settled.has_room(),
+            Cause::WearLevelling => self.cold.has_room(),
             Cause::Mapping => self.host[stream].seek_room(),
             _ => self.copy_frontier(stream).seek_room(),
         }

@@ -1,23 +1,23 @@
 //! The page-level translation layer: a map from every logical page to any physical one.
 //!
-//! Where the map is kept is a [`PageMap`]'s business: in RAM as a whole (`page`), or on flash with a part of it in RAM
+//! The [`PageMap`] decides where the map is stored: completely in RAM (`page`), or on flash with a part of it in RAM
 //! (`dftl`, [`super::dftl`]). All else is the same code.
 //!
-//! A write takes the next page of its stream's frontier, and the page that held the old version becomes invalid.
-//! When a frontier needs a block and only the reserve is erased, collection copies the valid pages of a
-//! victim to the copy frontier and erases it.
+//! A write takes the next page of its stream's frontier and invalidates the page of the old version. When a frontier
+//! needs a block and only the reserve is erased, collection copies the valid pages of a victim to the copy frontier and
+//! erases the victim.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `mod.rs` | the layer: its blocks, host reads and writes |
-//! | `collection` | which block is emptied, and where its pages go |
-//! | `map` | the seam: where a map is kept |
+//! | `collection` | garbage collection and wear levelling |
+//! | `map` | the seam of the map |
 //! | `map_pages` | the pages of a map on flash |
-//! | `rebuild` | the mapping after a power cut |
+//! | `rebuild` | rebuilds the map after a power cut |
 //! | `settings` | the options |
 //!
-//! Promises: a read returns the newest write; a copy keeps the content label of what it holds; collection never needs
-//! more erased blocks than the reserve. Refuses: settings that leave too little spare space ([`PageSettings::read`]).
+//! Guarantees: a read returns the newest write; a copy keeps the content label; collection never needs more erased
+//! blocks than the reserve. Settings with too little spare space are rejected ([`PageSettings::read`]).
 
 mod collection;
 mod map;
@@ -44,27 +44,27 @@ pub struct PageLevel<T, M = RamMap> {
     map: M,
     valid: ValidPages,
     free: FreeBlocks,
-    /// Candidates; one set for all streams, or one for each where they have shares of the spare space.
+    /// Candidates: one set for all streams, or one for each if the streams have shares of the spare space.
     victims: Vec<Victims>,
-    /// The stream whose pages a block holds.
+    /// The stream of each block's pages.
     stream_of_block: Vec<u8>,
-    /// Where host writes go, by stream.
+    /// The frontiers of host writes, by stream.
     host: Vec<Frontier>,
-    /// Where copies go, by stream; empty if they share the host's.
+    /// The frontiers of copies, by stream; empty if they share the host's.
     copies: Vec<Frontier>,
-    /// Where static wear levelling puts what does not change.
-    settled: Frontier,
+    /// The frontier of cold pages, moved by static wear levelling.
+    cold: Frontier,
     /// Closed blocks by erase count, for static wear levelling.
     closed_by_wear: BTreeSet<(u32, EraseBlock)>,
     settings: PageSettings,
     seed: u64,
-    /// Collection has looked for room for long: what takes room, and can wait, waits.
-    is_pressed: bool,
+    /// True if collection has found too little space for long: work that can wait, waits.
+    is_short_of_space: bool,
     retired: u32,
     sent: Tally,
-    /// Pages programmed: the clock by which ages are measured.
+    /// Pages programmed: the clock of ages.
     written: u64,
-    /// Sum and count of the page slots that hold something, live or not, when a victim is chosen.
+    /// Sum and count of the occupied pages, valid or not, at each choice of a victim.
     occupied: (u128, u64),
 }
 
@@ -76,7 +76,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         drive
     }
 
-    /// A drive that has yet to learn what its blocks hold.
+    /// A drive before its blocks are added.
     fn without_blocks(nand: Nand<T>, settings: &PageSettings, map: M, seed: u64) -> PageLevel<T, M> {
         let geometry = *nand.geometry();
         let streams = settings.streams.count() + usize::from(M::ON_FLASH);
@@ -92,11 +92,11 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             stream_of_block: vec![0; geometry.blocks as usize],
             host: frontiers(),
             copies: if settings.shared_frontier { Vec::new() } else { frontiers() },
-            settled: Frontier::new(1),
+            cold: Frontier::new(1),
             closed_by_wear: BTreeSet::new(),
             settings: settings.clone(),
             seed,
-            is_pressed: false,
+            is_short_of_space: false,
             retired: 0,
             sent: Tally::default(),
             written: 0,
@@ -114,7 +114,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         }
     }
 
-    /// The candidates that a block of this stream belongs to.
+    /// The candidates of this stream's blocks.
     #[inline]
     fn victims_of(&mut self, stream: usize) -> &mut Victims {
         let set = if self.victims.len() == 1 { 0 } else { stream };
@@ -130,7 +130,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         self.victims_of(stream).invalidate(block, now);
     }
 
-    /// A block is full: it can be collected from now on.
+    /// Makes a full block a candidate.
     fn close(&mut self, block: EraseBlock) {
         let stream = self.stream_of_block[block.index()] as usize;
         let now = self.written;
@@ -150,7 +150,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
 
     #[inline]
     fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
-        let at = self.bring(write.page, at)?;
+        let at = self.load_entry(write.page, at)?;
         let stream = self.stream_of(&write);
         let to = match self.host[stream].take() {
             Some(page) => page,
@@ -171,7 +171,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
 
     #[inline]
     fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
-        let at = self.bring(page, at)?;
+        let at = self.load_entry(page, at)?;
         let from = self.map.place(page);
         if from == NOWHERE {
             return Ok((None, at));
@@ -180,7 +180,7 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     }
 
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
-        let at = self.bring(page, at)?;
+        let at = self.load_entry(page, at)?;
         if self.map.place(page) != NOWHERE {
             let from = self.map.replace(page, NOWHERE);
             self.invalidate(PhysicalPage(from));

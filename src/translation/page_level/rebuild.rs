@@ -1,4 +1,4 @@
-//! The mapping after a power cut: from the spare areas of the flash.
+//! Rebuilds the map after a power cut, from the spare areas of the flash.
 
 use super::{PageLevel, PageMap, Streams};
 use crate::device::nand::{EraseBlock, PhysicalPage, Timing};
@@ -7,11 +7,11 @@ use crate::time::Time;
 use crate::translation::free_blocks::FoundBlock;
 use crate::translation::{NOWHERE, TranslationError, newest_versions};
 
-/// The drive with all that its RAM held forgotten and found again.
+/// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel<T, M>, TranslationError> {
     let PageLevel { nand, settings, map, seed, .. } = lost;
     let mut drive = PageLevel::without_blocks(nand, &settings, map, seed);
-    // What it counted is lost too: it goes on from what the flash has seen.
+    // The counts are lost, too: they continue from the flash's.
     drive.sent = drive.nand.counts().programmed.clone();
     drive.written = drive.sent.total();
     let places = newest_versions(&drive.nand, drive.map.pages());
@@ -34,8 +34,8 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
         }
     }
     reopen(&mut drive, partly_programmed);
-    // A collection that was cut short comes to its end before hosts take the room it needs. Its victim is the emptiest
-    // block; whatever the policy says, that is the one for which there is room.
+    // Completes an interrupted collection before hosts take the space it needs. Its victim is the emptiest block;
+    // whatever the policy, that is the one that fits.
     while drive.free.count() == 0
         && let Some(victim) = emptiest(&mut drive)
     {
@@ -49,7 +49,7 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
     Ok(drive)
 }
 
-/// The stream that a block's first page belongs to. Hints are not kept on flash: such blocks count as the first stream's.
+/// The stream of a block's first page. Hints are not on flash: such blocks count as the first stream's.
 fn stream_of<T: Timing, M: PageMap>(drive: &PageLevel<T, M>, block: EraseBlock) -> usize {
     let Some(first) = drive.nand.found(block).next() else { return 0 };
     if u64::from(first.spare.logical_page().0) >= drive.settings.exported_pages {
@@ -58,7 +58,7 @@ fn stream_of<T: Timing, M: PageMap>(drive: &PageLevel<T, M>, block: EraseBlock) 
     if drive.settings.streams == Streams::Content { first.spare.content() as usize } else { 0 }
 }
 
-/// The block takes no more pages: all that is not valid in it can be collected.
+/// Closes a block: all its pages that are not valid are invalid.
 fn close<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, block: EraseBlock) {
     let valid: u32 = drive.valid.words_of(block).map(|word| drive.valid.word(word).count_ones()).sum();
     let stream = drive.stream_of_block[block.index()] as usize;
@@ -68,8 +68,8 @@ fn close<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, block: EraseBlock) 
     drive.close(block);
 }
 
-/// Blocks that were open are open again. Those with most room take copies: a collection that the cut interrupted then
-/// finds at least the room it had.
+/// Reopens blocks that were open. Those with the most space take copies: the interrupted collection then finds at least
+/// the space it had.
 fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u32, EraseBlock)>) {
     blocks.sort_unstable();
     let geometry = *drive.nand.geometry();
@@ -81,7 +81,7 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
         let taken = copies.is_some_and(|copies| planes().any(|p| copies.reopen(p, block, programmed, &geometry)))
             || planes().any(|p| drive.host[stream].reopen(p, block, programmed, &geometry));
         if taken {
-            // What is no longer valid in it counts from now on, as it would have.
+            // Its invalid pages are counted, as before the cut.
             let first = geometry.first_page(block).0;
             let invalid = (first..first + programmed).filter(|&page| !drive.valid.contains(PhysicalPage(page))).count();
             for _ in 0..invalid {
@@ -93,7 +93,7 @@ fn reopen<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>, mut blocks: Vec<(u
     }
 }
 
-/// The block with fewest valid pages of those that can be collected.
+/// The candidate with the fewest valid pages.
 fn emptiest<T: Timing, M: PageMap>(drive: &mut PageLevel<T, M>) -> Option<EraseBlock> {
     let mut emptiest = None;
     for block in (0..drive.nand.geometry().blocks).map(EraseBlock) {

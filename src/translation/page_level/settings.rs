@@ -9,7 +9,7 @@ use crate::units::format_size;
 /// The station `page`.
 pub static KIND: Kind = Kind {
     name: "page",
-    about: "the page-level translation layer: any page goes anywhere, and garbage collection frees blocks",
+    about: "the page-level translation layer: maps any page anywhere, and collects garbage",
     options: &[EXPORT, OP, VICTIM, D, FRONTIERS, STREAMS, HINTS, SPARE_SHARES, RESERVE, WEAR, WEAR_GAP, BACKGROUND],
 };
 
@@ -29,39 +29,43 @@ pub(crate) const VICTIM: OptionKind = OptionKind {
     name: "victim",
     values: Values::Choice(words::<Victim>),
     default: "greedy",
-    about: "which block is collected",
+    about: "the policy that selects the block to collect",
 };
-pub(crate) const D: OptionKind =
-    OptionKind { name: "d", values: Values::Count(1, 1000), default: "10", about: "how many blocks d-choices draws" };
+pub(crate) const D: OptionKind = OptionKind {
+    name: "d",
+    values: Values::Count(1, 1000),
+    default: "10",
+    about: "the number of blocks that d-choices draws",
+};
 pub(crate) const FRONTIERS: OptionKind = OptionKind {
     name: "frontiers",
     values: Values::Choice(words::<Frontiers>),
     default: "separate",
-    about: "where copies go",
+    about: "the destination of copies",
 };
 pub(crate) const STREAMS: OptionKind = OptionKind {
     name: "streams",
-    values: Values::Choice(words::<KeptApart>),
+    values: Values::Choice(words::<StreamKind>),
     default: "none",
-    about: "what is kept apart",
+    about: "the property by which pages are separated",
 };
 pub(crate) const HINTS: OptionKind = OptionKind {
     name: "hints",
     values: Values::Count(1, 64),
     default: "2",
-    about: "how many hints are told apart; the hint is taken modulo this",
+    about: "the number of separate hints; a hint is taken modulo this",
 };
 pub(crate) const SPARE_SHARES: OptionKind = OptionKind {
     name: "spare-shares",
     values: Values::Shares,
     default: "",
-    about: "how the streams share the spare space, such as 49%+51% (not set: as the victims fall)",
+    about: "each stream's share of the spare space, such as 49%+51% (not set: victims decide)",
 };
 pub(crate) const RESERVE: OptionKind = OptionKind {
     name: "reserve",
     values: Values::Count(1, 100_000),
     default: "2",
-    about: "erased blocks that are kept for copies",
+    about: "erased blocks reserved for copies",
 };
 pub(crate) const WEAR: OptionKind =
     OptionKind { name: "wear", values: Values::Choice(words::<Wear>), default: "dynamic", about: "wear levelling" };
@@ -69,7 +73,7 @@ pub(crate) const WEAR_GAP: OptionKind = OptionKind {
     name: "wear-gap",
     values: Values::Count(1, 1_000_000),
     default: "50",
-    about: "how many erases a block may lag behind before static wear levelling moves its pages",
+    about: "the erase count by which a block may lag before static wear levelling moves its pages",
 };
 pub(crate) const BACKGROUND: OptionKind = OptionKind {
     name: "background",
@@ -78,7 +82,7 @@ pub(crate) const BACKGROUND: OptionKind = OptionKind {
     about: "collect in idle time until this share of the blocks is erased; needs timing and a timed replay",
 };
 
-/// The words of `victim`: [`VictimPolicy`] without its numbers.
+/// The words of `victim`: [`VictimPolicy`] without its number.
 #[derive(Clone, Copy, PartialEq)]
 enum Victim {
     Greedy,
@@ -98,17 +102,17 @@ impl Choice for Victim {
     ];
 }
 
-/// Where copies go.
+/// The destination of copies.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Frontiers {
-    /// To blocks of their own.
+    /// Blocks of their own.
     Separate,
-    /// To the blocks of host writes.
+    /// The blocks of host writes.
     Shared,
 }
 
 impl Frontiers {
-    /// How many there are of each stream.
+    /// The number of frontiers for each stream.
     pub fn count(self) -> u64 {
         match self {
             Frontiers::Separate => 2,
@@ -126,17 +130,17 @@ impl Choice for Frontiers {
 
 /// The words of `streams`: [`Streams`] without its number.
 #[derive(Clone, Copy, PartialEq)]
-enum KeptApart {
-    Nothing,
-    Contents,
-    Hints,
+enum StreamKind {
+    None,
+    Content,
+    Hint,
 }
 
-impl Choice for KeptApart {
+impl Choice for StreamKind {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("none", KeptApart::Nothing, "all writes go to the same blocks"),
-        ("content", KeptApart::Contents, "data, metadata, journal and mapping go to blocks of their own"),
-        ("hint", KeptApart::Hints, "each placement hint of the host goes to blocks of its own"),
+        ("none", StreamKind::None, "all writes go to the same blocks"),
+        ("content", StreamKind::Content, "data, metadata, journal and mapping go to blocks of their own"),
+        ("hint", StreamKind::Hint, "each placement hint of the host goes to blocks of its own"),
     ];
 }
 
@@ -156,7 +160,7 @@ impl Choice for Wear {
     ];
 }
 
-/// The share of the raw pages that is exported, from `export` or `op`.
+/// The exported share of the raw pages, from `export` or `op`.
 pub(crate) fn exported_share(settings: &Settings) -> Result<f64, ExpressionError> {
     if settings.is_given("op") && settings.is_given("export") {
         let help = "op=7% exports raw / 1.07; export=90% exports 0.9 of raw: write one of them".to_string();
@@ -165,8 +169,9 @@ pub(crate) fn exported_share(settings: &Settings) -> Result<f64, ExpressionError
     Ok(if settings.is_given("op") { 1.0 / (1.0 + settings.share("op")) } else { settings.share("export") })
 }
 
-/// What would leave so many blocks spare: a larger drive, or a smaller share of this one, if it has so many at all.
-pub(crate) fn larger_or_less(geometry: &Geometry, spare_blocks: u32) -> String {
+/// The help for a drive that needs `spare_blocks`: a larger size, or a smaller export if the drive has that many
+/// blocks.
+pub(crate) fn help_for_spare_blocks(geometry: &Geometry, spare_blocks: u32) -> String {
     let most = f64::from(geometry.blocks.saturating_sub(spare_blocks)) / f64::from(geometry.blocks.max(1));
     let percent = (most * 1000.0).floor() / 10.0;
     if percent >= 1.0 {
@@ -176,19 +181,19 @@ pub(crate) fn larger_or_less(geometry: &Geometry, spare_blocks: u32) -> String {
     }
 }
 
-/// What is kept apart.
+/// The property by which pages are separated into streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
-    /// Nothing.
+    /// None: one stream.
     None,
-    /// Contents.
+    /// The content: data, metadata, journal, mapping.
     Content,
-    /// The host's placement hints, modulo this.
+    /// The host's placement hint, modulo this.
     Hint(u8),
 }
 
 impl Streams {
-    /// How many streams there are.
+    /// The number of streams.
     pub fn count(self) -> usize {
         match self {
             Streams::None => 1,
@@ -203,58 +208,58 @@ impl Streams {
 pub enum WearLevelling {
     /// None.
     None,
-    /// The least worn erased block is used first.
+    /// The least worn erased block is taken first.
     Dynamic,
-    /// Dynamic, and a block that lags this many erases behind is emptied.
+    /// Dynamic; and a block whose erase count lags by this much is emptied.
     Static(u32),
 }
 
-/// The options of `page`, read.
+/// The parsed options of `page`.
 #[derive(Debug, Clone)]
 pub struct PageSettings {
     /// Pages offered to the host.
     pub exported_pages: u64,
-    /// How victims are chosen.
+    /// The policy of victim selection.
     pub victim: VictimPolicy,
-    /// Whether copies go to the blocks of host writes.
+    /// True if copies go to the blocks of host writes.
     pub shared_frontier: bool,
-    /// What is kept apart.
+    /// The property by which pages are separated.
     pub streams: Streams,
     /// Each stream's share of the spare space, if they are set.
     pub spare_shares: Option<Vec<f64>>,
-    /// Erased blocks kept for copies.
+    /// Erased blocks reserved for copies.
     pub reserve: u32,
     /// Wear levelling.
     pub wear: WearLevelling,
-    /// Erased blocks that background collection strives for.
+    /// The target of background collection, in erased blocks.
     pub background_blocks: u32,
-    /// The term with every option written out.
+    /// The term with all option values.
     pub written_out: String,
 }
 
 impl PageSettings {
-    /// Reads a term for a drive of this shape. Errors point at the option that is wrong; a drive that is too small for
-    /// its open blocks and its reserve is refused with the size or share that would do.
+    /// Parses a term for a drive of this geometry. Errors point at the wrong option; a drive too small for its open
+    /// blocks and its reserve is rejected with a size or share that fits.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<PageSettings, ExpressionError> {
         let settings = term.settle(&KIND)?;
         PageSettings::of(&settings, geometry, |_| 0)
     }
 
-    /// The same from the settings of a station that has these options and more. `beside` says how many pages of flash
-    /// it needs beside so many exported ones.
+    /// The same for a station with these options and more. `beside` returns the pages of flash that it needs beyond a
+    /// number of exported ones.
     pub fn of(
         settings: &Settings,
         geometry: &Geometry,
         beside: impl Fn(u64) -> u64,
     ) -> Result<PageSettings, ExpressionError> {
         let exported_share = exported_share(settings)?;
-        let (victim, kept_apart, wear) =
+        let (victim, kind, wear) =
             (settings.choice("victim"), settings.choice("streams"), settings.choice::<Wear>("wear"));
         if settings.is_given("d") && victim != Victim::DChoices {
             let help = "write victim=d-choices beside it, or take it away".to_string();
             return Err(settings.error("d", "d means nothing without victim=d-choices".to_string(), help));
         }
-        if settings.is_given("hints") && kept_apart != KeptApart::Hints {
+        if settings.is_given("hints") && kind != StreamKind::Hint {
             let help = "write streams=hint beside it, or take it away".to_string();
             return Err(settings.error("hints", "hints means nothing without streams=hint".to_string(), help));
         }
@@ -262,10 +267,10 @@ impl PageSettings {
             let help = "write wear=static beside it, or take it away".to_string();
             return Err(settings.error("wear-gap", "wear-gap means nothing without wear=static".to_string(), help));
         }
-        let streams = match kept_apart {
-            KeptApart::Nothing => Streams::None,
-            KeptApart::Contents => Streams::Content,
-            KeptApart::Hints => Streams::Hint(settings.count("hints") as u8),
+        let streams = match kind {
+            StreamKind::None => Streams::None,
+            StreamKind::Content => Streams::Content,
+            StreamKind::Hint => Streams::Hint(settings.count("hints") as u8),
         };
         let page = PageSettings {
             exported_pages: (geometry.pages() as f64 * exported_share).floor() as u64,
@@ -292,12 +297,12 @@ impl PageSettings {
         Ok(page)
     }
 
-    /// Options that mean nothing beside the others, and are refused where they are written.
+    /// Options without effect, given the others; they are rejected if written.
     fn meaningless(settings: &Settings) -> Vec<&'static str> {
         let ruled_out = [
             ("export", settings.is_given("op")),
             ("d", settings.choice::<Victim>("victim") != Victim::DChoices),
-            ("hints", settings.choice::<KeptApart>("streams") != KeptApart::Hints),
+            ("hints", settings.choice::<StreamKind>("streams") != StreamKind::Hint),
             ("wear-gap", settings.choice::<Wear>("wear") != Wear::Static),
         ];
         ruled_out.into_iter().filter(|(_, is_ruled_out)| *is_ruled_out).map(|(name, _)| name).collect()
@@ -328,8 +333,8 @@ impl PageSettings {
         Ok(Some(shares))
     }
 
-    /// Blocks that can be open or in reserve at once, and therefore hold nothing that could be collected.
-    fn blocks_held_back(&self, geometry: &Geometry) -> u64 {
+    /// Blocks that can be open or in reserve at once, and therefore cannot be collected.
+    fn uncollectable_blocks(&self, geometry: &Geometry) -> u64 {
         let frontiers = if self.shared_frontier { 1 } else { 2 };
         let wear = u64::from(matches!(self.wear, WearLevelling::Static(_)));
         self.streams.count() as u64 * frontiers * u64::from(geometry.units()) + u64::from(self.reserve) + wear
@@ -343,7 +348,7 @@ impl PageSettings {
         beside: u64,
     ) -> Result<(), ExpressionError> {
         let per_block = u64::from(geometry.pages_per_block);
-        let held_back = self.blocks_held_back(geometry) + 1 + beside.div_ceil(per_block);
+        let held_back = self.uncollectable_blocks(geometry) + 1 + beside.div_ceil(per_block);
         let needed = held_back * per_block;
         let spare = geometry.pages() - self.exported_pages;
         if self.exported_pages > 0 && spare >= needed {
@@ -353,7 +358,7 @@ impl PageSettings {
         let block_bytes = per_block * page_bytes;
         let size = (needed as f64 / (1.0 - exported_share) * page_bytes as f64) as u64;
         let size = size.div_ceil(block_bytes) * block_bytes + block_bytes;
-        // A size that people write, at most a thirty-second larger.
+        // Rounded up to a readable size, at most a thirty-second larger.
         let size = size.next_multiple_of(1 << (size.ilog2() - 5));
         let message = format!(
             "the drive is too small for its reserves: {} blocks can be open or in reserve, and {} are spare",

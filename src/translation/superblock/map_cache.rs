@@ -1,8 +1,7 @@
-//! Which parts of the map are in RAM, and what it takes to look up one that is not.
+//! The cache of the map, and the reads of a miss.
 //!
-//! The entries of a group of neighbouring pages stand together in the spare area of the page of the group that was
-//! written last; those of the levels above stand in spare areas too. A group that is not in RAM is found by reading one
-//! spare area a level.
+//! The entries of a group of neighbouring pages are in the spare area of the group's newest page; upper levels of the
+//! map are in spare areas, too. A miss reads one spare area for each level.
 
 use super::SuperblockSettings;
 use crate::device::nand::{LogicalPage, Nand, NandError, PhysicalPage, Timing};
@@ -10,7 +9,7 @@ use crate::time::Time;
 use crate::translation::NOWHERE;
 use crate::translation::segmented_lru::SegmentedLru;
 
-/// The groups in RAM, least recently used first to go.
+/// The groups in RAM; the least recently used is evicted.
 pub struct MapCache {
     groups: SegmentedLru,
     group: u32,
@@ -37,10 +36,9 @@ impl MapCache {
         page.0 / self.group
     }
 
-    /// Brings the group of `page` into RAM, and says when it is there. Nothing is read for a group that was never
-    /// written.
+    /// Loads the group of `page` into RAM; returns the completion time. A group that was never written needs no read.
     #[inline]
-    pub fn look<T: Timing>(
+    pub fn load<T: Timing>(
         &mut self,
         page: LogicalPage,
         map: &[u32],
@@ -69,7 +67,7 @@ impl MapCache {
         let Some(&written) = map[first..end].iter().find(|&&place| place != NOWHERE) else { return Ok(at) };
         let mut at = at;
         for _ in 0..self.levels {
-            // Which page's spare area has the newest of a level makes no difference to the count.
+            // The cost does not depend on which page's spare area is read.
             at = nand.read_spare(PhysicalPage(written), at)?;
         }
         Ok(at)

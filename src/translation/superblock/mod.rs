@@ -1,17 +1,17 @@
-//! Superblock FTL: neighbouring logical blocks form a superblock, whose pages go anywhere in the blocks it has (Kang, Jo,
-//! Kim and Lee, EMSOFT '06; Jung et al., ACM TECS 9(4), 2010).
+//! Superblock FTL: neighbouring logical blocks form a superblock, whose pages go anywhere in its blocks (Kang, Jo, Kim
+//! and Lee, EMSOFT '06; Jung et al., ACM TECS 9(4), 2010).
 //!
-//! A superblock of N logical blocks has up to N D-blocks, which hold its data, and up to K more, the U-blocks, which take
-//! updates: here they are alike, and the last one is open. The map of a superblock's pages is in the spare areas of the
-//! pages themselves: what is written names its neighbours' places, so that the map is never written for its own sake. It
-//! is read when an entry is asked for that is not among the few in RAM (`map_cache.rs`).
+//! A superblock of N logical blocks has up to N D-blocks, for its data, and up to K U-blocks, for updates: here they
+//! are alike, and the last one is open. The map of a superblock's pages is in the spare areas of the pages themselves:
+//! a written page also stores its neighbours' entries, so the map causes no writes of its own. A miss of the cached map
+//! reads spare areas (`map_cache.rs`).
 //!
-//! A superblock that has all the blocks it may have collects its own garbage: the block with most invalid pages is copied
-//! to a new one and erased. When no block is left to give, it does the same if that is the cheaper way to room; else
-//! the superblock with most invalid pages among those that could do with one block less is compacted until it has
-//! given one. Neither ever moves a page into another superblock's block, so no merge spans superblocks.
+//! A superblock with its maximum of blocks collects its own garbage: it copies the valid pages of its block with the
+//! most invalid ones to a new one, and erases it. Without a free block, it does the same if that is cheaper; otherwise
+//! the superblock with the most invalid pages, of those that could give up a block, is compacted until it frees one.
+//! Neither moves a page into another superblock's block, so no merge spans superblocks.
 //!
-//! The abstracts give this scheme; what the papers do in detail is recalled, not re-read: see [`KIND`].
+//! The scheme is that of the abstracts; the papers' details are from memory: see [`KIND`].
 
 mod map_cache;
 mod rebuild;
@@ -29,18 +29,18 @@ use crate::label::{Cause, Tally};
 use crate::time::Time;
 use map_cache::MapCache;
 
-/// A superblock's blocks.
+/// The blocks of a superblock.
 #[derive(Clone, Default)]
-struct Owned {
+struct OwnedBlocks {
     blocks: Vec<EraseBlock>,
-    /// The next page of the open block, and the first behind it; equal if none is open.
+    /// The next page of the open block, and its end; equal if no block is open.
     next: u32,
     end: u32,
-    /// Pages that hold the newest version of a logical page.
+    /// Valid pages: those with the newest version of a logical page.
     valid: u32,
 }
 
-impl Owned {
+impl OwnedBlocks {
     fn room(&self) -> u32 {
         self.end - self.next
     }
@@ -49,26 +49,26 @@ impl Owned {
 /// The Superblock FTL on flash.
 pub struct SuperblockFtl<T> {
     nand: Nand<T>,
-    /// What the spare areas say: the physical page of each logical page.
+    /// The content of the spare areas: the physical page of each logical page.
     map: Vec<u32>,
     cache: MapCache,
     valid: ValidPages,
     free: FreeBlocks,
-    owned: Vec<Owned>,
-    /// Pages of each block that hold nothing any more.
+    owned: Vec<OwnedBlocks>,
+    /// Invalid pages of each block.
     invalid: Vec<u32>,
-    /// The superblocks that could do with a block less, by their invalid pages.
+    /// The superblocks that could give up a block, by their invalid pages.
     victims: Victims,
     settings: SuperblockSettings,
-    /// The plane that the next block is taken from.
+    /// The plane of the next block.
     plane: u32,
     retired: u32,
     sent: Tally,
     collected_blocks: u64,
     compacted: u64,
-    /// Pages that open blocks can still take.
+    /// Unwritten pages of open blocks.
     room: u64,
-    /// Sum and count of the page slots that hold something, live or not, when a block is collected.
+    /// Sum and count of the occupied pages, valid or not, at each collection.
     occupied: (u128, u64),
 }
 
@@ -82,14 +82,14 @@ impl<T: Timing> SuperblockFtl<T> {
 
     fn without_blocks(nand: Nand<T>, settings: &SuperblockSettings) -> SuperblockFtl<T> {
         let geometry = *nand.geometry();
-        // After a power cut a superblock may have a few blocks more than it asks for.
+        // After a power cut a superblock may have a few blocks above its maximum.
         let most_pages = (settings.blocks + settings.updates + 3) * geometry.pages_per_block;
         SuperblockFtl {
             map: vec![NOWHERE; settings.exported_pages as usize],
             cache: MapCache::new(settings),
             valid: ValidPages::new(&geometry),
             free: FreeBlocks::new(&geometry, true),
-            owned: vec![Owned::default(); settings.superblocks as usize],
+            owned: vec![OwnedBlocks::default(); settings.superblocks as usize],
             invalid: vec![0; geometry.blocks as usize],
             victims: Victims::new(VictimPolicy::Greedy, settings.superblocks, most_pages, 0),
             settings: settings.clone(),
@@ -117,7 +117,7 @@ impl<T: Timing> SuperblockFtl<T> {
         self.victims.invalidate(EraseBlock(superblock as u32), 0);
     }
 
-    /// Pages that a superblock's blocks have beyond what is valid in them.
+    /// Pages of a superblock's blocks that are not valid.
     #[inline]
     fn excess(&self, superblock: usize) -> u32 {
         let owned = &self.owned[superblock];
@@ -128,9 +128,9 @@ impl<T: Timing> SuperblockFtl<T> {
         owned.blocks.len() as u32 * self.nand.geometry().pages_per_block - owned.valid
     }
 
-    /// A superblock with a block's worth of pages too many can be asked for a block.
+    /// Updates whether a superblock is a victim: one with a block's worth of invalid pages can give up a block.
     #[inline]
-    fn review(&mut self, superblock: usize) {
+    fn update_victim(&mut self, superblock: usize) {
         let can_give = self.excess(superblock) >= self.nand.geometry().pages_per_block;
         let name = EraseBlock(superblock as u32);
         match (can_give, self.victims.is_candidate(name)) {
@@ -140,7 +140,7 @@ impl<T: Timing> SuperblockFtl<T> {
         }
     }
 
-    /// Gives the superblock an erased block, which is its open one from now on.
+    /// Opens an erased block for the superblock.
     fn open_block(&mut self, superblock: usize) -> Result<(), TranslationError> {
         let block = self.free.take(self.plane).ok_or_else(|| self.worn_out())?;
         let geometry = self.nand.geometry();
@@ -152,11 +152,11 @@ impl<T: Timing> SuperblockFtl<T> {
         owned.blocks.push(block);
         (owned.next, owned.end) = (first, first + geometry.pages_per_block);
         self.room += u64::from(geometry.pages_per_block);
-        self.review(superblock);
+        self.update_victim(superblock);
         Ok(())
     }
 
-    /// The open block has no room: makes some.
+    /// Makes space: the open block is full.
     #[cold]
     fn make_room(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
         let most = (self.settings.blocks + self.settings.updates) as usize;
@@ -177,8 +177,8 @@ impl<T: Timing> SuperblockFtl<T> {
         Ok(())
     }
 
-    /// Whether the superblock gains a page by fewer copies in its own block with most invalid pages than by compacting
-    /// the other superblock for a block.
+    /// True if the superblock gains a page with fewer copies by collecting its own block with the most invalid pages
+    /// than by compacting `other` for a block.
     fn collects_cheaper(&self, superblock: usize, other: usize) -> bool {
         let pages_per_block = self.nand.geometry().pages_per_block;
         let invalid = |superblock: usize| {
@@ -200,7 +200,7 @@ impl<T: Timing> SuperblockFtl<T> {
         u64::from(pages_per_block - most) * u64::from(pages_per_block) <= u64::from(copies) * u64::from(most)
     }
 
-    /// Compacts a superblock until it has a block less.
+    /// Compacts a superblock until it has one block less.
     fn release_block(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
         self.compacted += 1;
         let before = self.owned[superblock].blocks.len();
@@ -210,8 +210,8 @@ impl<T: Timing> SuperblockFtl<T> {
         Ok(())
     }
 
-    /// Copies what is valid in the superblock's block with most invalid pages to its open block and, if that is too
-    /// small, to a new one; and erases it.
+    /// Copies the valid pages of the superblock's block with the most invalid ones to its open block and, if that is
+    /// too small, to a new one; then erases it.
     fn collect_block(&mut self, superblock: usize, at: Time) -> Result<(), TranslationError> {
         self.collected_blocks += 1;
         self.occupied.0 += u128::from(self.occupied_slots());
@@ -256,10 +256,10 @@ impl<T: Timing> SuperblockFtl<T> {
         Ok(())
     }
 
-    /// Copies pages of one word of valid bits to the open block, which has room for them.
+    /// Copies pages of one word of valid bits to the open block, which has space for them.
     fn copy_pages(&mut self, superblock: usize, word: usize, pages: u64, at: Time) -> Result<Time, TranslationError> {
         let from = self.valid.page(word, 0);
-        // A copy writes the entries of its group with it, and must know them.
+        // A copy writes the entries of its group with it, and must load them.
         let mut at = at;
         let mut rest = pages;
         let mut known = None;
@@ -267,7 +267,7 @@ impl<T: Timing> SuperblockFtl<T> {
             let page = self.nand.peek_spare(PhysicalPage(from.0 + rest.trailing_zeros())).logical_page();
             rest &= rest - 1;
             if known.replace(self.cache.group_of(page)) != Some(self.cache.group_of(page)) {
-                at = self.cache.look(page, &self.map, &mut self.nand, at)?;
+                at = self.cache.load(page, &self.map, &mut self.nand, at)?;
             }
         }
         let owned = &mut self.owned[superblock];
@@ -285,14 +285,14 @@ impl<T: Timing> SuperblockFtl<T> {
         })?)
     }
 
-    /// A block with so many invalid pages has left the superblock.
+    /// Subtracts the invalid pages of a block that left the superblock.
     fn forget_invalid(&mut self, superblock: usize, invalid: u32) {
         let name = EraseBlock(superblock as u32);
         if self.victims.is_candidate(name) {
             self.victims.remove(name);
         }
         self.victims.set_invalid(name, self.victims.invalid(name) - invalid);
-        self.review(superblock);
+        self.update_victim(superblock);
     }
 
     fn retire(&mut self) -> Result<(), TranslationError> {
@@ -324,7 +324,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
     #[inline]
     fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
         let superblock = self.superblock_of(write.page);
-        let at = self.cache.look(write.page, &self.map, &mut self.nand, at)?;
+        let at = self.cache.load(write.page, &self.map, &mut self.nand, at)?;
         if self.owned[superblock].room() == 0 {
             self.make_room(superblock, at)?;
         }
@@ -338,7 +338,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
         if from != NOWHERE {
             self.invalidate(superblock, PhysicalPage(from));
         } else {
-            self.review(superblock);
+            self.update_victim(superblock);
         }
         self.valid.set(to);
         self.sent.add(Cause::HostWrite, write.content, 1);
@@ -348,7 +348,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
 
     #[inline]
     fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
-        let at = self.cache.look(page, &self.map, &mut self.nand, at)?;
+        let at = self.cache.load(page, &self.map, &mut self.nand, at)?;
         let from = self.map[page.0 as usize];
         if from == NOWHERE {
             return Ok((None, at));
@@ -357,12 +357,12 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
     }
 
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
-        let at = self.cache.look(page, &self.map, &mut self.nand, at)?;
+        let at = self.cache.load(page, &self.map, &mut self.nand, at)?;
         let from = std::mem::replace(&mut self.map[page.0 as usize], NOWHERE);
         if from != NOWHERE {
             let superblock = self.superblock_of(page);
             self.invalidate(superblock, PhysicalPage(from));
-            self.review(superblock);
+            self.update_victim(superblock);
         }
         Ok(at)
     }
@@ -399,7 +399,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
 
     fn mapping_ram_bytes(&self) -> u64 {
         let geometry = self.nand.geometry();
-        // Each superblock: the blocks it has, and the next page of its open one.
+        // For each superblock: its blocks, and the next page of its open one.
         let most = u64::from(self.settings.blocks + self.settings.updates);
         let table = most * bits_for(u64::from(geometry.blocks)) + bits_for(geometry.pages());
         let place = bits_for(most * u64::from(geometry.pages_per_block));

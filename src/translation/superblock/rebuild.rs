@@ -1,4 +1,4 @@
-//! The mapping after a power cut: from the spare areas of the flash.
+//! Rebuilds the map after a power cut, from the spare areas of the flash.
 
 use super::{EraseBlock, SuperblockFtl};
 use crate::device::nand::{PhysicalPage, Timing};
@@ -6,11 +6,11 @@ use crate::time::Time;
 use crate::translation::free_blocks::FoundBlock;
 use crate::translation::{NOWHERE, TranslationError, newest_versions};
 
-/// The drive with all that its RAM held forgotten and found again.
+/// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing>(lost: SuperblockFtl<T>) -> Result<SuperblockFtl<T>, TranslationError> {
     let SuperblockFtl { nand, settings, .. } = lost;
     let mut drive = SuperblockFtl::without_blocks(nand, &settings);
-    // What it counted is lost too: it goes on from what the flash has seen.
+    // The counts are lost, too: they continue from the flash's.
     drive.sent = drive.nand.counts().programmed.clone();
     drive.map = newest_versions(&drive.nand, settings.exported_pages);
     for place in drive.map.iter().filter(|&&place| place != NOWHERE) {
@@ -27,15 +27,15 @@ pub fn rebuilt<T: Timing>(lost: SuperblockFtl<T>) -> Result<SuperblockFtl<T>, Tr
         let blocks = drive.owned[superblock].blocks.clone();
         let invalid = blocks.iter().map(|block| drive.invalid[block.index()]).sum();
         drive.victims.set_invalid(EraseBlock(superblock as u32), invalid);
-        drive.review(superblock);
+        drive.update_victim(superblock);
     }
     drive.finish_collections()?;
     Ok(drive)
 }
 
 impl<T: Timing> SuperblockFtl<T> {
-    /// The block is the superblock's. Of blocks that are programmed in part, the one with most room is the open one; what
-    /// the others have left is as good as invalid.
+    /// Adds a block to a superblock. Of partly programmed blocks, the one with the most space is opened; the unwritten
+    /// pages of the others count as invalid.
     fn adopt(&mut self, superblock: usize, block: EraseBlock) {
         let geometry = *self.nand.geometry();
         let programmed = self.nand.programmed_pages()[block.index()];
@@ -59,8 +59,8 @@ impl<T: Timing> SuperblockFtl<T> {
         self.room += u64::from(room);
     }
 
-    /// A collection that was cut short comes to its end before hosts take the room it needs: first where that takes no
-    /// erased block, which is where it was.
+    /// Completes an interrupted collection before hosts take the space it needs: first one that needs no erased block,
+    /// which is the interrupted one.
     fn finish_collections(&mut self) -> Result<(), TranslationError> {
         let ppb = self.nand.geometry().pages_per_block;
         for superblock in 0..self.owned.len() {

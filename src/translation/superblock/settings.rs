@@ -4,14 +4,14 @@ use super::SuperblockFtl;
 use crate::device::nand::{Geometry, Nand, Timing};
 use crate::expression::{ExpressionError, Kind, OptionKind, Term, Values};
 use crate::translation::FlashLayer;
-use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_share, larger_or_less};
+use crate::translation::page_level::settings::{EXPORT, OP, RESERVE, exported_share, help_for_spare_blocks};
 
 /// The station `superblock`.
 ///
 /// The paper's abstract fixes the scheme, not its numbers; they are options. The three-level map with groups of eight
 /// fits the spare area of a 2 KiB page: eight 2-byte entries on each level take 48 of its 64 bytes. The size of a
 /// superblock follows from the spare space: a superblock without a spare block must take one from another before it can
-/// be written, which costs both a compaction, so there are made no more superblocks than half the spare blocks.
+/// be written, at the cost of compacting both, so there are at most half as many superblocks as spare blocks.
 pub static KIND: Kind = Kind {
     name: "superblock",
     about: "neighbouring logical blocks share physical blocks, in which any page goes anywhere (Superblock FTL, EMSOFT '06)",
@@ -26,25 +26,25 @@ pub static KIND: Kind = Kind {
             name: "updates",
             values: Values::Count(1, 4096),
             default: "8",
-            about: "U-blocks (updates) that a superblock may have beside, while there are spare ones",
+            about: "additional blocks of a superblock, U-blocks (updates), if there are spare ones",
         },
         OptionKind {
             name: "group",
             values: Values::Count(1, 4096),
             default: "8",
-            about: "pages whose map entries stand together in a spare area, and in RAM",
+            about: "pages whose map entries are in one spare area, and are cached together",
         },
         OptionKind {
             name: "levels",
             values: Values::Count(1, 8),
             default: "3",
-            about: "spare areas that are read for a group that is not in RAM: one for each level of the map",
+            about: "levels of the map: spare areas read on a miss",
         },
         OptionKind {
             name: "cache",
             values: Values::Count(1, 1 << 30),
             default: "8192",
-            about: "groups of map entries that are kept in RAM, the least recently used goes first",
+            about: "groups of map entries cached in RAM; the least recently used is evicted",
         },
         EXPORT,
         OP,
@@ -52,31 +52,31 @@ pub static KIND: Kind = Kind {
     ],
 };
 
-/// The options of `superblock`, read.
+/// The parsed options of `superblock`.
 #[derive(Debug, Clone)]
 pub struct SuperblockSettings {
     /// Superblocks of the drive.
     pub superblocks: u32,
     /// Logical blocks of each.
     pub blocks: u32,
-    /// Blocks that each may have beside.
+    /// U-blocks of each.
     pub updates: u32,
     /// Pages of a map group.
     pub group: u32,
-    /// Spare areas read for a group that is not in RAM.
+    /// Levels of the map: spare areas read on a miss.
     pub levels: u32,
-    /// Groups kept in RAM.
+    /// Groups cached in RAM.
     pub cache: u32,
     /// Pages offered to the host.
     pub exported_pages: u64,
-    /// Erased blocks kept for copies.
+    /// Erased blocks reserved for copies.
     pub reserve: u32,
-    /// The term with every option written out.
+    /// The term with all option values.
     pub written_out: String,
 }
 
 impl SuperblockSettings {
-    /// Reads a term for a drive of this shape. Errors point at the option that is wrong.
+    /// Parses a term for a drive of this geometry. Errors point at the wrong option.
     pub fn read(term: &Term, geometry: &Geometry) -> Result<SuperblockSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         let share = exported_share(&settings)?;
@@ -100,7 +100,7 @@ impl SuperblockSettings {
             let message = format!(
                 "the drive is too small for its reserve: {spare} blocks are spare, and {reserve} are kept for copies"
             );
-            let help = larger_or_less(geometry, reserve + 1);
+            let help = help_for_spare_blocks(geometry, reserve + 1);
             let option = if settings.is_given("op") { "op" } else { "export" };
             return Err(settings.error(option, message, help));
         }

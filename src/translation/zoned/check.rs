@@ -1,7 +1,7 @@
-//! fsck, and what inspect shows.
+//! fsck and inspect: checks, repairs and describes a volume.
 //!
-//! A check reads and changes nothing. What it finds and a volume can be brought back from, opening the volume repairs; a
-//! [`repair`] is that, and the super blocks of the zoned devices.
+//! A check only reads. Most damage that it finds is repaired by opening the volume; [`repair`] does that, and also
+//! restores the super blocks of the zoned devices.
 
 use super::error::ZonedVolumeError;
 use super::lost::SUPER_BLOCK;
@@ -10,32 +10,32 @@ use super::metadata::{Entry, Metadata};
 use super::open::{find_sets, open, open_sets, read_super};
 use super::superblock::SuperBlock;
 use super::zones::Use;
-use super::{Numbers, Volume, ZonedSettings};
+use super::{Uuids, Volume, ZonedSettings};
 use crate::device::ZoneState;
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 use serde::Serialize;
 
-/// Something that is wrong with a volume.
+/// An error or a note about a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What, and where.
+    /// The problem and its location.
     pub what: String,
-    /// What can be done about it.
+    /// The possible remedy.
     pub remedy: Remedy,
 }
 
-/// What can be done about a finding.
+/// The remedy for a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remedy {
-    /// [`repair`] puts it right.
+    /// [`repair`] fixes it.
     Repair,
-    /// Nothing, and what else is wrong must not be repaired either: these devices may not belong together.
+    /// None, and the volume must not be repaired at all: these devices may not belong together.
     Refuse,
-    /// Nothing: blocks cannot be read any more. What else is wrong can be repaired.
+    /// None: blocks cannot be read any more. Other findings can be repaired.
     None,
-    /// Nothing is needed: the volume is whole, and its user should know of it.
+    /// None needed: the volume is consistent, but its user should know.
     Note,
 }
 
@@ -49,8 +49,8 @@ impl Finding {
     }
 }
 
-/// Checks a volume, changes nothing, and hands back its devices. Fails only if a device does, or if the devices could hold
-/// no volume.
+/// Checks a volume without changes, and returns its devices. Fails only if a device fails, or if the devices cannot
+/// hold a volume.
 pub fn check(devices: Devices) -> Result<(Vec<Finding>, Devices), ZonedVolumeError> {
     let mut media = Media::new(devices)?;
     let mut findings = Vec::new();
@@ -78,7 +78,7 @@ pub fn check(devices: Devices) -> Result<(Vec<Finding>, Devices), ZonedVolumeErr
     match open_sets(media) {
         Ok(opened) => {
             for warning in opened.warnings.iter() {
-                // What was said of a super block before is not said again.
+                // A finding about a super block is not repeated as a warning.
                 if warning.kind != SUPER_BLOCK || findings.is_empty() {
                     findings.push(Finding::repairable(warning.what.clone()));
                 }
@@ -108,7 +108,7 @@ fn check_members(media: &mut Media, superblock: &SuperBlock) -> Vec<Finding> {
     found.collect()
 }
 
-/// Names the zones that have worn out, and what is lost with them.
+/// Lists the worn-out zones and the blocks lost with them.
 fn check_states(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> {
     let worn_out = (0..media.zones()).map(ZoneId).filter_map(|zone| {
         let state = media.state(zone).filter(|_| media.is_dead(zone))?;
@@ -129,7 +129,7 @@ fn check_states(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding
     worn_out.collect()
 }
 
-/// Holds the bitmaps against the map and the write pointers.
+/// Checks the bitmaps against the map and the write pointers.
 fn check_bits(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> {
     let blocks = media.zone_blocks;
     let mut findings = Vec::new();
@@ -176,14 +176,14 @@ fn check_bits(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> 
     findings
 }
 
-/// Repairs what [`check`] calls repairable, and hands back the devices. What was lost stays lost.
+/// Repairs all findings that [`check`] calls repairable, and returns the devices. Lost data stays lost.
 pub fn repair(devices: Devices, settings: &ZonedSettings) -> Result<Devices, ZonedVolumeError> {
     let mut media = Media::new(devices)?;
     let [first, second] = find_sets(&mut media)?;
     let superblock = first.superblock.or(second.superblock)?;
     let zones = media.first_zones_beside().to_vec();
     let numbers =
-        Numbers::of_seed(u64::from_le_bytes(superblock.identity.volume[..8].try_into().expect("eight")), zones.len());
+        Uuids::from_seed(u64::from_le_bytes(superblock.identity.volume[..8].try_into().expect("eight")), zones.len());
     for (device, zone) in numbers.zoned_devices.into_iter().zip(zones) {
         if read_super(&mut media, zone).is_ok() {
             continue;
@@ -199,40 +199,40 @@ pub fn repair(devices: Devices, settings: &ZonedSettings) -> Result<Devices, Zon
     }
     let settings = ZonedSettings { journal_zone: false, ..settings.clone() };
     let mut volume = Volume::open(media.into_devices(), &settings)?;
-    volume.give_up_lost();
+    volume.discard_lost();
     volume.close(Time::ZERO)?;
     Ok(volume.media.into_devices())
 }
 
-/// What a volume is, as it lies on its devices.
+/// The description of a volume, as read from its devices.
 #[derive(Clone, Debug, Serialize)]
 pub struct Survey {
     /// The volume's name.
     pub label: String,
-    /// How often its metadata was committed, by each set; none where the set is damaged.
+    /// The number of metadata commits, for each set; `None` if the set is damaged.
     pub generations: [Option<u64>; 2],
     /// Blocks of a zone.
     pub zone_blocks: u32,
-    /// Sequential zones kept for reclaim.
+    /// Sequential zones reserved for reclaim.
     pub reserved_zones: u32,
-    /// The kernel's status line for it.
+    /// The kernel's status line of the volume.
     pub status: String,
-    /// What its user should know: what the devices have lost, which zones have worn out.
+    /// Warnings for the user: lost blocks, worn-out zones.
     pub warnings: Vec<String>,
-    /// The chunks that have a zone.
+    /// The mapped chunks.
     pub chunks: Vec<ChunkSurvey>,
     /// All zones.
     pub zones: Vec<ZoneSurvey>,
 }
 
-/// A chunk that has a zone.
+/// A mapped chunk.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChunkSurvey {
     /// Its number.
     pub chunk: u32,
     /// Its data zone.
     pub data_zone: u32,
-    /// The valid blocks of the data zone, as ranges whose last block is the second number.
+    /// The valid blocks of the data zone, as ranges with an inclusive end.
     pub data_blocks: Vec<(u32, u32)>,
     /// Its buffer zone, if it has one.
     pub buffer_zone: Option<u32>,
@@ -245,19 +245,19 @@ pub struct ChunkSurvey {
 pub struct ZoneSurvey {
     /// Its number over all devices.
     pub zone: u32,
-    /// What it is good for: cache, random, sequential, unusable.
+    /// Its class: cache, random, sequential, unusable.
     pub class: &'static str,
-    /// What it is used for: metadata, free, data, buffer, unusable.
+    /// Its use: metadata, free, data, buffer, unusable.
     pub used_as: &'static str,
     /// Its chunk.
     pub chunk: Option<u32>,
     /// Its valid blocks.
     pub valid_blocks: u32,
-    /// Its write pointer; none if it is conventional.
+    /// Its write pointer; `None` if it is conventional.
     pub write_pointer: Option<u32>,
 }
 
-/// Looks at a volume and changes nothing. Fails as opening it would.
+/// Describes a volume without changes. Fails as opening it would.
 pub fn survey(devices: Devices) -> Result<Survey, ZonedVolumeError> {
     let mut media = Media::new(devices)?;
     let generations = find_sets(&mut media)?.map(|set| set.superblock.ok().map(|superblock| superblock.generation));

@@ -1,13 +1,12 @@
-//! The way of changed metadata to both sets.
+//! Commits changed metadata to both sets.
 //!
-//! 1. The changed blocks go to the set that is not primary; all devices are flushed, so that the data that they name is
-//!    durable, too.
-//! 2. Its super block follows, with the next generation, and a flush: from here on this set counts.
-//! 3. The same for the other set. Both are equal again.
-//! 4. The zones that are in use no more are free: sequential ones are reset.
+//! 1. Write the changed blocks to the secondary set; flush all devices, so that the data that they map is durable, too.
+//! 2. Write its super block with the next generation, and flush: from here on this set is the newer one.
+//! 3. Do the same for the primary set. Both are equal again.
+//! 4. Free the released zones: reset the sequential ones.
 //!
-//! A cut of power in 1 leaves the primary set as it was; in 2 either; in 3 the newer set is whole. A failure leaves unknown
-//! what is on the media: the volume is read-only from then on, and is recovered when it is opened.
+//! A power cut in step 1 leaves the primary set valid; in step 2 either; in step 3 the newer set. After a failure the
+//! state of the media is unknown: the volume is read-only until it is opened again, which recovers it.
 
 use super::lost::COMMIT_FAILED;
 use super::media::{Media, ZoneId};
@@ -17,7 +16,7 @@ use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 
-/// Blocks of metadata that are written at once.
+/// Blocks of metadata written with one call.
 const BATCH: u32 = 64;
 
 const LABEL: Label = Label { cause: Cause::Mapping, content: Content::Mapping };
@@ -39,12 +38,12 @@ impl Sets {
 }
 
 impl Volume {
-    /// Makes durable all that was done.
+    /// Makes everything durable that was done before.
     pub(super) fn commit(&mut self, at: Time) -> Result<Time, DeviceError> {
         self.last_commit = self.last_commit.max(at);
         if !self.metadata.has_dirty() {
             let at = self.media.flush(at)?;
-            // What was mapped and released since the last commit is named by no set.
+            // Zones that were mapped and released since the last commit are in no set.
             return self.free_released(at);
         }
         self.check_writable()?;
@@ -77,7 +76,7 @@ impl Volume {
         Ok(at)
     }
 
-    /// Writes blocks of a set, beside its super block; those that are neighbours at once.
+    /// Writes blocks of a set except its super block, neighbours with one call.
     fn write_set(&mut self, set: usize, blocks: &[u32], mut at: Time) -> Result<Time, DeviceError> {
         let width = self.media.width;
         let mut bytes = vec![0; BATCH as usize * BLOCK_BYTES as usize];
@@ -95,9 +94,8 @@ impl Volume {
         Ok(at)
     }
 
-    /// Makes the other set equal to the primary one, whole, before anything else is written: it may have been left behind
-    /// by a commit that a cut of power tore, or be damaged. Then the primary one, too: what lies behind its last entry may
-    /// be damaged as well.
+    /// Makes the secondary set equal to the primary one before anything else is written: a power cut may have torn its
+    /// last commit, or it may be damaged. Then rewrites the primary set, too: its unused blocks may be damaged.
     pub(super) fn make_sets_equal(&mut self, mut at: Time) -> Result<Time, DeviceError> {
         let all: Vec<u32> = (1..self.metadata.shape.set_blocks() as u32).collect();
         let generation = self.sets.superblock.generation;
@@ -111,7 +109,7 @@ impl Volume {
         Ok(at)
     }
 
-    /// Frees the zones that the media name no more.
+    /// Frees the zones that no set on the media maps.
     fn free_released(&mut self, mut at: Time) -> Result<Time, DeviceError> {
         for zone in self.zones.take_released() {
             at = at.max(self.free_zone(zone, at)?);
@@ -119,7 +117,7 @@ impl Volume {
         Ok(at)
     }
 
-    /// A zone that no set names is free. One that cannot be written any more, or not be reset, is out of use.
+    /// Frees a zone that no set maps. A zone that cannot be written or reset is retired.
     pub(super) fn free_zone(&mut self, zone: ZoneId, at: Time) -> Result<Time, DeviceError> {
         let mut done = at;
         if !self.media.is_dead(zone) && !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0
@@ -134,7 +132,7 @@ impl Volume {
             self.events.resets += 1;
             self.zones.set_write_pointer(zone, 0);
         }
-        // The erase may have been the zone's last.
+        // The reset may have been the zone's last erase.
         if let Some(state @ (ZoneState::ReadOnly | ZoneState::Offline)) = self.media.state(zone) {
             self.retire(zone, &format!("has become {}", state.name()));
             return Ok(done);

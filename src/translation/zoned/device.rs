@@ -1,4 +1,4 @@
-//! A volume as a device that threads share.
+//! A volume as a block device that threads share.
 
 use super::{Devices, Volume, ZonedSettings, ZonedVolumeError};
 use crate::device::{Abilities, Account, BlockDevice, DeviceError, Extent, Lba};
@@ -7,7 +7,7 @@ use crate::time::Time;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A volume. Its map, its zones and its devices are one state, behind one lock.
+/// A volume. Its map, its zones and its devices are one state behind one lock.
 pub struct DmZoned {
     blocks: u64,
     width: usize,
@@ -21,9 +21,10 @@ impl DmZoned {
         Ok(DmZoned::of(Volume::create(devices, settings, seed)?))
     }
 
-    /// Opens a volume. A metadata set that is older than the other, or damaged, is made equal to it before this returns.
+    /// Opens a volume. A metadata set that is older than the other, or damaged, is made equal to it before this
+    /// returns.
     ///
-    /// Fails if both are damaged, if the devices are not those of one volume, and if the map says what cannot be.
+    /// Fails if both are damaged, if the devices do not belong to one volume, and if the map is inconsistent.
     pub fn open(devices: Devices, settings: &ZonedSettings) -> Result<DmZoned, ZonedVolumeError> {
         Ok(DmZoned::of(Volume::open(devices, settings)?))
     }
@@ -33,12 +34,12 @@ impl DmZoned {
         DmZoned { blocks, width, is_timed, volume: Mutex::new(volume) }
     }
 
-    /// The status line of the kernel's device mapper for the same state.
+    /// The status line that the kernel's device mapper prints for the same state.
     pub fn status(&self) -> String {
         self.volume().status()
     }
 
-    /// The devices again, as they are: what is not flushed is not on them.
+    /// The devices, in their current state: data that is not flushed is not durable.
     pub fn into_devices(self) -> Devices {
         self.volume.into_inner().unwrap_or_else(PoisonError::into_inner).media.into_devices()
     }
@@ -83,7 +84,7 @@ impl BlockDevice for DmZoned {
 }
 
 impl Abilities for DmZoned {
-    /// None of the devices below alone: an address here is none there.
+    /// No single device below: an address here differs from one there.
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         None
     }
@@ -101,7 +102,7 @@ impl Abilities for DmZoned {
     }
 
     fn journal_is_at(&self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
-        self.volume().move_journals(journal)
+        self.volume().set_journals(journal)
     }
 
     fn leave(&self, at: Time) -> Result<Time, DeviceError> {

@@ -1,8 +1,8 @@
-//! Why a volume cannot be made or opened.
+//! Errors of making and opening a volume.
 
 use crate::device::DeviceError;
 
-/// Why a dm-zoned volume cannot be made or opened.
+/// The reason why a dm-zoned volume cannot be made or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ZonedVolumeError {
     /// A device failed.
@@ -10,22 +10,22 @@ pub enum ZonedVolumeError {
     Device(#[from] DeviceError),
     /// These devices cannot hold a volume, or not this one.
     #[error("{0}")]
-    Unfit(String),
-    /// A structure says what cannot be.
+    Unsuitable(String),
+    /// A field of a structure is inconsistent.
     #[error("{structure}: {field} is {found}, and {expected} would be right")]
     Damaged {
-        /// The structure, and where it is.
+        /// The structure and its location.
         structure: String,
-        /// The field of it.
+        /// The field.
         field: &'static str,
-        /// What it says.
+        /// Its value.
         found: String,
-        /// What would be right.
+        /// A valid value.
         expected: String,
     },
 }
 
-/// A structure's field that is wrong.
+/// The error for an inconsistent field.
 pub(super) fn damaged(
     structure: impl Into<String>,
     field: &'static str,

@@ -1,4 +1,4 @@
-//! mkfs: the two metadata sets of a new volume, and a super block on each zoned device that says which volume it is of.
+//! mkfs: writes the two metadata sets of a new volume, and a super block on each zoned device to identify the volume.
 
 use super::error::ZonedVolumeError;
 use super::media::{Devices, Media, ZoneClass, ZoneId};
@@ -12,21 +12,20 @@ use crate::units::BLOCK_BYTES;
 
 const LABEL: Label = Label { cause: Cause::Mapping, content: Content::Mapping };
 
-/// The numbers that tell volumes and devices apart (UUIDs, version 4).
+/// The UUIDs of a volume and its devices (version 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Numbers {
-    /// The volume's.
+pub struct Uuids {
+    /// The volume.
     pub volume: [u8; 16],
-    /// The device's of the metadata sets.
+    /// The device with the metadata sets.
     pub first_device: [u8; 16],
-    /// Each zoned device's.
+    /// Each zoned device.
     pub zoned_devices: Vec<[u8; 16]>,
 }
 
-impl Numbers {
-    /// Numbers that follow from a seed, for a volume of so many zoned devices. Two volumes of one seed cannot be told
-    /// apart.
-    pub fn of_seed(seed: u64, zoned_devices: usize) -> Numbers {
+impl Uuids {
+    /// UUIDs derived from a seed, for a volume of `zoned_devices`. Two volumes of one seed have the same UUIDs.
+    pub fn from_seed(seed: u64, zoned_devices: usize) -> Uuids {
         let mut random = Random::new(seed, "uuid");
         let mut number = || {
             let mut bytes = [0; 16];
@@ -38,7 +37,7 @@ impl Numbers {
             bytes[8] = bytes[8] & 0x3F | 0x80;
             bytes
         };
-        Numbers {
+        Uuids {
             volume: number(),
             first_device: number(),
             zoned_devices: (0..zoned_devices).map(|_| number()).collect(),
@@ -46,18 +45,18 @@ impl Numbers {
     }
 }
 
-/// The first zone of each set, if the sets take so many zones; none if there are too few conventional zones in a row.
+/// The first zone of each set, if a set takes `zones_per_set`; `None` if too few conventional zones are contiguous.
 pub(super) fn set_zones(media: &Media, zones_per_set: u64) -> Option<[u32; 2]> {
     let first = media.classes.iter().position(|class| class.is_conventional())?;
     let row = media.classes[first..].iter().take_while(|class| class.is_conventional()).count() as u64;
     (row > 2 * zones_per_set).then(|| [first as u32, first as u32 + zones_per_set as u32])
 }
 
-/// How the sets of a volume with so many reserved zones are laid out: as many chunks as there are zones that work, without
-/// the sets and the reserve.
+/// The layout of the sets of a volume with `reserved` reserved zones: as many chunks as there are working zones,
+/// without the sets and the reserve.
 ///
-/// The super blocks of the zoned devices come out of the reserve, as in the kernel's tools. What these leave of a small one
-/// may be nothing, and then a volume whose chunks all have a zone could not free another: one zone at least is left
+/// The super blocks of the zoned devices come out of the reserve, as in the kernel's tools. They may use up a small
+/// reserve, and a volume with all its chunks mapped could then not free a zone: at least one zone is left over
 /// ([`room`](super::room)).
 fn set_shape(media: &Media, reserved: u32) -> Result<SetShape, ZonedVolumeError> {
     let usable = media.working_zones();
@@ -68,7 +67,7 @@ fn set_shape(media: &Media, reserved: u32) -> Result<SetShape, ZonedVolumeError>
         zone_blocks: media.zone_blocks,
         map_blocks: chunks.div_ceil(ENTRIES),
     };
-    // More chunks need more map, and so perhaps more zones for the sets: the largest number that fits.
+    // More chunks need a larger map, and so perhaps more zones for the sets: find the largest number that fits.
     let mut chunks = usable.saturating_sub(kept);
     loop {
         let sets = 2 * shape(chunks).set_zones();
@@ -79,32 +78,32 @@ fn set_shape(media: &Media, reserved: u32) -> Result<SetShape, ZonedVolumeError>
         chunks = left as u32;
     }
     if chunks == 0 {
-        return Err(ZonedVolumeError::Unfit(format!(
+        return Err(ZonedVolumeError::Unsuitable(format!(
             "{usable} zones hold no chunk beside two metadata sets and {kept} zones for reclaim and super blocks: write a smaller reserved=, or take larger devices"
         )));
     }
     Ok(shape(chunks))
 }
 
-/// Makes a volume, and hands back its devices. What they held is lost.
+/// Makes a volume, and returns its devices. Their content is lost.
 ///
-/// Fails if a device does, or if the devices are too small for what `settings` ask for.
-pub fn mkfs(devices: Devices, settings: &ZonedSettings, numbers: &Numbers) -> Result<Devices, ZonedVolumeError> {
+/// Fails if a device fails, or if the devices are too small for `settings`.
+pub fn mkfs(devices: Devices, settings: &ZonedSettings, numbers: &Uuids) -> Result<Devices, ZonedVolumeError> {
     format(devices, settings, numbers).map(|(media, ..)| media.into_devices())
 }
 
-/// Makes a volume. What the devices held is lost.
+/// Makes a volume. The content of the devices is lost.
 pub(super) fn format(
     devices: Devices,
     settings: &ZonedSettings,
-    numbers: &Numbers,
+    numbers: &Uuids,
 ) -> Result<(Media, Sets, Metadata), ZonedVolumeError> {
     let mut media = Media::new(devices)?;
     let count = |class: ZoneClass| media.classes.iter().filter(|of| **of == class).count() as u64;
     let shape = set_shape(&media, settings.reserved)?;
     let conventional = count(ZoneClass::Cache) + count(ZoneClass::Random);
     let Some(first_zones) = set_zones(&media, shape.set_zones()) else {
-        return Err(ZonedVolumeError::Unfit(format!(
+        return Err(ZonedVolumeError::Unsuitable(format!(
             "there are {conventional} conventional zones, and two metadata sets and a cache need at least {}: make the conventional device larger, or its zones smaller",
             2 * shape.set_zones() + 1
         )));
@@ -112,7 +111,7 @@ pub(super) fn format(
     let beside = media.first_zones_beside().len() as u64;
     let sequential = count(ZoneClass::Sequential).saturating_sub(beside);
     if u64::from(settings.reserved) >= sequential {
-        return Err(ZonedVolumeError::Unfit(format!(
+        return Err(ZonedVolumeError::Unsuitable(format!(
             "{} zones would be reserved, and there are {sequential} sequential zones to take them from: write a smaller reserved=",
             settings.reserved
         )));

@@ -1,4 +1,4 @@
-//! Two zones of a chunk made one at once, where a journal or a write cannot wait for reclaim.
+//! Merges the two zones of a chunk at once, for a journal or a write that cannot wait for reclaim.
 
 use super::Volume;
 use super::media::ZoneId;
@@ -9,9 +9,9 @@ use crate::device::DeviceError;
 use crate::time::Time;
 
 impl Volume {
-    /// Joins the zones of a chunk that need not be kept apart, in one conventional zone: a journal's zone stays beside it.
-    /// Answers when that is done. A failure leaves the chunk as it was.
-    pub(super) fn gather(&mut self, chunk: u32, mut at: Time) -> Result<Time, DeviceError> {
+    /// Merges the zones of a chunk in one conventional zone; a journal's zone stays separate. Returns the completion
+    /// time. A failure leaves the chunk unchanged.
+    pub(super) fn merge_zones(&mut self, chunk: u32, mut at: Time) -> Result<Time, DeviceError> {
         let Some(to) = self.take_conventional(Use::Target, &mut at)? else { return Ok(at) };
         let Entry { data, buffer } = self.metadata.entry(chunk);
         let journal = buffer.some().filter(|buffer| self.zones.is_journal(*buffer));
@@ -25,7 +25,7 @@ impl Volume {
             }
         };
         for from in sources() {
-            self.take_over(from, to);
+            self.move_valid_bits(from, to);
             self.zones.release(from);
         }
         self.zones.set_use(to, Use::Data(chunk));
@@ -36,19 +36,19 @@ impl Volume {
         Ok(at)
     }
 
-    /// Copies all that is valid in a buffer to its places in the conventional data zone of its chunk, and frees the buffer.
-    /// A failure leaves the chunk as it was.
+    /// Copies the valid blocks of a buffer to the conventional data zone of its chunk, and frees the buffer. A failure
+    /// leaves the chunk unchanged.
     pub(super) fn merge_into_data(&mut self, chunk: u32, at: Time) -> Result<Time, DeviceError> {
         let Entry { data, buffer } = self.metadata.entry(chunk);
         let at = self.copy_valid(chunk, buffer, data, at)?;
-        self.take_over(buffer, data);
+        self.move_valid_bits(buffer, data);
         self.zones.release(buffer);
         self.zones.unpin(data);
         self.metadata.set_entry(chunk, Entry { data, buffer: ZoneId::NONE });
         Ok(at)
     }
 
-    /// Copies all that is valid in one zone of a chunk to its places in another. Which of them counts does not change yet.
+    /// Copies the valid blocks of one zone of a chunk to the same offsets of another. The bitmaps stay unchanged.
     fn copy_valid(&mut self, chunk: u32, from: ZoneId, to: ZoneId, mut at: Time) -> Result<Time, DeviceError> {
         let blocks = self.media.zone_blocks;
         let mut next = 0;
@@ -65,8 +65,8 @@ impl Volume {
         Ok(at)
     }
 
-    /// What is valid in one zone has been copied to the same places of another: there it is valid from now on.
-    pub(super) fn take_over(&mut self, from: ZoneId, to: ZoneId) {
+    /// Moves the valid bits of blocks copied from one zone to another.
+    pub(super) fn move_valid_bits(&mut self, from: ZoneId, to: ZoneId) {
         let blocks = self.media.zone_blocks;
         let mut block = 0;
         while block < blocks {

@@ -1,26 +1,26 @@
-//! Zones that hold the file system's journal and nothing else (zns-journal-separation, section 4).
+//! Zones reserved for the file system's journal (zns-journal-separation, section 4).
 //!
-//! A write that carries the journal's label goes to the journal's zone of its chunk, which is conventional and never
-//! reclaimed; no other write enters it. The paper flags such writes in a patched kernel; here the label comes from the
-//! workload, or from reading the file system's own metadata, which also tells the journal's place
+//! A write with the journal's label goes to the journal zone of its chunk, which is conventional and never reclaimed;
+//! other writes never go there. The paper flags such writes in a patched kernel; here the label comes from the
+//! workload, or from the file system's own metadata, which also locates the journal
 //! ([`Abilities::journal_is_at`](crate::device::Abilities::journal_is_at)).
 //!
-//! | the chunk has | and is all journal | and is journal in part |
+//! | the chunk has | chunk is all journal | chunk is journal in part |
 //! |---|---|---|
-//! | nothing | a zone is taken | a zone is taken |
-//! | a conventional zone | it becomes the journal's | a zone is taken beside it; both stay |
-//! | a sequential zone | a zone is taken beside it | a zone is taken beside it |
-//! | a sequential zone and a buffer | the buffer becomes the journal's | both are joined, one is taken beside them |
+//! | no zone | takes a zone | takes a zone |
+//! | a conventional zone | makes it the journal zone | takes a second zone; both stay |
+//! | a sequential zone | takes a second zone | takes a second zone |
+//! | a sequential zone and a buffer | makes the buffer the journal zone | merges both, takes a second zone |
 //!
-//! Two are joined in a conventional zone. Otherwise nothing of the journal is copied for it: old blocks stay where they
-//! are until they are written anew, and a zone whose blocks have all gone is freed.
+//! Two zones are merged in a conventional one. Otherwise no journal block is copied: old blocks stay where they are
+//! until they are overwritten, and a zone without valid blocks is freed.
 //!
-//! On the media nothing marks these zones: a journal's zone alone is a chunk's data zone, one beside a sequential zone
-//! is its buffer, and the stock kernel reads and writes both as such. Only a conventional zone beside a conventional
-//! zone is a state that the stock kernel must not get: reclaim of Linux 6.1 takes such a data zone for one without a
-//! buffer, warns as it unmaps it (`dmz_unmap_zone`), and ends in a null pointer when it comes to the buffer
-//! (`dmz_get_zone_for_reclaim`). It exists while the volume is open, or after a crash;
-//! [`close`](crate::device::BlockDevice::close), opening without `journal-zone`, and fsck join the two.
+//! The media have no mark for these zones: a journal zone on its own is a chunk's data zone, one with a sequential zone
+//! is its buffer, and the stock kernel reads and writes both as such. Only two conventional zones in one chunk must not
+//! reach the stock kernel: reclaim of Linux 6.1 treats such a data zone as one without a buffer, warns as it unmaps it
+//! (`dmz_unmap_zone`), and dereferences a null pointer when it comes to the buffer (`dmz_get_zone_for_reclaim`). This
+//! state exists while the volume is open, or after a crash; [`close`](crate::device::BlockDevice::close), opening
+//! without `journal-zone`, and fsck merge the two.
 
 use super::Volume;
 use super::media::ZoneId;
@@ -31,23 +31,23 @@ use crate::device::{DeviceError, Lba};
 use crate::time::Time;
 use std::ops::Range;
 
-/// What a chunk has of the file system's journal, as far as its place is known.
+/// The part of a chunk that is journal, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Share {
-    /// Nothing, or nothing is known.
+    /// No block, or unknown.
     #[default]
     None,
-    /// Some of its blocks.
+    /// Some blocks.
     Part,
-    /// All of its blocks.
+    /// All blocks.
     Whole,
 }
 
-/// Where journals are.
+/// The journal's location.
 #[derive(Debug)]
 pub(super) struct Journals {
     shares: Vec<Share>,
-    /// The volume was so full that a journal's zone had to be given up: none is taken beside a data zone any more.
+    /// True after a full volume had to release a journal zone: no further one is taken beside a data zone.
     is_crowded: bool,
 }
 
@@ -58,15 +58,15 @@ impl Journals {
 }
 
 impl Volume {
-    /// How many conventional zones journals may keep from reclaim: two are always left.
+    /// The number of conventional zones that journals may still pin: two are always left.
     fn journal_zones_left(&self) -> u32 {
         let total = self.zones.total(self.zones.first_class()) as u32;
         let most = ((f64::from(total) * self.settings.journal_share) as u32).min(total.saturating_sub(2));
         most.saturating_sub(self.zones.pinned_conventional())
     }
 
-    /// The journal's zone of a chunk; none if journals have taken all that they may.
-    pub(super) fn place_of_journal(&mut self, chunk: u32, mut at: Time) -> Result<Option<Place>, DeviceError> {
+    /// The journal zone of a chunk; `None` if journals have taken their maximum.
+    pub(super) fn zone_of_journal(&mut self, chunk: u32, mut at: Time) -> Result<Option<Place>, DeviceError> {
         loop {
             let Entry { data, buffer } = self.metadata.entry(chunk);
             for zone in [data, buffer].into_iter().filter_map(ZoneId::some) {
@@ -77,7 +77,7 @@ impl Volume {
             if self.adopt(chunk) {
                 continue;
             }
-            // The data zone beside the journal's is kept, too, if it is conventional or becomes so.
+            // The data zone beside the journal zone is pinned, too, if it is or becomes conventional.
             let has_data_beside =
                 data.some().is_some_and(|data| self.zones.class(data).is_conventional() || buffer.some().is_some());
             let is_crowded = self.journals.is_crowded && data.some().is_some();
@@ -85,7 +85,7 @@ impl Volume {
                 return Ok(None);
             }
             if buffer.some().is_some() {
-                at = self.gather(chunk, at)?;
+                at = self.merge_zones(chunk, at)?;
                 continue;
             }
             let use_of = if data.some().is_some() { Use::Buffer(chunk) } else { Use::Data(chunk) };
@@ -106,7 +106,7 @@ impl Volume {
         }
     }
 
-    /// Makes a conventional zone that a chunk has the journal's own, if the chunk is all journal, and answers whether.
+    /// Makes a chunk's conventional zone its journal zone if the chunk is all journal; true if so.
     fn adopt(&mut self, chunk: u32) -> bool {
         let Entry { data, buffer } = self.metadata.entry(chunk);
         let zone = buffer.some().or(data.some()).filter(|zone| self.zones.class(*zone).is_conventional());
@@ -122,8 +122,8 @@ impl Volume {
         true
     }
 
-    /// The journal is in these blocks from now on, and nowhere else.
-    pub(super) fn move_journals(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+    /// Sets the journal's location, replacing the previous one.
+    pub(super) fn set_journals(&mut self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
         if !self.settings.journal_zone {
             return Ok(());
         }
@@ -160,11 +160,11 @@ impl Volume {
         Ok(())
     }
 
-    /// A chunk has no journal any more: its zones are like others.
+    /// Makes the zones of a chunk without a journal ordinary ones.
     fn detach(&mut self, chunk: u32, at: Time) -> Result<Time, DeviceError> {
         let Entry { data, buffer } = self.metadata.entry(chunk);
         if buffer.some().is_some() && self.zones.class(data).is_conventional() {
-            // Reclaim must not see the two before they are one.
+            // Reclaim must not see the two before they are merged.
             return self.merge_into_data(chunk, at);
         }
         for zone in [data, buffer].into_iter().filter_map(ZoneId::some) {
@@ -173,9 +173,9 @@ impl Volume {
         Ok(at)
     }
 
-    /// Nothing else can be freed: a journal's zone beside a data zone becomes an ordinary buffer, or is joined with it.
-    /// Answers whether there was one.
-    pub(super) fn surrender_journal(&mut self, at: &mut Time) -> Result<bool, DeviceError> {
+    /// Makes a journal zone beside a data zone an ordinary buffer, or merges it with the data zone, since nothing else
+    /// can be freed. False if there is none.
+    pub(super) fn release_journal_zone(&mut self, at: &mut Time) -> Result<bool, DeviceError> {
         for chunk in 0..self.metadata.shape.chunks {
             let Entry { buffer, .. } = self.metadata.entry(chunk);
             if buffer.some().is_some_and(|buffer| self.zones.is_journal(buffer)) {
@@ -187,8 +187,8 @@ impl Volume {
         Ok(false)
     }
 
-    /// Joins what only this program understands: a conventional zone beside a conventional zone.
-    pub(super) fn leave_journals(&mut self, mut at: Time) -> Result<Time, DeviceError> {
+    /// Merges the pairs of conventional zones that only this program understands.
+    pub(super) fn merge_journal_zones(&mut self, mut at: Time) -> Result<Time, DeviceError> {
         if self.broken.is_some() {
             return Ok(at);
         }
@@ -201,10 +201,10 @@ impl Volume {
         Ok(at)
     }
 
-    /// What a volume is that was just opened: a conventional zone beside a conventional one is a journal's.
+    /// Restores the state at opening: a conventional zone beside a conventional one is a journal zone.
     pub(super) fn recover_journals(&mut self) -> Result<(), DeviceError> {
         if !self.settings.journal_zone {
-            self.leave_journals(Time::ZERO)?;
+            self.merge_journal_zones(Time::ZERO)?;
             return Ok(());
         }
         for chunk in 0..self.metadata.shape.chunks {

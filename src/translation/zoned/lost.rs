@@ -1,16 +1,15 @@
-//! What the devices have lost: blocks behind a write pointer, and zones that have worn out.
+//! Lost blocks: behind a write pointer, or in worn-out zones.
 //!
-//! A block that is valid by the bitmap and lies behind its zone's write pointer was there once: the zoned device is an older
-//! copy, or has lost what it had made durable. Such a block stays valid and cannot be read until it is written anew or
-//! discarded, or fsck gives it up: opening the volume must not turn it into zeros and call the volume clean. Reclaim leaves
-//! its chunk alone.
+//! A block that is valid by the bitmap but lies behind its zone's write pointer is lost: the zoned device is an older
+//! copy, or has lost durable data. Such a block stays valid and cannot be read until it is overwritten, discarded, or
+//! given up by fsck: opening the volume must not turn it into zeros and call the volume clean. Reclaim skips its chunk.
 
 use super::media::ZoneId;
 use super::{Volume, ZoneClass};
 use crate::device::{DeviceError, ZoneState};
 use crate::translation::zoned::zones::Use;
 
-/// Zones that a message names one by one.
+/// The maximum number of zones listed in a message.
 const MOST_NAMED: usize = 4;
 
 /// The kinds of warnings.
@@ -18,11 +17,11 @@ pub(super) const LOST_BLOCKS: &str = "lost-blocks";
 pub(super) const OUT_OF_USE: &str = "zone-out-of-use";
 pub(super) const RECLAIM_FAILED: &str = "reclaim-failed";
 pub(super) const METADATA: &str = "metadata-recovered";
-/// A super block was damaged, and its set is made again from the other.
+/// A super block was damaged, and its set is restored from the other.
 pub(super) const SUPER_BLOCK: &str = "super-block-recovered";
 pub(super) const COMMIT_FAILED: &str = "commit-failed";
 
-/// Zones by number and state; of many the first.
+/// Zones by number and state; the first ones of many.
 pub(super) fn list(zones: &[(ZoneId, &'static str)]) -> String {
     let mut named: Vec<String> =
         zones.iter().take(MOST_NAMED).map(|(zone, state)| format!("zone {} is {state}", zone.0)).collect();
@@ -33,7 +32,7 @@ pub(super) fn list(zones: &[(ZoneId, &'static str)]) -> String {
 }
 
 impl Volume {
-    /// Blocks of a zone that are valid behind its write pointer.
+    /// The number of valid blocks behind the write pointer of a zone.
     pub(super) fn lost_blocks(&self, zone: ZoneId) -> u32 {
         let blocks = self.media.zone_blocks;
         let mut block = self.zones.write_pointer(zone);
@@ -46,8 +45,8 @@ impl Volume {
         lost
     }
 
-    /// Looks what was found behind the write pointers, and warns of it.
-    pub(super) fn look_for_lost(&mut self) {
+    /// Finds the zones with lost blocks, and warns of them.
+    pub(super) fn find_lost(&mut self) {
         let zones = (0..self.media.zones()).map(ZoneId);
         let data = zones.filter(|zone| {
             self.zones.class(*zone) == ZoneClass::Sequential && matches!(self.zones.use_of(*zone), Use::Data(_))
@@ -68,8 +67,8 @@ impl Volume {
         self.lost = lost.into_iter().map(|(zone, _)| zone).collect();
     }
 
-    /// A zone's write pointer went back, or stayed behind: what is valid behind it is lost.
-    pub(super) fn note_lost(&mut self, chunk: u32, zone: ZoneId) {
+    /// Records the lost blocks of a zone whose write pointer went back, or stayed behind.
+    pub(super) fn record_lost(&mut self, chunk: u32, zone: ZoneId) {
         let lost = self.lost_blocks(zone);
         if lost > 0 {
             self.lost.insert(zone);
@@ -79,12 +78,12 @@ impl Volume {
         }
     }
 
-    /// True if blocks of the zone are lost, and nobody has written them anew.
+    /// True if blocks of the zone are lost and not overwritten.
     pub(super) fn has_lost(&self, zone: ZoneId) -> bool {
         self.lost.contains(&zone) && self.lost_blocks(zone) > 0
     }
 
-    /// Refuses to read blocks up to `end`, the last of which is valid, if the zone does not reach so far.
+    /// Fails if valid blocks up to `end` lie behind the write pointer of the zone.
     #[inline]
     pub(super) fn check_not_lost(&self, zone: ZoneId, end: u32) -> Result<(), DeviceError> {
         if self.lost.is_empty() || !self.lost.contains(&zone) || end <= self.zones.write_pointer(zone) {
@@ -95,8 +94,8 @@ impl Volume {
         Err(DeviceError::Station { station: "dm-zoned", reason })
     }
 
-    /// What is lost reads as zeros from now on.
-    pub(super) fn give_up_lost(&mut self) {
+    /// Invalidates all lost blocks: they read as zeros.
+    pub(super) fn discard_lost(&mut self) {
         for zone in std::mem::take(&mut self.lost) {
             let Use::Data(chunk) = self.zones.use_of(zone) else { continue };
             self.metadata.invalidate(zone, self.zones.write_pointer(zone), self.media.zone_blocks);
@@ -104,7 +103,7 @@ impl Volume {
         }
     }
 
-    /// The zones that cannot be written any more, and why.
+    /// The zones that cannot be written any more, and the reasons.
     pub(super) fn worn_out_zones(&self) -> Vec<(ZoneId, &'static str)> {
         let zones = (0..self.media.zones()).map(ZoneId);
         let out_of_use = zones.filter_map(|zone| match self.media.state(zone) {
@@ -115,7 +114,7 @@ impl Volume {
         out_of_use.collect()
     }
 
-    /// Warns of the zones that had worn out before the volume was opened.
+    /// Warns of the zones that were worn out before the volume was opened.
     pub(super) fn warn_of_worn_out_zones(&mut self) {
         let worn_out = self.worn_out_zones();
         if !worn_out.is_empty() {
@@ -124,7 +123,7 @@ impl Volume {
         }
     }
 
-    /// A zone is out of use from now on.
+    /// Takes a zone out of use.
     pub(super) fn retire(&mut self, zone: ZoneId, why: &str) {
         self.warnings.add(OUT_OF_USE, format!("zone {} {why}, and is out of use", zone.0));
         self.zones.retire(zone);

@@ -4,10 +4,11 @@ use super::media::ZoneId;
 
 const END: u32 = u32::MAX;
 
-/// A list of zones, the least recently used first. Every step takes constant time; a zone is in it at most once.
+/// A list of zones, the least recently used first. Every operation takes constant time; a zone is in the list at most
+/// once.
 #[derive(Debug)]
 pub struct LeastRecentlyUsed {
-    /// For each zone its neighbours; itself twice if it is not in the list.
+    /// The neighbours of each zone; the zone itself twice if it is not in the list.
     links: Vec<(u32, u32)>,
     first: u32,
     last: u32,
@@ -19,13 +20,13 @@ impl LeastRecentlyUsed {
         LeastRecentlyUsed { links: (0..zones).map(|zone| (zone, zone)).collect(), first: END, last: END }
     }
 
-    /// Whether the zone is in the list.
+    /// True if the zone is in the list.
     #[inline]
     pub fn contains(&self, zone: ZoneId) -> bool {
         self.links[zone.index()] != (zone.0, zone.0)
     }
 
-    /// Puts a zone to the end, wherever it was.
+    /// Moves a zone to the end, or adds it there.
     #[inline]
     pub fn use_now(&mut self, zone: ZoneId) {
         if self.last == zone.0 {
@@ -40,7 +41,7 @@ impl LeastRecentlyUsed {
         self.last = zone.0;
     }
 
-    /// Takes a zone out, if it is in the list.
+    /// Removes a zone, if it is in the list.
     #[inline]
     pub fn remove(&mut self, zone: ZoneId) {
         if !self.contains(zone) {

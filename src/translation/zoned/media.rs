@@ -1,7 +1,7 @@
-//! The devices below, as one row of zones.
+//! The devices of a volume as one address space of zones.
 //!
-//! Zones are counted over all devices: first the conventional device's, as if it had some, then those of each zoned
-//! device. A last part of the conventional device that is no whole zone is counted and not used.
+//! Zones are numbered over all devices: first the conventional device, divided into zones, then each zoned device. The
+//! rest of the conventional device, smaller than a zone, has a number but is unusable.
 
 use super::error::ZonedVolumeError;
 use crate::device::{Account, BlockDevice, DeviceError, Lba, ZoneKind, ZoneState, ZonedDevice};
@@ -10,21 +10,21 @@ use crate::time::Time;
 
 /// The devices of a volume.
 pub struct Devices {
-    /// The conventional device, whose zones are the cache; none if the zoned one has conventional zones.
+    /// The conventional device, whose zones are the cache; `None` if the zoned one has conventional zones.
     pub conventional: Option<Box<dyn BlockDevice>>,
-    /// The zoned devices: one at least.
+    /// The zoned devices, at least one.
     pub zoned: Vec<Box<dyn ZonedDevice>>,
 }
 
-/// A zone, counted over all devices.
+/// The number of a zone, over all devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZoneId(pub u32);
 
 impl ZoneId {
-    /// In the map: no zone.
+    /// In the map: unmapped.
     pub const NONE: ZoneId = ZoneId(u32::MAX);
 
-    /// The zone, if there is one.
+    /// The zone, or `None` if unmapped.
     #[inline]
     pub fn some(self) -> Option<ZoneId> {
         (self != ZoneId::NONE).then_some(self)
@@ -36,16 +36,16 @@ impl ZoneId {
     }
 }
 
-/// What a zone is good for.
+/// The class of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneClass {
-    /// On the conventional device.
+    /// A zone of the conventional device.
     Cache,
     /// A conventional zone of a zoned device ("random" in the kernel's words).
     Random,
     /// A sequential zone.
     Sequential,
-    /// A part of a zone: not used.
+    /// Smaller than a zone, or unusable.
     Unusable,
 }
 
@@ -60,48 +60,48 @@ impl ZoneClass {
         }
     }
 
-    /// Whether it can be written anywhere.
+    /// True if blocks can be written in any order.
     #[inline]
     pub fn is_conventional(self) -> bool {
         matches!(self, ZoneClass::Cache | ZoneClass::Random)
     }
 }
 
-/// The devices of a volume, as one row of zones.
+/// The devices of a volume as one address space of zones.
 pub struct Media {
     devices: Devices,
-    /// Blocks of a zone.
+    /// The number of blocks in a zone.
     pub zone_blocks: u32,
-    /// What each zone is good for.
+    /// The class of each zone.
     pub classes: Vec<ZoneClass>,
     /// Zones of the conventional device.
     conventional_zones: u32,
     /// The first zone of each zoned device.
     first_zones: Vec<u32>,
-    /// Bytes of a buffer that are one block.
+    /// Bytes of a buffer for one block.
     pub width: usize,
     sent: Tally,
-    /// Whether anything was done since the last flush: to the conventional device, and to each zoned one.
+    /// True if the conventional device, or each zoned one, was written since the last flush.
     is_conventional_dirty: bool,
     is_zoned_dirty: Vec<bool>,
 }
 
 impl Media {
-    /// Refuses devices that cannot be joined.
+    /// Joins the devices; fails if they do not fit together.
     pub fn new(devices: Devices) -> Result<Media, ZonedVolumeError> {
-        let unfit = |reason: String| Err(ZonedVolumeError::Unfit(reason));
+        let unsuitable = |reason: String| Err(ZonedVolumeError::Unsuitable(reason));
         let Some(first) = devices.zoned.first() else {
-            return unfit("dm-zoned needs a zoned device: write +zns: behind the conventional one".to_string());
+            return unsuitable("dm-zoned needs a zoned device: write +zns: behind the conventional one".to_string());
         };
         let (zone_blocks, width) = (first.shape().zone_blocks, first.block_width());
-        // The kernel's bound on a chunk, and what 32 bits of the map can name.
+        // The kernel's bound on a chunk, and the limit of a 32-bit map entry.
         if !zone_blocks.is_power_of_two() || !(8..=1 << 30).contains(&zone_blocks) {
-            return unfit(format!("zones have {zone_blocks} blocks, and a power of two from 8 would be right"));
+            return unsuitable(format!("zones have {zone_blocks} blocks, and a power of two from 8 would be right"));
         }
         let mut classes = Vec::new();
         if let Some(device) = &devices.conventional {
             if device.block_width() != width {
-                return unfit(
+                return unsuitable(
                     "one device stores bytes and the other does not: give both an image, or none".to_string(),
                 );
             }
@@ -114,7 +114,7 @@ impl Media {
         for device in &devices.zoned {
             let shape = device.shape();
             if shape.zone_blocks != zone_blocks || device.block_width() != width {
-                return unfit(format!(
+                return unsuitable(format!(
                     "a zone has {zone_blocks} blocks on one device and {} on another: give all the same zone=",
                     shape.zone_blocks
                 ));
@@ -123,7 +123,7 @@ impl Media {
             for number in 0..shape.zones {
                 let zone = device.zone(number);
                 if zone.capacity != zone_blocks && zone.state != ZoneState::Offline {
-                    return unfit(format!(
+                    return unsuitable(format!(
                         "zone {number} has a capacity of {} blocks and a size of {zone_blocks}: dm-zoned needs them equal",
                         zone.capacity
                     ));
@@ -135,10 +135,10 @@ impl Media {
             }
         }
         if classes.len() >= u32::MAX as usize {
-            return unfit(format!("there are {} zones, and 32 bits have to name them", classes.len()));
+            return unsuitable(format!("there are {} zones, and 32 bits have to name them", classes.len()));
         }
         let zone_blocks = zone_blocks as u32;
-        // What was done before this is not known.
+        // Earlier writes are unknown.
         let is_zoned_dirty = vec![true; devices.zoned.len()];
         let (sent, is_conventional_dirty) = (Tally::default(), true);
         Ok(Media {
@@ -154,22 +154,22 @@ impl Media {
         })
     }
 
-    /// Zones of all devices.
+    /// The number of zones of all devices.
     pub fn zones(&self) -> u32 {
         self.classes.len() as u32
     }
 
-    /// The zones that are whole, whether they work or not.
+    /// The number of whole zones, working or not.
     pub fn whole_zones(&self) -> u32 {
         self.classes.iter().filter(|class| **class != ZoneClass::Unusable).count() as u32
     }
 
-    /// The whole zones that can be written.
+    /// The number of whole zones that can be written.
     pub fn working_zones(&self) -> u32 {
         self.whole_zones() - (0..self.zones()).filter(|zone| self.is_dead(ZoneId(*zone))).count() as u32
     }
 
-    /// The first zones of the zoned devices, if there is a conventional one beside them.
+    /// The first zones of the zoned devices, if there is a conventional device.
     pub fn first_zones_beside(&self) -> &[u32] {
         if self.devices.conventional.is_some() { &self.first_zones } else { &[] }
     }
@@ -180,7 +180,7 @@ impl Media {
         self.classes[zone.index()]
     }
 
-    /// The zoned device of a zone, and the zone's number there; `None` on the conventional device.
+    /// The zoned device of a zone, and the zone's number there; `None` for the conventional device.
     #[inline]
     fn zoned(&self, zone: ZoneId) -> Option<(usize, u32)> {
         if zone.0 < self.conventional_zones {
@@ -205,7 +205,7 @@ impl Media {
         self.zoned(zone).map(|(device, number)| self.devices.zoned[device].zone(number).state)
     }
 
-    /// Whether a zone has become read-only or offline.
+    /// True if a zone is read-only or offline.
     pub fn is_dead(&self, zone: ZoneId) -> bool {
         matches!(self.state(zone), Some(ZoneState::ReadOnly | ZoneState::Offline))
     }
@@ -251,7 +251,7 @@ impl Media {
         Ok(done)
     }
 
-    /// Makes a sequential zone empty.
+    /// Resets a sequential zone.
     pub fn reset(&mut self, zone: ZoneId, at: Time) -> Result<Time, DeviceError> {
         match self.zoned(zone) {
             Some((device, number)) => {
@@ -262,7 +262,7 @@ impl Media {
         }
     }
 
-    /// Makes durable what all devices were given. One that was given nothing since the last time is not asked.
+    /// Flushes all devices that were written since their last flush.
     pub fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
         let mut done = at;
         for (device, is_dirty) in self.devices.zoned.iter_mut().zip(&mut self.is_zoned_dirty) {
@@ -280,24 +280,24 @@ impl Media {
         Ok(done)
     }
 
-    /// Whether any device has a timing model.
+    /// True if any device has a timing model.
     pub fn is_timed(&self) -> bool {
         self.devices.conventional.as_ref().is_some_and(|device| device.is_timed())
             || self.devices.zoned.iter().any(|device| device.is_timed())
     }
 
-    /// What was written to all devices.
+    /// The blocks written to all devices.
     pub fn sent(&self) -> &Tally {
         &self.sent
     }
 
-    /// What the devices have counted.
+    /// The accounts of the devices.
     pub fn accounts(&self) -> Vec<Account> {
         let conventional = self.devices.conventional.iter().map(|device| device.account());
         conventional.chain(self.devices.zoned.iter().map(|device| device.account())).collect()
     }
 
-    /// The devices again.
+    /// Returns the devices.
     pub fn into_devices(self) -> Devices {
         self.devices
     }

@@ -9,9 +9,9 @@
 use super::media::ZoneId;
 use crate::units::BLOCK_BYTES;
 
-/// Entries of the map in a block.
+/// Map entries in a block.
 pub const ENTRIES: u32 = (BLOCK_BYTES / 8) as u32;
-/// Bits of a bitmap in a block.
+/// Bitmap bits in a block.
 pub const BITS: u32 = (BLOCK_BYTES * 8) as u32;
 
 /// The zones of a chunk.
@@ -19,45 +19,45 @@ pub const BITS: u32 = (BLOCK_BYTES * 8) as u32;
 pub struct Entry {
     /// The data zone.
     pub data: ZoneId,
-    /// The zone that takes what the data zone cannot.
+    /// The zone for blocks that the data zone cannot take.
     pub buffer: ZoneId,
 }
 
 impl Entry {
-    /// Of a chunk that was never written.
+    /// The entry of a chunk without zones.
     pub const UNMAPPED: Entry = Entry { data: ZoneId::NONE, buffer: ZoneId::NONE };
 }
 
-/// How a set is laid out.
+/// The layout of a metadata set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetShape {
-    /// Chunks.
+    /// The number of chunks.
     pub chunks: u32,
-    /// Zones of all devices.
+    /// The number of zones of all devices.
     pub zones: u32,
-    /// Blocks of a zone.
+    /// The number of blocks in a zone.
     pub zone_blocks: u32,
-    /// Blocks of the map.
+    /// The number of blocks of the map.
     pub map_blocks: u32,
 }
 
 impl SetShape {
-    /// Blocks of a zone's bitmap.
+    /// The number of blocks of a zone's bitmap.
     pub fn bitmap_blocks_per_zone(&self) -> u32 {
         (self.zone_blocks / BITS).max(1)
     }
 
-    /// Blocks of all bitmaps.
+    /// The number of blocks of all bitmaps.
     pub fn bitmap_blocks(&self) -> u64 {
         u64::from(self.zones) * u64::from(self.bitmap_blocks_per_zone())
     }
 
-    /// Blocks of the set, with its super block.
+    /// The number of blocks of the set, with its super block.
     pub fn set_blocks(&self) -> u64 {
         1 + u64::from(self.map_blocks) + self.bitmap_blocks()
     }
 
-    /// Zones that the set takes.
+    /// The number of zones of the set.
     pub fn set_zones(&self) -> u64 {
         self.set_blocks().div_ceil(u64::from(self.zone_blocks))
     }
@@ -66,20 +66,20 @@ impl SetShape {
 /// The map and the bitmaps.
 #[derive(Clone, Debug)]
 pub struct Metadata {
-    /// How they are laid out.
+    /// The layout.
     pub shape: SetShape,
     map: Vec<Entry>,
-    /// `words` for each zone.
+    /// Bitmaps, of `words` words for each zone.
     bits: Vec<u64>,
     words: usize,
     weights: Vec<u32>,
-    /// Blocks of the set that have changed, and whether each is among them.
+    /// The changed blocks of the set, and for each block whether it is changed.
     dirty: Vec<u32>,
     is_dirty: Vec<bool>,
 }
 
 impl Metadata {
-    /// Of a new volume: nothing is mapped, nothing valid.
+    /// The metadata of a new volume: nothing mapped, nothing valid.
     pub fn new(shape: SetShape) -> Metadata {
         let words = (shape.zone_blocks as usize).div_ceil(64);
         Metadata {
@@ -99,32 +99,32 @@ impl Metadata {
         self.map[chunk as usize]
     }
 
-    /// Maps a chunk.
+    /// Sets the zones of a chunk.
     pub fn set_entry(&mut self, chunk: u32, entry: Entry) {
         self.map[chunk as usize] = entry;
         self.touch(1 + chunk / ENTRIES);
     }
 
-    /// Valid blocks of a zone.
+    /// The number of valid blocks of a zone.
     #[inline]
     pub fn weight(&self, zone: ZoneId) -> u32 {
         self.weights[zone.index()]
     }
 
-    /// Whether a block of a zone is valid.
+    /// True if the block is valid.
     #[inline]
     pub fn is_valid(&self, zone: ZoneId, block: u32) -> bool {
         self.bits[zone.index() * self.words + block as usize / 64] >> (block % 64) & 1 != 0
     }
 
-    /// Whether the block at `from` is valid, and the first block behind it, at most `end`, of which that is not so.
+    /// True if the block at `from` is valid, and the end of the run of blocks with the same state, at most `end`.
     #[inline]
     pub fn run(&self, zone: ZoneId, from: u32, end: u32) -> (bool, u32) {
         let kind = self.is_valid(zone, from);
         let words = &self.bits[zone.index() * self.words..][..self.words];
         let mut block = from;
         while block < end {
-            // Ones where the kind changes, from the lowest bit on.
+            // Bits that differ from the first one are set, from the lowest on.
             let word = words[block as usize / 64] >> (block % 64);
             let other = if kind { !word } else { word };
             let left = 64 - block % 64;
@@ -142,7 +142,7 @@ impl Metadata {
         (0..self.shape.zone_blocks).filter(move |block| self.is_valid(one, *block) && self.is_valid(other, *block))
     }
 
-    /// Makes blocks valid.
+    /// Marks blocks valid.
     #[inline]
     pub fn validate(&mut self, zone: ZoneId, from: u32, end: u32) {
         let mut added = 0;
@@ -157,7 +157,7 @@ impl Metadata {
         }
     }
 
-    /// Makes blocks invalid.
+    /// Marks blocks invalid.
     #[inline]
     pub fn invalidate(&mut self, zone: ZoneId, from: u32, end: u32) {
         let mut taken = 0;
@@ -200,7 +200,7 @@ impl Metadata {
         }
     }
 
-    /// The blocks of the set, beside its super block, that have changed, in order. They count as unchanged from now on.
+    /// Takes the changed blocks of the set except its super block, in order; they count as unchanged.
     pub fn take_dirty(&mut self) -> Vec<u32> {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
@@ -208,17 +208,17 @@ impl Metadata {
         dirty
     }
 
-    /// What [`take_dirty`](Self::take_dirty) took has not been written after all.
+    /// Marks blocks as changed again, whose write failed after [`take_dirty`](Self::take_dirty).
     pub fn give_back_dirty(&mut self, blocks: &[u32]) {
         blocks.iter().for_each(|&block| self.touch(block));
     }
 
-    /// Whether anything has changed.
+    /// True if any block is changed.
     pub fn has_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// Writes what block `block` of the set, from 1, holds into 4 KiB.
+    /// Encodes block `block` of the set, from 1, into 4 KiB.
     pub fn to_bytes(&self, block: u32, bytes: &mut [u8]) {
         assert!(
             block >= 1 && u64::from(block) < self.shape.set_blocks() && bytes.len() as u64 == BLOCK_BYTES,
@@ -242,7 +242,7 @@ impl Metadata {
         }
     }
 
-    /// Reads what block `block` of the set, from 1, holds. Nothing of it is checked but its size.
+    /// Decodes block `block` of the set, from 1. Only the size is validated.
     pub fn read_bytes(&mut self, block: u32, bytes: &[u8]) {
         if block <= self.shape.map_blocks {
             let first = (block - 1) as usize * ENTRIES as usize;
@@ -267,7 +267,7 @@ impl Metadata {
         self.weights[zone] += added;
     }
 
-    /// The zone of a bitmap block, and which of the zone's blocks it is.
+    /// The zone of a bitmap block, and the index among the zone's bitmap blocks.
     fn bitmap_place(&self, block: u32) -> (usize, usize) {
         let index = block - 1 - self.shape.map_blocks;
         let per_zone = self.shape.bitmap_blocks_per_zone();

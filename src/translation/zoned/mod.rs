@@ -1,34 +1,35 @@
 //! dm-zoned: a block device on zones, in the kernel's on-disk format (version 2) and with the kernel's policies.
 //!
-//! The address space is cut into chunks of the size of a zone. A chunk has a data zone and, if need be, a buffer zone;
-//! each block is valid in one of them or in none. First writes go to a conventional zone; reclaim moves what has not been
-//! used for long to a sequential zone, in order and with its holes; what cannot be written there goes to a buffer.
+//! The address space is divided into chunks of the size of a zone. A chunk has a data zone and, if needed, a buffer
+//! zone; each block is valid in one of them or in none. First writes go to a conventional zone; reclaim moves the least
+//! recently used chunks to sequential zones, with holes filled; a write that the sequential zone cannot take goes to a
+//! buffer.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `settings` | the options |
-//! | `media` | the devices below, as one row of zones |
+//! | `media` | the devices as one address space of zones |
 //! | `metadata` | map and bitmaps, in memory and as blocks |
 //! | `superblock` | the super block, byte by byte |
-//! | `zones`, `lru` | which zone is free, reserved, mapped, and when it was used |
+//! | `zones`, `lru` | the state of each zone: free, reserved, mapped; the order of use |
 //! | `format` | mkfs |
-//! | `open` | which metadata set counts, and what is wrong with it |
-//! | `commit` | the way of changed metadata to both sets |
-//! | `place` | where a write goes |
-//! | `victim` | whose zone reclaim frees next |
-//! | `reclaim` | when it does, and how |
-//! | `room` | a write that waits for it |
-//! | `lost` | blocks that the device has lost, and zones that it has worn out |
-//! | `join` | two zones of a chunk made one at once |
-//! | `journal` | zones that hold the file system's journal and nothing else |
-//! | `check` | fsck |
-//! | `station` | the devices that it takes in a path, and how its volume is opened on them |
-//! | `device` | the volume behind its lock, as a device |
-//! | `error` | why a volume cannot be made or opened |
+//! | `open` | selects and validates a metadata set |
+//! | `commit` | commits changed metadata to both sets |
+//! | `place` | selects the zone of a write |
+//! | `victim` | selects the zone to reclaim |
+//! | `reclaim` | the reclaim worker |
+//! | `room` | frees a zone for a write that waits |
+//! | `lost` | lost blocks and worn-out zones |
+//! | `join` | merges the two zones of a chunk at once |
+//! | `journal` | zones reserved for the file system's journal |
+//! | `check` | fsck and inspect |
+//! | `station` | dm-zoned in a path: its devices, mkfs and open |
+//! | `device` | the volume behind its lock, as a block device |
+//! | `error` | errors of making and opening a volume |
 //!
-//! It promises more than the kernel's: a zone that is freed is not written again before the metadata that freed it is
-//! committed, data is flushed before the map that names it, and at opening the older metadata set is made equal to the newer
-//! one before anything else is written.
+//! It guarantees more than the kernel: a freed zone is written again only after the metadata without it is committed,
+//! data is flushed before the map that names it, and opening makes the older metadata set equal to the newer one before
+//! anything else is written.
 
 mod check;
 mod commit;
@@ -54,7 +55,7 @@ mod zones;
 pub use check::{ChunkSurvey, Finding, Remedy, Survey, ZoneSurvey, check, repair, survey};
 pub use device::DmZoned;
 pub use error::ZonedVolumeError;
-pub use format::{Numbers, mkfs};
+pub use format::{Uuids, mkfs};
 pub use media::{Devices, ZoneClass, ZoneId};
 pub use metadata::Entry;
 pub use settings::{KIND, ZonedSettings};
@@ -74,15 +75,15 @@ use zones::Zones;
 /// The two metadata sets on the media.
 #[derive(Debug)]
 struct Sets {
-    /// What both super blocks say, but for their places.
+    /// The common fields of both super blocks.
     superblock: SuperBlock,
     /// The first zones of the sets.
     first_zones: [u32; 2],
-    /// The set that is whole, and never written first.
+    /// The newer set, which is never written first.
     primary: usize,
 }
 
-/// What it does beside reads and writes.
+/// Counters beyond reads and writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Events {
     reclaimed_zones: u64,
@@ -98,7 +99,7 @@ struct Events {
     journal_blocks_elsewhere: u64,
 }
 
-/// A volume, as one thread at a time sees it.
+/// A volume, used by one thread at a time.
 struct Volume {
     media: Media,
     metadata: Metadata,
@@ -107,31 +108,32 @@ struct Volume {
     settings: ZonedSettings,
     worker: Worker,
     journals: Journals,
-    /// What each block of a chunk holds, as far as it was written since the volume was opened.
+    /// The content of each block of a chunk, as far as it was written since the volume was opened.
     contents: Vec<Option<Box<[Content]>>>,
     received: Tally,
     read_blocks: u64,
     events: Events,
     last_commit: Time,
-    /// Why nothing can be written any more: a commit has failed, and what is on the media is not known.
+    /// The reason why the volume is read-only: a commit failed, and the state of the media is unknown.
     broken: Option<String>,
     warnings: Warnings,
-    /// Sequential data zones in which blocks are valid behind the write pointer: the device has lost them.
+    /// Sequential data zones with lost blocks: valid behind the write pointer.
     lost: BTreeSet<ZoneId>,
 }
 
 impl Volume {
     /// Makes a new volume and opens it.
     fn create(devices: Devices, settings: &ZonedSettings, seed: u64) -> Result<Volume, ZonedVolumeError> {
-        let numbers = Numbers::of_seed(seed, devices.zoned.len());
+        let numbers = Uuids::from_seed(seed, devices.zoned.len());
         let (media, sets, metadata) = format::format(devices, settings, &numbers)?;
         let uses = open::uses(&media, &sets, &metadata)?;
         Ok(Volume::assemble(media, sets, metadata, uses, settings))
     }
 
-    /// Opens a volume. A metadata set that is older than the other, or damaged, is made equal to it before this returns.
+    /// Opens a volume. A metadata set that is older than the other, or damaged, is made equal to it before this
+    /// returns.
     ///
-    /// Fails if both are damaged, if the devices are not those of one volume, and if the map says what cannot be.
+    /// Fails if both are damaged, if the devices do not belong to one volume, and if the map is inconsistent.
     fn open(devices: Devices, settings: &ZonedSettings) -> Result<Volume, ZonedVolumeError> {
         let opened = open::open(Media::new(devices)?)?;
         let mut volume = Volume::assemble(opened.media, opened.sets, opened.metadata, opened.uses, settings);
@@ -163,12 +165,12 @@ impl Volume {
         }
     }
 
-    /// The status line of the kernel's device mapper for the same state.
+    /// The status line that the kernel's device mapper prints for the same state.
     fn status(&self) -> String {
         self.zones.status(self.metadata.shape.chunks, self.media.zone_blocks)
     }
 
-    /// The parts of a request, each within a chunk: the chunk, its first block there, and how many.
+    /// Splits a request into chunks: the chunk, the first block in it, and the number of blocks.
     fn parts(&self, first: Lba, count: u64) -> impl Iterator<Item = (u32, u32, u32)> + use<> {
         let zone_blocks = u64::from(self.media.zone_blocks);
         let (mut next, end) = (first.0, first.0 + count);
@@ -183,8 +185,8 @@ impl Volume {
         })
     }
 
-    /// The zone in which the block at `from` is valid, and the first block behind it, at most `end`, of which that is not
-    /// so.
+    /// The zone in which the block at `from` is valid, and the end of the run of blocks for which it is the same, at
+    /// most `end`.
     #[inline]
     fn locate(&self, entry: Entry, from: u32, end: u32) -> (Option<ZoneId>, u32) {
         let Some(data) = entry.data.some() else { return (None, end) };
@@ -197,8 +199,8 @@ impl Volume {
         (is_valid.then_some(buffer), end)
     }
 
-    /// What a block of a chunk holds, as far as is known, and the first block behind it, at most `end`, that holds
-    /// something else.
+    /// The content of a block of a chunk, as far as it is known, and the end of the run of blocks with the same
+    /// content, at most `end`.
     fn content_run(&self, chunk: u32, from: u32, end: u32) -> (Content, u32) {
         let Some(contents) = &self.contents[chunk as usize] else { return (Content::Data, end) };
         let content = contents[from as usize];
@@ -229,7 +231,7 @@ impl Volume {
         buffer: &mut [u8],
         at: Time,
     ) -> Result<Time, DeviceError> {
-        self.see(chunk, at);
+        self.touch(chunk, at);
         let entry = self.metadata.entry(chunk);
         let (mut block, end, mut done) = (from, from + count, at);
         while block < end {
@@ -252,7 +254,7 @@ impl Volume {
     }
 
     fn discard_part(&mut self, (chunk, from, count): (u32, u32, u32), at: Time) -> Result<Time, DeviceError> {
-        let at = self.enter(chunk, at)?;
+        let at = self.begin_change(chunk, at)?;
         let Entry { data, buffer } = self.metadata.entry(chunk);
         for zone in [data, buffer].into_iter().filter_map(ZoneId::some) {
             self.metadata.invalidate(zone, from, from + count);
@@ -263,7 +265,7 @@ impl Volume {
     }
 }
 
-/// The requests of [`DmZoned`], which has them from [`BlockDevice`](crate::device::BlockDevice).
+/// The requests of [`BlockDevice`](crate::device::BlockDevice), for [`DmZoned`].
 impl Volume {
     fn blocks(&self) -> u64 {
         u64::from(self.metadata.shape.chunks) * u64::from(self.media.zone_blocks)
@@ -328,7 +330,7 @@ impl Volume {
     }
 
     fn close(&mut self, at: Time) -> Result<Time, DeviceError> {
-        let at = self.leave_journals(at)?;
+        let at = self.merge_journal_zones(at)?;
         self.commit(at)
     }
 

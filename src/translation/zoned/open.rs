@@ -1,13 +1,13 @@
-//! Which metadata set counts, and what is wrong with it.
+//! Selects a metadata set, and validates it against the devices.
 //!
-//! 1. The super block of the first set is read, and that of the second: at the place that the first names or, if the first
-//!    cannot be read, at the start of any conventional zone behind it. (The kernel looks for the second among the zones of
-//!    the zoned device even if the sets are on the conventional one, finds none, and fails.)
-//! 2. The set with the higher generation counts; of two equal ones the first, or the second if the first is damaged.
-//! 3. Its map and bitmaps are held against the devices.
-//! 4. Before anything else is written, all of it is copied over the other set, if that is not equal to the last bit. (The
-//!    kernel writes only what changes next: a set that a torn commit left behind comes to the same generation without the
-//!    rest, and counts again at the next start.)
+//! 1. Read the super blocks. The second is where the first says or, if the first is damaged, at the start of any
+//!    conventional zone after it. (The kernel searches for the second among the zones of the zoned device even if the
+//!    sets are on the conventional one, finds none, and fails.)
+//! 2. Take the set with the higher generation; of two equal ones the first, or the second if the first is damaged.
+//! 3. Validate its map and bitmaps against the devices.
+//! 4. Before any other write, copy all of it to the other set, unless the two are identical. (The kernel writes only
+//!    later changes: a set left behind by a torn commit then reaches the same generation without the rest, and is taken
+//!    at the next start.)
 
 use super::error::{ZonedVolumeError, damaged};
 use super::format::set_zones;
@@ -21,24 +21,24 @@ use crate::device::Warnings;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 
-/// A volume that was read, and not written yet.
+/// A volume that was read and not written yet.
 pub(super) struct Opened {
     pub media: Media,
     pub sets: Sets,
     pub metadata: Metadata,
     pub uses: Vec<Use>,
-    /// Whether both sets are, to the last bit, what they should be.
+    /// True if both sets are identical to what a commit would write.
     pub are_equal: bool,
     pub warnings: Warnings,
 }
 
-/// A set as it lies on the media.
+/// A set as read from the media.
 pub(super) struct FoundSet {
     pub first_zone: u32,
     pub superblock: Result<SuperBlock, ZonedVolumeError>,
 }
 
-/// Reads a block of the media, by its number over all zones.
+/// Reads a block of a zone.
 fn read_block(media: &mut Media, zone: u32, block: u32) -> Result<Vec<u8>, ZonedVolumeError> {
     let mut bytes = vec![0; BLOCK_BYTES as usize];
     media.read(ZoneId(zone + block / media.zone_blocks), block % media.zone_blocks, &mut bytes, Time::ZERO)?;
@@ -50,14 +50,13 @@ pub(super) fn read_super(media: &mut Media, zone: u32) -> Result<SuperBlock, Zon
     SuperBlock::read(&read_block(media, zone, 0)?, place)
 }
 
-/// Both sets' super blocks, wherever they are. The places of a volume whose super blocks are both lost are unknown: then
-/// the second is where the first stands.
+/// The super blocks of both sets. If both are damaged, the second is unknown, and returned as not found.
 pub(super) fn find_sets(media: &mut Media) -> Result<[FoundSet; 2], ZonedVolumeError> {
     if media.width as u64 != BLOCK_BYTES {
-        return Err(ZonedVolumeError::Unfit("a volume of stamps has no bytes that could be read".to_string()));
+        return Err(ZonedVolumeError::Unsuitable("a volume of stamps has no bytes that could be read".to_string()));
     }
     let Some(first_zone) = media.classes.iter().position(|class| class.is_conventional()) else {
-        return Err(ZonedVolumeError::Unfit("there is no conventional zone that could hold metadata".to_string()));
+        return Err(ZonedVolumeError::Unsuitable("there is no conventional zone that could hold metadata".to_string()));
     };
     let first_zone = first_zone as u32;
     let first = read_super(media, first_zone).and_then(|superblock| {
@@ -90,7 +89,7 @@ pub(super) fn find_sets(media: &mut Media) -> Result<[FoundSet; 2], ZonedVolumeE
     });
     let second = second.unwrap_or_else(|| FoundSet {
         first_zone,
-        superblock: Err(ZonedVolumeError::Unfit("no second metadata set was found".to_string())),
+        superblock: Err(ZonedVolumeError::Unsuitable("no second metadata set was found".to_string())),
     });
     Ok([FoundSet { first_zone, superblock: first }, second])
 }
@@ -99,7 +98,7 @@ fn name(zone: u32) -> String {
     format!("the super block in zone {zone}")
 }
 
-/// Holds what a super block says against the devices.
+/// Validates a super block against the devices.
 fn check_shape(media: &Media, superblock: &SuperBlock) -> Result<SetShape, ZonedVolumeError> {
     let structure = || format!("the super block at block {}", superblock.place);
     let SuperBlock { set_blocks, reserved_zones, chunks, map_blocks, bitmap_blocks, .. } = *superblock;
@@ -125,7 +124,7 @@ fn check_shape(media: &Media, superblock: &SuperBlock) -> Result<SetShape, Zoned
     if chunks == 0 || u64::from(chunks) > usable - taken {
         return Err(damaged(structure(), "chunks", chunks, format!("from 1 to {}", usable - taken)));
     }
-    // Nothing limits the map from above but the conventional zones that it must fit in.
+    // The map is bounded by the conventional zones that it must fit in.
     if u64::from(map_blocks) < u64::from(chunks).div_ceil(u64::from(super::metadata::ENTRIES)) {
         return Err(damaged(structure(), "map blocks", map_blocks, format!("enough for {chunks} chunks")));
     }
@@ -149,8 +148,8 @@ fn read_metadata(media: &mut Media, first_zone: u32, superblock: &SuperBlock) ->
     Ok(metadata)
 }
 
-/// Whether a set is, to the last bit, what it should be.
-fn is_as_it_should_be(media: &mut Media, sets: &Sets, set: usize, metadata: &Metadata) -> bool {
+/// True if a set is identical to what a commit would write.
+fn is_identical(media: &mut Media, sets: &Sets, set: usize, metadata: &Metadata) -> bool {
     let place = u64::from(sets.first_zones[set]) * u64::from(media.zone_blocks);
     let superblock = SuperBlock { place, ..sets.superblock.clone() }.to_bytes();
     let mut expected = vec![0; BLOCK_BYTES as usize];
@@ -163,7 +162,7 @@ fn is_as_it_should_be(media: &mut Media, sets: &Sets, set: usize, metadata: &Met
     })
 }
 
-/// What each zone is used for, by the map. Fails if the map says what cannot be.
+/// The use of each zone by the map. Fails if the map is inconsistent.
 pub(super) fn uses(media: &Media, sets: &Sets, metadata: &Metadata) -> Result<Vec<Use>, ZonedVolumeError> {
     let is_usable = |zone: ZoneId| media.class(zone) != ZoneClass::Unusable && !media.is_dead(zone);
     let first_use = |zone| if is_usable(ZoneId(zone)) { Use::Free } else { Use::Unusable };
@@ -205,14 +204,14 @@ pub(super) fn uses(media: &Media, sets: &Sets, metadata: &Metadata) -> Result<Ve
     Ok(uses)
 }
 
-/// Reads a volume, and makes sure that all its devices are of it. Nothing is written.
+/// Reads a volume, and checks that all its devices belong to it. Writes nothing.
 pub(super) fn open(media: Media) -> Result<Opened, ZonedVolumeError> {
     let mut opened = open_sets(media)?;
     check_members(&mut opened.media, &opened.sets.superblock)?;
     Ok(opened)
 }
 
-/// Reads a volume, whatever its zoned devices say of themselves.
+/// Reads a volume without the check of its zoned devices.
 pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
     let found = find_sets(&mut media)?;
     let mut warnings = Warnings::default();
@@ -255,7 +254,7 @@ pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
     let uses = match uses(&media, &sets, &metadata) {
         Ok(uses) => uses,
         Err(error) => {
-            // Sets of one generation are equal but for damage: the other one may be whole.
+            // Sets of one generation are equal except for damage: the other one may be undamaged.
             let other = 1 - primary;
             let again = read_super(&mut media, first_zones[other])
                 .ok()
@@ -271,7 +270,7 @@ pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
         }
     };
     sets.superblock.place = u64::from(first_zone) * u64::from(media.zone_blocks);
-    let are_equal = (0..2).all(|set| is_as_it_should_be(&mut media, &sets, set, &metadata));
+    let are_equal = (0..2).all(|set| is_identical(&mut media, &sets, set, &metadata));
     if !are_equal && warnings.iter().count() == 0 {
         warnings.add(METADATA, "the metadata sets differed, as after a cut of power: the newer one counts".to_string());
     }
@@ -282,7 +281,7 @@ fn second_zone(superblock: &SuperBlock, media: &Media, first_zone: u32) -> u32 {
     first_zone + superblock.set_blocks.div_ceil(media.zone_blocks)
 }
 
-/// Every zoned device beside a conventional one must say that it is of this volume.
+/// Checks that every zoned device beside a conventional one belongs to this volume.
 fn check_members(media: &mut Media, superblock: &SuperBlock) -> Result<(), ZonedVolumeError> {
     for zone in media.first_zones_beside().to_vec() {
         let member = read_super(media, zone)?;
@@ -296,7 +295,7 @@ fn check_members(media: &mut Media, superblock: &SuperBlock) -> Result<(), Zoned
 }
 
 impl Opened {
-    /// The status line of the kernel's device mapper.
+    /// The status line that the kernel's device mapper prints.
     pub fn status(&self) -> String {
         let zones = Zones::new(&self.media, self.uses.clone(), self.sets.superblock.reserved_zones);
         zones.status(self.metadata.shape.chunks, self.metadata.shape.zone_blocks)
@@ -304,8 +303,8 @@ impl Opened {
 }
 
 impl Volume {
-    /// Makes what was opened whole: both sets equal, no block valid twice, no state that only this program knows unless it
-    /// is asked for.
+    /// Repairs the opened volume: makes both sets equal, invalidates blocks that are valid twice, and merges pairs of
+    /// conventional zones unless `journal-zone` is on.
     pub(super) fn recover(&mut self, are_equal: bool) -> Result<(), ZonedVolumeError> {
         if !are_equal {
             self.make_sets_equal(Time::ZERO)?;
@@ -328,7 +327,7 @@ impl Volume {
                 self.drop_empty(chunk);
             }
         }
-        self.look_for_lost();
+        self.find_lost();
         self.recover_journals()?;
         self.commit(Time::ZERO)?;
         Ok(())

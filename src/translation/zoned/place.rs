@@ -1,4 +1,4 @@
-//! Where a write goes.
+//! Selects the zone of a write.
 
 use super::media::ZoneId;
 use super::metadata::Entry;
@@ -8,13 +8,13 @@ use crate::device::{DeviceError, ZoneState};
 use crate::label::Content;
 use crate::time::Time;
 
-/// Where a part of a write goes: the zone, and when that is settled.
+/// The zone of a part of a write, and the time at which it can be written.
 pub(super) type Place = (ZoneId, Time);
 
 impl Volume {
-    /// A chunk is asked for: its zones are the most recently used.
+    /// Marks the zones of a chunk as the most recently used.
     #[inline]
-    pub(super) fn see(&mut self, chunk: u32, at: Time) {
+    pub(super) fn touch(&mut self, chunk: u32, at: Time) {
         self.worker.last_access = at;
         self.worker.is_done_idling = false;
         let Entry { data, buffer } = self.metadata.entry(chunk);
@@ -23,11 +23,11 @@ impl Volume {
         }
     }
 
-    /// A chunk is to be changed: a reclaim of it is interrupted.
+    /// Begins a change of a chunk: interrupts a reclaim of it.
     #[inline]
-    pub(super) fn enter(&mut self, chunk: u32, at: Time) -> Result<Time, DeviceError> {
+    pub(super) fn begin_change(&mut self, chunk: u32, at: Time) -> Result<Time, DeviceError> {
         let at = self.interrupt(chunk, at)?;
-        self.see(chunk, at);
+        self.touch(chunk, at);
         Ok(at)
     }
 
@@ -38,9 +38,9 @@ impl Volume {
         label: Label,
         at: Time,
     ) -> Result<Time, DeviceError> {
-        let at = self.enter(chunk, at)?;
+        let at = self.begin_change(chunk, at)?;
         let end = from + count;
-        let (zone, at) = self.place_of(chunk, from, label.content, at)?;
+        let (zone, at) = self.zone_of_write(chunk, from, label.content, at)?;
         let done = match self.media.write(zone, from, bytes, label, at) {
             Ok(done) => done,
             Err(error) => return Err(self.write_failed(chunk, zone, error)),
@@ -60,19 +60,19 @@ impl Volume {
         Ok(done)
     }
 
-    /// Finds the zone that takes a write, and maps one if there is none.
+    /// Finds the zone for a write, and maps one if there is none.
     #[inline]
-    fn place_of(&mut self, chunk: u32, from: u32, content: Content, at: Time) -> Result<Place, DeviceError> {
+    fn zone_of_write(&mut self, chunk: u32, from: u32, content: Content, at: Time) -> Result<Place, DeviceError> {
         if content == Content::Journal && self.settings.journal_zone {
-            if let Some(place) = self.place_of_journal(chunk, at)? {
+            if let Some(place) = self.zone_of_journal(chunk, at)? {
                 return Ok(place);
             }
             self.events.journal_blocks_elsewhere += 1;
         }
-        self.place_of_data(chunk, from, at)
+        self.zone_of_data(chunk, from, at)
     }
 
-    fn place_of_data(&mut self, chunk: u32, from: u32, mut at: Time) -> Result<Place, DeviceError> {
+    fn zone_of_data(&mut self, chunk: u32, from: u32, mut at: Time) -> Result<Place, DeviceError> {
         loop {
             let Entry { data, buffer } = self.metadata.entry(chunk);
             let Some(data) = data.some() else {
@@ -81,7 +81,7 @@ impl Volume {
                 return Ok((zone, at));
             };
             if self.zones.is_journal(data) {
-                // A journal's zone has a chunk alone, and other blocks of it are written: they get a zone beside it.
+                // The chunk has a journal zone only: other blocks get a second zone.
                 let Some(zone) = self.take_conventional(Use::Data(chunk), &mut at)? else { continue };
                 self.zones.set_use(data, Use::Buffer(chunk));
                 self.zones.pin(zone, false);
@@ -92,7 +92,7 @@ impl Volume {
                 return Ok((data, at));
             }
             match buffer.some() {
-                Some(buffer) if self.zones.is_journal(buffer) => at = self.gather(chunk, at)?,
+                Some(buffer) if self.zones.is_journal(buffer) => at = self.merge_zones(chunk, at)?,
                 Some(buffer) => return Ok((buffer, at)),
                 None => {
                     let Some(zone) = self.take_conventional(Use::Buffer(chunk), &mut at)? else { continue };
@@ -103,8 +103,8 @@ impl Volume {
         }
     }
 
-    /// Takes a free conventional zone for a chunk. Answers none if it had to wait for one: reclaim may have changed what
-    /// the chunk needs.
+    /// Takes a free conventional zone for a chunk. `None` if it had to wait for one: reclaim may have changed the
+    /// chunk.
     pub(super) fn take_conventional(&mut self, use_of: Use, at: &mut Time) -> Result<Option<ZoneId>, DeviceError> {
         match self.zones.take(self.zones.first_class()) {
             Some(zone) => {
@@ -119,7 +119,7 @@ impl Volume {
         }
     }
 
-    /// Gives back the zones of a chunk that hold nothing any more.
+    /// Frees the zones of a chunk without valid blocks.
     pub(super) fn drop_empty(&mut self, chunk: u32) {
         let Entry { data, buffer } = self.metadata.entry(chunk);
         let Some(data) = data.some() else { return };
@@ -141,12 +141,12 @@ impl Volume {
         }
     }
 
-    /// A zone did not take a write: what is known of it is asked for again.
+    /// Updates the state of a zone after a failed write.
     fn write_failed(&mut self, chunk: u32, zone: ZoneId, error: DeviceError) -> DeviceError {
         if !self.zones.class(zone).is_conventional() {
             let written = self.media.write_pointer(zone);
             self.zones.set_write_pointer(zone, written);
-            self.note_lost(chunk, zone);
+            self.record_lost(chunk, zone);
         }
         match self.media.state(zone) {
             Some(ZoneState::ReadOnly) => DeviceError::ReadOnly {

@@ -1,16 +1,16 @@
-//! When reclaim works, and how.
+//! The reclaim worker.
 //!
-//! One zone after the other is freed, each in small steps that a caller asks for. The cases, by what a chunk has:
+//! Reclaim frees one zone after the other, in small steps that the caller requests. The cases:
 //!
-//! | chunk | what is done |
+//! | chunk | action |
 //! |---|---|
-//! | a conventional data zone with nothing valid | it is freed |
-//! | a conventional data zone | its blocks go to a sequential zone, at their places and with zeros for holes |
-//! | a sequential data zone, and a buffer with blocks before its write pointer | its blocks go to their places in the buffer, which becomes the data zone |
-//! | a sequential data zone, and a buffer with blocks behind its write pointer only | the buffer's blocks are written at their places in the data zone |
+//! | a conventional data zone without valid blocks | free it |
+//! | a conventional data zone | copy its blocks to a sequential zone, at the same offsets and with zeros for holes |
+//! | a sequential data zone, and a buffer with blocks before its write pointer | copy its blocks to the buffer, which becomes the data zone |
+//! | a sequential data zone, and a buffer with blocks after its write pointer only | copy the buffer's blocks to the data zone |
 //!
-//! A chunk that is changed while it is copied: the copy goes on to the end of the run of valid blocks that it is in, and is
-//! then given up, as in the kernel. Reads disturb no copy, which they do there.
+//! If a chunk is changed during its copy, the copy continues to the end of the current run of valid blocks, and is then
+//! given up, as in the kernel. Unlike there, reads do not interrupt a copy.
 
 use super::Volume;
 use super::lost::RECLAIM_FAILED;
@@ -21,16 +21,16 @@ use crate::device::{DeviceError, holding};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 
-/// Blocks that are copied in one step: 512 KiB, a job of the kernel's copier.
+/// Blocks copied in one step: 512 KiB, a job of the kernel's copier.
 pub(super) const STEP_BLOCKS: u32 = 128;
 
-/// Below this percentage of free conventional zones the copier works without a pause.
+/// The percentage of free conventional zones below which the copier does not pause.
 const URGENT_PERCENT: u32 = 15;
 
-/// What is copied, and from where to where.
+/// The source and the destination of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Case {
-    /// From a conventional data zone to a new one.
+    /// From a conventional data zone to a new zone.
     Move,
     /// From a sequential data zone into its buffer.
     IntoBuffer,
@@ -38,38 +38,38 @@ enum Case {
     IntoData,
 }
 
-/// A zone that is being freed.
+/// A zone that is being reclaimed.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     chunk: u32,
     case: Case,
     from: ZoneId,
     to: ZoneId,
-    /// The block that is looked at next.
+    /// The next block to inspect.
     next: u32,
 }
 
-/// Who reclaims: what it does now, and when it goes on.
+/// The state of the reclaim worker.
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     job: Option<Job>,
-    /// When its last step is done.
+    /// The end of its last step.
     done: Time,
-    /// When it goes on by itself, after a pause.
+    /// The end of its pause.
     at: Time,
-    /// Chunks of which it could not free a zone, and why: they are kept from it.
+    /// Chunks whose reclaim failed, and the reasons: their zones are pinned.
     failed: Vec<(u32, String)>,
-    /// It is to look whether there is something to do.
+    /// True if it must look for work.
     pub is_kicked: bool,
-    /// When the volume was last asked for something.
+    /// The time of the last request to the volume.
     pub last_access: Time,
-    /// It has looked since, and idle time brings nothing more.
+    /// True if it found no work for idle time since.
     pub is_done_idling: bool,
     buffer: Vec<u8>,
 }
 
 impl Volume {
-    /// Does a step of what is due at `now`, and says when there is more.
+    /// Does a step that is due at `now`; returns the time of the next one.
     pub(super) fn background(&mut self, now: Time) -> Result<Option<Time>, DeviceError> {
         if self.broken.is_some() {
             return Ok(None);
@@ -82,14 +82,14 @@ impl Volume {
         match reclaim_at {
             Some(due) if due <= now => {
                 self.reclaim_step(due)?;
-                // What it was may be done: the next look says.
+                // There may be no more work; the next step finds out.
                 Ok(Some(self.reclaim_due().map_or(now, |due| due.max(self.worker.at))))
             }
             _ => Ok([commit_at, reclaim_at].into_iter().flatten().min()),
         }
     }
 
-    /// When reclaim has something to do or to look for.
+    /// The time of the next step, if any.
     fn reclaim_due(&self) -> Option<Time> {
         if self.worker.job.is_some() || self.worker.is_kicked {
             return Some(self.worker.at.max(self.worker.kicked_at()));
@@ -102,7 +102,7 @@ impl Volume {
         now.since_ns(self.worker.last_access) >= self.settings.idle_ns
     }
 
-    /// Percent of the conventional zones that are free; one alone counts as none. Zones that journals keep do not count.
+    /// The percentage of free conventional zones; a single one counts as none. Journal zones do not count.
     fn free_percent(&self) -> u32 {
         let class = self.zones.first_class();
         let total = self.zones.total(class).saturating_sub(self.zones.pinned_conventional() as usize);
@@ -112,7 +112,7 @@ impl Volume {
         }
     }
 
-    /// A pause after a copy that took so long: the kernel's copier is busy for a share of the time only.
+    /// The pause after a copy of `worked_ns`: the kernel's copier is busy for a share of the time only.
     fn pause_ns(&self, worked_ns: u64, now: Time) -> u64 {
         let free = self.free_percent();
         if free < URGENT_PERCENT || self.is_idle(now) {
@@ -122,7 +122,7 @@ impl Volume {
         worked_ns * (100 - busy) / busy
     }
 
-    /// Does one step: a part of a copy, or the choice of what to copy.
+    /// Does one step: copies a part, or selects a victim.
     fn reclaim_step(&mut self, now: Time) -> Result<(), DeviceError> {
         let now = now.max(self.worker.at);
         if self.worker.job.is_none() {
@@ -130,11 +130,11 @@ impl Volume {
             let idle = self.is_idle(now);
             if idle || self.free_percent() <= self.settings.start_percent {
                 let has_begun = match self.next_victim(idle, now) {
-                    Some(victim) if victim.rests_at <= now => self.begin(victim.chunk, now)?,
+                    Some(victim) if victim.idle_at <= now => self.begin(victim.chunk, now)?,
                     Some(victim) => {
-                        // All that could be freed are in use now: it looks again when the first of them is at rest.
+                        // All candidates are in use: look again when the first is idle.
                         self.worker.is_kicked = true;
-                        self.worker.at = victim.rests_at;
+                        self.worker.at = victim.idle_at;
                         false
                     }
                     None => false,
@@ -148,7 +148,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Begins to free a zone of a chunk. Answers false if there is nowhere to copy to.
+    /// Begins to reclaim a zone of a chunk. False if there is no destination.
     pub(super) fn begin(&mut self, chunk: u32, now: Time) -> Result<bool, DeviceError> {
         debug_assert!(self.worker.job.is_none(), "one copy at a time");
         let Entry { data, buffer } = self.metadata.entry(chunk);
@@ -173,7 +173,7 @@ impl Volume {
             written => self.metadata.run(buffer, 0, written),
         };
         let is_before = is_valid || run_end < written;
-        // A zone that takes no more writes can still be read.
+        // A read-only zone can still be read.
         self.worker.job = Some(match is_before || self.media.is_dead(data) {
             true => job(Case::IntoBuffer, data, buffer),
             false => Job { next: written, ..job(Case::IntoData, buffer, data) },
@@ -181,14 +181,14 @@ impl Volume {
         Ok(true)
     }
 
-    /// Whether there is a zone that the blocks of zone `from` can be moved into.
+    /// True if there is a destination for the blocks of zone `from`.
     pub(super) fn has_target(&self, from: ZoneId) -> bool {
         self.zones.free(ZoneClass::Sequential) > 0
             || !self.zones.is_reserve_empty()
             || self.zones.class(from) == ZoneClass::Cache && self.zones.free(ZoneClass::Random) > 0
     }
 
-    /// A zone to move into: a free sequential one, one of the reserve, or a conventional one that is not of the cache.
+    /// Takes a destination: a free sequential zone, one of the reserve, or a conventional one outside the cache.
     fn take_target(&mut self, from: ZoneId, at: Time) -> Result<Option<ZoneId>, DeviceError> {
         loop {
             let random = self.zones.class(from) == ZoneClass::Cache;
@@ -199,7 +199,7 @@ impl Volume {
                 .or_else(|| if random { self.zones.take(ZoneClass::Random) } else { None });
             let Some(zone) = target else { return Ok(None) };
             self.zones.set_use(zone, Use::Target);
-            // A zone that was written and never mapped before a cut of power.
+            // The zone was written and never mapped before a power cut.
             if !self.zones.class(zone).is_conventional() && self.zones.write_pointer(zone) > 0 {
                 self.free_zone(zone, at)?;
                 continue;
@@ -208,7 +208,7 @@ impl Volume {
         }
     }
 
-    /// Copies a part, and does what is to be done at the end. Answers when it is done.
+    /// Copies a part, and finishes the reclaim after the last one. Returns the completion time.
     pub(super) fn copy_step(&mut self, now: Time) -> Result<Time, DeviceError> {
         let done = self.copy_part(now.max(self.worker.done))?;
         (self.worker.done, self.worker.at) = (done, done);
@@ -227,7 +227,7 @@ impl Volume {
         let end = run_end.min(job.next + STEP_BLOCKS);
         let copied = match (is_valid, job.case) {
             (true, _) => {
-                // One write is for one reason, and of one content.
+                // One write has one cause and one content.
                 let (content, end) = self.content_run(job.chunk, job.next, end);
                 self.copy(job.from, job.to, (job.next, end), content, now).map(|done| (end, done))
             }
@@ -251,8 +251,8 @@ impl Volume {
         }
     }
 
-    /// A zone to move into that has worn out is the only one to blame, and another takes its place. Whatever else failed is
-    /// kept from reclaim: it would be chosen again and again.
+    /// Handles a failed copy. A destination that has worn out is replaced. After any other failure the chunk is pinned:
+    /// it would be selected again and again.
     fn copy_failed(&mut self, job: Job, error: &DeviceError) {
         if self.media.is_dead(job.to) && job.case == Case::Move {
             return;
@@ -267,7 +267,7 @@ impl Volume {
         self.zones.pin(job.to, false);
     }
 
-    /// Copies blocks to the same places of another zone.
+    /// Copies blocks to the same offsets of another zone.
     pub(super) fn copy(
         &mut self,
         from: ZoneId,
@@ -289,7 +289,7 @@ impl Volume {
         copied
     }
 
-    /// Writes zeros into a hole, so that what follows keeps its place.
+    /// Fills a hole with zeros, so that later blocks keep their offsets.
     fn fill(&mut self, to: ZoneId, (first, end): (u32, u32), now: Time) -> Result<Time, DeviceError> {
         let mut buffer = std::mem::take(&mut self.worker.buffer);
         buffer.resize((end - first) as usize * self.media.width, 0);
@@ -313,7 +313,7 @@ impl Volume {
         }
     }
 
-    /// All is copied: the chunk gets its new zones, and the old one is freed by a commit.
+    /// Gives the chunk its new zones after the copy; a commit frees the old one.
     fn finish(&mut self, job: Job, now: Time) -> Result<Time, DeviceError> {
         let Job { chunk, case, from, to, .. } = job;
         let entry = self.metadata.entry(chunk);
@@ -322,7 +322,7 @@ impl Volume {
             "chunk {chunk} still has zone {}, which was copied: its map would lose what was written since",
             from.0
         );
-        self.take_over(from, to);
+        self.move_valid_bits(from, to);
         self.zones.release(from);
         self.zones.set_use(to, Use::Data(chunk));
         self.metadata.set_entry(chunk, Entry { data: to, buffer: ZoneId::NONE });
@@ -334,7 +334,7 @@ impl Volume {
         self.reclaimed(now)
     }
 
-    /// A zone is freed by the commit. Answers when that is done.
+    /// Commits, which frees the reclaimed zone. Returns the completion time.
     fn reclaimed(&mut self, now: Time) -> Result<Time, DeviceError> {
         self.events.reclaimed_zones += 1;
         self.worker.is_kicked = true;
@@ -349,23 +349,23 @@ impl Volume {
         self.worker.job.is_some()
     }
 
-    /// When the last step of reclaim is done.
+    /// The end of the last step.
     pub(super) fn reclaim_done(&self) -> Time {
         self.worker.done
     }
 
-    /// The chunks that reclaim has failed to free a zone of. It may choose them again if their zones are unpinned.
+    /// Takes the list of chunks whose reclaim failed. They may be selected again if their zones are unpinned.
     pub(super) fn take_failed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.worker.failed).into_iter().map(|(chunk, _)| chunk).collect()
     }
 
-    /// The chunk that reclaim failed to free a zone of last, and why.
+    /// The chunk whose reclaim failed last, and the reason.
     pub(super) fn last_failed(&self) -> Option<&(u32, String)> {
         self.worker.failed.last()
     }
 
-    /// A chunk is to be changed: if it is being copied, the copy comes to the end of its run, and is given up. Answers when
-    /// the change can begin.
+    /// Begins a change of a chunk: a copy of it continues to the end of its run, and is given up. Returns the time at
+    /// which the change can begin.
     #[inline]
     pub(super) fn interrupt(&mut self, chunk: u32, at: Time) -> Result<Time, DeviceError> {
         match self.worker.job {
@@ -392,12 +392,12 @@ impl Volume {
         Ok(done)
     }
 
-    /// What was copied is thrown away.
+    /// Discards the copy.
     fn give_up(&mut self, at: Time) -> Result<(), DeviceError> {
         if let Some(job) = self.worker.job.take()
             && job.case == Case::Move
         {
-            // No set has ever named it.
+            // No set has ever mapped it.
             self.zones.unpin(job.to);
             self.free_zone(job.to, at)?;
         }
@@ -407,7 +407,7 @@ impl Volume {
 }
 
 impl Worker {
-    /// A kick is for now: it is the worker's own time that counts.
+    /// A kick is due now, in the worker's own time.
     fn kicked_at(&self) -> Time {
         self.last_access.max(self.at)
     }

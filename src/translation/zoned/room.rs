@@ -1,11 +1,11 @@
-//! Room for a write that finds no free conventional zone: it waits for reclaim, and fails only if no zone can be freed.
+//! Frees a conventional zone for a write that waits; fails only if no zone can be freed.
 //!
-//! That reclaim can always free one is a matter of counting. Zones that are no metadata are data zones, buffers or free. If
-//! there is a buffer, its chunk can be merged without a further zone: into the sequential zone, or into the buffer, which
-//! frees the sequential zone for it to be moved to. If there is none, all conventional zones are data zones, and moving one
-//! takes a free zone. There is one if the volume has a chunk less than it has such zones; mkfs sees to that
-//! ([`set_shape`](super::format)). A volume that another program made with fewer reserved zones than zoned devices, or whose
-//! zones have worn out, may lack it.
+//! Reclaim can always free a zone, by counting. A zone without metadata is a data zone, a buffer or free. If there is a
+//! buffer, its chunk can be merged without a further zone: into the sequential zone, or into the buffer, which frees
+//! the sequential zone as the destination of a move. Without a buffer, all conventional zones are data zones, and
+//! moving one needs a free zone. There is one if the volume has fewer chunks than such zones; mkfs ensures that
+//! ([`set_shape`](super::format)). A volume made by another program with fewer reserved zones than zoned devices, or
+//! with worn-out zones, may lack it.
 
 use super::Volume;
 use super::lost::list;
@@ -15,9 +15,9 @@ use crate::device::DeviceError;
 use crate::time::Time;
 
 impl Volume {
-    /// Makes a conventional zone free for a write that waits for one at `at`, and says when it is.
+    /// Frees a conventional zone for a write that waits for one at `at`; returns the time.
     ///
-    /// Fails if no zone can be freed, whatever one waits for.
+    /// Fails if no zone can be freed, after any wait.
     pub(super) fn make_room(&mut self, mut at: Time) -> Result<Time, DeviceError> {
         if self.zones.has_released() {
             return self.commit(at);
@@ -26,13 +26,13 @@ impl Volume {
         let mut has_retried = false;
         while self.zones.free(self.zones.first_class()) == 0 {
             if self.is_reclaiming() {
-                // Nobody pauses while a write waits.
+                // The copier does not pause while a write waits.
                 at = at.max(self.copy_step(at)?);
             } else if let Some(victim) = self.next_victim(true, at) {
-                // If it finds no zone to copy to, there is one less that seemed free: the next victim is another.
-                at = at.max(victim.rests_at);
+                // Without a destination, the next victim is another.
+                at = at.max(victim.idle_at);
                 self.begin(victim.chunk, at)?;
-            } else if self.surrender_journal(&mut at)? {
+            } else if self.release_journal_zone(&mut at)? {
             } else if !has_retried && self.retry_failed() {
                 has_retried = true;
             } else {
@@ -46,7 +46,7 @@ impl Volume {
         Ok(at)
     }
 
-    /// Reclaims that failed may be tried again: what failed may have been a single request. Answers whether there was one.
+    /// Unpins the chunks whose reclaim failed: the failure may have been temporary. False if there are none.
     fn retry_failed(&mut self) -> bool {
         let failed = self.take_failed();
         let has_any = !failed.is_empty();
@@ -60,7 +60,7 @@ impl Volume {
         has_any
     }
 
-    /// Why no conventional zone can be freed.
+    /// The error that explains why no conventional zone can be freed.
     fn is_full(&self) -> DeviceError {
         if let Some((chunk, why)) = self.last_failed() {
             let reason = format!("no conventional zone is free, and the reclaim of chunk {chunk} failed: {why}");

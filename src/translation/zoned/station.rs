@@ -1,14 +1,14 @@
-//! dm-zoned as a station of a path: which devices it takes, and how its volume is opened and made on them.
+//! dm-zoned as a station of a path: the devices below it, and how its volume is opened and made.
 
 use super::error::ZonedVolumeError;
-use super::{Devices, DmZoned, Numbers, ZonedSettings, mkfs};
+use super::{Devices, DmZoned, Uuids, ZonedSettings, mkfs};
 use crate::device::Medium;
 use crate::device::station::{DeviceNode, DeviceSettings, Making, Offer, Opening, StationError};
 use crate::device::zns::ZnsSettings;
 use crate::expression::{ExpressionError, Term};
 
-/// Reads the term, and holds it against the devices below: one conventional device and zoned ones behind it, or one
-/// zoned device that has conventional zones.
+/// Parses the term and validates the devices below: one conventional device and zoned ones after it, or one zoned
+/// device with conventional zones.
 pub fn read(term: &Term, below: &[DeviceNode]) -> Result<ZonedSettings, ExpressionError> {
     let is_conventional = |node: &DeviceNode| node.offers == Offer::Blocks;
     let (conventional, zoned) = match below {
@@ -38,7 +38,7 @@ pub fn read(term: &Term, below: &[DeviceNode]) -> Result<ZonedSettings, Expressi
     ZonedSettings::read(term)
 }
 
-/// The zones of a drive that is alone. An image has a shape of its own, which is looked at when it is opened.
+/// Checks the conventional zones of a single drive. An image's own geometry is checked when it is opened.
 fn check_conventional_zones(node: &DeviceNode) -> Result<(), ExpressionError> {
     let drive = node.settings::<ZnsSettings>().filter(|drive| drive.is_in_memory());
     if drive.map(ZnsSettings::shape).transpose()?.is_some_and(|shape| shape.conventional == 0) {
@@ -54,7 +54,7 @@ impl Devices {
     ///
     /// # Panics
     ///
-    /// If a device of blocks is not the first: `read` refuses that.
+    /// If a block device is not the first: `read` rejects that.
     pub fn of(below: Vec<Medium>) -> Devices {
         let mut devices = Devices { conventional: None, zoned: Vec::new() };
         for (at, medium) in below.into_iter().enumerate() {
@@ -90,7 +90,7 @@ impl DeviceSettings for ZonedSettings {
 
     fn make(&self, below: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
         let devices = Devices::of(below);
-        let numbers = Numbers::of_seed(making.seed, devices.zoned.len());
+        let numbers = Uuids::from_seed(making.seed, devices.zoned.len());
         let devices = mkfs(devices, self, &numbers)?;
         Ok(Medium::Blocks(Box::new(DmZoned::open(devices, self)?)))
     }

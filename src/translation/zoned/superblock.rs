@@ -9,23 +9,23 @@
 //!                                44  u32  checksum
 //! ```
 //!
-//! The checksum is a reflected CRC-32 (polynomial 0xEDB88320) over the 4 KiB with its own field zero, which begins with the
-//! low half of the generation and is not inverted at the end.
+//! The checksum is a reflected CRC-32 (polynomial 0xEDB88320) over the 4 KiB with its own field zero; the initial value
+//! is the low half of the generation, without a final inversion.
 
 use super::error::{ZonedVolumeError, damaged};
 use crate::units::BLOCK_BYTES;
 
 const MAGIC: u32 = 0x445A_4244;
 const VERSION: u32 = 2;
-/// Bytes of the checksum's field.
+/// The bytes of the checksum.
 const CHECKSUM: std::ops::Range<usize> = 44..48;
 
-/// Who a volume is.
+/// The identity of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Its name: at most 31 bytes, and zeros behind them.
+    /// Its name: at most 31 bytes, padded with zeros.
     pub label: [u8; 32],
-    /// Its own number.
+    /// Its UUID.
     pub volume: [u8; 16],
 }
 
@@ -40,23 +40,23 @@ impl Identity {
 /// A super block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperBlock {
-    /// How often the set has been committed; 0 in one that only identifies a device.
+    /// The number of commits of the set; 0 in a super block that only identifies a device.
     pub generation: u64,
-    /// Its own place: the block, counted over all zones.
+    /// Its own block, counted over all zones.
     pub place: u64,
-    /// Blocks of the set: the super block, the map, the bitmaps.
+    /// The number of blocks of the set: the super block, the map, the bitmaps.
     pub set_blocks: u32,
-    /// Sequential zones kept for reclaim.
+    /// Sequential zones reserved for reclaim.
     pub reserved_zones: u32,
-    /// Chunks of the volume.
+    /// The number of chunks of the volume.
     pub chunks: u32,
-    /// Blocks of the map.
+    /// The number of blocks of the map.
     pub map_blocks: u32,
-    /// Blocks of the bitmaps.
+    /// The number of blocks of the bitmaps.
     pub bitmap_blocks: u32,
-    /// Who the volume is.
+    /// The identity of the volume.
     pub identity: Identity,
-    /// The number of the device that it is on.
+    /// The UUID of its device.
     pub device: [u8; 16],
 }
 
@@ -70,7 +70,7 @@ fn checksum(bytes: &[u8], generation: u64) -> u32 {
 }
 
 impl SuperBlock {
-    /// Its 4 KiB.
+    /// Encodes it into 4 KiB.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; BLOCK_BYTES as usize];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -95,19 +95,19 @@ impl SuperBlock {
         bytes
     }
 
-    /// The one that says that a zoned device is of this volume.
+    /// The super block that identifies a zoned device of a volume.
     pub fn of_member(volume: &SuperBlock, place: u64, device: [u8; 16]) -> SuperBlock {
         let nothing =
             SuperBlock { generation: 0, set_blocks: 0, chunks: 0, map_blocks: 0, bitmap_blocks: 0, ..volume.clone() };
         SuperBlock { place, device, ..nothing }
     }
 
-    /// Whether the bytes claim to be one.
+    /// True if the bytes have the magic number.
     pub fn has_magic(bytes: &[u8]) -> bool {
         bytes.starts_with(&MAGIC.to_le_bytes())
     }
 
-    /// Reads the 4 KiB at `place`. What it says of sizes is not held against the devices yet.
+    /// Decodes the 4 KiB at `place`. Sizes are not validated against the devices yet.
     pub fn read(bytes: &[u8], place: u64) -> Result<SuperBlock, ZonedVolumeError> {
         let array = |at: usize| -> [u8; 4] { bytes[at..at + 4].try_into().expect("four bytes") };
         let number = |at: usize| u32::from_le_bytes(array(at));

@@ -1,26 +1,26 @@
-//! Which zone is what: free, kept for reclaim, mapped by a chunk, and in which order they were used.
+//! The state of each zone: free, reserved or mapped, and the order of use.
 
 use super::lru::LeastRecentlyUsed;
 use super::media::{Media, ZoneClass, ZoneId};
 use crate::time::Time;
 use std::collections::VecDeque;
 
-/// What a zone is used for.
+/// The use of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Nothing: it is no whole zone, or does not work.
+    /// None: the zone is incomplete, or does not work.
     Unusable,
     /// A metadata set, or a super block that identifies a device.
     Metadata,
-    /// Nothing yet.
+    /// Free.
     Free,
-    /// Reclaim copies into it; no chunk has it yet.
+    /// The destination of a reclaim; not mapped yet.
     Target,
-    /// The data of a chunk.
+    /// The data zone of a chunk.
     Data(u32),
-    /// What the data zone of a chunk cannot take.
+    /// The buffer zone of a chunk.
     Buffer(u32),
-    /// Nothing more, but the metadata on the media still names it: it is free after the next commit.
+    /// Unmapped, but still mapped by the metadata on the media: it is free after the next commit.
     Released,
 }
 
@@ -30,21 +30,21 @@ pub struct Zones {
     classes: Vec<ZoneClass>,
     uses: Vec<Use>,
     write_pointers: Vec<u32>,
-    /// Until when requests of the zone's chunk are under way, by its data zone.
+    /// The completion time of the requests in flight to the zone's chunk, by its data zone.
     busy_until: Vec<Time>,
-    /// Holds a journal, or the data beside it: never reclaimed.
+    /// True for a journal zone, or the data zone beside one: never reclaimed.
     pinned: Vec<bool>,
-    /// Takes journal blocks and nothing else.
+    /// True if it takes journal blocks only.
     journal: Vec<bool>,
     free: [VecDeque<ZoneId>; 3],
-    /// Sequential zones for reclaim alone.
+    /// Sequential zones reserved for reclaim.
     reserve: VecDeque<ZoneId>,
-    /// How many of them there should be.
+    /// The size of the reserve, in zones.
     reserved: usize,
     released: Vec<ZoneId>,
     mapped: [LeastRecentlyUsed; 3],
     pinned_count: u32,
-    /// Zones of each class that chunks can have, with the reserve.
+    /// The number of zones of each class that chunks can have, with the reserve.
     totals: [usize; 3],
 }
 
@@ -58,7 +58,7 @@ fn place(class: ZoneClass) -> usize {
 }
 
 impl Zones {
-    /// Zones as the media report them, used as `uses` says; free ones are taken in the order of their numbers.
+    /// Zones as the media report them, with the given uses; free ones are taken in numeric order.
     pub fn new(media: &Media, uses: Vec<Use>, reserved: u32) -> Zones {
         let count = media.zones();
         let mut zones = Zones {
@@ -89,7 +89,7 @@ impl Zones {
         zones
     }
 
-    /// The status line of the kernel's device mapper for a volume of so many chunks.
+    /// The status line that the kernel's device mapper prints for a volume of `chunks`.
     pub fn status(&self, chunks: u32, zone_blocks: u32) -> String {
         let pair = |class| format!("{}/{}", self.free(class), self.total(class));
         format!(
@@ -102,19 +102,19 @@ impl Zones {
         )
     }
 
-    /// What a zone is good for.
+    /// The class of a zone.
     #[inline]
     pub fn class(&self, zone: ZoneId) -> ZoneClass {
         self.classes[zone.index()]
     }
 
-    /// What a zone is used for.
+    /// The use of a zone.
     #[inline]
     pub fn use_of(&self, zone: ZoneId) -> Use {
         self.uses[zone.index()]
     }
 
-    /// Says what a zone is used for from now on.
+    /// Sets the use of a zone.
     pub fn set_use(&mut self, zone: ZoneId, use_of: Use) {
         self.uses[zone.index()] = use_of;
         if matches!(use_of, Use::Data(_) | Use::Buffer(_)) {
@@ -122,32 +122,32 @@ impl Zones {
         }
     }
 
-    /// Blocks of a sequential zone that are written.
+    /// The write pointer of a sequential zone, in blocks.
     #[inline]
     pub fn write_pointer(&self, zone: ZoneId) -> u32 {
         self.write_pointers[zone.index()]
     }
 
-    /// Moves a write pointer.
+    /// Sets a write pointer.
     #[inline]
     pub fn set_write_pointer(&mut self, zone: ZoneId, block: u32) {
         self.write_pointers[zone.index()] = block;
     }
 
-    /// A request of a data zone is under way until `done`.
+    /// Records a request in flight to a data zone until `done`.
     #[inline]
     pub fn keep_busy(&mut self, zone: ZoneId, done: Time) {
         let until = &mut self.busy_until[zone.index()];
         *until = done.max(*until);
     }
 
-    /// When the requests of a data zone that are under way are done.
+    /// The completion time of the requests in flight to a data zone.
     #[inline]
     pub fn busy_until(&self, zone: ZoneId) -> Time {
         self.busy_until[zone.index()]
     }
 
-    /// A mapped zone is used.
+    /// Marks a mapped zone as the most recently used.
     #[inline]
     pub fn use_now(&mut self, zone: ZoneId) {
         if !self.pinned[zone.index()] {
@@ -155,18 +155,18 @@ impl Zones {
         }
     }
 
-    /// The mapped zones of a class that reclaim may take, the least recently used first.
+    /// The mapped zones of a class that may be reclaimed, the least recently used first.
     pub fn mapped(&self, class: ZoneClass) -> impl Iterator<Item = ZoneId> + '_ {
         self.mapped[place(class)].iter()
     }
 
-    /// Whether a zone takes journal blocks and nothing else.
+    /// True if the zone takes journal blocks only.
     #[inline]
     pub fn is_journal(&self, zone: ZoneId) -> bool {
         self.journal[zone.index()]
     }
 
-    /// Keeps a mapped zone from reclaim; as a journal's zone or as the data zone beside one.
+    /// Excludes a mapped zone from reclaim, as a journal zone or as the data zone beside one.
     pub fn pin(&mut self, zone: ZoneId, as_journal: bool) {
         self.journal[zone.index()] = as_journal;
         if !std::mem::replace(&mut self.pinned[zone.index()], true) {
@@ -175,7 +175,7 @@ impl Zones {
         }
     }
 
-    /// Lets reclaim have a zone again.
+    /// Allows the reclaim of a zone again.
     pub fn unpin(&mut self, zone: ZoneId) {
         self.journal[zone.index()] = false;
         if std::mem::replace(&mut self.pinned[zone.index()], false) {
@@ -190,22 +190,22 @@ impl Zones {
         }
     }
 
-    /// Conventional zones that are kept from reclaim.
+    /// The number of pinned conventional zones.
     pub fn pinned_conventional(&self) -> u32 {
         self.pinned_count
     }
 
-    /// Free zones of a class, without the reserve.
+    /// The number of free zones of a class, without the reserve.
     pub fn free(&self, class: ZoneClass) -> usize {
         self.free[place(class)].len()
     }
 
-    /// Zones of a class that chunks can have, without the reserve.
+    /// The number of zones of a class that chunks can have, without the reserve.
     pub fn total(&self, class: ZoneClass) -> usize {
         self.totals[place(class)] - if class == ZoneClass::Sequential { self.reserve.len() } else { 0 }
     }
 
-    /// The class that first writes and buffers are given: cache zones if there are any.
+    /// The class for first writes and buffers: cache zones if there are any.
     #[inline]
     pub fn first_class(&self) -> ZoneClass {
         if self.totals[place(ZoneClass::Cache)] > 0 { ZoneClass::Cache } else { ZoneClass::Random }
@@ -221,14 +221,14 @@ impl Zones {
         self.reserve.pop_front()
     }
 
-    /// Whether the reserve is used up.
+    /// True if the reserve is used up.
     pub fn is_reserve_empty(&self) -> bool {
         self.reserve.is_empty()
     }
 
-    /// A zone is free; a sequential one fills the reserve first.
+    /// Frees a zone; a sequential one fills the reserve first.
     pub fn put_free(&mut self, zone: ZoneId) {
-        // Its write pointer may be anywhere: it is reset before it is written, as after a cut of power.
+        // Its write pointer may be anywhere: it is reset before it is written, as after a power cut.
         debug_assert!(
             !self.reserve.contains(&zone) && !self.free.iter().any(|free| free.contains(&zone)),
             "zone {} is free once: two chunks would write it",
@@ -241,7 +241,7 @@ impl Zones {
         }
     }
 
-    /// No chunk has this zone any more. It can be written again once that is committed.
+    /// Unmaps a zone. It can be written again after a commit.
     pub fn release(&mut self, zone: ZoneId) {
         self.unpin(zone);
         self.mapped[place(self.classes[zone.index()])].remove(zone);
@@ -255,17 +255,17 @@ impl Zones {
         self.released.push(zone);
     }
 
-    /// Whether a commit would free zones.
+    /// True if a commit would free zones.
     pub fn has_released(&self) -> bool {
         !self.released.is_empty()
     }
 
-    /// The zones that a commit has freed.
+    /// Takes the zones that a commit has freed.
     pub fn take_released(&mut self) -> Vec<ZoneId> {
         std::mem::take(&mut self.released)
     }
 
-    /// A zone does not work: nobody gets it again.
+    /// Takes a broken zone out of use.
     pub fn retire(&mut self, zone: ZoneId) {
         self.unpin(zone);
         self.mapped[place(self.classes[zone.index()])].remove(zone);

@@ -110,7 +110,7 @@ impl Account {
             "command": plan.command,
             "file_system": plan.make.file_system.name(),
             "data": plan.data.map(|mode| mode.name()),
-            "mkfs_options": plan.make.more,
+            "mkfs_options": plan.make.extra_arguments,
             "mount_options": plan.options,
             "guests": plan.guests,
             "size_bytes": plan.size_bytes,

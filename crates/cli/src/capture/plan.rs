@@ -4,7 +4,7 @@ use super::Capture;
 use crate::failure::Failure;
 use flashpath::units::{format_size, human_size};
 use flashpath::workload::trace::OutputFormat;
-use flashpath_kernel::{DataMode, FileSystem, Make, ScratchFile};
+use flashpath_kernel::{DataMode, FileSystem, Mkfs, ScratchFile};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Job {
 
 /// A capture that can be tried.
 pub struct Plan {
-    pub make: Make,
+    pub make: Mkfs,
     pub data: Option<DataMode>,
     /// The mount options of the file system.
     pub options: String,
@@ -63,8 +63,9 @@ impl Plan {
             );
         }
         let data = file_system.is_ext().then_some(asked.data.unwrap_or(DataMode::Ordered));
-        let more = asked.mkfs_options.iter().flat_map(|text| text.split_whitespace()).map(str::to_string).collect();
-        let make = Make { file_system, journal_bytes: asked.journal_size, more };
+        let extra_arguments =
+            asked.mkfs_options.iter().flat_map(|text| text.split_whitespace()).map(str::to_string).collect();
+        let make = Mkfs { file_system, journal_bytes: asked.journal_size, extra_arguments };
         make.check()?;
         let Some(format) = OutputFormat::of_path(&asked.output) else {
             return wrong(
@@ -139,8 +140,11 @@ impl Plan {
         let guests = if self.guests == 1 { "1 guest".to_string() } else { format!("{} guests", self.guests) };
         let file_system = self.make.file_system.name();
         let command = self.command.join(" ");
-        let made =
-            if self.make.more.is_empty() { String::new() } else { format!("mkfs {}, ", self.make.more.join(" ")) };
+        let made = if self.make.extra_arguments.is_empty() {
+            String::new()
+        } else {
+            format!("mkfs {}, ", self.make.extra_arguments.join(" "))
+        };
         let setup = self.setup.as_ref().map(|setup| format!("after {setup}\n")).unwrap_or_default();
         format!(
             "{command}\n{setup}on {file_system} ({made}{}), {guests} of {}",

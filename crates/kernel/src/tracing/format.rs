@@ -1,4 +1,4 @@
-//! Where an event's fields are, as the kernel describes them in the event's `format`.
+//! The layout of events, parsed from the `format` files of the kernel.
 
 use crate::{KernelError, failed};
 use std::fs::File;
@@ -6,12 +6,12 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
-/// At which point of a request's way an event was recorded.
+/// The point in a request's life at which an event was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A file system handed it to the device (`block_bio_queue`).
+    /// A file system submitted it (`block_bio_queue`).
     Queued,
-    /// The driver was given it, after merging and splitting (`block_rq_issue`).
+    /// The driver received it, after merging and splitting (`block_rq_issue`).
     Issued,
     /// The device failed it (`block_rq_error`).
     Failed,
@@ -22,26 +22,26 @@ pub enum EventKind {
 pub struct BlockEvent {
     /// The kernel's monotonic clock, in nanoseconds.
     pub time_ns: u64,
-    /// At which point of its way.
+    /// The point in the request's life.
     pub kind: EventKind,
     /// The device, by major and minor number.
     pub device: (u32, u32),
-    /// The first sector, of 512 bytes; without meaning if there are none.
+    /// The first sector, of 512 bytes; undefined without sectors.
     pub sector: u64,
-    /// How many sectors; none for a flush.
+    /// The number of sectors; 0 for a flush.
     pub sectors: u32,
     letters: [u8; 16],
 }
 
 impl BlockEvent {
-    /// The kernel's letters: `WSM` and the like.
+    /// The kernel's flag letters: `WSM` and the like.
     pub fn letters(&self) -> &[u8] {
         let end = self.letters.iter().position(|letter| *letter == 0).unwrap_or(self.letters.len());
         &self.letters[..end]
     }
 }
 
-/// The kernel's word for a device in events: 20 bits for the minor number.
+/// The kernel's encoding of a device number in events: 20 bits for the minor number.
 pub(super) fn device_word(major: u32, minor: u32) -> u32 {
     major << 20 | minor
 }
@@ -58,11 +58,11 @@ struct Format {
     letters: Range<usize>,
 }
 
-/// What all that is recorded looks like.
+/// The layouts of all recorded events, and of a page of the buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Formats {
     events: Vec<Format>,
-    /// The bytes of a page of the buffer, and where in it its length and its events are.
+    /// The size of a page of the buffer, and the offsets of its length and its events.
     pub page_bytes: usize,
     pub length: Range<usize>,
     pub events_at: usize,
@@ -75,7 +75,8 @@ const EVENTS: [(&str, EventKind); 3] = [
 ];
 
 impl Formats {
-    /// Reads them from an instance. A kernel before 5.18 has no event for failed requests; the others must be there.
+    /// Parses the formats of an instance. A kernel before 5.18 has no event for failed requests; the others are
+    /// required.
     pub fn read(instance: &Path) -> Result<Formats, KernelError> {
         let read = |file: &Path| described(file).map_err(failed(format!("read {}", file.display())));
         let header = read(&instance.join("events/header_page"))?;
@@ -109,7 +110,7 @@ impl Formats {
         self.events.iter().map(|format| format.name)
     }
 
-    /// The event whose bytes these are; `None` if it is of no kind that is recorded, or too short for its kind.
+    /// Decodes an event; `None` if its kind is not recorded, or if it is too short for its kind.
     pub fn event(&self, time_ns: u64, bytes: &[u8]) -> Option<BlockEvent> {
         let identity = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
         let format = self.events.iter().find(|format| format.identity == identity)?;
@@ -117,7 +118,7 @@ impl Formats {
         let mut letters = [0; 16];
         let written = bytes.get(format.letters.clone())?;
         letters.get_mut(..written.len())?.copy_from_slice(written);
-        // What follows the end of the text is left over from older events.
+        // Bytes after the end of the text are remains of older events.
         if let Some(end) = letters.iter().position(|letter| *letter == 0) {
             letters[end..].fill(0);
         }
@@ -148,7 +149,7 @@ impl Format {
     }
 }
 
-/// A description, read in one piece: a first read that is too short for it would get the rest of some of them lost.
+/// Reads a `format` file with one call: after a short first read, the kernel loses parts of the rest.
 fn described(file: &Path) -> io::Result<String> {
     let mut text = vec![0; 64 << 10];
     let length = File::open(file)?.read(&mut text)?;
@@ -156,7 +157,7 @@ fn described(file: &Path) -> io::Result<String> {
     String::from_utf8(text).map_err(io::Error::other)
 }
 
-/// The place of a field: `field:sector_t sector; offset:16; size:8; signed:0;`, with tabs between.
+/// The bytes of a field: `field:sector_t sector; offset:16; size:8; signed:0;`, separated by tabs.
 fn field(text: &str, name: &str) -> Option<Range<usize>> {
     text.lines().find_map(|line| {
         let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
@@ -170,7 +171,7 @@ fn field(text: &str, name: &str) -> Option<Range<usize>> {
     })
 }
 
-/// A number in the machine's own order of bytes.
+/// A number in the machine's byte order.
 pub(super) fn number(bytes: &[u8]) -> Option<u64> {
     Some(match bytes.len() {
         4 => u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)),

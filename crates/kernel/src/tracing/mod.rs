@@ -1,12 +1,13 @@
-//! The kernel's block events, in a private instance of tracefs: nobody else's buffers and switches are touched.
+//! Records the kernel's block events in a private instance of tracefs; other users' buffers and settings stay
+//! untouched.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
-//! | `tracefs` | where tracefs is, or a mount of it |
-//! | `format` | where an event's fields are, as the kernel describes them |
-//! | `page` | the events of one page of the ring buffer |
+//! | `tracefs` | finds or mounts tracefs |
+//! | `format` | the layout of events, as the kernel describes it |
+//! | `page` | decodes a page of the ring buffer |
 //! | `recorder` | a thread that saves the buffers' pages |
-//! | `recording` | what was saved, as events in order of time, and what was lost |
+//! | `recording` | the saved events in order of time, and counts of lost ones |
 
 mod format;
 mod page;
@@ -26,27 +27,27 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracefs::Tracefs;
 
-/// The buffer of each processor: at 200,000 events of 64 bytes a second, more than a second's worth.
+/// The buffer of each processor: more than a second of 200,000 events of 64 bytes each.
 const BUFFER_KIB: u64 = 16 << 10;
-/// What all processors' buffers may take together.
+/// The limit for all processors' buffers together.
 const ALL_BUFFERS_KIB: u64 = 512 << 10;
 const PREFIX: &str = "flashpath-";
 
-/// An instance of the kernel's tracing whose events are those of some devices.
+/// An instance of the kernel's tracing, filtered to some devices.
 ///
-/// It goes when it is dropped. One that a killed process left behind is removed by the next.
+/// Dropping it removes the instance. The instance of a killed process is removed by the next run.
 #[derive(Debug)]
 pub struct Tracing {
     instance: PathBuf,
     formats: Formats,
-    // Behind the instance: it must still be there when the instance goes.
+    // Dropped after the instance, which needs it.
     _tracefs: Tracefs,
 }
 
 impl Tracing {
-    /// Makes an instance that sees the block events of `devices`, by major and minor number. `directory` is where tracefs
-    /// is mounted if it is not already. `buffer_bytes` is what each processor's buffer may take: 16 MiB if it is not
-    /// named, and less where there are more than 32 processors.
+    /// Makes an instance for the block events of `devices` (major and minor numbers). `directory` is where tracefs is
+    /// mounted if it is not mounted already. `buffer_bytes` is the size of each processor's buffer; by default 16 MiB,
+    /// less with more than 32 processors.
     ///
     /// Fails without root, without tracefs, and if the kernel has no block events.
     pub fn new(devices: &[(u32, u32)], directory: &Path, buffer_bytes: Option<u64>) -> Result<Tracing, KernelError> {
@@ -63,7 +64,7 @@ impl Tracing {
 
     fn set_up(&mut self, devices: &[(u32, u32)], buffer_bytes: Option<u64>) -> Result<(), KernelError> {
         self.set("tracing_on", "0")?;
-        // The one clock in nanoseconds that all processors share.
+        // The only clock in nanoseconds that is common to all processors.
         self.set("trace_clock", "mono")?;
         let processors = processors(&self.instance)?.len().max(1) as u64;
         let chosen = BUFFER_KIB.min(ALL_BUFFERS_KIB / processors).max(1024);
@@ -79,7 +80,7 @@ impl Tracing {
         Ok(())
     }
 
-    /// Begins to save events. `directory` is where they are kept until they are read.
+    /// Starts recording. `directory` holds the events until they are read.
     pub fn record(&self, directory: &Path) -> Result<Recorder, KernelError> {
         let recorder = Recorder::start(&self.instance, &self.formats, directory)?;
         self.set("tracing_on", "1")?;
@@ -93,7 +94,7 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        // An instance that stays is removed by the next run, and has nothing switched on.
+        // An instance that remains is switched off, and removed by the next run.
         let _ = set(&self.instance.join("tracing_on"), "0");
         let _ = set(&self.instance.join("events/enable"), "0");
         for _ in 0..100 {
@@ -114,7 +115,7 @@ fn set(file: &Path, value: &str) -> Result<(), KernelError> {
     setting.write_all(value.as_bytes()).map_err(failed(doing()))
 }
 
-/// The directories of an instance's processors, in the order of their numbers.
+/// The directories of an instance's processors, in numeric order.
 fn processors(instance: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let doing = "read the instance's processors";
     let mut numbered = Vec::new();
@@ -127,10 +128,10 @@ fn processors(instance: &Path) -> Result<Vec<PathBuf>, KernelError> {
     Ok(numbered.into_iter().map(|(_, path)| path).collect())
 }
 
-/// A process by number and start, so that a number that is used again is not taken for it.
+/// The start time of a process; with its number, it identifies the process even if the number is reused.
 fn started(process: u32) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may hold anything; the start is the 20th field behind it.
+    // The name in parentheses may contain anything; the start time is the 20th field after it.
     status.rsplit_once(") ")?.1.split(' ').nth(19).map(str::to_string)
 }
 
@@ -141,7 +142,7 @@ fn own_name() -> String {
     format!("{PREFIX}{process}-{}-{number}", started(process).unwrap_or_default())
 }
 
-/// Removes the instances of processes of ours that are gone. One that is in use cannot be removed, by the kernel's word.
+/// Removes the instances of dead processes. The kernel refuses to remove one that is in use.
 fn remove_forgotten(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -152,7 +153,7 @@ fn remove_forgotten(instances: &Path) {
         };
         let Ok(process) = process.parse::<u32>() else { continue };
         if started(process).as_deref() != Some(start) {
-            // It is of no use to anyone; that it stays is no reason not to go on.
+            // A remaining instance does no harm.
             let _ = set(&entry.path().join("events/enable"), "0");
             let _ = fs::remove_dir(entry.path());
         }

@@ -1,4 +1,4 @@
-//! The events of one page of the ring buffer.
+//! Decodes a page of the ring buffer.
 //!
 //! ```text
 //! page   0 time of the first event (8)   8 length of the events, flags in bits 30 and 31   16 events
@@ -12,7 +12,7 @@
 
 use super::format::{BlockEvent, Formats, number};
 
-/// The flags are added as signed 32-bit numbers to a longer word: what is above them is not to be believed.
+/// The mask of the length. The flags are added as signed 32-bit numbers to a longer word: higher bits are undefined.
 const LENGTH: u64 = (1 << 30) - 1;
 const MISSED_EVENTS: u64 = 1 << 31;
 const PADDING: u32 = 29;
@@ -23,25 +23,25 @@ const DELTA_BITS: u32 = 27;
 /// Bits of an absolute time; the higher ones are those of the time before.
 const ABSOLUTE_BITS: u32 = 59;
 
-/// What a page holds.
+/// Counts of a page's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageCount {
-    /// Events of kinds that are recorded.
+    /// Events of recorded kinds.
     pub events: u64,
-    /// Events that are of no kind that is recorded.
+    /// Events of other kinds.
     pub unknown: u64,
-    /// Whether events before this page were overwritten.
+    /// True if events before this page were overwritten.
     pub missed: bool,
 }
 
-/// How many bytes of a page, from its start, hold anything; `None` if it says what cannot be.
+/// The used bytes of a page, from its start; `None` if the page is invalid.
 pub(super) fn used_bytes(formats: &Formats, page: &[u8]) -> Option<usize> {
     let length = number(page.get(formats.length.clone())?)? & LENGTH;
     let used = formats.events_at.checked_add(usize::try_from(length).ok()?)?;
     (used <= page.len()).then_some(used)
 }
 
-/// Reads the events of a page, of which only the used bytes need be there; `None` if it is damaged.
+/// Decodes the events of a page, which may be cut to its used bytes; `None` if the page is invalid.
 pub(super) fn read(formats: &Formats, page: &[u8], see: &mut impl FnMut(BlockEvent)) -> Option<PageCount> {
     let used = used_bytes(formats, page)?;
     let mut count =
@@ -88,7 +88,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// An event's type and time. They are a C bit field: its first bits are the low ones where the low byte comes first.
+/// An event's type and time: a C bit field, whose first bits are the low ones on little-endian machines.
 fn first_word(word: u32) -> (u32, u32) {
     if cfg!(target_endian = "little") {
         (word & 31, word >> 5)

@@ -1,4 +1,4 @@
-//! A thread that saves the buffers' pages. It looks into none but for its length, so that it keeps up with the kernel.
+//! A thread that saves the buffers' pages. It decodes only their length, to keep up with the kernel.
 
 use super::format::Formats;
 use super::recording::{Losses, Recording, Spool};
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long nothing is read after a round that found little.
+/// The pause after a round that found little.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A recording in the making. If it is dropped instead of stopped, what was saved is lost.
+/// A recording in progress. Dropping it without `stop` discards the events.
 #[derive(Debug)]
 pub struct Recorder {
     instance: PathBuf,
@@ -25,7 +25,7 @@ pub struct Recorder {
     thread: Option<JoinHandle<io::Result<Vec<File>>>>,
 }
 
-/// One processor's buffer, and where its pages are saved.
+/// A processor's buffer, and the file for its pages.
 struct Channel {
     pages: File,
     spool: BufWriter<File>,
@@ -54,9 +54,9 @@ impl Recorder {
         Ok(Recorder { instance: instance.to_path_buf(), formats: formats.clone(), stop, thread: Some(thread) })
     }
 
-    /// Ends the recording with the event that is happening, and counts what was lost.
+    /// Stops recording and counts lost events.
     ///
-    /// Fails if the scratch files could not take it all.
+    /// Fails if the scratch files could not be written.
     pub fn stop(mut self) -> Result<Recording, KernelError> {
         set(&self.instance.join("tracing_on"), "0")?;
         let files = self.join().map_err(failed("save the kernel's events"))?;
@@ -74,12 +74,12 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Nobody waits for what it has, but the instance cannot go before its files are closed.
+        // The result is discarded, but the instance cannot be removed before its files are closed.
         let _ = self.join();
     }
 }
 
-/// Saves until it is told to stop and there is nothing left. Every saved page is cut to the bytes that it uses.
+/// Saves pages until `stop` is set and the buffers are empty. Each page is cut to its used bytes.
 fn save(mut channels: Vec<Channel>, formats: &Formats, stop: &AtomicBool) -> io::Result<Vec<File>> {
     let mut buffer = vec![0; formats.page_bytes];
     loop {
@@ -99,7 +99,7 @@ fn save(mut channels: Vec<Channel>, formats: &Formats, stop: &AtomicBool) -> io:
 }
 
 impl Channel {
-    /// Saves all that the processor's buffer holds, and says whether that was much.
+    /// Saves the whole buffer of the processor; true if it held much.
     fn drain(&mut self, formats: &Formats, buffer: &mut [u8]) -> io::Result<bool> {
         let mut pages = 0;
         loop {

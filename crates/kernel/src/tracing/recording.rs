@@ -1,4 +1,4 @@
-//! What was saved, as events in order of time, and what was lost.
+//! The saved events in order of time, and counts of lost ones.
 
 use super::format::{BlockEvent, Formats};
 use super::page::{self, PageCount};
@@ -8,16 +8,16 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::PathBuf;
 
-/// Events that the kernel could not keep, over all processors. A recording is whole only if all are 0.
+/// Lost events, over all processors. A recording is complete if all counts are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Overwritten before they were saved.
     pub overrun: u64,
-    /// Not written, because an event interrupted too many others.
+    /// Not written: too many nested interrupts.
     pub commit_overrun: u64,
-    /// Not written, because the buffer was full.
+    /// Not written: the buffer was full.
     pub dropped: u64,
-    /// Handed over by the kernel, and not found in what was saved; or left behind in its buffers.
+    /// Reported as read by the kernel and missing in the saved pages, or left in its buffers.
     pub unread: u64,
     read: u64,
 }
@@ -47,7 +47,7 @@ impl Losses {
         }
     }
 
-    /// How many events are missing.
+    /// The total of lost events.
     pub fn total(&self) -> u64 {
         self.overrun + self.commit_overrun + self.dropped + self.unread
     }
@@ -68,7 +68,7 @@ impl Spool {
     }
 }
 
-/// All that was saved.
+/// All saved pages.
 #[derive(Debug)]
 pub struct Recording {
     spools: Vec<Spool>,
@@ -81,7 +81,7 @@ impl Recording {
         Ok(Recording { spools, formats, losses })
     }
 
-    /// What the kernel says that it lost. [`Events::losses`] knows more once all events have been read.
+    /// The kernel's count of lost events. [`Events::losses`] is exact after all events have been read.
     pub fn losses(&self) -> Losses {
         self.losses
     }
@@ -102,7 +102,7 @@ impl Recording {
     }
 }
 
-/// One processor's events. They are in order of time, but for one that interrupted another.
+/// One processor's events, in order of time except for nested interrupts.
 struct Stream {
     pages: BufReader<File>,
     left: u64,
@@ -110,7 +110,7 @@ struct Stream {
     page: Vec<u8>,
 }
 
-/// The events of a recording, one after the other.
+/// An iterator over the events of a recording.
 pub struct Events {
     streams: Vec<Stream>,
     formats: Formats,
@@ -120,7 +120,7 @@ pub struct Events {
 }
 
 impl Stream {
-    /// Makes the next event ready, if there is one.
+    /// Decodes the next event, if there is one.
     fn fill(&mut self, formats: &Formats) -> io::Result<PageCount> {
         let mut all = PageCount::default();
         while self.ready.is_empty() && self.left > 0 {
@@ -145,7 +145,7 @@ impl Stream {
 }
 
 impl Events {
-    /// The next event; `None` behind the last.
+    /// The next event; `None` after the last.
     pub fn next_event(&mut self) -> Result<Option<BlockEvent>, KernelError> {
         let mut first: Option<(u64, usize)> = None;
         for (number, stream) in self.streams.iter_mut().enumerate() {
@@ -161,9 +161,9 @@ impl Events {
         Ok(first.and_then(|(_, number)| self.streams[number].ready.pop_front()))
     }
 
-    /// What was lost, once the last event has been read.
+    /// The lost events, after the last event has been read.
     pub fn losses(&self) -> Losses {
-        // A page that says that events before it are missing counts at least as one of them.
+        // A page with the "missed events" flag counts as one lost event at least.
         let counted = self.losses.overrun.max(self.missed);
         let unread = self.losses.unread + self.losses.read.saturating_sub(self.found);
         Losses { overrun: counted, unread, ..self.losses }

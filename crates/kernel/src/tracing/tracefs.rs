@@ -1,9 +1,9 @@
-//! Where tracefs is, or a mount of it.
+//! Finds or mounts tracefs.
 
 use crate::{KernelError, Mount};
 use std::path::{Path, PathBuf};
 
-/// The tracing file system: another's mount that is used, or one of its own that goes with it.
+/// The tracing file system: an existing mount, or one that ends with this guard.
 #[derive(Debug)]
 pub(super) enum Tracefs {
     Found(PathBuf),
@@ -11,7 +11,7 @@ pub(super) enum Tracefs {
 }
 
 impl Tracefs {
-    /// Finds tracefs among the mounts, or mounts it in a directory of its own.
+    /// Finds tracefs among the mounts, or mounts it in a new directory.
     pub fn find(directory: &Path) -> Result<Tracefs, KernelError> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let has_instances = |path: &PathBuf| path.join("instances").is_dir();
@@ -39,7 +39,8 @@ impl Tracefs {
     }
 }
 
-/// The place of a line of mountinfo, if it is a whole tracefs: fields, a dash, the type. Spaces in it are written \040.
+/// The mount point in a line of mountinfo (fields, a dash, the type), if it is the root of a tracefs. Spaces are
+/// written \040.
 fn mounted_tracefs(line: &str) -> Option<PathBuf> {
     let (fields, kind) = line.split_once(" - ")?;
     let mut fields = fields.split(' ').skip(3);

@@ -10,7 +10,7 @@ use flashpath::run::shared::{ServeError, SharedDevice, Sharing};
 use flashpath::run::{Holds, Labelling, Path, open_device};
 use flashpath::time::Time;
 use flashpath_fuse::{Leaving, Mounted};
-use flashpath_kernel::{FileSystem, LoopDevice, Make, Mount, make_mounts_private};
+use flashpath_kernel::{FileSystem, LoopDevice, Mkfs, Mount, make_mounts_private};
 use std::fs::OpenOptions;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -144,7 +144,7 @@ impl Drop for Standing {
     }
 }
 
-fn make_of(settings: &KernelSettings) -> Make {
+fn make_of(settings: &KernelSettings) -> Mkfs {
     let file_system = match settings.file_system {
         KernelFileSystem::Ext4 => FileSystem::Ext4,
         KernelFileSystem::Btrfs => FileSystem::Btrfs,
@@ -153,6 +153,6 @@ fn make_of(settings: &KernelSettings) -> Make {
     let lazy = ["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"];
     // The last of several -E counts.
     let lazy = lazy.into_iter().filter(|_| settings.is_lazy).map(str::to_string);
-    let more = lazy.chain(settings.mkfs_arguments.iter().cloned()).collect();
-    Make { file_system, journal_bytes: settings.journal_bytes, more }
+    let extra_arguments = lazy.chain(settings.mkfs_arguments.iter().cloned()).collect();
+    Mkfs { file_system, journal_bytes: settings.journal_bytes, extra_arguments }
 }

@@ -1,4 +1,4 @@
-//! mkfs: which file system, with which journal.
+//! mkfs: makes a file system, with or without a journal.
 
 use crate::{KernelError, failed};
 use std::path::Path;
@@ -17,12 +17,12 @@ pub enum FileSystem {
     Btrfs,
 }
 
-/// What of a write ext3 and ext4 put into the journal.
+/// The data mode of ext3 and ext4: the part of a write that is journalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataMode {
-    /// Metadata; data is written whenever.
+    /// Metadata; data is written at any time.
     Writeback,
-    /// Metadata, after the data that it names.
+    /// Metadata; its data is written before.
     Ordered,
     /// Metadata and data.
     Journal,
@@ -50,7 +50,7 @@ impl FileSystem {
         }
     }
 
-    /// Whether it is of the ext family, whose journal has data modes.
+    /// True for the ext family, whose journal has data modes.
     pub fn is_ext(self) -> bool {
         matches!(self, FileSystem::Ext3 | FileSystem::Ext4)
     }
@@ -64,22 +64,23 @@ impl FileSystem {
     }
 }
 
-/// How a file system is made: with blocks of 4 KiB, whatever its size, and otherwise as mkfs chooses. Nothing of it is left
-/// for later: inode tables and journal are written at once.
+/// Options of mkfs: blocks of 4 KiB at any size, otherwise its defaults. Inode tables and journal are written at once,
+/// not lazily.
 #[derive(Clone, Debug)]
-pub struct Make {
-    /// Which.
+pub struct Mkfs {
+    /// The type of the file system.
     pub file_system: FileSystem,
-    /// The journal's size; the program's own choice if none is named. btrfs has no journal.
+    /// The journal's size in bytes; `None` for mkfs's default. btrfs has no journal.
     pub journal_bytes: Option<u64>,
-    /// More arguments for mkfs, behind the others.
-    pub more: Vec<String>,
+    /// More arguments for mkfs, appended.
+    pub extra_arguments: Vec<String>,
 }
 
-impl Make {
-    /// Refuses what no device could be given.
+impl Mkfs {
+    /// Rejects options that are invalid on any device.
     pub fn check(&self) -> Result<(), KernelError> {
-        let unfit = |what: &str, help: &str| Err(KernelError::Unfit { what: what.to_string(), help: help.to_string() });
+        let unfit =
+            |what: &str, help: &str| Err(KernelError::Invalid { what: what.to_string(), help: help.to_string() });
         match self.journal_bytes {
             Some(_) if self.file_system == FileSystem::Btrfs => unfit("btrfs has no journal", "leave its size out"),
             Some(bytes) if bytes == 0 || !bytes.is_multiple_of(1 << 20) => {
@@ -89,16 +90,16 @@ impl Make {
         }
     }
 
-    /// Makes the file system on a device, whose content is lost.
+    /// Makes the file system on a device; its content is lost.
     ///
-    /// Fails if the program is not installed, or refuses: the error holds what it said.
+    /// Fails if the program is not installed, or fails; the error holds its output.
     pub fn run(&self, device: &Path) -> Result<(), KernelError> {
         self.check()?;
         let name = format!("mkfs.{}", self.file_system.name());
         let output = Command::new(&name)
             .args(self.arguments())
             .arg(device)
-            // mke2fs asks before what it finds strange; nobody would answer.
+            // mke2fs asks for confirmation on a terminal.
             .stdin(Stdio::null())
             .env("LC_ALL", "C")
             .output()
@@ -114,7 +115,7 @@ impl Make {
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        Err(KernelError::Unfit {
+        Err(KernelError::Invalid {
             what: format!("{name} failed: {}", said.join("; ")),
             help: "another size of the file system or of its journal may do".to_string(),
         })
@@ -139,7 +140,7 @@ impl Make {
                 FileSystem::Btrfs => unreachable!("a journal's size was refused: btrfs has none"),
             }
         }
-        arguments.extend_from_slice(&self.more);
+        arguments.extend_from_slice(&self.extra_arguments);
         arguments
     }
 }
