@@ -6,7 +6,6 @@ use super::log::{Destination, Item};
 use super::paged::LEVEL_SHIFT;
 use super::records::{Record, Told};
 use super::segments::Segments;
-use super::superblocks::superblock_bytes;
 use super::{Sfs, SfsError};
 use zerocopy::little_endian::F64;
 
@@ -164,7 +163,7 @@ impl Sfs {
         for (place, number) in superblock.memory.iter_mut().zip(memory) {
             *place = F64::new(number);
         }
-        let bytes = superblock_bytes(superblock);
+        let bytes = superblock.with_checksum();
         self.now = self.media.write_superblock(self.superblock.sequence.get(), &bytes, self.now)?;
         self.sent.add(crate::label::Cause::Checkpoint, crate::label::Content::Metadata, 1);
         Ok(())

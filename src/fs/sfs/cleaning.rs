@@ -4,12 +4,11 @@
 //! durably where they went. So no block is overwritten before it is written anew: the rule of section 3.5 about the
 //! next segment that is allocated holds without looking, and a crash finds every block.
 
-use super::format::{BLOCK, BlockRecord, Kind, SUMMARY_MAGIC, SummaryHeader, WAITS, crc_without};
+use super::format::{BlockRecord, Kind, WAITS};
 use super::placement::{SegmentView, victim};
 use super::segments::Segment;
 use super::{CleanerKind, Sfs, SfsError};
 use std::collections::BTreeSet;
-use zerocopy::FromBytes;
 
 /// Whether an emptied segment is free once the log is told: it holds nothing of the log since the last checkpoint, and
 /// no metadata. Rolling forward begins with that checkpoint's directories and maps, and reads them, even those of files
@@ -244,23 +243,10 @@ impl Sfs {
 
     /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
     pub(super) fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
-        let first = u64::from(segment) * u64::from(self.media.segment_blocks());
         if self.media.holds_stamps() {
             return self.contents_in_memory(segment);
         }
-        let mut contents = Vec::new();
-        let mut at = 0;
-        let mut summary = Vec::new();
-        while at < self.media.segment_blocks() {
-            let Some(header) = self.summary_at(first + u64::from(at), at, &mut summary)? else { break };
-            let records = &summary[size_of::<SummaryHeader>()..];
-            let behind = at + header.summary_blocks.get();
-            for (number, record) in (0..header.blocks.get()).zip(records.chunks_exact(size_of::<BlockRecord>())) {
-                contents.push((behind + number, BlockRecord::read_from_bytes(record).expect("a record's length")));
-            }
-            at = behind + header.blocks.get();
-        }
-        Ok(contents)
+        Ok(self.log_reader().contents(segment)?)
     }
 
     /// Of stamps. The summaries are read all the same, for the time it takes.
@@ -273,46 +259,5 @@ impl Sfs {
             self.now = self.media.read(first + u64::from(block), &mut stamp, self.now)?;
         }
         Ok(contents)
-    }
-
-    /// The summary at an address, which is block `at` of its segment: its header, and all its bytes in `summary`.
-    /// `None` if there is none, or not one that is whole.
-    pub(super) fn summary_at(
-        &mut self,
-        address: u64,
-        at: u32,
-        summary: &mut Vec<u8>,
-    ) -> Result<Option<SummaryHeader>, SfsError> {
-        let header = self.any_summary_at(address, at, summary)?;
-        Ok(header.filter(|header| header.identity == self.superblock.identity))
-    }
-
-    /// The same, of whatever volume.
-    pub(super) fn any_summary_at(
-        &mut self,
-        address: u64,
-        at: u32,
-        summary: &mut Vec<u8>,
-    ) -> Result<Option<SummaryHeader>, SfsError> {
-        summary.clear();
-        summary.resize(BLOCK, 0);
-        self.now = self.media.read(address, summary, self.now)?;
-        let header = SummaryHeader::read_from_bytes(&summary[..size_of::<SummaryHeader>()]).expect("a header's length");
-        let blocks = header.summary_blocks.get();
-        let room = self.media.segment_blocks() - at;
-        let is_one = header.magic == SUMMARY_MAGIC && blocks > 0;
-        if !is_one || u64::from(blocks) + u64::from(header.blocks.get()) > u64::from(room) {
-            return Ok(None);
-        }
-        let takes = super::format::summary_blocks(header.blocks.get(), header.log_bytes.get() as usize);
-        if takes != blocks {
-            return Ok(None);
-        }
-        if blocks > 1 {
-            summary.resize(blocks as usize * BLOCK, 0);
-            self.now = self.media.read(address + 1, &mut summary[BLOCK..], self.now)?;
-        }
-        let crc = crc_without(summary, 4);
-        Ok((crc == header.crc.get()).then_some(header))
     }
 }

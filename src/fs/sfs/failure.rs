@@ -5,15 +5,8 @@
 //! may be stored. What an fsync or a checkpoint made durable before is there. A read that fails in the middle of a
 //! truncation or a punch ends the same way: what is there in part must not be stored.
 
-use super::error::OpenSfsError;
-use super::format::LOST;
-use super::make::check_identity;
-use super::media::Media;
-use super::superblocks::{self, superblock_bytes};
 use super::{Sfs, SfsError};
-use crate::device::Medium;
 use crate::fs::volume::Lost;
-use crate::time::Time;
 
 /// Inodes that are named.
 const MOST_NAMED: usize = 10;
@@ -60,23 +53,4 @@ impl Sfs {
         let blocks = self.waiting.len() as u64 + self.unflushed_blocks;
         Lost { why: String::new(), inodes, first_inodes: numbers, blocks }
     }
-}
-
-/// Marks the volume with this number as one that lost changes, so that the next mount and the next fsck say so. For a
-/// medium that was opened anew: the one on which a flush failed takes no more writes.
-pub fn mark_lost(mut medium: Medium, number: [u8; 16]) -> Result<(), OpenSfsError> {
-    let (found, now) = superblocks::find(&mut medium, Time::ZERO)?;
-    let superblocks::Found { mut superblock, turn, .. } = found.newest()?;
-    check_identity(&superblock, number)?;
-    superblock.sequence += 1;
-    superblock.clean = LOST.into();
-    let mut media = Media::new(medium, superblock.segment_blocks.get(), superblock.segments.get());
-    media.go_on_in(turn);
-    let mark = |media: &mut Media| {
-        let now = media.write_superblock(superblock.sequence.get(), &superblock_bytes(&superblock), now)?;
-        let now = media.flush(now)?;
-        media.close(now)
-    };
-    mark(&mut media).map_err(SfsError::from)?;
-    Ok(())
 }

@@ -127,6 +127,20 @@ pub(super) struct Superblock {
     pub memory: [F64; MEMORY],
 }
 
+/// Where the checksum of a superblock lies in it.
+pub(super) const SUPERBLOCK_CRC: usize = std::mem::offset_of!(Superblock, crc);
+
+impl Superblock {
+    /// Its 4 KiB, with their checksum.
+    pub fn with_checksum(&self) -> Box<BlockBytes> {
+        let mut bytes = zeroed();
+        bytes[..size_of::<Superblock>()].copy_from_slice(self.as_bytes());
+        let crc = crc_without(&bytes[..], SUPERBLOCK_CRC);
+        bytes[SUPERBLOCK_CRC..SUPERBLOCK_CRC + 4].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+}
+
 /// The head of a partial segment's summary.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

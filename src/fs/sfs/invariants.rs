@@ -16,10 +16,11 @@
 
 use super::error::SfsError;
 use super::format::{
-    BlockBytes, BlockRecord, DAT_ENTRIES, DatEntry, InodeImage, Kind, LOST, MEMORY, NO_GROUP, Pointer, SummaryHeader,
-    Superblock, UsageEntry, VERSION,
+    BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, Kind, LOST, MEMORY, NO_GROUP, Pointer, SummaryHeader, Superblock,
+    UsageEntry, VERSION,
 };
 use super::inode_file::INODES;
+use super::log::Summary;
 use super::map::{MOST_BLOCKS, MOST_LEVELS};
 use super::segments::{Segments, State};
 use super::write_out::MOST_GROUPS;
@@ -32,7 +33,7 @@ use zerocopy::{FromBytes, IntoBytes};
 pub(super) const LARGEST: u64 = 1 << 62;
 
 /// Blocks that the summary of a usage file has at most: there is one of those that it tells of for each 85 segments.
-const MOST_SUMMARY_BLOCKS: u64 = 64;
+const MOST_SUMMARY_BLOCKS: u32 = 64;
 
 /// What holds, or what does not.
 type Holds = Result<(), String>;
@@ -248,18 +249,17 @@ impl Sfs {
     pub(super) fn last_partial(&mut self) -> Result<Option<SummaryHeader>, SfsError> {
         let Some((_, address)) = self.usage_file.places().next() else { return Ok(None) };
         let segment_blocks = u64::from(self.media.segment_blocks());
-        let mut summary = Vec::new();
-        for back in 1..=(address % segment_blocks).min(MOST_SUMMARY_BLOCKS) {
-            let at = ((address - back) % segment_blocks) as u32;
-            let header = self.any_summary_at(address - back, at, &mut summary)?;
-            // A summary that was written to a wrong place tells of other blocks.
-            let tells_of_usage = |header: &SummaryHeader| {
-                let first = BlockRecord::read_from_prefix(&summary[size_of::<SummaryHeader>()..]);
-                let is_usage = first.is_ok_and(|(record, _)| record.kind == Kind::UsageFile as u8);
-                header.blocks.get() > 0 && is_usage && u64::from(header.summary_blocks.get()) == back
+        let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);
+        for back in 1..=block.min(MOST_SUMMARY_BLOCKS) {
+            let partial = match self.log_reader().at(segment, block - back) {
+                Summary::Valid(partial) | Summary::Foreign(partial) => partial,
+                Summary::Unreadable(error) => return Err(error.into()),
+                Summary::Broken(_) | Summary::Nothing => continue,
             };
-            if let Some(header) = header.filter(tells_of_usage) {
-                return Ok(Some(header));
+            // A summary that was written to a wrong place describes other blocks.
+            let is_usage = partial.blocks().next().is_some_and(|(_, first)| first.kind == Kind::UsageFile as u8);
+            if is_usage && partial.header.summary_blocks.get() == back {
+                return Ok(Some(partial.header));
             }
         }
         Ok(None)
@@ -295,7 +295,8 @@ impl Sfs {
         }
         let is_used = matches!(self.segments.get(segment).state, State::Written | State::Emptied);
         // If a summary is damaged, the end is not known; a mount then does not go on there.
-        let end = self.end_of_partials(segment)?;
+        let next = self.superblock.next_partial.get();
+        let end = self.log_reader().end_before(segment, next)?;
         damaged(
             "the superblock",
             holds(is_used && end <= block, || {
@@ -306,21 +307,21 @@ impl Sfs {
 
     /// True if the open segment of a checkpoint ends where the superblock says, so that the log can go on there.
     pub(super) fn open_segment_ends_at(&mut self, segment: u32, block: u32) -> Result<bool, SfsError> {
-        Ok(self.media.holds_stamps() || self.end_of_partials(segment)? == block)
+        let next = self.superblock.next_partial.get();
+        Ok(self.media.holds_stamps() || self.log_reader().end_before(segment, next)? == block)
     }
 
     /// True if a partial segment follows the checkpoint where the first one would be.
     pub(super) fn log_goes_on(&mut self) -> Result<bool, SfsError> {
         let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
         let next = self.superblock.next_segment.get().checked_sub(1).map(|segment| (segment, 0));
-        let mut summary = Vec::new();
         for (segment, block) in [Some(open), next].into_iter().flatten() {
             if segment >= self.segments.count() {
                 continue;
             }
-            let address = u64::from(segment) * u64::from(self.media.segment_blocks()) + u64::from(block);
-            if let Some(header) = self.summary_at(address, block, &mut summary)?
-                && (header.sequence, header.chain) == (self.superblock.next_partial, self.superblock.chain)
+            if let Some(partial) = self.log_reader().at(segment, block).valid()?
+                && (partial.header.sequence, partial.header.chain)
+                    == (self.superblock.next_partial, self.superblock.chain)
             {
                 return Ok(true);
             }

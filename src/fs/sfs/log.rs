@@ -1,4 +1,12 @@
-//! Partial segments: how blocks are placed in a segment, and written.
+//! Partial segments: how blocks are placed in a segment, and written; in `reader`, how they are read.
+
+#[cfg(test)]
+pub(super) mod made_up;
+mod partial_segment;
+mod reader;
+
+pub(super) use partial_segment::PartialSegment;
+pub(super) use reader::{LogReader, Summary};
 
 use super::format::{
     BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit, crc_without, summary_blocks,
@@ -38,6 +46,11 @@ pub(super) enum Destination {
 }
 
 impl Sfs {
+    /// A reader of its log.
+    pub(super) fn log_reader(&mut self) -> LogReader<'_> {
+        LogReader::new(&mut self.media, &mut self.now, self.superblock.identity)
+    }
+
     /// Writes blocks in as few partial segments as there must be. They count after a crash once a later one seals the
     /// log.
     pub(super) fn write_blocks(&mut self, to: Destination, items: &[Item]) -> Result<(), SfsError> {

@@ -45,7 +45,6 @@
 mod attribute_blocks;
 mod attributes;
 mod bytes;
-mod check;
 mod checkpoint;
 mod cleaning;
 mod dat;
@@ -54,60 +53,40 @@ mod discards;
 mod error;
 mod extended;
 mod failure;
-mod finding;
-mod follow_log;
 mod format;
 mod inode;
 mod inode_file;
 mod inodes;
 mod invariants;
 mod log;
-mod lost_parts;
 mod make;
 mod map;
 mod media;
 mod memory;
 mod metadata_blocks;
 mod names;
-mod open;
 mod paged;
 pub mod placement;
 mod records;
+mod recovery;
 mod renames;
-mod repair;
-mod roll_forward;
-mod salvage;
-mod salvage_files;
-mod salvage_log;
-mod segment_map;
 mod segments;
 mod settings;
 mod space;
-mod superblocks;
-mod survey;
-mod survey_faults;
-mod survey_files;
-mod survey_names;
-mod survey_paths;
-mod survey_sums;
 mod syncing;
 mod volume;
 mod waiting;
 mod write_out;
-#[cfg(test)]
-mod wrong_volumes;
 
 pub use crate::device::Medium;
 pub use crate::fs::volume::Lost;
 pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
-pub use check::check;
 pub use error::{OpenSfsError, SfsError};
-pub use failure::mark_lost;
-pub use finding::{Finding, Structure};
 pub use make::Identity;
 pub use memory::MemoryUse;
-pub use repair::{Repaired, repair};
-pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};
+pub use recovery::{
+    Census, Finding, GroupRow, Repaired, SegmentMap, SegmentRow, Structure, check, mark_lost, repair, segment_map,
+};
 pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
 pub use volume::SfsVolume;
 
@@ -180,7 +159,7 @@ pub struct Sfs {
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
     /// What of the DAT was made of what the log says.
-    salvaged: salvage_files::Salvaged,
+    salvaged: recovery::Salvaged,
     grouping: Box<dyn Grouping>,
     /// Where the log goes on with blocks of all groups.
     mixed: Option<Head>,

@@ -1,15 +1,15 @@
 //! A file as a survey sees it: down its map to its blocks, and then what they are. Blocks of directories are looked at
 //! with their names (`survey_names`).
 
-use super::attributes::FileKind;
-use super::error::SfsError;
-use super::finding::{Finding, Structure};
-use super::format::{BLOCK, DatEntry, Kind, ROOTS, WAITS};
-use super::map::{FANOUT, FANOUT_BITS, MOST_BLOCKS, number_at};
-use super::metadata_blocks::NO_PLACE;
-use super::survey::{Seen, Survey};
-use super::survey_faults::{Mend, Stage, Via};
-use super::{Sfs, attribute_blocks, extended};
+use super::super::finding::{Finding, Structure};
+use super::faults::{Mend, Stage, Via};
+use super::{Seen, Survey};
+use crate::fs::sfs::attributes::FileKind;
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::format::{BLOCK, DatEntry, Kind, ROOTS, WAITS};
+use crate::fs::sfs::map::{FANOUT, FANOUT_BITS, MOST_BLOCKS, number_at};
+use crate::fs::sfs::metadata_blocks::NO_PLACE;
+use crate::fs::sfs::{Sfs, attribute_blocks, extended};
 
 /// Blocks that are read at once.
 const RUN: usize = 64;

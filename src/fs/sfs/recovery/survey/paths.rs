@@ -1,11 +1,11 @@
 //! The names that a survey saw, and the path of an inode by them.
 
-use super::attributes::InodeNumber;
+use crate::fs::sfs::attributes::InodeNumber;
 use std::collections::BTreeMap;
 
 /// A name, as it was seen.
 #[derive(Clone, Debug)]
-pub(super) struct NameSeen {
+pub(in crate::fs::sfs::recovery) struct NameSeen {
     pub directory: u64,
     /// The place of its record, in bytes.
     pub place: u64,

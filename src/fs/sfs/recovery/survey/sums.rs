@@ -1,14 +1,14 @@
 //! What follows from a walk over all that a volume names: what lies in one place twice, what nobody names, what lives
 //! in each segment, and the counts of the volume.
 
-use super::Sfs;
-use super::error::SfsError;
-use super::finding::{Finding, Structure};
-use super::format::{Kind, WAITS};
-use super::paged::check_address;
-use super::placement::Tick;
-use super::survey::{Live, Survey};
-use super::survey_faults::{Mend, Stage};
+use super::super::finding::{Finding, Structure};
+use super::faults::{Mend, Stage};
+use super::{Live, Survey};
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::format::{Kind, WAITS};
+use crate::fs::sfs::paged::check_address;
+use crate::fs::sfs::placement::Tick;
 use std::collections::BTreeMap;
 
 impl Sfs {
@@ -138,7 +138,7 @@ impl Sfs {
     }
 
     /// What a survey counted holds from now on.
-    pub(super) fn take_usage(&mut self, segment: u32, live: Live) {
+    pub(in crate::fs::sfs::recovery) fn take_usage(&mut self, segment: u32, live: Live) {
         self.segments.set_live(segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
     }
 }

@@ -11,9 +11,9 @@
 //! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
 
 use super::finding::{Finding, Structure};
-use super::format::{BLOCK, Kind};
-use super::records::Record;
-use super::{FileKind, Sfs, SfsError};
+use crate::fs::sfs::format::{BLOCK, Kind};
+use crate::fs::sfs::records::Record;
+use crate::fs::sfs::{FileKind, Sfs, SfsError};
 use std::collections::BTreeMap;
 
 /// Blocks of a file that are given up one by one; a file of which more are unknown is cut off there.

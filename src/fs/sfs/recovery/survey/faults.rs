@@ -1,11 +1,11 @@
 //! What can be wrong with a volume, as a survey finds it, and what mends it.
 
-use super::attributes::FileKind;
-use super::finding::Finding;
+use super::super::finding::Finding;
+use crate::fs::sfs::attributes::FileKind;
 
 /// When a fault is mended: before all that could follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(in crate::fs::sfs::recovery) enum Stage {
     /// Inodes that are none.
     Inodes,
     /// Blocks and maps.
@@ -26,7 +26,7 @@ pub(super) enum Stage {
 
 /// Where a number of a map stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Via {
+pub(in crate::fs::sfs::recovery) enum Via {
     /// In a root of the inode.
     Root(usize),
     /// In a map block.
@@ -35,7 +35,7 @@ pub(super) enum Via {
 
 /// What mends a fault.
 #[derive(Clone, Debug)]
-pub(super) enum Mend {
+pub(in crate::fs::sfs::recovery) enum Mend {
     /// Nothing that could be done to a volume in use.
     Nothing,
     /// There is no root.
@@ -80,7 +80,7 @@ pub(super) enum Mend {
 
 /// Something that is wrong, and what mends it.
 #[derive(Clone, Debug)]
-pub(super) struct Fault {
+pub(in crate::fs::sfs::recovery) struct Fault {
     pub stage: Stage,
     pub finding: Finding,
     pub mend: Mend,

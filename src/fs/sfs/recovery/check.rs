@@ -3,13 +3,13 @@
 //! A volume that was not unmounted is first brought forward by its log, in memory, as a mount would; what is then found
 //! is what a user would meet. Nothing is written.
 
-use super::error::{OpenSfsError, SfsError};
 use super::finding::Finding;
-use super::make::Identity;
-use super::salvage;
-use super::settings::SfsSettings;
-use super::{Sfs, Timestamp};
+use super::lenient;
 use crate::device::Medium;
+use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::make::Identity;
+use crate::fs::sfs::settings::SfsSettings;
+use crate::fs::sfs::{Sfs, Timestamp};
 
 impl Sfs {
     /// Checks all that a mounted volume names: what is in memory against itself, and what lies on the media against its
@@ -25,7 +25,7 @@ impl Sfs {
 /// Fails if there is no volume, if it is of another version or shape, or if no checkpoint can be read at all.
 pub fn check(medium: Medium, settings: &SfsSettings) -> Result<Vec<Finding>, OpenSfsError> {
     let identity = Identity { seed: 0, origin: Timestamp(0) };
-    let mut opened = salvage::open(medium, settings, identity)?;
+    let mut opened = lenient::open(medium, settings, identity)?;
     let mut findings = opened.findings;
     let survey = opened.volume.survey(true)?;
     survey.name(&mut findings);

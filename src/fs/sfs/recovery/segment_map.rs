@@ -1,14 +1,15 @@
 //! What lives in the segments at an instant: those of files, as a run hands them out (what figures 4 and 10 of the
 //! paper show); and all, with the groups they were written for, as inspect shows them.
 
-use super::error::OpenSfsError;
-use super::format::{BLOCK, NO_GROUP};
-use super::make::Identity;
-use super::placement::{SegmentView, Tick, hotness};
-use super::segments::State;
-use super::settings::{GroupingKind, SfsSettings};
-use super::{Sfs, Timestamp, salvage};
+use super::lenient;
 use crate::device::Medium;
+use crate::fs::sfs::error::OpenSfsError;
+use crate::fs::sfs::format::{BLOCK, NO_GROUP};
+use crate::fs::sfs::make::Identity;
+use crate::fs::sfs::placement::{SegmentView, Tick, hotness};
+use crate::fs::sfs::segments::State;
+use crate::fs::sfs::settings::{GroupingKind, SfsSettings};
+use crate::fs::sfs::{Sfs, Timestamp};
 use serde::Serialize;
 
 /// The segments that hold live blocks of files, and the groups' centres.
@@ -93,7 +94,7 @@ pub struct SegmentRow {
 
 /// Looks at the volume on a medium, and writes nothing. Fails as [`check`](super::check()) does.
 pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap, OpenSfsError> {
-    let mut opened = salvage::open(medium, settings, Identity { seed: 0, origin: Timestamp(0) })?;
+    let mut opened = lenient::open(medium, settings, Identity { seed: 0, origin: Timestamp(0) })?;
     let survey = opened.volume.survey(false)?;
     let given_up = survey.given_up;
     let findings = opened.findings.len() + survey.faults.len();

@@ -11,24 +11,39 @@
 //! Parts of the log may be damaged. What is whole is applied all the same, and `lost_parts` says what is unknown then.
 
 use super::finding::{Finding, Structure};
-use super::follow_log::Found;
-use super::format::{BLOCK, BlockRecord, Kind, NO_GROUP};
-use super::inode::Inode;
-use super::invariants;
+use super::log_search::LogStart;
+use super::log_tail::{self, LogTail};
 use super::lost_parts::BehindLoss;
-use super::map::MOST_BLOCKS;
-use super::placement::Tick;
-use super::records::Record;
-use super::segments::State;
-use super::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
+use crate::fs::sfs::format::{BLOCK, BlockRecord, Kind, NO_GROUP};
+use crate::fs::sfs::inode::Inode;
+use crate::fs::sfs::inode_file::INODES;
+use crate::fs::sfs::invariants;
+use crate::fs::sfs::log::PartialSegment;
+use crate::fs::sfs::map::MOST_BLOCKS;
+use crate::fs::sfs::placement::Tick;
+use crate::fs::sfs::records::Record;
+use crate::fs::sfs::segments::State;
+use crate::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
 use std::collections::BTreeSet;
 
 impl Sfs {
+    /// The log since the checkpoint that is loaded.
+    ///
+    /// # Errors
+    ///
+    /// If the device cannot read the segment that was open at the checkpoint.
+    pub(super) fn find_log(&mut self) -> Result<LogTail, SfsError> {
+        let (superblock, last_mixed) = (self.superblock, self.segments.last_mixed());
+        let mut reader = self.log_reader();
+        let start = LogStart::of(&superblock, last_mixed, &mut reader)?;
+        Ok(log_tail::find(&mut reader, &start))
+    }
+
     /// Applies the log since the last checkpoint, in memory. Answers what of it is damaged.
     ///
     /// Fails if the device does.
     pub(super) fn roll_forward(&mut self) -> Result<Vec<Finding>, SfsError> {
-        let followed = self.follow_log()?;
+        let followed = self.find_log()?;
         let mut damage = followed.damage;
         // No number that lies anywhere on the media is given out again.
         self.superblock.next_partial = (followed.highest + self.log_blocks() + 1).into();
@@ -53,13 +68,19 @@ impl Sfs {
 
     /// Applies the blocks and records of a log in order: each record before the blocks of the partial segment that it
     /// names.
-    fn apply_log(&mut self, log: &[Found], lost: Option<u64>, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
+    fn apply_log(
+        &mut self,
+        log: &[PartialSegment],
+        lost: Option<u64>,
+        damage: &mut Vec<Finding>,
+    ) -> Result<(), SfsError> {
         // Up to here nothing can depend on what is lost.
         let sealed =
             log.iter().filter(|found| found.header.seals == 1 && lost.is_some_and(|lost| found.number() < lost));
-        let sure = lost.map_or(u64::MAX, |_| sealed.map(Found::number).max().unwrap_or(0));
+        let sure = lost.map_or(u64::MAX, |_| sealed.map(PartialSegment::number).max().unwrap_or(0));
         let mut behind = BehindLoss::default();
-        let told = log.iter().flat_map(|found| found.told().map(|(before, record)| (before, found.number(), record)));
+        let told =
+            log.iter().flat_map(|found| found.records().map(|(before, record)| (before, found.number(), record)));
         let mut told: Vec<(u64, u64, Record)> = told.collect();
         told.sort_by_key(|(before, ..)| *before);
         let mut told = told.into_iter().peekable();
@@ -100,7 +121,7 @@ impl Sfs {
     }
 
     /// Takes the segments and virtual blocks that the log uses, so that nothing else is put there.
-    fn take_found(&mut self, log: &[Found]) -> Result<(), SfsError> {
+    fn take_found(&mut self, log: &[PartialSegment]) -> Result<(), SfsError> {
         let open = self.superblock.open_segment.get();
         for found in log {
             if found.segment == open && self.segments.get(open).state != State::Open {
@@ -122,7 +143,7 @@ impl Sfs {
     /// be given out between two checkpoints, when no number is given out twice.
     fn most_taken(&self) -> u64 {
         let blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
-        2 * blocks + (self.limits.metadata as u64 + 1) * super::format::DAT_ENTRIES
+        2 * blocks + (self.limits.metadata as u64 + 1) * crate::fs::sfs::format::DAT_ENTRIES
     }
 
     /// Whether a virtual block of this number can be.
@@ -132,13 +153,13 @@ impl Sfs {
 
     /// Whether an inode of this number can be.
     fn may_be_inode(&self, number: u64) -> bool {
-        number != 0 && number < self.most_taken() * super::inode_file::INODES
+        number != 0 && number < self.most_taken() * INODES
     }
 
     /// Makes the inodes that the log speaks of and the checkpoint does not know.
-    fn make_told_inodes(&mut self, log: &[Found]) -> Result<(), SfsError> {
+    fn make_told_inodes(&mut self, log: &[PartialSegment]) -> Result<(), SfsError> {
         for found in log {
-            for (_, record) in found.told() {
+            for (_, record) in found.records() {
                 let Record::Inode(image) = record else { continue };
                 let number = image.number.get();
                 if !self.may_be_inode(number) || self.is_inode(number)? {
@@ -225,7 +246,7 @@ impl Sfs {
     /// A block of the log takes its place in its file. `filled`: virtual blocks at places where there was none.
     fn apply_block(
         &mut self,
-        found: &Found,
+        found: &PartialSegment,
         block: u32,
         record: &BlockRecord,
         filled: &mut BTreeSet<u64>,
@@ -319,7 +340,7 @@ impl Sfs {
     }
 
     /// Virtual blocks that the log named, and that belong to nobody.
-    fn give_back_unused(&mut self, log: &[Found]) -> Result<(), SfsError> {
+    fn give_back_unused(&mut self, log: &[PartialSegment]) -> Result<(), SfsError> {
         for found in log {
             for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 let number = record.number.get();

@@ -4,17 +4,23 @@
 //! Each fault has a stage: those of one stage are mended together, and what they lead to is found by the next walk. No
 //! block is followed twice, so that the walk ends on any input.
 
-use super::Sfs;
-use super::attributes::FileKind;
-use super::error::SfsError;
 use super::finding::{Finding, Structure};
-use super::format::{BLOCK, BlockBytes, DatEntry, Kind, ROOTS, WAITS};
-use super::inode::Inode;
-use super::invariants;
-use super::map::{MOST_BLOCKS, MOST_LEVELS};
-use super::paged::{LostBlock, check_address, name_of_block};
-use super::survey_faults::{Fault, Mend, Stage};
-use super::survey_paths::{NameSeen, Paths};
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::attributes::FileKind;
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::format::{BLOCK, BlockBytes, DatEntry, Kind, ROOTS, WAITS};
+use crate::fs::sfs::inode::Inode;
+use crate::fs::sfs::invariants;
+use crate::fs::sfs::map::{MOST_BLOCKS, MOST_LEVELS};
+use crate::fs::sfs::paged::{LostBlock, check_address, name_of_block};
+pub(super) mod faults;
+mod files;
+mod names;
+mod paths;
+mod sums;
+
+use faults::{Fault, Mend, Stage};
+use paths::{NameSeen, Paths};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What lives in a segment.

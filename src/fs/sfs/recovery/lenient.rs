@@ -13,22 +13,22 @@
 //! The log is believed only if none of its summaries is damaged: an older record of a block would bring old bytes back.
 //! Of an entry of the DAT that was made so, how often and when the block was written is not known.
 
-use super::Sfs;
-use super::error::{OpenSfsError, SfsError};
 use super::finding::{Finding, Structure};
-use super::format::{BLOCK, LOST, MEMORY, Superblock};
-use super::inode_file::INODES;
-use super::invariants::LARGEST;
-use super::make::{Identity, check_shape};
-use super::media::{Media, superblock_places};
-use super::metadata_blocks::MetadataBlocks;
-use super::salvage_files::{Loss, Salvaged};
-use super::segments::Segments;
-use super::settings::SfsSettings;
+use super::metadata_files::{Loss, Salvaged};
 use super::superblocks::{self, AllFound, Found};
-use super::survey_faults::Stage;
-use super::waiting::Waiting;
+use super::survey::faults::Stage;
 use crate::device::Medium;
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::format::{BLOCK, LOST, MEMORY, Superblock};
+use crate::fs::sfs::inode_file::INODES;
+use crate::fs::sfs::invariants::LARGEST;
+use crate::fs::sfs::make::{Identity, check_shape};
+use crate::fs::sfs::media::{Media, superblock_places};
+use crate::fs::sfs::metadata_blocks::MetadataBlocks;
+use crate::fs::sfs::segments::Segments;
+use crate::fs::sfs::settings::SfsSettings;
+use crate::fs::sfs::waiting::Waiting;
 use crate::time::Time;
 
 /// A volume of which parts may be damaged.
@@ -235,7 +235,7 @@ impl Sfs {
             tell(&error.to_string(), "the log goes on in another one");
         }
         // The first of the log may be damaged, too: what follows it is looked for, which a mount leaves out.
-        if *is_clean && (self.log_goes_on()? || !self.follow_log()?.partials.is_empty()) {
+        if *is_clean && (self.log_goes_on()? || !self.find_log()?.partials.is_empty()) {
             *is_clean = false;
             tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
         }

@@ -8,20 +8,21 @@
 //! does not look at data.) So with the part of a file below a map block that is lost, and with the target of a link.
 //! What has no name any more gets one in lost+found.
 
-use super::attributes::{FileKind, InodeNumber};
-use super::directory::{self, Index};
-use super::error::{OpenSfsError, SfsError};
-use super::finding::Finding;
-use super::format::{BLOCK, BlockBytes, DatEntry, InodeImage, Kind, NO_GROUP, zeroed};
-use super::inode::Inode;
-use super::make::Identity;
-use super::map::set_number;
-use super::metadata_blocks::NO_PLACE;
-use super::settings::SfsSettings;
+use super::finding::{Finding, Structure};
+use super::lenient;
 use super::survey::Survey;
-use super::survey_faults::{Fault, Mend, Stage, Via};
-use super::{Sfs, salvage};
+use super::survey::faults::{Fault, Mend, Stage, Via};
 use crate::device::Medium;
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::directory::{self, Index};
+use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::format::{BLOCK, BlockBytes, DatEntry, InodeImage, Kind, NO_GROUP, zeroed};
+use crate::fs::sfs::inode::Inode;
+use crate::fs::sfs::make::Identity;
+use crate::fs::sfs::map::set_number;
+use crate::fs::sfs::metadata_blocks::NO_PLACE;
+use crate::fs::sfs::settings::SfsSettings;
 use std::collections::BTreeMap;
 use zerocopy::FromZeros;
 
@@ -34,9 +35,9 @@ const LOST_AND_FOUND: &[u8] = b"lost+found";
 #[derive(Debug)]
 pub struct Repaired {
     /// What was wrong, and was put right. Empty: nothing was written.
-    pub findings: Vec<super::Finding>,
+    pub findings: Vec<Finding>,
     /// What is wrong still.
-    pub left: Vec<super::Finding>,
+    pub left: Vec<Finding>,
 }
 
 /// Checks the volume on a medium, and puts right what is wrong. `identity` has the time at which that is done.
@@ -44,11 +45,11 @@ pub struct Repaired {
 /// Fails as [`check`](super::check()) does, and if the device fails. Then the volume is as it was, or as after the
 /// repair.
 pub fn repair(medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Repaired, OpenSfsError> {
-    Ok(repair_opened(salvage::open(medium, settings, identity)?)?.0)
+    Ok(repair_opened(lenient::open(medium, settings, identity)?)?.0)
 }
 
 /// Repairs what could be opened, and hands it back.
-pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sfs), SfsError> {
+pub(super) fn repair_opened(mut opened: lenient::Opened) -> Result<(Repaired, Sfs), SfsError> {
     let mut volume = opened.volume;
     let mut findings = std::mem::take(&mut opened.findings);
     let (mut is_clean, mut reads_data) = (false, true);
@@ -73,7 +74,7 @@ pub(super) fn repair_opened(mut opened: salvage::Opened) -> Result<(Repaired, Sf
         // Sums follow from what was mended: they are wrong in themselves only at first.
         let sums_count = pass == 0;
         for finding in survey.findings() {
-            let is_sum = matches!(finding.structure, super::Structure::Usage | super::Structure::Count);
+            let is_sum = matches!(finding.structure, Structure::Usage | Structure::Count);
             let is_told = |told: &Finding| told.place == finding.place && told.offset == finding.offset;
             if (sums_count || !is_sum) && !findings.iter().any(is_told) {
                 findings.push(finding);

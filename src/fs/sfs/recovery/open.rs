@@ -1,19 +1,19 @@
 //! Mounting: the newer superblock that is whole, the metadata files under it, and what the log says since.
 
-use super::Sfs;
-use super::dat::Dat;
-use super::error::{OpenSfsError, SfsError};
-use super::format::{BLOCK, MEMORY, VERSION};
-use super::inode_file::InodeFile;
-use super::invariants;
-use super::log::Head;
-use super::make::{Identity, check_shape};
-use super::media::Media;
-use super::paged::PagedFile;
-use super::segments::{Segments, State};
-use super::settings::SfsSettings;
 use super::superblocks;
 use crate::device::Medium;
+use crate::fs::sfs::dat::Dat;
+use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::format::{BLOCK, MEMORY, VERSION};
+use crate::fs::sfs::inode_file::InodeFile;
+use crate::fs::sfs::invariants;
+use crate::fs::sfs::log::Head;
+use crate::fs::sfs::make::{Identity, check_shape};
+use crate::fs::sfs::media::Media;
+use crate::fs::sfs::paged::PagedFile;
+use crate::fs::sfs::segments::{Segments, State};
+use crate::fs::sfs::settings::SfsSettings;
+use crate::fs::sfs::{FileKind, Sfs};
 use crate::time::Time;
 
 /// How a volume may be used.
@@ -147,7 +147,7 @@ impl Sfs {
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         self.grouping.remember(&memory);
         let root = self.inode(1)?;
-        if root.kind != super::FileKind::Directory {
+        if root.kind != FileKind::Directory {
             let why = "it is no directory".to_string();
             return Err(SfsError::Damaged { what: "the root".to_string(), why });
         }

@@ -1,21 +1,21 @@
 //! The metadata files of a checkpoint of which parts are damaged: what can be read of them, and what is made of what
 //! the log says.
 
-use super::Sfs;
-use super::dat::Dat;
-use super::error::SfsError;
 use super::finding::{Finding, Structure};
-use super::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
-use super::inode_file::{INODES, InodeFile};
-use super::invariants;
-use super::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
-use super::salvage_log::{Log, Told};
-use super::segments::Segments;
+use super::newest_records::{Log, Told};
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::dat::Dat;
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
+use crate::fs::sfs::inode_file::{INODES, InodeFile};
+use crate::fs::sfs::invariants;
+use crate::fs::sfs::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
+use crate::fs::sfs::segments::Segments;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What of the DAT was lost, and made of what the log says.
 #[derive(Default)]
-pub(super) struct Salvaged {
+pub(in crate::fs::sfs) struct Salvaged {
     /// Pages.
     pages: BTreeSet<u64>,
     /// Whose each entry must then be: an inode, and a place in it.

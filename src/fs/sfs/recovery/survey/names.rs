@@ -1,15 +1,15 @@
 //! The part of the survey that is about names: blocks of directories, names in them, who hangs where, and how many
 //! names an inode has.
 
-use super::Sfs;
-use super::attributes::{FileKind, InodeNumber};
-use super::directory;
-use super::error::SfsError;
-use super::finding::{Finding, Structure};
-use super::format::{BLOCK, DatEntry};
-use super::survey::{Seen, Survey};
-use super::survey_faults::{Mend, Stage};
-use super::survey_paths::NameSeen;
+use super::super::finding::{Finding, Structure};
+use super::faults::{Mend, Stage};
+use super::paths::NameSeen;
+use super::{Seen, Survey};
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::directory;
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::format::{BLOCK, DatEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Sfs {

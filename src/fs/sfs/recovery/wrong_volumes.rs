@@ -1,16 +1,17 @@
 //! Volumes whose checksums are all right, and which are wrong all the same, as after a bug: each is made, found, and
 //! repaired.
 
-use super::attributes::{FileKind, InodeNumber, NewFile, Timestamp};
 use super::finding::Structure;
-use super::make::Identity;
-use super::map::set_number;
-use super::metadata_blocks::NO_PLACE;
+use super::lenient;
 use super::repair::repair_opened;
-use super::{Sfs, SfsSettings, salvage};
 use crate::device::Medium;
 use crate::device::conv::Conventional;
 use crate::expression::parse_term;
+use crate::fs::sfs::attributes::{FileKind, InodeNumber, NewFile, Timestamp};
+use crate::fs::sfs::make::Identity;
+use crate::fs::sfs::map::set_number;
+use crate::fs::sfs::metadata_blocks::NO_PLACE;
+use crate::fs::sfs::{Sfs, SfsSettings};
 use crate::units::BLOCK_BYTES;
 use rustix::io::Errno;
 
@@ -51,7 +52,7 @@ fn volume() -> (Sfs, Made) {
 fn repaired(mut sfs: Sfs) -> (Vec<Structure>, String, Sfs) {
     sfs.is_changed = true;
     sfs.checkpoint(true).unwrap();
-    let opened = salvage::open(sfs.media.into_medium(), &settings(), IDENTITY).unwrap();
+    let opened = lenient::open(sfs.media.into_medium(), &settings(), IDENTITY).unwrap();
     let (repaired, sfs) = repair_opened(opened).unwrap();
     assert_eq!(repaired.left, []);
     let structures = repaired.findings.iter().map(|finding| finding.structure).collect();
@@ -190,7 +191,7 @@ fn usage_is_counted_anew() {
     let (mut sfs, made) = volume();
     let number = sfs.mapped(made.large, 0).unwrap();
     let address = sfs.dat.get(number, &mut sfs.media, &mut sfs.now).unwrap().address.get();
-    sfs.segments.lose((address / 16) as u32, super::format::Kind::Data, 1, 5);
+    sfs.segments.lose((address / 16) as u32, crate::fs::sfs::format::Kind::Data, 1, 5);
     assert_eq!(sfs.check().unwrap()[0].structure, Structure::Usage, "while it is mounted");
     let (structures, text, mut sfs) = repaired(sfs);
     assert_eq!(structures, [Structure::Usage], "{text}");

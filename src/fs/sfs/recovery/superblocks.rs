@@ -4,16 +4,16 @@
 //! file may hold the image of a volume. So the second place counts only where the superblock in it says that it is, and
 //! the first place says whose volume this is.
 
-use super::error::OpenSfsError;
-use super::format::{BLOCK, BlockBytes, MAGIC, OLDEST_VERSION, Superblock, VERSION, crc_without, zeroed};
-use super::invariants;
-use super::media::{first_sequential, superblock_places};
 use crate::device::{DeviceError, Lba, Medium};
+use crate::fs::sfs::error::OpenSfsError;
+use crate::fs::sfs::format::{
+    BlockBytes, MAGIC, OLDEST_VERSION, SUPERBLOCK_CRC, Superblock, VERSION, crc_without, zeroed,
+};
+use crate::fs::sfs::invariants;
+use crate::fs::sfs::media::{first_sequential, superblock_places};
 use crate::time::Time;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
-/// Where the checksum of a superblock lies in it.
-const CRC_FIELD: usize = 12;
 /// Blocks at which the second superblock is looked for if the first one is damaged: the middles of all segments of up
 /// to 128 MiB, and, as powers of two, those of larger ones.
 const SEARCHED: std::ops::Range<u64> = 8..16_384;
@@ -63,20 +63,11 @@ impl AllFound {
     }
 }
 
-/// A superblock's 4 KiB, with its checksum.
-pub(super) fn superblock_bytes(superblock: &Superblock) -> Box<[u8; BLOCK]> {
-    let mut bytes = zeroed();
-    bytes[..size_of::<Superblock>()].copy_from_slice(superblock.as_bytes());
-    let crc = crc_without(&bytes[..], CRC_FIELD);
-    bytes[CRC_FIELD..CRC_FIELD + 4].copy_from_slice(&crc.to_le_bytes());
-    bytes
-}
-
 /// A superblock, if its checksum is right and its fields can be. `turn`: in which of the two places it was found, on a
 /// device of blocks. One of another version is only known by that.
 fn read(bytes: &BlockBytes, turn: Option<u32>) -> Result<Superblock, String> {
     let superblock = Superblock::read_from_prefix(&bytes[..]).expect("a block is longer").0;
-    let crc = crc_without(&bytes[..], CRC_FIELD);
+    let crc = crc_without(&bytes[..], SUPERBLOCK_CRC);
     if crc != superblock.crc.get() {
         return Err(format!("its checksum is {crc:08x}, and should be {:08x}", superblock.crc.get()));
     }

@@ -1,0 +1,213 @@
+//! Segments of 16 blocks in memory, in which a test puts partial segments, damage and blocks that cannot be read.
+
+use super::LogReader;
+use crate::device::conv::Conventional;
+use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium};
+use crate::fs::sfs::format::{
+    BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, crc_without, summary_blocks,
+};
+use crate::fs::sfs::media::Media;
+use crate::label::{Cause, Content, Label};
+use crate::time::Time;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use zerocopy::{FromZeros, IntoBytes};
+
+pub(in crate::fs::sfs) const SEGMENT_BLOCKS: u32 = 16;
+pub(in crate::fs::sfs) const SEGMENTS: u32 = 24;
+pub(in crate::fs::sfs) const VOLUME: [u8; 16] = [7; 16];
+
+/// A device of which some blocks cannot be read.
+struct Scratched {
+    device: Conventional,
+    unreadable: Arc<Mutex<BTreeSet<u64>>>,
+}
+
+impl Abilities for Scratched {
+    fn wrapped(&self) -> Option<&dyn BlockDevice> {
+        Some(&self.device)
+    }
+}
+
+impl BlockDevice for Scratched {
+    fn blocks(&self) -> u64 {
+        self.device.blocks()
+    }
+
+    fn block_width(&self) -> usize {
+        self.device.block_width()
+    }
+
+    fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        let asked = first.0..first.0 + (buffer.len() / BLOCK) as u64;
+        match self.unreadable.lock().unwrap().range(asked).next() {
+            Some(block) => {
+                Err(DeviceError::Station { station: "scratched", reason: format!("block {block} cannot be read") })
+            }
+            None => self.device.read(first, buffer, at),
+        }
+    }
+
+    fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.device.write(first, buffer, label, at)
+    }
+
+    fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.device.discard(first, blocks, at)
+    }
+
+    fn flush(&self, at: Time) -> Result<Time, DeviceError> {
+        self.device.flush(at)
+    }
+
+    fn account(&self) -> Account {
+        self.device.account()
+    }
+}
+
+/// A partial segment to be written.
+#[derive(Clone, Debug)]
+pub(in crate::fs::sfs) struct Made {
+    pub number: u64,
+    /// The checksum of the one before it.
+    pub chain: u32,
+    /// Blocks behind its summary.
+    pub blocks: u32,
+    /// Zeros at the end of the summary, where log records would be: they are none.
+    pub log_bytes: u32,
+    pub seals: bool,
+    pub flushed_back: u16,
+    pub next_segment: Option<u32>,
+    pub volume: [u8; 16],
+    pub group: u8,
+}
+
+impl Made {
+    /// One with this number, two blocks, and all before it durable, behind the one with the checksum `chain`.
+    pub fn numbered(number: u64, chain: u32) -> Made {
+        Made {
+            number,
+            chain,
+            blocks: 2,
+            log_bytes: 0,
+            seals: true,
+            flushed_back: 1,
+            next_segment: None,
+            volume: VOLUME,
+            group: NO_GROUP,
+        }
+    }
+
+    /// Blocks of its summary.
+    pub fn summary_blocks(&self) -> u32 {
+        summary_blocks(self.blocks, self.log_bytes as usize)
+    }
+
+    /// What its block `at` holds: its number and place, again and again.
+    fn block(&self, at: u32) -> Vec<u8> {
+        (self.number * 1000 + u64::from(at)).to_le_bytes().repeat(BLOCK / 8)
+    }
+
+    /// All its bytes, and the checksum of its summary.
+    pub fn bytes(&self) -> (Vec<u8>, u32) {
+        let mut summary = vec![0; self.summary_blocks() as usize * BLOCK];
+        let mut header = SummaryHeader {
+            magic: SUMMARY_MAGIC,
+            sequence: self.number.into(),
+            chain: self.chain.into(),
+            summary_blocks: self.summary_blocks().into(),
+            blocks: self.blocks.into(),
+            log_bytes: self.log_bytes.into(),
+            identity: self.volume,
+            group: self.group,
+            seals: self.seals.into(),
+            flushed_back: self.flushed_back.into(),
+            next_segment: self.next_segment.map_or(0, |next| next + 1).into(),
+            ..SummaryHeader::new_zeroed()
+        };
+        let mut at = size_of::<SummaryHeader>();
+        summary[..at].copy_from_slice(header.as_bytes());
+        for block in 0..self.blocks {
+            let record = BlockRecord {
+                number: (self.number * 100 + u64::from(block)).into(),
+                inode: 5.into(),
+                place: u64::from(block).into(),
+                crc: crc32c::crc32c(&self.block(block)).into(),
+                kind: Kind::Data as u8,
+                group: NO_GROUP,
+                ..BlockRecord::default()
+            };
+            summary[at..at + size_of::<BlockRecord>()].copy_from_slice(record.as_bytes());
+            at += size_of::<BlockRecord>();
+        }
+        header.crc = crc_without(&summary, 4).into();
+        summary[..size_of::<SummaryHeader>()].copy_from_slice(header.as_bytes());
+        let blocks = (0..self.blocks).flat_map(|block| self.block(block));
+        (summary.iter().copied().chain(blocks).collect(), header.crc.get())
+    }
+}
+
+/// The media, and what a test does to it.
+pub(in crate::fs::sfs) struct MadeUpLog {
+    media: Media,
+    now: Time,
+    unreadable: Arc<Mutex<BTreeSet<u64>>>,
+}
+
+impl MadeUpLog {
+    /// Segments of zeros.
+    pub fn empty() -> MadeUpLog {
+        let blocks = u64::from(SEGMENT_BLOCKS) * u64::from(SEGMENTS + 1);
+        let unreadable = Arc::<Mutex<BTreeSet<u64>>>::default();
+        let device = Scratched { device: Conventional::in_memory(blocks, BLOCK), unreadable: unreadable.clone() };
+        let media = Media::new(Medium::Blocks(Box::new(device)), SEGMENT_BLOCKS, SEGMENTS);
+        MadeUpLog { media, now: Time::ZERO, unreadable }
+    }
+
+    /// Puts bytes at a block of a segment.
+    pub fn put(&mut self, segment: u32, block: u32, bytes: &[u8]) {
+        let label = Label { cause: Cause::HostWrite, content: Content::Data };
+        self.media.write(address(segment, block), bytes, label, self.now).unwrap();
+    }
+
+    /// Writes a partial segment. Returns the checksum of its summary.
+    pub fn write(&mut self, segment: u32, block: u32, made: &Made) -> u32 {
+        let (bytes, checksum) = made.bytes();
+        self.put(segment, block, &bytes);
+        checksum
+    }
+
+    /// Writes partial segments one behind the other from the first block of a segment, each chained to the one before.
+    /// Returns the block behind the last.
+    pub fn write_chain(&mut self, segment: u32, numbers: std::ops::Range<u64>, chain: u32) -> u32 {
+        let (mut at, mut chain) = (0, chain);
+        for number in numbers {
+            let made = Made::numbered(number, chain);
+            chain = self.write(segment, at, &made);
+            at += made.summary_blocks() + made.blocks;
+        }
+        at
+    }
+
+    /// Changes a bit of a block.
+    pub fn flip(&mut self, segment: u32, block: u32, byte: usize) {
+        let mut bytes = vec![0; BLOCK];
+        self.media.read(address(segment, block), &mut bytes, self.now).unwrap();
+        bytes[byte] ^= 1;
+        self.put(segment, block, &bytes);
+    }
+
+    /// From now on a block cannot be read.
+    pub fn scratch(&mut self, segment: u32, block: u32) {
+        let place = u64::from(SEGMENT_BLOCKS) + address(segment, block);
+        self.unreadable.lock().unwrap().insert(place);
+    }
+
+    pub fn reader(&mut self) -> LogReader<'_> {
+        LogReader::new(&mut self.media, &mut self.now, VOLUME)
+    }
+}
+
+fn address(segment: u32, block: u32) -> u64 {
+    u64::from(segment) * u64::from(SEGMENT_BLOCKS) + u64::from(block)
+}

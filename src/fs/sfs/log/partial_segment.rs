@@ -1,0 +1,85 @@
+//! A partial segment, as its summary describes it.
+
+use crate::fs::sfs::format::{BlockRecord, Kind, NO_GROUP, SummaryHeader};
+use crate::fs::sfs::invariants::LARGEST;
+use crate::fs::sfs::records::{self, Record};
+use zerocopy::FromBytes;
+
+/// A partial segment whose summary is whole: the summary's checksum and lengths are right. Its blocks may be damaged.
+#[derive(Clone, Debug)]
+pub(in crate::fs::sfs) struct PartialSegment {
+    pub segment: u32,
+    /// The block of the segment at which its summary begins.
+    pub block: u32,
+    pub header: SummaryHeader,
+    /// All bytes of its summary.
+    pub(super) summary: Vec<u8>,
+}
+
+impl PartialSegment {
+    /// Its sequence number.
+    pub fn number(&self) -> u64 {
+        self.header.sequence.get()
+    }
+
+    /// The segment, and the block at which its summary begins.
+    pub fn place(&self) -> (u32, u32) {
+        (self.segment, self.block)
+    }
+
+    /// The block behind its last one.
+    pub fn end(&self) -> u32 {
+        self.block + self.header.summary_blocks.get() + self.header.blocks.get()
+    }
+
+    /// True if `next` names this one's checksum as that of the partial segment before it.
+    pub fn is_named_by(&self, next: &PartialSegment) -> bool {
+        next.header.chain == self.header.crc
+    }
+
+    /// The highest number that was durable when this one was written; `None` if it does not tell, as in older volumes.
+    pub fn durable_up_to(&self) -> Option<u64> {
+        let back = u64::from(self.header.flushed_back.get());
+        (back > 0).then(|| self.number().saturating_sub(back))
+    }
+
+    /// True if the log had told all that was done up to here: rolling forward may end at it.
+    pub fn seals(&self) -> bool {
+        self.header.seals == 1
+    }
+
+    /// True if its blocks are of several groups, so that the log goes on behind it in the same segment.
+    pub fn is_mixed(&self) -> bool {
+        self.header.group == NO_GROUP
+    }
+
+    /// The segment that the log was to take next, if it tells.
+    pub fn next_segment(&self) -> Option<u32> {
+        self.header.next_segment.get().checked_sub(1)
+    }
+
+    /// Its blocks, each with its place in the segment.
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, BlockRecord)> + '_ {
+        let first = self.block + self.header.summary_blocks.get();
+        let records = &self.summary[size_of::<SummaryHeader>()..];
+        let records = records.chunks_exact(size_of::<BlockRecord>()).take(self.header.blocks.get() as usize);
+        (first..).zip(records.map(|record| BlockRecord::read_from_bytes(record).expect("a record's length")))
+    }
+
+    /// Its log records, each with the number of the partial segment before which it is applied.
+    pub fn records(&self) -> impl Iterator<Item = (u64, Record<'_>)> {
+        records::read(self.record_bytes())
+    }
+
+    fn record_bytes(&self) -> &[u8] {
+        let from = size_of::<SummaryHeader>() + self.header.blocks.get() as usize * size_of::<BlockRecord>();
+        &self.summary[from..from + self.header.log_bytes.get() as usize]
+    }
+
+    /// True if its time, log records and kinds of blocks are such as this program writes.
+    pub fn is_well_formed(&self) -> bool {
+        self.header.tick.get() < LARGEST
+            && records::are_whole(self.record_bytes())
+            && self.blocks().all(|(_, record)| Kind::of_number(record.kind).is_some())
+    }
+}

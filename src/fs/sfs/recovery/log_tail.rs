@@ -1,0 +1,286 @@
+//! The log since a checkpoint: where it ends, and which parts of it are damaged.
+//!
+//! A crash takes what was not flushed, in any part: the last partial segments may be missing, or be there in part (a torn
+//! tail). That is no loss, as nothing was answered for. But each one tells how far the log had been flushed when it was
+//! written, and what seals the log is flushed before anything follows it. So if a partial segment is there, those up to
+//! that number must be, too, and whole: what is not was damaged later.
+//!
+//! | a partial segment | up to the highest durable number | behind it |
+//! |---|---|---|
+//! | is missing, or its summary is damaged | lost, reported | the log ends: torn |
+//! | has a summary with a right checksum that this program would not write | lost, reported | the log ends: torn |
+//! | has damaged blocks | applied, reported; reading these blocks fails | the log ends: torn |
+//! | is whole | applied, up to the last seal or the last lost one | applied, up to the last seal |
+
+use super::finding::{Finding, Structure};
+use super::log_order::durable_up_to;
+use super::log_search::{self, FoundLog, LogStart};
+use crate::fs::sfs::log::{LogReader, PartialSegment};
+use std::collections::BTreeSet;
+
+/// A partial segment of the log, and its blocks that are damaged.
+pub(super) struct Member {
+    pub partial: PartialSegment,
+    pub damaged_blocks: BTreeSet<u32>,
+}
+
+/// The log behind a checkpoint.
+#[derive(Default)]
+pub(super) struct LogTail {
+    /// What is applied, in order. Blocks of it may be damaged.
+    pub partials: Vec<PartialSegment>,
+    /// The lowest number that was durable and is lost.
+    pub first_lost: Option<u64>,
+    /// What was durable and is damaged. If empty, the log ends where a crash has torn it.
+    pub damage: Vec<Finding>,
+    /// The highest number that was found anywhere.
+    pub highest: u64,
+}
+
+/// Finds the log since a checkpoint, and tells a torn tail from damage.
+pub(super) fn find(reader: &mut LogReader<'_>, start: &LogStart) -> LogTail {
+    let found = log_search::find(reader, start);
+    let log = found.partials.in_order();
+    let durable = durable_up_to(&log);
+    let (mut members, mut lost) = (Vec::new(), Vec::new());
+    let (mut last_sealed, mut number) = (start.first - 1, start.first);
+    for partial in log {
+        let member = at_its_blocks(reader, partial, &found);
+        let partial = &member.partial;
+        let is_whole = member.damaged_blocks.is_empty() && partial.is_well_formed();
+        lost.extend(number..partial.number().min(durable + 1));
+        let is_behind_gap = partial.number() > number.max(durable + 1);
+        if partial.number() > durable && (is_behind_gap || !is_whole) {
+            // The torn tail.
+            break;
+        }
+        number = partial.number() + 1;
+        if partial.seals() {
+            last_sealed = partial.number();
+        }
+        match partial.is_well_formed() {
+            true => members.push(member),
+            false => lost.push(partial.number()),
+        }
+    }
+    lost.extend(number..=durable);
+    let end = lost.iter().copied().fold(last_sealed, u64::max);
+    members.retain(|member| member.partial.number() <= end);
+    LogTail {
+        first_lost: lost.first().copied(),
+        damage: findings(&members, &lost, &found),
+        partials: members.into_iter().map(|member| member.partial).collect(),
+        highest: found.highest,
+    }
+}
+
+/// A partial segment with its damaged blocks. One whose summary lies in more than one place is where its blocks are.
+fn at_its_blocks(reader: &mut LogReader<'_>, partial: PartialSegment, found: &FoundLog) -> Member {
+    let damaged_blocks = reader.damaged_blocks(&partial);
+    let mut best = Member { partial, damaged_blocks };
+    if best.damaged_blocks.is_empty() {
+        return best;
+    }
+    for other in found.partials.with_number(best.partial.number()) {
+        if other.header.crc == best.partial.header.crc {
+            let damaged_blocks = reader.damaged_blocks(other);
+            if damaged_blocks.len() < best.damaged_blocks.len() {
+                best = Member { partial: other.clone(), damaged_blocks };
+            }
+        }
+    }
+    best
+}
+
+/// One finding for each run of lost partial segments, each one with damaged blocks, and each block that cannot be read.
+fn findings(members: &[Member], lost: &[u64], found: &FoundLog) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut add = |place: String, found: &str, expected: &str, repair: &str| {
+        findings.push(Finding::new(Structure::Log, place, found, expected, repair));
+    };
+    for run in lost.chunk_by(|one, next| one + 1 == *next) {
+        let place = match run {
+            [number] => format!("partial segment {number} of the log"),
+            run => format!("partial segments {} to {} of the log", run[0], run[run.len() - 1]),
+        };
+        let why = "a later one shows that it was durable, and it cannot be found or read";
+        add(place, why, "what was synced", "the rest of the log is applied; what this one held is lost");
+    }
+    for Member { partial, damaged_blocks } in members.iter().filter(|member| !member.damaged_blocks.is_empty()) {
+        let (number, segment, block) = (partial.number(), partial.segment, partial.block);
+        let place = format!("partial segment {number} of the log, in segment {segment} from block {block}");
+        let why = format!("{} of its {} blocks are damaged", damaged_blocks.len(), partial.header.blocks);
+        add(place, &why, "what was synced", "reading these blocks fails, unless a later version is in the log");
+    }
+    for ((segment, block), error) in &found.unreadable {
+        let place = format!("block {block} of segment {segment}");
+        add(place, error, "a readable block", "nothing is known to be lost by it");
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::sfs::log::made_up::{Made, MadeUpLog};
+
+    /// The first number of the log, and the checksum of the one before it.
+    const FIRST: u64 = 50;
+    const CHAIN: u32 = 4711;
+    /// A segment that was written before the checkpoint, the open one, and two that were free.
+    const OLD: u32 = 0;
+    const OPEN: u32 = 3;
+    const NEXT: u32 = 8;
+    const OTHER: u32 = 9;
+
+    const START: LogStart = LogStart { first: FIRST, chain: CHAIN, open: Some((OPEN, 6)), next_segment: Some(NEXT) };
+
+    /// Where a partial segment lies, and what it is.
+    type Placed = (u32, u32, Made);
+
+    /// A log of five: two in the open segment, three from the head of the next one. Each says that all before it was
+    /// durable.
+    fn five() -> (MadeUpLog, Vec<Placed>) {
+        let mut log = MadeUpLog::empty();
+        log.write_chain(OLD, 1..5, 0);
+        log.write_chain(OPEN, 40..42, 0);
+        let (mut placed, mut chain) = (Vec::new(), CHAIN);
+        for (number, (segment, block)) in (FIRST..).zip([(OPEN, 6), (OPEN, 9), (NEXT, 0), (NEXT, 3), (NEXT, 6)]) {
+            let made = Made { next_segment: Some(NEXT), ..Made::numbered(number, chain) };
+            chain = log.write(segment, block, &made);
+            placed.push((segment, block, made));
+        }
+        (log, placed)
+    }
+
+    fn found(log: &mut MadeUpLog) -> LogTail {
+        find(&mut log.reader(), &START)
+    }
+
+    fn numbers(tail: &LogTail) -> Vec<u64> {
+        tail.partials.iter().map(PartialSegment::number).collect()
+    }
+
+    fn texts(tail: &LogTail) -> Vec<String> {
+        tail.damage.iter().map(|finding| finding.place.clone()).collect()
+    }
+
+    #[test]
+    fn a_whole_log_is_found_in_order_wherever_it_lies_and_nothing_older() {
+        let (mut log, _) = five();
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.first_lost, tail.highest), ((50..55).collect(), None, 54));
+        assert!(tail.damage.is_empty());
+    }
+
+    #[test]
+    fn what_a_crash_leaves_of_the_last_one_ends_the_log_without_a_word() {
+        for block in [6, 7, 8] {
+            let (mut log, _) = five();
+            log.flip(NEXT, block, 200);
+            let tail = found(&mut log);
+            assert_eq!((numbers(&tail), tail.first_lost), ((50..54).collect(), None), "block {block}");
+            assert!(tail.damage.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_follows_the_last_seal_is_not_applied() {
+        let (mut log, placed) = five();
+        let (segment, block, last) = placed[4].clone();
+        log.write(segment, block, &Made { seals: false, ..last });
+        assert_eq!(numbers(&found(&mut log)), [50, 51, 52, 53]);
+    }
+
+    #[test]
+    fn a_lost_summary_in_the_middle_is_reported_and_what_lies_behind_it_is_found() {
+        for (at, (segment, block)) in [(OPEN, 6), (OPEN, 9), (NEXT, 0), (NEXT, 3)].into_iter().enumerate() {
+            let (mut log, _) = five();
+            log.flip(segment, block, 200);
+            let tail = found(&mut log);
+            let lost = FIRST + at as u64;
+            let rest: Vec<u64> = (50..55).filter(|number| *number != lost).collect();
+            assert_eq!((numbers(&tail), tail.first_lost), (rest, Some(lost)));
+            assert_eq!(texts(&tail), [format!("partial segment {lost} of the log")]);
+        }
+    }
+
+    #[test]
+    fn several_in_a_row_that_are_lost_are_one_finding() {
+        let (mut log, _) = five();
+        log.flip(OPEN, 9, 200);
+        log.flip(NEXT, 0, 200);
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 53, 54], Some(51)));
+        assert_eq!(texts(&tail), ["partial segments 51 to 52 of the log"]);
+    }
+
+    #[test]
+    fn a_damaged_block_of_what_was_durable_is_reported_and_the_rest_applied() {
+        let (mut log, _) = five();
+        log.flip(OPEN, 11, 200);
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.first_lost), ((50..55).collect(), None));
+        assert_eq!(texts(&tail), ["partial segment 51 of the log, in segment 3 from block 9"]);
+        assert!(tail.damage[0].found.starts_with("1 of its 2 blocks"), "{}", tail.damage[0]);
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_read_is_reported_by_its_place() {
+        let (mut log, _) = five();
+        log.scratch(OPEN, 9);
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
+        assert_eq!(texts(&tail), ["partial segment 51 of the log", "block 9 of segment 3"]);
+    }
+
+    #[test]
+    fn a_summary_that_also_lies_elsewhere_counts_where_its_blocks_are() {
+        let (mut log, placed) = five();
+        // It went to the place of 51, which it hides, and to the head of a segment that was free.
+        let (bytes, _) = placed[3].2.bytes();
+        for (segment, block) in [(OPEN, 9), (OTHER, 0)] {
+            log.put(segment, block, &bytes[..4096]);
+        }
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
+        assert_eq!(tail.partials[2].place(), (NEXT, 3));
+    }
+
+    #[test]
+    fn a_summary_that_was_changed_with_its_checksum_is_left_out() {
+        let (mut log, placed) = five();
+        let (segment, block, forged) = placed[1].clone();
+        // The next one names the checksum that was written.
+        log.write(segment, block, &Made { next_segment: Some(OTHER), ..forged.clone() });
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
+        // One whose number alone was changed names the checksum of another than the one before it.
+        log.write(segment, block, &Made { number: 53, ..forged });
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
+        assert_eq!(tail.partials[2].place(), (NEXT, 3));
+    }
+
+    #[test]
+    fn one_of_another_log_does_not_follow_and_its_number_is_not_given_out_again() {
+        let (mut log, placed) = five();
+        let (_, _, last) = placed[4].clone();
+        // An older crash left one with the next number, and one with a number far behind.
+        log.write(OTHER, 0, &Made { flushed_back: 0, ..Made::numbered(55, 1) });
+        log.write(OTHER + 1, 0, &Made { flushed_back: 0, ..Made::numbered(5000, 1) });
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.highest), ((50..55).collect(), 5000), "behind {last:?}");
+    }
+
+    #[test]
+    fn a_log_that_does_not_tell_how_far_it_was_flushed_is_durable_up_to_the_last_seal_but_one() {
+        let (mut log, mut chain) = (MadeUpLog::empty(), CHAIN);
+        for (number, block) in [(50, 6), (51, 9), (52, 12)] {
+            chain = log.write(OPEN, block, &Made { flushed_back: 0, ..Made::numbered(number, chain) });
+        }
+        log.flip(OPEN, 9, 200);
+        let tail = found(&mut log);
+        assert_eq!((numbers(&tail), tail.first_lost), (vec![50], None), "52 is not found to follow 50");
+    }
+}
