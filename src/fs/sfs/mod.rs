@@ -107,7 +107,7 @@ pub use make::Identity;
 pub use memory::MemoryUse;
 pub use repair::{Repaired, repair};
 pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};
-pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
+pub use settings::{KIND, SfsSettings};
 
 use crate::device::Account;
 use crate::label::Tally;

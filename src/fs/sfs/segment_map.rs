@@ -6,7 +6,7 @@ use super::format::{BLOCK, NO_GROUP};
 use super::make::Identity;
 use super::placement::{SegmentView, Tick, hotness};
 use super::segments::State;
-use super::settings::{GroupingKind, SfsSettings};
+use super::settings::SfsSettings;
 use super::{Sfs, Timestamp, salvage};
 use crate::device::Medium;
 use serde::Serialize;
@@ -103,12 +103,10 @@ pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap,
 impl Sfs {
     /// Counts what lives in the segments. Those that are free, open, empty or of metadata are left out.
     pub fn census(&self) -> Census {
-        // Only by hotness does a grouping remember what each group is about.
-        let is_by_hotness = self.settings.grouping == GroupingKind::Sfs;
         Census {
             tick: self.tick,
             segments: self.segments.views().filter(|view| !self.segments.get(view.number).is_metadata).collect(),
-            centres: if is_by_hotness { self.grouping.memory() } else { Vec::new() },
+            centres: self.grouping.centres().to_vec(),
         }
     }
 
