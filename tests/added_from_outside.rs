@@ -1,16 +1,19 @@
-//! A station and a translation layer that the library does not know, added to its table from here.
+//! A station, a translation layer, a grouping and a cleaner that the library does not know, added to its tables from here.
 
 use flashpath::device::nand::{Geometry, Nand, Timing};
 use flashpath::device::station::{DeviceNode, DeviceSettings, Offer, Opening, StationError, only_blocks};
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium};
-use flashpath::expression::{ExpressionError, Kind, OptionKind, Term, Values, parse_term};
+use flashpath::expression::{ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, parse_term, words_of};
+use flashpath::fs::sfs::placement::table::{POLICIES, Policies, ReadCleaner, ReadGrouping};
+use flashpath::fs::sfs::placement::{BlockView, Cleaner, Grouping, GroupingSettings, SegmentView, Tick};
+use flashpath::fs::sfs::{self, SfsSettings};
 use flashpath::label::{Label, Tally};
-use flashpath::run::{Below, Options, Path, STATIONS, Station, prepare};
+use flashpath::run::{Below, FileSystemSettings, Options, Path, STATIONS, Station, prepare};
 use flashpath::time::Time;
 use flashpath::translation::FlashLayer;
 use flashpath::translation::page_level::{self, PageLevel, PageSettings, RamMap};
 use flashpath::workload::generator::generator;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// A station that makes every write wait.
 static SLOW: Kind = Kind {
@@ -167,4 +170,95 @@ fn errors_name_the_stations_of_the_table() {
     assert!(wrong("slw/conv").help.contains("did you mean slow?"));
     assert!(wrong("nand").help.contains("superblock/ or own/ before it"), "{}", wrong("nand"));
     assert!(Path::read("slow/conv").is_err(), "the library's own table does not have it");
+}
+
+/// A grouping with an option of its own: a block that was written so often goes to the second group.
+#[derive(Clone, Copy, Debug)]
+struct Often {
+    writes: u64,
+}
+
+impl Grouping for Often {
+    fn groups(&self) -> usize {
+        2
+    }
+
+    fn group_of(&mut self, block: &BlockView, _now: Tick) -> usize {
+        usize::from(block.block.writes >= self.writes)
+    }
+}
+
+fn read_often(settings: &Settings) -> Result<Arc<dyn GroupingSettings>, ExpressionError> {
+    Ok(Arc::new(Often { writes: settings.count("often") }))
+}
+
+/// A cleaner: the segment that was written first.
+#[derive(Debug)]
+struct Oldest;
+
+impl Cleaner for Oldest {
+    fn score(&self, segment: &SegmentView, now: Tick) -> f64 {
+        (now.0 - segment.written.0) as f64
+    }
+}
+
+static OWN_POLICIES: LazyLock<Policies> = LazyLock::new(|| Policies {
+    groupings: Vec::leak(
+        [POLICIES.groupings, &[Row { word: "often", about: "by writes", value: read_often as ReadGrouping }]].concat(),
+    ),
+    cleaners: Vec::leak(
+        [
+            POLICIES.cleaners,
+            &[Row { word: "oldest", about: "by age", value: (|_| Ok(Arc::new(Oldest))) as ReadCleaner }],
+        ]
+        .concat(),
+    ),
+});
+
+static OWN_SFS: LazyLock<&'static Kind> = LazyLock::new(|| {
+    let option = |name| *sfs::KIND.options.iter().find(|option| option.name == name).unwrap();
+    sfs::KIND.with_options(vec![
+        OptionKind { values: Values::Choice(|| words_of(OWN_POLICIES.groupings)), ..option("grouping") },
+        OptionKind { values: Values::Choice(|| words_of(OWN_POLICIES.cleaners)), ..option("cleaner") },
+        OptionKind {
+            name: "often",
+            values: Values::Count(1, 1000),
+            default: "2",
+            about: "of grouping=often: writes from which on a block is of the second group",
+        },
+    ])
+});
+
+#[test]
+fn a_grouping_and_a_cleaner_from_outside_are_named_like_any_other() {
+    let own = Station::file_system(*OWN_SFS, &[Offer::Blocks], |term| {
+        Ok(FileSystemSettings::Sfs(Box::new(SfsSettings::read_with(term, *OWN_SFS, &OWN_POLICIES)?)))
+    });
+    let others = STATIONS.iter().filter(|station| station.kind.name != "sfs").cloned();
+    let table: Vec<Station> = std::iter::once(own).chain(others).collect();
+    let copied = |text: &str| {
+        let path = Path::read_with(text, &table).unwrap_or_else(|error| panic!("{error}"));
+        let again = Path::read_with(&path.in_full, &table).unwrap();
+        assert_eq!(again.in_full, path.in_full, "all options are written out and read again");
+        let prepared = prepare(&path, 1).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let term = parse_term("zipf:writes=96M").unwrap();
+        let options = Options { verify: true, ..Options::default() };
+        let mut workload = generator(&term, prepared.exported_bytes(), 1).unwrap();
+        let outcome = prepared.run(&mut *workload, &options, &mut |_| true);
+        assert!(outcome.failure.is_none(), "{text}: {:?}", outcome.failure);
+        format!("{:?}", outcome.result.ledger)
+    };
+    let results = [
+        copied("sfs:segment=512K/conv:size=32M"),
+        copied("sfs:segment=512K,grouping=often,often=3/conv:size=32M"),
+        copied("sfs:segment=512K,grouping=often,often=30/conv:size=32M"),
+        copied("sfs:segment=512K,cleaner=oldest/conv:size=32M"),
+    ];
+    let different: std::collections::BTreeSet<&String> = results.iter().collect();
+    assert_eq!(different.len(), results.len(), "each policy and each value of its option copies other blocks");
+    let wrong = Path::read_with("sfs:grouping=often,often=0/conv", &table).expect_err("0 is no count of writes");
+    assert!(wrong.help.contains("often takes a whole number from 1 to 1000"), "{wrong}");
+    let unknown = Path::read_with("sfs:cleaner=newest/conv", &table).expect_err("there is no such cleaner");
+    assert!(unknown.help.contains("greedy or oldest"), "{unknown}");
+    assert!(Path::read("sfs:grouping=often/conv").is_err(), "the library's own table does not have it");
 }

@@ -4,8 +4,10 @@
 //! in which every option has a value. Every error points at the wrong characters and says what would be right.
 
 mod choice;
+mod row;
 
 pub use choice::{Choice, Words, words};
+pub use row::{Row, words_of};
 
 use crate::units;
 use std::fmt;
@@ -22,8 +24,23 @@ pub struct Kind {
     pub options: &'static [OptionKind],
 }
 
+impl Kind {
+    /// This kind with options of the caller's: each takes the place of the one with its name, or comes last. The kind that is
+    /// made stays until the program ends.
+    pub fn with_options(&self, options: Vec<OptionKind>) -> &'static Kind {
+        let mut all = self.options.to_vec();
+        for option in options {
+            match all.iter_mut().find(|known| known.name == option.name) {
+                Some(known) => *known = option,
+                None => all.push(option),
+            }
+        }
+        Box::leak(Box::new(Kind { name: self.name, about: self.about, options: Vec::leak(all) }))
+    }
+}
+
 /// One option of a [`Kind`].
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct OptionKind {
     /// The name before the `=`.
     pub name: &'static str,
@@ -50,7 +67,8 @@ pub enum Values {
     Duration(u64, u64),
     /// An amount of writes: a size such as `4G`, or a multiple of the device such as `6x`.
     Amount,
-    /// One of the words of a [`Choice`]: write `Values::Choice(words::<T>)`.
+    /// One of the words of a [`Choice`], or of a table of [`Row`]s: write `Values::Choice(words::<T>)`, or a function that
+    /// answers [`words_of`] the table.
     Choice(fn() -> Words),
     /// `on` or `off`; the bare name means `on`.
     Switch,

@@ -103,7 +103,8 @@ impl Station {
         Station { kind, level: "translation", offers: Offer::Blocks, below, read: Read::Layer(read_layer::<L>) }
     }
 
-    const fn file_system(
+    /// A file system.
+    pub const fn file_system(
         kind: &'static Kind,
         takes: &'static [Offer],
         read: fn(&Term) -> Result<FileSystemSettings, ExpressionError>,

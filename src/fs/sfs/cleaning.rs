@@ -5,9 +5,10 @@
 //! next segment that is allocated holds without looking, and a crash finds every block.
 
 use super::format::{BlockRecord, Kind, WAITS};
-use super::placement::{SegmentView, victim};
+use super::placement::cleaners::Greedy;
+use super::placement::{Cleaner, SegmentView, victim};
 use super::segments::Segment;
-use super::{CleanerKind, Sfs, SfsError};
+use super::{Sfs, SfsError};
 use std::collections::BTreeSet;
 
 /// Whether an emptied segment is free once the log is told: it holds nothing of the log since the last checkpoint, and
@@ -138,9 +139,9 @@ impl Sfs {
         // A policy may choose segments that are nearly full, for what they cost later. When hardly enough is left for a
         // checkpoint, what counts is what is gained now, or the log comes to a stand although much of it is dead: after
         // crashes in a row, for one, each of which leaves a segment of metadata that is nearly empty.
-        let policy = match self.segments.free() < self.limits.floor / 2 {
-            true => CleanerKind::Greedy,
-            false => self.settings.cleaner,
+        let policy: &dyn Cleaner = match self.segments.free() < self.limits.floor / 2 {
+            true => &Greedy,
+            false => &*self.settings.cleaner,
         };
         victim::choose(policy, candidates, self.tick)
     }

@@ -117,7 +117,7 @@ impl Sfs {
             renamed: Default::default(),
             orphans: Default::default(),
             salvaged: Default::default(),
-            grouping: placement::grouping(settings, identity.seed),
+            grouping: settings.grouping.start(identity.seed),
             mixed: None,
             of_metadata: None,
             contents: if holds_stamps { vec![Vec::new(); segments as usize] } else { Vec::new() },

@@ -87,7 +87,7 @@ pub use memory::MemoryUse;
 pub use recovery::{
     Census, Finding, GroupRow, Repaired, SegmentMap, SegmentRow, Structure, check, mark_lost, repair, segment_map,
 };
-pub use settings::{CleanerKind, GroupingKind, KIND, QuantizerKind, SfsSettings};
+pub use settings::{KIND, SfsSettings};
 pub use volume::SfsVolume;
 
 use crate::device::Account;

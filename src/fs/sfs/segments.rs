@@ -396,8 +396,9 @@ impl Segments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::sfs::placement::Cleaner;
+    use crate::fs::sfs::placement::cleaners::{CostBenefit, CostHotness, Greedy};
     use crate::fs::sfs::placement::victim;
-    use crate::fs::sfs::settings::CleanerKind;
 
     /// A volume of cold files was cleaned again and again: the summary of a segment in which nothing had died counted
     /// as dead, and what is very old and a little dead scores highest with both policies that look at age.
@@ -412,7 +413,7 @@ mod tests {
             segments.close(segment);
             (0..dead).for_each(|_| segments.lose(segment, Kind::Data, 1, modified));
         }
-        for policy in [CleanerKind::CostHotness, CleanerKind::CostBenefit, CleanerKind::Greedy] {
+        for policy in [&CostHotness as &dyn Cleaner, &CostBenefit, &Greedy] {
             assert_eq!(victim::choose(policy, segments.views(), Tick(1_000_100)), Some(1), "{policy:?}");
         }
     }

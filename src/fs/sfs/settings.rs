@@ -1,7 +1,11 @@
 //! The options of `sfs`.
 
-use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
+use super::placement::by_hotness::QuantizerKind;
+use super::placement::table::{POLICIES, Policies};
+use super::placement::{Cleaner, GroupingSettings};
+use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words, words_of};
 use crate::units::BLOCK_BYTES;
+use std::sync::Arc;
 
 /// The station.
 pub static KIND: Kind = Kind {
@@ -22,7 +26,7 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "grouping",
-            values: Values::Choice(words::<GroupingKind>),
+            values: Values::Choice(|| words_of(POLICIES.groupings)),
             default: "sfs",
             about: "which group a block is written in",
         },
@@ -34,7 +38,7 @@ pub static KIND: Kind = Kind {
         },
         OptionKind {
             name: "cleaner",
-            values: Values::Choice(words::<CleanerKind>),
+            values: Values::Choice(|| words_of(POLICIES.cleaners)),
             default: "cost-hotness",
             about: "which segment is cleaned",
         },
@@ -107,66 +111,6 @@ pub static KIND: Kind = Kind {
     ],
 };
 
-/// Who chooses the group of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GroupingKind {
-    /// Nearest hotness.
-    Sfs,
-    /// By lifespan.
-    SepBit,
-    /// Up at a write, down at a cleaning.
-    Dac,
-    /// One group.
-    None,
-}
-
-impl Choice for GroupingKind {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("sfs", GroupingKind::Sfs, "the group whose hotness is nearest to the block's"),
-        ("sepbit", GroupingKind::SepBit, "by how long the block lived before (6 groups)"),
-        ("dac", GroupingKind::Dac, "one group hotter at each write, one colder at each cleaning (6 groups)"),
-        ("none", GroupingKind::None, "one group"),
-    ];
-}
-
-/// How the groups' hotness is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuantizerKind {
-    /// Refinement.
-    Iterative,
-    /// Equal parts of the range: the paper's "equi-height".
-    EquiHeight,
-    /// Equal numbers of segments: the paper's "equi-width".
-    EquiWidth,
-}
-
-impl Choice for QuantizerKind {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("iterative", QuantizerKind::Iterative, "centres found by refinement, as k-means finds them"),
-        ("equi-height", QuantizerKind::EquiHeight, "the range of hotness is cut into equal parts"),
-        ("equi-width", QuantizerKind::EquiWidth, "every group has as many segments"),
-    ];
-}
-
-/// Which segment is cleaned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CleanerKind {
-    /// (1-u)/(2u h).
-    CostHotness,
-    /// (1-u)/(2u) age.
-    CostBenefit,
-    /// Fewest live blocks.
-    Greedy,
-}
-
-impl Choice for CleanerKind {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("cost-hotness", CleanerKind::CostHotness, "(1-u)/(2u h): few live blocks, and those cold"),
-        ("cost-benefit", CleanerKind::CostBenefit, "(1-u)/(2u) age: few live blocks, not written for long"),
-        ("greedy", CleanerKind::Greedy, "the fewest live blocks"),
-    ];
-}
-
 /// What a block's age is measured in.
 #[derive(Clone, Copy, PartialEq)]
 enum AgeClock {
@@ -196,20 +140,16 @@ impl Choice for Fsync {
 }
 
 /// The options, read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct SfsSettings {
     /// The term with every option written out.
     pub written_out: String,
     /// Bytes of a segment; `None` for what suits the device.
     pub segment_bytes: Option<u64>,
-    /// Groups of `grouping=sfs`.
-    pub groups: u32,
-    /// Who chooses the group.
-    pub grouping: GroupingKind,
-    /// How the centres are found.
-    pub quantizer: QuantizerKind,
+    /// Which group a block is written in.
+    pub grouping: Arc<dyn GroupingSettings>,
     /// Which segment is cleaned.
-    pub cleaner: CleanerKind,
+    pub cleaner: Arc<dyn Cleaner>,
     /// The share of segments in use from which on segments are cleaned.
     pub watermark: f64,
     /// Segments that are cleaned at once.
@@ -243,7 +183,16 @@ pub struct SfsSettings {
 impl SfsSettings {
     /// Reads a term of the station.
     pub fn read(term: &Term) -> Result<SfsSettings, ExpressionError> {
-        let settings: Settings = term.settle(&KIND)?;
+        SfsSettings::read_with(term, &KIND, &POLICIES)
+    }
+
+    /// Reads a term of the station with policies of the caller's: `kind` is [`KIND`] with their words, and their options.
+    ///
+    /// # Panics
+    ///
+    /// If `kind` lacks an option of [`KIND`], or its words are not those of `policies`: a bug of the caller.
+    pub fn read_with(term: &Term, kind: &'static Kind, policies: &Policies) -> Result<SfsSettings, ExpressionError> {
+        let settings: Settings = term.settle(kind)?;
         let size = |name: &str| settings.is_set(name).then(|| settings.size(name));
         let segment_bytes = size("segment");
         if segment_bytes.is_some_and(|bytes| !bytes.is_multiple_of(BLOCK_BYTES)) {
@@ -251,10 +200,8 @@ impl SfsSettings {
         }
         Ok(SfsSettings {
             segment_bytes,
-            groups: settings.count("groups") as u32,
-            grouping: settings.choice("grouping"),
-            quantizer: settings.choice("quantizer"),
-            cleaner: settings.choice("cleaner"),
+            grouping: settings.row("grouping", policies.groupings)(&settings)?,
+            cleaner: settings.row("cleaner", policies.cleaners)(&settings)?,
             watermark: settings.share("watermark"),
             at_once: settings.count("at-once") as u32,
             counts_writes: settings.choice::<AgeClock>("clock") == AgeClock::Writes,

@@ -1,9 +1,48 @@
 //! Grouping by hotness: SFS's own (sections 3.4 and 3.5). At a segment writing the segments are quantized, and each block
 //! goes to the group whose centre is nearest to its hotness. Group 0 is the coldest.
 
-use super::{BlockView, Grouping, SegmentView, Tick, hotness, quantize};
-use crate::fs::sfs::settings::QuantizerKind;
+use super::{BlockView, Grouping, GroupingSettings, SegmentView, Tick, hotness, quantize};
+use crate::expression::{Choice, Settings};
 use crate::random::Random;
+
+/// How the groups' hotness is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuantizerKind {
+    /// Refinement.
+    Iterative,
+    /// Equal parts of the range: the paper's "equi-height".
+    EquiHeight,
+    /// Equal numbers of segments: the paper's "equi-width".
+    EquiWidth,
+}
+
+impl Choice for QuantizerKind {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("iterative", QuantizerKind::Iterative, "centres found by refinement, as k-means finds them"),
+        ("equi-height", QuantizerKind::EquiHeight, "the range of hotness is cut into equal parts"),
+        ("equi-width", QuantizerKind::EquiWidth, "every group has as many segments"),
+    ];
+}
+
+/// The options `groups` and `quantizer`.
+#[derive(Clone, Copy, Debug)]
+pub struct HotnessSettings {
+    groups: usize,
+    quantizer: QuantizerKind,
+}
+
+impl HotnessSettings {
+    /// Reads them.
+    pub fn read(settings: &Settings) -> HotnessSettings {
+        HotnessSettings { groups: settings.count("groups") as usize, quantizer: settings.choice("quantizer") }
+    }
+}
+
+impl GroupingSettings for HotnessSettings {
+    fn start(&self, seed: u64) -> Box<dyn Grouping> {
+        Box::new(ByHotness::new(self.groups, self.quantizer, seed))
+    }
+}
 
 /// The groups' centres.
 #[derive(Clone, Debug)]
@@ -22,11 +61,6 @@ impl ByHotness {
     pub fn new(groups: usize, quantizer: QuantizerKind, seed: u64) -> ByHotness {
         let random = Random::new(seed, "the first centres of hotness");
         ByHotness { groups: groups.max(1), quantizer, random, centres: Vec::new(), hotness: Vec::new() }
-    }
-
-    /// The groups' hotness in writes per tick, Hg, ascending. None until segments have been looked at.
-    pub fn centres(&self) -> &[f64] {
-        &self.centres
     }
 }
 
@@ -60,6 +94,11 @@ impl Grouping for ByHotness {
 
     fn group_of(&mut self, block: &BlockView, now: Tick) -> usize {
         quantize::nearest(&self.centres, hotness::of_block(block, now))
+    }
+
+    /// Hg of all groups. None until segments have been looked at.
+    fn centres(&self) -> &[f64] {
+        &self.centres
     }
 
     /// The centres, "for faster convergence" after the next mount (section 3.4).

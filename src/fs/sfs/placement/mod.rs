@@ -6,16 +6,19 @@
 //! | [`quantize`] | the centres of the groups, from the hotness of all segments (section 3.4) |
 //! | [`by_hotness`] | SFS: the group whose centre is nearest |
 //! | [`sepbit`], [`dac`], [`one`] | the policies beside it |
-//! | [`victim`] | which segment is cleaned (section 3.6) |
+//! | [`victim`], [`cleaners`] | which segment is cleaned (section 3.6) |
+//! | [`table`] | the words that name the policies, and what reads their options |
 //!
 //! Nothing here fails, whatever it is shown.
 
 pub mod by_hotness;
+pub mod cleaners;
 pub mod dac;
 pub mod hotness;
 pub mod one;
 pub mod quantize;
 pub mod sepbit;
+pub mod table;
 pub mod victim;
 
 #[cfg(test)]
@@ -25,7 +28,7 @@ mod views;
 #[cfg(test)]
 mod write_cost;
 
-use super::settings::{GroupingKind, SfsSettings};
+use std::fmt::Debug;
 
 /// A point of the clock by which hotness is measured: microseconds, or blocks written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,6 +91,11 @@ pub trait Grouping: Send {
     /// A segment is being cleaned.
     fn collects(&mut self, _segment: &SegmentView, _now: Tick) {}
 
+    /// The groups' hotness in writes per tick, ascending; none if it does not group by hotness.
+    fn centres(&self) -> &[f64] {
+        &[]
+    }
+
     /// What it would want to know again after the next mount: at most 32 numbers, in the superblock.
     fn memory(&self) -> Vec<f64> {
         Vec::new()
@@ -97,12 +105,21 @@ pub trait Grouping: Send {
     fn remember(&mut self, _memory: &[f64]) {}
 }
 
-/// The policy that the settings name. The seed draws the first centres of hotness.
-pub fn grouping(settings: &SfsSettings, seed: u64) -> Box<dyn Grouping> {
-    match settings.grouping {
-        GroupingKind::Sfs => Box::new(by_hotness::ByHotness::new(settings.groups as usize, settings.quantizer, seed)),
-        GroupingKind::SepBit => Box::new(sepbit::SepBit::new()),
-        GroupingKind::Dac => Box::new(dac::Dac),
-        GroupingKind::None => Box::new(one::One),
+/// A grouping's options: what makes one for each volume that is opened.
+pub trait GroupingSettings: Debug + Send + Sync {
+    /// A grouping that has seen nothing yet. The seed is that of its choices.
+    fn start(&self, seed: u64) -> Box<dyn Grouping>;
+}
+
+/// A grouping that needs neither options nor a seed stands for its options.
+impl<G: Grouping + Clone + Debug + Sync + 'static> GroupingSettings for G {
+    fn start(&self, _seed: u64) -> Box<dyn Grouping> {
+        Box::new(self.clone())
     }
+}
+
+/// Which segment is cleaned: the one with the highest score of those that would free anything.
+pub trait Cleaner: Debug + Send + Sync {
+    /// The score of a segment that is not full. It need not be finite; where nothing is live, it is not asked for.
+    fn score(&self, segment: &SegmentView, now: Tick) -> f64;
 }

@@ -1,13 +1,14 @@
 //! What holds of every policy, whatever it is shown.
 
-use super::{BlockView, Grouping, History, SegmentView, Tick, grouping, hotness, victim};
+use super::cleaners::{CostBenefit, CostHotness, Greedy};
+use super::{BlockView, Cleaner, Grouping, History, SegmentView, Tick, hotness, victim};
 use crate::expression::parse_term;
-use crate::fs::sfs::settings::{CleanerKind, SfsSettings};
+use crate::fs::sfs::settings::SfsSettings;
 use proptest::prelude::*;
 
 fn policy(term: &str) -> Box<dyn Grouping> {
     let settings = parse_term(term).and_then(|term| SfsSettings::read(&term)).expect("a term of the station");
-    grouping(&settings, 5)
+    settings.grouping.start(5)
 }
 
 #[test]
@@ -108,7 +109,7 @@ proptest! {
     fn the_victim_is_one_that_frees_something(segments in proptest::collection::vec(segment(), 0..12), now in tick()) {
         let frees: Vec<&SegmentView> = segments.iter().filter(|segment| segment.live < segment.capacity).collect();
         let empty = frees.iter().filter(|segment| segment.live == 0).map(|segment| segment.number).min();
-        for policy in [CleanerKind::CostHotness, CleanerKind::CostBenefit, CleanerKind::Greedy] {
+        for policy in [&CostHotness as &dyn Cleaner, &CostBenefit, &Greedy] {
             let found = victim::choose(policy, segments.iter().copied(), now);
             prop_assert_eq!(found.is_some(), !frees.is_empty());
             prop_assert!(found.is_none_or(|number| frees.iter().any(|segment| segment.number == number)));

@@ -1,15 +1,8 @@
 //! Which segment is cleaned (section 3.6).
 //!
-//! Of the segments that would free anything, the one with the highest score; u is the share of its blocks that are live:
-//!
-//! | policy | score |
-//! |---|---|
-//! | cost-hotness | (1 - u) / (2 u H), with H the segment's hotness |
-//! | cost-benefit | (1 - u) / (2 u) age, with the age of its youngest block |
-//! | greedy | the fewer live blocks, the higher |
+//! Of the segments that would free anything, the one with the highest score, which a [`Cleaner`] gives.
 
-use super::{SegmentView, Tick, hotness};
-use crate::fs::sfs::settings::CleanerKind;
+use super::{Cleaner, SegmentView, Tick};
 use std::cmp::Ordering;
 
 /// The number of the segment to be cleaned now.
@@ -17,10 +10,10 @@ use std::cmp::Ordering;
 /// One without live blocks is best of all, since it costs nothing. One that is full of them is never chosen, since it
 /// frees nothing: `None` if there is no other. Of equal scores, the segment with fewer live blocks is chosen, and of these
 /// the one with the lowest number, in whatever order they come.
-pub fn choose(policy: CleanerKind, segments: impl Iterator<Item = SegmentView>, now: Tick) -> Option<u32> {
+pub fn choose(policy: &dyn Cleaner, segments: impl Iterator<Item = SegmentView>, now: Tick) -> Option<u32> {
     segments
         .filter(|segment| segment.live < segment.capacity)
-        .map(|segment| Candidate { score: score(policy, &segment, now), live: segment.live, number: segment.number })
+        .map(|segment| Candidate::of(policy, &segment, now))
         .min_by(Candidate::better_first)
         .map(|candidate| candidate.number)
 }
@@ -32,6 +25,12 @@ struct Candidate {
 }
 
 impl Candidate {
+    fn of(policy: &dyn Cleaner, segment: &SegmentView, now: Tick) -> Candidate {
+        // One without live blocks is better than any score.
+        let score = if segment.live == 0 { f64::INFINITY } else { policy.score(segment, now) };
+        Candidate { score, live: segment.live, number: segment.number }
+    }
+
     fn better_first(&self, other: &Candidate) -> Ordering {
         (self.live > 0)
             .cmp(&(other.live > 0))
@@ -40,24 +39,14 @@ impl Candidate {
     }
 }
 
-/// Of a segment that is not full; infinite for one that is not live, or not hot at all.
-fn score(policy: CleanerKind, segment: &SegmentView, now: Tick) -> f64 {
-    // (1 - u) / 2u, in blocks.
-    let gain = || f64::from(segment.capacity - segment.live) / (2.0 * f64::from(segment.live));
-    match policy {
-        CleanerKind::CostHotness => gain() / hotness::of_segment(segment, now),
-        CleanerKind::CostBenefit => gain() * hotness::age(segment.youngest, now) as f64,
-        CleanerKind::Greedy => -f64::from(segment.live),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::cleaners::{CostBenefit, CostHotness, Greedy};
     use super::super::views::segment;
     use super::*;
 
     const NOW: Tick = Tick(1000);
-    const POLICIES: [CleanerKind; 3] = [CleanerKind::CostHotness, CleanerKind::CostBenefit, CleanerKind::Greedy];
+    const POLICIES: [&dyn Cleaner; 3] = [&CostHotness, &CostBenefit, &Greedy];
 
     /// A segment of 100 blocks, each live one written `writes` times and last at `modified`.
     fn of(number: u32, live: u32, writes: u64, modified: u64) -> SegmentView {
@@ -78,8 +67,8 @@ mod tests {
     fn scores_are_the_papers() {
         // u = 0.2, and 3 writes in 100 ticks.
         let view = of(0, 20, 3, 900);
-        assert_eq!(score(CleanerKind::CostHotness, &view, NOW), 0.8 / 0.4 / 0.03);
-        assert_eq!(score(CleanerKind::CostBenefit, &view, NOW), 0.8 / 0.4 * 100.0);
+        assert_eq!(CostHotness.score(&view, NOW), 0.8 / 0.4 / 0.03);
+        assert_eq!(CostBenefit.score(&view, NOW), 0.8 / 0.4 * 100.0);
     }
 
     #[test]
@@ -140,6 +129,6 @@ mod tests {
     #[test]
     fn an_age_of_a_moment_does_not_stop_cost_benefit() {
         let segments = [of(1, 60, 1, 1000), of(2, 50, 1, 1000)];
-        assert_eq!(choose(CleanerKind::CostBenefit, segments.into_iter(), NOW), Some(2));
+        assert_eq!(choose(&CostBenefit, segments.into_iter(), NOW), Some(2));
     }
 }

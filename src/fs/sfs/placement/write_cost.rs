@@ -3,12 +3,12 @@
 //! It is the least that shows the effect of grouping, not the file system: one open segment a group, no cache, no metadata,
 //! a tick for each block that the host writes. One file, all of which was written once in order, is overwritten at random.
 
-use super::by_hotness::ByHotness;
+use super::by_hotness::{ByHotness, QuantizerKind};
+use super::cleaners::{CostBenefit, Greedy};
 use super::dac::Dac;
 use super::one::One;
 use super::sepbit::SepBit;
-use super::{BlockView, Grouping, History, SegmentView, Tick, victim};
-use crate::fs::sfs::settings::{CleanerKind, QuantizerKind};
+use super::{BlockView, Cleaner, Grouping, History, SegmentView, Tick, victim};
 use crate::random::Random;
 
 const SEGMENTS: usize = 500;
@@ -68,7 +68,7 @@ struct Segment {
 
 struct Log<'g> {
     grouping: &'g mut dyn Grouping,
-    cleaner: CleanerKind,
+    cleaner: &'static dyn Cleaner,
     blocks: Vec<Block>,
     segments: Vec<Segment>,
     free: Vec<usize>,
@@ -162,7 +162,7 @@ impl Log<'_> {
 }
 
 /// Blocks copied for each that the host writes, when the log has settled.
-fn copies(mut grouping: impl Grouping, cleaner: CleanerKind, load: &Load, blocks: usize) -> f64 {
+fn copies(mut grouping: impl Grouping, cleaner: &'static dyn Cleaner, load: &Load, blocks: usize) -> f64 {
     let groups = grouping.groups();
     let mut log = Log {
         grouping: &mut grouping,
@@ -196,17 +196,17 @@ fn uniform_writes_in_one_group_cost_a_little_less_than_the_closed_form_for_the_o
         if (1.0 - u) / -u.ln() < utilisation { (u, high) } else { (low, u) }
     });
     let oldest_first = live.0 / (1.0 - live.0);
-    let found = copies(One, CleanerKind::Greedy, &Load::Uniform, BLOCKS);
+    let found = copies(One, &Greedy, &Load::Uniform, BLOCKS);
     assert!((0.85..1.0).contains(&(found / oldest_first)), "{found} of {oldest_first}");
 }
 
 #[test]
 fn where_few_blocks_are_hot_grouping_copies_less_whoever_groups() {
     let zipf = Load::zipf(BLOCKS);
-    let one = copies(One, CleanerKind::CostBenefit, &zipf, BLOCKS);
+    let one = copies(One, &CostBenefit, &zipf, BLOCKS);
     let by_hotness = ByHotness::new(4, QuantizerKind::Iterative, 1);
-    let by_hotness = copies(by_hotness, CleanerKind::CostBenefit, &zipf, BLOCKS);
-    let sepbit = copies(SepBit::new(), CleanerKind::CostBenefit, &zipf, BLOCKS);
-    let dac = copies(Dac, CleanerKind::CostBenefit, &zipf, BLOCKS);
+    let by_hotness = copies(by_hotness, &CostBenefit, &zipf, BLOCKS);
+    let sepbit = copies(SepBit::new(), &CostBenefit, &zipf, BLOCKS);
+    let dac = copies(Dac, &CostBenefit, &zipf, BLOCKS);
     assert!(by_hotness < 0.95 * one && sepbit < 0.6 * one && dac < 0.6 * one, "{one} {by_hotness} {sepbit} {dac}");
 }

@@ -8,7 +8,7 @@ use crate::fs::sfs::format::{BLOCK, NO_GROUP};
 use crate::fs::sfs::make::Identity;
 use crate::fs::sfs::placement::{SegmentView, Tick, hotness};
 use crate::fs::sfs::segments::State;
-use crate::fs::sfs::settings::{GroupingKind, SfsSettings};
+use crate::fs::sfs::settings::SfsSettings;
 use crate::fs::sfs::{Sfs, Timestamp};
 use serde::Serialize;
 
@@ -104,12 +104,10 @@ pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap,
 impl Sfs {
     /// Counts what lives in the segments. Those that are free, open, empty or of metadata are left out.
     pub fn census(&self) -> Census {
-        // Only by hotness does a grouping remember what each group is about.
-        let is_by_hotness = self.settings.grouping == GroupingKind::Sfs;
         Census {
             tick: self.tick,
             segments: self.segments.views().filter(|view| !self.segments.get(view.number).is_metadata).collect(),
-            centres: if is_by_hotness { self.grouping.memory() } else { Vec::new() },
+            centres: self.grouping.centres().to_vec(),
         }
     }
 
