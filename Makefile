@@ -1,4 +1,4 @@
-# Two commands do everything on a Debian machine with a Rust toolchain: `make demo` and `make test`.
+# On a Debian machine with a Rust toolchain, `make demo` and `make test` need no other setup.
 
 SHELL := /bin/bash
 FLASHPATH := target/release/flashpath
@@ -10,26 +10,26 @@ SEEDS ?= 100
 DAMAGE_SECONDS ?= 600
 CAMPAIGN_SECONDS ?= 60
 
-# Where `make install` puts the program; the names by which mount(8) and umount(8) find it are in /sbin.
+# The prefix of `make install`; the helper names for mount(8) and umount(8) are in /sbin.
 PREFIX ?= /usr/local
 FAILING_STORE_SECONDS ?= 120
 
 .PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs install
 
 help:
-	@echo "make demo    run the sample trace on several paths: a table here, a page in demo/report.html"
+	@echo "make demo    run the sample trace on several paths: a table, and a page in demo/report.html"
 	@echo "make test    all tests"
 	@echo "make check   format, lints, import table"
-	@echo "make bench   the benchmarks, each figure beside its bound and its peer"
-	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed: an hour"
-	@echo "make results make the papers' figures again (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
+	@echo "make bench   benchmarks, each figure beside its bound and its peer"
+	@echo "make bench-paced  sfs beside ext4 and btrfs on a drive at its own speed (one hour)"
+	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
-	@echo "make programs  real programs on a mounted volume of sfs, each with a check of its own data"
-	@echo "make crash   cut the power of every translation layer, of dm-zoned and of sfs at any operation, SEEDS=$(SEEDS) times each;"
-	@echo "             damage unclean volumes of sfs, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
-	@echo "             kill servers under load and send them hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) for each way;"
-	@echo "             let any write, fsync, punch or read of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each"
-	@echo "make install the program in PREFIX=$(PREFIX), and the names by which mount(8) and umount(8) find it in /sbin"
+	@echo "make programs  run real programs on a mounted sfs volume, each with a check of its own data"
+	@echo "make crash   cut the power of every translation layer, dm-zoned and sfs at random operations, SEEDS=$(SEEDS) times each;"
+	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
+	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
+	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each"
+	@echo "make install install the program in PREFIX=$(PREFIX), with its helper names for mount(8) and umount(8) in /sbin"
 
 build:
 	cargo build --release --locked
@@ -42,8 +42,8 @@ install: build
 	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/umount.fuse.sfs
 	ln -sf $(PREFIX)/bin/flashpath $(DESTDIR)/sbin/umount.fuse.flashpath
 
-# What the tests use beside Rust: fio to check its distributions, a browser to look at the report, the tools of the
-# kernel's file systems to compare layouts with and to capture, the clients of NBD, and a disk's other users.
+# Programs for the tests: fio for its distributions, a browser for the report, the tools of the kernel's file systems
+# for layouts and captures, NBD clients, and other users of disks.
 needs:
 	@scripts/needs fio chromium debugfs:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
 	    nbdinfo:libnbd-bin nbdsh:python3-libnbd nbdkit qemu-img:qemu-utils git fusermount3:fuse3 setfattr:attr setfacl:acl python3
@@ -57,7 +57,7 @@ demo: build
 	    --report demo/report.html --json demo/result.json
 	@echo "open demo/report.html in a browser; demo/result.json holds the numbers"
 
-# What could not be tested here is told at the end: a test that is skipped looks like one that passed.
+# Skipped tests are listed at the end, since they look like passed ones.
 test: export SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 test: needs check
 	@mkdir -p target && rm -f "$$SKIPPED_TESTS"
@@ -81,7 +81,7 @@ bench-paced: build
 	@scripts/needs fio python3 mkfs.btrfs:btrfs-progs mkfs.ext4:e2fsprogs
 	scripts/bench-paced
 
-# The captured traces are kept: only what has changed is captured again.
+# Captured traces are kept: only changed experiments are captured again.
 results: build
 	$(FLASHPATH) reproduce vma --scale $(VMA_SCALE) --traces target/traces --json target/traces/vma.json >/dev/null
 	@mkdir -p target/traces && cp -n traces/*.zst target/traces/
@@ -100,7 +100,7 @@ crash:
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 
-# Real programs on a mounted volume of sfs, each with a check of its own data.
+# Real programs on a mounted sfs volume, each with a check of its own data.
 programs: build
 	@scripts/needs fio git sqlite3 stress-ng prove:perl autoreconf:autoconf automake psql:postgresql
 	@scripts/programs-on-mount

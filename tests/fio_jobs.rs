@@ -232,45 +232,45 @@ fn what_is_only_about_the_engine_is_passed_over_and_the_rest_is_warned_of_once()
     assert_eq!(
         workload.warnings(),
         [
-            "x.fio:11: unknown key 'some_engines_key' has no effect",
-            "x.fio:10: runtime has no effect: the job ends at its size",
-            "x.fio:9: filename has no effect: requests go to the path",
+            "x.fio:11: unknown key 'some_engines_key' is ignored",
+            "x.fio:10: runtime is ignored: the job ends at its size",
+            "x.fio:9: filename is ignored: requests go to the path",
         ]
     );
 }
 
 #[test]
 fn what_cannot_be_carried_out_is_refused_with_its_line() {
-    for (keys, said) in [
+    for (keys, expected) in [
         ("bs=4x", "x.fio:2: bs=4x: '4x' is not a size"),
         ("bs=0", "x.fio:2: bs=0: '0' is not a size from 512"),
-        ("rw=sideways", "x.fio:2: rw=sideways: it is read, write,"),
+        ("rw=sideways", "x.fio:2: rw=sideways: expected read, write,"),
         ("rw=randwrite:8", "x.fio:2: rw=randwrite:8: offset modifiers"),
-        ("rw=write\nsize=2g", "x.fio:3: size=2g: 2G exceed the device, which has 1M"),
+        ("rw=write\nsize=2g", "x.fio:3: size=2g: 2G exceeds the device of 1M"),
         ("rw=write\noffset=1m", "x.fio:3: offset=1m: no block of 4K fits"),
         ("offset_increment=1m\nnumjobs=2", "x.fio:2: offset_increment=1m: no block"),
-        ("numjobs=0", "x.fio:2: numjobs=0: it is from 1 to"),
-        ("iodepth=-1", "x.fio:2: iodepth=-1: that is not a whole number"),
-        ("io_size=0", "x.fio:2: io_size=0: nothing would be moved"),
-        ("time_based", "x.fio:2: time_based=1: this key is not implemented: it runs until the clock"),
+        ("numjobs=0", "x.fio:2: numjobs=0: the range is 1 to"),
+        ("iodepth=-1", "x.fio:2: iodepth=-1: not a whole number"),
+        ("io_size=0", "x.fio:2: io_size=0: it moves no bytes"),
+        ("time_based", "x.fio:2: time_based=1: this key is not implemented: it depends on the clock"),
         ("bssplit=4k/50:8k/50", "x.fio:2: bssplit=4k/50:8k/50: this key is not implemented"),
-        ("rate_iops=100", "x.fio:2: rate_iops=100: this key is not implemented: it follows the clock"),
-        ("sync=1", "x.fio:2: sync=1: this key is not implemented: say fsync=1"),
+        ("rate_iops=100", "x.fio:2: rate_iops=100: this key is not implemented: it depends on the clock"),
+        ("sync=1", "x.fio:2: sync=1: this key is not implemented: use fsync=1"),
         ("filename=/dev/a:/dev/b", "x.fio:2: filename=/dev/a:/dev/b: there is one device"),
         ("random_distribution=zipf", "x.fio:2: random_distribution=zipf: theta is a number"),
         ("random_distribution=zipf:1.2,pareto:0.2", "x.fio:2: random_distribution="),
         ("random_distribution=zipf:1.2:0.1:3", "x.fio:2: random_distribution="),
         ("random_distribution=pareto:1", "x.fio:2: random_distribution=pareto:1: h is a number"),
-        ("random_distribution=zoned:60/10:30/90", "x.fio:2: random_distribution=zoned:60/10:30/90: the requests"),
+        ("random_distribution=zoned:60/10:30/90", "x.fio:2: random_distribution=zoned:60/10:30/90: the zones"),
         ("random_distribution=zoned_abs:60/1m:40/1m", "x.fio:2: random_distribution=zoned_abs:60/1m:40/1m: zoned_abs"),
         ("rw=randrw\nbs=4k,8k", "x.fio:3: bs=4k,8k: reads and writes of different sizes"),
-        ("rw=trimwrite\nbs=4k,4k,8k", "x.fio:3: bs=4k,4k,8k: a block is written as it was trimmed"),
-        ("norandommap=2", "x.fio:2: norandommap=2: it is 0 or 1"),
-        ("rwmixread=101", "x.fio:2: rwmixread=101: it is a percentage"),
-        ("write_hint=warm", "x.fio:2: write_hint=warm: it is none, short"),
+        ("rw=trimwrite\nbs=4k,4k,8k", "x.fio:3: bs=4k,4k,8k: trimwrite writes what it trims"),
+        ("norandommap=2", "x.fio:2: norandommap=2: expected 0 or 1"),
+        ("rwmixread=101", "x.fio:2: rwmixread=101: expected a percentage"),
+        ("write_hint=warm", "x.fio:2: write_hint=warm: expected none, short"),
     ] {
         let error = job(&format!("[a]\n{keys}\n"), MIB).err().expect(keys).to_string();
-        assert!(error.starts_with(said), "{keys}: {error}");
+        assert!(error.starts_with(expected), "{keys}: {error}");
     }
     let error = job("[a]\n", 100).err().unwrap().to_string();
     assert!(error.starts_with("x.fio:1: [a]: no block of 4K fits"), "{error}");
@@ -293,7 +293,7 @@ fn a_file_that_is_missing_or_no_text_is_an_error_that_names_it() {
     std::fs::write(&path, "[a]\nrw=write\nsize=8k\n").unwrap();
     let mut good = fio_job(&path, MIB, 1).unwrap();
     std::fs::remove_file(&path).unwrap();
-    assert!(binary.to_string().contains("not text in UTF-8"), "{binary}");
+    assert!(binary.to_string().contains("not UTF-8 text"), "{binary}");
     assert_eq!(drain(good.as_mut()).len(), 2);
     assert_eq!(good.name(), format!("fio:{}", path.display()));
 }

@@ -72,7 +72,7 @@ fn a_list_with_a_test_without_a_reason_or_twice_is_refused() {
     assert!(said.ends_with("line 1: the reason is missing\n"), "{said}");
     let (code, said) = compare_with("generic/002 a\ngeneric/002 b\n", "generic/001 passed\n");
     assert_eq!(code, Some(2));
-    assert!(said.ends_with("line 2: the test stands there twice\n"), "{said}");
+    assert!(said.ends_with("line 2: the test is listed twice\n"), "{said}");
 }
 
 #[test]

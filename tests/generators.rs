@@ -141,14 +141,14 @@ fn scatter_moves_the_hottest_places_and_keeps_how_hot_they_are() {
 
 #[test]
 fn what_the_device_cannot_serve_is_refused_where_it_is_written() {
-    for (text, device_bytes, pointed, said) in [
-        ("uniform:request=8K", 4096, "8K", "does not fit: 4K are addressed"),
-        ("uniform:span=10%", 4096, "10%", "does not fit: 409 are addressed"),
-        ("uniform", 0, "uniform", "does not fit: 0 are addressed"),
+    for (text, device_bytes, pointed, expected) in [
+        ("uniform:request=8K", 4096, "8K", "does not fit into a span of 4K"),
+        ("uniform:span=10%", 4096, "10%", "does not fit into a span of 409"),
+        ("uniform", 0, "uniform", "does not fit into a span of 0"),
         ("uniform:reads=60%,discards=50%", MIB, "50%", "exceed 100%"),
-        ("uniform:writes=0", MIB, "0", "asks for nothing"),
-        ("uniform:writes=0x", MIB, "0x", "asks for nothing"),
-        ("hotcold", 4096, "hotcold", "need two places"),
+        ("uniform:writes=0", MIB, "0", "requests nothing"),
+        ("uniform:writes=0x", MIB, "0x", "requests nothing"),
+        ("hotcold", 4096, "hotcold", "need two blocks"),
         ("hotcold:r=0", MIB, "0", "is not a value"),
         ("zipf:theta=-1", MIB, "-1", "is not a value"),
         ("pareto:h=1", MIB, "1", "is not a value"),
@@ -156,7 +156,7 @@ fn what_the_device_cannot_serve_is_refused_where_it_is_written() {
     ] {
         let error = workload(text, device_bytes, 1).err().expect(text);
         assert_eq!(&text[error.span.clone()], pointed, "{text}");
-        assert!(error.message.contains(said), "{text}: {}", error.message);
+        assert!(error.message.contains(expected), "{text}: {}", error.message);
     }
 }
 

@@ -1,11 +1,10 @@
-//! The limit of a simulated host write: a bare counting loop that keeps a map, valid counts and victims by valid count,
-//! and nothing else.
+//! The bound of a simulated host write: a bare counting loop with only a map, valid counts and victims by valid count.
 
 use crate::measure::cpu_seconds;
 use crate::{EXPORTED_PAGES, PAGES, PAGES_PER_BLOCK};
 use std::hint::black_box;
 
-/// Fills the exported pages in order, then writes at random. Answers random writes a second and the programs for them.
+/// Fills the exported pages in order, then writes at random. Returns the random writes per second and their programs.
 pub fn bare_loop(writes: u64) -> (f64, u64) {
     let blocks = (PAGES / PAGES_PER_BLOCK) as usize;
     let mut map = vec![u32::MAX; EXPORTED_PAGES as usize];

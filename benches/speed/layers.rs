@@ -1,11 +1,11 @@
-//! The layers beside the page-level one: their speed where they do not merge pathologically, their speed and write
-//! amplification where they do, and whether the cost of a merge or a collection grows with the drive.
+//! The other layers beside the page-level one: their speed without and with pathological merging, their write
+//! amplification with it, and the growth of the cost of a merge or a collection with the drive.
 
 use crate::measure::{Measured, generated, measured, median};
 use crate::mixed::mixed;
 use flashpath::workload::Workload;
 
-/// A layer, and the work that it is made for.
+/// A layer, and the workload that suits it.
 struct Layer {
     name: &'static str,
     work: &'static str,
@@ -36,18 +36,18 @@ const LAYERS: [Layer; 3] = [
     },
 ];
 
-/// The drive of the layers' own work.
+/// The drive of the layers' own workloads.
 const DRIVE: &str = "nand:size=4G,timing=off";
 
-/// The smaller and the larger drive. What a layer keeps in RAM grows with them, so that it misses as often.
+/// The sizes of the smaller and the larger drive. A layer's RAM grows with them, so that its miss rate is the same.
 const SIZES: [u64; 2] = [1, 16];
 const UNIFORM: &str = "uniform:writes=0.7x";
 const BEFORE_COUNTING: f64 = 0.5;
 const GROWING: [&str; 4] = ["page", "dftl", "fast", "superblock"];
 
-/// What one round measured.
+/// The results of one round.
 pub struct Round {
-    /// On its own work: the layer, and `page`.
+    /// The layer and `page` on the layer's own workload.
     own: Vec<[Measured; 2]>,
     /// Uniform writes on the smaller drive and the larger one.
     uniform: Vec<[Measured; 2]>,
@@ -62,7 +62,7 @@ fn path_of_size(layer: &str, gib: u64) -> String {
     format!("{layer}{cached}/nand:size={gib}G,timing=off")
 }
 
-/// All of it once.
+/// Measures everything once.
 pub fn round() -> Round {
     let own = LAYERS
         .iter()

@@ -1,17 +1,18 @@
-//! The speed of the program's main work, each figure beside its bound and its peer.
+//! The speed of simulation, each figure beside its bound and its peer.
 //!
-//! The work: 8 GiB of 4 KiB pages, 256 a block, 90 % exported, filled in order, then uniform random writes of six times
-//! the drive. The bound is a bare counting loop in the same process; both run in turn, and the ratio is taken pair by
-//! pair, since machines are noisy. Peers' figures were measured elsewhere, on a loaded machine with two cores, and are
-//! quoted for orientation only. The other layers follow, each beside `page` on the same work in the same round.
+//! The workload: 8 GiB of 4 KiB pages, 256 per block, 90 % exported, filled in order, then uniform random writes of six
+//! times the drive. The bound is a bare counting loop in the same process; both run alternately, and the ratio is taken
+//! pair by pair, since machines are noisy. Peers' figures were measured elsewhere, on a loaded machine with two cores,
+//! and are quoted for orientation only. The other layers follow, each beside `page` on the same workload in the same
+//! round.
 //!
-//! | part | what it measures |
+//! | file | measures |
 //! |---|---|
-//! | `bare_loop.rs` | the limit of a simulated host write |
+//! | `bare_loop.rs` | the bound of a simulated host write |
 //! | `sources.rs` | a generator and a trace alone |
-//! | `layers.rs` | `dftl`, `fast` and `superblock`, on work of their own, on uniform writes, and on drives of two sizes |
-//! | `mixed.rs` | the work of `fast` |
-//! | `measure.rs` | a path as a user runs it, and the clock |
+//! | `layers.rs` | `dftl`, `fast` and `superblock`, on workloads of their own, on uniform writes, and on drives of two sizes |
+//! | `mixed.rs` | the workload of `fast` |
+//! | `measure.rs` | a run of a path, with CPU time and memory |
 //!
 //! `ROUNDS=9 cargo bench` repeats more often; the default is 5.
 
@@ -31,7 +32,7 @@ const EXPORTED_PAGES: u32 = PAGES / 10 * 9;
 const WRITES: u64 = 6 * PAGES as u64;
 const PATH: &str = "page:export=90%/nand:size=8G";
 
-/// What one round measured.
+/// The results of one round.
 struct Round {
     bare: f64,
     off: Measured,
@@ -48,7 +49,7 @@ fn uniform_on_page(timing: &str, writes: u64) -> Measured {
 
 fn main() {
     let rounds = std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5).max(1);
-    // Before anything else, while no memory that was freed is left to be used again.
+    // First of all, before freed memory can be reused.
     let bytes_per_page = uniform_on_page("on", 1 << 16).bytes_per_page;
     let mut measured = Vec::new();
     for number in 1..=rounds {

@@ -1,49 +1,49 @@
-//! A path as a user runs it, with the clock of this thread beside it.
+//! Runs a path and measures this thread's CPU time.
 
 use flashpath::expression::{Amount, parse_term};
 use flashpath::run::{Options, Path, Replay, prepare};
 use flashpath::workload::Workload;
 use flashpath::workload::generator::generator;
 
-/// Seconds of CPU that this thread has used.
+/// CPU seconds used by this thread.
 pub fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Bytes of this process that are in memory.
+/// Resident bytes of this process.
 fn resident_bytes() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).map_or(f64::NAN, |pages| pages * 4096.0)
 }
 
-/// The middle one of some values.
+/// The median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-/// A generator for a device of so many bytes.
+/// A generator for a device of this size.
 pub fn generated(expression: &str, device_bytes: u64) -> Box<dyn Workload> {
     generator(&parse_term(expression).expect("a workload"), device_bytes, 1).expect("a generator")
 }
 
-/// What the counted part of a run took; the fill and what comes before counting are not measured.
+/// The cost of the counted part of a run, without the fill and the preconditioning.
 #[derive(Clone, Copy)]
 pub struct Measured {
     /// Host writes per second of CPU, the generator included.
     pub writes_per_second: f64,
-    /// Nanoseconds of CPU for each page that was programmed, whatever the cause.
+    /// Nanoseconds of CPU per programmed page, of any cause.
     pub ns_per_program: f64,
     /// Pages programmed over pages written.
     pub amplification: f64,
-    /// The same where the run was steady.
+    /// The same in the steady part.
     pub steady_amplification: f64,
-    /// Memory that the filled drive took, over the pages of its flash.
+    /// Memory of the filled drive over its flash pages.
     pub bytes_per_page: f64,
 }
 
-/// Runs what `workload` makes for the path's size; counts after `precondition` has been written, in devices.
+/// Runs `workload` for the path's size; counts after `precondition` devices of writes.
 pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precondition: Option<f64>) -> Measured {
     let path = Path::read(path).expect("a path");
     let prepared = prepare(&path, 1).expect("a drive");
@@ -65,7 +65,7 @@ pub fn measured(path: &str, workload: &dyn Fn(u64) -> Box<dyn Workload>, precond
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     let result = outcome.result;
     let (requests, amplification) = (result.workload.requests, result.write_amplification);
-    // The first batch was over before the clock was read.
+    // The first batch ended before the clock was read.
     let share = (requests - before) as f64 / requests as f64;
     Measured {
         writes_per_second: requests as f64 * share / seconds,

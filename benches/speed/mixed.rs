@@ -1,10 +1,10 @@
-//! Sequential overwrites with a few skewed random ones among them.
+//! Sequential overwrites mixed with a few skewed random ones.
 
 use crate::measure::generated;
 use flashpath::random::Random;
 use flashpath::workload::{Operation, Workload, WorkloadError};
 
-/// Two generators, of which the second is asked now and then. It ends with the first.
+/// Mixes a share of requests of a second generator into a first one, and ends with the first.
 pub struct Mixed {
     sequential: Box<dyn Workload>,
     skewed: Box<dyn Workload>,
@@ -12,7 +12,7 @@ pub struct Mixed {
     random: Random,
 }
 
-/// What is written in order, once over; and among it, in a `share` of the requests, Zipf-distributed writes.
+/// Sequential writes of one device, with Zipf-distributed writes as a `share` of the requests.
 pub fn mixed(share: f64, device_bytes: u64) -> Box<dyn Workload> {
     Box::new(Mixed {
         sequential: generated("sequential:writes=1x", device_bytes),

@@ -1,4 +1,4 @@
-//! How fast operations come: from a generator alone, and from the sample trace.
+//! The speed of the sources: a generator alone, and the sample trace.
 
 use crate::measure::{cpu_seconds, generated};
 use flashpath::workload::trace::{TraceOptions, TraceReader};
@@ -6,7 +6,7 @@ use flashpath::workload::trace::{TraceOptions, TraceReader};
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/traces/fb_varmail_ext4.csv.zst");
 const GENERATED: u64 = 50_000_000;
 
-/// Operations a second of a generator.
+/// Operations per second of a generator.
 pub fn generator_alone(device_bytes: u64) -> f64 {
     let mut workload = generated(&format!("uniform:writes={}", GENERATED * 4096), device_bytes);
     let started = cpu_seconds();
@@ -21,7 +21,7 @@ pub fn generator_alone(device_bytes: u64) -> f64 {
     total as f64 / (cpu_seconds() - started)
 }
 
-/// Operations a second of the sample trace, read from its compressed file.
+/// Operations per second of the sample trace, read from its compressed file.
 pub fn sample_trace() -> f64 {
     let started = cpu_seconds();
     let (mut batch, mut operations) = (Vec::new(), 0);

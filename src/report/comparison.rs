@@ -1,22 +1,23 @@
-//! Results side by side: one row a quantity, one cell a path. The terminal and the HTML page show the same rows.
+//! The comparison of results: a row for each quantity, a cell for each path. The terminal and the HTML page show the
+//! same rows.
 
 use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
 use super::{Percentiles, RunResult, translation_rows};
 use crate::units::BLOCK_BYTES;
 
-/// Rows that belong together.
+/// A section of rows.
 pub struct Section {
-    /// What they tell.
+    /// The heading.
     pub title: &'static str,
-    /// In the order in which they are shown.
+    /// The rows in the order of display.
     pub rows: Vec<Row>,
 }
 
-/// One of the numbers of a distribution.
+/// A number of a distribution.
 type Rank = fn(&Percentiles) -> u64;
 
-/// All rows, the key numbers first. Rows for which no path has a value are left out.
+/// All sections, the key numbers first. Rows without a value on any path are omitted.
 pub fn sections(results: &[RunResult]) -> Vec<Section> {
     let judged = judged_if_same_work(results);
     let row = |label: &str, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity| {
@@ -31,7 +32,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
     ];
     let drive = vec![
         overprovisioning_row(results),
-        row("erases of a block, min / mean / max", Better::Neither, &|r| has_flash(r).then(|| (wear_range(r), 0.0))),
+        row("erases per block, min / mean / max", Better::Neither, &|r| has_flash(r).then(|| (wear_range(r), 0.0))),
         row("lifetime until the first block wears out", Better::Higher, &|r| {
             tebibytes(r.wear.lifetime_host_tib_first_block)
         }),
@@ -54,9 +55,9 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         row("wall time", Better::Neither, &|r| {
             (r.seconds_wall > 0.0).then(|| (number::seconds(r.seconds_wall), r.seconds_wall))
         }),
-        row("host writes simulated a second", Better::Neither, &|r| {
+        row("host writes simulated per second", Better::Neither, &|r| {
             let rate = r.workload.written_blocks as f64 / r.seconds_wall;
-            // Where nothing was simulated there are no windows.
+            // Runs that are not simulated have no windows.
             (r.seconds_wall > 0.0 && !r.windows.is_empty()).then(|| (number::decimal(rate, 0), rate))
         }),
     ];
@@ -76,7 +77,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
     sections
 }
 
-/// The numbers that most runs are made for.
+/// The key numbers.
 pub fn key_rows(results: &[RunResult]) -> Vec<Row> {
     let judged = judged_if_same_work(results);
     let row = |label: &str, better: Better, quantity: &dyn Fn(&RunResult) -> Quantity| {
@@ -92,7 +93,7 @@ pub fn key_rows(results: &[RunResult]) -> Vec<Row> {
     ]
 }
 
-/// How much room the drive has beyond what it offers.
+/// The row of the effective over-provisioning.
 pub fn overprovisioning_row(results: &[RunResult]) -> Row {
     make_row(results, "effective over-provisioning".into(), Better::Neither, &|r| {
         let share = r.flash.effective_overprovisioning?;
@@ -100,7 +101,7 @@ pub fn overprovisioning_row(results: &[RunResult]) -> Row {
     })
 }
 
-/// Lower totals are better only where every path did the same work: one that wrote less has programmed less.
+/// Lower totals are better only if every path did the same work: a path that wrote less has programmed less.
 fn judged_if_same_work(results: &[RunResult]) -> Better {
     let same_work = results.windows(2).all(|pair| {
         let (a, b) = (&pair[0].workload, &pair[1].workload);
@@ -109,17 +110,17 @@ fn judged_if_same_work(results: &[RunResult]) -> Better {
     if same_work { Better::Lower } else { Better::Neither }
 }
 
-/// Whether any medium of the path is flash.
+/// True if a medium of the path is flash.
 fn has_flash(result: &RunResult) -> bool {
     result.flash.blocks > 0
 }
 
-/// A count of what only flash has.
+/// A count of flash operations; `None` without flash.
 fn of_flash(result: &RunResult, value: u64) -> Quantity {
     if has_flash(result) { counted(value) } else { None }
 }
 
-/// The title of [`programmed_rows`]: media that are no flash program nothing.
+/// The heading of [`programmed_rows`]: only flash is programmed.
 fn stored_title(results: &[RunResult]) -> &'static str {
     let is_flash_alone = |result: &RunResult| {
         let stored = result.programmed().map(|row| row.blocks).sum::<f64>() * BLOCK_BYTES as f64;
@@ -129,7 +130,7 @@ fn stored_title(results: &[RunResult]) -> &'static str {
     if results.iter().all(is_flash_alone) { "Pages programmed" } else { "Pages stored" }
 }
 
-/// What the media stored, by cause and content, in pages, with its share of all.
+/// The pages stored by the media, by cause and content, with shares.
 fn programmed_rows(results: &[RunResult], better: Better) -> Vec<Row> {
     let mut kinds: Vec<(&str, &str)> = Vec::new();
     for row in results.iter().flat_map(RunResult::programmed) {
@@ -145,7 +146,7 @@ fn programmed_rows(results: &[RunResult], better: Better) -> Vec<Row> {
         let share = blocks / all;
         (blocks > 0.0).then(|| (format!("{} ({})", number::decimal(pages, 0), number::percent(share)), pages))
     };
-    // What the host wrote is the same work for all: only what was added to it can be better or worse.
+    // Host writes are the same for all paths: only the rest can be better or worse.
     let better_of = |cause| if cause == "host-write" { Better::Neither } else { better };
     kinds.sort_by_key(|kind| (order(&crate::label::Cause::ALL.map(|c| c.name()), kind.0), order_of_content(kind.1)));
     kinds
@@ -160,19 +161,19 @@ fn order(names: &[&str], name: &str) -> usize {
     names.iter().position(|known| *known == name).unwrap_or(names.len())
 }
 
-/// The place of a content among all, by its name; unknown names come last.
+/// The rank of a content in the order of display; unknown names come last.
 pub fn order_of_content(content: &str) -> usize {
     order(&crate::label::Content::ALL.map(|c| c.name()), content)
 }
 
-/// A cause and a content in words: `copied journal`.
+/// The label of a cause and a content: `copied journal`.
 pub fn phrase(cause: &str, content: &str) -> String {
-    format!("{} {}", deed(cause), number::visible(content))
+    format!("{} {}", verb(cause), number::visible(content))
 }
 
-/// A cause as what was done to the content: `copied`.
-pub fn deed(cause: &str) -> String {
-    let deed = match cause {
+/// The verb of a cause: `copied`.
+pub fn verb(cause: &str) -> String {
+    let verb = match cause {
         "host-write" => "host",
         "journal-commit" => "committed",
         "checkpoint" => "checkpointed",
@@ -184,11 +185,11 @@ pub fn deed(cause: &str) -> String {
         "mapping" => "updated",
         other => other,
     };
-    number::visible(deed)
+    number::visible(verb)
 }
 
 impl RunResult {
-    /// The ledger's rows of its media: what they stored.
+    /// The ledger's rows of the media.
     pub(super) fn programmed(&self) -> impl Iterator<Item = &super::LedgerRow> {
         self.ledger.iter().filter(|row| self.media.contains(&row.station) && row.station != "workload")
     }
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_not_judged_when_the_paths_did_different_work() {
+    fn totals_are_not_compared_if_the_paths_did_different_work() {
         let mut less = sample::log_structured("b", 1);
         less.workload.written_blocks /= 2;
         let sections = sections(&[sample::page_level("a", 1), less]);
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_path_measured_has_no_row() {
+    fn a_quantity_that_no_path_measured_has_no_row() {
         let sections = sections(&[sample::without_timing("a", 1), sample::empty("b")]);
         let labels = || sections.iter().flat_map(|section| &section.rows).map(|row| row.label.as_str());
         assert!(!labels().any(|label| label.contains("latency") || label.contains("throughput")));
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_of_what_was_programmed_add_up_to_all_of_it() {
+    fn the_shares_of_the_programmed_pages_add_up() {
         let results = [sample::journaled("a", 1)];
         let rows = programmed_rows(&results, Better::Lower);
         assert_eq!(rows.len(), 8);

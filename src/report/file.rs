@@ -1,4 +1,4 @@
-//! A text as a file: whole, or not at all.
+//! Writes text files atomically.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct WriteError {
     /// The file.
     pub file: String,
-    /// What the system says.
+    /// The system's error.
     pub source: std::io::Error,
 }
 
@@ -19,21 +19,21 @@ impl WriteError {
     }
 }
 
-/// Writes a file whole: beside its place first, so that a failure leaves the old one. A device or a pipe, such as
-/// /dev/null, is written where it is, and never replaced.
+/// Writes a file atomically, through a temporary file beside it. Devices and pipes, such as /dev/null, are written in
+/// place.
 pub fn write_file(path: &Path, text: &str) -> Result<(), WriteError> {
     if is_special(path) {
         return std::fs::write(path, text).map_err(|error| WriteError::new(path, error));
     }
     let beside = beside(path);
     std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
-        // What is left of the failure is of no use, and the error says more than one of the removal would.
+        // Best effort: the first error matters more than one of the removal.
         let _ = std::fs::remove_file(&beside);
         WriteError::new(path, error)
     })
 }
 
-/// Refuses a place that [`write_file`] could not write. Leaves it as it is.
+/// Checks that [`write_file`] could write to `path`, without changing it.
 pub fn check_writable(path: &Path) -> Result<(), WriteError> {
     if path.is_dir() {
         return Err(WriteError::new(path, std::io::ErrorKind::IsADirectory.into()));
@@ -47,7 +47,7 @@ pub fn check_writable(path: &Path) -> Result<(), WriteError> {
         .map_err(|error| WriteError::new(path, error))
 }
 
-/// True if it is there and neither a plain file nor a directory: a device, a pipe, a socket.
+/// True if `path` is a device, a pipe or a socket.
 pub fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }

@@ -1,60 +1,60 @@
-//! What a workload in a file system measured, and its two forms: a table and JSON. The names in it do not change.
+//! The result of a file workload, as a table and as JSON. Field names are stable.
 
 use super::{Percentiles, WorkloadResult, number};
 use comfy_table::{Cell, CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What one run in a file system measured.
+/// The result of one run in a file system.
 #[derive(Debug, Clone, Serialize)]
 pub struct FileRunResult {
-    /// Where the files were, as the user wrote it.
+    /// The directory or path, as the user wrote it.
     pub path: String,
     /// The seed of all randomness.
     pub seed: u64,
-    /// How long the whole run took on the wall clock, with what was not counted.
+    /// Wall-clock seconds of the whole run, uncounted stages included.
     pub seconds_wall: f64,
-    /// How long the stages took that are counted.
+    /// Seconds of the counted stages.
     pub seconds_counted: f64,
-    /// Whether the run was interrupted: what follows holds for the part that was done.
+    /// True if the run was interrupted; the figures cover the completed part.
     pub interrupted: bool,
-    /// The operations of the counted stages.
+    /// The workload and its operations in the counted stages.
     pub workload: WorkloadResult,
-    /// Threads that asked at once.
+    /// The number of concurrent threads.
     pub threads: u64,
     /// Bytes of the counted stages.
     pub bytes: MovedBytes,
-    /// The stages in order, counted or not.
+    /// All stages in order.
     pub stages: Vec<StageResult>,
     /// Latencies in the counted stages, from call to return, by class of operation: `read`, `write`, `create`, `fsync`...
     pub latency_ns: BTreeMap<&'static str, Percentiles>,
     /// Bytes read and written over `seconds_counted`, in MiB/s; `None` if no time passed.
     pub throughput_mib_s: Option<f64>,
-    /// What the user should know.
+    /// Warnings.
     pub warnings: Vec<String>,
     /// The options of the run beyond its seed, as arguments of `flashpath run`.
     pub options: Vec<String>,
 }
 
-/// Bytes that were moved.
+/// Bytes read and written.
 #[derive(Debug, Clone, Serialize)]
 pub struct MovedBytes {
-    /// Read.
+    /// Bytes read.
     pub read: u64,
-    /// Written.
+    /// Bytes written.
     pub written: u64,
 }
 
 /// One stage of a workload.
 #[derive(Debug, Clone, Serialize)]
 pub struct StageResult {
-    /// What was done in it.
+    /// The name of the stage.
     pub name: &'static str,
-    /// Whether it is counted.
+    /// True if it is counted.
     pub counted: bool,
-    /// How long it took on the wall clock.
+    /// Wall-clock seconds.
     pub seconds: f64,
-    /// Operations.
+    /// The number of operations.
     pub requests: u64,
 }
 
@@ -68,7 +68,7 @@ pub fn files_table(result: &FileRunResult) -> String {
     let path = number::visible(&result.path);
     let mut text = format!("workload {}, seed {}\n", number::visible(&result.workload.name), result.seed);
     if result.interrupted {
-        text += &format!("{path} was interrupted: what follows holds for the part that was done\n");
+        text += &format!("{path} was interrupted: the figures cover the completed part\n");
     }
     text += &format!("\nin {path}\n{}\n{}\n", sums(result), stages(result));
     if !result.latency_ns.is_empty() {
@@ -127,12 +127,12 @@ fn classes(result: &FileRunResult) -> String {
     table.trim_fmt() + "\n"
 }
 
-/// A time from microseconds on.
+/// A time in suitable units.
 fn duration(seconds: f64) -> String {
     number::latency((seconds * 1e9) as u64)
 }
 
-/// A table without lines but one below its header.
+/// A table without lines except below its header.
 fn plain(header: &[&str]) -> Table {
     let mut table = Table::new();
     let rule = LineStyle::none().fill('\u{2500}').junction('\u{2500}');

@@ -1,22 +1,21 @@
-//! Distributions: latencies as they are recorded, request by request, and erase counts as they stand at the end.
+//! Distributions: latencies recorded by request, and erase counts at the end of a run.
 
 use hdrhistogram::Histogram;
 
 use super::{Percentiles, WearBin};
 
-/// Decimal digits to which a latency is kept: a percentile is at most 0.1 % above the true one.
+/// The significant digits of a recorded latency: a percentile is at most 0.1 % above the true one.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// The largest latency told from larger ones, in nanoseconds: thirteen days.
+/// The largest latency recorded, in nanoseconds (thirteen days); larger ones count as this.
 const LARGEST_NS: u64 = 1 << 50;
 
 /// The most bins of a wear histogram.
 const WEAR_BINS: u64 = 64;
 
-/// Latencies of requests, in a space that does not grow with their number (360 KiB).
+/// Latencies of requests, in constant space (360 KiB).
 ///
-/// Percentiles are upper bounds: that share of the requests took at most so long. The mean, the maximum and the count
-/// are exact.
+/// Percentiles are upper bounds. The mean, the maximum and the count are exact.
 #[derive(Debug, Clone)]
 pub struct LatencyHistogram {
     counts: Histogram<u64>,
@@ -45,19 +44,19 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
-    /// Counts what `other` counted too.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.counts.add(&other.counts).expect("all have the same bounds");
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Requests counted.
+    /// The number of requests.
     pub fn count(&self) -> u64 {
         self.counts.len()
     }
 
-    /// What was recorded; `None` when nothing was.
+    /// The distribution; `None` if it is empty.
     pub fn percentiles(&self) -> Option<Percentiles> {
         let count = self.count();
         let at = |quantile| self.counts.value_at_quantile(quantile).min(self.max_ns);
@@ -96,8 +95,8 @@ impl LatencyHistogram {
     }
 }
 
-/// The shares at which the cumulative distribution is sampled, ascending: every hundredth, then every tenth of what is
-/// left to one, down to one request in ten million. A tail needs as many points as the body.
+/// The shares at which the cumulative distribution is sampled, ascending: every hundredth, then every tenth of the
+/// remainder, down to one request in ten million. The tail gets as many points as the body.
 fn rungs() -> impl Iterator<Item = f64> {
     let body = (0..100).map(|percent| f64::from(percent) / 100.0);
     let tail = (2..7).flat_map(|nines| {
@@ -107,8 +106,8 @@ fn rungs() -> impl Iterator<Item = f64> {
     body.chain(tail)
 }
 
-/// How many erase blocks have how many erases: one bin for each count where 64 bins suffice, ranges of equal width
-/// where they do not. Ascending; a range that holds no block is left out.
+/// The number of erase blocks by erase count, ascending: a bin for each count if 64 bins suffice, else ranges of equal
+/// width. Empty bins are omitted.
 pub fn wear_bins(erase_counts: &[u32]) -> Vec<WearBin> {
     let (Some(&lowest), Some(&highest)) = (erase_counts.iter().min(), erase_counts.iter().max()) else {
         return Vec::new();

@@ -1,9 +1,8 @@
-//! Results as JSON, for programs: the names of [`RunResult`], which do not change.
+//! Results as JSON, with the stable names of [`RunResult`].
 
 use super::RunResult;
 
-/// One object for one result, an array for any other number; indented. A number that is not finite, which JSON cannot
-/// write, is `null`.
+/// One object for one result, else an array; indented. Numbers that are not finite are `null`.
 pub fn json(results: &[RunResult]) -> String {
     let text = match results {
         [only] => serde_json::to_string_pretty(only),
@@ -19,7 +18,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// The names that DESIGN.md promises, as JSON pointers.
+    /// The stable names, as JSON pointers.
     const PROMISED: [&str; 32] = [
         "/path",
         "/seed",
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_null() {
+    fn numbers_that_are_not_finite_are_null() {
         let mut result = sample::page_level("page/nand", 42);
         result.write_amplification.total = Some(f64::NAN);
         result.seconds_wall = f64::INFINITY;

@@ -1,17 +1,17 @@
-//! What a run tells: its results as one value ([`RunResult`]), and the forms in which people and programs read it.
+//! Results of runs ([`RunResult`]) and their forms for people and programs.
 //!
 //! | form | for |
 //! |---|---|
 //! | [`table`] | a terminal |
 //! | [`json()`] | programs |
-//! | [`html()`] | a page to open offline, with charts |
+//! | [`html()`] | an offline page with charts |
 //!
-//! A run in a file system has results of its own, [`FileRunResult`], and two forms: [`files_table`] and [`files_json`].
+//! A file workload has a result of its own, [`FileRunResult`], with two forms: [`files_table`] and [`files_json`].
 //!
-//! A paper's figures that are made again have theirs too: [`figure`].
+//! [`figure`] holds reproduced figures of papers.
 //!
-//! The engine fills the distributions in a result with [`LatencyHistogram`] and [`wear_bins`]. No form has access to a
-//! terminal, a file or a clock: each is a function from results to text. [`write_file`] puts a text into a file.
+//! The engine fills the distributions of a result with [`LatencyHistogram`] and [`wear_bins`]. Each form is a function
+//! from results to text, without a terminal, a file or a clock. [`write_file`] writes a text to a file.
 
 mod comparison;
 pub mod figure;

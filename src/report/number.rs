@@ -1,8 +1,8 @@
-//! Numbers as people read them: separators between thousands, a unit, as many digits as mean something.
+//! Numbers for people: thousands separators, units, significant digits only.
 //!
-//! Every function here is total: what is missing or not finite is [`NONE`], never `NaN`.
+//! Every function is total: missing or infinite numbers are [`NONE`], never `NaN`.
 
-/// Stands for a number that is missing or not finite.
+/// The text for a number that is missing or not finite.
 pub const NONE: &str = "\u{2013}";
 
 /// `1,234,567`.
@@ -18,7 +18,7 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// `1,234.50`: with so many decimals.
+/// `1,234.50`: with this many decimals.
 pub fn decimal(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return NONE.into();
@@ -26,7 +26,7 @@ pub fn decimal(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
     let sign = if value < 0.0 && text.contains(|c: char| c.is_ascii_digit() && c != '0') { "-" } else { "" };
-    // Beyond 64 bits the separators are left out: such a number is a mistake, and is shown as it is.
+    // Beyond 64 bits there are no separators: such a number is a mistake, and is shown as it is.
     let whole = whole.parse().map_or_else(|_| whole.to_string(), count);
     format!("{sign}{whole}{fraction}")
 }

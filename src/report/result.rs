@@ -1,53 +1,53 @@
-//! The result of one workload on one path: the object that JSON prints and every other form is made from.
+//! The result of one workload on one path: the source of JSON and all other forms.
 //!
-//! The names are fixed: other programs rely on them. More may be added, none renamed. Blocks are 4 KiB.
+//! The names are stable, as other programs rely on them: fields may be added, never renamed. Blocks are 4 KiB.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What one run on one path measured.
+/// The result of one run on one path.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunResult {
     /// The path as the user wrote it.
     pub path: String,
-    /// The path with every option written out, so that the run can be repeated.
+    /// The path with every option, from which the run can be repeated.
     pub path_in_full: String,
     /// The seed of all randomness.
     pub seed: u64,
-    /// How long the run took on the wall clock; 0 when nobody measured it.
+    /// Wall-clock seconds of the run; 0 if not measured.
     pub seconds_wall: f64,
-    /// How long it took in simulated time; `None` without a timing model.
+    /// Simulated seconds of the run; `None` without a timing model.
     pub seconds_simulated: Option<f64>,
-    /// Whether the run was interrupted: what follows holds for the part that was done.
+    /// True if the run was interrupted; the figures cover the completed part.
     pub interrupted: bool,
-    /// The workload, as it was counted on its way into the path.
+    /// The workload, counted at the top of the path.
     pub workload: WorkloadResult,
-    /// The drive.
+    /// The flash.
     pub flash: FlashResult,
-    /// What the translation layer did beside programs and erases.
+    /// The translation layers' own counts, beside programs and erases.
     pub translation: TranslationResult,
     /// Bytes stored by all media over bytes the workload wrote.
     pub write_amplification: WriteAmplification,
-    /// What each station passed on, by cause and content, from the workload down to the media.
+    /// The blocks that each station passed on, by cause and content, from the workload down to the media.
     pub ledger: Vec<LedgerRow>,
-    /// The stations of the ledger that store: the last ones, side by side.
+    /// The media: the last stations of the ledger.
     pub media: Vec<String>,
     /// Erase counts.
     pub wear: Wear,
     /// Latencies; absent without a timing model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latencies>,
-    /// Bytes read and written by the workload over simulated seconds, in MiB/s; `None` without a timing model. In a file
-    /// system of the kernel, where nothing is simulated, over the seconds that it took.
+    /// Bytes read and written by the workload over simulated seconds, in MiB/s; `None` without a timing model. In a
+    /// kernel file system, which is not simulated, over its wall-clock seconds.
     pub throughput_mib_s: Option<f64>,
     /// The run in windows of equal host writes, in order.
     pub windows: Vec<Window>,
-    /// The sums of the ledger that were checked. All hold, or the run has failed.
+    /// The checked sums of the ledger. If one does not hold, the run has failed.
     pub sums: Vec<SumCheck>,
-    /// What the user should know: rejected lines, time stamps that go backwards, no steady state.
+    /// Warnings: rejected lines, time stamps that go back, no steady state.
     pub warnings: Vec<String>,
     /// The options of the run beyond its seed, as arguments of `flashpath run`: `--fill`, `--limit 1000`. With the
-    /// workload, the seed and the path in full they repeat it.
+    /// workload, the seed and the full path, they repeat the run.
     pub options: Vec<String>,
 }
 
@@ -64,12 +64,12 @@ pub struct WorkloadResult {
     pub written_blocks: u64,
     /// Blocks touched by discards.
     pub discarded_blocks: u64,
-    /// Lines of a trace that could not be read.
+    /// Rejected lines of a trace.
     pub rejected_lines: u64,
 }
 
-/// The flash's side of a run, all drives together, without what was done before counting began. Where their pages differ,
-/// they are counted in 4 KiB.
+/// The flash's side of a run over all drives, from the beginning of counting. If page sizes differ, pages are counted
+/// in 4 KiB.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlashResult {
     /// Pages programmed.
@@ -78,7 +78,7 @@ pub struct FlashResult {
     pub read_pages: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
-    /// Spare pages over exported pages, after reserves and open blocks; `None` where no one layer has them.
+    /// Spare pages over exported pages, after reserves and open blocks; `None` if no single layer has them.
     pub effective_overprovisioning: Option<f64>,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -88,87 +88,87 @@ pub struct FlashResult {
     pub blocks: u64,
     /// Bytes of all pages.
     pub raw_bytes: u64,
-    /// Bytes that the path offers to its user.
+    /// Bytes exported by the path.
     pub exported_bytes: u64,
-    /// Bytes of mapping that a real drive would hold in its RAM; `None` where the path is no drive.
+    /// Bytes of mapping in the RAM of a real drive; `None` if the path is not a drive.
     pub mapping_ram_bytes: Option<u64>,
 }
 
-/// The translation layer's side of a run, without what was done before counting began.
+/// A translation layer's side of a run, from the beginning of counting.
 #[derive(Debug, Clone, Serialize)]
 pub struct TranslationResult {
     /// The station.
     pub station: String,
-    /// Pages of flash that were read for what they say of the mapping.
+    /// Flash pages read for the mapping.
     pub mapping_reads: u64,
-    /// What else the layer counts, by name: merges by kind, hits and misses of a table.
+    /// The layer's other counts, by name: merges by kind, hits and misses of a table.
     pub events: BTreeMap<String, u64>,
 }
 
 /// Bytes stored by all media, or programmed where they are flash, over bytes the workload wrote.
 #[derive(Debug, Clone, Serialize)]
 pub struct WriteAmplification {
-    /// Over the whole run; `None` when the workload wrote nothing.
+    /// Over the whole run; `None` if the workload wrote nothing.
     pub total: Option<f64>,
-    /// Over the steady part of the run; `None` when none was found.
+    /// Over the steady part of the run; `None` if there is none.
     pub steady: Option<f64>,
-    /// The share of the host writes after which the run was steady.
+    /// The share of the host writes before the steady part.
     pub steady_from_fraction: Option<f64>,
 }
 
 /// One row of the ledger.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct LedgerRow {
-    /// The station that passed the blocks on: `workload`, then the path's stations; the last, the media, say what
-    /// they stored, and flash what it programmed. The second of two of one name is called `zns-2`.
+    /// The station that passed the blocks on: `workload`, then the path's stations. The media, the last ones, count the
+    /// blocks they stored; flash, those it programmed. The second station of a name is called `zns-2`.
     pub station: String,
-    /// Why: see [`crate::label::Cause`].
+    /// The cause: see [`crate::label::Cause`].
     pub cause: String,
-    /// What they hold: see [`crate::label::Content`].
+    /// The content: see [`crate::label::Content`].
     pub content: String,
-    /// How many, in 4 KiB blocks.
+    /// The number of 4 KiB blocks.
     pub blocks: f64,
 }
 
 /// Erase counts over the drive's blocks, from new; of a zoned drive, over its zones.
 #[derive(Debug, Clone, Serialize)]
 pub struct Wear {
-    /// The least worn block's.
+    /// The erase count of the least worn block.
     pub erase_count_min: u32,
-    /// The mean.
+    /// The mean erase count.
     pub erase_count_mean: f64,
-    /// The most worn block's.
+    /// The erase count of the most worn block.
     pub erase_count_max: u32,
-    /// Erases a block stands.
+    /// The endurance of a block, in erases.
     pub endurance: u32,
-    /// Blocks that have reached it and are out of use.
+    /// Blocks retired at their endurance.
     pub worn_out_blocks: u64,
-    /// TiB the host can write until the flash is worn out, were wear even and the write amplification this run's;
-    /// `None` when the run erased nothing.
+    /// TiB of host writes until the flash is worn out, with even wear and this run's write amplification; `None` if the
+    /// run erased nothing.
     pub lifetime_host_tib: Option<f64>,
-    /// The same until the most worn block reaches its endurance, were wear to go on as unevenly as in this run.
+    /// The same until the most worn block reaches its endurance, with wear as uneven as in this run.
     pub lifetime_host_tib_first_block: Option<f64>,
-    /// How many blocks have how many erases, ascending, each entry a range of counts.
+    /// The distribution of erase counts, ascending.
     pub histogram: Vec<WearBin>,
 }
 
-/// Blocks whose erase counts lie in a range.
+/// The blocks with erase counts in a range.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct WearBin {
     /// The lowest count.
     pub from: u32,
     /// The highest count.
     pub to: u32,
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u64,
 }
 
 /// Latencies of requests, from issue to completion.
 #[derive(Debug, Clone, Serialize)]
 pub struct Latencies {
-    /// Reads; `None` when there were none.
+    /// Reads; `None` without any.
     pub read: Option<Percentiles>,
-    /// Writes; `None` when there were none.
+    /// Writes; `None` without any.
     pub write: Option<Percentiles>,
 }
 
@@ -185,16 +185,16 @@ pub struct Percentiles {
     pub max: u64,
     /// The mean.
     pub mean: f64,
-    /// Requests.
+    /// The number of requests.
     pub count: u64,
-    /// The cumulative distribution: (nanoseconds, share of the requests that took at most so long), ascending.
+    /// The cumulative distribution: (nanoseconds, share of the requests with at most this latency), ascending.
     pub cumulative: Vec<(u64, f64)>,
 }
 
 /// A part of the run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Window {
-    /// Blocks the host had written when the window ended.
+    /// Blocks written by the host up to the end of the window.
     pub written_blocks: u64,
     /// Simulated seconds at its end; `None` without a timing model.
     pub seconds_simulated: Option<f64>,
@@ -202,15 +202,15 @@ pub struct Window {
     pub write_amplification: f64,
 }
 
-/// A sum that was checked at the end of a run.
+/// A sum checked at the end of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct SumCheck {
-    /// What must be equal, in words.
+    /// The equation in words.
     pub name: String,
-    /// The one side.
+    /// The left side.
     pub left: f64,
-    /// The other.
+    /// The right side.
     pub right: f64,
-    /// Whether they are equal.
+    /// True if they are equal.
     pub holds: bool,
 }

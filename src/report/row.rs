@@ -1,13 +1,13 @@
-//! One quantity of every path, with the best of them marked.
+//! One quantity of every path, with the best marked.
 
 use super::RunResult;
 use super::number::NONE;
 
 /// One quantity of every path.
 pub struct Row {
-    /// The quantity, with its unit where the cells do not name it.
+    /// The quantity, with its unit unless the cells have it.
     pub label: String,
-    /// One for each path.
+    /// A cell for each path.
     pub cells: Vec<Cell>,
 }
 
@@ -19,22 +19,22 @@ impl Row {
 
 /// One quantity of one path.
 pub struct Cell {
-    /// For people.
+    /// The text.
     pub text: String,
-    /// Whether no other path has a better one, and some path has a worse one.
+    /// True if no path has a better value, and some path has a worse one.
     pub best: bool,
 }
 
-/// Which of two values is the better one.
+/// The direction in which values are better.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Better {
     Lower,
     Higher,
-    /// Neither: the quantity describes the run, it does not judge the path.
+    /// Neither: the quantity describes the run.
     Neither,
 }
 
-/// A quantity of one path: its text, and the number by which paths are compared.
+/// A quantity of one path: its text, and the number for comparisons.
 pub(super) type Quantity = Option<(String, f64)>;
 
 /// The row of one quantity, with the best of its cells marked.
@@ -45,7 +45,7 @@ pub(super) fn make_row(
     quantity: &dyn Fn(&RunResult) -> Quantity,
 ) -> Row {
     let quantities: Vec<Quantity> = results.iter().map(quantity).collect();
-    // A run that was cut short, or that did nothing, is no rival.
+    // Interrupted and empty runs are not compared.
     let comparable = |index: usize| !results[index].interrupted && results[index].workload.requests > 0;
     let value = |index: usize| {
         let value = quantities[index].as_ref().map(|(_, value)| *value);

@@ -1,4 +1,4 @@
-//! Results as runs of several minutes give them, for the tests of every form of report.
+//! Realistic results for the tests of all forms of report.
 //!
 //! Compiled into the library's unit tests and, by path, into `tests/html_report.rs`.
 
@@ -11,10 +11,10 @@ const EXPORTED_BLOCKS: u64 = 14_680_064;
 const WRITTEN_BLOCKS: u64 = 6 * EXPORTED_BLOCKS;
 const PAGES_PER_BLOCK: u64 = 256;
 
-/// A small, fixed source of disorder.
-struct Disorder(u64);
+/// A small deterministic random generator.
+struct Noise(u64);
 
-impl Disorder {
+impl Noise {
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
@@ -32,10 +32,10 @@ fn rows(station: &str, shares: &[(&str, &str, f64)]) -> Vec<LedgerRow> {
     shares.iter().map(row).collect()
 }
 
-/// A station's name, and what it passes on.
+/// A station's name and ledger rows.
 type Station<'a> = (&'a str, &'a [(&'a str, &'a str, f64)]);
 
-/// A run whose flash programs what `stations` say last, in shares of the host's writes.
+/// A run whose flash programs the rows of the last of `stations`, as shares of the host writes.
 fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) -> RunResult {
     let mut ledger = rows("workload", &[("host-write", "data", 1.0)]);
     for (station, shares) in stations {
@@ -44,7 +44,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
     let last = stations.last().map_or("workload", |(station, _)| station);
     let programmed = ledger.iter().filter(|row| row.station == last).map(|row| row.blocks).sum::<f64>();
     let total = programmed / WRITTEN_BLOCKS as f64;
-    let mut disorder = Disorder(seed);
+    let mut disorder = Noise(seed);
     let windows = (1..=60u64).map(|number| {
         let age = number as f64 / 60.0;
         let settled = 1.0 - (-5.0 * age).exp();
@@ -138,7 +138,7 @@ pub fn page_level(path: &str, seed: u64) -> RunResult {
     run(path, seed, &[("page", &flash), ("nand", &flash)], Some(1.0))
 }
 
-/// A DFTL without a timing model: its mapping is on flash too.
+/// A DFTL, with its mapping on flash, without a timing model.
 pub fn without_timing(path: &str, seed: u64) -> RunResult {
     let flash = [
         ("host-write", "data", 1.0),
@@ -193,7 +193,7 @@ pub fn log_structured(path: &str, seed: u64) -> RunResult {
     run(path, seed, &[("sfs", &flash), ("zns", &flash)], Some(0.83))
 }
 
-/// A run in which nothing was asked.
+/// A run without requests.
 pub fn empty(path: &str) -> RunResult {
     let mut result = run(path, 0, &[], None);
     result.seconds_wall = 0.0;
@@ -213,6 +213,6 @@ pub fn empty(path: &str) -> RunResult {
     };
     result.windows.clear();
     result.sums.clear();
-    result.warnings = vec!["17 lines of the trace could not be read".into()];
+    result.warnings = vec!["17 lines of the trace were rejected".into()];
     result
 }

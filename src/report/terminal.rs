@@ -9,27 +9,26 @@ use super::comparison::{Section, sections};
 use super::row::Cell;
 use super::{RunResult, number};
 
-/// Less than this is taken for this: numbers are never broken into pieces.
+/// The least width assumed: numbers are never broken.
 const NARROWEST_TERMINAL: usize = 40;
 
-/// How wide the header of a column may be: a longer path is broken after a separator. The widest at which all paths fit
-/// side by side is taken.
+/// The widths tried for column headers, the widest that fits first: a longer path is broken after a separator.
 const HEADER_WIDTHS: [usize; 4] = [32, 24, 18, 14];
 
-/// What the table puts around a cell.
+/// The padding around a cell.
 const PADDING: usize = 2;
 
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Invisible and of no width: they go through the table's layout in place of escape sequences. User text has none.
+/// Invisible zero-width characters that stand in for escape sequences during layout. User text has none.
 const STARTS_BOLD: char = '\u{2061}';
 const STARTS_DIM: char = '\u{2062}';
 const ENDS: char = '\u{2063}';
 
-/// The results as text for a terminal `width` columns wide: one column a path, or, where they do not fit side by side,
-/// one table a path. Less than 40 columns are taken for 40. The best value of a row is bold with `colour`, and marked `*` without.
+/// The results as text for a terminal of `width` columns (at least 40): a column for each path, or a table for each
+/// path if the columns do not fit. The best value of a row is bold with `colour`, and marked `*` without.
 pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
     let width = width.max(NARROWEST_TERMINAL);
     let sections = sections(results);
@@ -49,13 +48,13 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
         }
     }
     if !colour && sections.iter().flat_map(|section| &section.rows).flat_map(|row| &row.cells).any(|cell| cell.best) {
-        text += "* the best of its row\n";
+        text += "* best of the row\n";
     }
     text += &notes(results);
     painted(&text, colour)
 }
 
-/// What was run, and what is to be known before the numbers are read.
+/// The workload, and interruptions.
 fn heading(results: &[RunResult]) -> String {
     let mut text = String::new();
     let runs: Vec<String> = results
@@ -71,7 +70,7 @@ fn heading(results: &[RunResult]) -> String {
     }
     for result in results.iter().filter(|result| result.interrupted) {
         let path = number::visible(&result.path);
-        text += &format!("{STARTS_BOLD}{path} was interrupted: what follows holds for the part that was done{ENDS}\n");
+        text += &format!("{STARTS_BOLD}{path} was interrupted: the figures cover the completed part{ENDS}\n");
     }
     text.push('\n');
     text
@@ -83,7 +82,7 @@ fn notes(results: &[RunResult]) -> String {
     let sums = || results.iter().flat_map(|result| &result.sums);
     if sums().next().is_some() && sums().all(|sum| sum.holds) {
         let count = sums().count();
-        text += &format!("{STARTS_DIM}sums of the ledger that were checked: {count}, all hold{ENDS}\n");
+        text += &format!("{STARTS_DIM}ledger sums checked: {count}, all hold{ENDS}\n");
     }
     for result in results {
         let path = number::visible(&result.path);
@@ -98,13 +97,12 @@ fn notes(results: &[RunResult]) -> String {
     text
 }
 
-/// A side of a sum, with decimals only if it has any.
+/// One side of a sum, with decimals only if it has any.
 fn exact(value: f64) -> String {
     number::decimal(value, if value.fract() == 0.0 { 0 } else { 3 })
 }
 
-/// The table of the paths in these columns of the rows, under their headers if there are any. A row in which none of
-/// them has a value is left out.
+/// The table of these columns, under their headers if given. Rows without a value in these columns are omitted.
 fn layout(sections: &[Section], headers: Option<Vec<String>>, columns: &[usize], width: usize, colour: bool) -> String {
     let mut table = Table::new();
     let rule = LineStyle::none().fill('\u{2500}').junction('\u{2500}');
@@ -126,7 +124,7 @@ fn layout(sections: &[Section], headers: Option<Vec<String>>, columns: &[usize],
     if let Ok(width) = u16::try_from(width) {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
-    // Where it is too narrow for all, labels are broken, not numbers.
+    // If the terminal is too narrow, labels are broken, not numbers.
     for column in table.column_iter_mut().skip(1) {
         column.set_constraint(ColumnConstraint::ContentWidth);
     }
@@ -137,7 +135,7 @@ fn right(text: String) -> TableCell {
     TableCell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A cell's text with a place for the mark of the best, so that numbers stay in line.
+/// A cell's text with room for the mark of the best, so that numbers align.
 fn marked(cell: &Cell, colour: bool) -> String {
     match (cell.best, colour) {
         (false, _) => format!("{} ", cell.text),
@@ -151,7 +149,7 @@ fn label_width(sections: &[Section]) -> usize {
     labels.max().unwrap_or(0) + PADDING
 }
 
-/// What each path's column takes: its longest value, and its path up to `widest`.
+/// The width of each path's column: its longest value, and its path up to `widest`.
 fn value_widths(sections: &[Section], paths: &[String], widest: usize) -> Vec<usize> {
     let rows = || sections.iter().flat_map(|section| &section.rows);
     let longest =
@@ -160,7 +158,7 @@ fn value_widths(sections: &[Section], paths: &[String], widest: usize) -> Vec<us
     paths.iter().enumerate().map(|(column, path)| longest(column).max(header(path)) + PADDING).collect()
 }
 
-/// A path in lines of at most `width` characters, broken after `/`, `,`, `:` or `+` where there is one.
+/// A path in lines of at most `width` characters, broken after `/`, `,`, `:` or `+` if possible.
 fn broken(path: &str, width: usize) -> String {
     let width = width.max(1);
     let mut lines: Vec<String> = Vec::new();
@@ -174,7 +172,7 @@ fn broken(path: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// The marks of emphasis turned into escape sequences, or taken out.
+/// Replaces the marks of emphasis by escape sequences, or removes them.
 fn painted(text: &str, colour: bool) -> String {
     let mut painted = String::with_capacity(text.len());
     for c in text.chars() {
@@ -202,14 +200,14 @@ mod tests {
         ]
     }
 
-    /// Of the tables alone: sentences are left to the terminal to break.
+    /// The widest line of the tables; the terminal wraps sentences.
     fn widest_line(text: &str) -> usize {
         let is_sentence = |line: &str| line.starts_with(|c: char| !c.is_whitespace() && c != '\u{2500}');
         text.lines().filter(|line| !is_sentence(line)).map(|line| line.chars().count()).max().unwrap()
     }
 
     #[test]
-    fn paths_that_fit_stand_side_by_side() {
+    fn paths_that_fit_share_a_table() {
         let text = table(&three(), 200, false);
         let row = text.lines().find(|line| line.contains("write amplification, total")).unwrap();
         for value in ["2.376", "1.633*", "2.655"] {
@@ -227,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_gets_one_table_a_path() {
+    fn a_narrow_terminal_gets_a_table_for_each_path() {
         let text = table(&three(), 80, false);
         assert_eq!(text.lines().filter(|line| line.contains("write amplification, total")).count(), 3);
         assert!(text.contains("1.633*"));
@@ -251,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn interruption_warnings_and_broken_sums_are_told() {
+    fn interruptions_warnings_and_broken_sums_are_shown() {
         let mut results = three();
         results[0].sums[0].right += 1.0;
         results[0].sums[0].holds = false;
         let text = table(&results, 200, false);
-        assert!(text.contains("was interrupted: what follows holds for the part that was done"));
+        assert!(text.contains("was interrupted: the figures cover the completed part"));
         assert!(text.contains("warning on ext:data=ordered"));
         assert!(text.contains("a sum does not hold on page:victim=greedy"));
     }

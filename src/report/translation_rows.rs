@@ -1,16 +1,15 @@
-//! What translation layers did beside programs, reads and erases, as rows of the comparison.
+//! Rows of the comparison for the translation layers' own counts.
 //!
-//! A layer names what it counts ([`crate::translation`] is not known here): `switch_merges` becomes a row "switch merges",
-//! and a pair `table_hits` and `table_misses` one row with the share of hits.
+//! Each layer names its counts ([`crate::translation`] is not imported): `switch_merges` becomes a row "switch merges",
+//! and a pair `table_hits` and `table_misses` a row with the hit rate.
 
 use super::row::{Better, Quantity, Row, make_row};
 use super::{RunResult, TranslationResult, number};
 
-/// Counted events that come first, in this order; the others follow by name.
+/// The first events, in this order; the others follow by name.
 const FIRST: [&str; 3] = ["switch_merges", "partial_merges", "full_merges"];
 
-/// The rows: reads of the mapping, its share found in RAM, its size there, and what else is counted. What no layer did
-/// has no row.
+/// The rows: reads of the mapping, its hit rate and size in RAM, and other counts. Counts that no layer has get no row.
 pub fn rows(results: &[RunResult]) -> Vec<Row> {
     let row = |label: &str, quantity: &dyn Fn(&TranslationResult) -> Quantity| {
         make_row(results, label.to_string(), Better::Neither, &|result| quantity(&result.translation))
@@ -33,7 +32,7 @@ pub fn rows(results: &[RunResult]) -> Vec<Row> {
     rows
 }
 
-/// The events that some path counted, but for hits and misses.
+/// The events counted on any path, except hits and misses.
 fn counted(results: &[RunResult]) -> Vec<String> {
     let events = results.iter().flat_map(|result| &result.translation.events);
     let is_shown = |name: &str| !name.ends_with("_hits") && !name.ends_with("_misses");
@@ -45,15 +44,14 @@ fn counted(results: &[RunResult]) -> Vec<String> {
     names
 }
 
-/// The share of the looks at the map that found their entry in RAM; `None` if the layer counts no misses, or nothing
-/// was looked up.
+/// The share of map lookups that hit in RAM; `None` if the layer counts no misses, or there were no lookups.
 fn hit_rate(layer: &TranslationResult) -> Option<f64> {
     let sum = |suffix: &str| {
         let counts = layer.events.iter().filter(|(name, _)| name.ends_with(suffix)).map(|(_, count)| *count);
         counts.sum::<u64>() as f64
     };
-    let looks = sum("_hits") + sum("_misses");
-    (looks > 0.0).then(|| sum("_hits") / looks)
+    let lookups = sum("_hits") + sum("_misses");
+    (lookups > 0.0).then(|| sum("_hits") / lookups)
 }
 
 fn count(value: Option<u64>) -> Quantity {
@@ -81,13 +79,13 @@ mod tests {
     fn a_layer_with_its_map_in_ram_has_only_the_size_of_it() {
         let rows = texts(&[with("page", 0, &[])]);
         let labels: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
-        // The row of the hit rate is there, and without a value: the comparison leaves it out.
+        // The row of the hit rate has no value: the comparison omits it.
         assert_eq!(labels, ["map entries found in RAM", "mapping in the drive's RAM"]);
         assert_eq!(rows[0].1, [NONE]);
     }
 
     #[test]
-    fn merges_come_by_kind_and_what_a_layer_does_not_count_has_no_value() {
+    fn merges_are_shown_by_kind_and_other_layers_have_no_value() {
         let fast = [("filler_pages", 0), ("full_merges", 7), ("partial_merges", 2), ("switch_merges", 1000)];
         let dftl = [("table_hits", 30), ("table_misses", 10)];
         let rows = texts(&[with("page", 0, &[]), with("fast", 0, &fast), with("dftl", 12, &dftl)]);

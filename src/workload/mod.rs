@@ -1,7 +1,7 @@
-//! What asks: generators and traces, as streams of [`Operation`]s.
+//! Workloads: generators and traces as streams of [`Operation`]s.
 //!
-//! A workload knows nothing of paths. It is told how many bytes it may address, and emits operations in batches, so
-//! that the engine pays one dynamic call for a thousand operations.
+//! A workload knows no path. It gets the size of the device, and emits operations in batches: the engine pays one
+//! dynamic call for a thousand operations.
 
 pub mod trace;
 
@@ -11,40 +11,40 @@ pub mod files;
 pub mod fio_job;
 pub mod generator;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Reads the bytes.
     Read,
     /// Writes the bytes.
     Write,
-    /// Says that the bytes are no longer needed (trim).
+    /// Declares the bytes unused (trim).
     Discard,
-    /// Makes what was written durable; it has no bytes.
+    /// Makes earlier writes durable. It has no bytes.
     Flush,
 }
 
 /// One request of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// When it is issued, in nanoseconds since the workload began. Zero in generators, which have no times.
+    /// Time of issue, in nanoseconds since the workload began. Zero in generators, which have no times.
     pub time_ns: u64,
     /// The first byte.
     pub offset_bytes: u64,
     /// The number of bytes; zero only for a flush.
     pub length_bytes: u64,
-    /// What it does.
+    /// The kind.
     pub action: Action,
-    /// What a write holds, as far as the source tells.
+    /// The content of a write, if the source states it.
     pub content: Content,
-    /// The placement hint of a write (a stream or placement handle); 0 where there is none.
+    /// The placement hint of a write (a stream or placement handle); 0 for none.
     pub stream: u8,
-    /// The device of a trace that has several, counted from 0 in the order in which they appear.
+    /// The device in a trace of several, numbered from 0 in order of appearance.
     pub device: u32,
 }
 
 impl Operation {
-    /// The first byte behind the operation.
+    /// The offset of the first byte after the operation.
     pub fn end_bytes(&self) -> u64 {
         self.offset_bytes.saturating_add(self.length_bytes)
     }
@@ -52,56 +52,55 @@ impl Operation {
 
 /// A stream of operations.
 pub trait Workload: Send {
-    /// The name in reports: the expression of a generator, the file's name of a trace.
+    /// The name in reports: a generator's expression or a trace's file name.
     fn name(&self) -> &str;
 
-    /// Appends at most `limit` operations to `batch` and says how many; 0 means that the workload has ended.
+    /// Appends at most `limit` operations to `batch` and returns their number; 0 at the end of the workload.
     ///
-    /// Errors name the file, the place in it, and what is wrong there.
+    /// Errors name the file, the line or offset, and the fault.
     fn next_batch(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError>;
 
-    /// The share of the workload that has been emitted, from 0 to 1, if it is known.
+    /// The share of the workload emitted so far, from 0 to 1, if known.
     fn progress(&self) -> Option<f64>;
 
-    /// How many requests the source keeps in flight at this point, if it has an opinion: a fio job has one. It may
-    /// change between batches, never inside one.
+    /// The source's queue depth at this point, if it sets one, as a fio job does. It changes between batches only.
     fn queue_depth(&self) -> Option<u32> {
         None
     }
 
-    /// The placement hint that this workload's writes to `offset_bytes` carry: a fill before the run carries the same.
+    /// The placement hint of this workload's writes to `offset_bytes`. A fill before the run carries the same.
     fn stream_at(&self, _offset_bytes: u64) -> u8 {
         0
     }
 
-    /// Lines or records that could not be read so far.
+    /// The number of lines or records rejected so far.
     fn rejected(&self) -> u64 {
         0
     }
 
-    /// What a user should know of the input, such as the first lines that were rejected; asked for at the end.
+    /// Warnings about the input, such as the first rejected lines. Call it after the last batch.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Why a workload cannot go on.
+/// Errors of a workload.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// The file cannot be opened or read, or what is compressed in it is damaged.
+    /// The file cannot be opened or read, or its compressed data is damaged.
     #[error("cannot read {file}: {source}")]
     Read {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The input is understood, and cannot serve. The text says why and what would.
+    /// The input is readable but cannot be used.
     #[error("{file}: {reason}")]
     Unusable {
         /// The file, or the workload's expression.
         file: String,
-        /// Why, and what would do.
+        /// The reason and the remedy.
         reason: String,
     },
 }

@@ -271,16 +271,16 @@ fn tokubench_fills_all_leaves_evenly_and_syncs_nothing() {
 
 #[test]
 fn options_that_contradict_each_other_are_refused_at_their_place() {
-    for (text, said) in [
+    for (text, expected) in [
         ("varmail:files=3,threads=4", "cannot share"),
         ("postmark:files=3,threads=4", "cannot share"),
-        ("postmark:smallest=2K,largest=1K", "is more than"),
+        ("postmark:smallest=2K,largest=1K", "exceeds largest"),
         ("rnd_write:file=1K", "does not fit"),
-        ("rnd_write:writes=0", "asks for nothing"),
+        ("rnd_write:writes=0", "requests nothing"),
         ("varmale", "did you mean varmail?"),
         ("untar:file=3", "did you mean files?"),
     ] {
         let Err(error) = file_workload(&parse_term(text).unwrap(), 1) else { panic!("{text} is refused") };
-        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! `flashpath convert`: any trace format to CSV or parquet.
+//! `flashpath convert`: any trace format to CSV or Parquet.
 
 use crate::failure::Failure;
 use crate::workload::Reading;
@@ -6,7 +6,7 @@ use flashpath::units::human_size;
 use flashpath::workload::trace::{OutputFormat, convert};
 use std::path::PathBuf;
 
-/// Convert a trace of any format to CSV or parquet
+/// Convert a trace of any format to CSV or Parquet
 #[derive(clap::Args)]
 pub struct Convert {
     /// The trace; its format is recognised by its content
@@ -18,21 +18,24 @@ pub struct Convert {
 }
 
 impl Convert {
-    /// Converts, and says what was read and written on standard error.
+    /// Converts, and prints a summary on standard error.
     pub fn run(self) -> Result<(), Failure> {
         let Some(format) = OutputFormat::of_path(&self.output) else {
             let help = "name it NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet".to_string();
-            return Err(Failure::input(format!("{} says no format", self.output.display()), Some(help)));
+            return Err(Failure::input(
+                format!("the name {} has no known extension", self.output.display()),
+                Some(help),
+            ));
         };
         if crate::is_same_file(&self.trace, &self.output) {
-            let message = format!("{} is the trace itself: the conversion would replace it", self.output.display());
-            return Err(Failure::input(message, Some("give the output a name of its own".to_string())));
+            let message = format!("{} is the input trace: the conversion would replace it", self.output.display());
+            return Err(Failure::input(message, Some("choose another name for the output".to_string())));
         }
         let summary = convert(&self.trace, &self.reading.options(), &self.output, format)?;
         for warning in summary.input.warnings() {
-            crate::tell(&format!("warning: {warning}"));
+            crate::print_message(&format!("warning: {warning}"));
         }
-        crate::tell(&format!(
+        crate::print_message(&format!(
             "{}: {} operations in format {}, {} lines rejected; wrote {}, {}",
             self.trace.display(),
             summary.input.operations,

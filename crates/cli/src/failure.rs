@@ -1,4 +1,4 @@
-//! How the program ends when it does not end well: what it says, and its exit code.
+//! Errors of the program: messages and exit codes.
 
 use flashpath::expression::ExpressionError;
 use flashpath::report::WriteError;
@@ -8,25 +8,25 @@ use flashpath_kernel::KernelError;
 use flashpath_reproduce::ReproduceError;
 use miette::{Diagnostic, SourceSpan};
 
-/// The exit code where the command line or an input is wrong.
+/// The exit code if the command line or an input is wrong.
 const WRONG_INPUT: u8 = 2;
-/// The exit code where what was asked for is right, and failed on its way.
+/// The exit code if the operation failed.
 const FAILED: u8 = 1;
 
-/// Why the program cannot go on.
+/// An error that ends the program.
 pub enum Failure {
     /// The command line or an input is wrong.
     Input(miette::Report),
-    /// What was asked for is right, and failed on its way.
+    /// The operation failed.
     Failed(miette::Report),
-    /// All has been said already: only the exit code is left.
+    /// The error has been printed already; the exit code remains.
     Quiet(u8),
 }
 
-/// An error that points into what the user wrote.
+/// An error that points into the user's text.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{message}")]
-struct Pointed {
+struct LocatedError {
     message: String,
     #[source_code]
     source_text: String,
@@ -36,24 +36,24 @@ struct Pointed {
     help: String,
 }
 
-/// An error without a place.
+/// An error without a location.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{message}")]
-struct Plain {
+struct PlainError {
     message: String,
     #[help]
     help: Option<String>,
 }
 
 impl Failure {
-    /// An input that is wrong, and what would be right.
+    /// A wrong input, with the remedy.
     pub fn input(message: impl Into<String>, help: Option<String>) -> Failure {
-        Failure::Input(Plain { message: message.into(), help }.into())
+        Failure::Input(PlainError { message: message.into(), help }.into())
     }
 
-    /// What was asked for is right, and failed on its way.
+    /// The operation failed.
     pub fn failed(message: impl Into<String>) -> Failure {
-        Failure::Failed(Plain { message: message.into(), help: None }.into())
+        Failure::Failed(PlainError { message: message.into(), help: None }.into())
     }
 
     /// A file that cannot be written.
@@ -70,8 +70,8 @@ impl Failure {
         }
     }
 
-    /// What it says, on one line, if all has not been said already.
-    pub fn words(&self) -> Option<String> {
+    /// The message on one line, unless it has been printed already.
+    pub fn message(&self) -> Option<String> {
         match self {
             Failure::Input(report) | Failure::Failed(report) => Some(report.to_string()),
             Failure::Quiet(_) => None,
@@ -90,7 +90,7 @@ pub fn exit_code(error: &RunError) -> u8 {
 impl From<ExpressionError> for Failure {
     fn from(error: ExpressionError) -> Failure {
         let ExpressionError { source_text, span, message, help } = error;
-        Failure::Input(Pointed { message, source_text, span: span.into(), help }.into())
+        Failure::Input(LocatedError { message, source_text, span: span.into(), help }.into())
     }
 }
 
@@ -137,7 +137,7 @@ impl From<KernelError> for Failure {
                 Failure::input(what, Some(help))
             }
             error @ KernelError::Failed { .. } => {
-                Failure::Failed(Plain { message: error.to_string(), help: None }.into())
+                Failure::Failed(PlainError { message: error.to_string(), help: None }.into())
             }
         }
     }

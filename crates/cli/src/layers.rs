@@ -1,4 +1,4 @@
-//! `flashpath layers`: what can stand in a path.
+//! `flashpath layers`: the stations and workloads, with their options.
 
 use crate::failure::Failure;
 use flashpath::expression::{Kind, Values, nearest, one_of};
@@ -6,10 +6,10 @@ use flashpath::run::{STATIONS, names_offering};
 use flashpath::workload::{files, generator};
 use std::fmt::Write;
 
-/// Show what can stand in a path, with every option and default
+/// Show all stations and workloads, with every option and default
 #[derive(clap::Args)]
 pub struct Layers {
-    /// Only this station or workload
+    /// Show only this station or workload
     station: Option<String>,
 }
 
@@ -19,14 +19,14 @@ impl Layers {
         let mut text = String::new();
         let mut known = Vec::new();
         if self.station.is_none() {
-            text.push_str("A path, from top to bottom: STATION:option=value,option=value/STATION:...\n\n");
+            text.push_str("A path from top to bottom: STATION:option=value,option=value/STATION:...\n\n");
         }
         for station in STATIONS {
             known.push(station.kind.name);
             if self.wants(station.kind.name) {
                 let below = match station.below.takes {
-                    [] => "stands at the bottom".to_string(),
-                    takes => format!("stands on {}", one_of(names_offering(STATIONS, takes))),
+                    [] => "at the bottom of a path".to_string(),
+                    takes => format!("on {}", one_of(names_offering(STATIONS, takes))),
                 };
                 describe(&mut text, station.kind, &format!("{}, {below}", station.level));
             }
@@ -51,8 +51,8 @@ impl Layers {
         }
         if let Some(name) = self.station.as_ref().filter(|name| !known.contains(&name.as_str())) {
             let near = nearest(name, known.iter().copied()).map(|near| format!("did you mean {near}? "));
-            let help = format!("{}there are: {}", near.unwrap_or_default(), known.join(", "));
-            return Err(Failure::input(format!("there is no station or workload '{name}'"), Some(help)));
+            let help = format!("{}known are: {}", near.unwrap_or_default(), known.join(", "));
+            return Err(Failure::input(format!("unknown station or workload '{name}'"), Some(help)));
         }
         crate::print(&text)
     }

@@ -1,17 +1,17 @@
-//! The program `flashpath`: its command line, its terminal, its files, its threads and its clock.
+//! The program `flashpath`: command line, terminal, files, threads and clock.
 //!
 //! Results go to standard output; progress, warnings and errors to standard error. Exit 0: done. 1: a run failed or a
-//! sum did not hold. 2: the command line or an input is wrong. 130: interrupted, after what was measured is printed.
+//! sum did not hold. 2: the command line or an input is wrong. 130: interrupted; the results so far are printed.
 
-#![allow(clippy::disallowed_methods, reason = "the program has the clock and the threads that the library does not")]
-// They panic where the stream is full.
+#![allow(clippy::disallowed_methods, reason = "the program owns the clock and the threads that the library lacks")]
+// These macros panic if the stream is full.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod called;
 mod capture;
 mod convert;
 mod failure;
 mod image_lock;
+mod invocation;
 mod layers;
 mod mount;
 mod output;
@@ -28,11 +28,11 @@ mod zoned_device;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
-use output::{print, report, tell};
+use output::{print, print_message, report};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Shows, and shortens, the path of every write from file to flash.
+/// Show, and shorten, the path of every write from file to flash.
 #[derive(Parser)]
 #[command(name = "flashpath", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 struct Cli {
@@ -41,44 +41,44 @@ struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-A path is written from top to bottom: stations joined by '/', options behind ':', joined by ','.
+A path is written from top to bottom: stations joined by '/', options after ':', joined by ','.
     flashpath run uniform:writes=6x --on page:op=7%/nand:size=8G
     flashpath run varmail:threads=2 --in DIR
     flashpath run trace.csv.zst --on page:victim=greedy/nand:preset=tlc --on page:victim=fifo/nand:preset=tlc
-'flashpath layers' shows what can stand in a path.";
+'flashpath layers' shows all stations and options.";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run one workload on one path, side by side on several, or in a directory
+    /// Run a workload on one or several paths, or in a directory
     Run(run::Run),
-    /// Show what can stand in a path, with every option and default
+    /// Show all stations and workloads, with every option and default
     Layers(layers::Layers),
     /// Make an empty volume on images
     Mkfs(volume::Mkfs),
     /// Check a volume on images, and repair it
     Fsck(volume::Fsck),
-    /// Show what a volume on images holds
+    /// Show the content of a volume on images
     Inspect(volume::Inspect),
     /// Mount a path with sfs on top, until a signal or an unmount
     Mount(mount::Mount),
-    /// Unmount what mount or serve --file has mounted, and wait until all of it is stored
+    /// Unmount a mount of `mount` or `serve --file`, and wait until all data is stored
     Umount(umount::Umount),
-    /// Serve a path as a disk that other programs use
+    /// Serve a path as a disk for other programs
     Serve(serve::Serve),
-    /// Record what a kernel file system writes to its device while a command runs in it
+    /// Record the writes of a kernel file system to its device while a command runs in it
     Capture(capture::Capture),
-    /// Make the papers' figures again: their experiments, the paper's number beside ours
+    /// Reproduce the papers' figures: their experiments, with the paper's numbers beside ours
     Reproduce(reproduce::Reproduce),
-    /// Convert a trace of any format to CSV or parquet
+    /// Convert a trace of any format to CSV or Parquet
     Convert(convert::Convert),
 }
 
 fn main() -> ExitCode {
     keep_parquet_panics_silent();
     flashpath::device::zns::open_system_devices_with(zoned_device::open);
-    let cli = match Cli::try_parse_from(called::arguments()) {
+    let cli = match Cli::try_parse_from(invocation::arguments()) {
         Ok(cli) => cli,
-        Err(told) => return tell_usage(&told),
+        Err(error) => return print_usage(&error),
     };
     let ended = match cli.command {
         Command::Run(command) => command.run(),
@@ -99,29 +99,29 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the command line, or the help that was asked for.
-fn tell_usage(told: &clap::Error) -> ExitCode {
-    let code = match told.print() {
-        Err(error) if !told.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
+/// Prints a usage error, or the requested help.
+fn print_usage(usage: &clap::Error) -> ExitCode {
+    let code = match usage.print() {
+        Err(error) if !usage.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
             report(Failure::write("standard output", error))
         }
-        _ => u8::try_from(told.exit_code()).unwrap_or(2),
+        _ => u8::try_from(usage.exit_code()).unwrap_or(2),
     };
     end(code)
 }
 
-/// The exit code, as whoever called expects it.
+/// The exit code, translated if mount(8) has called.
 fn end(code: u8) -> ExitCode {
-    ExitCode::from(if called::by_mount() { called::exit_code(code) } else { code })
+    ExitCode::from(if invocation::by_mount() { invocation::exit_code(code) } else { code })
 }
 
-/// Whether both names lead to one plain file that is there.
+/// True if both names are one existing regular file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     one.is_file() && matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The Parquet library asserts what a damaged file may break. Such a panic is caught where the file is read and becomes
-/// an error, so nobody need see it; any other is a bug, and says so.
+/// Silences panics of the Parquet library, which damaged files can cause: the trace reader turns them into errors. Any
+/// other panic is a bug, and is printed.
 fn keep_parquet_panics_silent() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,15 +1,15 @@
-//! What the program says: results on standard output, all else on standard error. Nothing else in it writes there, so that
-//! a stream that is closed or full is met in one place.
+//! The program's output: results on standard output, all else on standard error. No other module writes there, so that
+//! closed and full streams are handled in one place.
 
 use crate::failure::Failure;
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// True if standard error is a log.
+/// True if standard error is a log file.
 static IS_LOG: AtomicBool = AtomicBool::new(false);
 
-/// Writes results to standard output. A reader that has gone away, such as `head`, is no error.
+/// Writes results to standard output. A closed pipe, as of `head`, is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -18,32 +18,32 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A line on standard error. Whoever closed that does not want to know, and work goes on.
-pub fn tell(line: &str) {
+/// Writes a line to standard error. Errors are ignored: a closed stream does not stop the work.
+pub fn print_message(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}{line}", prefix());
 }
 
-/// Says on standard error why the program ends, and answers the exit code.
+/// Prints an error on standard error and returns the exit code.
 pub fn report(failure: Failure) -> u8 {
     match &failure {
-        Failure::Input(report) | Failure::Failed(report) if is_log() => tell(&format!("error: {report}")),
-        Failure::Input(report) | Failure::Failed(report) => tell(&format!("{report:?}")),
+        Failure::Input(report) | Failure::Failed(report) if is_log() => print_message(&format!("error: {report}")),
+        Failure::Input(report) | Failure::Failed(report) => print_message(&format!("{report:?}")),
         Failure::Quiet(_) => {}
     }
     failure.code()
 }
 
-/// From now on each line on standard error begins with its time: it is a log.
-pub fn tells_times() {
+/// Treats standard error as a log from now on: each line begins with its time.
+pub fn begin_log() {
     IS_LOG.store(true, Ordering::SeqCst);
 }
 
-/// True if standard error is a log, and each line of it begins with its time.
+/// True if standard error is a log file, where each line begins with its time.
 fn is_log() -> bool {
     IS_LOG.load(Ordering::SeqCst)
 }
 
-/// What a line begins with: nothing on a terminal, the time in a log.
+/// The prefix of a line: nothing on a terminal, the time in a log.
 fn prefix() -> String {
     match is_log() {
         true => {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_a_date_and_an_hour() {
+    fn seconds_since_1970_are_formatted_as_utc() {
         assert_eq!(date_and_time(0), "1970-01-01T00:00:00Z");
         assert_eq!(date_and_time(951_782_399), "2000-02-28T23:59:59Z");
         assert_eq!(date_and_time(951_782_400), "2000-02-29T00:00:00Z");

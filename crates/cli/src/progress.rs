@@ -1,10 +1,10 @@
-//! Progress on standard error: a bar for each path, with rate and time left.
+//! Progress on standard error: a bar for each path, with rate and remaining time.
 
 use flashpath::run::Progress;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// The bars of all runs. Nothing is drawn where standard error is no terminal.
+/// The bars of all runs. Nothing is drawn if standard error is not a terminal.
 pub struct Bars {
     all: MultiProgress,
 }
@@ -15,11 +15,11 @@ pub struct Bar {
     phase: &'static str,
 }
 
-/// Steps of a bar: a share is shown in so many parts.
+/// The resolution of a bar.
 const STEPS: f64 = 10_000.0;
 
 impl Bars {
-    /// Bars, or none if `quiet`.
+    /// The bars; hidden if `quiet`.
     pub fn new(quiet: bool) -> Bars {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(5) };
         Bars { all: MultiProgress::with_draw_target(target) }
@@ -37,7 +37,7 @@ impl Bars {
 }
 
 impl Bar {
-    /// Shows how far the run is.
+    /// Shows the progress of the run.
     pub fn show(&mut self, progress: &Progress) {
         if self.bar.is_hidden() {
             return;
@@ -51,7 +51,7 @@ impl Bar {
         self.bar.set_message(format!("{} {:.2} M requests/s", progress.phase, rate / 1e6));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,13 +1,13 @@
-//! `flashpath reproduce`: the command line of the papers' experiments, which crates/reproduce makes.
+//! `flashpath reproduce`: the command line of the papers' experiments in crates/reproduce.
 
 use crate::failure::Failure;
-use crate::output::{print, tell};
+use crate::output::{print, print_message};
 use flashpath::report::figure::Reproduction;
 use flashpath_reproduce::{Outputs, Selection, Settings, make, read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Make the papers' figures again: their experiments, the paper's number beside ours (captures need root)
+/// Reproduce the papers' figures: their experiments, with the paper's numbers beside ours (captures need root)
 #[derive(clap::Args)]
 pub struct Reproduce {
     /// Figures, such as vma-fig4, or papers, such as vma [default: all]
@@ -19,13 +19,13 @@ pub struct Reproduce {
     /// The seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keep the captured traces in this directory, and use those that are there
+    /// Keep the captured traces in this directory, and reuse those found there
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Where the devices' files are made [default: the system's temporary directory]
+    /// The directory for the devices' files [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Make nothing: show the results in this file, which an earlier --json wrote; several files are shown together
+    /// Run nothing: show the results in this file of an earlier --json; several files are shown together
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scale", "seed", "traces", "dir"])]
     from: Vec<PathBuf>,
     #[command(flatten)]
@@ -35,11 +35,11 @@ pub struct Reproduce {
     quiet: bool,
 }
 
-/// Where the results go.
+/// The destinations of the results.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Results")]
 struct Results {
-    /// Write the results as JSON; - is standard output, and then nothing else is written there
+    /// Write the results as JSON; - is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the figures and tables as one self-contained HTML page
@@ -57,12 +57,12 @@ fn scale(text: &str) -> Result<f64, String> {
         }
         None => text.parse().ok(),
     };
-    let wrong = || "write a share such as 1/16 or 0.0625, from 1/256 to 1".to_string();
+    let wrong = || "expected a share such as 1/16 or 0.0625, from 1/256 to 1".to_string();
     value.filter(|scale| (1.0 / 256.0..=1.0).contains(scale)).ok_or_else(wrong)
 }
 
 impl Reproduce {
-    /// Makes the figures and puts them where they were asked for.
+    /// Makes the figures and writes the outputs.
     pub fn run(mut self) -> Result<(), Failure> {
         let selection = Selection::of(&self.figures)?;
         let Results { json, report, markdown } = &mut self.results;
@@ -96,7 +96,7 @@ impl Reproduce {
 
     fn progress(&self, line: &str) {
         if !self.quiet {
-            tell(line);
+            print_message(line);
         }
     }
 }

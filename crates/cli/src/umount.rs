@@ -1,27 +1,27 @@
-//! `flashpath umount`: takes a mount away, and waits until its server has stored everything and let go of the images.
+//! `flashpath umount`: unmounts, and waits until the server has stored everything and released the images.
 
 use crate::failure::Failure;
+use crate::print_message;
 use crate::resident::cannot;
-use crate::resident::farewell::Server;
-use crate::tell;
+use crate::resident::exit_notifier::Server;
 use flashpath_fuse::{FuseMount, unmount};
 use nix::errno::Errno;
 use nix::mount::MntFlags;
 use std::path::PathBuf;
 
-/// Unmount what `mount` or `serve --file` has mounted, and wait until all of it is stored; the exit code is the server's
+/// Unmount a mount of `mount` or `serve --file`, and wait until all data is stored; the exit code is the server's
 #[derive(clap::Args)]
 pub struct Umount {
     /// The mount point
     #[arg(value_name = "MOUNTPOINT")]
     directory: PathBuf,
-    /// Take it out of sight although it is in use, and do not wait: it ends when its last user does
+    /// Detach it although it is in use, and do not wait: it ends with its last user
     #[arg(short, long)]
     lazy: bool,
-    /// Let requests that are under way fail
+    /// Abort pending requests
     #[arg(short, long, conflicts_with = "lazy")]
     force: bool,
-    /// umount(8) has called
+    /// Called by umount(8)
     #[arg(long, hide = true)]
     by_mount: bool,
 }
@@ -41,35 +41,35 @@ impl Umount {
         unmount(&mount.directory, flags | MntFlags::UMOUNT_NOFOLLOW).map_err(|error| match error {
             Errno::EBUSY => {
                 let users = flashpath_kernel::users_of(&mount.directory);
-                Failure::failed(format!("{place} is in use{users}, or it is not yours to unmount"))
+                Failure::failed(format!("{place} is in use{users}, or you have no right to unmount it"))
             }
             error => cannot(&format!("unmount {place}"), error),
         })?;
         if is_dead {
             return Err(Failure::failed(format!(
-                "{place} is unmounted, but its server had ended without a last checkpoint: what was not synced is lost"
+                "{place} is unmounted, but its server had ended without a last checkpoint: data that was not synced is lost"
             )));
         }
         if is_elsewhere {
             return Ok(());
         }
         if self.lazy {
-            tell(&format!("{place} is out of sight; nothing tells when its last checkpoint is taken"));
+            print_message(&format!("{place} is detached; its last checkpoint follows when its last user ends"));
             return Ok(());
         }
         let Some(server) = server else {
             return Err(Failure::failed(format!(
-                "{place} is unmounted, but its server cannot be heard from here: 'flashpath fsck' waits for it"
+                "{place} is unmounted, but its server cannot be reached from here: 'flashpath fsck' waits for it"
             )));
         };
         match server.wait(&self.directory) {
             Some((0, _)) => Ok(()),
             Some((code, reason)) => {
-                tell(&format!("{place} is unmounted, but: {reason}"));
+                print_message(&format!("{place} is unmounted, but: {reason}"));
                 Err(Failure::Quiet(code))
             }
             None => Err(Failure::failed(format!(
-                "{place} is unmounted, but its server was killed before it had taken the last checkpoint: what was not \
+                "{place} is unmounted, but its server was killed before the last checkpoint: data that was not \
                  synced is lost"
             ))),
         }
@@ -79,14 +79,14 @@ impl Umount {
         let place = self.directory.display();
         let Some(mount) = FuseMount::at(&self.directory) else {
             return Err(Failure::input(
-                format!("{place} is no mount point of flashpath: nothing is mounted there through FUSE"),
+                format!("{place} is not a mount point of flashpath: nothing is mounted there through FUSE"),
                 None,
             ));
         };
         if !mount.is_of_flashpath() {
             let (kind, source) = (&mount.kind, &mount.source);
-            let help = Some(format!("umount {place} unmounts it"));
-            return Err(Failure::input(format!("{place} is no mount of flashpath, but of {source} ({kind})"), help));
+            let help = Some(format!("use umount {place}"));
+            return Err(Failure::input(format!("{place} is a mount of {source} ({kind}), not of flashpath"), help));
         }
         Ok(mount)
     }

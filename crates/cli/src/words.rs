@@ -1,8 +1,8 @@
-//! Options of the command line whose value is one of a list of words: what stands for what is in one table.
+//! Command-line options whose value is one of a list of words, with one table of words and values.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-/// Reads one of these words as what it stands for.
+/// A parser of the words of `table` that gives their values.
 pub fn one_of<T: Copy + Send + Sync + 'static>(
     table: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {

@@ -8,17 +8,17 @@ use flashpath::workload::{Workload, files, fio_job, generator};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How a trace is read.
+/// The options for reading a trace.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Trace")]
 pub struct Reading {
-    /// The trace's format, if it is not to be recognised
+    /// The trace's format [default: recognised by content]
     #[arg(long, value_parser = format, hide_possible_values = true)]
     pub format: Option<Format>,
-    /// Only the operations of this device of the trace, counted from 0 as they appear
+    /// Only this device of the trace, numbered from 0 in order of appearance
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
-    /// Which stage of a request a blktrace trace is read at: Q (queued), D (issued) or C (completed)
+    /// The stage of requests to read from a blktrace trace: Q (queued), D (issued) or C (completed)
     #[arg(long, value_name = "Q|D|C", value_parser = stage)]
     pub stage: Option<Stage>,
 }
@@ -26,29 +26,29 @@ pub struct Reading {
 fn format(name: &str) -> Result<Format, String> {
     Format::parse(name).ok_or_else(|| {
         let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
-        format!("there is no such format; there are: {}", names.join(", "))
+        format!("unknown format; known are: {}", names.join(", "))
     })
 }
 
 fn stage(letter: &str) -> Result<Stage, String> {
-    Stage::parse(letter).ok_or_else(|| "write Q, D or C".to_string())
+    Stage::parse(letter).ok_or_else(|| "expected Q, D or C".to_string())
 }
 
 fn addresses(name: &str) -> Result<Addresses, String> {
-    Addresses::parse(name).ok_or_else(|| "write refuse, wrap or scale".to_string())
+    Addresses::parse(name).ok_or_else(|| "expected refuse, wrap or scale".to_string())
 }
 
-/// How a trace is replayed.
+/// The options for replaying a trace.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Trace")]
 pub struct Replaying {
-    /// How the trace is read.
+    /// The options for reading it.
     #[command(flatten)]
     pub reading: Reading,
-    /// What happens to a trace's addresses beyond the drive
+    /// The treatment of a trace's addresses beyond the end of the drive
     #[arg(long, value_name = "refuse|wrap|scale", default_value = "refuse", value_parser = addresses)]
     pub addresses: Addresses,
-    /// Replay the trace so many times
+    /// Replay the trace this many times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub repeat: u64,
 }
@@ -61,7 +61,7 @@ impl Reading {
 }
 
 impl Replaying {
-    /// The options that were written, as arguments of the program.
+    /// The given options, as arguments of the program.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = Vec::new();
         arguments.extend(self.reading.format.map(|format| format!("--format {}", format.name())));
@@ -77,7 +77,7 @@ impl Replaying {
     }
 }
 
-/// A workload's text, understood.
+/// The parsed workload argument.
 pub enum Source {
     /// A trace in this file.
     Trace(PathBuf),
@@ -92,7 +92,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Understands the text. A file comes before a generator of the same name.
+    /// Parses the text. A file takes precedence over a generator of the same name.
     pub fn read(text: &str) -> Result<Source, Failure> {
         if let Some(command) = text.strip_prefix("sh:") {
             return Ok(Source::Shell(command.to_string()));
@@ -104,7 +104,7 @@ impl Source {
         if Path::new(text).exists() {
             if begins_with_section(Path::new(text)) {
                 let message = format!("{text} looks like a fio job, not a trace");
-                return Err(Failure::input(message, Some(format!("if it is one, write fio:{text}"))));
+                return Err(Failure::input(message, Some(format!("to run it as one, write fio:{text}"))));
             }
             return Ok(Source::Trace(PathBuf::from(text)));
         }
@@ -129,9 +129,9 @@ impl Source {
             Source::FioJob(file) => fio_job::fio_job(file, device_bytes, seed)?,
             Source::Generator(term) => generator::generator(term, device_bytes, seed)?,
             Source::Files(term) => {
-                return Err(Failure::input(format!("{} is no block workload", term.name.text), None));
+                return Err(Failure::input(format!("{} is not a block workload", term.name.text), None));
             }
-            Source::Shell(_) => return Err(Failure::input("a command is no block workload", None)),
+            Source::Shell(_) => return Err(Failure::input("a command is not a block workload", None)),
         })
     }
 
@@ -143,18 +143,18 @@ impl Source {
         }
     }
 
-    /// Whether the workload has time stamps that it can be replayed at.
+    /// True if the workload has time stamps to replay.
     pub fn has_times(&self) -> bool {
         matches!(self, Source::Trace(_))
     }
 }
 
-/// A name that leads to no file, and the file beside it that may be meant.
+/// An error for a missing file, with a similar name in its directory.
 fn no_file(path: &Path) -> Failure {
     let usage = "WORKLOAD is a trace file, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or sh:COMMAND";
     let message = match path.exists() {
         true => format!("{} is a directory", path.display()),
-        false => format!("there is no file {}", path.display()),
+        false => format!("file {} not found", path.display()),
     };
     let help = match neighbour(path) {
         Some(near) => format!("did you mean {}? {usage}", near.display()),
@@ -163,27 +163,27 @@ fn no_file(path: &Path) -> Failure {
     Failure::input(message, Some(help))
 }
 
-/// The file in the same directory whose name is most like this one's.
+/// The file with the most similar name in the same directory.
 fn neighbour(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = directory.read_dir().ok()?.flatten().take(LOOKED_THROUGH);
+    let entries = directory.read_dir().ok()?.flatten().take(MOST_NAMES);
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
     nearest(name, names.iter().map(String::as_str)).map(|near| path.with_file_name(near))
 }
 
-/// How many names of a directory are looked through for one that may be meant.
-const LOOKED_THROUGH: usize = 10_000;
+/// The most names examined for a similar one.
+const MOST_NAMES: usize = 10_000;
 
-/// Whether the first line that says anything is `[SECTION]`, as in every fio job.
+/// True if the first line that is not blank or a comment is `[SECTION]`, as in every fio job.
 fn begins_with_section(path: &Path) -> bool {
     if !path.is_file() {
         return false;
     }
     let mut head = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(64 << 10).read_to_end(&mut head));
-    let says_something = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#") && !line.starts_with(b";");
+    let is_content = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#") && !line.starts_with(b";");
     let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    read.is_ok() && lines.find(says_something).is_some_and(|line| line.starts_with(b"[") && line.ends_with(b"]"))
+    read.is_ok() && lines.find(is_content).is_some_and(|line| line.starts_with(b"[") && line.ends_with(b"]"))
 }

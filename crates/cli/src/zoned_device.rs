@@ -1,7 +1,7 @@
-//! A zoned block device of the kernel as a [`ZonedDevice`]: what `zns:device=/dev/...` names.
+//! A zoned block device of the kernel as a [`ZonedDevice`], for `zns:device=/dev/...`.
 //!
-//! The zones are reported once, when it is opened, and again whenever something is refused or done to a zone as a whole. A zone
-//! that the drive closes by itself, to make room for another, is therefore still told as open until then.
+//! The zones are reported at open, after errors, and after each zone management command. A zone that the drive closes
+//! by itself, to open another, is shown as open until then.
 
 use flashpath::device::{Account, DeviceError, Lba, Zone, ZoneError, ZoneKind, ZoneState, ZonedDevice, ZonedShape};
 use flashpath::label::{Label, Tally};
@@ -42,7 +42,7 @@ impl SystemZoned {
         let report = device
             .report(0, device.zones())
             .map_err(DeviceError::io(format!("report the zones of {}", device.name())))?;
-        // A last zone that is shorter than the others is left out.
+        // A shorter last zone is not used.
         let zones = report.iter().take_while(|zone| zone.length == zone_bytes).map(of_report).collect();
         let zone_blocks = zone_bytes / BLOCK_BYTES;
         Ok(SystemZoned { device, zones, zone_blocks, received: Tally::default(), read_blocks: 0 })
@@ -58,7 +58,7 @@ impl SystemZoned {
         Ok((zone as u32, from, count))
     }
 
-    /// What a zone does not allow, by what is known of it; the kernel would say no more than that it failed.
+    /// Checks an access against the known state of a zone: the kernel would report a plain I/O error.
     fn check(&self, zone: u32, from: u64, count: u64, is_write: bool) -> Result<(), ZoneError> {
         let Some(known) = self.zones.get(zone as usize) else { return Ok(()) };
         let is_in_order = is_write && known.kind == ZoneKind::Sequential;
@@ -74,7 +74,7 @@ impl SystemZoned {
         }
     }
 
-    fn look_again(&mut self, zone: u32) -> Result<(), DeviceError> {
+    fn refresh(&mut self, zone: u32) -> Result<(), DeviceError> {
         let report =
             self.device.report(zone, 1).map_err(DeviceError::io(format!("report a zone of {}", self.device.name())))?;
         if let (Some(known), Some(reported)) = (self.zones.get_mut(zone as usize), report.first()) {
@@ -83,10 +83,10 @@ impl SystemZoned {
         Ok(())
     }
 
-    /// What a failure at a zone means, now that the zone may be another. The kernel splits long writes and tells the error of
-    /// the last part, which is no more than that it failed: what the zones are says more.
+    /// The error for a failed access. The kernel splits long writes and returns a plain I/O error for the last part, so
+    /// the cause is derived from a new report of the zones.
     fn failed(&mut self, doing: &str, zone: u32, source: io::Error) -> DeviceError {
-        if let Err(error) = self.look_at_all() {
+        if let Err(error) = self.refresh_all() {
             return error;
         }
         let state = self.zones.get(zone as usize).map(|zone| zone.state);
@@ -95,7 +95,7 @@ impl SystemZoned {
         let (max_open, max_active) = (self.device.max_open(), self.device.max_active());
         use ZoneState::{Closed, Empty, ExplicitlyOpen, ImplicitlyOpen, Offline, ReadOnly};
         match (state, source.raw_os_error().map(Errno::from_raw)) {
-            // How the block layer says the two (BLK_STS_ZONE_OPEN_RESOURCE, BLK_STS_ZONE_ACTIVE_RESOURCE).
+            // The block layer's errors BLK_STS_ZONE_OPEN_RESOURCE and BLK_STS_ZONE_ACTIVE_RESOURCE.
             (_, Some(Errno::ETOOMANYREFS)) => ZoneError::TooManyOpen { zone, limit: max_open }.into(),
             (_, Some(Errno::EOVERFLOW)) => ZoneError::TooManyActive { zone, limit: max_active }.into(),
             (Some(Offline), _) => ZoneError::IsOffline { zone }.into(),
@@ -114,7 +114,7 @@ impl SystemZoned {
         }
     }
 
-    fn look_at_all(&mut self) -> Result<(), DeviceError> {
+    fn refresh_all(&mut self) -> Result<(), DeviceError> {
         let report = self
             .device
             .report(0, self.zones.len() as u32)
@@ -128,7 +128,7 @@ impl SystemZoned {
     fn manage(&mut self, zone: u32, request: ZoneRequest, action: &'static str) -> Result<(), DeviceError> {
         let first = Lba(u64::from(zone) * self.zone_blocks);
         self.locate(first, (self.zone_blocks * BLOCK_BYTES) as usize)?;
-        self.look_again(zone)?;
+        self.refresh(zone)?;
         let known = self.zones[zone as usize];
         let is_allowed = known.kind == ZoneKind::Sequential
             && match known.state {
@@ -141,11 +141,11 @@ impl SystemZoned {
             return Err(ZoneError::InvalidTransition { zone, action, state: known.state }.into());
         }
         self.device.manage(zone, request).map_err(|source| self.failed(action, zone, source))?;
-        self.look_again(zone)
+        self.refresh(zone)
     }
 }
 
-/// A zone as the library knows it. What the kernel gives no write pointer is taken as written to its end.
+/// Converts a zone report. A zone without a write pointer counts as written to its end.
 fn of_report(zone: &BlockZone) -> Zone {
     let kind = match zone.kind {
         BlockZoneKind::Conventional | BlockZoneKind::SequentialPreferred => ZoneKind::Conventional,
@@ -190,7 +190,7 @@ impl ZonedDevice for SystemZoned {
     fn read(&mut self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let (zone, from, count) = self.locate(first, buffer.len())?;
         self.check(zone, from, count, false)?;
-        // What lies beyond the write pointer reads as zeros, as ones, or not at all, as the drive likes.
+        // Beyond the write pointer, drives return zeros, ones or errors; this returns zeros.
         let known = self.zones.get(zone as usize).copied();
         let below = match known {
             Some(Zone { kind: ZoneKind::Sequential, state, write_pointer, .. }) if state != ZoneState::ReadOnly => {

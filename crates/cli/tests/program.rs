@@ -1,4 +1,4 @@
-//! The program as its user meets it: exit codes, what is printed where, the files it writes, and how it is stopped.
+//! The program as a user runs it: exit codes, standard output and error, files, and interrupts.
 
 #![allow(clippy::disallowed_methods, reason = "a test waits for a program beside it")]
 

@@ -1,10 +1,10 @@
-//! A file workload whose reads the page cache answers.
+//! A file workload whose reads hit the page cache.
 
 use flashpath::workload::WorkloadError;
 use flashpath::workload::files::{FileOperation, FileWorkload, Lane, Name};
 
-/// The workload without its reads: a trace of what a kernel wrote holds none of what was in its page cache either, and
-/// a volume in this process has none.
+/// The workload without its reads: a kernel's trace has no reads that hit the page cache, and a volume in this process
+/// has no page cache.
 pub fn with_cached_reads(mut workload: FileWorkload) -> FileWorkload {
     workload.lanes = workload.lanes.into_iter().map(|lane| Box::new(CachedReads { lane }) as Box<dyn Lane>).collect();
     workload

@@ -1,16 +1,16 @@
-//! Figures that earlier runs made, as they wrote them with `--json`.
+//! Figures of earlier runs, read from their JSON.
 
 use crate::{ReproduceError, Selection};
 use flashpath::report::figure::Reproduction;
 use std::path::{Path, PathBuf};
 
-/// The results that earlier runs wrote into these files, as far as they are wanted, shown together.
+/// The selected results in these files of earlier runs, merged.
 pub fn read(files: &[PathBuf], wanted: &Selection) -> Result<Vec<Reproduction>, ReproduceError> {
     let read = files.iter().map(|file| read_one(file, wanted)).collect::<Result<Vec<_>, _>>()?;
     Ok(together(read.concat(), wanted))
 }
 
-/// Of one paper, made at one scale from one seed, the figures of all files are one part, in the paper's order.
+/// Merges the figures of one paper, scale and seed from all files, in the paper's order.
 fn together(read: Vec<Reproduction>, order: &Selection) -> Vec<Reproduction> {
     let mut together: Vec<Reproduction> = Vec::new();
     for mut next in read {
@@ -23,7 +23,7 @@ fn together(read: Vec<Reproduction>, order: &Selection) -> Vec<Reproduction> {
         };
         next.conditions.retain(|condition| !same.conditions.contains(condition));
         same.conditions.append(&mut next.conditions);
-        // A figure that is in several files is as the last has it.
+        // Of a figure in several files, the last counts.
         same.figures.retain(|figure| next.figures.iter().all(|newer| newer.name != figure.name));
         same.figures.append(&mut next.figures);
         same.figures.sort_by_key(|figure| order.place_of(figure));
@@ -31,14 +31,14 @@ fn together(read: Vec<Reproduction>, order: &Selection) -> Vec<Reproduction> {
     together
 }
 
-/// The results of one file, as far as they are wanted.
+/// The selected results of one file.
 fn read_one(file: &Path, wanted: &Selection) -> Result<Vec<Reproduction>, ReproduceError> {
     let name = file.display();
     let text = std::fs::read_to_string(file)
         .map_err(|error| ReproduceError::input(format!("cannot read {name}: {error}"), None))?;
     let all: Vec<Reproduction> = serde_json::from_str(&text).map_err(|error| {
-        let help = "write it with flashpath reproduce --json".to_string();
-        ReproduceError::input(format!("{name} holds no reproduced figures: {error}"), Some(help))
+        let help = "use a file of flashpath reproduce --json".to_string();
+        ReproduceError::input(format!("{name} is not a file of reproduced figures: {error}"), Some(help))
     })?;
     let papers = all.into_iter().map(|mut paper| {
         paper.figures.retain(|figure| wanted.place_of(figure).is_some());
@@ -46,7 +46,7 @@ fn read_one(file: &Path, wanted: &Selection) -> Result<Vec<Reproduction>, Reprod
     });
     let papers: Vec<_> = papers.filter(|paper| !paper.figures.is_empty()).collect();
     if papers.is_empty() {
-        return Err(ReproduceError::input(format!("{name} has none of the figures that were asked for"), None));
+        return Err(ReproduceError::input(format!("{name} has none of the requested figures"), None));
     }
     Ok(papers)
 }

@@ -1,19 +1,19 @@
-//! Why figures were not made.
+//! Errors of the experiments.
 
 use flashpath::expression::ExpressionError;
 use flashpath::report::WriteError;
 use flashpath::run::OpenError;
 use flashpath::workload::WorkloadError;
 
-/// Why figures were not made.
+/// An error of an experiment.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
     /// The command line or an input is wrong.
     #[error("{message}")]
     Input {
-        /// What is wrong.
+        /// The fault.
         message: String,
-        /// What would be right.
+        /// The remedy.
         help: Option<String>,
     },
     /// A path or a workload cannot be read.
@@ -28,10 +28,10 @@ pub enum ReproduceError {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// An experiment failed on its way.
+    /// An experiment failed.
     #[error("{0}")]
     Failed(String),
-    /// A capture ended with this exit code, and has said why on standard error.
+    /// A capture ended with this exit code, and printed the reason on standard error.
     #[error("a capture ended with exit code {0}")]
     Capture(u8),
     /// The caller asked to stop.

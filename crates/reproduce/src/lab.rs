@@ -1,4 +1,4 @@
-//! What the experiments are made with: captures of kernel file systems, and their replay on drives.
+//! Tools of the experiments: captures of kernel file systems, and their replay on drives.
 
 use super::cached_reads::with_cached_reads;
 use crate::{ReproduceError, Settings};
@@ -18,60 +18,60 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
-/// A kernel file system, and what is done in it.
+/// A kernel file system, and the commands to run in it.
 pub struct Experiment {
-    /// Its name among the traces: letters, digits and dashes.
+    /// The name of its trace: letters, digits and dashes.
     pub name: String,
-    /// The arguments of `flashpath capture` that say which file system.
+    /// The file-system arguments of `flashpath capture`.
     pub file_system: Vec<String>,
-    /// The device's size.
+    /// The size of the device.
     pub size_bytes: u64,
-    /// Guests with a device each.
+    /// The number of guests, with a device each.
     pub guests: u32,
-    /// Done before the recording, in a shell; `$FLASHPATH` is this program.
+    /// The shell command before the recording; `$FLASHPATH` is this program.
     pub setup: Option<String>,
-    /// Done while it is recorded, in a shell.
+    /// The shell command to record.
     pub command: String,
 }
 
-/// What was captured.
+/// A captured trace.
 pub struct Captured {
     /// The trace.
     pub trace: PathBuf,
-    /// Bytes at its beginning that were there before the recording.
+    /// Bytes at its beginning that were on the device before the recording.
     pub bytes_before: u64,
     /// Bytes written to the devices.
     pub written_bytes: u64,
-    /// Of them, the journal's.
+    /// Bytes written to the journal.
     pub journal_bytes: u64,
-    /// Writes that reached the devices, after the kernel merged what it could.
+    /// Writes that reached the devices, after merging by the kernel.
     pub writes: u64,
 }
 
-/// What is written to a drive, filled once in order, before anything is counted.
+/// The uncounted writes to a filled drive.
 #[derive(Clone, Copy)]
 pub enum Aging {
-    /// The first so many bytes of the trace itself.
+    /// This many bytes at the beginning of the trace.
     FirstBytes(u64),
-    /// The trace of so many bytes again and again, until it has written the spare space twice: from then on a drive
-    /// collects for all that it takes. One more replay is counted.
+    /// Replays of the trace, of this many bytes, until it has written the spare space twice: from then on, a drive
+    /// collects garbage for every write. One more replay is counted.
     SameTrace(u64),
 }
 
-/// A path that is a translation layer on flash, and that drive.
+/// Parses a path of a translation layer on flash; returns it and its drive.
 pub fn drive(path: &str) -> Result<(DrivePath, DriveSettings), ReproduceError> {
     let read = DrivePath::read(path)?;
-    let drive = read.drive().cloned().ok_or_else(|| ReproduceError::failed(format!("{path} is no drive")))?;
+    let drive = read.drive().cloned().ok_or_else(|| ReproduceError::failed(format!("{path} is not a drive")))?;
     Ok((read, drive))
 }
 
-/// Where experiments are made.
+/// The environment of experiments.
 pub struct Lab<'a> {
     /// Our sizes over the paper's.
     pub scale: f64,
-    /// The seed of all randomness of ours.
+    /// The seed of our randomness.
     pub seed: u64,
-    /// Removed with what is in it, unless the user named the place.
+    /// The temporary directory, removed at the end unless the user gave one.
     traces: PathBuf,
     settings: &'a Settings<'a>,
 }
@@ -79,14 +79,14 @@ pub struct Lab<'a> {
 impl Drop for Lab<'_> {
     fn drop(&mut self) {
         if self.settings.traces.is_none() {
-            // What cannot be removed from a temporary directory is the system's to remove.
+            // Best effort: it is a temporary directory.
             let _ = std::fs::remove_dir_all(&self.traces);
         }
     }
 }
 
 impl<'a> Lab<'a> {
-    /// A lab that keeps its traces and makes its devices where the settings say.
+    /// A lab with the directories of the settings.
     pub fn new(settings: &'a Settings<'a>) -> Result<Lab<'a>, ReproduceError> {
         let temporary = || std::env::temp_dir().join(format!("flashpath-reproduce-{}", std::process::id()));
         let traces = settings.traces.map_or_else(temporary, Path::to_path_buf);
@@ -107,7 +107,7 @@ impl<'a> Lab<'a> {
         ((bytes as f64 * self.scale) as u64 / unit).max(1) * unit
     }
 
-    /// The same, as it is written on a command line.
+    /// The same as text for a command line.
     pub fn size(&self, bytes: u64, unit: u64) -> String {
         format_size(self.scaled(bytes, unit))
     }
@@ -117,21 +117,21 @@ impl<'a> Lab<'a> {
         ((count as f64 * self.scale) as u64).max(1)
     }
 
-    /// Says what is being done.
-    pub fn tell(&self, what: &str) {
-        (self.settings.progress)(what);
+    /// Reports progress.
+    pub fn progress(&self, line: &str) {
+        (self.settings.progress)(line);
     }
 
-    /// Captures what the experiment writes, or takes the trace that an earlier run kept.
+    /// Captures an experiment, or reuses the trace of an earlier run.
     pub fn capture(&self, experiment: &Experiment) -> Result<Captured, ReproduceError> {
         self.is_stopped()?;
         let stem = self.traces.join(format!("{}-x{:.6}-s{}", experiment.name, self.scale, self.seed));
         let file = |extension: &str| PathBuf::from(format!("{}.{extension}", stem.display()));
         let (trace, summary) = (file("csv.zst"), file("json"));
-        let asked = self.arguments(experiment);
-        let asked_before = std::fs::read_to_string(file("arguments")).ok();
-        if !(trace.exists() && asked_before.as_deref() == Some(&asked.join("\n"))) {
-            self.tell(&format!("capturing {}", experiment.name));
+        let arguments = self.arguments(experiment);
+        let arguments_before = std::fs::read_to_string(file("arguments")).ok();
+        if !(trace.exists() && arguments_before.as_deref() == Some(&arguments.join("\n"))) {
+            self.progress(&format!("capturing {}", experiment.name));
             let program = self.settings.program;
             let mut command = Command::new(program);
             command.arg("capture").args([
@@ -141,18 +141,18 @@ impl<'a> Lab<'a> {
                 summary.as_os_str(),
             ]);
             command.args(self.settings.devices.iter().flat_map(|place| ["--dir".as_ref(), place.as_os_str()]));
-            command.args(&asked).env("FLASHPATH", program).stdout(Stdio::null());
+            command.args(&arguments).env("FLASHPATH", program).stdout(Stdio::null());
             let status = command
                 .status()
                 .map_err(|error| ReproduceError::failed(format!("cannot run {}: {error}", program.display())))?;
             self.is_stopped()?;
             match status.code() {
                 Some(0) => {}
-                // It has said why.
+                // It has printed the reason.
                 Some(code @ (2 | 130)) => return Err(ReproduceError::Capture(code as u8)),
                 _ => return Err(ReproduceError::failed(format!("the capture of {} failed", experiment.name))),
             }
-            write_file(&file("arguments"), &asked.join("\n"))?;
+            write_file(&file("arguments"), &arguments.join("\n"))?;
         }
         let text = std::fs::read_to_string(&summary)
             .map_err(|error| ReproduceError::failed(format!("cannot read {}: {error}", summary.display())))?;
@@ -202,8 +202,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Replays a trace, that begins with what was there before, on a device that the caller has opened for `path`. What
-    /// was there before is not counted.
+    /// Replays a trace on a device that the caller has opened for `path`. The blocks written before the recording, at
+    /// the beginning of the trace, are not counted.
     pub fn replay_on(
         &self,
         path: &DrivePath,
@@ -226,8 +226,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Runs a block workload, that is opened for the file's bytes, in a file of a volume of sfs, one request at a time:
-    /// the file is written once in order, then `aging` bytes are written before anything is counted.
+    /// Runs a block workload in a file on an sfs volume, one request at a time. The file is first written once in
+    /// order, then `aging` bytes are written, both uncounted.
     pub fn run_in_file(
         &self,
         path: &DrivePath,
@@ -239,8 +239,8 @@ impl<'a> Lab<'a> {
         self.run(path, Work::InFile(shape, Box::new(|bytes| Ok((open(bytes)?, options)))))
     }
 
-    /// Runs a file workload in a volume of sfs, beside a file of `dummy` bytes that is written once: its setup, and
-    /// then `aging` bytes that it writes, are not counted. What it reads is taken to be in the page cache.
+    /// Runs a file workload on an sfs volume, beside a cold file of `dummy` bytes. Its setup and its first `aging`
+    /// bytes are not counted. Reads are assumed to hit the page cache.
     pub fn run_in_volume(
         &self,
         path: &DrivePath,
@@ -253,8 +253,9 @@ impl<'a> Lab<'a> {
         Ok(self.run(path, Work::Files(workload, options))?.result)
     }
 
-    /// Runs a generator on a path that is no file system, one request at a time. With `aging`, the path is written once
-    /// in order first, then so many bytes of the workload are not counted, and then so many requests are.
+    /// Runs a generator on a path without a file system, one request at a time. With `aging` (bytes, requests), the
+    /// path is first written once in order, then this many bytes of the workload are not counted, and then this many
+    /// requests are.
     pub fn run_alone(
         &self,
         path: &str,
@@ -291,12 +292,12 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// The workload that a generator's expression means on so many bytes.
+    /// The workload of a generator's expression on this many bytes.
     pub fn generator(&self, expression: &str, bytes: u64) -> Result<Box<dyn Workload>, ReproduceError> {
         Ok(generator::generator(&parse_term(expression)?, bytes, self.seed)?)
     }
 
-    /// A trace of this name that the user keeps beside the captured ones.
+    /// The user's trace of this name beside the captured ones, if any.
     pub fn kept(&self, name: &str) -> Option<PathBuf> {
         Some(self.traces.join(name)).filter(|file| file.exists())
     }

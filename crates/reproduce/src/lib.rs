@@ -1,22 +1,22 @@
-//! The papers' experiments, the paper's number beside ours.
+//! The papers' experiments, with the paper's numbers beside ours.
 //!
-//! [`Selection`] says which figures there are and which are wanted, [`make`] makes them, [`read`] takes them from the
-//! JSON of earlier runs, and [`Outputs`] writes them. The caller has the terminal and the interrupt: [`Settings`] tells
-//! it what is being done, and asks it whether to go on.
+//! [`Selection`] lists and selects the figures, [`make`] makes them, [`read`] reads them from the JSON of earlier runs,
+//! and [`Outputs`] writes them. The caller handles the terminal and interrupts, through the progress and stop fields of
+//! [`Settings`].
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `selection` | the papers, and the figures of them that are wanted |
+//! | `selection` | the papers, and the selected figures |
 //! | `lab` | captures of kernel file systems, and their replay on drives |
-//! | `cached_reads` | a file workload whose reads the page cache answers |
+//! | `cached_reads` | a file workload whose reads hit the page cache |
 //! | `vma` | VM-aware journaling, figures 2 to 5 |
 //! | `sfs` | SFS, table 1, figures 1 and 4 to 14, and two of ours |
 //! | `zns_journal` | journal separation on ZNS, figures 3, 7, 8 and 9 |
-//! | `earlier` | figures that earlier runs made |
-//! | `outputs` | where the results go |
-//! | `error` | why figures were not made |
+//! | `earlier` | figures of earlier runs |
+//! | `outputs` | writes the results |
+//! | `error` | errors of the experiments |
 
-#![allow(clippy::disallowed_methods, reason = "several drives are run at once, each in a thread")]
+#![allow(clippy::disallowed_methods, reason = "several drives run at once, each in a thread")]
 
 mod cached_reads;
 mod earlier;
@@ -38,25 +38,25 @@ use lab::Lab;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// How figures are made.
+/// The settings of the experiments.
 pub struct Settings<'a> {
     /// Our sizes over the papers'.
     pub scale: f64,
-    /// The seed of all randomness of ours.
+    /// The seed of our randomness.
     pub seed: u64,
-    /// Where captured traces are kept, and those that are there are used; `None`: in a temporary directory.
+    /// The directory of captured traces, which are reused; `None`: a temporary directory.
     pub traces: Option<&'a Path>,
-    /// Where the devices' files are made; `None`: in the system's temporary directory.
+    /// The directory for the devices' files; `None`: the system's temporary directory.
     pub devices: Option<&'a Path>,
-    /// The program `flashpath`, whose `capture` records what kernel file systems write.
+    /// The program `flashpath`, whose `capture` records the writes of kernel file systems.
     pub program: &'a Path,
-    /// Is told what is being done, a line at a time, from several threads.
+    /// Called with each line of progress, from several threads.
     pub progress: &'a (dyn Fn(&str) + Sync),
-    /// Set by the caller to stop. A capture that runs must be told by whoever interrupts; it cleans up after itself.
+    /// Set by the caller to stop. A running capture must get its own signal; it cleans up after itself.
     pub stop: &'a AtomicBool,
 }
 
-/// Makes the figures that are wanted. Those that need a capture need root.
+/// Makes the selected figures. Those that need a capture need root.
 pub fn make(selection: &Selection, settings: &Settings<'_>) -> Result<Vec<Reproduction>, ReproduceError> {
     let lab = Lab::new(settings)?;
     selection.papers().map(|(paper, figures)| (paper.reproduce)(&lab, figures)).collect()

@@ -1,13 +1,13 @@
-//! Where reproduced figures go: the terminal, JSON, a page, Markdown with its pictures.
+//! Writes reproduced figures: to the terminal, as JSON, as a page, as Markdown with pictures.
 
 use crate::ReproduceError;
 use flashpath::report::figure::{Reproduction, markdown, page, plot};
 use flashpath::report::{WriteError, check_writable, write_file};
 use std::path::{Path, PathBuf};
 
-/// Where the results go.
+/// The destinations of the results.
 pub struct Outputs {
-    /// The results as JSON; `-` is standard output, and then nothing else is for there.
+    /// The results as JSON; `-` is standard output, instead of the tables.
     pub json: Option<PathBuf>,
     /// The figures and tables as one self-contained HTML page.
     pub report: Option<PathBuf>,
@@ -15,12 +15,12 @@ pub struct Outputs {
     pub markdown: Option<PathBuf>,
 }
 
-/// What stands above all papers in the Markdown.
-const HEAD: &str = "# Results\n\nThe papers' figures, made again. This page is written by `flashpath reproduce --markdown` from the JSON \
-beside it; nothing in it is typed by hand. `–` is not there yet.\n\n";
+/// The head of the Markdown.
+const HEAD: &str = "# Results\n\nThe papers' figures, reproduced. `flashpath reproduce --markdown` writes this page from the JSON \
+beside it; nothing in it is typed by hand. `–` marks missing values.\n\n";
 
 impl Outputs {
-    /// Refuses what could not be written, before hours are spent.
+    /// Checks that the files can be written, before a run of hours.
     pub fn check(&self) -> Result<(), ReproduceError> {
         for file in [self.json_file(), self.report.as_deref(), self.markdown.as_deref()].into_iter().flatten() {
             check_writable(file)?;
@@ -28,14 +28,14 @@ impl Outputs {
         match self.markdown.as_deref().filter(|file| file.extension().is_none()) {
             None => Ok(()),
             Some(file) => {
-                let help = "its pictures go into the directory NAME".to_string();
+                let help = "the pictures go to the directory NAME".to_string();
                 let message = format!("{} has no extension: name it NAME.md", file.display());
                 Err(ReproduceError::input(message, Some(help)))
             }
         }
     }
 
-    /// What is for standard output: the tables, or the JSON if that was asked for there.
+    /// The text for standard output: the tables, or the JSON if requested.
     pub fn text(&self, reproductions: &[Reproduction]) -> Result<String, ReproduceError> {
         match &self.json {
             Some(file) if file == Path::new("-") => json(reproductions),
@@ -43,20 +43,20 @@ impl Outputs {
         }
     }
 
-    /// Writes the files that were asked for, and tells `progress` of each.
+    /// Writes the requested files, and reports each to `progress`.
     pub fn write(&self, reproductions: &[Reproduction], progress: &dyn Fn(&str)) -> Result<(), ReproduceError> {
-        let tell = |file: &Path| progress(&format!("wrote {}", file.display()));
+        let report = |file: &Path| progress(&format!("wrote {}", file.display()));
         if let Some(file) = self.json_file() {
             write_file(file, &json(reproductions)?)?;
-            tell(file);
+            report(file);
         }
         if let Some(file) = &self.report {
-            write_file(file, &page(reproductions).map_err(drawing)?)?;
-            tell(file);
+            write_file(file, &page(reproductions).map_err(formatting)?)?;
+            report(file);
         }
         if let Some(file) = &self.markdown {
             write_markdown(file, reproductions)?;
-            tell(file);
+            report(file);
         }
         Ok(())
     }
@@ -67,12 +67,12 @@ impl Outputs {
 }
 
 fn json(reproductions: &[Reproduction]) -> Result<String, ReproduceError> {
-    Ok(format!("{}\n", serde_json::to_string_pretty(reproductions).map_err(drawing)?))
+    Ok(format!("{}\n", serde_json::to_string_pretty(reproductions).map_err(formatting)?))
 }
 
-/// No sizes or values of ours make JSON or a drawing impossible: if one does, it is told as any failure.
-fn drawing(error: impl std::fmt::Display) -> ReproduceError {
-    ReproduceError::failed(format!("cannot draw the results up: {error}"))
+/// The error of a formatter or drawing library. Our values do not cause any.
+fn formatting(error: impl std::fmt::Display) -> ReproduceError {
+    ReproduceError::failed(format!("cannot format the results: {error}"))
 }
 
 fn write_markdown(file: &Path, reproductions: &[Reproduction]) -> Result<(), ReproduceError> {
@@ -81,7 +81,7 @@ fn write_markdown(file: &Path, reproductions: &[Reproduction]) -> Result<(), Rep
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let papers: Vec<String> = reproductions.iter().map(|paper| markdown(paper, Some(&name))).collect();
     for figure in reproductions.iter().flat_map(|paper| &paper.figures) {
-        let svg = plot(figure).map_err(drawing)?;
+        let svg = plot(figure).map_err(formatting)?;
         write_file(&folder.join(format!("{}.svg", figure.name)), &svg)?;
     }
     Ok(write_file(file, &format!("{HEAD}{}", papers.join("\n")))?)

@@ -1,11 +1,11 @@
-//! The papers, and the figures of them that are wanted.
+//! The papers, and the selected figures.
 
 use crate::lab::Lab;
 use crate::{ReproduceError, sfs, vma, zns_journal};
 use flashpath::expression::nearest;
 use flashpath::report::figure::{Figure, Reproduction};
 
-/// A paper: its name, its figures', and what makes them.
+/// A paper: its name, its figures, and the function that makes them.
 pub(crate) struct Paper {
     name: &'static str,
     figures: &'static [&'static str],
@@ -18,7 +18,7 @@ const PAPERS: &[Paper] = &[
     Paper { name: "zns-journal", figures: zns_journal::FIGURES, reproduce: zns_journal::reproduce },
 ];
 
-/// Figures of the papers, in the papers' order.
+/// Selected figures, in the papers' order.
 pub struct Selection {
     papers: Vec<(&'static Paper, Vec<&'static str>)>,
 }
@@ -29,13 +29,13 @@ impl Selection {
         PAPERS.iter().flat_map(|paper| std::iter::once(paper.name).chain(paper.figures.iter().copied()))
     }
 
-    /// The figures of these names, which are figures' or papers'; all if there are none. Fails if a name is unknown.
+    /// Selects by names of figures or papers; all figures without names. Fails if a name is unknown.
     pub fn of(names: &[String]) -> Result<Selection, ReproduceError> {
         if let Some(unknown) = names.iter().find(|name| !Selection::names().any(|known| known == name.as_str())) {
             let near = nearest(unknown, Selection::names());
             let near = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
-            let help = format!("{near}there are: {}", Selection::names().collect::<Vec<_>>().join(", "));
-            return Err(ReproduceError::input(format!("there is no figure '{unknown}'"), Some(help)));
+            let help = format!("{near}known are: {}", Selection::names().collect::<Vec<_>>().join(", "));
+            return Err(ReproduceError::input(format!("unknown figure '{unknown}'"), Some(help)));
         }
         let is_wanted = |paper: &Paper, figure: &str| {
             names.is_empty() || names.iter().any(|wanted| wanted == paper.name || wanted == figure)
@@ -46,12 +46,12 @@ impl Selection {
         Ok(Selection { papers: papers.filter(|(_, figures)| !figures.is_empty()).collect() })
     }
 
-    /// The papers of which figures are wanted, and those.
+    /// The selected papers and figures.
     pub(crate) fn papers(&self) -> impl Iterator<Item = (&'static Paper, &[&'static str])> {
         self.papers.iter().map(|(paper, figures)| (*paper, &figures[..]))
     }
 
-    /// The place of a figure among all that are wanted; `None` if it is not.
+    /// The place of a figure among the selected ones; `None` if it is not selected.
     pub(crate) fn place_of(&self, figure: &Figure) -> Option<usize> {
         self.papers.iter().flat_map(|(_, figures)| figures).position(|name| *name == figure.name)
     }

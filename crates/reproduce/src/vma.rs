@@ -1,8 +1,8 @@
 //! Huang and Chang's "Extending Lifetime and Reducing Garbage Collection Overhead of Solid State Disks with Virtual Machine
 //! Aware Journaling": figures 2 to 5.
 //!
-//! The text gives no plotted point. What it says in numbers is of VMA mode, which is not there yet; where it says that
-//! VMA mode equals the metadata modes, a bound for those follows, and is told as derived.
+//! The text gives no plotted points. Its numbers are about VMA mode, which is not implemented yet; where it says that
+//! VMA mode equals the metadata modes, a bound for those follows, marked as derived.
 
 use super::lab::{Aging, Captured, Experiment, Lab, drive};
 use crate::ReproduceError;
@@ -14,27 +14,27 @@ use flashpath::run::DriveSettings;
 pub const FIGURES: &[&str] = &["vma-fig2", "vma-fig3", "vma-fig4", "vma-fig5"];
 
 const GUESTS: u32 = 8;
-/// A guest's file system is written back so often. ext3 commits every five seconds, and with ordered data that writes all
-/// of it; a run of ours is over in a tenth to a hundredth of the time that theirs took on disks.
+/// The interval of write-back in a guest. ext3 commits every five seconds and, with ordered data, writes all data then;
+/// our runs take a tenth to a hundredth of the time of the paper's on disks.
 const SYNC_SECONDS: f64 = 0.1;
-/// The three modes of ext3, and the one that is not there yet.
+/// The three modes of ext3, and the one not implemented yet.
 const MODES: [&str; 3] = ["writeback", "ordered", "journal"];
 const LATER: &str = "vma (later)";
 const LAYERS: [&str; 4] = ["fast", "superblock", "dftl", "page"];
-/// Where each mode stands among a group's values.
+/// The index of each mode in a group's values.
 const WRITEBACK: usize = 0;
 const ORDERED: usize = 1;
 const JOURNAL: usize = 2;
 
-/// A workload: its name, its expression at a scale, and whether it needs files that are made before it is recorded.
+/// A workload: its name, its expression at a scale, and if it has a setup before the recording.
 struct Load {
     name: &'static str,
     expression: fn(&Lab) -> String,
     has_setup: bool,
 }
 
-/// Table I. The paper gives sizes for the first two; the tree is as large as Linux 2.6.11; postmark is given as many files as
-/// are in common use, and transactions that move about as much as the others do.
+/// Table I. The paper gives sizes for the first two; the tree is as large as Linux 2.6.11; postmark has a common number
+/// of files, and transactions that write about as much as the others.
 const LOADS: [Load; 5] = [
     Load {
         name: "seq_write",
@@ -62,7 +62,7 @@ const LOADS: [Load; 5] = [
 struct Measured {
     load: &'static str,
     captured: Vec<Captured>,
-    /// For each layer the result of each mode; empty if no figure asks for it.
+    /// For each layer the result of each mode; empty if no figure needs it.
     replayed: Vec<Vec<RunResult>>,
 }
 
@@ -82,7 +82,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
         for mode in MODES {
             let capture = lab.capture(&experiment(lab, load, mode, guest_bytes))?;
             if needs_drives {
-                lab.tell(&format!("replaying {} {mode}", load.name));
+                lab.progress(&format!("replaying {} {mode}", load.name));
                 for (layer, result) in replayed.iter_mut().zip(lab.replay_all(
                     &paths,
                     &capture.trace,
@@ -118,7 +118,7 @@ fn journal_bytes(lab: &Lab) -> u64 {
     lab.scaled(32 << 20, 1 << 20).max(4 << 20)
 }
 
-/// 128 MB at full scale; the workload's own process needs some of it.
+/// 128 MB at full scale; at least the memory of the workload's process.
 fn guest_memory(lab: &Lab) -> u64 {
     lab.scaled(128 << 20, 4096).max(32 << 20)
 }
@@ -128,7 +128,7 @@ fn experiment(lab: &Lab, load: &Load, mode: &str, guest_bytes: u64) -> Experimen
         let seed = format!("$(({} + FLASHPATH_GUEST))", lab.seed);
         format!("\"$FLASHPATH\" run {} --in . --quiet --seed {seed}{only} >/dev/null", (load.expression)(lab))
     };
-    // What still runs when the command ends is killed with it.
+    // The loop is killed at the end of the command.
     let recorded = |only: &str| format!("(while sleep {SYNC_SECONDS}; do sync -f .; done) & {}", run(only));
     let journal = journal_bytes(lab).to_string();
     let (setup, command) = match load.has_setup {
@@ -165,27 +165,27 @@ fn conditions(lab: &Lab, drive: &str, guest_bytes: u64) -> Vec<(String, String)>
         condition(
             "write-back",
             format!(
-                "each guest's file system is synced every {SYNC_SECONDS} s, which stands for ext3's commit every 5 s: a disk of ours \
-                 answers from memory, and a run takes seconds where theirs took minutes"
+                "each guest's file system is synced every {SYNC_SECONDS} s, in place of ext3's commit every 5 s: \
+                 our disks are in memory, and our runs take seconds where the paper's took minutes"
             ),
         ),
         condition(
             "drive",
             format!(
-                "`{drive}`, Table II; filled in order and then aged by the same trace until that has written the spare space twice, \
-                 since a new drive collects nothing"
+                "`{drive}`, Table II; filled in order and then aged by the same trace until it has written the \
+                 spare space twice, since a new drive collects no garbage"
             ),
         ),
         condition(
             "differs from the paper",
-            "the guests are processes of one kernel instead of machines; their \
-             disks are smaller than the paper's 4 GB, which together would take all of the 32 GB and leave no spare block"
+            "the guests are processes of one kernel instead of virtual machines; their disks are smaller than the \
+             paper's 4 GB, which would fill the 32 GB without a spare block"
                 .to_string(),
         ),
     ]
 }
 
-/// A panel with a value for each workload and mode, and a column for the mode that is not there yet.
+/// A panel with a value for each workload and mode, and a column for the mode not implemented yet.
 fn panel(title: &str, measured: &[Measured], value: impl Fn(&Measured, usize) -> f64) -> Panel {
     let series = MODES.iter().map(|mode| mode.to_string()).chain([LATER.to_string()]).collect();
     let groups = measured.iter().map(|load| {
@@ -214,39 +214,39 @@ const MICRO: [&str; 2] = ["seq_write", "rnd_write"];
 const MACRO: [&str; 3] = ["postmark", "untar", "compile"];
 const ALL: [&str; 5] = ["seq_write", "rnd_write", "postmark", "untar", "compile"];
 
-struct Said<'a> {
+/// A claim of the paper, without our value.
+struct PaperClaim<'a> {
     says: String,
     place: &'a str,
     bounds: (Option<f64>, Option<f64>),
     because: &'a str,
 }
 
-fn claim(said: Said, ours: Option<f64>) -> Claim {
-    let Said { says, place, bounds: (low, high), because } = said;
+fn claim(paper: PaperClaim, ours: Option<f64>) -> Claim {
+    let PaperClaim { says, place, bounds: (low, high), because } = paper;
     Claim { says, place: place.to_string(), low, high, ours, because: because.to_string() }
 }
 
-const NO_REWRITES: &str = "both modes are written back by the same syncs here, and differ by chance";
+const SAME_SYNCS: &str = "here the same syncs write back both modes, so that they differ by chance";
 
 fn requests(measured: &[Measured]) -> Figure {
     let panel = panel("", measured, |load, mode| load.captured[mode].writes as f64);
     let claims = vec![
         claim(
-            Said {
-                says: "ordered sends more requests than writeback, in the least favourable workload (ratio)"
-                    .to_string(),
+            PaperClaim {
+                says: "ordered sends more requests than writeback, in the worst workload (ratio)".to_string(),
                 place: "IV.A",
                 bounds: (Some(1.0), None),
-                because: NO_REWRITES,
+                because: SAME_SYNCS,
             },
             smallest(&ratios(&panel, &ALL, ORDERED, WRITEBACK)),
         ),
         claim(
-            Said {
-                says: "journal sends most requests: over ordered, in the least favourable workload".to_string(),
+            PaperClaim {
+                says: "journal sends the most requests: over ordered, in the worst workload".to_string(),
                 place: "IV.A, derived: VMA saves 9.4 % to 48.9 % of journal's requests and is like ordered",
                 bounds: (Some(1.0 / (1.0 - 0.094)), None),
-                because: "today's kernel writes a journal in large requests, so that it adds bytes more than requests",
+                because: "today's kernel writes a journal in large requests, which adds more bytes than requests",
             },
             smallest(&ratios(&panel, &ALL, JOURNAL, ORDERED)),
         ),
@@ -255,8 +255,7 @@ fn requests(measured: &[Measured]) -> Figure {
         name: "vma-fig2".to_string(),
         title: "VMA figure 2: number of I/O requests".to_string(),
         unit: "write requests".to_string(),
-        about: "Requests that reached the devices, after the kernel merged what it could; all guests together."
-            .to_string(),
+        about: "Requests that reached the devices, after merging by the kernel; all guests together.".to_string(),
         panels: vec![panel],
         claims,
     }
@@ -271,16 +270,16 @@ fn traffic(measured: &[Measured]) -> Figure {
     let over_ordered = |load: &str| smallest(&ratios(&written, &[load], JOURNAL, ORDERED));
     let claims = ALL.iter().map(|load| {
         let says = format!("journal's traffic over ordered's, {load}");
-        let because = "how often a guest commits decides it: the oftener, the more of the same metadata ordered writes to its journal; \
-                       the seldomer, the more files are deleted before they are ever written";
-        claim(Said { says, place, bounds: (Some(low), Some(high)), because }, over_ordered(load))
+        let because = "it depends on the commit interval: with frequent commits, ordered writes the same metadata \
+                       to its journal more often; with rare ones, more files are deleted before they are written";
+        claim(PaperClaim { says, place, bounds: (Some(low), Some(high)), because }, over_ordered(load))
     });
     let more = claim(
-        Said {
-            says: "ordered writes more than writeback, in the least favourable workload (ratio)".to_string(),
+        PaperClaim {
+            says: "ordered writes more than writeback, in the worst workload (ratio)".to_string(),
             place: "IV.A",
             bounds: (Some(1.0), None),
-            because: NO_REWRITES,
+            because: SAME_SYNCS,
         },
         smallest(&ratios(&written, &ALL, ORDERED, WRITEBACK)),
     );
@@ -294,8 +293,9 @@ fn traffic(measured: &[Measured]) -> Figure {
     }
 }
 
-const LESS_TO_COLLECT: &str = "the paper does not say how full its drive was; ours is full and has aged, so that every write costs \
-                               room; and what FAST merges depends on how writes are scattered, which a journal changes little";
+const AGED_DRIVE: &str = "the paper does not give the utilization of its drive; ours is full and aged, so that \
+                               every write needs collected space; and FAST's merges depend on the scatter of the \
+                               writes, which a journal changes little";
 
 fn erases(measured: &[Measured]) -> Figure {
     let panels: Vec<Panel> = (0..LAYERS.len())
@@ -305,20 +305,20 @@ fn erases(measured: &[Measured]) -> Figure {
     let untar = |mode| smallest(&ratios(dftl, &["untar"], mode, JOURNAL));
     let mut claims = vec![
         claim(
-            Said {
+            PaperClaim {
                 says: "untar on DFTL: writeback's erases over journal's".to_string(),
                 place: "IV.B",
                 bounds: (Some(0.378), Some(0.378)),
-                because: LESS_TO_COLLECT,
+                because: AGED_DRIVE,
             },
             untar(WRITEBACK),
         ),
         claim(
-            Said {
+            PaperClaim {
                 says: "untar on DFTL: ordered's erases over journal's".to_string(),
                 place: "IV.B",
                 bounds: (Some(0.40), Some(0.40)),
-                because: LESS_TO_COLLECT,
+                because: AGED_DRIVE,
             },
             untar(ORDERED),
         ),
@@ -329,12 +329,12 @@ fn erases(measured: &[Measured]) -> Figure {
     };
     let worst = largest(&all_ratios(&ALL, ORDERED, JOURNAL));
     claims.push(claim(
-        Said {
-            says: "journal erases most: ordered's erases over journal's, in the least favourable workload and layer"
+        PaperClaim {
+            says: "journal erases the most: ordered's erases over journal's, in the worst workload and layer"
                 .to_string(),
             place: "IV.B",
             bounds: (None, Some(1.0)),
-            because: LESS_TO_COLLECT,
+            because: AGED_DRIVE,
         },
         worst,
     ));
@@ -342,13 +342,13 @@ fn erases(measured: &[Measured]) -> Figure {
         let ratios = all_ratios(loads, ORDERED, JOURNAL);
         for (which, ours) in [("the lowest", smallest(&ratios)), ("the highest", largest(&ratios))] {
             claims.push(claim(
-                Said {
+                PaperClaim {
                     says: format!(
                         "{name} benchmarks: ordered's erases over journal's, {which} of all workloads and layers"
                     ),
                     place: "IV.B, derived: VMA saves that share and is like ordered",
                     bounds: (Some(1.0 - high), Some(1.0 - low)),
-                    because: LESS_TO_COLLECT,
+                    because: AGED_DRIVE,
                 },
                 ours,
             ));
@@ -361,15 +361,12 @@ fn erases(measured: &[Measured]) -> Figure {
         let ratios: Vec<f64> =
             (0..MODES.len()).filter_map(|mode| Some(value(more, mode)? / value(less, mode)?)).collect();
         claims.push(claim(
-            Said {
-                says: format!(
-                    "rnd_write: erases of {} over {}, in the least favourable mode",
-                    LAYERS[more], LAYERS[less]
-                ),
+            PaperClaim {
+                says: format!("rnd_write: erases of {} over {}, in the worst mode", LAYERS[more], LAYERS[less]),
                 place: if more == 0 { "IV.B" } else { "the order of the figure's legend" },
                 bounds: (Some(1.0), None),
-                because: "a superblock collects within itself, which suits writes that fall together; a table that is too small \
-                          for random writes costs DFTL more than that",
+                because: "a superblock collects garbage within itself, which suits clustered writes; a table too \
+                          small for random writes costs DFTL more",
             },
             smallest(&ratios),
         ));
@@ -378,21 +375,21 @@ fn erases(measured: &[Measured]) -> Figure {
         name: "vma-fig4".to_string(),
         title: "VMA figure 4: erase counts".to_string(),
         unit: "erased blocks".to_string(),
-        about: "The traces of figures 2 and 3 replayed on a filled drive. The paper has no page-level layer with its whole map in \
-                RAM; it stands here as the bound."
+        about: "The traces of figures 2 and 3, replayed on a filled drive. The page-level layer, with its whole map \
+                in RAM, is not in the paper; it shows the bound."
             .to_string(),
         panels,
         claims,
     }
 }
 
-/// Seconds that the flash spent on anything but host writes: Table II's times for copies, mapping and erases.
+/// Seconds of flash time other than host writes: Table II's times for copies, mapping and erases.
 fn collection_seconds(result: &RunResult, timed: &DriveSettings) -> f64 {
     let latencies = timed.nand.latencies.expect("the preset has times");
     let host: f64 = result.ledger.iter().filter(|row| row.station == "workload").map(|row| row.blocks).sum();
     let host_pages = host * 4096.0 / result.flash.page_bytes as f64;
     let programs = result.flash.programmed_pages as f64 - host_pages;
-    // The traces have no reads: all that is read is copied, merged or mapping.
+    // The traces have no reads: all reads are for copies, merges or mapping.
     let reads = result.flash.read_pages as f64;
     let (read, program) = (latencies.read_ns + latencies.transfer_ns, latencies.program_ns + latencies.transfer_ns);
     let ns =
@@ -411,13 +408,13 @@ fn collection(measured: &[Measured], timed: &DriveSettings) -> Figure {
         let ratios: Vec<f64> = panels[..3].iter().flat_map(|panel| ratios(panel, loads, ORDERED, JOURNAL)).collect();
         for (which, ours) in [("the lowest", smallest(&ratios)), ("the highest", largest(&ratios))] {
             claims.push(claim(
-                Said {
+                PaperClaim {
                     says: format!(
                         "{name} benchmarks: ordered's overhead over journal's, {which} of all workloads and layers"
                     ),
                     place: "IV.C, derived: VMA saves that share and is like ordered",
                     bounds: (Some(1.0 - high), Some(1.0 - low)),
-                    because: LESS_TO_COLLECT,
+                    because: AGED_DRIVE,
                 },
                 ours,
             ));
@@ -427,8 +424,8 @@ fn collection(measured: &[Measured], timed: &DriveSettings) -> Figure {
         name: "vma-fig5".to_string(),
         title: "VMA figure 5: garbage collection overhead".to_string(),
         unit: "seconds of flash time".to_string(),
-        about: "The same runs: all reads, programs and erases of the flash that no host write asked for, at Table II's 88, 263 and \
-                2,000 us. The paper does not define its unit."
+        about: "The same runs: all flash reads, programs and erases other than host writes, at Table II's 88, 263 \
+                and 2,000 us. The paper does not define its unit."
             .to_string(),
         panels,
         claims,

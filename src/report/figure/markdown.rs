@@ -1,10 +1,10 @@
-//! Figures as Markdown: docs/results.md, and what the terminal shows.
+//! Figures as Markdown, for docs/results.md and the terminal.
 
 use super::{Claim, Figure, Panel, Reproduction};
 use crate::report::number::{NONE, three_digits};
 use std::fmt::Write;
 
-/// The paper's figures as tables. `plots` is the folder of their pictures, NAME.svg each, if there are any.
+/// The paper's figures as tables. `plots` is the folder of their pictures, NAME.svg each, if any.
 pub fn markdown(reproduction: &Reproduction, plots: Option<&str>) -> String {
     let mut text = format!("## {}\n\n", reproduction.title);
     // Writing to a string cannot fail, here and below.
@@ -47,7 +47,7 @@ fn panels(text: &mut String, figure: &Figure) {
     }
 }
 
-/// What stands above the groups: the panel's title, if it has one, and what is counted.
+/// The heading of a panel: its title, if any, and the unit.
 pub(super) fn heading(title: &str, unit: &str) -> String {
     if title.is_empty() { unit.to_string() } else { format!("{title}: {unit}") }
 }

@@ -1,13 +1,13 @@
-//! A paper's figures made again: our numbers, what the paper says of them, and the forms in which they are read.
+//! Reproduced figures of papers: our numbers beside the paper's claims, and their forms.
 //!
 //! | form | for |
 //! |---|---|
-//! | JSON, by serde | programs, and the forms below: they are made from nothing else |
+//! | JSON, by serde | programs, and the source of the forms below |
 //! | [`markdown`] | docs/results.md, and the terminal |
-//! | [`plot`] | a picture of a figure, SVG |
+//! | [`plot`] | a figure as SVG |
 //! | [`page`] | all of it as one HTML page |
 //!
-//! [`segments`] draws what a log-structured volume holds, with the same bars.
+//! [`segments`] draws the segments of a log-structured volume, with the same bars.
 
 mod markdown;
 mod page;
@@ -21,73 +21,73 @@ pub use segments::{GroupBar, SegmentCell, SegmentUse, segments};
 
 use serde::{Deserialize, Serialize};
 
-/// What was made again of one paper, with all that is needed to make it once more.
+/// The reproduced figures of one paper, with the command and conditions to repeat them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reproduction {
     /// The paper's name on the command line: `vma`, `sfs`.
     pub paper: String,
     /// Its authors and title.
     pub title: String,
-    /// The command that makes it again.
+    /// The command that reproduces it.
     pub command: String,
     /// Our sizes over the paper's.
     pub scale: f64,
-    /// The seed of all randomness of ours; the kernel's own timing is not repeatable.
+    /// The seed of our randomness; the kernel's timing is not repeatable.
     pub seed: u64,
-    /// What was run on what: a name and a text each.
+    /// The test conditions: a name and a text each.
     pub conditions: Vec<(String, String)>,
     /// The figures.
     pub figures: Vec<Figure>,
 }
 
-/// A figure: numbers in panels, and what the paper says of them.
+/// A figure: numbers in panels, and the paper's claims about them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Its name on the command line, and of its picture: `vma-fig4`.
+    /// Its name on the command line and of its picture: `vma-fig4`.
     pub name: String,
-    /// What it shows, as the paper titles it.
+    /// The paper's title of it.
     pub title: String,
-    /// What its numbers count.
+    /// The unit of its numbers.
     pub unit: String,
-    /// How our numbers were got.
+    /// The method of our measurement.
     pub about: String,
     /// The numbers.
     pub panels: Vec<Panel>,
-    /// What the paper says of them in words and numbers.
+    /// The paper's claims about them.
     pub claims: Vec<Claim>,
 }
 
 /// A part of a figure: a number for each group and series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Panel {
-    /// What the panel is about, such as a translation layer; may be empty.
+    /// The title, such as a translation layer; may be empty.
     pub title: String,
-    /// What stands side by side in a group: journal modes, file systems.
+    /// The series of each group: journal modes, file systems.
     pub series: Vec<String>,
-    /// The groups, such as workloads, with a number for each series; `None` is not there yet.
+    /// The groups, such as workloads, with a number for each series; `None` if not measured yet.
     pub groups: Vec<(String, Vec<Option<f64>>)>,
 }
 
-/// Something that the paper says, and our number for it.
+/// A claim of the paper, and our number for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
-    /// What is said to lie between the bounds.
+    /// The quantity that the claim bounds.
     pub says: String,
-    /// Where the paper says it, and, if it does not in so many words, how the bounds follow.
+    /// The place in the paper, and the derivation of the bounds if they are implicit.
     pub place: String,
-    /// The lowest value that agrees; `None` if there is no bound.
+    /// The lower bound, if any.
     pub low: Option<f64>,
-    /// The highest value that agrees.
+    /// The upper bound, if any.
     pub high: Option<f64>,
-    /// Our value; `None` if it was not measured.
+    /// Our value; `None` if not measured.
     pub ours: Option<f64>,
-    /// Why ours may be outside: shown where it is.
+    /// The reason for a deviation, shown if there is one.
     pub because: String,
 }
 
 impl Claim {
-    /// How far our value is outside of the bounds, as a share of the nearer one: 0.2 is 20 % above the highest, -0.2 below
-    /// the lowest, 0 inside or so near that three digits do not tell. `None` without a value.
+    /// The deviation of our value from the bounds, as a share of the nearer one: 0.2 is 20 % above the upper, -0.2
+    /// below the lower, 0 inside or equal to three digits. `None` without a value.
     pub fn off_by(&self) -> Option<f64> {
         let ours = self.ours?;
         let off = match (self.low, self.high) {
@@ -110,7 +110,7 @@ impl Claim {
         }
     }
 
-    /// How ours compares, in words.
+    /// The comparison in words.
     pub fn verdict(&self) -> String {
         let by = |off: f64| format!("{:+.0} %", off * 100.0);
         match (self.off_by(), self.low == self.high) {
@@ -121,7 +121,7 @@ impl Claim {
         }
     }
 
-    /// Whether ours is so far off that the reason must be told: outside of a range, or more than 15 % off a single number.
+    /// True if the deviation needs a reason: outside of a range, or more than 15 % off a single number.
     pub fn needs_a_reason(&self) -> bool {
         let tolerance = if self.low == self.high { 0.15 } else { 0.0 };
         self.off_by().is_some_and(|off| off.abs() > tolerance)
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_says_how_far_off_ours_is() {
+    fn a_verdict_states_the_deviation_from_the_bounds() {
         for (low, high, ours, bounds, verdict, tell) in [
             (Some(1.74), Some(2.31), Some(2.0), "1.74 to 2.31", "inside", false),
             (Some(1.74), Some(2.31), Some(2.31 * 1.5), "1.74 to 2.31", "outside by +50 %", true),

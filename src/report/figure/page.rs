@@ -1,4 +1,4 @@
-//! Figures as one HTML page that opens offline and runs no script.
+//! Figures as one offline HTML page without scripts.
 
 use super::markdown::{heading, scale};
 use super::{Claim, Figure, Reproduction, plot};
@@ -11,7 +11,7 @@ pub fn page(reproductions: &[Reproduction]) -> Result<String, String> {
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Figures \u{b7} Flashpath</title>\n\
-         <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>The papers' figures, made again</h1>\n{}</main>\n</body>\n</html>\n",
+         <style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>The papers' figures, reproduced</h1>\n{}</main>\n</body>\n</html>\n",
         include_str!("page.css"),
         papers.concat()
     ))

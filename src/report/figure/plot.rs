@@ -1,4 +1,4 @@
-//! A figure as a picture: bars in groups, a panel beside the other.
+//! A figure as a picture: panels of grouped bars.
 
 use super::{Figure, Panel, markdown::heading};
 use crate::report::number::three_digits;
@@ -16,13 +16,13 @@ pub(super) const COLOURS: [RGBColor; 6] = [
     RGBColor(0x8a, 0xb1, 0x5e),
     RGBColor(0x7b, 0x52, 0xa0),
 ];
-/// How high a panel's bars may be, and a line of its legend, above the bars, in pixels.
+/// The heights of a panel's bars, and of a legend line above them, in pixels.
 const BARS: f64 = 275.0;
 const LEGEND_LINE: f64 = 16.0;
-/// What a group's bars leave free of its place.
+/// The share of a group's width left free between groups.
 const GAP: f64 = 0.2;
 
-/// The figure as SVG. Errors are those of the drawing library, in words: it has no other than for impossible sizes.
+/// The figure as SVG. Errors are the drawing library's, for impossible sizes only.
 pub fn plot(figure: &Figure) -> Result<String, String> {
     let mut svg = String::new();
     let columns = figure.panels.len().clamp(1, 3) as u32;
@@ -71,7 +71,7 @@ pub(super) fn draw<'a>(
         .y_label_formatter(&|value| three_digits(*value))
         .light_line_style(TRANSPARENT)
         .draw()?;
-    // The segmented axis has no places between groups: bars are drawn in a second one that has.
+    // The segmented axis has no positions between groups: bars are drawn on a second axis that has.
     let mut chart = chart.set_secondary_coord(0.0..f64::from(groups), 0.0..top);
     let width = (1.0 - GAP) / panel.series.len().max(1) as f64;
     for (number, series) in panel.series.iter().enumerate() {

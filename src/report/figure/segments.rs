@@ -1,13 +1,14 @@
-//! A log-structured volume as a picture: its segments coloured by group, how full they are, and how hot the groups are.
+//! A picture of a log-structured volume: its segments coloured by group, their utilization, and the hotness of the
+//! groups.
 
 use super::Panel;
 use super::plot::{COLOURS, Drawn, draw};
 use plotters::prelude::*;
 
-/// The width of the picture, in pixels, and the height of its two charts.
+/// The width of the picture and the height of its two charts, in pixels.
 const WIDTH: u32 = 900;
 const CHARTS: u32 = 320;
-/// What stands above the map, and its margin.
+/// The height above the map, and its margin.
 const HEAD: u32 = 64;
 const MARGIN: u32 = 16;
 /// The largest cell of the map.
@@ -19,27 +20,27 @@ const METADATA: RGBColor = RGBColor(0x22, 0x22, 0x22);
 const SEVERAL: RGBColor = RGBColor(0x99, 0x99, 0x99);
 const FREE: RGBColor = RGBColor(0xee, 0xee, 0xee);
 
-/// What a segment is used for.
+/// The use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentUse {
-    /// For nothing.
+    /// Free.
     Free,
-    /// For metadata.
+    /// Metadata.
     Metadata,
-    /// For blocks of files, of one group or of several.
+    /// File data, of one group or, for `None`, of several.
     Data(Option<u8>),
 }
 
-/// A segment, as it is drawn.
+/// A segment in the picture.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentCell {
-    /// What it is used for.
+    /// Its use.
     pub used_for: SegmentUse,
-    /// Live blocks over what fits.
+    /// Live blocks over capacity.
     pub utilization: f64,
 }
 
-/// A group, as it is drawn.
+/// A group in the picture.
 #[derive(Clone, Debug)]
 pub struct GroupBar {
     /// Its name.
@@ -53,16 +54,16 @@ fn colour(used_for: SegmentUse) -> RGBColor {
         SegmentUse::Free => FREE,
         SegmentUse::Metadata => METADATA,
         SegmentUse::Data(None) => SEVERAL,
-        // The last colours are the hottest groups'.
+        // The last colours are for the hottest groups.
         SegmentUse::Data(Some(group)) => COLOURS[usize::from(group) % COLOURS.len()],
     }
 }
 
-/// The picture as SVG. Errors are those of the drawing library, in words.
+/// The picture as SVG. Errors are the drawing library's.
 pub fn segments(title: &str, cells: &[SegmentCell], groups: &[GroupBar]) -> Result<String, String> {
     let count = cells.len().max(1) as u32;
     let room = WIDTH - 2 * MARGIN;
-    // As wide as the picture, and at most half as high.
+    // The map is as wide as the picture, and at most half as high.
     let cell = f64::from(room * room / 2 / count).sqrt().floor().clamp(3.0, f64::from(LARGEST_CELL)) as u32;
     let columns = room / cell;
     let height = HEAD + count.div_ceil(columns) * cell + MARGIN;
@@ -106,7 +107,7 @@ fn draw_map<'a>(
         let (x, y, side) = (x as i32, y as i32, cell as i32 - 1);
         place.draw(&Rectangle::new([(x, y), (x + side, y + side)], FREE.filled()))?;
         if segment.used_for != SegmentUse::Free {
-            // Filled from below as far as it is live, over a pale ground of its colour.
+            // Filled from below up to its utilization, on a pale background of its colour.
             let of = colour(segment.used_for);
             let full = (f64::from(side) * segment.utilization.clamp(0.0, 1.0)).round() as i32;
             place.draw(&Rectangle::new([(x, y), (x + side, y + side)], of.mix(0.25).filled()))?;
@@ -116,7 +117,7 @@ fn draw_map<'a>(
     Ok(())
 }
 
-/// What the colours mean, of those that are there.
+/// The legend of the colours in use.
 fn legend(cells: &[SegmentCell]) -> Vec<(String, SegmentUse)> {
     let has = |used_for: &SegmentUse| cells.iter().any(|cell| cell.used_for == *used_for);
     let groups = (0..=u8::MAX).map(|group| (format!("group {group}"), SegmentUse::Data(Some(group))));
@@ -128,7 +129,7 @@ fn legend(cells: &[SegmentCell]) -> Vec<(String, SegmentUse)> {
         .collect()
 }
 
-/// How many segments with data are how full.
+/// The histogram of the utilization of data segments.
 fn utilization(cells: &[SegmentCell]) -> Panel {
     let mut bins = [0.0; BINS];
     for cell in cells.iter().filter(|cell| matches!(cell.used_for, SegmentUse::Data(_))) {
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_segment_is_in_the_picture_and_only_what_is_there_is_named() {
+    fn the_picture_has_each_segment_and_names_only_the_uses_that_occur() {
         let cell = |used_for, utilization| SegmentCell { used_for, utilization };
         let mut cells = vec![cell(SegmentUse::Free, 0.0); 90];
         cells.extend([cell(SegmentUse::Data(Some(2)), 0.5), cell(SegmentUse::Metadata, 1.0)]);

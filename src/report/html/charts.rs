@@ -1,19 +1,19 @@
-//! The charts that put all paths into one picture: write amplification over time, latencies, wear.
+//! The charts that compare all paths: write amplification over time, latencies, wear.
 //!
-//! A chart is what plotly.js takes: traces and a layout. Colours are names of the page's CSS properties
-//! (`--path-0`), which the page's script resolves for the theme that is shown.
+//! A chart is plotly.js's input: traces and a layout. Colours are names of the page's CSS properties (`--path-0`),
+//! which the page's script resolves for the current theme.
 
 use serde_json::{Value, json};
 
 use crate::report::{Percentiles, RunResult, WearBin, Window, number};
 use crate::units::BLOCK_BYTES;
 
-/// Colours and dashes that tell paths apart; more paths begin again.
+/// The number of distinct colours and dashes; more paths start over.
 pub const PATH_STYLES: usize = 6;
 
 const DASHES: [&str; PATH_STYLES] = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 
-/// The letter by which the page calls a path: `A`; a number from the 27th on.
+/// The letter of a path: `A`; a number from the 27th on.
 pub fn path_tag(index: usize) -> String {
     match u8::try_from(index) {
         Ok(index @ 0..26) => char::from(b'A' + index).to_string(),
@@ -21,8 +21,8 @@ pub fn path_tag(index: usize) -> String {
     }
 }
 
-/// A line has at most so many points: more would lie closer than they can be told apart, and the swings of a layer that
-/// merges in bursts would cover all other lines.
+/// The most points of a line: more would be indistinguishable, and the swings of a layer that merges in bursts would
+/// cover the other lines.
 const MOST_POINTS: usize = 128;
 
 /// A line of the path with this index.
@@ -40,8 +40,8 @@ fn line(index: usize, points: Value, width: f64) -> Value {
     trace
 }
 
-/// Write amplification in each window over what the host had written; `None` when no run has windows. The steady part
-/// of a run is drawn thicker.
+/// Write amplification by window over the bytes written by the host; `None` if no run has windows. The steady part of a
+/// run is drawn thicker.
 pub fn write_amplification(results: &[RunResult]) -> Option<Value> {
     let written = results.iter().filter_map(|result| result.windows.last()).map(|window| window.written_blocks);
     let (divisor, unit) = byte_scale(written.max()? as f64 * BLOCK_BYTES as f64);
@@ -49,7 +49,7 @@ pub fn write_amplification(results: &[RunResult]) -> Option<Value> {
     for (index, result) in results.iter().enumerate() {
         let points: Vec<(f64, f64)> = joined(&result.windows)
             .map(|(begin, end, amplification)| {
-                // A window's value stands at its middle.
+                // A window's value is drawn at its middle.
                 let middle = (begin + end) as f64 / 2.0 * BLOCK_BYTES as f64 / divisor;
                 (middle, amplification)
             })
@@ -58,7 +58,7 @@ pub fn write_amplification(results: &[RunResult]) -> Option<Value> {
         let steady_from = result.write_amplification.steady_from_fraction.unwrap_or(f64::INFINITY);
         let steady_from = steady_from * end * BLOCK_BYTES as f64 / divisor;
         let first_steady = points.iter().position(|(x, _)| *x >= steady_from).unwrap_or(points.len());
-        // The two parts share a point, so that the line is whole.
+        // The two parts share a point, so that the line is continuous.
         let hover = format!("{} %{{y:.3f}}<extra></extra>", path_tag(index));
         let unsteady = &points[..points.len().min(first_steady + 1)];
         for (part, width, hover) in [(unsteady, 1.5, json!(hover)), (&points[first_steady..], 3.5, json!(hover))] {
@@ -76,8 +76,8 @@ pub fn write_amplification(results: &[RunResult]) -> Option<Value> {
     Some(json!({ "data": traces, "layout": layout }))
 }
 
-/// The windows, neighbours joined until there are few enough, in equal parts: the blocks written before and after each part,
-/// and its write amplification, the mean of its windows' weighted by what was written.
+/// The windows joined to at most [`MOST_POINTS`] equal parts: the blocks written before and after each part, and the
+/// mean of its windows' write amplification, weighted by the blocks written.
 fn joined(windows: &[Window]) -> impl Iterator<Item = (u64, u64, f64)> {
     let parts = windows.len().min(MOST_POINTS);
     let mut begin = 0;
@@ -91,20 +91,20 @@ fn joined(windows: &[Window]) -> impl Iterator<Item = (u64, u64, f64)> {
     })
 }
 
-/// The share of requests that took at most so long, on a scale that gives each nine of it the same room; `None` when
-/// no run has latencies of this kind.
+/// The cumulative share of requests by latency, on a scale with equal space for each nine; `None` if no run has such
+/// latencies.
 pub fn latency(results: &[RunResult], of: fn(&RunResult) -> Option<&Percentiles>) -> Option<Value> {
     let mut traces = Vec::new();
     for (index, result) in results.iter().enumerate() {
         let Some(percentiles) = of(result) else { continue };
         let (mut latencies, mut left, mut labels) = (Vec::new(), Vec::new(), Vec::new());
         for &(nanoseconds, share) in &percentiles.cumulative {
-            // The last request has no one left behind it, which a logarithm cannot show: it stands at half a request.
+            // No request is slower than the last one, and a logarithm cannot show zero: it is drawn at half a request.
             let half_a_request = 0.5 / percentiles.count.max(1) as f64;
             latencies.push(nanoseconds.max(1));
             left.push((1.0 - share).max(half_a_request));
             let took = number::latency(nanoseconds);
-            labels.push(format!("{}: {} % took at most {took}", path_tag(index), nines(share)));
+            labels.push(format!("{}: {} % within {took}", path_tag(index), nines(share)));
         }
         let points = json!({ "x": latencies, "y": left, "text": labels, "hovertemplate": "%{text}<extra></extra>" });
         traces.push(line(index, points, 2.0));
@@ -133,7 +133,8 @@ pub fn latency(results: &[RunResult], of: fn(&RunResult) -> Option<&Percentiles>
     Some(json!({ "data": traces, "layout": layout }))
 }
 
-/// Ticks of a logarithmic axis over all latencies, and their names: at 1 and 3 of every decade if these are few.
+/// Ticks of a logarithmic axis over all latencies, and their labels: at 1 and 3 of every decade if there are few
+/// decades.
 fn latency_ticks<'a>(all: impl Iterator<Item = &'a Percentiles>) -> (Vec<u64>, Vec<String>) {
     let ends = all.filter_map(|percentiles| Some((percentiles.cumulative.first()?.0.max(1), percentiles.max.max(1))));
     let (least, most) = ends.fold((u64::MAX, 1), |(least, most), ends| (least.min(ends.0), most.max(ends.1)));
@@ -145,13 +146,13 @@ fn latency_ticks<'a>(all: impl Iterator<Item = &'a Percentiles>) -> (Vec<u64>, V
     (ticks, names)
 }
 
-/// A share in per cent, with as many nines as it has.
+/// A share in per cent, with all its nines.
 fn nines(share: f64) -> String {
     let decimals = if share >= 1.0 { 0 } else { (-(1.0 - share).log10()).clamp(0.0, 8.0) as usize };
     number::decimal(share * 100.0, decimals)
 }
 
-/// The share of the erase blocks at each erase count; `None` when no run has any.
+/// The share of the erase blocks at each erase count; `None` if no run has any.
 pub fn wear(results: &[RunResult]) -> Option<Value> {
     let mut traces = Vec::new();
     for (index, result) in results.iter().enumerate().filter(|(_, result)| !result.wear.histogram.is_empty()) {
@@ -175,8 +176,8 @@ pub fn wear(results: &[RunResult]) -> Option<Value> {
     Some(json!({ "data": traces, "layout": layout }))
 }
 
-/// The bins as one outline. A bin's height is its share of the blocks for each count in it, so that bins of different
-/// width compare.
+/// The outline of the bins. A bin's height is its share of the blocks per erase count, so that bins of different widths
+/// are comparable.
 fn outline(bins: &[WearBin]) -> Vec<(f64, f64)> {
     let blocks = bins.iter().map(|bin| bin.blocks).sum::<u64>().max(1) as f64;
     let mut points: Vec<(f64, f64)> = Vec::new();
@@ -197,7 +198,7 @@ fn outline(bins: &[WearBin]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The largest binary unit of which there are at least two: bytes of it, and its name.
+/// The largest binary unit that is at most half of `bytes`: its size and name.
 fn byte_scale(bytes: f64) -> (f64, &'static str) {
     let units = [(50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let fitting = units.into_iter().map(|(shift, name)| ((1u64 << shift) as f64, name));
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_are_joined_keep_what_was_programmed() {
+    fn joined_windows_keep_the_programmed_blocks() {
         let window = |number: u64| Window {
             written_blocks: number * number,
             seconds_simulated: None,
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_without_anything_to_show_are_left_out() {
+    fn empty_charts_are_omitted() {
         let results = [sample::empty("a")];
         assert!(write_amplification(&results).is_none());
         assert!(latency(&results, |_| None).is_none());
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_told_to_their_last_nine() {
+    fn shares_have_all_their_nines() {
         for (share, text) in [(0.5, "50"), (0.99, "99.0"), (0.9995, "99.950"), (1.0, "100")] {
             assert_eq!(nines(share), text);
         }

@@ -1,4 +1,4 @@
-// Script errors are written where a test, or a curious reader, can see them.
+// Records script errors in an attribute of the page, for tests and for debugging.
 (() => {
   const root = document.documentElement;
   const note = (message) => {

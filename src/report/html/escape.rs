@@ -1,4 +1,4 @@
-//! Text from users inside a page: it is shown, never obeyed.
+//! Escapes user text for the page.
 
 use serde_json::Value;
 
@@ -20,17 +20,17 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// A path for an element: a line may break after a separator.
+/// A path for an element, with line breaks allowed after separators.
 pub fn escape_path(path: &str) -> String {
     path.split_inclusive(['/', ',', '+', ':']).map(escape).collect::<Vec<_>>().join("<wbr>")
 }
 
-/// JSON for the inside of a `<script>` element, which no text in it can end.
+/// JSON for the inside of a `<script>` element, escaped so that no text ends it.
 pub fn script_json(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// An argument as a POSIX shell reads it back.
+/// Quotes an argument for a POSIX shell.
 pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/:,+=._-%@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_word_is_quoted_only_where_it_must_be() {
+    fn a_shell_word_is_quoted_only_if_necessary() {
         assert_eq!(shell_word("zipf:theta=1.2,writes=6x"), "zipf:theta=1.2,writes=6x");
         assert_eq!(shell_word("my trace's.csv"), r"'my trace'\''s.csv'");
         assert_eq!(shell_word("$(reboot)"), "'$(reboot)'");

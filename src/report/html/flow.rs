@@ -1,33 +1,33 @@
-//! The ledger of one path as a flow: from the workload's blocks, through every station, to programs and erases.
+//! The ledger of one path as a flow chart: from the workload, through every station, to programs and erases.
 //!
-//! Each cause and content has a row of its own, in which it flows straight to the right from the station that first
-//! passed it on. What a station adds (a journal's commits, a collector's copies) begins at that station; what it
-//! absorbs ends there. The last two columns are the media together: what they stored, and how much of that was erased.
+//! Each cause and content has a row, which begins at the first station that passed it on and runs to the right. Blocks
+//! that a station adds (a journal's commits, a collector's copies) begin there; blocks that it absorbs end there. The
+//! last two columns are all media together: the blocks stored, and the part erased.
 
 use serde_json::{Value, json};
 
 use super::escape::escape;
-use crate::report::comparison::{deed, order_of_content, phrase};
+use crate::report::comparison::{order_of_content, phrase, verb};
 use crate::report::{RunResult, number};
 use crate::units::BLOCK_BYTES;
 
-/// Pixels between rows: room for a label under a row that is only a line.
+/// Pixels between rows: room for a label under a thin row.
 const ROW_GAP: f64 = 22.0;
 
-/// Pixels of all rows together.
+/// The height of all rows, in pixels.
 const ROWS_HEIGHT: f64 = 190.0;
 
-/// Pixels above the rows, for the names of the stations, and below, for the second line of a label under a last row that
-/// is only a line.
+/// Pixels above the rows, for the names of the stations, and below, for the second line of a label under a thin last
+/// row.
 const MARGIN_TOP: f64 = 34.0;
 const MARGIN_BOTTOM: f64 = 20.0;
 
-/// Less than this many blocks is rounding.
+/// Fewer blocks than this are a rounding error.
 const ROUNDING: f64 = 0.5;
 
 type Kind<'a> = (&'a str, &'a str);
 
-/// What one station passed on.
+/// The blocks that one station passed on.
 struct Column<'a> {
     station: String,
     blocks: Vec<(Kind<'a>, f64)>,
@@ -43,11 +43,11 @@ impl<'a> Column<'a> {
     }
 }
 
-/// The chart in the making: nodes and links as plotly.js numbers them.
+/// The chart under construction: nodes and links, numbered as by plotly.js.
 #[derive(Default)]
 struct Flow {
     labels: Vec<String>,
-    /// The labels where there is little room.
+    /// The labels for narrow screens.
     short_labels: Vec<String>,
     hovers: Vec<String>,
     colours: Vec<String>,
@@ -62,7 +62,7 @@ impl Flow {
         self.short_labels.push(labels.1);
         self.hovers.push(hover);
         self.colours.push(colour);
-        // plotly.js takes a zero for a missing place.
+        // plotly.js takes zero for a missing position.
         self.x.push(place.0.clamp(0.001, 0.999));
         self.y.push(place.1.clamp(0.001, 0.999));
         self.labels.len() - 1
@@ -75,7 +75,7 @@ impl Flow {
     }
 }
 
-/// The flow of a run; `None` when its ledger says that nothing was programmed.
+/// The flow of a run; `None` if nothing was programmed.
 pub fn flow(result: &RunResult) -> Option<Value> {
     let columns = columns(result);
     let (flash, stations) = columns.split_last()?;
@@ -83,7 +83,7 @@ pub fn flow(result: &RunResult) -> Option<Value> {
     if programmed <= ROUNDING || stations.is_empty() {
         return None;
     }
-    // Where the flash programmed just what it was given, its own column would repeat the one above it.
+    // A flash that programs exactly what it receives gets no column: it would repeat the one before.
     let above = stations.last()?;
     let repeats = above.blocks.len() == flash.blocks.len()
         && flash.blocks.iter().all(|(kind, blocks)| (above.of(*kind) - blocks).abs() <= ROUNDING);
@@ -115,17 +115,17 @@ pub fn flow(result: &RunResult) -> Option<Value> {
                 continue;
             }
             let name = escape(&phrase(kind.0, kind.1));
-            // In five columns on a phone there is room for the size alone.
-            let deed = if shown.len() <= 2 { escape(&deed(kind.0)) + " " } else { String::new() };
+            // On a phone, five columns leave room for the size alone.
+            let verb = if shown.len() <= 2 { escape(&verb(kind.0)) + " " } else { String::new() };
             let labels = match before {
-                None => (format!("{name}, {}", size(blocks)), deed + &size(blocks)),
+                None => (format!("{name}, {}", size(blocks)), verb + &size(blocks)),
                 Some(_) => Default::default(),
             };
             let station = escape(&column.station);
             let node = chart.node(
                 (number as f64 / last_column, middle(top, blocks)),
                 labels,
-                format!("{station} passed on {name}: {}", amount(blocks)),
+                format!("{station}, {name}: {}", amount(blocks)),
                 colour.clone(),
             );
             if let Some((from, sent)) = before {
@@ -143,7 +143,7 @@ pub fn flow(result: &RunResult) -> Option<Value> {
     Some(figure(&chart, shown, height))
 }
 
-/// The last column: what was erased of what was programmed, and what was not.
+/// The last column: the erased and the remaining part of the programmed blocks.
 fn erases(chart: &mut Flow, result: &RunResult, flash_node: usize, programmed: f64, scale: f64, height: f64) {
     let blocks_per_page = result.flash.page_bytes as f64 / BLOCK_BYTES as f64;
     let erased = result.flash.erased_blocks as f64 * result.flash.pages_per_block as f64 * blocks_per_page;
@@ -165,7 +165,7 @@ fn erases(chart: &mut Flow, result: &RunResult, flash_node: usize, programmed: f
     }
 }
 
-/// What plotly.js draws.
+/// The input of plotly.js.
 fn figure(chart: &Flow, shown: &[Column], height: f64) -> Value {
     let last_column = (shown.len() + 1) as f64;
     let names = shown.iter().map(|column| escape(&column.station)).chain(["flash".into(), "erases".into()]);
@@ -210,7 +210,7 @@ fn figure(chart: &Flow, shown: &[Column], height: f64) -> Value {
     })
 }
 
-/// The ledger by station, in its order; media side by side are one.
+/// The ledger by station, in its order; all media are one column.
 fn columns(result: &RunResult) -> Vec<Column<'_>> {
     let mut columns: Vec<Column> = Vec::new();
     let media = result.media.join(" + ");
@@ -230,8 +230,8 @@ fn columns(result: &RunResult) -> Vec<Column<'_>> {
     columns
 }
 
-/// The rows of the chart with the most blocks each has at any station: by the station that first passed them on, then
-/// by content.
+/// The rows of the chart, with the most blocks of each at any station. Ordered by the first station that passed them
+/// on, then by content.
 fn rows<'a>(columns: &[Column<'a>]) -> Vec<(Kind<'a>, f64)> {
     let mut rows: Vec<(Kind, f64)> = Vec::new();
     for column in columns {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_flash_programmed_flows_into_it_and_on_to_the_erases() {
+    fn the_programmed_blocks_flow_into_the_flash_and_on_to_the_erases() {
         let result = sample::journaled("ext/page/nand", 1);
         let figure = flow(&result).unwrap();
         let programmed: f64 = result.programmed().map(|row| row.blocks).sum();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flash_that_programs_what_it_is_given_has_no_column_of_its_own() {
+    fn a_flash_that_programs_exactly_what_it_receives_has_no_column() {
         let headings = |result: &RunResult| flow(result).unwrap()["layout"]["annotations"].as_array().unwrap().len();
         let mut result = sample::page_level("page/nand", 1);
         assert_eq!(headings(&result), 4);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absorbed_flows_no_further() {
+    fn absorbed_blocks_end_at_their_station() {
         let mut result = sample::page_level("page/nand", 1);
         for row in result.ledger.iter_mut().filter(|row| row.station != "workload" && row.cause == "host-write") {
             row.blocks /= 2.0;

@@ -1,16 +1,16 @@
-//! Results as one HTML page that opens offline: key numbers, flows, charts, and everything needed to repeat the run.
+//! Results as one offline HTML page: key numbers, flows, charts, and the commands to repeat the runs.
 //!
 //! | part | what it is |
 //! |---|---|
 //! | `mod.rs` | the page: its sections, in order |
 //! | [`parts`] | cards, tables and legends |
-//! | [`flow`] | the ledger of a path as a flow |
+//! | [`flow`] | the ledger of a path as a flow chart |
 //! | [`charts`] | the charts that compare paths |
-//! | [`escape`] | what makes a user's text harmless |
-//! | `page.css`, `page.js`, `errors.js` | the looks and the drawing, put into the page as they are |
+//! | [`escape`] | escapes user text |
+//! | `page.css`, `page.js`, `errors.js` | style and scripts, included verbatim |
 //!
-//! The page fetches nothing. plotly.js is inside it, from the crate `plotly`, of which only that is used: its types
-//! for flows cannot say what a link holds. Text of the user (a path, a warning) passes through [`escape`].
+//! The page fetches nothing. It contains plotly.js from the crate `plotly`, whose own types are not used: its flow
+//! charts cannot label links. User text (a path, a warning) passes through [`escape`].
 
 mod charts;
 mod escape;
@@ -25,8 +25,8 @@ use super::{Percentiles, RunResult, number};
 pub(super) use escape::escape;
 use escape::{escape_path, script_json, shell_word};
 
-/// The results as a self-contained HTML page of about 4.7 MB, almost all of which is plotly.js. It holds its numbers
-/// as text too: without scripts, all but the charts can be read.
+/// The results as a self-contained HTML page of about 4.7 MB, most of it plotly.js. Its numbers are text too: without
+/// scripts, only the charts are missing.
 pub fn html(results: &[RunResult]) -> String {
     let mut figures = BTreeMap::new();
     let sections = [
@@ -37,8 +37,8 @@ pub fn html(results: &[RunResult]) -> String {
         latencies(results, &mut figures),
         wear(results, &mut figures),
         section("Comparison", &format!("<div class=\"panel\">{}</div>", parts::comparison(results))),
-        section("Sums checked", &format!("<div class=\"panel\">{}</div>", parts::sums(results))),
-        section("To repeat this run", &repeat(results)),
+        section("Checked sums", &format!("<div class=\"panel\">{}</div>", parts::sums(results))),
+        section("Commands to repeat the runs", &repeat(results)),
     ];
     let workload = title(results);
     let figures = json!(figures);
@@ -64,13 +64,13 @@ pub fn html(results: &[RunResult]) -> String {
     )
 }
 
-/// plotly.js out of the scripts that the crate offers: the first of them. The second, MathJax, is left out.
+/// plotly.js, the first of the crate's scripts. The second, MathJax, is omitted.
 fn plotly_js(scripts: &str) -> &str {
     let (_, after) = scripts.split_once('>').unwrap_or(("", scripts));
     after.split_once("</script>").map_or(after, |(script, _)| script)
 }
 
-/// Text that is the same for all results, if it is.
+/// The value that all results share, if they do.
 fn shared<T: PartialEq>(results: &[RunResult], of: impl Fn(&RunResult) -> T) -> Option<T> {
     let first = of(results.first()?);
     results.iter().all(|result| of(result) == first).then_some(first)
@@ -86,7 +86,7 @@ fn title(results: &[RunResult]) -> String {
 fn subtitle(results: &[RunResult]) -> String {
     let mut facts = vec![match results.len() {
         1 => "one path".to_string(),
-        paths => format!("{paths} paths side by side"),
+        paths => format!("{paths} paths"),
     }];
     if let Some(blocks) = shared(results, |result| result.workload.written_blocks) {
         let written = number::bytes(blocks as f64 * crate::units::BLOCK_BYTES as f64);
@@ -103,14 +103,14 @@ fn section(title: &str, body: &str) -> String {
     format!("<section><h2>{title}</h2>\n{body}</section>\n")
 }
 
-/// What is to be known before the numbers are read; nothing if there is nothing.
+/// Interruptions, broken sums and warnings, if any.
 fn notes(results: &[RunResult]) -> String {
     let mut notes = String::new();
     for (index, result) in results.iter().enumerate() {
         let tag = parts::tag(index);
         if result.interrupted {
             notes += &format!(
-                "<li>{tag}<span class=\"alarm\">interrupted</span>: what follows holds for the part that was done</li>"
+                "<li>{tag}<span class=\"alarm\">interrupted</span>: the figures cover the completed part</li>"
             );
         }
         for sum in result.sums.iter().filter(|sum| !sum.holds) {
@@ -123,12 +123,12 @@ fn notes(results: &[RunResult]) -> String {
     if notes.is_empty() {
         return notes;
     }
-    format!("<section class=\"notes\" role=\"note\"><h2>Before you read the numbers</h2><ul>{notes}</ul></section>\n")
+    format!("<section class=\"notes\" role=\"note\"><h2>Warnings</h2><ul>{notes}</ul></section>\n")
 }
 
-/// The place of a chart, which says in words what it shows.
+/// The element of a chart, with a summary for screen readers.
 fn chart(figures: &mut BTreeMap<String, Value>, name: &str, figure: Value, summary: &str) -> String {
-    // The height is known before the script runs, so that the page does not jump.
+    // The height is set before the script runs, so that the page does not jump.
     let height = figure["layout"]["height"].as_f64().unwrap_or(340.0);
     figures.insert(name.to_string(), figure);
     format!(
@@ -139,8 +139,8 @@ fn chart(figures: &mut BTreeMap<String, Value>, name: &str, figure: Value, summa
 
 fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
     let mut body = String::from(
-        "<p class=\"muted\">From the host\u{2019}s writes to the erases. What a station adds begins at that station; \
-         what it absorbs ends there. Widths are to scale within a path.</p>",
+        "<p class=\"muted\">From the host\u{2019}s writes to the erases. Blocks that a station adds begin there; \
+         blocks that it absorbs end there. Widths are to scale within a path.</p>",
     );
     body += &parts::content_legend(results);
     body += "<div class=\"flows\">";
@@ -149,7 +149,7 @@ fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String
             format!("<h3>{}<span class=\"path\">{}</span></h3>", parts::tag(index), escape_path(&result.path));
         let drawn = match flow::flow(result) {
             Some(figure) => {
-                let summary = format!("The flow of writes through {}; its numbers are in the table below", result.path);
+                let summary = format!("The flow of writes through {}; the table below has its numbers", result.path);
                 let drawn = chart(figures, &format!("flow-{index}"), figure, &summary);
                 format!("{drawn}<details><summary>The ledger as a table</summary>{}</details>", parts::ledger(result))
             }
@@ -157,18 +157,19 @@ fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String
         };
         body += &format!("<figure class=\"panel\">{heading}{drawn}</figure>");
     }
-    section("The path of the writes", &(body + "</div>"))
+    section("Write path", &(body + "</div>"))
 }
 
 fn over_time(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
     let Some(figure) = charts::write_amplification(results) else { return String::new() };
-    let drawn = chart(figures, "amplification", figure, "Write amplification over what the host had written, by path");
+    let drawn =
+        chart(figures, "amplification", figure, "Write amplification over the bytes written by the host, by path");
     let legend = parts::path_legend(results);
     let is_steady = |result: &RunResult| result.write_amplification.steady_from_fraction.is_some();
     let caption = if results.iter().any(is_steady) {
-        "<figcaption>The thick part of a line is the steady one.</figcaption>"
+        "<figcaption>The steady part of a line is thick.</figcaption>"
     } else {
-        "<figcaption>No run became steady.</figcaption>"
+        "<figcaption>No run reached a steady state.</figcaption>"
     };
     section("Write amplification over time", &format!("{legend}<figure class=\"panel\">{drawn}{caption}</figure>"))
 }
@@ -182,7 +183,7 @@ fn latencies(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> St
     let mut body = String::new();
     for (name, title, of) in kinds {
         if let Some(figure) = charts::latency(results, of) {
-            let summary = format!("{title}: the share of requests that took at most so long, by path");
+            let summary = format!("{title}: the cumulative share of requests by latency, by path");
             let drawn = chart(figures, name, figure, &summary);
             body += &format!("<figure class=\"panel\"><h3>{title}</h3>{drawn}</figure>");
         }
@@ -191,8 +192,8 @@ fn latencies(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> St
         return body;
     }
     let legend = parts::path_legend(results);
-    let note = "<p class=\"muted\">The share of requests that took at most so long. Every further nine has as much room \
-                as the one before it.</p>";
+    let note = "<p class=\"muted\">The cumulative share of requests by latency, with equal space \
+                for each nine.</p>";
     section("Latency", &format!("{note}{legend}<div class=\"pair\">{body}</div>"))
 }
 
@@ -203,7 +204,7 @@ fn wear(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String 
     section("Wear", &format!("{legend}<figure class=\"panel\">{drawn}</figure>"))
 }
 
-/// The commands that repeat the runs, and the paths and drives in full.
+/// The commands that repeat the runs, with the full paths and drives.
 fn repeat(results: &[RunResult]) -> String {
     let command = |result: &RunResult, paths: &[&RunResult]| {
         let mut words = vec!["flashpath run".to_string(), shell_word(&result.workload.name)];

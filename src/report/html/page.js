@@ -1,4 +1,4 @@
-// Draws the figures that the page carries as JSON, in the colours of the theme that is shown.
+// Draws the figures in the page's JSON, in the colours of the current theme.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -6,7 +6,7 @@
   const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
   const isTouched = window.matchMedia("(pointer: coarse)").matches;
 
-  // A custom property holds light-dark(...): only a property that uses it has one colour.
+  // A custom property holds light-dark(...), which resolves to one colour only where it is used.
   const probe = document.body.appendChild(document.createElement("span"));
   probe.hidden = true;
   const colour = (name) => {
@@ -44,13 +44,13 @@
     return themed(layout);
   };
 
-  // The tools have no place over a flow's headings, nor under a finger.
+  // No tools on touch screens or over a flow's headings.
   const configOf = (figure) => ({
     responsive: true, displaylogo: false, displayModeBar: isTouched || !figure.layout.xaxis ? false : "hover",
     modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d"], toImageButtonOptions: { format: "svg" },
   });
 
-  // Where a flow has little room, its labels are short and its headings small.
+  // On narrow screens, a flow has short labels and small headings.
   const isNarrow = (place) => place.clientWidth < 560;
   const narrowed = (figure, place) => {
     if (!figure.short_labels || !isNarrow(place)) return figure;
@@ -82,7 +82,7 @@
     if (places.some((place) => String(isNarrow(place)) !== place.dataset.narrow)) draw();
   });
 
-  // A theme can be asked for in the address: report.html#dark.
+  // The address can select a theme: report.html#dark.
   if (["#dark", "#light"].includes(location.hash)) root.dataset.theme = location.hash.slice(1);
   restyle().then(() => { root.dataset.rendered = "yes"; });
 })();

@@ -1,4 +1,4 @@
-//! The parts of the page that are text: cards, tables, legends.
+//! The text parts of the page: cards, tables, legends.
 
 use super::charts::{PATH_STYLES, path_tag};
 use super::escape::{escape, escape_path};
@@ -7,7 +7,7 @@ use crate::report::comparison::{key_rows, overprovisioning_row, sections};
 use crate::report::row::{Cell, Row};
 use crate::report::{RunResult, number};
 
-/// Dashes of the legend's lines, as those of the charts.
+/// The dashes of the legend's lines, as in the charts.
 const DASH_ARRAYS: [&str; PATH_STYLES] = ["none", "8 4", "2 3", "8 3 2 3", "13 4", "13 3 2 3"];
 
 /// The letter of a path, in its colour.
@@ -25,7 +25,7 @@ pub fn cards(results: &[RunResult]) -> String {
     let mut rows = key_rows(results);
     rows.push(overprovisioning_row(results));
     let card = |(index, result): (usize, &RunResult)| {
-        // Without a steady part the total takes its place.
+        // Without a steady part, the total is shown.
         let large = usize::from(result.write_amplification.steady.is_none()).min(rows.len() - 1);
         let others = rows.iter().enumerate().filter(|(place, _)| *place != large).map(|(_, row)| row);
         let line = |row: &Row| format!("<div><dt>{}</dt><dd>{}</dd></div>", row.label, value(&row.cells[index]));
@@ -44,7 +44,7 @@ pub fn cards(results: &[RunResult]) -> String {
     format!("<div class=\"cards\">{}</div>\n", results.iter().enumerate().map(card).collect::<String>())
 }
 
-/// A table in a box of its own that scrolls where it is wider than the page.
+/// A table in a box that scrolls if it is wider than the page.
 fn table(label: &str, head: &str, body: &str) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table><thead>{head}</thead>\
@@ -52,7 +52,7 @@ fn table(label: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// All rows of the comparison, a column a path.
+/// All rows of the comparison, a column for each path.
 pub fn comparison(results: &[RunResult]) -> String {
     let heading = |(index, result): (usize, &RunResult)| {
         format!("<th scope=\"col\">{}<span class=\"path\">{}</span></th>", tag(index), escape_path(&result.path))
@@ -91,13 +91,13 @@ pub fn ledger(result: &RunResult) -> String {
     table("The ledger", head, &result.ledger.iter().map(row).collect::<String>())
 }
 
-/// The sums that were checked.
+/// The checked sums.
 pub fn sums(results: &[RunResult]) -> String {
     if results.iter().all(|result| result.sums.is_empty()) {
-        return "<p class=\"muted\">None were.</p>".into();
+        return "<p class=\"muted\">None.</p>".into();
     }
-    let head = "<tr><th scope=\"col\">path</th><th scope=\"col\" class=\"words\">what must be equal</th><th scope=\"col\">one side</th>\
-                <th scope=\"col\">the other</th><th scope=\"col\"></th></tr>";
+    let head = "<tr><th scope=\"col\">path</th><th scope=\"col\" class=\"words\">equation</th><th scope=\"col\">left side</th>\
+                <th scope=\"col\">right side</th><th scope=\"col\"></th></tr>";
     let mut body = String::new();
     for (index, result) in results.iter().enumerate() {
         for sum in &result.sums {
@@ -112,10 +112,10 @@ pub fn sums(results: &[RunResult]) -> String {
             );
         }
     }
-    table("Sums checked", head, &body)
+    table("Checked sums", head, &body)
 }
 
-/// What each path was given to do, and on which drive.
+/// The workload and drive of each path.
 pub fn drives(results: &[RunResult]) -> String {
     let mut drives = String::new();
     for (index, result) in results.iter().enumerate() {
@@ -126,7 +126,7 @@ pub fn drives(results: &[RunResult]) -> String {
             ("exported", number::bytes(flash.exported_bytes as f64)),
             ("raw", number::bytes(flash.raw_bytes as f64)),
             ("page", number::bytes(flash.page_bytes as f64)),
-            ("pages of an erase block", number::count(flash.pages_per_block)),
+            ("pages per erase block", number::count(flash.pages_per_block)),
             ("erase blocks", number::count(flash.blocks)),
             ("endurance", format!("{} erases", number::count(result.wear.endurance.into()))),
         ];
@@ -152,7 +152,7 @@ pub fn content_legend(results: &[RunResult]) -> String {
     format!("<ul class=\"legend\">{}</ul>\n", contents.iter().map(item).collect::<String>())
 }
 
-/// The paths with their lines.
+/// The paths with their line styles.
 pub fn path_legend(results: &[RunResult]) -> String {
     let item = |(index, result): (usize, &RunResult)| {
         let style = index % PATH_STYLES;

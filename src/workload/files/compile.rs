@@ -1,18 +1,18 @@
-//! `compile`: a source tree is built, as `make` with a C compiler does. The setup makes the tree.
+//! `compile`: builds a source tree, as `make` with a C compiler does. The setup creates the tree.
 //!
-//! | step | what is asked |
+//! | step | operations |
 //! |---|---|
-//! | a source | looked up, opened and read; then its headers, each once |
-//! | assembly | written by the compiler to a temporary file, read by the assembler, and unlinked at the end |
-//! | object | written, and after it a file of dependencies |
-//! | a directory | its objects are read, and an archive is written under a temporary name and renamed |
-//! | image | all archives are read, and the image is written |
+//! | source | looked up, opened and read; then its headers, each once |
+//! | assembly | written to a temporary file by the compiler, read by the assembler, unlinked at the end |
+//! | object | written, followed by a file of dependencies |
+//! | directory | its objects are read; an archive is written under a temporary name and renamed |
+//! | image | all archives are read; the image is written |
 //!
-//! Which headers a source has is drawn from a Zipf distribution over all headers of the tree, so that some are read for
-//! nearly every source. The directories are dealt out to the threads; the image is linked by the first, when all have ended.
-//! The sizes of what is written are multiples of the source's size.
+//! A source's headers are drawn from a Zipf distribution over all headers of the tree: some are read for nearly every
+//! source. Each thread builds its share of the directories; the first links the image when all have ended. Output sizes
+//! are multiples of the source's size.
 
-use super::source_tree::{ArchiveOrder, Sort, SourceTree};
+use super::source_tree::{ArchiveOrder, FileType, SourceTree};
 use super::{FileOperation, Lane, Name, Parts, Stage, part, push_reads, push_writes};
 use crate::expression::Settings;
 use crate::random::Random;
@@ -27,13 +27,13 @@ const STAGES: &[Stage] = &[
     Stage { name: "linking", counted: true },
 ];
 
-/// How much the setup writes at once.
+/// The write size of the setup, in bytes.
 const SETUP_BLOCK: u64 = 1 << 20;
 
-/// What make's dependency file says about one header: a path, a backslash and a line feed.
+/// The bytes of one header in a make dependency file: a path, a backslash and a line feed.
 const DEPENDENCY_BYTES: u64 = 40;
 
-/// The purpose of [`SourceTree::unit`] that decides whether a source is built.
+/// The purpose of [`SourceTree::unit`] for the choice of the sources to build.
 const IS_BUILT: u64 = 2;
 
 pub(super) fn lanes(settings: &Settings, seed: u64) -> Parts {
@@ -68,10 +68,10 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Parts {
 
 const ROOT_DIRECTORY: u64 = 0;
 
-/// What all lanes build.
+/// The build that the lanes share.
 struct Plan {
     tree: SourceTree,
-    /// The headers, the most wanted first.
+    /// The headers, the most included first.
     headers: Vec<Name>,
     built: f64,
     headers_of_source: u64,
@@ -81,9 +81,9 @@ struct Plan {
     write_block: u64,
 }
 
-/// What is made from a source, or from a directory. Names of this are numbered behind those of the tree.
+/// An output of the build, made from a source or a directory. Its names follow those of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
+enum Output {
     Object,
     Dependencies,
     Assembly,
@@ -95,9 +95,9 @@ enum Made {
 impl Plan {
     fn new(tree: SourceTree, settings: &Settings, seed: u64) -> Plan {
         let files = tree.directories()..tree.names();
-        let mut headers: Vec<Name> = files.filter(|file| tree.sort(*file) == Sort::Header).collect();
+        let mut headers: Vec<Name> = files.filter(|file| tree.file_type(*file) == FileType::Header).collect();
         let mut random = Random::new(seed, "compile headers");
-        // Fisher and Yates: which headers are wanted has nothing to do with where they lie.
+        // Fisher and Yates: a header's popularity is independent of its place in the tree.
         for place in (1..headers.len()).rev() {
             headers.swap(place, random.below(place as u64 + 1) as usize);
         }
@@ -114,10 +114,10 @@ impl Plan {
     }
 
     fn is_built(&self, file: Name) -> bool {
-        self.tree.sort(file) == Sort::Source && self.tree.unit(file, IS_BUILT) < self.built
+        self.tree.file_type(file) == FileType::Source && self.tree.unit(file, IS_BUILT) < self.built
     }
 
-    /// The sources of a directory that are built.
+    /// The sources to build in a directory.
     fn sources(&self, directory: u64) -> impl Iterator<Item = Name> {
         self.tree.files_in(directory).filter(|file| self.is_built(*file))
     }
@@ -126,34 +126,34 @@ impl Plan {
         scaled(self.tree.size(source), self.object_ratio)
     }
 
-    /// The size of a directory's archive; 0 if there is none.
+    /// The size of a directory's archive; 0 for none.
     fn archive_bytes(&self, directory: u64) -> u64 {
         self.sources(directory).map(|source| self.object_bytes(source)).sum()
     }
 
-    /// The name of what is made from a source or a directory.
-    fn name(&self, made: Made, from: Name) -> Name {
-        let kinds = Made::Image as u64 + 1;
-        self.tree.names() + from * kinds + made as u64
+    /// The name of an output of a source or a directory.
+    fn name(&self, output: Output, from: Name) -> Name {
+        let kinds = Output::Image as u64 + 1;
+        self.tree.names() + from * kinds + output as u64
     }
 
     fn write_path(&self, name: Name, path: &mut String) {
         let Some(number) = name.checked_sub(self.tree.names()) else { return self.tree.write_path(name, path) };
-        let kinds = Made::Image as u64 + 1;
+        let kinds = Output::Image as u64 + 1;
         let start = path.len();
         self.tree.write_path(number / kinds, path);
-        let is_of = |made: Made| number % kinds == made as u64;
-        if is_of(Made::Object) || is_of(Made::Dependencies) || is_of(Made::Assembly) {
+        let is = |output: Output| number % kinds == output as u64;
+        if is(Output::Object) || is(Output::Dependencies) || is(Output::Assembly) {
             // The extension of the source is replaced.
             let end = path[start..].rfind('.').map_or(path.len(), |dot| start + dot);
             path.truncate(end);
         }
         path.push_str(match number % kinds {
-            _ if is_of(Made::Object) => ".o",
-            _ if is_of(Made::Dependencies) => ".d",
-            _ if is_of(Made::Assembly) => ".s",
-            _ if is_of(Made::Archive) => "/built-in.a",
-            _ if is_of(Made::UnfinishedArchive) => "/built-in.a.part",
+            _ if is(Output::Object) => ".o",
+            _ if is(Output::Dependencies) => ".d",
+            _ if is(Output::Assembly) => ".s",
+            _ if is(Output::Archive) => "/built-in.a",
+            _ if is(Output::UnfinishedArchive) => "/built-in.a.part",
             _ => "/image",
         });
     }
@@ -173,15 +173,15 @@ struct Compile {
     files: Range<Name>,
     made: u64,
     // Compiling.
-    /// The directory that is built.
+    /// The directory being built.
     directory: u64,
-    /// Its files that were not looked at; `None` before it is begun.
+    /// Its files still to be examined; `None` before the directory is begun.
     unseen: Option<Range<Name>>,
-    /// Its sources that were compiled.
+    /// Its compiled sources.
     objects: Vec<Name>,
     archived_bytes: u64,
     zipf: Zipf,
-    /// For each header the number of the last unit that read it.
+    /// For each header, the number of the last unit that read it.
     read_for: Vec<u32>,
     unit: u32,
     random: Random,
@@ -224,15 +224,15 @@ impl Compile {
         directory.is_some()
     }
 
-    /// Reads the headers of a source, and says how many they are.
+    /// Reads the headers of a source and returns their number.
     fn read_headers(&mut self, operations: &mut Vec<FileOperation>) -> u64 {
         let plan = Arc::clone(&self.plan);
         self.unit += 1;
         let mean = plan.headers_of_source;
-        // From half the mean to half more; a tree may have fewer.
+        // From half the mean to one and a half times the mean; the tree may have fewer.
         let wanted = (mean / 2 + self.random.below(mean + 1)).min(plan.headers.len() as u64);
         let mut read = 0;
-        // A header that was read guards itself. Where few are left, draws that hit none end it.
+        // A header is read once, as by its include guard. Where few are left, the limit on draws ends the loop.
         for _ in 0..DRAWS_PER_HEADER * wanted {
             if read == wanted {
                 break;
@@ -254,18 +254,18 @@ impl Compile {
         operations.push(FileOperation::Stat(source));
         read_whole(source, size, operations);
         let headers = self.read_headers(operations);
-        let assembly = plan.name(Made::Assembly, source);
+        let assembly = plan.name(Output::Assembly, source);
         if plan.has_temporaries {
             let size = scaled(size, plan.assembly_ratio);
             self.write_whole(assembly, size, operations);
             read_whole(assembly, size, operations);
         }
-        self.write_whole(plan.name(Made::Object, source), plan.object_bytes(source), operations);
+        self.write_whole(plan.name(Output::Object, source), plan.object_bytes(source), operations);
         if plan.has_temporaries {
             operations.push(FileOperation::Unlink(assembly));
         }
         let dependencies = DEPENDENCY_BYTES * (1 + headers);
-        self.write_whole(plan.name(Made::Dependencies, source), dependencies, operations);
+        self.write_whole(plan.name(Output::Dependencies, source), dependencies, operations);
         self.objects.push(source);
         self.archived_bytes += plan.object_bytes(source);
     }
@@ -274,17 +274,17 @@ impl Compile {
     fn archive(&mut self, operations: &mut Vec<FileOperation>) {
         let plan = Arc::clone(&self.plan);
         for source in std::mem::take(&mut self.objects) {
-            let object = plan.name(Made::Object, source);
+            let object = plan.name(Output::Object, source);
             operations.push(FileOperation::Stat(object));
             read_whole(object, plan.object_bytes(source), operations);
         }
         let bytes = std::mem::take(&mut self.archived_bytes);
-        let from = plan.name(Made::UnfinishedArchive, self.directory);
+        let from = plan.name(Output::UnfinishedArchive, self.directory);
         self.write_whole(from, bytes, operations);
-        operations.push(FileOperation::Rename { from, to: plan.name(Made::Archive, self.directory) });
+        operations.push(FileOperation::Rename { from, to: plan.name(Output::Archive, self.directory) });
     }
 
-    /// Goes on until something is asked for: a source compiled, or a directory archived.
+    /// Compiles the next source or archives the directory. False at the end of the build.
     fn build(&mut self, operations: &mut Vec<FileOperation>) -> bool {
         while self.directory < self.plan.tree.directories() {
             let plan = Arc::clone(&self.plan);
@@ -315,19 +315,19 @@ impl Compile {
             self.linked += 1;
             let bytes = self.plan.archive_bytes(directory);
             if bytes > 0 {
-                read_whole(self.plan.name(Made::Archive, directory), bytes, operations);
+                read_whole(self.plan.name(Output::Archive, directory), bytes, operations);
                 self.image_bytes += bytes;
                 return true;
             }
         }
         self.image_is_written = true;
-        let image = self.plan.name(Made::Image, ROOT_DIRECTORY);
+        let image = self.plan.name(Output::Image, ROOT_DIRECTORY);
         self.write_whole(image, self.image_bytes, operations);
         true
     }
 }
 
-/// How often a header is drawn for each that is wanted.
+/// The limit on draws for each header to read.
 const DRAWS_PER_HEADER: u64 = 16;
 
 impl Lane for Compile {

@@ -1,6 +1,7 @@
-//! The bytes that files hold: pseudo-random, and known from the seed, the file, the version and the offset alone.
+//! File contents: pseudo-random bytes, computed from the seed, the file, the version and the offset alone.
 //!
-//! So a read can be checked without keeping what was written, no file is like another, and nothing can be compressed.
+//! A read can be checked without a copy of the written data, files differ from each other, and the bytes are
+//! incompressible.
 //!
 //! The 8 bytes at offset 8 i (little-endian) are mum(x, x ^ B) with x = key + i A: the two halves of the product of 128
 //! bits, exclusively ored, as in the generator wyrand (Wang Yi, in the public domain); A and B are its constants. The
@@ -9,16 +10,16 @@
 const A: u64 = 0xa076_1d64_78bd_642f;
 const B: u64 = 0xe703_7ed1_a0b4_28db;
 
-/// Fills `bytes` with what a file holds from `offset` on, as its version `version` wrote it.
+/// Fills `bytes` with the content of a file from `offset` on, as of `version`.
 pub fn fill(seed: u64, file: u64, version: u32, offset: u64, bytes: &mut [u8]) {
     let key = mix(mix(seed ^ A).wrapping_add(file)).wrapping_add(mix(u64::from(version)));
     let mut index = offset / 8;
     let mut rest = bytes;
     let inside = (offset % 8) as usize;
     if inside > 0 {
-        let (head, behind) = rest.split_at_mut(rest.len().min(8 - inside));
+        let (head, after) = rest.split_at_mut(rest.len().min(8 - inside));
         head.copy_from_slice(&word(key, index)[inside..inside + head.len()]);
-        rest = behind;
+        rest = after;
         index += 1;
     }
     let (words, tail) = rest.as_chunks_mut::<8>();
@@ -36,7 +37,7 @@ fn word(key: u64, index: u64) -> [u8; 8] {
     ((product >> 64) as u64 ^ product as u64).to_le_bytes()
 }
 
-/// A bijection of 64 bits in which every bit of the answer depends on every bit of `x`: SplitMix64's finaliser (Steele,
+/// A bijection of 64 bits in which every bit of the result depends on every bit of `x`: SplitMix64's finaliser (Steele,
 /// Lea and Flood, OOPSLA 2014).
 #[inline]
 pub(super) fn mix(mut x: u64) -> u64 {

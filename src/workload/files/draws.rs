@@ -1,17 +1,16 @@
-//! Sizes as they are drawn: log-normal and gamma. Logarithms come from `libm`, so that a seed means the same everywhere.
+//! Random sizes: log-normal and gamma. Logarithms come from `libm`, so that a seed gives the same sizes everywhere.
 
 use crate::random::Random;
 
-/// A draw from the normal distribution with mean 0 and deviation 1 (Box and Muller 1958; the second draw is not kept,
-/// so that every draw takes two numbers).
+/// A draw from the normal distribution with mean 0 and deviation 1 (Box and Muller 1958). Every draw takes two numbers;
+/// the second result is discarded.
 pub fn normal(random: &mut Random) -> f64 {
     // 1 - unit is above 0.
     let radius = libm::sqrt(-2.0 * libm::log(1.0 - random.unit()));
     radius * libm::cos(2.0 * std::f64::consts::PI * random.unit())
 }
 
-/// A draw whose logarithm is normal: half of the draws are below `median`, and `sigma` is the deviation of the
-/// logarithm. The mean is median x e^(sigma^2 / 2).
+/// A log-normal draw with this median; `sigma` is the deviation of the logarithm. The mean is median x e^(sigma^2 / 2).
 pub fn log_normal(random: &mut Random, median: f64, sigma: f64) -> f64 {
     median * libm::exp(sigma * normal(random))
 }
@@ -19,7 +18,7 @@ pub fn log_normal(random: &mut Random, median: f64, sigma: f64) -> f64 {
 /// A draw from the gamma distribution with this mean and shape (Marsaglia and Tsang, "A simple method for generating
 /// gamma variables", ACM TOMS 26(3), 2000).
 pub fn gamma(random: &mut Random, mean: f64, shape: f64) -> f64 {
-    // Below 1, a draw of shape + 1 times a power of a uniform draw.
+    // For a shape below 1: a draw of shape + 1 times a power of a uniform draw.
     let (raised, factor) =
         if shape < 1.0 { (shape + 1.0, libm::pow(1.0 - random.unit(), 1.0 / shape)) } else { (shape, 1.0) };
     let d = raised - 1.0 / 3.0;

@@ -1,9 +1,9 @@
-//! What a file workload can be written as: the options of each, with their defaults, and what makes it.
+//! The file workloads: names, options with defaults, and constructors.
 
 use super::{Parts, Setup, compile, one_file, postmark, tokubench, untar, varmail};
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Values};
 
-/// No file, and no block that is written at once, is larger.
+/// The limits of file sizes, of the sizes of single writes, and of the number of files.
 const LARGEST_FILE: u64 = 1 << 40;
 const LARGEST_BLOCK: u64 = 64 << 20;
 const MOST_FILES: u64 = 100_000_000;
@@ -32,18 +32,18 @@ const SYNC: OptionKind = OptionKind {
     name: "sync",
     values: Values::Switch,
     default: "off",
-    about: "on: at the end the whole file system is made durable, and that is counted too",
+    about: "on: sync the whole file system at the end, as part of the result",
 };
 const FSYNC_EVERY: OptionKind =
-    count("fsync-every", (1, u64::MAX), "", "an fsync after so many writes; not set: none at all");
-const OWN_FILE: OptionKind = threads("1", "how many threads, each with a file of its own");
+    count("fsync-every", (1, u64::MAX), "", "the number of writes between fsyncs; not set: no fsync");
+const OWN_FILE: OptionKind = threads("1", "the number of threads, each with a file of its own");
 
-/// A file workload, and what makes it.
+/// A file workload and its constructor.
 pub(super) struct Row {
     pub kind: &'static Kind,
     /// Its stages and lanes.
     pub lanes: fn(&Settings, u64) -> Result<Parts, ExpressionError>,
-    /// What is made before anything is counted.
+    /// The least that the uncounted stages create.
     pub setup: fn(&Settings) -> Setup,
 }
 
@@ -51,7 +51,7 @@ fn no_setup(_: &Settings) -> Setup {
     Setup::default()
 }
 
-/// A file workload: its kind has its own options, then those that all of them take.
+/// A file workload: its own options, then the common ones.
 macro_rules! row {
     ($lanes:expr, $setup:expr, $name:literal, $about:literal $(, $own:expr)*) => {
         Row {
@@ -62,7 +62,7 @@ macro_rules! row {
     };
 }
 
-/// A tree of source files: its options, and those of what is done with it.
+/// A workload on a source tree: the tree's options, then its own.
 macro_rules! tree_row {
     ($lanes:expr, $name:literal, $about:literal $(, $own:expr)*) => {
         row!(
@@ -70,36 +70,36 @@ macro_rules! tree_row {
             no_setup,
             $name,
             $about,
-            files("17000", "the files of the tree; the defaults are about Linux 2.6.11"),
+            files("17000", "the number of files; the defaults resemble Linux 2.6.11"),
             OptionKind {
                 name: "files-per-directory",
                 values: Values::Real(1.0, 1e6),
                 default: "17",
-                about: "how many files a directory has on average; the counts are geometric",
+                about: "the mean number of files in a directory; the counts are geometric",
             },
-            count("fan-out", (1, 65_536), "6", "subdirectories of a directory, which fills the tree level by level"),
-            size("median", LARGEST_BLOCK, "4K", "half of the files are smaller; the sizes are log-normal"),
+            count("fan-out", (1, 65_536), "6", "the number of subdirectories of a directory; the tree fills level by level"),
+            size("median", LARGEST_BLOCK, "4K", "the median file size; the sizes are log-normal"),
             OptionKind {
                 name: "sigma",
                 values: Values::Real(0.0, 5.0),
                 default: "1.5",
                 about: "the deviation of the logarithm of the sizes",
             },
-            size("largest", LARGEST_BLOCK, "1M", "no file is larger")
+            size("largest", LARGEST_BLOCK, "1M", "the largest file size")
             $(, $own)*
         )
     };
 }
 
-/// The file workloads, as they are listed.
+/// The file workloads in the order of listings.
 pub(super) static ROWS: [Row; 7] = [
     row!(
         |settings, _| Ok(one_file::sequential(settings)),
         no_setup,
         "seq_write",
-        "a file is made and appended to until it has its size (Huang and Chang's seq_write)",
-        size("file", LARGEST_FILE, "600M", "the size of the file in the end"),
-        size("append", LARGEST_BLOCK, "8K", "how much is appended at once"),
+        "creates a file and appends to it up to its size (Huang and Chang's seq_write)",
+        size("file", LARGEST_FILE, "600M", "the final size of the file"),
+        size("append", LARGEST_BLOCK, "8K", "the size of an append"),
         FSYNC_EVERY,
         OWN_FILE
     ),
@@ -107,14 +107,14 @@ pub(super) static ROWS: [Row; 7] = [
         one_file::random,
         no_setup,
         "rnd_write",
-        "random places of a file are written; the setup writes it whole (Huang and Chang's rnd_write)",
+        "overwrites random blocks of a file that the setup wrote (Huang and Chang's rnd_write)",
         size("file", LARGEST_FILE, "512M", "the size of the file"),
-        size("request", LARGEST_BLOCK, "4K", "how much is written at once, and what its offset is a multiple of"),
+        size("request", LARGEST_BLOCK, "4K", "the size of a write; offsets are multiples of it"),
         OptionKind {
             name: "writes",
             values: Values::Amount,
             default: "128M",
-            about: "how much is written in all, rounded up to whole requests; 2x is twice the file",
+            about: "the total written, rounded up to whole requests; 2x is twice the file",
         },
         FSYNC_EVERY,
         OWN_FILE
@@ -123,118 +123,123 @@ pub(super) static ROWS: [Row; 7] = [
         postmark::lanes,
         no_setup,
         "postmark",
-        "small files of a mail server are made, read, appended to and deleted, as postmark 1.5 does",
-        files("500", "files in the pool at first"),
-        count("transactions", (0, u64::MAX), "500", "how many; each creates or deletes, and reads or appends"),
+        "creates, reads, appends to and deletes the small files of a mail server, as postmark 1.5 does",
+        files("500", "the initial number of files"),
+        count(
+            "transactions",
+            (0, u64::MAX),
+            "500",
+            "the number of transactions; each creates or deletes, and reads or appends"
+        ),
         size("smallest", LARGEST_BLOCK, "500", "the smallest size of a file"),
-        size("largest", LARGEST_BLOCK, "10000", "the largest size; sizes between are equally likely"),
-        count("subdirectories", (0, 1_000_000), "0", "so many directories hold the files; 0: the root does"),
-        size("read-block", LARGEST_BLOCK, "512", "how much is read at once"),
-        size("write-block", LARGEST_BLOCK, "512", "how much is written at once"),
-        bias("read-bias", "reads among ten of reads and appends"),
-        bias("create-bias", "creations among ten of creations and deletions"),
+        size("largest", LARGEST_BLOCK, "10000", "the largest size of a file; sizes are uniform"),
+        count("subdirectories", (0, 1_000_000), "0", "the number of directories for the files; 0: the root holds them"),
+        size("read-block", LARGEST_BLOCK, "512", "the size of a read"),
+        size("write-block", LARGEST_BLOCK, "512", "the size of a write"),
+        bias("read-bias", "of ten reads and appends, the number of reads"),
+        bias("create-bias", "of ten creations and deletions, the number of creations"),
         OptionKind {
             name: "buffered",
             values: Values::Switch,
             default: "on",
-            about: "on: smaller blocks are gathered to 4K, as stdio does; off: each is a call of its own",
+            about: "on: smaller blocks are buffered to 4K, as stdio does; off: each is a call of its own",
         },
-        threads("1", "how many threads share the files and the transactions")
+        threads("1", "the number of threads, which share the files and the transactions")
     ),
     tree_row!(
         |settings, seed| Ok(untar::lanes(settings, seed)),
         "untar",
-        "an archive of a source tree is unpacked; the archive itself is not read",
-        size("record", LARGEST_BLOCK, "10K", "tar's record, and so the largest write")
+        "unpacks an archive of a source tree, without reading the archive",
+        size("record", LARGEST_BLOCK, "10K", "the size of tar's record, the largest write")
     ),
     tree_row!(
         |settings, seed| Ok(compile::lanes(settings, seed)),
         "compile",
-        "a source tree is built: sources and headers are read, objects written, archived and linked",
+        "builds a source tree: reads sources and headers, writes objects, archives and links them",
         OptionKind {
             name: "sources",
             values: Values::Share(0.0, 1.0),
             default: "50%",
-            about: "the share of the files that can be compiled",
+            about: "the share of the files that are sources",
         },
         OptionKind {
             name: "headers",
             values: Values::Share(0.0, 1.0),
             default: "34%",
-            about: "the share of the files that are headers, at most what the sources leave",
+            about: "the share of the files that are headers; at most the rest after the sources",
         },
         OptionKind {
             name: "built",
             values: Values::Share(0.0, 1.0),
             default: "25%",
-            about: "the share of the sources that are built: a configuration takes some",
+            about: "the share of the sources that are built, as by a configuration",
         },
-        count("headers-read", (0, 100_000), "100", "how many headers a source reads on average"),
+        count("headers-read", (0, 100_000), "100", "the mean number of headers that a source includes"),
         OptionKind {
             name: "theta",
             values: Values::Real(0.0, 10.0),
             default: "1",
-            about: "how skewed the choice of headers is: the k-th has a weight of k^-theta",
+            about: "the skew of the choice of headers: the k-th has a weight of k^-theta",
         },
         OptionKind {
             name: "temporaries",
             values: Values::Switch,
             default: "on",
-            about: "on: the assembly goes through a file; off: through a pipe, and nothing is asked",
+            about: "on: the assembly goes through a file; off: through a pipe, without file operations",
         },
         OptionKind {
             name: "assembly",
             values: Values::Real(0.01, 1000.0),
             default: "2",
-            about: "the size of the assembly, in sizes of its source",
+            about: "the size of the assembly, as a multiple of its source",
         },
         OptionKind {
             name: "object",
             values: Values::Real(0.01, 1000.0),
             default: "0.7",
-            about: "the size of an object, in sizes of its source",
+            about: "the size of an object, as a multiple of its source",
         },
-        size("block", LARGEST_BLOCK, "4K", "how much is written at once, as stdio does"),
-        threads("1", "how many jobs; the directories are dealt out to them")
+        size("block", LARGEST_BLOCK, "4K", "the size of a write; stdio's by default"),
+        threads("1", "the number of jobs, each with its share of the directories")
     ),
     row!(
         varmail::lanes,
         varmail::setup,
         "varmail",
-        "a mail server deletes, writes, fsyncs and reads small files, as filebench's varmail does",
-        files("1000", "how many files there may be"),
-        threads("16", "how many threads, each with its share of the files"),
-        count("loops", (1, u64::MAX), "10000", "how often the 13 steps are gone through, by all threads together"),
+        "deletes, writes, fsyncs and reads the small files of a mail server, as filebench's varmail does",
+        files("1000", "the largest number of files"),
+        threads("16", "the number of threads, each with its share of the files"),
+        count("loops", (1, u64::MAX), "10000", "the number of loops of 13 steps, over all threads"),
         OptionKind {
             name: "prealloc",
             values: Values::Share(0.0, 1.0),
             default: "80%",
-            about: "the share of the files that the setup makes",
+            about: "the share of the files that the setup creates",
         },
-        size("size", LARGEST_BLOCK, "16K", "the mean size of those"),
+        size("size", LARGEST_BLOCK, "16K", "the mean size of a file at first"),
         OptionKind {
             name: "shape",
             values: Values::Real(0.1, 1000.0),
             default: "",
-            about: "the shape of a gamma distribution of sizes, such as 1.5; not set: all have the mean",
+            about: "the shape of a gamma distribution of sizes, such as 1.5; not set: all have the mean size",
         },
-        size("append", LARGEST_BLOCK, "16K", "an append is shorter than this, every length being as likely"),
-        size("read", LARGEST_BLOCK, "1M", "how much of a file is read at once")
+        size("append", LARGEST_BLOCK, "16K", "appends are shorter than this; their lengths are uniform"),
+        size("read", LARGEST_BLOCK, "1M", "the size of a read")
     ),
     row!(
         |settings, seed| Ok(tokubench::lanes(settings, seed)),
         no_setup,
         "tokubench",
-        "many small files are made in a tree of directories, as BetrFS's tokubench does",
-        files("100000", "how many files; O-JFS's evaluation has 3000000"),
+        "creates many small files in a tree of directories, as BetrFS's tokubench does",
+        files("100000", "the number of files; O-JFS's evaluation has 3000000"),
         count(
             "children",
             (2, 65_536),
             "128",
-            "subdirectories of a directory, and the most files a leaf is planned for"
+            "the number of subdirectories of a directory, and the most files planned for a leaf"
         ),
-        size("iosize", LARGEST_BLOCK, "4K", "how much is written at once"),
-        count("count", (0, 1 << 20), "1", "how often a file is written to"),
-        threads("1", "how many threads, each with leaves of its own")
+        size("iosize", LARGEST_BLOCK, "4K", "the size of a write"),
+        count("count", (0, 1 << 20), "1", "the number of writes to a file"),
+        threads("1", "the number of threads, each with leaves of its own")
     ),
 ];

@@ -1,22 +1,22 @@
-//! File workloads: what programs ask of a file system, written down as a name and options, such as
+//! File workloads: operations of programs on a file system, written as a name and options, such as
 //! `varmail:files=10000,threads=4`.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `kinds` | the names and options |
-//! | [`contents`] | the bytes that files hold |
-//! | `draws` | sizes: log-normal and gamma |
+//! | [`contents`] | the bytes of files |
+//! | `draws` | random sizes: log-normal and gamma |
 //! | `one_file` | `seq_write`, `rnd_write` |
 //! | `varmail`, `tokubench`, `postmark` | the benchmarks of these names |
-//! | `source_tree` | the tree that the next two share |
+//! | `source_tree` | the tree of the next two |
 //! | `untar`, `compile` | a source tree unpacked, and built |
 //!
-//! A workload is a few [`Lane`]s, one for each thread, and [`Stage`]s that all lanes go through together. A lane emits
-//! [`FileOperation`]s and knows nothing of a file system: it keeps account itself of which files are there and how long
-//! they are. Lanes share no file that any of them changes, so that they run in any order, or at once, and leave the same.
-//! The same expression and seed give the same operations on every machine.
+//! A workload has a [`Lane`] for each thread, and [`Stage`]s that all lanes go through together. A lane emits
+//! [`FileOperation`]s without a file system: it tracks the existing files and their lengths itself. Lanes share no file
+//! that any of them changes, so that the result does not depend on their order. The same expression and seed give the
+//! same operations on every machine.
 //!
-//! Everything a workload makes lies under the one name [`FileWorkload::root`].
+//! A workload creates files under the one name [`FileWorkload::root`] only.
 
 mod compile;
 pub mod contents;
@@ -33,41 +33,41 @@ use super::WorkloadError;
 use crate::expression::{ExpressionError, Kind, Settings, Term};
 use std::ops::Range;
 
-/// The number of a file or directory. It is the same in all lanes of a workload; [`Lane::write_path`] tells the path.
+/// The number of a file or directory. It is the same in all lanes of a workload; [`Lane::write_path`] gives the path.
 pub type Name = u64;
 
-/// The directory under which everything lies.
+/// The root directory of the workload.
 pub const ROOT: Name = 0;
 
-/// One thing that is asked of a file system.
+/// An operation on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOperation {
-    /// Makes a directory.
+    /// Creates a directory.
     MakeDirectory(Name),
-    /// Makes an empty file, and opens it. Nothing of its name is there.
+    /// Creates an empty file and opens it. The name is free.
     Create(Name),
-    /// Opens a file that is there.
+    /// Opens an existing file.
     Open(Name),
-    /// Asks for a file's length.
+    /// Gets a file's length.
     Stat(Name),
-    /// Reads from an open file. All of the bytes are there.
+    /// Reads from an open file, within its length.
     Read {
         /// The file.
         file: Name,
         /// The first byte.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         length: u64,
     },
-    /// Writes to an open file what [`contents::fill`] says.
+    /// Writes the bytes of [`contents::fill`] to an open file.
     Write {
         /// The file.
         file: Name,
-        /// The first byte; the file's length where it is appended to.
+        /// The first byte; the file's length for an append.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         length: u64,
-        /// Tells this writing of the bytes from earlier ones.
+        /// The version of the bytes, which differs from earlier writes of them.
         version: u32,
     },
     /// Makes an open file durable (fsync).
@@ -76,9 +76,9 @@ pub enum FileOperation {
     Fdatasync(Name),
     /// Closes an open file.
     Close(Name),
-    /// Takes a closed file away.
+    /// Removes a closed file.
     Unlink(Name),
-    /// Gives a closed file another name, at which a file may be that it replaces.
+    /// Renames a closed file, replacing a file at the new name.
     Rename {
         /// The old name.
         from: Name,
@@ -89,60 +89,60 @@ pub enum FileOperation {
     Preallocate {
         /// The file.
         file: Name,
-        /// How many.
+        /// The number of bytes.
         length: u64,
     },
-    /// Gives the space of bytes of an open file back.
+    /// Frees the space of some bytes of an open file.
     Discard {
         /// The file.
         file: Name,
         /// The first byte.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         length: u64,
     },
     /// Makes everything durable.
     Sync,
 }
 
-/// A part of a workload. A stage begins when all lanes have ended the one before.
+/// A phase of a workload. It begins when all lanes have ended the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// What is done in it.
+    /// The name in reports.
     pub name: &'static str,
-    /// Whether it is counted, or makes what the counted ones need.
+    /// True if it is counted; false if it prepares the counted stages.
     pub counted: bool,
 }
 
-/// What a setup makes at the least. A file system that does not hold it need not be asked.
+/// The least that a setup creates. A file system too small for it is refused before the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// Files that are there at once.
+    /// The number of files that exist at once.
     pub files: u64,
-    /// Bytes of each.
+    /// The bytes of each.
     pub bytes_each: u64,
 }
 
-/// What one thread asks for.
+/// The operations of one thread.
 pub trait Lane: Send {
-    /// Appends the operations that come next in a stage, such as those of one transaction; appends nothing and answers
-    /// false when the lane has ended the stage. Stages are counted from 0, and asked for in order.
+    /// Appends the next operations of a stage, such as those of one transaction; appends nothing and returns false when
+    /// the lane has ended the stage. Stages are numbered from 0 and called in order.
     fn step(&mut self, stage: usize, operations: &mut Vec<FileOperation>) -> Result<bool, WorkloadError>;
 
-    /// Writes a name's path behind what `path` holds. The name is one that this lane has emitted.
+    /// Appends the path of a name to `path`. This lane has emitted the name.
     fn write_path(&self, name: Name, path: &mut String);
 
-    /// The share of a stage that has been emitted, from 0 to 1, if it is known.
+    /// The share of a stage emitted so far, from 0 to 1, if known.
     fn progress(&self, _stage: usize) -> Option<f64> {
         None
     }
 
-    /// Lines of a trace that could not be read so far.
+    /// The number of rejected lines of a trace so far.
     fn rejected(&self) -> u64 {
         0
     }
 
-    /// What a user should know of the input; asked for at the end.
+    /// Warnings about the input. Call it at the end.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
@@ -152,26 +152,26 @@ pub trait Lane: Send {
 pub struct FileWorkload {
     /// The name in reports.
     pub name: String,
-    /// The one name in the root of the file system under which everything lies.
+    /// The one name in the root of the file system under which the workload works.
     pub root: &'static str,
-    /// The seed of the bytes that are written: see [`contents::fill`].
+    /// The seed of the written bytes: see [`contents::fill`].
     pub seed: u64,
     /// The stages, in order.
     pub stages: Vec<Stage>,
-    /// What is made before anything is counted, as far as that is known.
+    /// The least that the uncounted stages create, if known.
     pub setup: Setup,
     /// The lanes, at least one.
     pub lanes: Vec<Box<dyn Lane>>,
 }
 
-/// The file workloads there are, with their options.
+/// All file workloads with their options.
 pub fn kinds() -> Vec<&'static Kind> {
     kinds::ROWS.iter().map(|row| row.kind).collect()
 }
 
 /// The file workload that `term` describes.
 ///
-/// Errors point at the option that is unknown, has a value it does not take, or contradicts another.
+/// Errors point at the option that is unknown, has an invalid value, or contradicts another.
 pub fn file_workload(term: &Term, seed: u64) -> Result<FileWorkload, ExpressionError> {
     let kind = term.find("file workload", &kinds())?;
     let row = kinds::ROWS.iter().find(|row| std::ptr::eq(row.kind, kind)).expect("it is one of them");
@@ -185,11 +185,11 @@ pub fn file_workload(term: &Term, seed: u64) -> Result<FileWorkload, ExpressionE
     Ok(workload)
 }
 
-/// What a kind is made of.
+/// The stages and lanes of a workload.
 type Parts = (&'static [Stage], Vec<Box<dyn Lane>>);
 
 impl FileWorkload {
-    /// Adds a last stage in which everything is made durable.
+    /// Adds a last stage that syncs the file system.
     fn sync_at_the_end(&mut self) {
         let stage = self.stages.len();
         self.stages.push(Stage { name: "sync", counted: true });
@@ -201,7 +201,7 @@ impl FileWorkload {
     }
 }
 
-/// A lane with a stage behind its own, in which the first lane syncs the file system.
+/// A lane with an additional last stage, in which the first lane syncs the file system.
 struct Synced {
     lane: Box<dyn Lane>,
     stage: usize,
@@ -228,13 +228,13 @@ impl Lane for Synced {
     }
 }
 
-/// The half-open range of `0..all` that is the share of lane `lane` of `lanes`: shares differ by one at most.
+/// The share of `0..all` of lane number `lane` of `lanes`: shares differ by one at most.
 fn share_of(all: u64, lane: u64, lanes: u64) -> Range<u64> {
     let start = |lane: u64| (u128::from(all) * u128::from(lane) / u128::from(lanes)) as u64;
     start(lane)..start(lane + 1)
 }
 
-/// How far `done` of `all` is.
+/// The progress of `done` of `all`.
 fn part(done: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| done as f64 / all as f64)
 }
@@ -270,7 +270,7 @@ fn check_threads(settings: &Settings) -> Result<(), ExpressionError> {
     Ok(())
 }
 
-/// Makes the root, once, if it is this lane's part to.
+/// Creates the root once, if this lane has to.
 fn root_once(is_left: &mut bool, operations: &mut Vec<FileOperation>) -> bool {
     if *is_left {
         operations.push(FileOperation::MakeDirectory(ROOT));

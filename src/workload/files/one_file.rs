@@ -1,4 +1,4 @@
-//! `seq_write` and `rnd_write`: one file a lane, written from end to end, or here and there. The micro-benchmarks of
+//! `seq_write` and `rnd_write`: one file for each lane, written sequentially or at random. The micro-benchmarks of
 //! Huang and Chang's VMA journaling on SSDs, section IV.
 
 use super::{FileOperation, Lane, Name, Parts, ROOT, Stage, part, push_writes, root_once};
@@ -7,10 +7,10 @@ use crate::random::Random;
 use crate::workload::WorkloadError;
 use std::fmt::Write;
 
-/// How much the setup writes at once.
+/// The write size of the setup, in bytes.
 const SETUP_BLOCK: u64 = 1 << 20;
 
-/// An empty file is made, and appended to until it has its size.
+/// `seq_write`: creates a file and appends to it up to its size.
 pub(super) fn sequential(settings: &Settings) -> Parts {
     const STAGES: &[Stage] = &[Stage { name: "directory", counted: false }, Stage { name: "appends", counted: true }];
     let lanes = (0..settings.count("threads"))
@@ -24,7 +24,7 @@ pub(super) fn sequential(settings: &Settings) -> Parts {
     (STAGES, lanes)
 }
 
-/// A file is written whole in the setup, and then places of it are written, each as likely as any other.
+/// `rnd_write`: overwrites uniformly random blocks of a file that the setup wrote.
 pub(super) fn random(settings: &Settings, seed: u64) -> Result<Parts, ExpressionError> {
     const STAGES: &[Stage] = &[
         Stage { name: "directory", counted: false },
@@ -39,7 +39,7 @@ pub(super) fn random(settings: &Settings, seed: u64) -> Result<Parts, Expression
     }
     let requests = settings.amount("writes").bytes(file_bytes).div_ceil(request_bytes);
     if requests == 0 {
-        let message = format!("writes={} asks for nothing", settings.text("writes"));
+        let message = format!("writes={} requests nothing", settings.text("writes"));
         let help = "write a size such as 128M, or a multiple of the file such as 2x".to_string();
         return Err(settings.error("writes", message, help));
     }
@@ -56,7 +56,7 @@ pub(super) fn random(settings: &Settings, seed: u64) -> Result<Parts, Expression
     Ok((STAGES, lanes))
 }
 
-/// Where a lane is in its stage.
+/// The next operation of a lane in its stage.
 #[derive(Clone, Copy, PartialEq)]
 enum Next {
     Create,
@@ -75,7 +75,7 @@ impl Next {
     }
 }
 
-/// Counts writes, and says after which a fsync is due.
+/// Emits an fsync after every so many writes.
 struct FsyncEvery {
     every: Option<u64>,
     writes: u64,
@@ -179,7 +179,7 @@ impl Scattered {
                 push_writes(operations, self.file, self.done..to, SETUP_BLOCK, 0);
                 self.done = to;
             }
-            // What is measured begins with nothing left to be written back.
+            // The measured stage begins without dirty data.
             Next::Close => operations.extend([FileOperation::Fsync(self.file), FileOperation::Close(self.file)]),
             Next::End => {
                 (self.next, self.done) = (Next::Create, 0);

@@ -1,10 +1,9 @@
 //! `postmark`: the news and mail server of Katcher, "PostMark: a new file system benchmark", NetApp TR-3022, 1997, with
 //! the defaults and the mixes of release 1.5.
 //!
-//! A pool of files is made. Each transaction creates or deletes a file, and then reads a whole file or appends to one;
-//! a file that has its largest size is not appended to. At the end the files that are left are deleted. The pool holds
-//! at most twice the files that it began with: what would be made beyond is left out, and so is what needs a file while
-//! there is none.
+//! The setup creates a pool of files. Each transaction creates or deletes a file, and then reads a whole file or
+//! appends to one that is below the largest size. The remaining files are deleted at the end. The pool holds at most
+//! twice its initial files: creations beyond are skipped, and so are operations on an empty pool.
 
 use super::contents::mix;
 use super::{FileOperation, Lane, Name, Parts, ROOT, Stage, check_threads, part, push_reads, push_writes, share_of};
@@ -21,7 +20,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "deletion", counted: true },
 ];
 
-/// What stdio gathers before it calls the system.
+/// The size of stdio's buffer, in bytes.
 const STDIO_BUFFER: u64 = 4096;
 
 /// A bias of 10 means always.
@@ -30,14 +29,13 @@ const BIAS_MAX: u64 = 10;
 pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionError> {
     let (smallest, largest) = (settings.size("smallest"), settings.size("largest"));
     if smallest > largest {
-        let message =
-            format!("smallest={} is more than largest={}", settings.text("smallest"), settings.text("largest"));
+        let message = format!("smallest={} exceeds largest={}", settings.text("smallest"), settings.text("largest"));
         let option = if settings.is_given("smallest") { "smallest" } else { "largest" };
-        return Err(settings.error(option, message, "the smallest size is at most the largest".to_string()));
+        return Err(settings.error(option, message, "take a smallest size of at most the largest".to_string()));
     }
     check_threads(settings)?;
     let (files, threads) = (settings.count("files"), settings.count("threads"));
-    let called = |option| {
+    let call_size = |option| {
         let block = settings.size(option);
         if settings.switch("buffered") { block.max(STDIO_BUFFER) } else { block }
     };
@@ -57,8 +55,8 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionE
             first_transaction: share_of(settings.count("transactions"), lane, threads).start,
             smallest,
             largest,
-            read_block: called("read-block"),
-            write_block: called("write-block"),
+            read_block: call_size("read-block"),
+            write_block: call_size("write-block"),
             read_bias: settings.count("read-bias"),
             create_bias: settings.count("create-bias"),
             random: Random::new(seed, &format!("postmark {lane}")),
@@ -74,8 +72,8 @@ struct Pooled {
     size: u64,
 }
 
-/// A postmark. Its names are the root and the subdirectories, then the files as they are made, those of all lanes in
-/// turn.
+/// A thread of postmark. Names are the root, the subdirectories, then the files in order of creation, interleaved by
+/// lane.
 struct Postmark {
     lane: u64,
     threads: u64,
@@ -84,7 +82,7 @@ struct Postmark {
     to_create: u64,
     pool: Vec<Pooled>,
     pool_limit: u64,
-    /// Files that were ever made.
+    /// The number of files created so far.
     made: u64,
     transactions: Range<u64>,
     first_transaction: u64,
@@ -109,7 +107,7 @@ impl Postmark {
         operations.push(FileOperation::Close(name));
     }
 
-    /// One of the pool, if it holds any.
+    /// A random file of the pool; `None` if it is empty.
     fn pick(&mut self) -> Option<usize> {
         (!self.pool.is_empty()).then(|| self.random.below(self.pool.len() as u64) as usize)
     }

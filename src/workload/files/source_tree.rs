@@ -1,11 +1,11 @@
-//! A tree of source files as [`super::untar`] unpacks it and [`super::compile`] builds it: directories, files and sizes
-//! that are computed from the seed, and only the directories' file counts are kept.
+//! A tree of source files, unpacked by [`super::untar`] and built by [`super::compile`]. Names and sizes are computed
+//! from the seed; only the file counts of the directories are kept in memory.
 //!
 //! The defaults are those of Linux 2.6.11: 17,000 files, about 1,000 directories, about 200 MB. Measured on two public
-//! copies of it that hold a part (one of 9,246 files, i386 and the drivers; one of 2,245, i386 without drivers): 17.6 and 7.3
-//! files a directory; 5.9 and 5.3 subdirectories in a directory that has any; the logarithm of the sizes has a
-//! deviation of 1.52 and 1.57, their median is 6.7 and 4.5 KB, and the mean 16.4 and 10.8 KB; 50% and 44% are C sources,
-//! 34% and 38% headers. A median of 4 KiB is what gives the whole tree about its 200 MB.
+//! partial copies (9,246 files: i386 with drivers; 2,245 files: i386 without drivers): 17.6 and 7.3 files in a
+//! directory; 5.9 and 5.3 subdirectories in a directory that has any; a deviation of the logarithm of the sizes of 1.52
+//! and 1.57, a median of 6.7 and 4.5 KB, a mean of 16.4 and 10.8 KB; 50% and 44% C sources, 34% and 38% headers. A
+//! median of 4 KiB gives the whole tree its 200 MB.
 
 use super::contents::mix;
 use super::draws::log_normal;
@@ -15,24 +15,24 @@ use crate::random::Random;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// What a file of the tree is.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum FileType {
     /// A source file, which can be compiled.
     Source,
     /// A header.
     Header,
-    /// Anything else.
+    /// Any other file.
     Other,
 }
 
-/// The tree. Its names are the directories, from the root on, level by level (the subdirectories of k begin with
-/// `fan_out` k + 1), and behind them the files.
+/// The tree. Names are the directories, level by level from the root (the subdirectories of k begin at `fan_out` k +
+/// 1), then the files.
 #[derive(Clone, Debug)]
 pub struct SourceTree {
     root: &'static str,
     fan_out: u64,
-    /// The number of the first file of each directory, and behind them the number of files.
+    /// The number of the first file of each directory; the last entry is the number of files.
     first_files: Vec<u64>,
     seed: u64,
     median: f64,
@@ -43,7 +43,7 @@ pub struct SourceTree {
 }
 
 impl SourceTree {
-    /// The tree under `root` that these settings describe. `sources` and `headers` are the shares of the files that are.
+    /// The tree of these settings under `root`. `sources` and `headers` are shares of the files.
     pub fn new(root: &'static str, settings: &Settings, (sources, headers): (f64, f64), seed: u64) -> SourceTree {
         let mut random = Random::new(seed, "source tree");
         let files = settings.count("files");
@@ -51,7 +51,7 @@ impl SourceTree {
         let mut first_files = vec![0];
         let mut placed = 0;
         while placed < files {
-            // An exponential draw, rounded down, is a geometric one. It needs a mean half more to have this mean.
+            // An exponential draw, rounded down, is geometric. Rounding takes a half off the mean.
             let drawn = (-(mean + 0.5) * libm::log(1.0 - random.unit())) as u64;
             placed += drawn.min(files - placed);
             first_files.push(placed);
@@ -69,17 +69,17 @@ impl SourceTree {
         }
     }
 
-    /// How many directories there are, with the root.
+    /// The number of directories, with the root.
     pub fn directories(&self) -> u64 {
         self.first_files.len() as u64 - 1
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn files(&self) -> u64 {
         self.first_files[self.first_files.len() - 1]
     }
 
-    /// How many names there are: directories and files.
+    /// The number of names: directories and files.
     pub fn names(&self) -> Name {
         self.directories() + self.files()
     }
@@ -90,13 +90,13 @@ impl SourceTree {
         first.min(self.directories())..(first + self.fan_out).min(self.directories())
     }
 
-    /// The names of the files that lie in a directory.
+    /// The names of the files in a directory.
     pub fn files_in(&self, directory: u64) -> Range<Name> {
         let number = directory as usize;
         self.directories() + self.first_files[number]..self.directories() + self.first_files[number + 1]
     }
 
-    /// The directory in which a file lies.
+    /// The directory of a file.
     pub fn directory_of(&self, file: Name) -> u64 {
         let number = file - self.directories();
         self.first_files.partition_point(|first| *first <= number) as u64 - 1
@@ -108,24 +108,24 @@ impl SourceTree {
         (log_normal(&mut random, self.median, self.sigma) as u64).clamp(1, self.largest)
     }
 
-    /// What a file is.
-    pub fn sort(&self, file: Name) -> Sort {
+    /// The type of a file.
+    pub fn file_type(&self, file: Name) -> FileType {
         let unit = self.unit(file, 1);
         if unit < self.sources {
-            Sort::Source
+            FileType::Source
         } else if unit < self.sources + self.headers {
-            Sort::Header
+            FileType::Header
         } else {
-            Sort::Other
+            FileType::Other
         }
     }
 
-    /// A number in [0, 1) that belongs to a file; another for each purpose.
+    /// A number in [0, 1), fixed for a file and a purpose.
     pub fn unit(&self, file: Name, purpose: u64) -> f64 {
         (mix(self.seed.wrapping_add(purpose) ^ mix(file)) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Writes the path of a directory or file behind what `path` holds.
+    /// Appends the path of a directory or file to `path`.
     pub fn write_path(&self, name: Name, path: &mut String) {
         // Writing to a String cannot fail.
         let _ = if name == ROOT {
@@ -137,25 +137,25 @@ impl SourceTree {
         } else {
             let directory = self.directory_of(name);
             self.write_path(directory, path);
-            let extension = match self.sort(name) {
-                Sort::Source => ".c",
-                Sort::Header => ".h",
-                Sort::Other => "",
+            let extension = match self.file_type(name) {
+                FileType::Source => ".c",
+                FileType::Header => ".h",
+                FileType::Other => "",
             };
             write!(path, "/file{}{extension}", name - self.files_in(directory).start)
         };
     }
 }
 
-/// The directories of a tree in the order of an archive: each before what lies in it.
+/// The directories of a tree in the order of an archive: each before its content.
 #[derive(Clone, Debug)]
 pub struct ArchiveOrder {
-    /// The directories that come next, the next one last.
+    /// The pending directories, the next one last.
     stack: Vec<u64>,
 }
 
 impl ArchiveOrder {
-    /// From the root on.
+    /// Starts at the root.
     pub fn new() -> ArchiveOrder {
         ArchiveOrder { stack: vec![ROOT] }
     }

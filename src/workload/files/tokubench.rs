@@ -1,10 +1,10 @@
-//! `tokubench`: many small files made in a tree of directories, as the benchmark of that name in BetrFS's suite does
+//! `tokubench`: creates many small files in a tree of directories, as the benchmark of that name in BetrFS's suite does
 //! (`benchmark-fs-threaded.c`), and O-JFS's evaluation after it.
 //!
-//! A tree for n files has one directory if n is at most `children`; else `children` subdirectories, each for
-//! n / `children` files, but `children` at least. So all leaves are equally deep. They are shuffled and divided among the
-//! threads; each thread makes its files in its leaves in turn. A file gets a name of 64 random bits, `count` writes of
-//! `iosize`, and no fsync.
+//! A tree for n files has one directory if n is at most `children`; else `children` subdirectories, each for n /
+//! `children` files, but `children` at least. All leaves are equally deep. They are shuffled and divided among the
+//! threads; each thread creates its files in its leaves in rotation. A file gets a name of 64 random bits, `count`
+//! writes of `iosize`, and no fsync.
 
 use super::contents::mix;
 use super::{FileOperation, Lane, Name, Parts, Stage, part, push_writes, share_of};
@@ -29,7 +29,7 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Parts {
             directories: if lane == 0 { 0..tree.directories } else { 0..0 },
             next: files.start,
             files,
-            // Where there are fewer leaves than threads, threads meet in a leaf, but never in a file.
+            // With fewer leaves than threads, threads share leaves, but never files.
             leaves: if own.is_empty() { own.start..own.start + 1 } else { own },
             tree,
             shuffled: shuffled.clone(),
@@ -41,8 +41,8 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Parts {
     (STAGES, (0..threads).map(lane).collect())
 }
 
-/// The directories, numbered from the root on, level by level: the subdirectories of k are those from
-/// `children` k + 1 on. The last level are the leaves.
+/// The directories, numbered level by level from the root: the subdirectories of k begin at `children` k + 1. The last
+/// level are the leaves.
 #[derive(Clone, Copy, Debug)]
 struct Tree {
     children: u64,
@@ -73,12 +73,12 @@ impl Tree {
     }
 }
 
-/// A thread of tokubench. Its names are the directories, then the files.
+/// A thread of tokubench. Names are the directories, then the files.
 struct Tokubench {
     tree: Tree,
     shuffled: Permutation,
     name_key: u64,
-    /// The directories that are still to be made.
+    /// The directories still to be created.
     directories: Range<u64>,
     files: Range<u64>,
     next: u64,
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_tree_has_the_leaves_that_the_recursion_gives_it() {
-        // The recursion of the definition, counted.
+        // The counts by the recursive definition.
         fn count(files: u64, children: u64) -> (u64, u64) {
             if files <= children {
                 return (1, 1);

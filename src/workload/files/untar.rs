@@ -1,9 +1,8 @@
-//! `untar`: an archive of a source tree is unpacked, as `tar xf` does. Only what is asked of the file system that holds
-//! the tree is asked: the archive is not read.
+//! `untar`: unpacks an archive of a source tree, as `tar xf` does. The archive itself is not read.
 //!
-//! GNU tar reads an archive in records of 10 KiB and writes what a record holds of a file with one call. A file begins
-//! behind its header of 512 bytes and ends at a multiple of 512 bytes, so its first write ends where the record ends, and
-//! the next ones are whole records. tar also sets times, owners and modes, which is left out.
+//! GNU tar reads an archive in records of 10 KiB and writes the part of a file in one record with one call. A file
+//! begins after its header of 512 bytes and ends at a multiple of 512 bytes, so its first write ends where the record
+//! ends, and the next ones are whole records. tar also sets times, owners and modes, which is omitted here.
 
 use super::source_tree::{ArchiveOrder, SourceTree};
 use super::{FileOperation, Lane, Name, Parts, Stage, part};
@@ -13,10 +12,10 @@ use std::ops::Range;
 
 const STAGES: &[Stage] = &[Stage { name: "unpacking", counted: true }];
 
-/// What an archive is made of: headers, and data filled up to a multiple.
+/// The block size of an archive: a header is one, and data is padded to a multiple.
 const TAR_BLOCK: u64 = 512;
 
-/// How many of the files are sources and headers, as in `compile`; here it decides their names alone.
+/// The shares of sources and headers, as in `compile`; they affect file names only.
 const SHARES: (f64, f64) = (0.5, 0.34);
 
 pub(super) fn lanes(settings: &Settings, seed: u64) -> Parts {
@@ -29,9 +28,9 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Parts {
 struct Untar {
     tree: SourceTree,
     order: ArchiveOrder,
-    /// The files that are still to be made in the directory that was made last.
+    /// The files still to be created in the current directory.
     files: Range<Name>,
-    /// Where the archive is read, in bytes.
+    /// The position in the archive, in bytes.
     at: u64,
     record_bytes: u64,
     unpacked: u64,

@@ -1,13 +1,13 @@
 //! `varmail`: the mail server of filebench (`workloads/varmail.f`), flowop by flowop.
 //!
-//! Each loop deletes a file; creates one, appends to it and makes it durable; opens one, reads it whole, appends to it
-//! and makes it durable; opens one and reads it whole: 13 flowops.
+//! Each loop deletes a file; creates one, appends to it and fsyncs it; opens one, reads it whole, appends to it and
+//! fsyncs it; opens one and reads it whole: 13 flowops.
 //!
-//! filebench's threads pick from one set of files, each in rotation by the files' numbers, and which they get is decided by
-//! their race. Here each thread has a share of its own and draws from it. A thread alone that rotated, in threes, through a
-//! number of files that three divides would delete the same third for ever, and append to files that are never
-//! deleted: throughput would rise with the length of the run. Drawn, a file is made with half of `append`, gets as
-//! much once more on average before it is deleted, and the mean size stays at `append`.
+//! filebench's threads pick from one set of files in rotation, and race for them. Here each thread draws from a share
+//! of its own. Rotation without races would be wrong: a single thread picks three files a loop, so with a number of
+//! files divisible by three it would delete the same third for ever and append to files that are never deleted, and
+//! throughput would rise with the length of the run. With draws, a file is created with half of `append` and grows by
+//! as much on average before it is deleted: the mean size stays at `append`.
 
 use super::{
     FileOperation, Lane, Name, Parts, ROOT, Setup, Stage, check_threads, draws, part, push_reads, push_writes,
@@ -25,15 +25,15 @@ const STAGES: &[Stage] = &[
     Stage { name: "loops", counted: true },
 ];
 
-/// What is there at first is drawn: there are fewer than the mean number of files by more than so many standard
-/// deviations once in a billion runs.
+/// The initial files are drawn: their number is below the mean by more than this many standard deviations once in a
+/// billion runs.
 const DEVIATIONS: f64 = 6.0;
 
-/// What the setup makes at the least.
+/// The least that the setup creates.
 pub(super) fn setup(settings: &Settings) -> Setup {
     let (files, share) = (settings.count("files") as f64, settings.share("prealloc"));
     let deviation = (files * share * (1.0 - share)).sqrt();
-    // Where sizes are drawn, a file may be empty.
+    // A drawn size may be zero.
     let bytes_each = if settings.is_set("shape") { 0 } else { settings.size("size") };
     Setup { files: (files * share - DEVIATIONS * deviation).max(1.0) as u64, bytes_each }
 }
@@ -68,22 +68,22 @@ pub(super) fn lanes(settings: &Settings, seed: u64) -> Result<Parts, ExpressionE
 /// A thread of varmail.
 struct Varmail {
     directory: bool,
-    /// The files that are there.
+    /// The existing files.
     present: Vec<u64>,
-    /// Those that are not.
+    /// The files that do not exist.
     absent: Vec<u64>,
     /// The length of each file of the lane, in bytes.
     sizes: Vec<u64>,
     /// The first file of the lane.
     first: u64,
-    /// The files of which it is not drawn yet whether they are there, and how long they are: all, until the first step.
+    /// The files whose initial existence and length are still to be drawn: all before the first step.
     to_draw: Range<u64>,
-    /// The share of the files that are there at first.
+    /// The share of the files that exist at first.
     share: f64,
     mean_bytes: u64,
-    /// The shape of the distribution of sizes; `None`: all have the mean.
+    /// The shape of the distribution of sizes; `None`: all have the mean size.
     shape: Option<f64>,
-    /// How many of the files that are there the setup has made.
+    /// The number of the existing files that the setup has created.
     set_up: usize,
     append_bytes: u64,
     read_bytes: u64,
@@ -93,13 +93,13 @@ struct Varmail {
 }
 
 impl Varmail {
-    /// Draws which files are there at first, and how long they are.
+    /// Draws the initial files and their lengths.
     fn lay_out(&mut self) {
         let (mean, shape) = (self.mean_bytes, self.shape);
         for number in std::mem::take(&mut self.to_draw) {
-            // One at least is there to be deleted.
-            let is_there = self.random.unit() < self.share || number == self.first;
-            if is_there {
+            // At least one exists, so that it can be deleted.
+            let exists = self.random.unit() < self.share || number == self.first;
+            if exists {
                 self.present.push(number)
             } else {
                 self.absent.push(number)
@@ -114,13 +114,13 @@ impl Varmail {
         &mut self.sizes[(number - self.first) as usize]
     }
 
-    /// A place among so many files.
+    /// A random index among this many files.
     fn pick(&mut self, files: usize) -> usize {
-        debug_assert!(files > 0, "a lane begins with a file, and makes as many as it deletes");
+        debug_assert!(files > 0, "a lane begins with a file, and creates as many as it deletes");
         self.random.below(files as u64) as usize
     }
 
-    /// filebench's appendfilerand: up to so many bytes, none being one of the numbers, and then fsync.
+    /// filebench's appendfilerand (from zero up to the limit), and then fsync.
     fn append_and_sync(&mut self, number: u64, operations: &mut Vec<FileOperation>) {
         let (length, version) = (self.random.below(self.append_bytes), self.version);
         let size = self.size(number);
@@ -156,7 +156,7 @@ impl Lane for Varmail {
                     return Ok(false);
                 }
                 self.version = self.version.wrapping_add(1);
-                // There is always one: a lane begins with one, and a loop makes as many as it deletes.
+                // At least one exists: a lane begins with one, and a loop creates as many as it deletes.
                 let place = self.pick(self.present.len());
                 let deleted = self.present.swap_remove(place);
                 self.absent.push(deleted);

@@ -1,8 +1,8 @@
-//! The form of a fio job file: sections of `key=value` lines, comments after `;` or `#`.
+//! The syntax of a fio job file: sections of `key=value` lines, comments after `;` or `#`.
 
 use crate::workload::WorkloadError;
 
-/// Where an error is, and what is wrong there: `job.fio:12: ...`.
+/// An error at a line: `job.fio:12: ...`.
 pub(super) fn error_at(file: &str, line: usize, reason: impl Into<String>) -> WorkloadError {
     WorkloadError::Unusable { file: format!("{file}:{line}"), reason: reason.into() }
 }
@@ -11,13 +11,13 @@ pub(super) fn error_at(file: &str, line: usize, reason: impl Into<String>) -> Wo
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub key: String,
-    /// What stands behind the `=`; a key alone means 1, as in fio.
+    /// The text after the `=`; a key alone means 1, as in fio.
     pub value: String,
     /// The line of the file, from 1.
     pub line: usize,
 }
 
-/// One job: its name, and its keys behind those of the [global] sections above it. The last of equal keys counts.
+/// One job: its name and its keys, preceded by those of the [global] sections above it. The last of equal keys counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     pub name: String,
@@ -52,11 +52,11 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Section>, WorkloadErro
         match (in_global, jobs.last_mut()) {
             (Some(true), _) => global.push(entry),
             (Some(false), Some(job)) => job.entries.push(entry),
-            _ => return Err(error_at(file, line, format!("'{}' stands before the first [section]", entry.key))),
+            _ => return Err(error_at(file, line, format!("'{}' is before the first [section]", entry.key))),
         }
     }
     if jobs.is_empty() {
-        let reason = "there is no job in it: a job is a section such as [write], other than [global]";
+        let reason = "no job found: a job is a section such as [write], other than [global]";
         return Err(WorkloadError::Unusable { file: file.to_string(), reason: reason.to_string() });
     }
     Ok(jobs)
@@ -64,7 +64,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Section>, WorkloadErro
 
 fn parse_entry(file: &str, line: usize, content: &str) -> Result<Entry, WorkloadError> {
     if content == "include" || content.starts_with("include ") {
-        return Err(error_at(file, line, "include is not followed: put the sections into one file"));
+        return Err(error_at(file, line, "include is not supported: put the sections into one file"));
     }
     let (key, value) = content.split_once('=').unwrap_or((content, "1"));
     let (key, value) = (key.trim(), value.trim());
@@ -95,18 +95,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_job_file_is_an_error_with_its_line() {
-        for (text, said) in [
-            ("", "x.fio: there is no job"),
-            ("[global]\nrw=read\n", "x.fio: there is no job"),
-            ("rw=read\n[a]\n", "x.fio:1: 'rw' stands before"),
+    fn a_malformed_job_file_is_an_error_with_its_line() {
+        for (text, expected) in [
+            ("", "x.fio: no job found"),
+            ("[global]\nrw=read\n", "x.fio: no job found"),
+            ("rw=read\n[a]\n", "x.fio:1: 'rw' is before"),
             ("[a]\n[b\n", "x.fio:2: a section is written [name]"),
             ("[]\n", "x.fio:1: a section"),
             ("[a]\n\n=4k\n", "x.fio:3: a key is missing"),
-            ("[a]\ninclude other.fio\n", "x.fio:2: include is not followed"),
+            ("[a]\ninclude other.fio\n", "x.fio:2: include is not supported"),
         ] {
             let error = parse("x.fio", text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{text:?}: {error}");
+            assert!(error.starts_with(expected), "{text:?}: {error}");
         }
     }
 }

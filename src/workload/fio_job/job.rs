@@ -1,4 +1,4 @@
-//! One running job: its operations, one after the other.
+//! A running job: the sequence of its operations.
 
 use super::settings::{DIRECTIONS, JobSettings, Requests};
 use super::skew::{Covering, PartlyRandom};
@@ -7,7 +7,7 @@ use crate::random::Random;
 use crate::workload::generator::pattern::{Pattern, Sequential};
 use crate::workload::{Action, Operation};
 
-/// A clone of a job, with where it stands.
+/// One clone of a job, and its progress.
 pub(super) struct Job {
     requests: Requests,
     block_bytes: [u64; 3],
@@ -21,14 +21,14 @@ pub(super) struct Job {
     random: Random,
     moved_bytes: u64,
     writes: u64,
-    /// The write of a block that was discarded just now.
+    /// The write that follows a trim-write's discard.
     write_due: Option<Operation>,
     flush_due: bool,
     end_flush_due: bool,
 }
 
 impl Job {
-    /// The clone number `clone` of the job with these settings, in a run with `seed`; `section` is its number.
+    /// Clone number `clone` of section number `section`, in a run with `seed`.
     pub fn new(settings: &JobSettings, section: usize, clone: usize, seed: u64) -> Job {
         let seed = settings.seed.unwrap_or(seed);
         let purpose = format!("fio job {section}.{clone}");
@@ -56,12 +56,12 @@ impl Job {
         self.queue_depth
     }
 
-    /// How many bytes it moves in all. The writes of a trim-write are not counted: the discards stand for them.
+    /// The bytes to move in all. A trim-write counts its discards only.
     pub fn amount_bytes(&self) -> u64 {
         self.amount_bytes
     }
 
-    /// How many of them it has moved.
+    /// The bytes moved so far.
     pub fn moved_bytes(&self) -> u64 {
         self.moved_bytes.min(self.amount_bytes)
     }
@@ -75,7 +75,7 @@ impl Job {
         if self.moved_bytes >= self.amount_bytes {
             return std::mem::take(&mut self.end_flush_due).then_some(FLUSH);
         }
-        // fio flushes before the request that follows, not behind the last one.
+        // fio flushes before the next request, so not after the last one.
         if std::mem::take(&mut self.flush_due) {
             return Some(FLUSH);
         }
@@ -127,8 +127,8 @@ const FLUSH: Operation = Operation {
     device: 0,
 };
 
-/// One pattern for each direction; or one for all, where they share the map of what was visited. All have the same
-/// layout, so that what is popular with reads is popular with writes.
+/// One pattern for each direction, or one for all if they share the random map. All have the same layout: blocks
+/// popular with reads are popular with writes.
 fn patterns(settings: &JobSettings, length: u64, layout: &Random) -> Vec<Box<dyn Pattern>> {
     if settings.covers {
         let action = DIRECTIONS.iter().position(|action| settings.requests.include(*action)).unwrap_or_default();

@@ -1,17 +1,17 @@
-//! What each key of fio 3.33 means here: it is honoured, has no meaning, or is refused.
+//! The keys of fio 3.33: honoured, ignored or refused.
 
-/// What becomes of a key.
+/// The treatment of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// It is read, and decides about the requests.
+    /// It shapes the requests.
     Honoured,
-    /// It says where or how fio reaches the device, or what it reports: the path and the report decide that here.
+    /// It is about how fio reaches the device or what it reports, which the path and the report decide here.
     Ignored,
-    /// It would change the requests, and is not implemented. It is let through with a value that says "not used".
+    /// It would change the requests and is not implemented. The values of `unless` switch it off and are accepted.
     Refused { unless: &'static str, because: &'static str },
 }
 
-/// The keys that are read, by the one name under which they are kept.
+/// The honoured keys, with the canonical name of each.
 const HONOURED: [(&str, &str); 29] = [
     ("blocksize", "bs"),
     ("bs", "bs"),
@@ -19,7 +19,7 @@ const HONOURED: [(&str, &str); 29] = [
     ("fdatasync", "fdatasync"),
     ("filename", "filename"),
     ("fsync", "fsync"),
-    // There is one file and it is closed once.
+    // The one file is closed once.
     ("fsync_on_close", "end_fsync"),
     ("io_limit", "io_size"),
     ("io_size", "io_size"),
@@ -45,7 +45,7 @@ const HONOURED: [(&str, &str); 29] = [
     ("write_hint", "write_hint"),
 ];
 
-/// How fio reaches the device, and what it measures and prints; and what only tunes a key that is refused.
+/// Keys about reaching the device, measuring and printing, and those that only tune a refused key.
 const IGNORED: &str = "\
     allow_file_create allow_mounted_write allrandrepeat atomic block_error_percentiles buffer_compress_chunk \
     buffer_compress_percentage buffer_pattern buffered bwavgtime cgroup cgroup_nodelete cgroup_weight clat_percentiles \
@@ -71,30 +71,30 @@ const IGNORED: &str = "\
     verify_pattern verify_state_load verify_state_save write_bw_log write_hist_log write_iolog write_iops_log \
     write_lat_log zero_buffers zone_reset_frequency zone_reset_threshold zonecapacity";
 
-const CLOCK: &str = "it follows the clock, which a simulation does not have";
+const CLOCK: &str = "it depends on the clock, which a simulation does not have";
 const ZONES: &str = "zoned targets are not modelled in job files";
 const REPLAY: &str = "give the log itself as the workload";
-const ENDS_EARLY: &str = "it ends jobs by what is measured; say io_size instead";
+const ENDS_EARLY: &str = "it ends jobs by measurements; use io_size instead";
 
-/// key, the values that mean "not used" (joined by |), why it is refused.
+/// The key, the values that switch it off (joined by |), and the reason for refusing it.
 const REFUSED: [(&str, &str, &str); 64] = [
     ("ba", "", "requests are aligned to their size"),
     ("blockalign", "", "requests are aligned to their size"),
     ("blocksize_range", "", "mixed sizes are not implemented; write one job per size"),
     ("blocksize_unaligned", "0", "requests are aligned to their size"),
-    ("bs_is_seq_rand", "0", "say bs for each kind of request in a job of its own"),
+    ("bs_is_seq_rand", "0", "use a job of its own with its bs for each kind of request"),
     ("bs_unaligned", "0", "requests are aligned to their size"),
     ("bsrange", "", "mixed sizes are not implemented; write one job per size"),
     ("bssplit", "", "mixed sizes are not implemented; write one job per size"),
-    ("dataplacement", "none", "say write_hint for streams"),
+    ("dataplacement", "none", "use write_hint for streams"),
     ("exitall", "0", ENDS_EARLY),
     ("exit_what", "", ENDS_EARLY),
-    ("fdp", "0", "say write_hint for streams"),
-    ("fdp_pli", "", "say write_hint for streams"),
-    ("file_append", "0", "a device has no end to append to; say offset"),
-    ("filesize", "", "say size for the region and io_size for the amount"),
-    ("fill_device", "0", "say size"),
-    ("fill_fs", "0", "say size"),
+    ("fdp", "0", "use write_hint for streams"),
+    ("fdp_pli", "", "use write_hint for streams"),
+    ("file_append", "0", "a device has no end to append to; use offset"),
+    ("filesize", "", "use size for the region and io_size for the amount"),
+    ("fill_device", "0", "use size"),
+    ("fill_fs", "0", "use size"),
     ("flow", "0", CLOCK),
     ("flow_id", "0", CLOCK),
     ("flow_sleep", "0", CLOCK),
@@ -108,10 +108,10 @@ const REFUSED: [(&str, &str, &str); 64] = [
     ("max_open_zones", "0", ZONES),
     ("merge_blktrace_file", "", REPLAY),
     ("nrfiles", "1", "there is one device; write one job for each region"),
-    ("number_ios", "0", "say io_size"),
+    ("number_ios", "0", "use io_size"),
     ("offset_align", "0", "offsets in percent are aligned to the block size"),
     ("opendir", "", "there is one device"),
-    ("pre_read", "0", "say rw=read in a job of its own, and stonewall in the next"),
+    ("pre_read", "0", "use rw=read in a job of its own, and stonewall in the next"),
     ("profile", "", "write its jobs out"),
     ("ramp_time", "0", CLOCK),
     ("rate", "0", CLOCK),
@@ -126,8 +126,8 @@ const REFUSED: [(&str, &str, &str); 64] = [
     ("startdelay", "0", CLOCK),
     ("start_delay", "0", CLOCK),
     ("steadystate", "", ENDS_EARLY),
-    ("sync", "0|none", "say fsync=1, which makes each write durable"),
-    ("sync_file_range", "", "say fsync"),
+    ("sync", "0|none", "use fsync=1, which makes each write durable"),
+    ("sync_file_range", "", "use fsync"),
     ("thinktime", "0", CLOCK),
     ("thinktime_blocks", "1", CLOCK),
     ("thinktime_iotime", "0", CLOCK),
@@ -135,20 +135,20 @@ const REFUSED: [(&str, &str, &str); 64] = [
     (
         "time_based",
         "0",
-        "it runs until the clock says so, and a simulation has none; say how much with io_size or loops",
+        "it depends on the clock, which a simulation does not have; set the amount with io_size or loops",
     ),
-    ("trim_backlog", "0", "say rw=trimwrite or a job of its own with rw=trim"),
-    ("trim_percentage", "0", "say rw=trimwrite or a job of its own with rw=trim"),
-    ("verify_only", "0", "nothing is verified here; say rw=read"),
-    ("wait_for", "", "say stonewall"),
-    ("write_barrier", "0", "say fsync"),
+    ("trim_backlog", "0", "use rw=trimwrite or a job of its own with rw=trim"),
+    ("trim_percentage", "0", "use rw=trimwrite or a job of its own with rw=trim"),
+    ("verify_only", "0", "nothing is verified here; use rw=read"),
+    ("wait_for", "", "use stonewall"),
+    ("write_barrier", "0", "use fsync"),
     ("zonemode", "none", ZONES),
     ("zonerange", "0", ZONES),
     ("zonesize", "0", ZONES),
     ("zoneskip", "0", ZONES),
 ];
 
-/// What becomes of `key`, and the name under which it is kept; `None` if fio 3.33 has no such key for block devices.
+/// The treatment of `key` and its canonical name; `None` if fio 3.33 has no such key for block devices.
 pub(super) fn meaning(key: &str) -> Option<(Meaning, &'static str)> {
     if let Some((_, kept)) = HONOURED.iter().find(|(name, _)| *name == key) {
         return Some((Meaning::Honoured, kept));

@@ -2,15 +2,15 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `ini` | the form: sections and keys |
-//! | `keys` | which keys are honoured, have no meaning here, or are refused |
-//! | `values`, `settings` | the values, held against the device |
+//! | `ini` | the syntax: sections and keys |
+//! | `keys` | the keys: honoured, ignored or refused |
+//! | `values`, `settings` | the values, checked against the device |
 //! | `skew` | `random_distribution` and the random map |
 //! | `job` | a running job: its operations |
 //!
-//! A job file says what fio would ask of one device, whatever its `filename`. Jobs run side by side and take turns,
-//! request by request; `stonewall` lets a job wait for those before it. A key that would change the requests and is not
-//! implemented is an error with its line. `docs/workloads.md` lists the keys, and where fio and this differ.
+//! All requests go to the one device, whatever the `filename`. Jobs run side by side and take turns, request by
+//! request; `stonewall` makes a job wait for those before it. An unimplemented key that would change the requests is an
+//! error with its line. `docs/workloads.md` lists the keys and the differences from fio.
 
 mod ini;
 mod job;
@@ -25,14 +25,14 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
 
-/// A job file is written by hand: what is longer is something else.
+/// The longest file accepted: job files are written by hand.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The longest batch that is handed out at once, whatever the limit.
+/// The longest batch, whatever the caller's limit.
 const BATCH_LIMIT: usize = 1 << 16;
 
 /// The workload of the job file at `path`, on a device of `device_bytes`.
 ///
-/// Errors: the file cannot be read; or a line of it cannot be carried out, and is named with what would do.
+/// Errors: the file cannot be read, or a line is wrong or not implemented; the error names the line and the remedy.
 pub fn fio_job(path: &Path, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
     let file = path.display().to_string();
     let mut text = Vec::new();
@@ -41,13 +41,13 @@ pub fn fio_job(path: &Path, device_bytes: u64, seed: u64) -> Result<Box<dyn Work
         .map_err(|source| WorkloadError::Read { file: file.clone(), source })?;
     let unusable = |reason: &str| WorkloadError::Unusable { file: file.clone(), reason: reason.to_string() };
     if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(unusable("it is longer than a mebibyte, and cannot be a job file"));
+        return Err(unusable("longer than 1 MiB: not a job file"));
     }
-    let text = String::from_utf8(text).map_err(|_| unusable("it is not text in UTF-8, and cannot be a job file"))?;
+    let text = String::from_utf8(text).map_err(|_| unusable("not UTF-8 text: not a job file"))?;
     fio_job_text(&file, &text, device_bytes, seed)
 }
 
-/// As [`fio_job`], for a text that is at hand; `file` is what errors call it.
+/// As [`fio_job`], for a text in memory; errors name it `file`.
 pub fn fio_job_text(file: &str, text: &str, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
     let mut warnings = Vec::new();
     let mut groups: VecDeque<Group> = VecDeque::new();
@@ -67,7 +67,7 @@ pub fn fio_job_text(file: &str, text: &str, device_bytes: u64, seed: u64) -> Res
     Ok(Box::new(FioJobs { name, groups, warnings, amount_bytes, ended_bytes: 0.0 }))
 }
 
-/// Jobs that run side by side. The one whose turn it is stands first.
+/// Jobs that run concurrently; the first is the next to issue a request.
 struct Group {
     jobs: VecDeque<Job>,
 }
@@ -77,9 +77,9 @@ struct FioJobs {
     name: String,
     groups: VecDeque<Group>,
     warnings: Vec<String>,
-    /// What all jobs move. A real number: the sum may exceed 64 bits, and only tells the progress.
+    /// The bytes that all jobs move, for the progress alone. A real number: the sum may exceed 64 bits.
     amount_bytes: f64,
-    /// What the jobs that have ended moved.
+    /// The bytes of the jobs that have ended.
     ended_bytes: f64,
 }
 
@@ -119,7 +119,7 @@ impl Workload for FioJobs {
         Some((moved / self.amount_bytes).min(1.0))
     }
 
-    /// The sum over the jobs that run side by side.
+    /// The sum over the jobs of the running group.
     fn queue_depth(&self) -> Option<u32> {
         let running = self.groups.iter().find(|group| !group.jobs.is_empty())?;
         Some(running.jobs.iter().fold(0, |sum: u32, job| sum.saturating_add(job.queue_depth())))

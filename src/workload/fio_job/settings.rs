@@ -1,4 +1,4 @@
-//! What one job asks for: its section, held against the keys there are and the device it is to run on.
+//! The settings of a job: its section, checked against the known keys and the device.
 
 use super::ini::{Section, error_at};
 use super::keys::{Meaning, meaning};
@@ -9,10 +9,10 @@ use crate::units::format_size;
 use crate::workload::{Action, WorkloadError};
 use std::collections::BTreeMap;
 
-/// Which requests a job makes.
+/// The kinds of a job's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Requests {
-    /// Of one action alone.
+    /// One action alone.
     Only(Action),
     /// Reads and writes.
     Mixed,
@@ -21,7 +21,7 @@ pub(super) enum Requests {
 }
 
 impl Requests {
-    /// Whether there are requests of `action`.
+    /// True if there are requests of `action`.
     pub fn include(self, action: Action) -> bool {
         match self {
             Requests::Only(only) => only == action,
@@ -31,25 +31,25 @@ impl Requests {
     }
 }
 
-/// The actions in the order in which fio lists values for them.
+/// The actions in the order of fio's value lists.
 pub(super) const DIRECTIONS: [Action; 3] = [Action::Read, Action::Write, Action::Discard];
 
-/// What one clone of a job works on.
+/// The region and amount of one clone of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Portion {
     /// The start of its region.
     pub start_bytes: u64,
-    /// The length of its region, which holds one block at least.
+    /// The length of its region: one block at least.
     pub length_bytes: u64,
-    /// How much it moves.
+    /// The bytes that it moves.
     pub amount_bytes: u64,
 }
 
-/// One job, checked.
+/// The checked settings of a job.
 #[derive(Clone, Debug)]
 pub(super) struct JobSettings {
     pub requests: Requests,
-    /// Whether offsets are drawn; otherwise they follow each other.
+    /// True if offsets are random; otherwise they are sequential.
     pub is_random: bool,
     /// The size of a read, a write and a discard.
     pub block_bytes: [u64; 3],
@@ -58,15 +58,15 @@ pub(super) struct JobSettings {
     pub queue_depth: u32,
     pub read_share: f64,
     pub skew: Skew,
-    /// Whether every block is visited once before any is visited again.
+    /// True if every block is visited once before any is visited again (fio's random map).
     pub covers: bool,
-    /// After how many writes a flush is due: fsync's and fdatasync's number, 0 for never.
+    /// The number of writes between flushes, by fsync and fdatasync; 0 for never.
     pub flush_every: [u64; 2],
     pub flushes_at_end: bool,
     pub seed: Option<u64>,
-    /// The share of the reads, writes and discards that is drawn; the rest follows the one before.
+    /// The share of the reads, writes and discards at random offsets; the others are sequential.
     pub random_share: [f64; 3],
-    /// Whether it waits for the jobs before it.
+    /// True if it waits for the jobs before it.
     pub waits: bool,
     pub stream: u8,
 }
@@ -85,15 +85,15 @@ const RW: [(&str, Requests, bool); 11] = [
     ("randtrimwrite", Requests::TrimWrite, true),
 ];
 const WRITE_HINTS: [(&str, u8); 5] = [("none", 0), ("short", 1), ("medium", 2), ("long", 3), ("extreme", 4)];
-/// The engines that have one request in flight, whatever iodepth says.
+/// The engines with one request in flight, whatever the iodepth.
 const SYNCHRONOUS_ENGINES: [&str; 6] = ["mmap", "psync", "pvsync", "pvsync2", "sync", "vsync"];
 const CLONES_MAX: u32 = 4096;
 const DEPTH_MAX: u32 = 1 << 20;
 const BLOCK_DEFAULT: u64 = 4096;
-/// Devices have no smaller unit.
+/// The smallest unit of a device.
 const SECTOR_BYTES: u64 = 512;
 
-/// The keys of a job that are honoured, by their one name.
+/// The honoured keys of a job, by their canonical names.
 struct Job<'a> {
     file: &'a str,
     section: &'a Section,
@@ -123,7 +123,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The settings of `section` on a device of `device_bytes`. What the user should know is added to `warnings`, once.
+/// The settings of `section` on a device of `device_bytes`. Adds each warning to `warnings` once.
 pub(super) fn settle(
     file: &str,
     section: &Section,
@@ -158,18 +158,18 @@ pub(super) fn settle(
     };
     refuse_unequal_blocks(&job, &settings)?;
     if let Some(value) = job.get("runtime").filter(|value| value.text() != "0") {
-        warn(warnings, format!("{file}:{}: runtime has no effect: the job ends at its size", value.entry.line));
+        warn(warnings, format!("{file}:{}: runtime is ignored: the job ends at its size", value.entry.line));
     }
     if let Some(value) = job.get("filename") {
         if value.text().replace("\\:", "").contains(':') {
             return Err(value.error("there is one device; write one job for each region of it"));
         }
-        warn(warnings, format!("{file}:{}: filename has no effect: requests go to the path", value.entry.line));
+        warn(warnings, format!("{file}:{}: filename is ignored: requests go to the path", value.entry.line));
     }
     Ok(settings)
 }
 
-/// Adds a warning unless it is there: the clones and sections under one [global] say the same.
+/// Adds a warning once: sections under one [global] repeat it.
 fn warn(warnings: &mut Vec<String>, text: String) {
     if !warnings.contains(&text) {
         warnings.push(text);
@@ -178,7 +178,7 @@ fn warn(warnings: &mut Vec<String>, text: String) {
 
 fn sort_keys<'a>(file: &'a str, section: &'a Section, warnings: &mut Vec<String>) -> Result<Job<'a>, WorkloadError> {
     let mut values = BTreeMap::new();
-    // The last of equal keys counts, and an earlier one is not held against the job either.
+    // The last of equal keys counts; the earlier ones are not even checked.
     let is_last =
         |index: usize| section.entries[index + 1..].iter().all(|later| later.key != section.entries[index].key);
     for (_, entry) in section.entries.iter().enumerate().filter(|(index, _)| is_last(*index)) {
@@ -193,7 +193,7 @@ fn sort_keys<'a>(file: &'a str, section: &'a Section, warnings: &mut Vec<String>
                     return Err(value.error(format_args!("this key is not implemented: {because}")));
                 }
             }
-            None => warn(warnings, format!("{file}:{}: unknown key '{}' has no effect", entry.line, entry.key)),
+            None => warn(warnings, format!("{file}:{}: unknown key '{}' is ignored", entry.line, entry.key)),
         }
     }
     Ok(Job { file, section, values })
@@ -204,7 +204,7 @@ fn choose<T: Copy, const N: usize>(value: &Value, words: [(&str, T); N]) -> Resu
         .iter()
         .find(|(word, _)| *word == value.text())
         .map(|(_, meant)| *meant)
-        .ok_or_else(|| value.error(format_args!("it is {}", one_of(words.iter().map(|(word, _)| *word)))))
+        .ok_or_else(|| value.error(format_args!("expected {}", one_of(words.iter().map(|(word, _)| *word)))))
 }
 
 fn read_rw(job: &Job) -> Result<(Requests, bool), WorkloadError> {
@@ -212,7 +212,7 @@ fn read_rw(job: &Job) -> Result<(Requests, bool), WorkloadError> {
         return Ok((Requests::Only(Action::Read), false));
     };
     if value.text().contains(':') {
-        return Err(value.error("offset modifiers (behind the colon) are not implemented"));
+        return Err(value.error("offset modifiers (after the colon) are not implemented"));
     }
     choose(&value, RW.map(|(word, requests, is_random)| (word, (requests, is_random))))
 }
@@ -225,7 +225,7 @@ fn read_block_sizes(job: &Job) -> Result<[u64; 3], WorkloadError> {
     })
 }
 
-/// What each clone works on.
+/// The region and amount of each clone.
 fn read_portions(
     job: &Job,
     requests: Requests,
@@ -234,7 +234,7 @@ fn read_portions(
 ) -> Result<Vec<Portion>, WorkloadError> {
     let used = || DIRECTIONS.iter().zip(block_bytes).filter(|(action, _)| requests.include(**action)).map(|(_, b)| b);
     let (smallest, largest) = (used().min().unwrap_or(BLOCK_DEFAULT), used().max().unwrap_or(BLOCK_DEFAULT));
-    // A percentage is a place nobody counted out: it is moved up to a block, as in fio.
+    // A percentage is rounded up to a whole block, as in fio.
     let place = |key: &str| {
         job.or(key, 0, |value| {
             let extent = value.extent()?;
@@ -250,7 +250,7 @@ fn read_portions(
     let size = job.get("size").map(|value| value.extent()).transpose()?.map(|extent| extent.of(device_bytes));
     if let Some(size) = size.filter(|size| *size > device_bytes) {
         let reason = format!(
-            "{} exceed the device, which has {}; size=100% fits any",
+            "{} exceeds the device of {}; size=100% fits any device",
             format_size(size),
             format_size(device_bytes)
         );
@@ -272,10 +272,10 @@ fn read_portions(
             );
             return Err(job.error(if clone > 0 { "offset_increment" } else { "offset" }, reason));
         }
-        // Without io_size, a rest that holds no whole block is not moved; with it, the last block is moved whole.
+        // Without io_size, a partial block at the end is not moved; with it, the last block is moved whole.
         let amount = io_size.map_or(length - length % smallest, |extent| extent.of(length));
         if amount == 0 {
-            return Err(job.error("io_size", "nothing would be moved".to_string()));
+            return Err(job.error("io_size", "it moves no bytes".to_string()));
         }
         let amount_bytes = amount.saturating_mul(loops);
         portions.push(Portion { start_bytes: start, length_bytes: length, amount_bytes });
@@ -283,7 +283,7 @@ fn read_portions(
     Ok(portions)
 }
 
-/// The share of reads; of rwmixread and rwmixwrite, the one that is written last counts.
+/// The share of reads; the later of rwmixread and rwmixwrite counts.
 fn read_mix(job: &Job) -> Result<f64, WorkloadError> {
     let read = job.get("rwmixread").map(|value| Ok((value.entry.line, value.percentage()?))).transpose()?;
     let write = job.get("rwmixwrite").map(|value| Ok((value.entry.line, 1.0 - value.percentage()?))).transpose()?;
@@ -308,9 +308,9 @@ fn refuse_unequal_blocks(job: &Job, settings: &JobSettings) -> Result<(), Worklo
     let [read, write, discard] = settings.block_bytes;
     let reason = match settings.requests {
         Requests::Mixed if settings.covers && read != write => {
-            "reads and writes of different sizes cannot cover the blocks once: add norandommap"
+            "reads and writes of different sizes cannot share a random map: add norandommap"
         }
-        Requests::TrimWrite if discard != write => "a block is written as it was trimmed: give both one size",
+        Requests::TrimWrite if discard != write => "trimwrite writes what it trims: give both the same size",
         _ => return Ok(()),
     };
     Err(job.error("bs", reason.to_string()))

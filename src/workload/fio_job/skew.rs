@@ -1,4 +1,4 @@
-//! `random_distribution`: where the random requests of a job go.
+//! `random_distribution`: the distribution of a job's random requests.
 
 use super::values::{Value, percent_of};
 use crate::random::Random;
@@ -7,7 +7,7 @@ use crate::workload::generator::distribution::{Bell, Distribution, SelfSimilar, 
 use crate::workload::generator::pattern::{Layout, Pattern, Place, Uniform};
 use crate::workload::generator::permutation::Permutation;
 
-/// How unevenly requests are spread.
+/// The distribution of random requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Skew {
     Even,
@@ -23,7 +23,7 @@ pub(super) enum Skew {
         deviation: f64,
         centre: Option<f64>,
     },
-    /// Zones side by side: the share of the requests, and the share of the region.
+    /// Adjacent zones: the share of the requests, and the share of the region.
     Zoned(Vec<(f64, f64)>),
 }
 
@@ -56,12 +56,14 @@ impl Skew {
                 Ok(Skew::Normal { deviation, centre: centre()? })
             }
             "zoned" => parse_zones(value, &parts).map(Skew::Zoned),
-            "zoned_abs" => Err(value.error("zoned_abs is not implemented: say zoned, with percentages of the region")),
-            _ => Err(value.error("it is random, zipf:THETA, pareto:H, normal:DEVIATION or zoned:REQUESTS/SPACE:...")),
+            "zoned_abs" => Err(value.error("zoned_abs is not implemented: use zoned, with percentages of the region")),
+            _ => {
+                Err(value.error("expected random, zipf:THETA, pareto:H, normal:DEVIATION or zoned:REQUESTS/SPACE:..."))
+            }
         }
     }
 
-    /// The pattern over `n` blocks; `random` draws where the popular ones lie.
+    /// The pattern over `n` blocks; `random` draws the places of the popular ones.
     pub fn pattern(&self, n: u64, random: &mut Random) -> Box<dyn Pattern> {
         match *self {
             Skew::Even => Box::new(Uniform::new(n)),
@@ -86,12 +88,12 @@ fn parse_zones(value: &Value, parts: &[&str]) -> Result<Vec<(f64, f64)>, Workloa
     })?;
     let sums = zones.iter().fold((0.0, 0.0), |sum, zone| (sum.0 + zone.0, sum.1 + zone.1));
     if (sums.0 - 1.0f64).abs() > SUM_TOLERANCE || (sums.1 - 1.0f64).abs() > SUM_TOLERANCE {
-        return Err(value.error("the requests, and the space, of the zones add up to 100"));
+        return Err(value.error("the zones' requests and their space must each add up to 100"));
     }
     Ok(zones)
 }
 
-/// A distribution's ranks, scattered; `centre` moves all of them so that the likeliest lies there.
+/// A distribution's scattered ranks, shifted so that the likeliest is at the centre, if one is given.
 struct Popular<D> {
     distribution: D,
     layout: Layout,
@@ -117,9 +119,9 @@ impl<D: Distribution> Pattern for Popular<D> {
     }
 }
 
-/// Zones side by side, each even in itself.
+/// Adjacent zones, each uniform in itself.
 struct Zoned {
-    /// The share of the requests up to and with this zone, its first block, and its number of blocks.
+    /// For each zone: the cumulative share of the requests, its first block, and its number of blocks.
     zones: Vec<(f64, u64, u64)>,
 }
 
@@ -149,7 +151,7 @@ impl Pattern for Zoned {
     }
 }
 
-/// Every block once, in a random order, and then again in the same order: fio's random map, without its memory.
+/// Every block once, in a random order, then again in the same order: fio's random map without its bitmap.
 pub(super) struct Covering {
     permutation: Permutation,
     n: u64,
@@ -170,7 +172,7 @@ impl Pattern for Covering {
     }
 }
 
-/// Draws a share of the places from `drawn`; each of the others follows the one before.
+/// Takes a share of the places from `drawn`; the others are sequential.
 pub(super) struct PartlyRandom {
     pub drawn: Box<dyn Pattern>,
     pub random_share: f64,

@@ -4,7 +4,7 @@ use super::ini::{Entry, error_at};
 use crate::units;
 use crate::workload::WorkloadError;
 
-/// An amount of bytes as a job file says it.
+/// An amount of bytes in a job file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Extent {
     Bytes(u64),
@@ -13,7 +13,7 @@ pub(super) enum Extent {
 }
 
 impl Extent {
-    /// The bytes, where a percentage is one of `whole`.
+    /// The bytes; a share is one of `whole`.
     pub fn of(self, whole: u64) -> u64 {
         match self {
             Extent::Bytes(bytes) => bytes,
@@ -22,7 +22,7 @@ impl Extent {
     }
 }
 
-/// One key of a job with its place, so that its value can be read as one type or another.
+/// One key of a job and its place, with readers for its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value<'a> {
     pub file: &'a str,
@@ -34,30 +34,30 @@ impl<'a> Value<'a> {
         &self.entry.value
     }
 
-    /// The error that this value is wrong, because of `reason`.
+    /// An error about this value.
     pub fn error(&self, reason: impl std::fmt::Display) -> WorkloadError {
         error_at(self.file, self.entry.line, format!("{}={}: {reason}", self.entry.key, self.entry.value))
     }
 
-    /// A whole number in decimal or, behind 0x, in hexadecimal; fio lets it have a binary suffix such as k.
+    /// A whole number, in decimal or with 0x in hexadecimal; as in fio, with an optional binary suffix such as k.
     pub fn number(&self) -> Result<u64, WorkloadError> {
-        parse_number(self.text()).ok_or_else(|| self.error("that is not a whole number"))
+        parse_number(self.text()).ok_or_else(|| self.error("not a whole number"))
     }
 
-    /// A whole number of at least 1 that fits `limit`.
+    /// A whole number from 1 to `limit`.
     pub fn count(&self, limit: u32) -> Result<u32, WorkloadError> {
         let number = self.number()?;
         u32::try_from(number)
             .ok()
             .filter(|number| (1..=limit).contains(number))
-            .ok_or_else(|| self.error(format_args!("it is from 1 to {limit}")))
+            .ok_or_else(|| self.error(format_args!("the range is 1 to {limit}")))
     }
 
     pub fn switch(&self) -> Result<bool, WorkloadError> {
         match self.text() {
             "0" | "false" => Ok(false),
             "1" | "true" => Ok(true),
-            _ => Err(self.error("it is 0 or 1")),
+            _ => Err(self.error("expected 0 or 1")),
         }
     }
 
@@ -67,16 +67,16 @@ impl<'a> Value<'a> {
             Some(percent) => percent_of(percent).map(Extent::Share),
             None => parse_number(self.text()).map(Extent::Bytes),
         }
-        .ok_or_else(|| self.error("that is not a size such as 4k, 1g or 50%"))
+        .ok_or_else(|| self.error("not a size such as 4k, 1g or 50%"))
     }
 
     /// A percentage, written without its sign.
     pub fn percentage(&self) -> Result<f64, WorkloadError> {
-        percent_of(self.text()).ok_or_else(|| self.error("it is a percentage from 0 to 100"))
+        percent_of(self.text()).ok_or_else(|| self.error("expected a percentage from 0 to 100"))
     }
 
-    /// Values for reads, writes and trims, joined by commas. One that is missing is `default` if a comma stands for
-    /// it, and otherwise that of the one before: fio's "a value not terminated in a comma applies to subsequent types".
+    /// Values for reads, writes and trims, joined by commas. A missing value is `default` if its comma is present, else
+    /// the value before it: fio's "a value not terminated in a comma applies to subsequent types".
     pub fn triple<T: Copy>(
         &self,
         default: T,
@@ -85,7 +85,7 @@ impl<'a> Value<'a> {
     ) -> Result<[T; 3], WorkloadError> {
         let parts: Vec<&str> = self.text().split(',').map(str::trim).collect();
         if parts.len() > 3 || parts.iter().all(|part| part.is_empty()) {
-            return Err(self.error(format_args!("it is {takes}, or three of them for reads, writes and trims")));
+            return Err(self.error(format_args!("expected {takes}, or three of them for reads, writes and trims")));
         }
         let mut values = [default; 3];
         for (index, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
@@ -98,7 +98,7 @@ impl<'a> Value<'a> {
 }
 
 /// A whole number in decimal with a binary suffix, or in hexadecimal. `4k`, `4ki`, `4kb` and `4kib` are the same: fio's
-/// manual calls two of them decimal, and fio 3.33 does not hold to it.
+/// manual calls two of them decimal, but fio 3.33 treats all as binary.
 pub(super) fn parse_number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

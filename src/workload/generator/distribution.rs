@@ -1,9 +1,9 @@
 //! fio's skewed distributions over the ranks `0..n`, rank 0 being the likeliest: [`Zipf`], [`SelfSimilar`] (fio's
 //! "pareto") and [`Bell`] (fio's "normal").
 //!
-//! They follow the published formulas and what fio 3.33 is seen to do; `tests/fio_distributions.rs` holds them against
-//! the programs. Logarithms and powers come from `libm` and [`Powers`] rather than from the system, whose last bit differs
-//! between machines: a seed must mean the same requests everywhere.
+//! They follow the published formulas and the observed behaviour of fio 3.33; `tests/fio_distributions.rs` compares
+//! them with fio. Logarithms and powers come from `libm` and [`Powers`] rather than from the system, whose last bit
+//! differs between machines: a seed gives the same requests everywhere.
 
 use super::power::Powers;
 use super::zeta::zeta;
@@ -32,7 +32,7 @@ pub struct Zipf {
     powers: Powers,
 }
 
-/// How near to 1 theta must be for the slower formula, which stays exact there.
+/// Within this distance of theta = 1, the slower formula is used, which stays exact there.
 const NEAR_POLE: f64 = 1e-3;
 
 impl Zipf {
@@ -45,7 +45,6 @@ impl Zipf {
         let rest = 1.0 - zeta_2 / zeta_n;
         let log_half_n = libm::log(n as f64 / 2.0);
         let eta = if n <= 2 {
-            // The first two ranks are all there is.
             0.0
         } else if exponent == 0.0 {
             log_half_n / rest
@@ -92,7 +91,7 @@ pub struct SelfSimilar {
 impl SelfSimilar {
     /// The distribution over `0..n`; `h` is between 0 and 1, without them. Above 0.5 the last ranks are the likely ones.
     pub fn new(n: u64, h: f64) -> SelfSimilar {
-        assert!(n > 0 && h > 0.0 && h < 1.0, "a share of {h} of {n} ranks is neither none nor all");
+        assert!(n > 0 && h > 0.0 && h < 1.0, "a share of {h} of {n} ranks is between none and all");
         SelfSimilar { n, exponent: libm::log(h) / libm::log(1.0 - h), powers: Powers::new() }
     }
 }
@@ -105,11 +104,11 @@ impl Distribution for SelfSimilar {
 }
 
 /// A bell over `0..n` with its middle at n / 2, as fio draws it: the mean of twelve uniform draws, whose deviation is a
-/// twelfth of the space, moved by one more uniform draw from a window of `window` of the space around it. What passes
-/// an end comes in at the other.
+/// twelfth of the space, moved by one more uniform draw from a window of `window` of the space around it. Draws past
+/// one end wrap around to the other.
 ///
-/// Neither fio's documentation nor a paper says so. It is what the shares of the blocks that fio 3.33 writes fit, to
-/// within 1 %, for the deviations 1, 20, 50 and 90; what fio writes for 50, 75 and 99 is the same.
+/// This is an observation, not documented by fio: it fits the shares of the blocks that fio 3.33 writes to within 1 %
+/// for the deviations 1, 20, 50 and 90. For 50, 75 and 99, fio's writes are the same.
 #[derive(Clone, Debug)]
 pub struct Bell {
     n: u64,

@@ -1,16 +1,15 @@
-//! Generators: workloads that are written down as a name and options, such as `zipf:theta=1.2,writes=6x`.
+//! Generators: workloads written as a name and options, such as `zipf:theta=1.2,writes=6x`.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `kinds` | the names and options, and what makes each |
-//! | `stream` | the workload: operations from places |
-//! | [`pattern`] | places: in order, even, ranked, hot and cold |
+//! | `kinds` | the names, options and constructors |
+//! | `stream` | the workload: a pattern's blocks as operations |
+//! | [`pattern`] | blocks: sequential, uniform, ranked, hot and cold |
 //! | [`distribution`] | ranks: fio's zipf, pareto and normal |
-//! | [`permutation`], [`power`], [`mod@zeta`] | what those stand on |
+//! | [`permutation`], [`power`], [`mod@zeta`] | the mathematics of patterns and distributions |
 //!
-//! A request is aligned to its own size, and lies wholly inside the device: what is left over at the end is not
-//! addressed. The same expression, device size and seed give the same operations on every machine. A workload that
-//! could make no request is refused.
+//! A request is aligned to its size and lies inside the device; a remainder at the end is not addressed. The same
+//! expression, device size and seed give the same operations on every machine. A workload without requests is refused.
 
 pub mod distribution;
 mod kinds;
@@ -29,17 +28,17 @@ use kinds::GENERATORS;
 use pattern::{HotCold, Layout, Pattern, Ranked};
 use stream::{Plan, Stream};
 
-/// How far from 100% shares may add up that are 100% together: 7.9% and 92.1% do not in binary.
+/// The tolerance for shares that add up to 100%: 7.9% and 92.1% do not in binary.
 const ROUNDING: f64 = 1e-12;
 
-/// The generators there are, with their options.
+/// All generators with their options.
 pub fn kinds() -> Vec<&'static Kind> {
     GENERATORS.iter().map(|generator| generator.kind).collect()
 }
 
 /// The generator that `term` describes, on a device of `device_bytes`.
 ///
-/// Errors point at the option that is unknown, has a value it does not take, or asks for what this device cannot give.
+/// Errors point at the option that is unknown, has an invalid value, or does not fit this device.
 pub fn generator(term: &Term, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, ExpressionError> {
     let kind = term.find("generator", &kinds())?;
     let generator = GENERATORS.iter().find(|generator| std::ptr::eq(generator.kind, kind)).expect("it is one of them");
@@ -47,13 +46,13 @@ pub fn generator(term: &Term, device_bytes: u64, seed: u64) -> Result<Box<dyn Wo
     (generator.make)(Setup::new(term, &settings, device_bytes, seed)?, &settings)
 }
 
-/// What all generators have in common.
+/// The parameters common to all generators.
 struct Setup {
     name: String,
     plan: Plan,
-    /// How many requests lie side by side in the span.
+    /// The number of request-sized blocks in the span.
     places: u64,
-    /// Draws the layout, so that a draw more there does not shift the requests.
+    /// Draws the layout. Apart from `random`, so that the layout's draws do not shift the requests.
     layout_random: Random,
     random: Random,
 }
@@ -66,7 +65,7 @@ impl Setup {
         let places = span_bytes / request_bytes;
         if places == 0 {
             let message = format!(
-                "a request of {} does not fit: {} are addressed",
+                "a request of {} does not fit into a span of {}",
                 settings.text("request"),
                 format_size(span_bytes)
             );
@@ -77,12 +76,12 @@ impl Setup {
         if read_share + discard_share > 1.0 + ROUNDING {
             let message =
                 format!("reads={} and discards={} exceed 100%", settings.text("reads"), settings.text("discards"));
-            let help = "together they are at most 100%: what is left are writes".to_string();
+            let help = "together they are at most 100%: the rest are writes".to_string();
             return Err(settings.error("discards", message, help));
         }
         let counted_requests = settings.amount("writes").bytes(device_bytes).div_ceil(request_bytes);
         if counted_requests == 0 {
-            let message = format!("writes={} asks for nothing", settings.text("writes"));
+            let message = format!("writes={} requests nothing", settings.text("writes"));
             return Err(settings.error("writes", message, "take at least one byte, such as 4K or 2x".to_string()));
         }
         Ok(Setup {
@@ -100,12 +99,12 @@ impl Setup {
         })
     }
 
-    /// A pattern over so many places.
+    /// The workload of a pattern over the span's blocks.
     fn stream<P: Pattern + 'static>(self, pattern: impl FnOnce(u64) -> P) -> Box<dyn Workload> {
         Box::new(Stream::new(self.name, self.plan, pattern(self.places), self.random))
     }
 
-    /// A distribution over so many ranks.
+    /// The workload of a distribution over the span's blocks.
     fn ranked<D: Distribution + 'static>(
         mut self,
         settings: &Settings,
@@ -117,11 +116,11 @@ impl Setup {
 
     fn hot_cold(mut self, settings: &Settings) -> Result<Box<dyn Workload>, ExpressionError> {
         if self.places < 2 {
-            let message = "hot and cold need two places, and one request fills the span".to_string();
+            let message = "hot and cold need two blocks, and one request fills the span".to_string();
             let help = "take a smaller request, a larger span or a larger device".to_string();
             return Err(settings.error("request", message, help));
         }
-        // Both parts keep a place, however small a share of the device they are.
+        // Each part keeps at least one block.
         let hot_places = ((self.places as f64 * settings.share("r")).round() as u64).clamp(1, self.places - 1);
         let layout = Layout::new(self.places, settings.switch("scatter"), &mut self.layout_random);
         let pattern = HotCold::new(self.places, hot_places, settings.share("f"), layout);

@@ -1,18 +1,18 @@
-//! Where requests go: patterns over the places `0..n`, each the size of one request.
+//! Access patterns over the places `0..n`; a place is one request in size.
 
 use super::distribution::Distribution;
 use super::permutation::Permutation;
 use crate::random::Random;
 
-/// The hint of writes to the hot part.
+/// The placement hint of hot writes.
 const HOT_STREAM: u8 = 0;
-/// The hint of writes to the cold part.
+/// The placement hint of cold writes.
 const COLD_STREAM: u8 = 1;
 
-/// A place, and the stream that a write to it belongs to.
+/// A place, and the placement hint of a write to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The number of the place.
+    /// The index of the place.
     pub index: u64,
     /// The placement hint.
     pub stream: u8,
@@ -30,13 +30,13 @@ pub trait Pattern: Send {
     /// The next place.
     fn place(&mut self, random: &mut Random) -> Place;
 
-    /// The hint that writes to the place with this index carry.
+    /// The placement hint of writes to this place.
     fn stream_at(&self, _index: u64) -> u8 {
         0
     }
 }
 
-/// One place behind the other, and round again.
+/// Places in order, starting over at the end.
 #[derive(Clone, Debug)]
 pub struct Sequential {
     n: u64,
@@ -46,7 +46,7 @@ pub struct Sequential {
 impl Sequential {
     /// The places `0..n` in order.
     pub fn new(n: u64) -> Sequential {
-        assert!(n > 0, "there is a place to go to");
+        assert!(n > 0, "at least one place");
         Sequential { n, next: 0 }
     }
 }
@@ -60,7 +60,7 @@ impl Pattern for Sequential {
     }
 }
 
-/// Every place is as likely as any other.
+/// Uniformly random places.
 #[derive(Clone, Debug)]
 pub struct Uniform {
     n: u64,
@@ -69,7 +69,7 @@ pub struct Uniform {
 impl Uniform {
     /// The places `0..n`.
     pub fn new(n: u64) -> Uniform {
-        assert!(n > 0, "there is a place to go to");
+        assert!(n > 0, "at least one place");
         Uniform { n }
     }
 }
@@ -81,10 +81,10 @@ impl Pattern for Uniform {
     }
 }
 
-/// Where ranks lie: in order, or each at a place of its own, scattered.
+/// The mapping of ranks to places: in order or scattered.
 ///
-/// fio hashes ranks into the space, and they collide where n is not a power of two: of 60,000 blocks, it never asks for
-/// a third. The permutation gives every rank a place.
+/// fio hashes ranks into the space, where they collide unless n is a power of two: of 60,000 blocks, it never addresses
+/// a third. A permutation gives every rank a place of its own.
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// Rank k lies at place k.
@@ -99,7 +99,7 @@ impl Layout {
         if is_scattered { Layout::Scattered(Permutation::new(n, random)) } else { Layout::InOrder }
     }
 
-    /// Where `rank` lies.
+    /// The place of `rank`.
     #[inline]
     pub fn place(&self, rank: u64) -> u64 {
         match self {
@@ -108,7 +108,7 @@ impl Layout {
         }
     }
 
-    /// The rank that lies at `place`.
+    /// The rank at `place`.
     pub fn rank(&self, place: u64) -> u64 {
         match self {
             Layout::InOrder => place,
@@ -117,7 +117,7 @@ impl Layout {
     }
 }
 
-/// The ranks of a distribution, laid out.
+/// A distribution's ranks at the places of a layout.
 #[derive(Clone, Debug)]
 pub struct Ranked<D> {
     distribution: D,
@@ -152,7 +152,7 @@ impl HotCold {
     /// The first `hot_places` ranks of `n` get `hot_requests` of the requests (a fraction). Both parts have a place:
     /// `hot_places` is from 1 to n - 1.
     pub fn new(n: u64, hot_places: u64, hot_requests: f64, layout: Layout) -> HotCold {
-        assert!((1..n).contains(&hot_places), "{hot_places} of {n} places are hot, and both parts have one");
+        assert!((1..n).contains(&hot_places), "{hot_places} of {n} places are hot: both parts need one");
         HotCold { hot_places, cold_places: n - hot_places, hot_requests, layout }
     }
 }

@@ -1,4 +1,4 @@
-//! A permutation of `0..n` that takes no memory: it scatters ranks over a device, and visits every block exactly once.
+//! A permutation of `0..n` without a table: it scatters ranks over a device and visits every block exactly once.
 
 use crate::random::Random;
 
@@ -20,17 +20,17 @@ pub struct Permutation {
 impl Permutation {
     /// A permutation of `0..n`; `n` is at least 1.
     pub fn new(n: u64, random: &mut Random) -> Permutation {
-        assert!(n > 0, "nothing can be permuted, and a walk over it would not end");
+        assert!(n > 0, "an empty range has no permutation");
         let mask = n.checked_next_power_of_two().map_or(u64::MAX, |power| power - 1);
         let bits = 64 - mask.leading_zeros();
         let rounds = std::array::from_fn(|_| (random.bits() | 1, random.bits()));
         Permutation { n, mask, fold_bits: bits.div_ceil(2).max(1), rounds }
     }
 
-    /// Where `index` goes; `index` is below `n`.
+    /// The place of `index`, which is below `n`.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
-        debug_assert!(index < self.n, "{index} is none of {}: the walk might not end", self.n);
+        debug_assert!(index < self.n, "{index} is not below {}: the walk might not end", self.n);
         let mut at = index;
         loop {
             for (factor, summand) in self.rounds {
@@ -46,13 +46,13 @@ impl Permutation {
 }
 
 impl Permutation {
-    /// The index that goes to `place`; `place` is below `n`.
+    /// The inverse of [`Permutation::apply`]: the index of `place`, which is below `n`.
     pub fn find(&self, place: u64) -> u64 {
-        debug_assert!(place < self.n, "{place} is none of {}: the walk might not end", self.n);
+        debug_assert!(place < self.n, "{place} is not below {}: the walk might not end", self.n);
         let mut at = place;
         loop {
             for (factor, summand) in self.rounds.iter().rev() {
-                // The fold changes only bits that the shift does not bring down: it undoes itself.
+                // The fold is its own inverse: it changes none of the bits that it shifts down.
                 at ^= at >> self.fold_bits;
                 at = at.wrapping_sub(*summand).wrapping_mul(inverse(*factor)) & self.mask;
             }
@@ -63,8 +63,8 @@ impl Permutation {
     }
 }
 
-/// The number that an odd `factor` is multiplied by to give 1, modulo 2^64: each of Newton's steps doubles the bits that
-/// are right, of which there are three at first.
+/// The inverse of an odd `factor` modulo 2^64, by Newton's method: three bits are right at first, and each step doubles
+/// them.
 fn inverse(factor: u64) -> u64 {
     (0..5).fold(factor, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(factor.wrapping_mul(inverse))))
 }

@@ -6,13 +6,14 @@ const TABLE_BITS: u32 = 7;
 const TABLE_LENGTH: usize = 1 << TABLE_BITS;
 const MANTISSA_BITS: u32 = 52;
 const EXPONENT_BIAS: i64 = 1023;
-/// Powers of two below this are as good as zero.
+/// Powers of two below this are taken as zero.
 const LOG_MIN: f64 = -1000.0;
 
-/// Computes powers. It uses sums, products and bit patterns alone, which are the same on every machine.
+/// Computes powers with sums, products and bit patterns alone, which are the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Powers {
-    /// For each leading bits of a mantissa: 1 / c and log2 c, c being the middle of the numbers that start so.
+    /// For each value of a mantissa's leading bits: 1 / c and log2 c, with c the midpoint of the mantissas that start
+    /// so.
     logarithms: Box<[(f64, f64); TABLE_LENGTH]>,
     /// 2^(i / length).
     exponentials: Box<[f64; TABLE_LENGTH]>,
@@ -50,9 +51,9 @@ impl Powers {
         let index = (bits >> (MANTISSA_BITS - TABLE_BITS)) as usize & (TABLE_LENGTH - 1);
         let mantissa = f64::from_bits(bits & ((1 << MANTISSA_BITS) - 1) | (EXPONENT_BIAS as u64) << MANTISSA_BITS);
         let (inverse, log_middle) = self.logarithms[index];
-        // At most 2^-8: the series of ln(1 + r) ends soon.
+        // r is at most 2^-8, so that the series of ln(1 + r) converges fast.
         let r = mantissa * inverse - 1.0;
-        // Two halves, which the processor computes side by side.
+        // Two independent halves, for instruction-level parallelism.
         let series = r * (1.0 - r * (1.0 / 2.0)) + (r * r) * r * (1.0 / 3.0 - r * (1.0 / 4.0));
         exponent as f64 + log_middle + series * (1.0 / LN_2)
     }

@@ -1,4 +1,4 @@
-//! From places to operations: the one workload that all generators are.
+//! The workload of every generator: a pattern's places as operations.
 
 use super::ROUNDING;
 use super::pattern::{Pattern, Place};
@@ -6,10 +6,10 @@ use crate::label::Content;
 use crate::random::Random;
 use crate::workload::{Action, Operation, Workload, WorkloadError};
 
-/// The longest batch that is handed out at once, whatever the limit: 64Ki operations are 2 MiB.
+/// The longest batch, whatever the caller's limit: 64 Ki operations.
 const BATCH_LIMIT: u64 = 1 << 16;
 
-/// Which requests a generator makes, and how many.
+/// The kinds and number of a generator's requests.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The size of a request, in bytes.
@@ -18,9 +18,9 @@ pub struct Plan {
     pub read_share: f64,
     /// The share of the requests that discard.
     pub discard_share: f64,
-    /// What the writes hold.
+    /// The content of the writes.
     pub content: Content,
-    /// How many requests are made: those that write, or, where none does, all.
+    /// The number of writes; without writes, of all requests.
     pub counted_requests: u64,
 }
 
@@ -29,7 +29,8 @@ impl Plan {
         self.read_share == 0.0 && self.discard_share == 0.0
     }
 
-    /// Without the allowance for rounding, `reads=7.9%,discards=92.1%` would wait for a write for ever.
+    /// True if reads and discards are all requests. Without the tolerance, `reads=7.9%,discards=92.1%` would wait for a
+    /// write for ever.
     fn never_writes(&self) -> bool {
         self.read_share + self.discard_share >= 1.0 - ROUNDING
     }
@@ -60,18 +61,18 @@ impl Plan {
     }
 }
 
-/// A pattern's places as operations. It is generic so that a batch is one loop without a dynamic call.
+/// A pattern's places as operations. Generic, so that a batch is one loop without dynamic calls.
 pub struct Stream<P> {
     name: String,
     plan: Plan,
     pattern: P,
     random: Random,
-    /// How many of the plan's counted requests were made.
+    /// The number of the plan's counted requests emitted so far.
     counted: u64,
 }
 
 impl<P: Pattern> Stream<P> {
-    /// The workload called `name` that carries out `plan` on the places of `pattern`.
+    /// The workload `name`: the requests of `plan` at the places of `pattern`.
     pub fn new(name: String, plan: Plan, pattern: P, random: Random) -> Stream<P> {
         Stream { name, plan, pattern, random, counted: 0 }
     }
@@ -85,7 +86,7 @@ impl<P: Pattern> Stream<P> {
         self.counted += count;
     }
 
-    /// Appends `limit` operations, or fewer if the plan is fulfilled before, and says how many.
+    /// Appends `limit` operations, fewer at the end of the plan, and returns their number.
     fn append_mixed(&mut self, batch: &mut Vec<Operation>, limit: u64) -> u64 {
         let counts_all = self.plan.never_writes();
         let not_writes = self.plan.read_share + self.plan.discard_share;

@@ -1,16 +1,16 @@
 //! The generalised harmonic number zeta(n, theta), the normaliser of a Zipf distribution, in constant time.
 
-/// Terms that are added one by one before the tail is integrated. The first term that the formula leaves out is, for
-/// every theta up to 10, below 1e-12 of the sum from here.
+/// The number of terms added one by one before the tail is integrated. From here on, the first term that the formula
+/// omits is below 1e-12 of the sum for every theta up to 10.
 const DIRECT_TERMS: u64 = 512;
 
 /// The sum of `k^-theta` for k from 1 to `n`: exact to about 1e-12 of its value, whatever `n` is.
 ///
-/// The tail is the Euler-Maclaurin formula (Abramowitz and Stegun, 23.1.30) with its first two derivative terms:
-/// a device of a tebibyte has 2^28 blocks, too many to add up whenever a run starts.
+/// The tail is the Euler-Maclaurin formula (Abramowitz and Stegun, 23.1.30) with its first two derivative terms: a
+/// device of 1 TiB has 2^28 blocks, too many to add up at the start of each run.
 pub fn zeta(n: u64, theta: f64) -> f64 {
     let direct_end = n.min(DIRECT_TERMS);
-    // From small to large, so that small terms are not lost.
+    // From small to large, so that small terms are not lost to rounding.
     let direct: f64 = (1..=direct_end).rev().map(|k| libm::pow(k as f64, -theta)).sum();
     if n == direct_end {
         return direct;
@@ -19,7 +19,7 @@ pub fn zeta(n: u64, theta: f64) -> f64 {
     let value = |x: f64| libm::pow(x, -theta);
     let first = |x: f64| -theta * libm::pow(x, -theta - 1.0);
     let third = |x: f64| -theta * (theta + 1.0) * (theta + 2.0) * libm::pow(x, -theta - 3.0);
-    // The term at `from` is in `direct` already, in full, and the formula counts half of it.
+    // `direct` holds the whole term at `from`, of which the formula counts half.
     direct + integral(from, to, theta) + (value(to) - value(from)) / 2.0 + (first(to) - first(from)) / 12.0
         - (third(to) - third(from)) / 720.0
 }

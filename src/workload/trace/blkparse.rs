@@ -1,4 +1,4 @@
-//! Text of the kernel's block layer: what blkparse prints, and `block_bio_queue` lines of ftrace.
+//! Text of the kernel's block layer: blkparse's output, and `block_bio_queue` lines of ftrace.
 
 use super::fields::{Reason, decimal, number, take_byte, take_field, take_number, take_word};
 use super::format::Stage;
@@ -9,7 +9,7 @@ use super::rwbs;
 use memchr::memmem;
 use std::collections::BTreeMap;
 
-/// What stands before the fields of a queued request in ftrace.
+/// The text before the fields of a queued request in ftrace.
 const BIO_QUEUE: &[u8] = b": block_bio_queue: ";
 
 /// The number of a device written as `major,minor`.
@@ -26,7 +26,7 @@ fn process(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).unwrap_or(text)
 }
 
-/// Takes `sector + sectors`. A flush may have none; a passed-through command has a number without a `+`.
+/// Takes `sector + sectors`. A flush may have no extent; a passed-through command has a number without a `+`.
 fn take_extent(text: &mut &[u8]) -> Result<Option<(u64, u64)>, Reason> {
     let mut rest = text.trim_ascii_start();
     let Some(sector) = take_number(&mut rest) else { return Ok(Some((0, 0))) };
@@ -40,8 +40,8 @@ fn take_extent(text: &mut &[u8]) -> Result<Option<(u64, u64)>, Reason> {
     Ok(Some((sector, sectors)))
 }
 
-/// blkparse: `maj,min cpu sequence seconds pid action rwbs sector + sectors [process]`. A request shows up at several
-/// stages, as lines with different actions, of which one is taken. The summary at the end is passed over.
+/// blkparse: `maj,min cpu sequence seconds pid action rwbs sector + sectors [process]`. A request appears at several
+/// stages, as lines with different actions; lines of one action are read. The summary at the end is skipped.
 #[derive(Debug, Default)]
 pub(super) struct Blkparse {
     stage: Stage,
@@ -56,7 +56,7 @@ impl Blkparse {
     }
 }
 
-/// The lines with which blkparse's summary begins: `CPU0 (sda):` or `Total (sda):`.
+/// True for a line that begins blkparse's summary: `CPU0 (sda):` or `Total (sda):`.
 fn begins_summary(line: &[u8]) -> bool {
     (line.starts_with(b"CPU") || line.starts_with(b"Total")) && line.ends_with(b":") && line.contains(&b'(')
 }
@@ -97,18 +97,18 @@ impl LineParser for Blkparse {
         if others.is_empty() {
             return Vec::new();
         }
-        vec![format!("only lines with action {chosen} were taken; there are also {}", others.join(", "))]
+        vec![format!("only lines with action {chosen} were read; there are also {}", others.join(", "))]
     }
 }
 
-/// ftrace: `process-pid [cpu] flags seconds: block_bio_queue: maj,min rwbs sector + sectors [process]`. Other events and
-/// comments are passed over.
+/// ftrace: `process-pid [cpu] flags seconds: block_bio_queue: maj,min rwbs sector + sectors [process]`. Other events
+/// and comments are skipped.
 #[derive(Debug, Default)]
 pub(super) struct Ftrace {
     devices: Numbering<u64>,
 }
 
-/// Whether a line is an event of ftrace's, of whatever kind: it has `[cpu]`, and a time that ends in a colon.
+/// True for an ftrace event of any kind: it has `[cpu]`, and a time that ends in a colon.
 fn is_event(line: &[u8]) -> bool {
     let mut rest = line;
     let mut saw_cpu = false;
@@ -129,7 +129,7 @@ impl LineParser for Ftrace {
             if line.starts_with(b"#") || is_event(line) {
                 return Ok(None);
             }
-            return Err("it is no event of ftrace");
+            return Err("not an ftrace event");
         };
         let mut before = &line[..found];
         let time = super::fields::take_last_word(&mut before);

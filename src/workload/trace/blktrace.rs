@@ -1,18 +1,14 @@
-//! What blktrace records: one file per CPU, of either byte order, in version 7 or 8 of the format.
+//! blktrace's binary records, version 7 or 8, in either byte order: one file per CPU.
 //!
 //! ```text
 //! version 7, 48 bytes                                        version 8, 64 bytes
 //!   0 u32 magic 0x65617400 | version                           0 u32 magic
 //!   4 u32 sequence                                             4 u32 sequence
 //!   8 u64 time, ns                                             8 u64 time, ns
-//!  16 u64 sector, 512 B                                       16 u64 sector, 512 B
-//!  24 u32 length, bytes                                       24 u32 length, bytes
-//!  28 u32 action: event | category << 16                      28 u32 process
-//!  32 u32 process                                             32 u64 action: event | category << 16
-//!  36 u32 device: major << 20 | minor                         40 u32 device
-//!  40 u32 CPU                                                 44 u32 CPU
-//!  44 u16 error                                               48 u16 error
-//!  46 u16 length of what follows, bytes                       50 u16 length of what follows, bytes
+//! 16 u64 sector, 512 B 16 u64 sector, 512 B 24 u32 length, bytes 24 u32 length, bytes 28 u32 action: event | category
+//! << 16 28 u32 process 32 u32 process 32 u64 action: event | category << 16 36 u32 device: major << 20 | minor 40 u32
+//! device 40 u32 CPU 44 u32 CPU 44 u16 error 48 u16 error 46 u16 length of the payload, bytes 50 u16 length of the
+//! payload, bytes
 //!                                                             52 12 bytes of padding
 //! ```
 //!
@@ -35,7 +31,7 @@ use std::io;
 const MAGIC: u32 = 0x6561_7400;
 const HEADER_7_BYTES: usize = 48;
 const HEADER_8_BYTES: usize = 64;
-/// A control group's number precedes what follows the header, if the event has this bit.
+/// Events with this bit have a control group's number before the payload.
 const CGROUP_EVENT: u64 = 1 << 8;
 const CGROUP_BYTES: usize = 8;
 
@@ -47,7 +43,7 @@ const NOTIFY: u64 = 1 << 26;
 const METADATA: u64 = 1 << 28;
 const DISCARD: u64 = 1 << 29;
 
-/// The order of bytes on the machine that recorded, and the version.
+/// The byte order and version of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Layout {
     big_endian: bool,
@@ -55,7 +51,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// The layout that the first four bytes of a record tell.
+    /// The layout of a record, from its first four bytes.
     fn of(head: &[u8]) -> Option<Layout> {
         let magic: [u8; 4] = head.get(..4)?.try_into().ok()?;
         [(false, u32::from_le_bytes(magic)), (true, u32::from_be_bytes(magic))]
@@ -88,7 +84,7 @@ impl Layout {
         if self.big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }
     }
 
-    /// The fields of a header, which has as many bytes as the layout says.
+    /// The fields of a header of this layout's length.
     fn header(self, record: &[u8]) -> Header {
         let seven = self.version == 7;
         let at = |version_7, version_8| if seven { version_7 } else { version_8 };
@@ -100,7 +96,7 @@ impl Layout {
             process: self.u32(record, at(32, 28)),
             device: u64::from(self.u32(record, at(36, 40))),
             error: self.u16(record, at(44, 48)),
-            following_bytes: usize::from(self.u16(record, at(46, 50))),
+            payload_bytes: usize::from(self.u16(record, at(46, 50))),
         }
     }
 }
@@ -113,15 +109,15 @@ struct Header {
     process: u32,
     device: u64,
     error: u16,
-    following_bytes: usize,
+    payload_bytes: usize,
 }
 
-/// Whether a file that begins with `head` is of this format.
+/// True if a file that begins with `head` is of this format.
 pub(super) fn recognises(head: &[u8]) -> bool {
     Layout::of(head).is_some()
 }
 
-/// Records of one CPU's file, or of several behind each other.
+/// Reads one CPU's file, or several concatenated.
 pub(super) struct BlktraceReader {
     input: Input,
     intake: Intake,
@@ -129,7 +125,7 @@ pub(super) struct BlktraceReader {
     layout: Option<Layout>,
 }
 
-/// What is remembered from record to record.
+/// The state kept between records.
 #[derive(Default)]
 struct Records {
     stage: Stage,
@@ -139,9 +135,9 @@ struct Records {
 }
 
 impl Records {
-    fn parse(&mut self, header: &Header, following: &[u8]) -> Result<Option<Request>, Reason> {
+    fn parse(&mut self, header: &Header, payload: &[u8]) -> Result<Option<Request>, Reason> {
         if header.action & NOTIFY != 0 {
-            self.note_process(header, following);
+            self.note_process(header, payload);
             return Ok(None);
         }
         let event = match self.stage {
@@ -160,13 +156,13 @@ impl Records {
         Ok(Some(request.on(self.devices.number(&header.device)?)))
     }
 
-    /// A notice tells the name of a process.
-    fn note_process(&mut self, header: &Header, following: &[u8]) {
+    /// Notes the name of a process from a notification.
+    fn note_process(&mut self, header: &Header, payload: &[u8]) {
         if header.action & 0xff != 0 {
             return;
         }
         let name_at = if header.action & CGROUP_EVENT != 0 { CGROUP_BYTES } else { 0 };
-        if following.get(name_at..).is_some_and(|name| name.starts_with(b"jbd2/")) {
+        if payload.get(name_at..).is_some_and(|name| name.starts_with(b"jbd2/")) {
             self.journal_processes.insert(header.process);
         } else {
             self.journal_processes.remove(&header.process);
@@ -200,7 +196,7 @@ impl BlktraceReader {
         BlktraceReader { input, intake, records: Records { stage, ..Records::default() }, layout: None }
     }
 
-    /// Steps to the next record of the file's layout, over bytes that are none.
+    /// Skips to the next record of the file's layout.
     fn resynchronise(&mut self) -> io::Result<()> {
         let start = self.input.consumed_bytes();
         let magic = self.layout.map(Layout::magic);
@@ -225,14 +221,14 @@ impl BlktraceReader {
                 break;
             }
         }
-        let reason = format!("no record begins here; {skipped} bytes were skipped");
+        let reason = format!("not a record; skipped {skipped} bytes");
         self.intake.rejections.add(Place::Byte(start), &reason, b"");
         Ok(())
     }
 
     fn reject_cut(&mut self, left: usize) {
         let place = Place::Byte(self.input.consumed_bytes());
-        self.intake.rejections.add(place, "the record is cut short by the end of the file", b"");
+        self.intake.rejections.add(place, "the file ends within the record", b"");
         self.input.consume(left);
     }
 }
@@ -260,7 +256,7 @@ impl RecordReader for BlktraceReader {
                 break;
             }
             let header = layout.header(window);
-            let whole = layout.header_bytes() + header.following_bytes;
+            let whole = layout.header_bytes() + header.payload_bytes;
             let window = self.input.peek(whole)?;
             if window.len() < whole {
                 let left = window.len();
@@ -279,13 +275,13 @@ impl RecordReader for BlktraceReader {
         &self.intake
     }
 
-    fn met_bytes(&self) -> u64 {
-        self.input.met_bytes()
+    fn decompressed_bytes(&self) -> u64 {
+        self.input.decompressed_bytes()
     }
 
     fn notes(&self) -> Vec<String> {
         let failed = self.records.failed;
-        if failed == 0 { Vec::new() } else { vec![format!("{failed} requests that failed were left out")] }
+        if failed == 0 { Vec::new() } else { vec![format!("{failed} failed requests were skipped")] }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Block events as `time_us,rwbs,sector,nsect,comm`, and what `convert` and `capture` write.
+//! CSV formats: block events as `time_us,rwbs,sector,nsect,comm`, and the output of `convert` and `capture`.
 
 use super::fields::{Reason, extent, number, take_byte, take_field, take_number};
 use super::intake::Request;
@@ -11,10 +11,10 @@ use crate::workload::Action;
 /// The header of a captured trace.
 const CAPTURED_HEADER: &[u8] = b"time_us,rwbs,sector,nsect";
 
-/// The header of a trace that `convert` wrote as CSV, and the columns of one that it wrote as Parquet.
+/// The header of `convert`'s CSV and the columns of its Parquet.
 pub(super) const OPERATIONS_HEADER: &str = "time_ns,device,action,offset_bytes,length_bytes,content,stream";
 
-/// Times in microseconds, sectors of 512 bytes, one device. The kernel's letters are explained in `rwbs`.
+/// Times in microseconds, sectors of 512 bytes, one device. See `rwbs` for the kernel's letters.
 #[derive(Debug, Default)]
 pub(super) struct Captured;
 
@@ -27,13 +27,13 @@ impl LineParser for Captured {
         let mut rest = line;
         let time_us = take_number(&mut rest).ok_or("the time is not a whole number of microseconds")?;
         let time_ns = time_us.checked_mul(1000).ok_or("the time does not fit 64 bits")?;
-        take_byte(&mut rest, b',').ok_or("a comma is missing behind the time")?;
+        take_byte(&mut rest, b',').ok_or("a comma is missing after the time")?;
         let letters = take_field(&mut rest, b',');
         let sector = take_number(&mut rest).ok_or("the sector is not a whole number")?;
-        take_byte(&mut rest, b',').ok_or("a comma is missing behind the sector")?;
+        take_byte(&mut rest, b',').ok_or("a comma is missing after the sector")?;
         let sectors = take_number(&mut rest).ok_or("the number of sectors is not a whole number")?;
         if !rest.is_empty() {
-            take_byte(&mut rest, b',').ok_or("a comma is missing behind the number of sectors")?;
+            take_byte(&mut rest, b',').ok_or("a comma is missing after the number of sectors")?;
         }
         rwbs::request(time_ns, letters, sector, sectors, rest)
     }
@@ -66,7 +66,7 @@ pub(super) fn content_named(name: &[u8]) -> Result<Content, Reason> {
     found.ok_or("the content is not data, metadata, journal or mapping")
 }
 
-/// A request from the columns of `convert`'s formats, in their order.
+/// A request from the columns of `convert`'s formats, in order.
 pub(super) fn request_of_columns(
     time_ns: u64,
     device: u32,
@@ -85,7 +85,7 @@ pub(super) fn request_of_columns(
     Ok(request.on(device))
 }
 
-/// Lines that `convert` wrote. Times are nanoseconds since the trace began.
+/// Lines of `convert`'s CSV. Times are nanoseconds since the trace began.
 #[derive(Debug, Default)]
 pub(super) struct Operations {
     devices: Numbering<u64>,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_convert_wrote_is_read_field_by_field() {
+    fn converted_lines_are_read_field_by_field() {
         let operations = read_sample(samples::OPERATIONS, Format::Operations);
         let mut expected = vec![
             operation(5, Action::Write, 4096, 8192),
@@ -153,9 +153,9 @@ mod tests {
     fn a_line_is_rejected_with_the_field_that_is_wrong() {
         for (line, reason) in [
             ("x,W,0,8,a", "the time is not a whole number of microseconds"),
-            ("1", "a comma is missing behind the time"),
+            ("1", "a comma is missing after the time"),
             ("1,W,-8,8,a", "the sector is not a whole number"),
-            ("1,W,8,8.5,a", "a comma is missing behind the number of sectors"),
+            ("1,W,8,8.5,a", "a comma is missing after the number of sectors"),
             ("1,W,8,0,a", "the length is zero"),
             ("1,W,18446744073709551615,8,a", "the address in bytes does not fit 64 bits"),
             ("18446744073709551615,W,8,8,a", "the time does not fit 64 bits"),

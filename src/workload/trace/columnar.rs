@@ -1,4 +1,4 @@
-//! Parquet with the columns that `convert` writes; a file that another program wrote serves too, if it has the columns.
+//! Parquet with `convert`'s columns, written by any program.
 
 use super::captured::{OPERATIONS_HEADER, action_named, content_named, request_of_columns};
 use super::fields::Reason;
@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The first and the last four bytes of a Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
-/// The most bytes of a Parquet trace that are held in memory, if it is not a plain file.
+/// The largest Parquet trace held in memory if it is not a regular file, in bytes.
 pub(super) const MOST_STREAMED_BYTES: u64 = 1 << 30;
 
 const COLUMNS: usize = 7;
@@ -30,12 +30,12 @@ fn damaged(error: ParquetError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-/// Calls the Parquet library, which asserts what a damaged file may break: such a panic is an error like the others.
+/// Calls the Parquet library and turns its panics, which damaged files can cause, into errors.
 fn guarded<T>(call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(invalid("its Parquet pages are damaged".to_string())))
 }
 
-/// Whether the sizes and places of all column chunks are possible. The library asserts it.
+/// True if the sizes and offsets of all column chunks are possible. The library panics otherwise.
 fn has_possible_chunks(metadata: &ParquetMetaData) -> bool {
     metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).all(|chunk| {
         chunk.data_page_offset() >= 0
@@ -50,7 +50,7 @@ fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
-/// A column of one row group, and the values of the rows at hand.
+/// A column of one row group, and the values of the current rows.
 struct Column<T: DataType> {
     reader: ColumnReaderImpl<T>,
     values: Vec<T::T>,
@@ -81,7 +81,7 @@ impl<T: DataType> Column<T> {
     }
 }
 
-/// A column of whole numbers, of either width, with or without a sign.
+/// A column of 32-bit or 64-bit integers; true: unsigned.
 enum Numbers {
     Narrow(Column<Int32Type>, bool),
     Wide(Column<Int64Type>, bool),
@@ -117,7 +117,7 @@ struct Group {
 }
 
 impl Group {
-    /// Reads the next rows of all columns and says how many there are.
+    /// Reads the next rows of all columns and returns their number.
     fn fill(&mut self) -> io::Result<usize> {
         let rows = self.time.fill(ROWS_AT_ONCE)?;
         let others = [
@@ -129,7 +129,7 @@ impl Group {
             self.stream.fill(rows)?,
         ];
         if others.iter().any(|other| *other != rows) {
-            return Err(invalid("its columns are not equally long".to_string()));
+            return Err(invalid("its columns differ in length".to_string()));
         }
         Ok(rows)
     }
@@ -178,7 +178,7 @@ impl ParquetReader {
         let file = guarded(|| SerializedFileReader::new(source).map_err(damaged))
             .map_err(|error| format!("its Parquet index is damaged: {error}"))?;
         if !has_possible_chunks(file.metadata()) {
-            return Err("its Parquet index is damaged: a column lies at no possible place".to_string());
+            return Err("its Parquet index is damaged: a column has an impossible offset or size".to_string());
         }
         let schema = file.metadata().file_metadata().schema_descr();
         let mut columns = [0; COLUMNS];
@@ -186,15 +186,13 @@ impl ParquetReader {
             *place = (0..schema.num_columns())
                 .find(|column| schema.column(*column).path().parts() == [name])
                 .filter(|column| schema.column(*column).max_rep_level() == 0)
-                .ok_or_else(|| {
-                    format!("it has no column {name}: a Parquet trace has the columns {OPERATIONS_HEADER}")
-                })?;
+                .ok_or_else(|| format!("no column {name}: a Parquet trace has the columns {OPERATIONS_HEADER}"))?;
             let kind = schema.column(*place).physical_type();
             let is_text = matches!(name, "action" | "content");
             let fits = if is_text { kind == Type::BYTE_ARRAY } else { matches!(kind, Type::INT32 | Type::INT64) };
             if !fits {
                 let expected = if is_text { "text" } else { "a whole number" };
-                return Err(format!("its column {name} is of type {kind}, and not {expected}"));
+                return Err(format!("its column {name} is of type {kind}, not {expected}"));
             }
         }
         Ok(ParquetReader {
@@ -210,7 +208,7 @@ impl ParquetReader {
         })
     }
 
-    /// Brings the next rows to hand; false at the end.
+    /// Reads the next rows; false at the end.
     fn advance(&mut self) -> io::Result<bool> {
         self.rows_before += self.rows as u64;
         (self.rows, self.next_row) = (0, 0);
@@ -287,7 +285,7 @@ impl RecordReader for ParquetReader {
         &self.intake
     }
 
-    fn met_bytes(&self) -> u64 {
+    fn decompressed_bytes(&self) -> u64 {
         0
     }
 }
@@ -303,7 +301,7 @@ mod tests {
     use parquet::schema::parser::parse_message_type;
     use std::sync::Arc;
 
-    /// Writes a column of rows that may have no value, as most programs do.
+    /// Writes a column of optional values, as most programs do.
     fn write<T: DataType>(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, rows: &[Option<T::T>]) {
         let levels: Vec<i16> = rows.iter().map(|row| i16::from(row.is_some())).collect();
         let values: Vec<T::T> = rows.iter().flatten().cloned().collect();
@@ -312,7 +310,7 @@ mod tests {
         column.close().unwrap();
     }
 
-    /// Two rows as a data frame's program writes them: signed, optional, in another order, with a column more.
+    /// Two rows as data frame libraries write them: signed, optional, in another order, with an extra column.
     fn foreign(second_length: Option<i64>, stream_name: &str) -> Bytes {
         let schema = format!(
             "message frame {{ OPTIONAL BYTE_ARRAY content (UTF8); OPTIONAL INT64 time_ns; OPTIONAL INT64 device;

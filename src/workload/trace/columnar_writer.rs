@@ -21,10 +21,10 @@ const SCHEMA: &str = "message operations {
     REQUIRED BYTE_ARRAY content (UTF8);
     REQUIRED INT32 stream (INTEGER(8,false));
 }";
-/// Rows of a group: enough for the dictionaries and deltas to pay, few enough to hold in memory.
+/// Rows of a group: enough for effective dictionaries and deltas, few enough for memory.
 const GROUP_ROWS: usize = 256 << 10;
 
-/// A Parquet file in the making.
+/// Writes a Parquet file.
 pub(super) struct ParquetWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     rows: Vec<Operation>,
@@ -38,13 +38,13 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(ParquetWriter { file: SerializedFileWriter::new(output, schema, properties)?, rows: Vec::new() })
     }
 
-    /// Adds rows; a group is written whenever it is full.
+    /// Adds rows; writes a group when it is full.
     pub fn write(&mut self, operations: &[Operation]) -> Result<(), ParquetError> {
         self.rows.extend_from_slice(operations);
         if self.rows.len() >= GROUP_ROWS { self.write_group() } else { Ok(()) }
     }
 
-    /// Writes what is left, and the index.
+    /// Writes the remaining rows and the index.
     pub fn finish(mut self) -> Result<W, ParquetError> {
         if !self.rows.is_empty() {
             self.write_group()?;

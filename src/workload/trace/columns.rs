@@ -1,4 +1,4 @@
-//! The formats whose fields are parted by blanks: FIU, and those of the simulators DiskSim, MQSim, SSDsim and MiDAS.
+//! The formats with fields separated by blanks: FIU, and those of the simulators DiskSim, MQSim, SSDsim and MiDAS.
 
 use super::fields::{
     Reason, SECTOR_BYTES, decimal, extent, extent_of_units, hexadecimal, number, take_last_word, take_word,
@@ -9,7 +9,7 @@ use super::numbering::Numbering;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Action;
 
-/// The words of a line that has just `N` of them.
+/// The words of a line of exactly `N`.
 #[inline]
 fn words<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
     let mut rest = line;
@@ -23,8 +23,8 @@ fn words<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
 
 const FIVE: &str = "there are not five fields: time, device, sector, number of sectors, flags";
 
-/// FIU: `time pid process lba size W|R major minor hash`, in nanoseconds and sectors of 512 bytes. The hash of what was
-/// written is not used. A device is a pair of major and minor number.
+/// FIU: `time pid process lba size W|R major minor hash`, in nanoseconds and sectors of 512 bytes. The hash of the data
+/// is not used. A device is a pair of major and minor number.
 #[derive(Debug, Default)]
 pub(super) struct Fiu {
     devices: Numbering<u64>,
@@ -79,7 +79,7 @@ impl LineParser for DiskSim {
 }
 
 /// MQSim and SSDsim: `time device sector sectors type`, in nanoseconds and sectors of 512 bytes; 0 writes, 1 reads.
-/// MQSim's unit of time is set in its workload file, and is the nanosecond unless someone chose otherwise.
+/// MQSim's unit of time is set in its workload file, and is the nanosecond by default.
 #[derive(Debug, Default)]
 pub(super) struct Mqsim {
     devices: Numbering<u64>,

@@ -9,7 +9,7 @@ use super::numbering::Numbering;
 use super::vscsi;
 use crate::workload::Action;
 
-/// The first `N` fields of a line and what is behind them; `None` if there are fewer.
+/// The first `N` fields of a line and the rest; `None` if there are fewer.
 #[inline]
 fn fields<const N: usize>(line: &[u8]) -> Option<([&[u8]; N], &[u8])> {
     let mut rest = Some(line);
@@ -18,13 +18,13 @@ fn fields<const N: usize>(line: &[u8]) -> Option<([&[u8]; N], &[u8])> {
         let mut text = rest?;
         let whole = text.len();
         *field = take_field(&mut text, b',');
-        // A field that takes the whole text had no comma behind it.
+        // A field of the whole text has no comma after it.
         rest = (field.len() < whole).then_some(text);
     }
     Some((fields, rest.unwrap_or_default()))
 }
 
-/// As [`fields`], for a line that has just `N` of them.
+/// As [`fields`], for a line of exactly `N`.
 #[inline]
 fn all_fields<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
     fields::<N>(line).filter(|(_, rest)| rest.is_empty()).map(|(fields, _)| fields)
@@ -59,7 +59,7 @@ impl LineParser for Msr {
         let offset = number(offset).ok_or("the offset is not a whole number of bytes")?;
         let size = number(size).ok_or("the size is not a whole number of bytes")?;
         let request = Request::new(time_ns, action, extent(offset, size)?);
-        // The host and the disk stand side by side in the line, and name the device together.
+        // The host and the disk are adjacent in the line, and name the device together.
         let name = &line[time.len() + 1..][..host.len() + 1 + disk.len()];
         Ok(Some(request.on(self.devices.number(name)?)))
     }
@@ -149,8 +149,7 @@ impl LineParser for Tencent {
     }
 }
 
-/// SYSTOR'17: `Timestamp,Response,IOType,LUN,Offset,Size`, in seconds and bytes. In some lines the type is blank: what
-/// was asked for is not known, and they are rejected.
+/// SYSTOR'17: `Timestamp,Response,IOType,LUN,Offset,Size`, in seconds and bytes. Lines with a blank type are rejected.
 #[derive(Debug, Default)]
 pub(super) struct Systor {
     devices: Numbering<u64>,

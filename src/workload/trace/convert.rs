@@ -1,4 +1,4 @@
-//! Any trace as one of two formats of ours, which say what their columns are.
+//! Converts any trace to CSV or Parquet with named columns.
 
 use super::summary::{TraceSummary, summarise};
 use super::writer::{OutputFormat, TraceWriter};
@@ -6,10 +6,10 @@ use super::{TraceOptions, TraceReader};
 use crate::workload::WorkloadError;
 use std::path::Path;
 
-/// What was converted.
+/// The result of a conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConvertSummary {
-    /// What the input holds.
+    /// The summary of the input.
     pub input: TraceSummary,
     /// The size of the output in bytes.
     pub output_bytes: u64,
@@ -17,9 +17,9 @@ pub struct ConvertSummary {
 
 /// Reads the trace at `input` and writes its operations to `output`, which is replaced.
 ///
-/// Times, devices and order are those that a [`TraceReader`] gives, and reading the output gives the same operations
-/// again; only if the options choose one device does its number become 0. The output is written beside its place and
-/// renamed when it is complete. Fails as [`scan`](super::scan) does, and if the output cannot be written.
+/// Times, devices and order are a [`TraceReader`]'s; reading the output gives the same operations, except that a device
+/// chosen by the options becomes number 0. The output is written to a temporary file beside `output` and renamed when
+/// complete. Fails as [`scan`](super::scan) does, and if the output cannot be written.
 pub fn convert(
     input: &Path,
     options: &TraceOptions,

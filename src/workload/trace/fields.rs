@@ -1,15 +1,15 @@
-//! Numbers and fields in lines of bytes: strict, without allocation, and without a check for UTF-8.
+//! Strict parsing of numbers and fields in lines of bytes, without allocation or a check for UTF-8.
 
-/// Why a line or record is not taken.
+/// The reason for rejecting a line or record.
 pub(super) type Reason = &'static str;
 
 /// The first byte and the length of a request.
 pub(super) type Extent = (u64, u64);
 
-/// Bytes of a sector in every format that counts in sectors.
+/// Bytes of a sector in all formats that count sectors.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// Digits that always fit 64 bits.
+/// The number of digits that always fit 64 bits.
 const SAFE_DIGITS: usize = 19;
 
 /// Takes the whole number at the beginning of `text`.
@@ -40,7 +40,7 @@ pub(super) fn take_byte(text: &mut &[u8], byte: u8) -> Option<()> {
     Some(())
 }
 
-/// Takes what lies before the next `separator`, and the separator; all of it if there is none.
+/// Takes the text before the next `separator`, and the separator; all of it if there is none.
 #[inline]
 pub(super) fn take_field<'a>(text: &mut &'a [u8], separator: u8) -> &'a [u8] {
     match text.iter().position(|byte| *byte == separator) {
@@ -53,7 +53,7 @@ pub(super) fn take_field<'a>(text: &mut &'a [u8], separator: u8) -> &'a [u8] {
     }
 }
 
-/// Takes the next word: what lies between spaces or tabs. Empty at the end.
+/// Takes the next word, delimited by spaces or tabs. Empty at the end.
 #[inline]
 pub(super) fn take_word<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let trimmed = text.trim_ascii_start();
@@ -63,7 +63,7 @@ pub(super) fn take_word<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     word
 }
 
-/// Takes the last word. Empty when there is none.
+/// Takes the last word. Empty if there is none.
 pub(super) fn take_last_word<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let trimmed = text.trim_ascii_end();
     let start = trimmed.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
@@ -72,14 +72,14 @@ pub(super) fn take_last_word<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     word
 }
 
-/// The whole number that `field` is, but for spaces around it.
+/// Parses `field` as a whole number; spaces around it are allowed.
 #[inline]
 pub(super) fn number(field: &[u8]) -> Option<u64> {
     let mut rest = field.trim_ascii();
     take_number(&mut rest).filter(|_| rest.is_empty())
 }
 
-/// The hexadecimal number that `field` is, with or without `0x`.
+/// Parses `field` as a hexadecimal number, with or without `0x`.
 pub(super) fn hexadecimal(field: &[u8]) -> Option<u64> {
     let field = field.trim_ascii();
     let digits = field.strip_prefix(b"0x").unwrap_or(field);
@@ -89,8 +89,8 @@ pub(super) fn hexadecimal(field: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, |value, byte| Some(value << 4 | u64::from((*byte as char).to_digit(16)?)))
 }
 
-/// The decimal number that `field` is, times ten to the power of `places`; digits beyond these are dropped.
-/// With 9 places, seconds become nanoseconds.
+/// Parses `field` as a decimal number and scales it by ten to the power of `places`; further digits are dropped. With 9
+/// places, seconds become nanoseconds.
 #[inline]
 pub(super) fn decimal(field: &[u8], places: u32) -> Option<u64> {
     let mut rest = field.trim_ascii();
@@ -112,7 +112,7 @@ pub(super) fn decimal(field: &[u8], places: u32) -> Option<u64> {
     Some(value)
 }
 
-/// The extent of a request in bytes, if it has bytes and its end fits 64 bits.
+/// The extent of a request in bytes. Errors: it is empty, or its end does not fit 64 bits.
 #[inline]
 pub(super) fn extent(offset_bytes: u64, length_bytes: u64) -> Result<Extent, Reason> {
     if length_bytes == 0 {
@@ -122,7 +122,7 @@ pub(super) fn extent(offset_bytes: u64, length_bytes: u64) -> Result<Extent, Rea
     Ok((offset_bytes, length_bytes))
 }
 
-/// The extent of a request that is given in units of `unit_bytes`.
+/// The extent of a request in units of `unit_bytes`.
 #[inline]
 pub(super) fn extent_of_units(first: u64, count: u64, unit_bytes: u64) -> Result<Extent, Reason> {
     let offset_bytes = first.checked_mul(unit_bytes).ok_or("the address in bytes does not fit 64 bits")?;

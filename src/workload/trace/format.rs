@@ -5,9 +5,9 @@ use std::fmt;
 /// A format of traces. `docs/traces.md` has a sample line of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// `time_us,rwbs,sector,nsect,comm`: what `capture` records from a kernel's block layer.
+    /// `time_us,rwbs,sector,nsect,comm`: block events of a kernel.
     Captured,
-    /// `time_ns,device,action,offset_bytes,length_bytes,content,stream`: what `convert` writes.
+    /// `time_ns,device,action,offset_bytes,length_bytes,content,stream`: the output of `convert`.
     Operations,
     /// The same columns in a Parquet file.
     Parquet,
@@ -25,9 +25,9 @@ pub enum Format {
     VscsiCsv,
     /// VMware's vscsiStats, binary, version 1 (CloudPhysics).
     Vscsi,
-    /// The text that blkparse prints.
+    /// blkparse's output.
     Blkparse,
-    /// What blktrace records, version 7 or 8, of either byte order.
+    /// blktrace's binary records, version 7 or 8, in either byte order.
     Blktrace,
     /// `block_bio_queue` lines of ftrace.
     Ftrace,
@@ -45,17 +45,17 @@ pub enum Format {
     Ssdsim,
     /// The format of MiDAS (FAST'24).
     Midas,
-    /// File calls seen by `strace -f -ttt -yy`: every file is a device.
+    /// File calls of `strace -f -ttt -yy`: every file is a device.
     Strace,
-    /// libCacheSim's oracleGeneral: recognised, and refused, because it does not say what is written.
+    /// libCacheSim's oracleGeneral: recognised and refused, because it does not tell writes from reads.
     OracleGeneral,
-    /// A filebench workload model: recognised, and refused, because it is a program and not a trace.
+    /// A filebench workload model: recognised and refused, because it is a program, not a trace.
     Filebench,
 }
 
 impl Format {
-    /// All formats, in the order in which they are tried: of two that fit alike, the first is taken. A captured line ends in any
-    /// text, so that formats which are stricter come before.
+    /// All formats in the order of recognition: of two equally good matches, the first wins. A captured line ends in
+    /// any text, so that stricter formats come before it.
     pub const ALL: [Format; 23] = [
         Format::Operations,
         Format::Parquet,
@@ -82,7 +82,7 @@ impl Format {
         Format::Filebench,
     ];
 
-    /// The name by which a user chooses it.
+    /// The name in options and reports.
     pub fn name(self) -> &'static str {
         match self {
             Format::Captured => "captured",
@@ -116,22 +116,22 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Why no operation can be read from it, if so.
+    /// The reason, if the format is recognised but cannot be read.
     pub fn refusal(self) -> Option<&'static str> {
         match self {
             Format::OracleGeneral => Some(
-                "it is an oracleGeneral trace (libCacheSim), which has no field that tells reads from writes: \
-                 it cannot drive a simulator of writes. Use the trace from which it was made",
+                "an oracleGeneral trace (libCacheSim) has no field that tells reads from writes: \
+                 it cannot drive a simulator of writes. Use the trace it was made from",
             ),
             Format::Filebench => Some(
-                "it is a filebench workload model, which is a program and not a trace. \
-                 Run it, and capture what the file system writes",
+                "a filebench workload model is a program, not a trace. \
+                 Run it and capture the file system's writes",
             ),
             _ => None,
         }
     }
 
-    /// Whether every request is seen at several stages, of which one is to be chosen.
+    /// True if the format records each request at several stages.
     pub(super) fn has_stages(self) -> bool {
         matches!(self, Format::Blkparse | Format::Blktrace)
     }
@@ -143,15 +143,15 @@ impl fmt::Display for Format {
     }
 }
 
-/// The stage at which blktrace saw a request.
+/// A stage of a request in blktrace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
-    /// `Q`: as the file system or program handed it over. The process is known, and with it the journal.
+    /// `Q`: queued by the file system or program. The process is known, and with it the journal.
     #[default]
     Queue,
-    /// `D`: as it was issued to the device, after merging.
+    /// `D`: issued to the device, after merging.
     Issue,
-    /// `C`: as it was completed.
+    /// `C`: completed.
     Complete,
 }
 

@@ -1,17 +1,17 @@
-//! What every format's requests go through: times that begin at zero and never go back, one device if only one is
-//! asked for, and a flush of its own for a write that flushes first.
+//! The steps common to all formats: times begin at zero and never go back, one device is selected if requested, and a
+//! write that flushes first becomes a flush and a write.
 
 use super::fields::{Extent, Reason};
 use super::rejected::{Place, Rejections};
 use crate::label::Content;
 use crate::workload::{Action, Operation};
 
-/// What a line or record asks for, before its time is set against the first.
+/// The request of a line or record, with the time as in the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Request {
-    /// `time_ns` is as the trace counts it.
+    /// `time_ns` counts from the trace's own origin.
     pub operation: Operation,
-    /// What was written before is made durable first.
+    /// True if the request flushes first.
     pub flush_before: bool,
 }
 
@@ -37,44 +37,44 @@ impl Request {
     }
 }
 
-/// What has been read so far, and what of it is not passed on.
+/// Turns requests into operations and counts those that it drops.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
     only_device: Option<u32>,
     base_ns: Option<u64>,
     last_ns: u64,
     held: Option<Operation>,
-    /// Lines and records that are of the format and hold no operation.
+    /// The number of valid lines and records without an operation.
     pub others: u64,
-    /// Operations whose time is before that of an earlier one.
+    /// The number of operations with a time before that of an earlier one.
     pub backward_times: u64,
-    /// Operations of devices that were not asked for.
-    pub passed_over: u64,
+    /// The number of operations on other devices than the selected one.
+    pub on_other_devices: u64,
     /// The number of devices that have appeared.
     pub devices: u32,
-    /// What could not be read.
+    /// The rejected lines and records.
     pub rejections: Rejections,
 }
 
 impl Intake {
-    /// Passes on only what is on `only_device`, if there is one.
+    /// Selects the operations on `only_device`, if given.
     pub fn new(only_device: Option<u32>) -> Intake {
         Intake { only_device, ..Intake::default() }
     }
 
-    /// Takes times as they are, in formats whose times begin at zero by definition.
+    /// Keeps times as they are, for formats whose times begin at zero by definition.
     pub fn with_times_from_zero(mut self) -> Intake {
         self.base_ns = Some(0);
         self
     }
 
-    /// Appends the operation for which there was no room before, if any.
+    /// Appends the held operation, if any.
     #[inline]
     pub fn release(&mut self, out: &mut Vec<Operation>) -> bool {
         self.held.take().map(|operation| out.push(operation)).is_some()
     }
 
-    /// Appends at most one operation, and holds a second.
+    /// Appends at most one operation and holds a second.
     #[inline]
     pub fn take(&mut self, request: Request, out: &mut Vec<Operation>) {
         let mut operation = request.operation;
@@ -86,7 +86,7 @@ impl Intake {
         operation.time_ns = self.last_ns;
         self.devices = self.devices.max(operation.device + 1);
         if self.only_device.is_some_and(|only| only != operation.device) {
-            self.passed_over += 1;
+            self.on_other_devices += 1;
         } else if request.flush_before && operation.action != Action::Flush {
             let flush = Request::flush(operation.time_ns).on(operation.device);
             out.push(flush.operation);
@@ -96,7 +96,7 @@ impl Intake {
         }
     }
 
-    /// Takes what a parser says of a line or record.
+    /// Takes a parser's result for a line or record.
     #[inline]
     pub fn settle(
         &mut self,
@@ -153,6 +153,6 @@ mod tests {
         let mut intake = Intake::new(Some(1));
         let requests = [0, 1, 2, 1].map(|device| Request::new(5, Action::Read, (0, 512)).on(device));
         assert_eq!(taken(&mut intake, &requests).len(), 2);
-        assert_eq!((intake.passed_over, intake.devices), (2, 3));
+        assert_eq!((intake.on_other_devices, intake.devices), (2, 3));
     }
 }

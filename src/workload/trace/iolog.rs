@@ -31,7 +31,7 @@ impl Iolog {
         Ok(None)
     }
 
-    /// Splits `file action` or `file action offset length` from the end, since a file may have blanks in its name.
+    /// Splits `file action` or `file action offset length` from the end, since file names may have blanks.
     fn call<'a>(&self, line: &'a [u8]) -> Result<Call<'a>, Reason> {
         let mut rest = line;
         let last = take_last_word(&mut rest);

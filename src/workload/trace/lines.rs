@@ -1,4 +1,4 @@
-//! The seam of the text formats: a parser of one line.
+//! The interface of the text formats: a parser of one line.
 
 use super::fields::Reason;
 use super::intake::{Intake, Request};
@@ -9,17 +9,17 @@ use std::io;
 
 /// Reads lines of one format.
 pub(super) trait LineParser: Send {
-    /// The request of a line that is not blank; `None` if the line is of the format and holds none, as a header or an
-    /// event of another kind; or why it cannot be read.
+    /// The request of a nonblank line; `None` for a valid line without a request, such as a header or another event; or
+    /// the reason for rejecting it.
     fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason>;
 
-    /// What a user should know of what was read.
+    /// Notes for the user about the lines read.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Appends at most `limit` operations. Every parser gets its own copy of this loop, so that a dynamic call is made
-    /// for each batch and not for each line.
+    /// Appends at most `limit` operations. Each parser has its own copy of this loop: a dynamic call for each batch,
+    /// not each line.
     fn read_lines(
         &mut self,
         input: &mut Input,
@@ -32,7 +32,7 @@ pub(super) trait LineParser: Send {
             if intake.release(out) {
                 continue;
             }
-            // The number of the line is known only afterwards; it is wanted only for a rejection.
+            // The line number is known only afterwards, and needed only for a rejection.
             let number = input.line_number() + 1;
             match input.line()? {
                 None => break,

@@ -1,22 +1,22 @@
-//! Traces: what real programs asked of real devices, as streams of operations.
+//! Traces of real programs on real devices, as streams of operations.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `open` | decompression, lines, records |
-//! | `recognise` | which format a file is of, by its content |
-//! | `reader` | one trace, read once; [`TraceReader`] |
-//! | `records`, `parsers` | the seam of the formats, and which parser each text format has |
-//! | `intake` | what all formats share: times, devices, rejections |
+//! | `recognise` | the format of a file, by its content |
+//! | `reader` | one pass over a trace: [`TraceReader`] |
+//! | `records`, `parsers` | the interface of the formats, and the parsers of the text formats |
+//! | `intake` | common to all formats: times, devices, rejections |
 //! | `captured`, `comma_separated`, `columns`, `blkparse`, `iolog`, `strace` | the text formats |
 //! | `vscsi`, `blktrace`, `columnar` | the binary formats |
-//! | `summary` | one pass that counts: [`scan`] |
+//! | `summary` | a counting pass: [`scan`] |
 //! | `placement`, `replay` | a trace on a device of another size: [`TraceWorkload`] |
-//! | `writer` | operations as a trace in one of our two formats: [`TraceWriter`] |
-//! | `convert` | any trace as one of these: [`convert()`] |
+//! | `writer` | writes CSV and Parquet: [`TraceWriter`] |
+//! | `convert` | converts any trace to these: [`convert()`] |
 //!
-//! Every number of a trace is checked where it is read, so that an [`Operation`](crate::workload::Operation) has bytes
-//! (but for a flush), and an end that fits 64 bits. A line that fails is counted and kept as an example; a trace without
-//! one good line is an error. `docs/traces.md` describes each format.
+//! Every number is checked where it is read: an [`Operation`](crate::workload::Operation) other than a flush has bytes
+//! and an end that fits 64 bits. Rejected lines are counted, and the first are kept; a trace without a valid line is an
+//! error. `docs/traces.md` describes each format.
 
 mod blkparse;
 mod blktrace;
@@ -65,20 +65,20 @@ pub use writer::{OutputFormat, TraceWriter};
 
 use super::WorkloadError;
 
-/// How a trace is read and replayed.
+/// The options for reading and replaying a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceOptions {
-    /// The format, if it is not to be recognised.
+    /// The format; `None` to recognise it.
     pub format: Option<Format>,
-    /// Only the operations of this device, counted from 0 in the order in which the trace's devices appear.
+    /// Read only this device, numbered from 0 in order of appearance.
     pub device: Option<u32>,
-    /// Which of blktrace's stages of a request is taken; [`Stage::Queue`] if none is named. An error for other formats.
+    /// The stage of requests to read; [`Stage::Queue`] by default. An error for formats without stages.
     pub stage: Option<Stage>,
-    /// What happens to addresses beyond the end of the device.
+    /// The treatment of addresses beyond the end of the device.
     pub addresses: Addresses,
-    /// Only the first so many operations.
+    /// Read only this many operations.
     pub limit: Option<u64>,
-    /// How many times the trace is replayed; at least 1.
+    /// The number of replays; at least 1.
     pub repeat: u64,
 }
 

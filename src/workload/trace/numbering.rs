@@ -1,13 +1,13 @@
-//! Devices of a trace, numbered from 0 in the order in which they appear.
+//! Devices of a trace, numbered from 0 in order of appearance.
 
 use super::fields::Reason;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-/// The most devices that a trace may have: each needs a few bytes of memory for as long as the trace is read.
+/// The most devices of a trace. Each takes a few bytes of memory while the trace is read.
 pub(super) const MOST_DEVICES: u32 = 1 << 20;
 
-/// The numbers of the devices that have appeared. A device is named by a number or by bytes.
+/// The numbers of the devices seen so far. A device's key is a number or bytes.
 #[derive(Debug)]
 pub(super) struct Numbering<K> {
     numbers: BTreeMap<K, u32>,
@@ -21,7 +21,7 @@ impl<K> Default for Numbering<K> {
 }
 
 impl<K: Ord + Clone> Numbering<K> {
-    /// The number of `device`: a new one if it has not appeared before.
+    /// The number of `device`; a new one at its first appearance.
     #[inline]
     pub fn number<Q: Ord + ToOwned<Owned = K> + ?Sized>(&mut self, device: &Q) -> Result<u32, Reason>
     where
@@ -42,7 +42,7 @@ impl<K: Ord + Clone> Numbering<K> {
             None => {
                 let number = self.numbers.len() as u32;
                 if number == MOST_DEVICES {
-                    return Err("it is of one device more than the 1,048,576 that a trace may have");
+                    return Err("a trace may have 1,048,576 devices, and this is one more");
                 }
                 self.numbers.insert(device.to_owned(), number);
                 number

@@ -1,18 +1,17 @@
-//! From a file to plain bytes: what compresses it, and a buffer that hands out lines and records.
+//! Input: decompression, and a buffer of lines and records.
 
 use memchr::memchr;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-/// The longest line that is looked at, in bytes. A longer one is rejected and skipped, so that a file without a line end
-/// costs no memory.
+/// The longest line accepted, in bytes. Longer ones are rejected and skipped: a file without line ends takes no memory.
 pub(super) const LONGEST_LINE: usize = 64 << 10;
-/// Large enough for the longest line and the largest record, small enough for a cache.
+/// Large enough for the longest line and the largest record, small enough for the CPU's cache.
 const BUFFER_BYTES: usize = 256 << 10;
-/// The largest window of `zstd --long` that exists: 2 GiB.
+/// The largest window of `zstd --long`: 2 GiB.
 const ZSTD_WINDOW_LOG: u32 = 31;
 
-/// What a file is compressed with, told by its first bytes.
+/// The compression of a file, recognised by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Nothing.
@@ -28,7 +27,7 @@ impl Compression {
         match head {
             [0x1f, 0x8b, ..] => Compression::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
-            // A skippable frame, with which seekable zstd files may begin.
+            // Seekable zstd files may begin with a skippable frame.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
             _ => Compression::None,
         }
@@ -52,9 +51,9 @@ impl fmt::Display for Compression {
 
 /// One line, without its end.
 pub(super) enum Line<'a> {
-    /// Its bytes; they need not be text.
+    /// The bytes, which need not be text.
     Bytes(&'a [u8]),
-    /// It is longer than [`LONGEST_LINE`], and was skipped.
+    /// Longer than [`LONGEST_LINE`], and skipped.
     TooLong,
 }
 
@@ -71,7 +70,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Looks at the first bytes of `raw` and puts the decompressor before it that they ask for.
+    /// Opens `raw` with the decompressor for its first bytes.
     pub fn new(mut raw: Box<dyn Read + Send>) -> io::Result<Input> {
         let mut head = Vec::with_capacity(4);
         raw.by_ref().take(4).read_to_end(&mut head)?;
@@ -98,27 +97,27 @@ impl Input {
         })
     }
 
-    /// What the file was compressed with.
+    /// The compression of the file.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// How many decompressed bytes lie before the next line or record.
+    /// The number of decompressed bytes before the next line or record.
     pub fn consumed_bytes(&self) -> u64 {
         self.consumed_bytes
     }
 
-    /// The number of the line that was handed out last, from 1.
+    /// The number of the last line returned, from 1.
     pub fn line_number(&self) -> u64 {
         self.lines
     }
 
-    /// How many decompressed bytes have been read from the file: where an error was met.
-    pub fn met_bytes(&self) -> u64 {
+    /// The number of bytes decompressed so far, which places an error.
+    pub fn decompressed_bytes(&self) -> u64 {
         self.consumed_bytes + (self.end - self.start) as u64
     }
 
-    /// The next bytes: at least `wanted`, but for the end of the file. `wanted` is at most the buffer.
+    /// The next bytes: at least `wanted`, fewer at the end of the file. `wanted` is at most the buffer's size.
     pub fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
         while self.end - self.start < wanted && !self.at_end {
             self.fill()?;
@@ -126,12 +125,12 @@ impl Input {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// Whether the file ends behind what the last [`peek`](Input::peek) showed.
+    /// True if the file ends after the bytes of the last [`peek`](Input::peek).
     pub fn shows_the_end(&self) -> bool {
         self.at_end
     }
 
-    /// Steps over `count` bytes that [`peek`](Input::peek) showed.
+    /// Consumes `count` bytes of the last [`peek`](Input::peek).
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
@@ -169,7 +168,7 @@ impl Input {
         }
     }
 
-    /// Everything that is left, if it is at most `limit` bytes.
+    /// The rest of the input, if it is at most `limit` bytes.
     pub fn read_to_end(mut self, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = self.buffer[self.start..self.end].to_vec();
         self.source.by_ref().take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! Which parser each text format has.
+//! The parsers of the text formats.
 
 use super::blkparse::{Blkparse, Ftrace};
 use super::captured::{Captured, Operations};

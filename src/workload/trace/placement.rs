@@ -1,6 +1,6 @@
-//! Where a trace's addresses lie on a device of another size.
+//! Maps a trace's addresses to a device of another size.
 //!
-//! A trace's devices are laid side by side in the order of their numbers. Each has a region as long as its span, which
+//! A trace's devices are concatenated in the order of their numbers. Each has a region as long as its span, which
 //! begins at a multiple of 1 MiB.
 
 use super::{TraceSummary, unusable};
@@ -9,15 +9,15 @@ use crate::workload::{Operation, WorkloadError};
 
 const REGION_ALIGNMENT: u64 = 1 << 20;
 
-/// What happens to a trace that spans more than the device.
+/// The treatment of a trace that spans more than the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Addresses {
-    /// It is refused, with the size that would do.
+    /// Refuse it; the error names the size needed.
     #[default]
     Refuse,
-    /// Addresses are taken modulo the device's size; a request across its end goes on at its beginning.
+    /// Take addresses modulo the device's size; a request across its end continues at its beginning.
     Wrap,
-    /// Addresses shrink in proportion, by whole 4 KiB blocks; requests keep their lengths, but for the device's end.
+    /// Scale addresses down, in whole 4 KiB blocks; requests keep their lengths, up to the device's end.
     Scale,
 }
 
@@ -33,7 +33,7 @@ impl Addresses {
     }
 }
 
-/// How addresses are mapped.
+/// The mapping of addresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mapping {
     /// The regions fit the device.
@@ -59,13 +59,13 @@ impl Placement {
         let mut end = Some(0u64);
         for device in &summary.devices {
             let base = end.and_then(|end| end.checked_next_multiple_of(REGION_ALIGNMENT));
-            // A device of which nothing is replayed takes no room.
+            // A device without operations takes no space.
             end = if device.span_bytes == 0 { end } else { base.and_then(|base| base.checked_add(device.span_bytes)) };
             bases.push(base.unwrap_or(0));
         }
         let spans = summary.devices.iter().map(|device| device.span_bytes).collect();
         let span_bytes = end.ok_or_else(|| {
-            unusable(&summary.file, "the addresses of its devices, side by side, do not fit 64 bits".to_string())
+            unusable(&summary.file, "the addresses of its concatenated devices do not fit 64 bits".to_string())
         })?;
         let usable_bytes = device_bytes - device_bytes % BLOCK_BYTES;
         let mapping = match addresses {
@@ -80,24 +80,24 @@ impl Placement {
         Ok(Placement { bases, spans, span_bytes, usable_bytes, mapping })
     }
 
-    /// Whether every address is only shifted, so that an operation stays one.
+    /// True if addresses are only shifted, so that no operation is split.
     pub fn is_direct(&self) -> bool {
         self.mapping == Mapping::Direct
     }
 
-    /// What was done to the addresses, if they were changed.
+    /// A note about the mapping, if addresses were wrapped or scaled.
     pub fn note(&self) -> Option<String> {
         let verb = match self.mapping {
             Mapping::Direct => return None,
-            Mapping::Wrap => "wrapped round",
+            Mapping::Wrap => "wrapped around",
             Mapping::Scale => "scaled down to",
         };
         let (span, device) = (human_size(self.span_bytes as f64), human_size(self.usable_bytes as f64));
-        Some(format!("it spans {span}, and its addresses are {verb} a device of {device}"))
+        Some(format!("its span of {span} is {verb} a device of {device}"))
     }
 
-    /// The operation at its place, and what of it goes on at the beginning of the device. `None` if the operation lies
-    /// outside the span for which the placement was made.
+    /// The mapped operation, and its continuation at the beginning of the device, if any. `None` if the operation is
+    /// outside the span of the summary.
     pub fn place(&self, mut operation: Operation) -> Option<(Operation, Option<Operation>)> {
         if operation.length_bytes == 0 {
             // A flush has no address.
@@ -133,7 +133,7 @@ impl Placement {
         let blocks = u128::from(self.span_bytes.div_ceil(BLOCK_BYTES));
         let usable_blocks = u128::from(self.usable_bytes / BLOCK_BYTES);
         let scaled = u128::from(operation.offset_bytes / BLOCK_BYTES) * usable_blocks / blocks;
-        // What lies within a block stays there, so that a request touches as many blocks as before.
+        // The offset within a block stays, so that a request touches as many blocks as before.
         operation.offset_bytes = scaled as u64 * BLOCK_BYTES + operation.offset_bytes % BLOCK_BYTES;
         operation.length_bytes = operation.length_bytes.min(self.usable_bytes.saturating_sub(operation.offset_bytes));
         operation
@@ -145,13 +145,13 @@ fn too_small(summary: &TraceSummary, span_bytes: u64, device_bytes: u64) -> Work
     let enough = span_bytes.checked_next_multiple_of(unit).unwrap_or(span_bytes);
     let has = human_size(device_bytes as f64);
     let spans = human_size(span_bytes as f64);
-    let side_by_side = match summary.devices.iter().filter(|device| device.span_bytes > 0).count() {
+    let concatenated = match summary.devices.iter().filter(|device| device.span_bytes > 0).count() {
         1 => String::new(),
-        count => format!(" ({count} devices side by side)"),
+        count => format!(" ({count} devices concatenated)"),
     };
     let reason = format!(
-        "it spans {spans}{side_by_side}, and the path exports {has}: one that exports {} would do, or ask for its \
-         addresses to wrap or to scale",
+        "it spans {spans}{concatenated}, but the path exports {has}: use a path that exports {}, or let its \
+         addresses wrap or scale",
         format_size(enough)
     );
     unusable(&summary.file, reason)
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_lie_side_by_side_at_multiples_of_a_mebibyte() {
+    fn devices_lie_concatenated_at_multiples_of_a_mebibyte() {
         let placement = placement(&[5000, 0, 3 << 20, 512], 1 << 30, Addresses::Refuse).unwrap();
         let offset = |device| {
             let request = Operation { device, ..operation(0, Action::Read, 0, 512) };
@@ -194,12 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_is_too_large_is_refused_with_the_size_that_would_do() {
+    fn a_trace_that_is_too_large_is_refused_with_the_size_needed() {
         for (span, enough) in
             [(4_434_000_000, "5G"), (5 << 20, "5M"), ((5 << 20) + 1, "6M"), (u64::MAX, "18446744073709551615")]
         {
             let error = placement(&[span], 1 << 20, Addresses::Refuse).unwrap_err().to_string();
-            assert!(error.contains(&format!("{enough} would do")) && error.contains("wrap or to scale"), "{error}");
+            assert!(
+                error.contains(&format!("a path that exports {enough},")) && error.contains("wrap or scale"),
+                "{error}"
+            );
         }
         assert!(placement(&[u64::MAX, 4096], 1 << 20, Addresses::Wrap).is_err());
         assert!(placement(&[1 << 20], 4095, Addresses::Wrap).is_err());

@@ -1,4 +1,4 @@
-//! A trace as a stream of operations, whatever its format.
+//! Reads a trace of any format as a stream of operations.
 
 use super::blktrace::BlktraceReader;
 use super::columnar::{self, ParquetReader};
@@ -34,8 +34,8 @@ impl RecordReader for TextReader {
         &self.intake
     }
 
-    fn met_bytes(&self) -> u64 {
-        self.input.met_bytes()
+    fn decompressed_bytes(&self) -> u64 {
+        self.input.decompressed_bytes()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -45,9 +45,9 @@ impl RecordReader for TextReader {
 
 /// Reads one trace once, from its first operation to its last.
 ///
-/// Times begin at zero and never go back, devices are numbered as they appear, and a request that cannot be read is
-/// counted and passed over. Of the options, those of replay ([`addresses`](TraceOptions::addresses) and
-/// [`repeat`](TraceOptions::repeat)) are no matter here.
+/// Times begin at zero and never go back, devices are numbered in order of appearance, and invalid requests are counted
+/// and skipped. The options of replay ([`addresses`](TraceOptions::addresses) and [`repeat`](TraceOptions::repeat)) are
+/// ignored here.
 pub struct TraceReader {
     name: String,
     format: Format,
@@ -65,7 +65,7 @@ impl TraceReader {
         let name = path.display().to_string();
         let read = |source| WorkloadError::Read { file: name.clone(), source };
         let mut file = File::open(path).map_err(read)?;
-        // A Parquet file is read from its end, so the file itself is needed and not a stream of it.
+        // A Parquet file is read from its end, and so not as a stream.
         let mut head = Vec::with_capacity(columnar::MAGIC.len());
         file.by_ref().take(columnar::MAGIC.len() as u64).read_to_end(&mut head).map_err(read)?;
         if head == columnar::MAGIC {
@@ -74,7 +74,7 @@ impl TraceReader {
         TraceReader::from_reader(&name, Box::new(io::Cursor::new(head).chain(file)), options)
     }
 
-    /// Reads from anything that yields bytes, compressed or not; `name` stands for it in errors.
+    /// Reads from a byte stream, compressed or not; errors name it `name`.
     pub fn from_reader(
         name: &str,
         source: Box<dyn Read + Send>,
@@ -89,7 +89,7 @@ impl TraceReader {
         }
         let head = input.peek(recognise::HEAD_BYTES).map_err(damaged)?.to_vec();
         if head.is_empty() {
-            return Err(unusable(name, "it is empty".to_string()));
+            return Err(unusable(name, "the file is empty".to_string()));
         }
         let (format, recognition_notes) = match options.format {
             Some(format) => (format, Vec::new()),
@@ -102,7 +102,7 @@ impl TraceReader {
         if format == Format::Parquet {
             let bytes = input.read_to_end(columnar::MOST_STREAMED_BYTES).map_err(damaged)?;
             let bytes = bytes.ok_or_else(|| {
-                unusable(name, "a Parquet trace of more than 1 GiB is read only from a file, uncompressed".to_string())
+                unusable(name, "a Parquet trace of more than 1 GiB must be an uncompressed file".to_string())
             })?;
             let mut reader =
                 TraceReader::of_parquet(name, options, |intake| ParquetReader::of_bytes(bytes.into(), intake))?;
@@ -131,7 +131,7 @@ impl TraceReader {
         open: impl FnOnce(Intake) -> Result<ParquetReader, String>,
     ) -> Result<TraceReader, WorkloadError> {
         if let Some(format) = options.format.filter(|format| *format != Format::Parquet) {
-            return Err(unusable(name, format!("it is a Parquet file, and not of the format {format}")));
+            return Err(unusable(name, format!("a Parquet file, not of the format {format}")));
         }
         stage_of(name, Format::Parquet, options)?;
         let intake = Intake::new(options.device).with_times_from_zero();
@@ -159,10 +159,10 @@ impl TraceReader {
         }
     }
 
-    /// Appends at most `limit` operations to `batch` and says how many; 0 means that the trace has ended.
+    /// Appends at most `limit` operations to `batch` and returns their number; 0 at the end of the trace.
     ///
-    /// Fails if the file cannot be read or what is compressed in it is damaged, and at the end of a trace that held no
-    /// operation. Operations that were appended before a failure are good.
+    /// Errors: the file cannot be read, its compressed data is damaged, or the trace ends without an operation.
+    /// Operations appended before an error are valid.
     pub fn read_batch(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
         let limit = limit.min(usize::try_from(self.limit - self.emitted).unwrap_or(usize::MAX));
         let before = batch.len();
@@ -170,7 +170,7 @@ impl TraceReader {
         let count = batch.len() - before;
         self.emitted += count as u64;
         if let Err(error) = result {
-            let source = at_byte(&error, self.records.met_bytes(), self.emitted);
+            let source = at_byte(&error, self.records.decompressed_bytes(), self.emitted);
             return Err(WorkloadError::Read { file: self.name.clone(), source });
         }
         if self.emitted == 0 && limit > 0 {
@@ -179,55 +179,54 @@ impl TraceReader {
         Ok(count)
     }
 
-    /// The format that is read.
+    /// The format of the trace.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What the file is compressed with.
+    /// The compression of the file.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// Lines or records that could not be read so far.
+    /// The number of rejected lines or records so far.
     pub fn rejected(&self) -> u64 {
         self.records.intake().rejections.count
     }
 
-    /// The first lines or records that could not be read.
+    /// The first rejected lines or records.
     pub fn first_rejected(&self) -> &[Rejected] {
         &self.records.intake().rejections.first
     }
 
-    /// Lines or records of the format that hold no operation: headers, comments, events of other kinds.
+    /// The number of valid lines or records without an operation: headers, comments, other events.
     pub fn without_operation(&self) -> u64 {
         self.records.intake().others
     }
 
-    /// Operations whose time is before that of an earlier one; they were given the later time.
+    /// The number of operations with a time before that of an earlier one; they got the later time.
     pub fn backward_times(&self) -> u64 {
         self.records.intake().backward_times
     }
 
-    /// What a user should know of how the trace was read, but for what was rejected.
+    /// Notes for the user about the reading, except rejections.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.recognition_notes.clone();
         notes.extend(self.records.notes());
         notes
     }
 
-    /// Why the trace held no operation at all.
+    /// The reason why the trace has no operation.
     fn why_nothing(&self) -> String {
         let intake = self.records.intake();
         let mut reason = match (self.only_device, intake.rejections.first.first()) {
-            (Some(device), _) if intake.passed_over > 0 => {
+            (Some(device), _) if intake.on_other_devices > 0 => {
                 format!("device {device} has no operation: the trace has the devices 0 to {}", intake.devices - 1)
             }
-            (_, Some(first)) => format!(
-                "nothing in it could be read as the format {}: {} rejected, first {first}",
-                self.format, intake.rejections.count
-            ),
-            _ => format!("it is of the format {}, and holds no operation", self.format),
+            (_, Some(first)) => {
+                format!("no line is of the format {}: {} rejected, first {first}", self.format, intake.rejections.count)
+            }
+            _ => format!("the format is {}, but there is no operation", self.format),
         };
         for note in self.records.notes() {
             reason.push_str("; ");
@@ -241,13 +240,13 @@ fn stage_of(name: &str, format: Format, options: &TraceOptions) -> Result<Stage,
     match options.stage {
         Some(stage) if !format.has_stages() => Err(unusable(
             name,
-            format!("the format {format} has no action {}: only blkparse and blktrace do", stage.letter() as char),
+            format!("the format {format} has no action {}: only blkparse and blktrace have", stage.letter() as char),
         )),
         stage => Ok(stage.unwrap_or_default()),
     }
 }
 
-/// The same error, with the place at which it was met.
+/// The same error, with its place.
 fn at_byte(error: &io::Error, bytes: u64, operations: u64) -> io::Error {
     let place = format!("{error} (after {bytes} decompressed bytes and {operations} operations)");
     io::Error::new(error.kind(), place)

@@ -1,14 +1,14 @@
-//! Which format a trace is of, told by its content and never by its name.
+//! Recognises the format of a trace by its content, never by its name.
 //!
-//! Binary formats are told by their magic numbers or by fields that have few values. For text, the first lines are read
-//! with the strict parser of every format, and the one that takes most of them wins.
+//! Binary formats are recognised by magic numbers or by fields with few valid values. For text, the first lines are
+//! given to the strict parser of every format; the one that accepts the most wins.
 
 use super::format::{Format, Stage};
 use super::lines::LineParser;
 use super::parsers::line_parser;
 use super::{blktrace, columnar, vscsi};
 
-/// How much of a file is looked at.
+/// The examined part of a file, in bytes.
 pub(super) const HEAD_BYTES: usize = 64 << 10;
 const MOST_LINES: usize = 500;
 const EXCERPT_BYTES: usize = 60;
@@ -16,7 +16,7 @@ const EXCERPT_BYTES: usize = 60;
 const ORACLE_BYTES: usize = 24;
 const FILEBENCH_WORDS: [&[u8]; 4] = [b"define fileset", b"define process", b"define posset", b"define randvar"];
 
-/// The format and what a user should know of the choice; or why there is none.
+/// The format and notes for the user about the choice; or the reason why there is none.
 pub(super) fn recognise(head: &[u8], is_whole: bool, stage: Stage) -> Result<(Format, Vec<String>), String> {
     if head.starts_with(columnar::MAGIC) {
         return Ok((Format::Parquet, Vec::new()));
@@ -28,7 +28,7 @@ pub(super) fn recognise(head: &[u8], is_whole: bool, stage: Stage) -> Result<(Fo
         return Ok((Format::Vscsi, Vec::new()));
     }
     if vscsi::recognises_version_2(head) {
-        return Err("it looks like a vscsi trace of version 2, of which only version 1 can be read".to_string());
+        return Err("it looks like a vscsi trace of version 2; only version 1 can be read".to_string());
     }
     if is_oracle_general(head) {
         return Ok((Format::OracleGeneral, Vec::new()));
@@ -43,7 +43,7 @@ pub(super) fn recognise(head: &[u8], is_whole: bool, stage: Stage) -> Result<(Fo
 fn first_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
     let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').collect();
     if !is_whole {
-        // The last one may be cut.
+        // The last line may be incomplete.
         lines.pop();
     }
     let trimmed = lines.into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -62,25 +62,25 @@ fn recognise_text(lines: &[&[u8]], stage: Stage) -> Option<(Format, Vec<String>)
     let mut notes = Vec::new();
     if format == Format::Mqsim {
         notes.push(
-            "its fields mean the same to MQSim, SSDsim and DiskSim, but for the unit of time: it was read as mqsim, in \
-             nanoseconds (the format disksim takes the times for milliseconds)"
+            "MQSim, SSDsim and DiskSim have the same fields in different units of time: it was read as mqsim, in \
+             nanoseconds (the format disksim reads milliseconds)"
                 .to_string(),
         );
     }
     if best < lines.len() {
         notes
-            .push(format!("it was taken for the format {format}, which {best} of its first {} lines fit", lines.len()));
+            .push(format!("it was read as the format {format}, which {best} of its first {} lines match", lines.len()));
     }
     Some((format, notes))
 }
 
-/// How many of the lines are of the parser's format.
+/// The number of lines that the parser accepts.
 fn score(parser: &mut dyn LineParser, lines: &[&[u8]]) -> usize {
     lines.iter().filter(|line| parser.parse(line).is_ok()).count()
 }
 
-/// oracleGeneral has no magic number: its times never go back, its sizes are small, and the next access to an object is in
-/// the future or never (-1).
+/// True for oracleGeneral. It has no magic number: its times never go back, its sizes are small, and the next access to
+/// an object is in the future or never (-1).
 fn is_oracle_general(head: &[u8]) -> bool {
     let mut earlier = 0;
     let mut records = head.chunks_exact(ORACLE_BYTES).take(64).peekable();
@@ -100,7 +100,7 @@ fn why_unknown(head: &[u8]) -> String {
     let line = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or(head);
     let excerpt = line[..line.len().min(EXCERPT_BYTES)].escape_ascii();
     format!(
-        "it is of no known format. Tried: {}. It begins with `{excerpt}`; if it is one of these, name the format",
+        "unknown format. Tried: {}. It begins with `{excerpt}`; if it is one of these, name the format",
         names.join(", ")
     )
 }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_between_formats_of_the_same_layout_is_told() {
+    fn a_choice_between_formats_of_the_same_layout_is_noted() {
         let (format, notes) = recognise(samples::MQSIM, true, Stage::default()).unwrap();
         assert_eq!(format, Format::Mqsim);
         assert!(notes[0].contains("disksim"), "{notes:?}");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_of_no_format() {
+    fn noise_is_of_no_format() {
         let noise: Vec<u8> = (0..HEAD_BYTES).map(|at| (at * at % 251) as u8).collect();
         for bytes in [&b"hello\nworld\n"[..], &noise, &[0; 4096], b"1 2 3", b"\n\n\n", b"a,b,c,d,e"] {
             let error = format_of(bytes).unwrap_err();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_bad_lines_do_not_hide_the_format_and_are_told() {
+    fn a_few_bad_lines_do_not_hide_the_format_and_are_reported() {
         let lines = [b"garbage\n", samples::ALIBABA, b"\n1,2\n"].concat();
         let (format, notes) = recognise(&lines, true, Stage::default()).unwrap();
         assert_eq!(format, Format::Alibaba);

@@ -1,21 +1,21 @@
-//! The seam of the formats: what reads the records of one trace.
+//! The interface of the formats: a reader of one trace's records.
 
 use super::intake::Intake;
 use crate::workload::Operation;
 use std::io;
 
-/// Reads records, whatever their format. One dynamic call is made for each batch.
+/// Reads records of any format, with one dynamic call for each batch.
 pub(super) trait RecordReader: Send {
-    /// Appends at most `limit` operations; none means that the trace has ended.
+    /// Appends at most `limit` operations; none at the end of the trace.
     fn read_batch(&mut self, out: &mut Vec<Operation>, limit: usize) -> io::Result<()>;
 
-    /// What was taken so far, and what was not.
+    /// The counts and rejections so far.
     fn intake(&self) -> &Intake;
 
-    /// How many decompressed bytes were met, for the text of an error.
-    fn met_bytes(&self) -> u64;
+    /// The number of bytes decompressed so far, for error messages.
+    fn decompressed_bytes(&self) -> u64;
 
-    /// What a user should know of what was read.
+    /// Notes for the user about the records read.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }

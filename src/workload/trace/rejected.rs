@@ -1,10 +1,10 @@
-//! What could not be read: all of it counted, the first of it kept.
+//! Rejected lines and records: all counted, the first kept.
 
 use std::fmt;
 
-/// How many rejected lines or records are kept.
+/// The number of rejected lines or records kept.
 pub const KEPT_REJECTIONS: usize = 5;
-/// How many bytes of a rejected line are shown.
+/// The number of bytes shown of a rejected line.
 const SHOWN_BYTES: usize = 80;
 
 /// A place in a decompressed trace.
@@ -28,14 +28,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// A line or record that was not taken.
+/// A rejected line or record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// Where it is.
+    /// The place.
     pub place: Place,
-    /// Why it was not taken.
+    /// The reason.
     pub reason: String,
-    /// The beginning of the line, with what is not printable escaped; empty for binary records.
+    /// The escaped beginning of the line; empty for binary records.
     pub excerpt: String,
 }
 

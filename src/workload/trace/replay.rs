@@ -1,4 +1,4 @@
-//! A trace as a workload: scanned once, then read as often as it is replayed.
+//! A trace as a workload: scanned once, then read for each replay.
 
 use super::placement::Placement;
 use super::summary::{TraceSummary, scan};
@@ -6,12 +6,12 @@ use super::{TraceOptions, TraceReader, unusable};
 use crate::workload::{Operation, Workload, WorkloadError};
 use std::path::{Path, PathBuf};
 
-/// Operations that are read at once when they must be mapped one by one.
+/// The batch size for operations that are mapped one by one.
 const BATCH: usize = 1024;
 
-/// A trace that is replayed on a device.
+/// A trace replayed on a device.
 ///
-/// Each repetition begins at the time at which the one before it ended.
+/// Each repetition begins at the end time of the previous one.
 pub struct TraceWorkload {
     name: String,
     path: PathBuf,
@@ -27,21 +27,18 @@ pub struct TraceWorkload {
 }
 
 impl TraceWorkload {
-    /// Scans the trace and lays it out on a device of `device_bytes`.
+    /// Scans the trace and maps it to a device of `device_bytes`.
     ///
-    /// Fails as [`scan`] does; if the trace spans more than the device and the options refuse that; and if the path is
-    /// no plain file, since a trace is read at least twice.
+    /// Errors: those of [`scan`]; the trace spans more than the device and the options refuse that; the path is not a
+    /// regular file, since a trace is read at least twice.
     pub fn open(path: &Path, options: TraceOptions, device_bytes: u64) -> Result<TraceWorkload, WorkloadError> {
         let file = path.display().to_string();
         let metadata = std::fs::metadata(path).map_err(|source| WorkloadError::Read { file: file.clone(), source })?;
         if !metadata.is_file() {
-            return Err(unusable(&file, "it is no plain file, and a trace is read twice".to_string()));
+            return Err(unusable(&file, "not a regular file, and a trace is read twice".to_string()));
         }
         if options.repeat == 0 || options.limit == Some(0) {
-            return Err(unusable(
-                &file,
-                "a trace that is replayed 0 times, or for 0 operations, asks nothing".to_string(),
-            ));
+            return Err(unusable(&file, "0 replays, or a limit of 0 operations, request nothing".to_string()));
         }
         let summary = scan(path, &options)?;
         let placement = Placement::new(&summary, device_bytes, options.addresses)?;
@@ -61,12 +58,12 @@ impl TraceWorkload {
         })
     }
 
-    /// What the scan found.
+    /// The result of the scan.
     pub fn summary(&self) -> &TraceSummary {
         &self.summary
     }
 
-    /// Appends operations as they are in the trace, but for their times; 0 after the last repetition.
+    /// Appends operations with the trace's addresses and the replay's times; 0 after the last repetition.
     fn read(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
         while self.repetition < self.options.repeat {
             let reader = match &mut self.reader {
@@ -94,10 +91,10 @@ impl TraceWorkload {
     }
 
     fn changed(&self) -> WorkloadError {
-        unusable(&self.summary.file, "it has changed since it was scanned".to_string())
+        unusable(&self.summary.file, "the file has changed since it was scanned".to_string())
     }
 
-    /// Maps the operations of a batch in their places.
+    /// Maps the operations of a batch in place.
     fn read_direct(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
         let before = batch.len();
         let count = self.read(batch, limit)?;
@@ -107,7 +104,7 @@ impl TraceWorkload {
         Ok(count)
     }
 
-    /// Maps operation by operation, since one may become two.
+    /// Maps operations one by one, since one may become two.
     fn read_mapped(&mut self, batch: &mut Vec<Operation>, limit: usize) -> Result<usize, WorkloadError> {
         let before = batch.len();
         while batch.len() - before < limit {

@@ -1,27 +1,27 @@
 //! The kernel's letters for a request: `FWSM` and the like.
 //!
-//! A leading `F` flushes before; then the operation: `R` read, `W` write, `D` discard, `N` none, `F` a flush; then flags:
-//! `F` force unit access, `A` readahead, `S` synchronous, `M` metadata, `E` secure erase, `Z` zeroes, `U` untorn.
-//! Source: `blk_fill_rwbs` in the kernel's documentation of the block trace events.
+//! A leading `F` flushes first; then the operation: `R` read, `W` write, `D` discard, `N` none, `F` a flush; then
+//! flags: `F` force unit access, `A` readahead, `S` synchronous, `M` metadata, `E` secure erase, `Z` zeroes, `U`
+//! untorn. Source: `blk_fill_rwbs` in the kernel's documentation of the block trace events.
 
 use super::fields::{Reason, SECTOR_BYTES, extent_of_units};
 use super::intake::Request;
 use crate::label::Content;
 use crate::workload::Action;
 
-/// What the kernel's letters for a request say: `FWSM` and the like.
+/// A request's letters, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letters {
-    /// What was written before it must be durable first.
+    /// True if the request flushes first.
     pub flush_before: bool,
-    /// What it does with its sectors; nothing if it has none, or passes through a command of the driver's own.
+    /// The action on its sectors; `None` if it has none, or for a passed-through driver command.
     pub action: Option<Action>,
-    /// The file system says that it is metadata, its journal included.
+    /// True if the file system marked it as metadata, which includes the journal.
     pub metadata: bool,
 }
 
 impl Letters {
-    /// Reads the letters. The error says what is wrong with them.
+    /// Decodes the letters. The error says what is wrong with them.
     #[inline]
     pub fn parse(rwbs: &[u8]) -> Result<Letters, &'static str> {
         letters(rwbs)
@@ -39,7 +39,7 @@ fn letters(rwbs: &[u8]) -> Result<Letters, Reason> {
         [b'W', flags @ ..] => (Some(Action::Write), flags),
         [b'D', flags @ ..] => (Some(Action::Discard), flags),
         [b'N', flags @ ..] => (None, flags),
-        [b'Z', ..] => return Err("a zone operation is not one of a plain block device"),
+        [b'Z', ..] => return Err("zone operations are not supported"),
         flags if flush_before => (None, flags),
         _ => return Err("the letters name no operation: R, W, D, F or N is expected"),
     };
@@ -48,15 +48,15 @@ fn letters(rwbs: &[u8]) -> Result<Letters, Reason> {
         match flag {
             b'M' => metadata = true,
             b'F' | b'A' | b'S' | b'E' | b'Z' | b'U' => {}
-            _ => return Err("the letters hold a flag that is not one of F, A, S, M, E, Z and U"),
+            _ => return Err("the letters have a flag other than F, A, S, M, E, Z and U"),
         }
     }
     Ok(Letters { flush_before, action, metadata })
 }
 
-/// The request of these letters, in sectors, by the process `comm`; on device 0.
+/// The request with these letters and sectors by the process `comm`, on device 0.
 ///
-/// Metadata that ext4's journal thread (`jbd2/...`) writes is the journal.
+/// Metadata written by ext4's journal thread (`jbd2/...`) is the journal.
 #[inline]
 pub(super) fn request(
     time_ns: u64,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_of_a_block_device_is_not_taken() {
+    fn operations_other_than_block_requests_are_rejected() {
         assert_eq!(request(1, b"N", 0, 8, b""), Ok(None));
         for wrong in [&b""[..], b"X", b"W?", b"ZRS", b"S"] {
             assert!(request(1, wrong, 8, 8, b"").is_err(), "{}", wrong.escape_ascii());

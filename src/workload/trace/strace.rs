@@ -1,9 +1,9 @@
-//! File calls that `strace -f -ttt -yy -e trace=desc` saw. Each file is a device with addresses of its own.
+//! File calls of `strace -f -ttt -yy -e trace=desc`. Each file is a device with its own addresses.
 //!
-//! Calls without an offset use the position of their descriptor, so positions are followed through open, read, write, lseek
-//! and dup. strace does not say which processes share their descriptors. A process that uses a descriptor that it did not open
-//! itself is therefore taken to share the one that was last opened under that number for that file, as a thread or a child does.
-//! What a program stores through mmap, io_uring, sendfile or copy_file_range is not seen.
+//! Calls without an offset use the position of their descriptor, so positions are tracked through open, read, write,
+//! lseek and dup. strace does not show which processes share descriptors. A process that uses a descriptor it did not
+//! open is assumed to share the last one opened under that number for that file, as a thread or a child would. Writes
+//! through mmap, io_uring, sendfile or copy_file_range are not traced.
 
 use super::fields::{Reason, decimal, extent, number, take_number, take_word};
 use super::intake::Request;
@@ -18,26 +18,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const UNFINISHED: &[u8] = b"<unfinished ...>";
 const RESUMED: &[u8] = b" resumed>";
-/// The longest call that is pieced together from an unfinished and a resumed line.
+/// The longest call joined from an unfinished and a resumed line, in bytes.
 const LONGEST_CALL: usize = 64 << 10;
 
-/// An open file description: what descriptors share that were made by dup or inherited.
+/// An open file description, shared by descriptors that were duplicated or inherited.
 #[derive(Debug, Default)]
 struct Description {
     position: AtomicU64,
     appends: bool,
 }
 
-/// The calls of all processes.
+/// The parser, with the descriptors of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Strace {
     files: Numbering<Vec<u8>>,
-    /// By file: its size, as far as it has been seen.
+    /// By file: its size, as far as known.
     sizes: Vec<u64>,
     devices: Numbering<u64>,
-    /// By process and descriptor: the file and what the process itself opened.
+    /// By process and descriptor: the file and the description that the process itself opened.
     opened: BTreeMap<(u64, u64), (u32, Arc<Description>)>,
-    /// By descriptor and file: what any process opened last.
+    /// By descriptor and file: the last description opened by any process.
     latest: BTreeMap<(u64, u32), Arc<Description>>,
     unfinished: BTreeMap<u64, Vec<u8>>,
     unknown_positions: u64,
@@ -123,7 +123,7 @@ impl Strace {
         let positional = call.name.starts_with(b"p") && call.argument(3) != b"-1";
         let description = self.description(process, descriptor, file);
         let offset = if action == Action::Write && description.appends {
-            // Linux appends whatever the offset is.
+            // With O_APPEND, Linux ignores the offset.
             self.size(file)
         } else if positional {
             number(call.argument(3)).ok_or("the offset is not a whole number")?
@@ -142,7 +142,7 @@ impl Strace {
     }
 
     fn parse_call(&mut self, process: u64, time_ns: u64, text: &[u8]) -> Result<Option<Request>, Reason> {
-        let call = split_call(text).ok_or("it is not a call with its result")?;
+        let call = split_call(text).ok_or("not a call with a result")?;
         if call.failed() {
             return Ok(None);
         }
@@ -180,7 +180,7 @@ impl Strace {
         }
     }
 
-    /// Calls that move no bytes, and change what later ones mean.
+    /// Tracks calls that move no bytes but affect later ones.
     fn follow(&mut self, (process, descriptor, file): (u64, u64, u32), call: &Call<'_>) {
         match call.name {
             b"lseek" => {
@@ -214,7 +214,7 @@ impl Strace {
         }
     }
 
-    /// fallocate: a hole is a discard; other modes only change the size.
+    /// fallocate: punching a hole is a discard; other modes only change the size.
     fn allocate(&mut self, file: u32, time_ns: u64, call: &Call<'_>) -> Result<Option<Request>, Reason> {
         let offset = number(call.argument(2)).ok_or("the offset is not a whole number")?;
         let length = number(call.argument(3)).ok_or("the length is not a whole number")?;
@@ -228,7 +228,7 @@ impl Strace {
         Ok(None)
     }
 
-    /// The rest of a call whose beginning was printed before another process ran.
+    /// Parses the second part of a call that strace split.
     fn resume(&mut self, process: u64, time_ns: u64, text: &[u8]) -> Result<Option<Request>, Reason> {
         let end = memmem::find(text, RESUMED).ok_or("a resumed call has no name")? + RESUMED.len();
         let Some(mut call) = self.unfinished.remove(&process) else { return Ok(None) };
@@ -240,7 +240,7 @@ impl Strace {
     }
 }
 
-/// Takes the number of the process, which is 0 if strace did not follow children.
+/// Takes the process number: 0 if strace did not follow children.
 fn take_process(text: &mut &[u8]) -> Option<u64> {
     let mut rest = *text;
     let word = take_word(&mut rest);
@@ -280,7 +280,7 @@ impl LineParser for Strace {
         }
         if let Some(beginning) = text.strip_suffix(UNFINISHED) {
             if !beginning.contains(&b'(') {
-                return Err("it is not a call");
+                return Err("not a call");
             }
             self.unfinished.insert(process, beginning.to_vec());
             return Ok(None);
@@ -293,7 +293,7 @@ impl LineParser for Strace {
             return Vec::new();
         }
         vec![format!(
-            "{} descriptors were open before the trace began, or were inherited unseen: their positions were taken to begin at 0",
+            "{} descriptors were open before the trace began or were inherited untraced: their positions are assumed to begin at 0",
             self.unknown_positions
         )]
     }

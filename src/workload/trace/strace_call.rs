@@ -1,18 +1,18 @@
-//! One call as strace prints it: `name(argument, ...) = result`.
+//! Parses one call of strace's output: `name(argument, ...) = result`.
 
 use super::fields::{number, take_number};
 use memchr::memmem;
 
 const MOST_ARGUMENTS: usize = 6;
 
-/// A call that was split into its parts.
+/// A parsed call.
 pub(super) struct Call<'a> {
     pub name: &'a [u8],
     arguments: [&'a [u8]; MOST_ARGUMENTS],
     result: &'a [u8],
 }
 
-/// A descriptor with what strace says of it.
+/// A descriptor with strace's annotation.
 #[derive(Debug, PartialEq)]
 pub(super) enum Descriptor<'a> {
     /// A file or a block device, and its path.
@@ -29,28 +29,28 @@ impl<'a> Call<'a> {
         self.arguments.get(number).copied().unwrap_or_default()
     }
 
-    /// Whether it returned an error, or never returned.
+    /// True if it returned an error, or never returned.
     pub fn failed(&self) -> bool {
         !self.result.first().is_some_and(u8::is_ascii_digit)
     }
 
-    /// What it returned, if that is a number.
+    /// The return value, if it is a number.
     pub fn result_number(&self) -> Option<u64> {
         let mut rest = self.result;
         take_number(&mut rest)
     }
 
-    /// The descriptor that it was called with.
+    /// The descriptor argument.
     pub fn descriptor(&self) -> Descriptor<'a> {
         descriptor(self.arguments[0])
     }
 
-    /// The descriptor that it returned.
+    /// The returned descriptor.
     pub fn opened(&self) -> Descriptor<'a> {
         descriptor(self.result)
     }
 
-    /// Whether one of the arguments that are no text and no path holds this flag.
+    /// True if an argument other than texts and paths has this flag.
     pub fn has_flag(&self, flag: &[u8]) -> bool {
         self.arguments.iter().any(|argument| {
             let plain = !argument.starts_with(b"\"") && !argument.contains(&b'<');
@@ -58,7 +58,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The size that fstat, or newfstatat of the descriptor itself, returned.
+    /// The size returned by fstat, or by newfstatat on the descriptor itself.
     pub fn stat_size(&self) -> Option<u64> {
         let structure = match self.name {
             b"fstat" => self.arguments[1],
@@ -70,7 +70,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Reads `5</path>`, with what may follow the path: `(deleted)` or the numbers of a device.
+/// Parses `5</path>`, optionally with `(deleted)` or a device's numbers after the path.
 fn descriptor(text: &[u8]) -> Descriptor<'_> {
     let mut rest = text;
     let Some(descriptor) = take_number(&mut rest) else { return Descriptor::Other };
@@ -89,7 +89,7 @@ fn descriptor(text: &[u8]) -> Descriptor<'_> {
     if path.starts_with(b"/") { Descriptor::File(descriptor, path) } else { Descriptor::Other }
 }
 
-/// Splits a call at the commas that stand in no text, no bracket and no path. `None` if it has no result.
+/// Splits a call at the commas outside texts, brackets and paths. `None` if it has no result.
 pub(super) fn split_call(text: &[u8]) -> Option<Call<'_>> {
     let open = text.iter().position(|byte| *byte == b'(')?;
     let name = &text[..open];
@@ -119,14 +119,14 @@ pub(super) fn split_call(text: &[u8]) -> Option<Call<'_>> {
     None
 }
 
-/// What a byte means for the arguments.
+/// The meaning of a byte for the arguments.
 enum Mark {
     None,
     Comma,
     Close,
 }
 
-/// Where a scan of arguments stands.
+/// The state of a scan of arguments.
 #[derive(Default)]
 struct Scan {
     in_text: bool,
@@ -147,9 +147,9 @@ impl Scan {
             b'\\' if self.in_text => self.escaped = true,
             b'"' if self.angles == 0 => self.in_text = !self.in_text,
             _ if self.in_text => {}
-            // A path follows a descriptor or AT_FDCWD; what it says of a device is nested in it.
+            // A path follows a descriptor or AT_FDCWD; a device annotation is nested in it.
             b'<' if self.angles > 0 || before.is_ascii_digit() || before == b'D' => self.angles += 1,
-            // The arrow in the addresses of a socket ends nothing.
+            // The arrow in the addresses of a socket is no bracket.
             b'>' if self.angles > 0 && before != b'-' => self.angles -= 1,
             _ if self.angles > 0 => {}
             b'(' | b'[' | b'{' => self.brackets += 1,

@@ -1,79 +1,79 @@
-//! One pass over a trace that counts what it holds.
+//! A counting pass over a trace.
 
 use super::{Compression, Format, Rejected, TraceOptions, TraceReader};
 use crate::units::human_duration;
 use crate::workload::{Action, Operation, WorkloadError};
 use std::path::Path;
 
-/// Operations that are read at once.
+/// Operations in a batch.
 const BATCH: usize = 4096;
 
-/// What a trace holds on one of its devices.
+/// The operations of a trace on one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSummary {
-    /// How many operations there are.
+    /// The number of operations.
     pub operations: u64,
-    /// The first byte behind all operations: the size that the device must have had at least.
+    /// The end of the last byte addressed: the least size of the device.
     pub span_bytes: u64,
-    /// The first byte behind all writes.
+    /// The end of the last byte written.
     pub written_span_bytes: u64,
 }
 
-/// What a trace holds, under the options with which it was scanned.
+/// The content of a trace, under the options of the scan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSummary {
     /// The file.
     pub file: String,
-    /// The format that was recognised or named.
+    /// The format, recognised or given.
     pub format: Format,
-    /// What the file is compressed with.
+    /// The compression of the file.
     pub compression: Compression,
-    /// Operations, after the filters of the options.
+    /// The number of operations selected by the options.
     pub operations: u64,
-    /// Lines or records that could not be read.
+    /// The number of rejected lines or records.
     pub rejected: u64,
-    /// The first of these.
+    /// The first rejected ones.
     pub first_rejected: Vec<Rejected>,
-    /// Lines or records of the format that hold no operation.
+    /// The number of valid lines or records without an operation.
     pub without_operation: u64,
-    /// How many operations read.
+    /// The number of reads.
     pub reads: u64,
-    /// How many operations write.
+    /// The number of writes.
     pub writes: u64,
-    /// How many operations discard.
+    /// The number of discards.
     pub discards: u64,
-    /// How many operations flush.
+    /// The number of flushes.
     pub flushes: u64,
-    /// Bytes that are read.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes that are written.
+    /// Bytes written.
     pub written_bytes: u64,
-    /// Bytes that are discarded.
+    /// Bytes discarded.
     pub discarded_bytes: u64,
-    /// By device. Devices that the options leave out hold nothing.
+    /// By device; empty for devices that the options exclude.
     pub devices: Vec<DeviceSummary>,
     /// The time of the first operation, in nanoseconds since the first record.
     pub first_time_ns: u64,
     /// The time of the last operation, in nanoseconds since the first record.
     pub last_time_ns: u64,
-    /// Operations whose time is before that of an earlier one; they were given the later time.
+    /// The number of operations with a time before that of an earlier one; they got the later time.
     pub backward_times: u64,
-    /// What the reader has to say of the format.
+    /// The reader's notes.
     pub notes: Vec<String>,
 }
 
 impl TraceSummary {
-    /// The sum of what the devices span, in bytes; the largest number if it does not fit.
+    /// The sum of the devices' spans, in bytes; saturating.
     pub fn span_bytes(&self) -> u64 {
         self.devices.iter().fold(0, |sum, device| sum.saturating_add(device.span_bytes))
     }
 
-    /// The sum of what the writes on the devices span, in bytes; the largest number if it does not fit.
+    /// The sum of the spans of the devices' writes, in bytes; saturating.
     pub fn written_span_bytes(&self) -> u64 {
         self.devices.iter().fold(0, |sum, device| sum.saturating_add(device.written_span_bytes))
     }
 
-    /// What a user should know: rejections, times that go back, a trace that writes nothing.
+    /// Warnings: rejections, times that go back, a trace without writes.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.notes.iter().map(|note| format!("{}: {note}", self.file)).collect();
         if self.rejected > 0 {
@@ -84,17 +84,17 @@ impl TraceSummary {
         }
         if self.backward_times > 0 {
             warnings.push(format!(
-                "{}: the times of {} operations go back, and were raised to the latest time before them",
+                "{}: {} operations have a time before that of an earlier one, and got the later time",
                 self.file, self.backward_times
             ));
         }
         if self.writes == 0 {
-            warnings.push(format!("{}: it writes nothing", self.file));
+            warnings.push(format!("{}: the trace has no writes", self.file));
         }
         warnings
     }
 
-    /// One line for people.
+    /// A one-line description.
     pub fn describe(&self) -> String {
         format!(
             "{} ({}, compression {}): {} reads, {} writes, {} discards, {} flushes; devices {}; duration {}",
@@ -135,12 +135,12 @@ impl TraceSummary {
     }
 }
 
-/// Reads a whole trace and counts. Fails as [`TraceReader`] does, above all for a trace that holds no operation.
+/// Counts a whole trace. Errors: those of [`TraceReader`], such as a trace without operations.
 pub fn scan(path: &Path, options: &TraceOptions) -> Result<TraceSummary, WorkloadError> {
     summarise(TraceReader::open(path, options)?, &path.display().to_string(), |_| Ok(()))
 }
 
-/// Counts what `reader` yields, and shows every batch to `see`.
+/// Counts the operations of `reader` and passes every batch to `see`.
 pub(super) fn summarise(
     mut reader: TraceReader,
     file: &str,
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn warnings_tell_of_rejections_backward_times_and_missing_writes() {
+    fn warnings_name_rejections_backward_times_and_missing_writes() {
         let summary = summary_of(b"5,R,8,8,a\n3,R,8,8,a\nnonsense\n9,R,8,0,a\n9,R,8,8,a");
         let warnings = summary.warnings();
         assert!(
             warnings.iter().any(|warning| warning.contains("line 3: the time is not") && warning.contains("line 4"))
         );
-        assert!(warnings.iter().any(|warning| warning.contains("the times of 1 operations go back")));
-        assert!(warnings.iter().any(|warning| warning.contains("writes nothing")));
+        assert!(warnings.iter().any(|warning| warning.contains("1 operations have a time before")));
+        assert!(warnings.iter().any(|warning| warning.contains("has no writes")));
         assert_eq!((summary.operations, summary.rejected), (3, 2));
     }
 }

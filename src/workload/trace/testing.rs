@@ -1,4 +1,4 @@
-//! What the tests of the formats share.
+//! Shared by the tests of the formats.
 
 use super::{Format, TraceOptions, TraceReader};
 use crate::label::Content;
@@ -14,12 +14,12 @@ pub(super) fn reader_of(bytes: &[u8], options: TraceOptions) -> TraceReader {
     TraceReader::from_reader("sample", Box::new(Cursor::new(bytes.to_vec())), &options).unwrap()
 }
 
-/// The operations of a sample, all of whose lines are good, read as `format`.
+/// The operations of a valid sample, read as `format`.
 pub(super) fn read_sample(bytes: &[u8], format: Format) -> Vec<Operation> {
     read_sample_with(bytes, format, TraceOptions::default())
 }
 
-/// As [`read_sample`], with options. Batches of one and of many must give the same.
+/// As [`read_sample`], with options. Asserts that batches of one and of many give the same.
 pub(super) fn read_sample_with(bytes: &[u8], format: Format, options: TraceOptions) -> Vec<Operation> {
     let options = TraceOptions { format: Some(format), ..options };
     let [single, many] = [1, 1000].map(|limit| {

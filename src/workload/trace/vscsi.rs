@@ -1,4 +1,4 @@
-//! VMware's vscsiStats, binary, version 1. CloudPhysics' traces are of this kind.
+//! VMware's vscsiStats, binary, version 1: the format of CloudPhysics' traces.
 //!
 //! ```text
 //!  byte  0        4        8        12       14       16             24             32
@@ -16,7 +16,7 @@ use std::io;
 
 /// Bytes of a record of version 1.
 pub(super) const RECORD_BYTES: usize = 32;
-/// Bytes of a record of version 2, which is recognised and not read.
+/// Bytes of a record of version 2, which is recognised but not read.
 const RECORD_2_BYTES: usize = 40;
 
 /// The request of a SCSI command on device 0; `None` for a command that moves no blocks.
@@ -30,14 +30,14 @@ pub(super) fn request(time_ns: u64, command: u64, sector: u64, bytes: u64) -> Re
         0x35 | 0x91 => return Ok(Some(Request::flush(time_ns))),
         // TEST UNIT READY, REQUEST SENSE, INQUIRY, MODE SENSE (6, 10), READ CAPACITY (10, 16), REPORT LUNS
         0x00 | 0x03 | 0x12 | 0x1a | 0x5a | 0x25 | 0x9e | 0xa0 => return Ok(None),
-        0x42 => return Err("an UNMAP, of which the trace does not hold the addresses"),
+        0x42 => return Err("an UNMAP, whose addresses are not in the trace"),
         _ => return Err("a SCSI command that is neither a read nor a write"),
     };
     let offset = sector.checked_mul(SECTOR_BYTES).ok_or("the address in bytes does not fit 64 bits")?;
     Ok(Some(Request::new(time_ns, action, extent(offset, bytes)?)))
 }
 
-/// The `N` bytes at `at`. The records are of a fixed size, which the caller has checked.
+/// The `N` bytes at `at`. The caller has checked the size of the record.
 pub(super) fn bytes_at<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(&record[at..at + N]);
@@ -53,17 +53,17 @@ fn is_version_2(record: &[u8]) -> bool {
     record[2..4] == [0x00, 0x02] && record[1] == 0
 }
 
-/// Whether the first records of `head` are of version 1.
+/// True if the first records of `head` are of version 1.
 pub(super) fn recognises(head: &[u8]) -> bool {
     head.len() >= RECORD_BYTES && head.chunks_exact(RECORD_BYTES).take(16).all(is_version_1)
 }
 
-/// Whether the first records of `head` are of version 2, of which no sample was at hand to read it by.
+/// True if the first records of `head` are of version 2. It is not read: no sample was available.
 pub(super) fn recognises_version_2(head: &[u8]) -> bool {
     head.len() >= 2 * RECORD_2_BYTES && head.chunks_exact(RECORD_2_BYTES).take(16).all(is_version_2)
 }
 
-/// Records of version 1. One device.
+/// Reads records of version 1. One device.
 pub(super) struct VscsiReader {
     input: Input,
     intake: Intake,
@@ -112,8 +112,8 @@ impl RecordReader for VscsiReader {
         &self.intake
     }
 
-    fn met_bytes(&self) -> u64 {
-        self.input.met_bytes()
+    fn decompressed_bytes(&self) -> u64 {
+        self.input.decompressed_bytes()
     }
 }
 

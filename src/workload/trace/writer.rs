@@ -1,4 +1,4 @@
-//! Writes operations as a trace, in one of two formats of ours.
+//! Writes operations as a trace in CSV or Parquet.
 
 use super::captured::{OPERATIONS_HEADER, action_name};
 use super::columnar_writer::ParquetWriter;
@@ -8,18 +8,18 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The format of a trace that is written.
+/// The format of a written trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// Lines `time_ns,device,action,offset_bytes,length_bytes,content,stream` below a header that says so; compressed if
-    /// the output's name ends in `.gz` or `.zst`.
+    /// Lines `time_ns,device,action,offset_bytes,length_bytes,content,stream` with a header; compressed if the output's
+    /// name ends in `.gz` or `.zst`.
     Csv,
-    /// The same columns as Parquet, compressed within.
+    /// The same columns as Parquet, which compresses them itself.
     Parquet,
 }
 
 impl OutputFormat {
-    /// The format that a file's name asks for: `.parquet`, or `.csv`, `.csv.gz` and `.csv.zst`.
+    /// The format by a file's name: `.parquet`, or `.csv`, `.csv.gz` and `.csv.zst`.
     pub fn of_path(path: &Path) -> Option<OutputFormat> {
         let name = path.file_name()?.to_str()?;
         let plain = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(name);
@@ -31,7 +31,7 @@ impl OutputFormat {
     }
 }
 
-/// A trace in the making: it is written beside its place, and stands there only when it is complete.
+/// Writes a trace to a temporary file beside the output, and renames it when it is complete.
 pub struct TraceWriter {
     output: PathBuf,
     temporary: Temporary,
@@ -39,7 +39,7 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Begins a trace that will replace `output`. Fails if no file can be made beside it.
+    /// Begins a trace that will replace `output`. Fails if the temporary file cannot be created.
     pub fn create(output: &Path, format: OutputFormat) -> Result<TraceWriter, WorkloadError> {
         let begin = || {
             let (temporary, file) = Temporary::create(output)?;
@@ -49,18 +49,18 @@ impl TraceWriter {
         begin().map_err(|error| unwritable(output, error))
     }
 
-    /// Adds operations in their order.
+    /// Appends operations.
     pub fn write(&mut self, operations: &[Operation]) -> Result<(), WorkloadError> {
         self.writer.write(operations).map_err(|error| unwritable(&self.output, error))
     }
 
-    /// Puts the trace in its place, durably, and says how many bytes it has.
+    /// Syncs and renames the trace; returns its size in bytes.
     pub fn finish(self) -> Result<u64, WorkloadError> {
         let output = self.output.clone();
         self.finish_as(&output)
     }
 
-    /// As [`finish`](Self::finish), in another place of the same directory.
+    /// As [`finish`](Self::finish), under another name in the same directory.
     pub fn finish_as(self, output: &Path) -> Result<u64, WorkloadError> {
         let TraceWriter { temporary, writer, .. } = self;
         let end = || {
@@ -75,17 +75,17 @@ impl TraceWriter {
 }
 
 fn unwritable(output: &Path, error: io::Error) -> WorkloadError {
-    unusable(&output.display().to_string(), format!("it cannot be written: {error}"))
+    unusable(&output.display().to_string(), format!("cannot write it: {error}"))
 }
 
-/// A file beside the output, which is removed unless it is renamed.
+/// A temporary file beside the output. It is removed unless it is renamed.
 struct Temporary {
     path: Option<PathBuf>,
 }
 
 impl Temporary {
     fn create(output: &Path) -> io::Result<(Temporary, File)> {
-        let name = output.file_name().ok_or_else(|| io::Error::other("it is no name of a file"))?;
+        let name = output.file_name().ok_or_else(|| io::Error::other("not a file name"))?;
         let hidden = format!(".{}.{}.partial", name.to_string_lossy(), std::process::id());
         let path = output.with_file_name(hidden);
         let file = File::create_new(&path)?;
@@ -104,7 +104,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // The conversion has failed, and its error says more than one of the removal would.
+            // The conversion has failed already; its error matters more.
             let _ = fs::remove_file(path);
         }
     }

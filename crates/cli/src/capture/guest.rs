@@ -1,4 +1,4 @@
-//! One file system with its command.
+//! A guest: one file system with its command.
 
 use super::plan::Plan;
 use flashpath::label::Content;
@@ -8,25 +8,25 @@ use flashpath_kernel::{KernelError, LoopDevice, MemoryLimit, ScratchFile, Volume
 use std::ops::Range;
 use std::path::Path;
 
-/// A guest of a capture: its device and file system, and where that keeps what.
+/// A guest of a capture: its device, file system and layout.
 pub struct Guest {
     pub number: u32,
     /// The device's major and minor number.
     pub device: (u32, u32),
     pub memory: Option<MemoryLimit>,
     pub layout: Layout,
-    /// Gone when it is unmounted.
+    /// `None` after the unmount.
     volume: Option<Volume>,
-    /// What the device was left with, once it is unmounted.
+    /// The content of the device after the unmount.
     remains: Option<ScratchFile>,
-    /// Kept attached while events are recorded: its number may be another's as soon as it is free.
+    /// The device after the unmount. It stays attached while events are recorded, so that its number is not reused.
     unmounted: Option<LoopDevice>,
-    /// What the kernel had counted as written to the device before anything was recorded.
+    /// The kernel's count of bytes written to the device before the recording.
     written_before: Option<u64>,
 }
 
 impl Guest {
-    /// Makes the file system, and waits until all that making and mounting wrote is on its device.
+    /// Makes and mounts the file system, and waits until all its writes are on the device.
     pub fn create(plan: &Plan, number: u32) -> Result<Guest, KernelError> {
         let memory = plan.memory_bytes.map(MemoryLimit::new).transpose()?;
         let volume = Volume::create(&plan.directory, plan.size_bytes, &plan.make, &plan.options)?;
@@ -43,9 +43,8 @@ impl Guest {
         })
     }
 
-    /// Begins anew with what a setup has left: mounted again, so that no journal and no cache holds anything of it, and
-    /// all of it on the device.
-    pub fn begin_anew(&mut self) -> Result<(), KernelError> {
+    /// Remounts after a setup: the journal and the caches are empty, and all blocks are on the device.
+    pub fn remount(&mut self) -> Result<(), KernelError> {
         if let Some(volume) = &mut self.volume {
             volume.mount().sync()?;
             volume.mount_again()?;
@@ -54,47 +53,48 @@ impl Guest {
         Ok(())
     }
 
-    /// What was written to the device until now: runs of blocks of one content, in the order of addresses. What has no
-    /// fixed place is told by its looks.
+    /// The blocks written to the device so far: runs of one content, in the order of addresses. The content of blocks
+    /// without a fixed place is recognised from the blocks themselves.
     ///
-    /// What has a fixed place counts as written even where the device's file has a hole: mkfs wrote zeros there, which
-    /// a loop device turns into holes.
-    pub fn what_is_there(&self) -> Result<Vec<(Range<u64>, Content)>, KernelError> {
-        let failed = |source| KernelError::Failed { doing: "see what the setup has left".to_string(), source };
+    /// Blocks with a fixed place count as written even if the device's file has a hole: mkfs wrote zeros there, which a
+    /// loop device turns into holes.
+    pub fn written_runs(&self) -> Result<Vec<(Range<u64>, Content)>, KernelError> {
+        let failed =
+            |source| KernelError::Failed { doing: "read the blocks that the setup has written".to_string(), source };
         let Some(scratch) = self.volume.as_ref().map(Volume::scratch) else { return Ok(Vec::new()) };
-        let mut there: Vec<Range<u64>> = scratch.written().map_err(failed)?;
+        let mut written: Vec<Range<u64>> = scratch.written().map_err(failed)?;
         let fixed = self.layout.regions.iter().filter(|(_, region)| *region != Region::Data);
-        there.extend(fixed.map(|(range, _)| range));
-        there.sort_unstable_by_key(|range| range.start);
+        written.extend(fixed.map(|(range, _)| range));
+        written.sort_unstable_by_key(|range| range.start);
         let mut runs: Vec<(Range<u64>, Content)> = Vec::new();
         let mut block = vec![0; BLOCK_BYTES as usize];
-        let mut told = 0;
-        for range in there {
-            for offset in (told.max(range.start / BLOCK_BYTES * BLOCK_BYTES)..range.end).step_by(BLOCK_BYTES as usize) {
+        let mut done = 0;
+        for range in written {
+            for offset in (done.max(range.start / BLOCK_BYTES * BLOCK_BYTES)..range.end).step_by(BLOCK_BYTES as usize) {
                 scratch.read_at(offset, &mut block).map_err(failed)?;
                 let content = self.layout.content_at(offset, self.layout.reads_as_metadata(&block));
-                told = offset + BLOCK_BYTES;
+                done = offset + BLOCK_BYTES;
                 match runs.last_mut() {
-                    Some((run, known)) if *known == content && run.end == offset => run.end = told,
-                    _ => runs.push((offset..told, content)),
+                    Some((run, known)) if *known == content && run.end == offset => run.end = done,
+                    _ => runs.push((offset..done, content)),
                 }
             }
         }
         Ok(runs)
     }
 
-    /// Where the file system is mounted.
+    /// The mount point of the file system.
     pub fn mount(&self) -> Option<&Path> {
         self.volume.as_ref().map(|volume| volume.mount().path())
     }
 
-    /// Whether the file system has no room left to speak of.
+    /// True if the file system has less than 1 % of free space.
     pub fn is_full(&self) -> bool {
         let share = self.volume.as_ref().and_then(|volume| volume.mount().free_share().ok());
         share.is_some_and(|share| share < 0.01)
     }
 
-    /// Whether the block at `offset`, as it was left, reads as metadata that has no fixed place.
+    /// True if the block at `offset` looks like metadata after the unmount.
     pub fn was_left_as_metadata(&self, offset: u64) -> bool {
         let mut block = vec![0; self.layout.block_bytes as usize];
         let start = offset - offset % self.layout.block_bytes;
@@ -107,14 +107,14 @@ impl Guest {
         self.layout.regions.bytes_of(Region::Journal)
     }
 
-    /// Writes back and unmounts. The layout is read again before and after: chunks may have come and gone.
+    /// Syncs and unmounts. The layout is read again before and after, as chunks may have been added or removed.
     pub fn unmount(&mut self, problems: &mut Vec<String>) {
         let Some(volume) = self.volume.take() else { return };
         let synced = volume.mount().sync();
-        self.look_again(volume.scratch(), problems);
+        self.update_layout(volume.scratch(), problems);
         match synced.and_then(|()| volume.unmount()) {
             Ok((device, scratch)) => {
-                self.look_again(&scratch, problems);
+                self.update_layout(&scratch, problems);
                 self.remains = Some(scratch);
                 self.unmounted = Some(device);
             }
@@ -122,13 +122,13 @@ impl Guest {
         }
     }
 
-    /// Lets the device go, and answers how many bytes the kernel counted as written to it while it was recorded.
+    /// Detaches the device; returns the kernel's count of bytes written to it during the recording.
     pub fn detach(&mut self) -> Option<u64> {
         let after = self.unmounted.take()?.written_bytes()?;
         after.checked_sub(self.written_before?)
     }
 
-    fn look_again(&mut self, scratch: &ScratchFile, problems: &mut Vec<String>) {
+    fn update_layout(&mut self, scratch: &ScratchFile, problems: &mut Vec<String>) {
         match read_layout(scratch) {
             Ok(later) => self.layout = self.layout.joined(&later),
             Err(error) => problems.push(format!("cannot read the layout of the file system again: {error}")),
@@ -136,7 +136,7 @@ impl Guest {
     }
 }
 
-/// Waits until all is on the device, and answers where it keeps what, and how many bytes were written to it so far.
+/// Syncs; returns the layout, and the kernel's count of bytes written to the device so far.
 fn settle(volume: &Volume) -> Result<(Layout, Option<u64>), KernelError> {
     volume.mount().sync()?;
     let layout = read_layout(volume.scratch()).map_err(|error| KernelError::Failed {
@@ -146,7 +146,7 @@ fn settle(volume: &Volume) -> Result<(Layout, Option<u64>), KernelError> {
     Ok((layout, volume.device().written_bytes()))
 }
 
-/// Reads from the file behind the device: what reached the device is there, and no cache of the device's own is stale.
+/// Reads the layout from the file behind the device, which holds all writes and has no stale cache.
 fn read_layout(scratch: &ScratchFile) -> Result<Layout, LayoutError> {
     let mut read = |offset: u64, buffer: &mut [u8]| scratch.read_at(offset, buffer);
     Layout::read_with_files(&mut read, scratch.size_bytes())

@@ -1,4 +1,4 @@
-//! The kernel's events as operations of a trace.
+//! Converts the kernel's events to operations of a trace.
 
 use super::guest::Guest;
 use super::plan::Plan;
@@ -11,10 +11,10 @@ use flashpath_kernel::tracing::{BlockEvent, EventKind};
 use std::ops::Range;
 
 const SECTOR_BYTES: u64 = 512;
-/// What was there before is written in requests of so many bytes.
+/// The size of the requests that write the blocks of the setup.
 const AT_ONCE: u64 = 1 << 20;
 
-/// Requests by what they do.
+/// Requests by action.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Requests {
     pub reads: u64,
@@ -26,14 +26,14 @@ pub struct Requests {
     pub discarded_bytes: u64,
 }
 
-/// Writes of one kind of place, by what the kernel's metadata flag says of them.
+/// Writes to one kind of region, with and without the kernel's metadata flag.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flagged {
     pub with: u64,
     pub without: u64,
 }
 
-/// What was counted.
+/// The counts of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// As the file system sent them.
@@ -42,11 +42,11 @@ pub struct Counts {
     pub issued: Requests,
     /// Bytes written, by content.
     pub by_content: [u64; Content::COUNT],
-    /// Writes by place: journal, fixed metadata, fixed data, and where no region says.
+    /// Writes by region: journal, fixed metadata, fixed data, and elsewhere.
     pub flagged: [Flagged; 4],
     /// Writes that begin in a region of one kind and end in another.
     pub straddling: u64,
-    /// Requests that the device failed.
+    /// Failed requests.
     pub failed: u64,
     unreadable: u64,
     first_unreadable: Option<String>,
@@ -71,7 +71,7 @@ impl Requests {
     }
 }
 
-/// Turns events into operations, and counts.
+/// Converts events to operations and counts them.
 pub struct Labelling<'a> {
     guests: &'a [Guest],
     size_bytes: u64,
@@ -88,10 +88,10 @@ impl Labelling<'_> {
         Labelling { guests, size_bytes: plan.size_bytes, reads: plan.reads, journals_data, started_ns, counts }
     }
 
-    /// Appends what was on the guests' devices before, and answers how many bytes that is. It is not counted.
-    pub fn begin_with(&self, there: &[Vec<(Range<u64>, Content)>], operations: &mut Vec<Operation>) -> u64 {
+    /// Appends writes of the blocks that were on the guests' devices before; returns their bytes. They are not counted.
+    pub fn append_existing(&self, existing: &[Vec<(Range<u64>, Content)>], operations: &mut Vec<Operation>) -> u64 {
         let mut bytes = 0;
-        for (guest, runs) in self.guests.iter().zip(there) {
+        for (guest, runs) in self.guests.iter().zip(existing) {
             for (run, content) in runs {
                 bytes += run.end - run.start;
                 for start in run.clone().step_by(AT_ONCE as usize) {
@@ -110,7 +110,7 @@ impl Labelling<'_> {
         bytes
     }
 
-    /// Appends the operations that an event stands for: at most a flush, and what comes behind it.
+    /// Appends the operations of an event: at most a flush and the request after it.
     pub fn add(&mut self, event: &BlockEvent, operations: &mut Vec<Operation>) {
         let Some(guest) = self.guests.iter().find(|guest| guest.device == event.device) else { return };
         if event.kind == EventKind::Failed {
@@ -146,7 +146,7 @@ impl Labelling<'_> {
         }
         let Some(action) = action else { return };
         if offset.checked_add(bytes).is_none_or(|end| end > self.size_bytes) {
-            return self.reject(event, "it ends behind the device");
+            return self.reject(event, "it ends beyond the device");
         }
         operation.action = action;
         operation.offset_bytes = u64::from(guest.number) * self.size_bytes + offset;
@@ -159,14 +159,15 @@ impl Labelling<'_> {
         operations.push(operation);
     }
 
-    /// The flag says metadata of all that a journal brings to its place. Where that may be data, the block itself is asked.
-    fn content(&self, guest: &Guest, offset: u64, says_metadata: bool) -> Content {
+    /// The content of a write. All checkpointed journal blocks have the metadata flag; if they may be data, the block
+    /// itself is examined.
+    fn content(&self, guest: &Guest, offset: u64, is_flagged: bool) -> Content {
         let is_known = guest.layout.regions.at(offset).is_some();
-        let says_metadata = says_metadata && (is_known || !self.journals_data || guest.was_left_as_metadata(offset));
-        guest.layout.content_at(offset, says_metadata)
+        let is_flagged = is_flagged && (is_known || !self.journals_data || guest.was_left_as_metadata(offset));
+        guest.layout.content_at(offset, is_flagged)
     }
 
-    fn count_write(&mut self, guest: &Guest, offset: u64, bytes: u64, content: Content, says_metadata: bool) {
+    fn count_write(&mut self, guest: &Guest, offset: u64, bytes: u64, content: Content, is_flagged: bool) {
         self.counts.by_content[content as usize] += bytes;
         let region = guest.layout.regions.at(offset);
         let place = match region {
@@ -176,7 +177,7 @@ impl Labelling<'_> {
             None => 3,
         };
         let flagged = &mut self.counts.flagged[place];
-        *(if says_metadata { &mut flagged.with } else { &mut flagged.without }) += 1;
+        *(if is_flagged { &mut flagged.with } else { &mut flagged.without }) += 1;
         self.counts.straddling += u64::from(guest.layout.regions.at(offset + bytes - 1) != region);
     }
 
@@ -188,26 +189,27 @@ impl Labelling<'_> {
         });
     }
 
-    /// What makes the trace less than whole. `counted_bytes` is what the kernel counted as written while it was recorded.
+    /// The reasons why the trace is incomplete. `counted_bytes` is the kernel's count of bytes written during the
+    /// recording.
     pub fn problems(&self, counted_bytes: Option<u64>) -> Vec<String> {
         let mut problems = Vec::new();
         let written_bytes = self.counts.sent.written_bytes;
         if let Some(counted) = counted_bytes.filter(|counted| *counted != written_bytes && self.counts.failed == 0) {
-            problems.push(format!("the trace writes {written_bytes} bytes, and the device counted {counted}"));
+            problems.push(format!("the trace writes {written_bytes} bytes, but the device counted {counted}"));
         }
         if let Some(first) = &self.counts.first_unreadable {
             problems.push(format!("{} events were not understood: {first}", self.counts.unreadable));
         }
         if self.counts.failed > 0 {
             problems.push(format!(
-                "the device failed {} requests, as it does if there is no room left for its file (--dir)",
+                "the device failed {} requests, as it does without space for its file (--dir)",
                 self.counts.failed
             ));
         }
         problems
     }
 
-    /// What was counted.
+    /// The counts of a recording.
     pub fn counts(self) -> Counts {
         self.counts
     }

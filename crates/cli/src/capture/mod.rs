@@ -1,22 +1,21 @@
-//! `flashpath capture`: what a kernel file system writes to its device while a command runs in it.
+//! `flashpath capture`: records the writes of a kernel file system to its device while a command runs in it.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `plan` | what was asked for, checked before anything is made |
+//! | `plan` | the checked options |
 //! | `guest` | one file system with its command |
-//! | `processes` | the setup and the commands: started, waited for, stopped |
-//! | `labelling` | the kernel's events as operations of a trace |
-//! | `account` | what was counted, and how it is told |
+//! | `processes` | starts, awaits and stops the setup and the commands |
+//! | `labelling` | converts the kernel's events to operations of a trace |
+//! | `summary` | the summary, as text and JSON |
 
-mod account;
 mod guest;
 mod labelling;
 mod plan;
 mod processes;
+mod summary;
 
 use crate::failure::Failure;
 use crate::words::one_of;
-use account::Account;
 use flashpath::label::Content;
 use flashpath::workload::trace::TraceWriter;
 use flashpath_kernel::tracing::{Recording, Tracing};
@@ -24,35 +23,36 @@ use flashpath_kernel::{DataMode, FileSystem, KernelError, make_mounts_private};
 use guest::Guest;
 use labelling::Labelling;
 use plan::{Job, Plan};
-use processes::{Ended, STOPS};
+use processes::{Exit, INTERRUPTS};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use summary::Summary;
 
 const FILE_SYSTEMS: [(&str, FileSystem); 4] =
     [("ext4", FileSystem::Ext4), ("ext3", FileSystem::Ext3), ("btrfs", FileSystem::Btrfs), ("xfs", FileSystem::Xfs)];
 const DATA_MODES: [(&str, DataMode); 3] =
     [("writeback", DataMode::Writeback), ("ordered", DataMode::Ordered), ("journal", DataMode::Journal)];
 
-/// Record what a kernel file system writes to its device while a command runs in it (needs root)
+/// Record the writes of a kernel file system to its device while a command runs in it (needs root)
 #[derive(clap::Args)]
 pub struct Capture {
-    /// The file system that is made for the command
+    /// The file system to make for the command
     #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = one_of(&FILE_SYSTEMS))]
     fs: FileSystem,
-    /// What of a write goes into the journal of ext3 and ext4 [default: ordered]
+    /// The journal mode of ext3 and ext4 [default: ordered]
     #[arg(long, value_name = "MODE", value_parser = one_of(&DATA_MODES))]
     data: Option<DataMode>,
     /// Write data in place (btrfs only)
     #[arg(long)]
     nodatacow: bool,
-    /// Tell the device what is deleted
+    /// Discard deleted blocks on the device
     #[arg(long)]
     discard: bool,
     /// The size of the device
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     size: u64,
-    /// The size of the journal (ext3, ext4, xfs) [default: what mkfs chooses]
+    /// The size of the journal (ext3, ext4, xfs) [default: mkfs's choice]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     journal_size: Option<u64>,
     /// More options for mkfs, separated by spaces, such as '-m single' for btrfs
@@ -61,60 +61,59 @@ pub struct Capture {
     /// More options for mount, separated by commas, such as noatime
     #[arg(long, value_name = "OPTIONS")]
     mount_options: Option<String>,
-    /// So many file systems on devices of their own, with a copy of the command in each at the same time
+    /// The number of file systems, each with its own device and a copy of the command, all at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     guests: u32,
-    /// Run by sh in each new file system before the recording begins, as COMMAND is after it; what it writes is not in
-    /// the trace
+    /// Run this with sh in each new file system before the recording; its writes are not in the trace
     #[arg(long, value_name = "SHELL COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     setup: Option<String>,
-    /// Begin the trace with all that making the file system and the setup have left on the device, written once in the order
-    /// of addresses: a replay begins where the recording did
+    /// Begin the trace with the blocks left on the device by mkfs and the setup, each written once in the order of
+    /// addresses: a replay then starts from the same state
     #[arg(long)]
     from_setup: bool,
-    /// The memory that each guest's command and its page cache may take
+    /// The memory limit of each guest's command and its page cache
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// Record reads, too
     #[arg(long)]
     reads: bool,
-    /// The kernel's buffer for events on each processor; more, if events are lost [default: 16M]
+    /// The kernel's event buffer per processor; increase it if events are lost [default: 16M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     buffer: Option<u64>,
-    /// Where the devices' files are made [default: the system's temporary directory]
+    /// The directory for the devices' files [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// The trace to write: NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet
     #[arg(long, short, value_name = "TRACE", default_value = "capture.csv.zst", help_heading = "Results")]
     output: PathBuf,
-    /// Write the summary as JSON; - is standard output, and then nothing else is written there
+    /// Write the summary as JSON; - is standard output, instead of the text
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     json: Option<PathBuf>,
     /// No progress and no warnings
     #[arg(long, help_heading = "Results")]
     quiet: bool,
-    /// The command; it runs in the new file system, which FLASHPATH_MOUNT names, and its output goes to standard error
+    /// The command. It runs in the new file system's root, FLASHPATH_MOUNT; its output goes to standard error
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 fn size(text: &str) -> Result<u64, String> {
     let bytes = flashpath::units::parse_size(text).filter(|bytes| *bytes > 0 && bytes.is_multiple_of(4096));
-    bytes.ok_or_else(|| "write a size such as 1G, a multiple of 4K".to_string())
+    bytes.ok_or_else(|| "expected a size such as 1G, a multiple of 4K".to_string())
 }
 
-/// What is left when the file systems are gone.
+/// A recording, after the file systems are unmounted.
 struct Run {
     guests: Vec<Guest>,
-    /// What was on each guest's device when the recording began, if it is to be in the trace.
-    there_before: Vec<Vec<(Range<u64>, Content)>>,
-    ended: Vec<Ended>,
+    /// The blocks on each guest's device before the recording, if the trace includes them.
+    existing: Vec<Vec<(Range<u64>, Content)>>,
+    ended: Vec<Exit>,
     recording: Recording,
     started_ns: u64,
     seconds: f64,
-    /// What the kernel's own counters say was written to all devices; `None` if one of them does not count.
+    /// The bytes written to all devices by the kernel's counters; `None` if a device has none.
     counted_bytes: Option<u64>,
-    /// What went wrong after the recording began: the trace that is kept is partial.
+    /// Problems after the recording began, which make the trace partial.
     problems: Vec<String>,
 }
 
@@ -123,19 +122,19 @@ impl Capture {
     pub fn run(self) -> Result<(), Failure> {
         let plan = Plan::new(&self)?;
         ctrlc::set_handler(|| {
-            STOPS.fetch_add(1, Ordering::SeqCst);
+            INTERRUPTS.fetch_add(1, Ordering::SeqCst);
         })
         .map_err(|error| Failure::input(format!("cannot catch interrupts: {error}"), None))?;
         let run = match record(&plan) {
             Err(_) if was_interrupted() => {
-                crate::tell("error: interrupted before the command ran; nothing was recorded");
+                crate::print_message("error: interrupted before the command; nothing was recorded");
                 return Err(Failure::Quiet(130));
             }
             run => run?,
         };
-        let account = write(&plan, run)?;
-        account.tell(&plan)?;
-        match (was_interrupted(), account.problems.is_empty()) {
+        let summary = write(&plan, run)?;
+        summary.print(&plan)?;
+        match (was_interrupted(), summary.problems.is_empty()) {
             (true, _) => Err(Failure::Quiet(130)),
             (false, false) => Err(Failure::Quiet(1)),
             (false, true) => Ok(()),
@@ -144,17 +143,17 @@ impl Capture {
 }
 
 fn was_interrupted() -> bool {
-    STOPS.load(Ordering::SeqCst) > 0
+    INTERRUPTS.load(Ordering::SeqCst) > 0
 }
 
-/// Why nothing more is done; said by whoever sees that it was interrupted.
+/// The error of an interrupt; the caller prints it.
 fn interrupted() -> KernelError {
     KernelError::Failed { doing: "go on".to_string(), source: std::io::ErrorKind::Interrupted.into() }
 }
 
 /// Makes the file systems, runs the setup and the commands, and records until the last file system is unmounted.
 ///
-/// An error is one before the commands ran. What fails later is a problem of the run, so that what was recorded is kept.
+/// Errors are those before the commands run. Later ones become problems of the run, so that the recording is kept.
 fn record(plan: &Plan) -> Result<Run, Failure> {
     make_mounts_private()?;
     let mut guests = Vec::new();
@@ -167,8 +166,8 @@ fn record(plan: &Plan) -> Result<Run, Failure> {
     if let Some(setup) = &plan.setup_job {
         set_up(setup, &mut guests)?;
     }
-    let there_before = match plan.from_setup {
-        true => guests.iter().map(Guest::what_is_there).collect::<Result<_, _>>()?,
+    let existing = match plan.from_setup {
+        true => guests.iter().map(Guest::written_runs).collect::<Result<_, _>>()?,
         false => Vec::new(),
     };
     let devices: Vec<_> = guests.iter().map(|guest| guest.device).collect();
@@ -184,10 +183,10 @@ fn record(plan: &Plan) -> Result<Run, Failure> {
     }
     let recording = recorder.stop()?;
     let counted_bytes = guests.iter_mut().map(Guest::detach).sum();
-    Ok(Run { guests, there_before, ended, recording, started_ns, seconds, counted_bytes, problems })
+    Ok(Run { guests, existing, ended, recording, started_ns, seconds, counted_bytes, problems })
 }
 
-/// Runs the setup in all guests, and leaves each as if what it holds had been there for long.
+/// Runs the setup in all guests, and remounts each with all data written back.
 fn set_up(setup: &Job, guests: &mut [Guest]) -> Result<(), Failure> {
     let mut problems = Vec::new();
     processes::run(setup, guests, &mut problems);
@@ -196,13 +195,13 @@ fn set_up(setup: &Job, guests: &mut [Guest]) -> Result<(), Failure> {
     }
     if !problems.is_empty() {
         for problem in problems {
-            crate::tell(&format!("error: {problem}"));
+            crate::print_message(&format!("error: {problem}"));
         }
-        crate::tell("error: nothing was recorded");
+        crate::print_message("error: nothing was recorded");
         return Err(Failure::Quiet(1));
     }
     for guest in guests {
-        guest.begin_anew()?;
+        guest.remount()?;
         if was_interrupted() {
             return Err(interrupted().into());
         }
@@ -210,14 +209,14 @@ fn set_up(setup: &Job, guests: &mut [Guest]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Turns the recording into the trace, and counts it.
-fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
-    let Run { guests, there_before, ended, recording, started_ns, seconds, counted_bytes, mut problems } = run;
+/// Writes the recording as a trace, and counts it.
+fn write(plan: &Plan, run: Run) -> Result<Summary, Failure> {
+    let Run { guests, existing, ended, recording, started_ns, seconds, counted_bytes, mut problems } = run;
     let mut labelling = Labelling::new(&guests, plan, started_ns);
     let mut writer = TraceWriter::create(&plan.output, plan.format)?;
     let mut events = recording.events();
     let mut batch = Vec::with_capacity(BATCH);
-    let bytes_before = labelling.begin_with(&there_before, &mut batch);
+    let bytes_before = labelling.append_existing(&existing, &mut batch);
     writer.write(&batch)?;
     batch.clear();
     while let Some(event) = events.next_event()? {
@@ -237,14 +236,14 @@ fn write(plan: &Plan, run: Run) -> Result<Account, Failure> {
         ));
     }
     if was_interrupted() {
-        problems.push("it was interrupted".to_string());
+        problems.push("interrupted".to_string());
     }
     let output = if problems.is_empty() { plan.output.clone() } else { plan.partial_output() };
     let output_bytes = writer.finish_as(&output)?;
     let journal_bytes = guests.iter().map(Guest::journal_bytes).sum();
     let counts = labelling.counts();
-    Ok(Account { counts, bytes_before, losses, problems, output, output_bytes, journal_bytes, seconds, ended })
+    Ok(Summary { counts, bytes_before, losses, problems, output, output_bytes, journal_bytes, seconds, ended })
 }
 
-/// Operations that are written at once.
+/// Operations in a batch.
 const BATCH: usize = 4096;

@@ -1,4 +1,4 @@
-//! What was asked for, checked before anything is made.
+//! The options of a capture, checked before it begins.
 
 use super::Capture;
 use crate::failure::Failure;
@@ -8,19 +8,19 @@ use flashpath_kernel::{DataMode, FileSystem, Mkfs, ScratchFile};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What is run in every guest.
+/// A process to run in every guest.
 pub struct Job {
     /// `command` or `setup`.
     pub name: &'static str,
-    /// Where the program is.
+    /// The path of the program.
     pub program: PathBuf,
-    /// The program's own name, as it was written, and its arguments.
+    /// The program's name as the user wrote it, and its arguments.
     pub words: Vec<String>,
-    /// Whether this program's standard input is its own.
+    /// True if it inherits standard input.
     pub has_input: bool,
 }
 
-/// A capture that can be tried.
+/// A checked capture.
 pub struct Plan {
     pub make: Mkfs,
     pub data: Option<DataMode>,
@@ -33,11 +33,11 @@ pub struct Plan {
     pub from_setup: bool,
     pub buffer_bytes: Option<u64>,
     pub directory: PathBuf,
-    /// A shell command, as it was written.
+    /// The setup's shell command.
     pub setup: Option<String>,
-    /// As it was written: the program's own name comes first.
+    /// The command, the program's name first.
     pub command: Vec<String>,
-    /// The setup as it is run before the command.
+    /// The setup's process.
     pub setup_job: Option<Job>,
     pub command_job: Job,
     pub output: PathBuf,
@@ -51,82 +51,85 @@ fn wrong<T>(message: impl Into<String>, help: &str) -> Result<T, Failure> {
 }
 
 impl Plan {
-    pub fn new(asked: &Capture) -> Result<Plan, Failure> {
-        let file_system = asked.fs;
-        if asked.data.is_some() && !file_system.is_ext() {
-            return wrong(format!("--data is for ext3 and ext4, and this is {}", file_system.name()), "leave it out");
+    pub fn new(args: &Capture) -> Result<Plan, Failure> {
+        let file_system = args.fs;
+        if args.data.is_some() && !file_system.is_ext() {
+            return wrong(format!("--data is for ext3 and ext4, not for {}", file_system.name()), "leave it out");
         }
-        if asked.nodatacow && file_system != FileSystem::Btrfs {
+        if args.nodatacow && file_system != FileSystem::Btrfs {
             return wrong(
-                format!("--nodatacow is for btrfs, and this is {}", file_system.name()),
+                format!("--nodatacow is for btrfs, not for {}", file_system.name()),
                 "leave it out, or add --fs btrfs",
             );
         }
-        let data = file_system.is_ext().then_some(asked.data.unwrap_or(DataMode::Ordered));
+        let data = file_system.is_ext().then_some(args.data.unwrap_or(DataMode::Ordered));
         let extra_arguments =
-            asked.mkfs_options.iter().flat_map(|text| text.split_whitespace()).map(str::to_string).collect();
-        let make = Mkfs { file_system, journal_bytes: asked.journal_size, extra_arguments };
+            args.mkfs_options.iter().flat_map(|text| text.split_whitespace()).map(str::to_string).collect();
+        let make = Mkfs { file_system, journal_bytes: args.journal_size, extra_arguments };
         make.check()?;
-        let Some(format) = OutputFormat::of_path(&asked.output) else {
+        let Some(format) = OutputFormat::of_path(&args.output) else {
             return wrong(
-                format!("{} says no format", asked.output.display()),
+                format!("the name {} has no known extension", args.output.display()),
                 "name it NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet",
             );
         };
-        let json = asked.json.clone();
-        for file in json.iter().filter(|file| *file != Path::new("-")).chain([&asked.output]) {
+        let json = args.json.clone();
+        for file in json.iter().filter(|file| *file != Path::new("-")).chain([&args.output]) {
             flashpath::report::check_writable(file)?;
         }
-        if json.as_deref() == Some(asked.output.as_path()) {
-            return wrong(format!("the trace and the summary are both {}", asked.output.display()), "give each a name");
+        if json.as_deref() == Some(args.output.as_path()) {
+            return wrong(
+                format!("the trace and the summary have the same name {}", args.output.display()),
+                "choose a name for each",
+            );
         }
         let plan = Plan {
             make,
             data,
-            options: options(asked, file_system, data),
-            size_bytes: asked.size,
-            guests: asked.guests,
-            memory_bytes: asked.memory,
-            reads: asked.reads,
-            from_setup: asked.from_setup,
-            buffer_bytes: asked.buffer,
-            directory: directory(asked)?,
-            setup: asked.setup.clone(),
-            command: asked.command.clone(),
-            setup_job: asked.setup.as_deref().map(setup_job).transpose()?,
+            options: options(args, file_system, data),
+            size_bytes: args.size,
+            guests: args.guests,
+            memory_bytes: args.memory,
+            reads: args.reads,
+            from_setup: args.from_setup,
+            buffer_bytes: args.buffer,
+            directory: directory(args)?,
+            setup: args.setup.clone(),
+            command: args.command.clone(),
+            setup_job: args.setup.as_deref().map(setup_job).transpose()?,
             command_job: Job {
                 name: "command",
-                program: program(&asked.command[0])?,
-                words: asked.command.clone(),
-                has_input: asked.guests == 1,
+                program: program(&args.command[0])?,
+                words: args.command.clone(),
+                has_input: args.guests == 1,
             },
-            output: asked.output.clone(),
+            output: args.output.clone(),
             format,
             json,
-            quiet: asked.quiet,
+            quiet: args.quiet,
         };
         plan.check_room()?;
         Ok(plan)
     }
 
-    /// The files take room as they are written, and a device that fails for want of it would spoil the capture.
+    /// Checks the free space: the files grow as they are written, and a device without space would spoil the capture.
     fn check_room(&self) -> Result<(), Failure> {
         let room = ScratchFile::room_bytes(&self.directory)?;
         match self.size_bytes.checked_mul(u64::from(self.guests)) {
             Some(needed) if needed <= room => Ok(()),
             needed => wrong(
                 format!(
-                    "{} has {} of room, and the devices' files may grow to {}",
+                    "{} has {} of free space, but the devices' files may grow to {}",
                     self.directory.display(),
                     human_size(room as f64),
                     needed.map_or("more than 16 EiB".to_string(), |needed| human_size(needed as f64)),
                 ),
-                "name a directory with more room (--dir), or a smaller --size",
+                "choose a directory with more space (--dir), or a smaller --size",
             ),
         }
     }
 
-    /// The name of a trace that is not whole: NAME.partial.csv.zst.
+    /// The name of a partial trace: NAME.partial.csv.zst.
     pub fn partial_output(&self) -> PathBuf {
         let name = self.output.file_name().unwrap_or_default().to_string_lossy();
         let endings = [".csv.zst", ".csv.gz", ".csv", ".parquet"];
@@ -135,7 +138,7 @@ impl Plan {
         self.output.with_file_name(format!("{stem}.partial{ending}"))
     }
 
-    /// One line for people.
+    /// A short description.
     pub fn describe(&self) -> String {
         let guests = if self.guests == 1 { "1 guest".to_string() } else { format!("{} guests", self.guests) };
         let file_system = self.make.file_system.name();
@@ -154,22 +157,22 @@ impl Plan {
     }
 }
 
-/// The mount options. What a kernel might choose for itself is named, so that captures can be compared.
-fn options(asked: &Capture, file_system: FileSystem, data: Option<DataMode>) -> String {
+/// The mount options. Kernel defaults are given explicitly, so that captures are comparable.
+fn options(args: &Capture, file_system: FileSystem, data: Option<DataMode>) -> String {
     let mut options = Vec::new();
     options.extend(data.map(|mode| format!("data={}", mode.name())));
-    if asked.nodatacow {
+    if args.nodatacow {
         options.push("nodatacow".to_string());
     }
     options.push(
-        match (asked.discard, file_system) {
+        match (args.discard, file_system) {
             (false, _) => "nodiscard",
             (true, FileSystem::Btrfs) => "discard=sync",
             (true, _) => "discard",
         }
         .to_string(),
     );
-    options.extend(asked.mount_options.clone());
+    options.extend(args.mount_options.clone());
     options.join(",")
 }
 
@@ -179,16 +182,18 @@ fn setup_job(text: &str) -> Result<Job, Failure> {
     Ok(Job { name: "setup", program: program("sh")?, words, has_input: false })
 }
 
-fn directory(asked: &Capture) -> Result<PathBuf, Failure> {
-    let directory = asked.dir.clone().unwrap_or_else(std::env::temp_dir);
+fn directory(args: &Capture) -> Result<PathBuf, Failure> {
+    let directory = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     match std::fs::canonicalize(&directory) {
         Ok(found) if found.is_dir() => Ok(found),
-        Ok(_) => wrong(format!("{} is no directory", directory.display()), "name a directory for the devices' files"),
-        Err(error) => wrong(format!("cannot use {}: {error}", directory.display()), "name a directory that is there"),
+        Ok(_) => {
+            wrong(format!("{} is not a directory", directory.display()), "choose a directory for the devices' files")
+        }
+        Err(error) => wrong(format!("cannot use {}: {error}", directory.display()), "choose an existing directory"),
     }
 }
 
-/// The program that a name means here and now: the command starts in another directory.
+/// Resolves a program's name in the current directory, as the command starts in another one.
 fn program(name: &str) -> Result<PathBuf, Failure> {
     let runs =
         |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
@@ -199,8 +204,5 @@ fn program(name: &str) -> Result<PathBuf, Failure> {
         std::env::split_paths(&path).map(|directory| directory.join(name)).find(runs)
     };
     let found = found.and_then(|path| std::path::absolute(path).ok());
-    found.map_or_else(
-        || wrong(format!("the command {name} is not found"), "name a program that is there and may run"),
-        Ok,
-    )
+    found.map_or_else(|| wrong(format!("command {name} not found"), "name an existing executable program"), Ok)
 }

@@ -1,4 +1,4 @@
-//! What runs in the guests, the setup or the command: started, waited for, stopped.
+//! Starts, awaits and stops the processes in the guests: the setup or the command.
 
 use super::guest::Guest;
 use super::plan::Job;
@@ -12,35 +12,35 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the user asked to stop.
-pub static STOPS: AtomicUsize = AtomicUsize::new(0);
+/// The number of interrupts.
+pub static INTERRUPTS: AtomicUsize = AtomicUsize::new(0);
 
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long a command may take to end once it is told to.
+/// The time that a command has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How one guest's command ended.
+/// The end of one guest's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// With this exit code.
-    Exited(i32),
-    /// By this signal.
-    Killed(i32),
+pub enum Exit {
+    /// An exit code.
+    Code(i32),
+    /// A signal.
+    Signal(i32),
     /// It never ran.
     NotStarted,
 }
 
 /// The clock of the kernel's events.
 pub fn monotonic_ns() -> u64 {
-    // The clock is there on every Linux.
+    // Every Linux has this clock.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
-/// A command in a process group of its own. What is left of the group when its leader ends, or when this is dropped, is
-/// killed: it would keep the file system busy.
+/// A command in a process group of its own. The group is killed when its leader ends and when this is dropped:
+/// processes left over would keep the file system busy.
 struct Running {
     child: Child,
-    ended: Option<Ended>,
+    ended: Option<Exit>,
 }
 
 impl Running {
@@ -55,7 +55,7 @@ impl Running {
             .env("FLASHPATH_GUEST", guest.number.to_string())
             .process_group(0)
             .stdout(io::stderr());
-        // A process group in the background that reads the terminal is stopped for good.
+        // A background process group that reads the terminal would be stopped for ever.
         if !job.has_input || io::stdin().is_terminal() {
             command.stdin(Stdio::null());
         }
@@ -67,16 +67,16 @@ impl Running {
     }
 
     fn signal(&self, signal: Signal) {
-        // The group is there until its leader is waited for; one that has just ended needs no signal.
+        // The group exists until its leader is reaped; one that has just ended needs no signal.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), signal);
     }
 
-    /// Takes note if the command has ended.
-    fn look(&mut self) -> io::Result<()> {
+    /// Checks if the command has ended.
+    fn poll(&mut self) -> io::Result<()> {
         if self.ended.is_some() {
             return Ok(());
         }
-        // The leader is left unburied until its group is killed, so that the group's number cannot be another's.
+        // The leader is not reaped until its group is killed, so that the group's number is not reused.
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         if waitid(Id::Pid(Pid::from_raw(self.child.id() as i32)), flags)? == WaitStatus::StillAlive {
             return Ok(());
@@ -84,8 +84,8 @@ impl Running {
         self.signal(Signal::SIGKILL);
         let status = self.child.wait()?;
         self.ended = Some(match (status.code(), status.signal()) {
-            (Some(code), _) => Ended::Exited(code),
-            (None, signal) => Ended::Killed(signal.unwrap_or_default()),
+            (Some(code), _) => Exit::Code(code),
+            (None, signal) => Exit::Signal(signal.unwrap_or_default()),
         });
         Ok(())
     }
@@ -95,14 +95,14 @@ impl Drop for Running {
     fn drop(&mut self) {
         if self.ended.is_none() {
             self.signal(Signal::SIGKILL);
-            // There is nobody left to tell.
+            // The result is not needed.
             let _ = self.child.wait();
         }
     }
 }
 
-/// Runs a job in all guests at once until each has ended, and says how. What is not success is a problem.
-pub fn run(job: &Job, guests: &[Guest], problems: &mut Vec<String>) -> Vec<Ended> {
+/// Runs a job in all guests at once, and returns the end of each. Failures are added to `problems`.
+pub fn run(job: &Job, guests: &[Guest], problems: &mut Vec<String>) -> Vec<Exit> {
     let mut running = Vec::new();
     for guest in guests {
         match Running::start(job, guest) {
@@ -116,48 +116,48 @@ pub fn run(job: &Job, guests: &[Guest], problems: &mut Vec<String>) -> Vec<Ended
     if let Err(error) = wait(running.iter_mut().flatten()) {
         problems.push(format!("cannot wait for {}: {error}", job.words[0]));
     }
-    let ended: Vec<Ended> = running
+    let ended: Vec<Exit> = running
         .iter()
-        .map(|running| running.as_ref().and_then(|running| running.ended).unwrap_or(Ended::NotStarted))
+        .map(|running| running.as_ref().and_then(|running| running.ended).unwrap_or(Exit::NotStarted))
         .collect();
     drop(running);
     for (guest, ended) in guests.iter().zip(&ended) {
         let how = match ended {
-            Ended::Exited(0) | Ended::NotStarted => continue,
-            Ended::Exited(code) => format!("failed with exit code {code}"),
-            Ended::Killed(signal) => format!("was killed by signal {signal}"),
+            Exit::Code(0) | Exit::NotStarted => continue,
+            Exit::Code(code) => format!("failed with exit code {code}"),
+            Exit::Signal(signal) => format!("was killed by signal {signal}"),
         };
         let whose = whose(guest, guests);
-        let full = if guest.is_full() { "; its file system is full: a larger --size would do" } else { "" };
+        let full = if guest.is_full() { "; its file system is full: choose a larger --size" } else { "" };
         problems.push(format!("the {}{whose} {how}{full}", job.name));
     }
     ended
 }
 
-/// The guest, if there are others.
+/// The guest's name in messages, if there are several.
 fn whose(guest: &Guest, guests: &[Guest]) -> String {
     if guests.len() > 1 { format!(" of guest {}", guest.number) } else { String::new() }
 }
 
-/// Waits for all. Whoever interrupts ends them: at first kindly, and at once the second time.
+/// Waits for all. An interrupt sends SIGTERM, a second one SIGKILL.
 fn wait<'a>(running: impl Iterator<Item = &'a mut Running>) -> io::Result<()> {
     let mut running: Vec<&mut Running> = running.collect();
-    let mut told: Option<Instant> = None;
+    let mut terminated: Option<Instant> = None;
     loop {
         for command in &mut running {
-            command.look()?;
+            command.poll()?;
         }
         running.retain(|command| command.ended.is_none());
         if running.is_empty() {
             return Ok(());
         }
-        match (STOPS.load(Ordering::SeqCst), told) {
+        match (INTERRUPTS.load(Ordering::SeqCst), terminated) {
             (0, _) => {}
             (_, None) => {
                 running.iter().for_each(|command| command.signal(Signal::SIGTERM));
-                told = Some(Instant::now());
+                terminated = Some(Instant::now());
             }
-            (stops, Some(told)) if stops > 1 || told.elapsed() > PATIENCE => {
+            (interrupts, Some(since)) if interrupts > 1 || since.elapsed() > PATIENCE => {
                 running.iter().for_each(|command| command.signal(Signal::SIGKILL));
             }
             _ => {}

@@ -14,15 +14,15 @@ mod watch;
 
 use crate::failure::Failure;
 use crate::image_lock::Patience;
-use crate::resident::farewell::Farewell;
-use crate::resident::heard::Heard;
-use crate::resident::leave::leave;
+use crate::print_message;
+use crate::resident::exit_notifier::ExitNotifier;
+use crate::resident::process::Process;
 use crate::resident::signals::Signals;
-use crate::resident::stay::Stay;
+use crate::resident::unmount::unmount;
+use crate::resident::warnings::PrintedWarnings;
 use crate::resident::watch::Watch;
 use crate::resident::worker;
 use crate::resident::{cannot, clock, seconds, wall_time_ns};
-use crate::tell;
 use crate::volume::owner;
 use flashpath::fs::sfs::Sfs;
 use flashpath::run::{Path, give, is_in_memory, mark_lost_changes, open_file_system, open_file_system_despite_damage};
@@ -70,7 +70,7 @@ pub struct Mount {
     #[command(flatten)]
     patience: Patience,
     #[command(flatten)]
-    stay: Stay,
+    process: Process,
     /// mount(8) has called
     #[arg(long, hide = true)]
     by_mount: bool,
@@ -95,12 +95,12 @@ impl Mount {
         if options.remount {
             return remount::remount(&self.directory, &options);
         }
-        let Some(signals) = self.stay.begin()? else { return Ok(()) };
+        let Some(signals) = self.process.begin()? else { return Ok(()) };
         let path = Path::read(&self.path)?.with_machine_memory(memory::machine_share());
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
         let open = || match self.despite_damage {
-            true => open_file_system_despite_damage(&path, self.stay.seed, wall_origin_ns),
-            false => open_file_system(&path, self.stay.seed, wall_origin_ns, options.read_only),
+            true => open_file_system_despite_damage(&path, self.process.seed, wall_origin_ns),
+            false => open_file_system(&path, self.process.seed, wall_origin_ns, options.read_only),
         };
         let mut volume = self.patience.open(open)?;
         tell_damage(&path, &volume);
@@ -108,8 +108,8 @@ impl Mount {
         prepare(&mut volume, &path)?;
         let number = volume.number();
         // What was found on the way is told before it is mounted: in the background nobody listens later.
-        let heard = Arc::new(Heard::default());
-        heard.tell(&volume.account());
+        let warnings = Arc::new(PrintedWarnings::default());
+        warnings.print_new(&volume.account());
         let sharing = VolumeSharing {
             read_only,
             paced: options.pace,
@@ -117,11 +117,13 @@ impl Mount {
             ignores_directory_reads: options.ignores_directory_reads,
             wall_origin_ns,
         };
-        let volume = Arc::new(SharedVolume::new(volume, sharing, clock, Box::new(tell)));
+        let volume = Arc::new(SharedVolume::new(volume, sharing, clock, Box::new(print_message)));
         // Who only reads does not want segments to be cleaned, either.
-        let diligent = (!read_only).then(|| Arc::clone(&volume));
-        let mut farewell = Farewell::default();
-        let served = worker::beside(diligent, || self.serve(&volume, &heard, &options, &signals, &mut farewell));
+        let worker_target = (!read_only).then(|| Arc::clone(&volume));
+        let mut exit_notifier = ExitNotifier::default();
+        let served = worker::run_with_worker(worker_target, || {
+            self.serve(&volume, &warnings, &options, &signals, &mut exit_notifier)
+        });
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
         let unmounted = volume.unmount().map_err(|error| self.lost(&path, number, &error));
         let ended = match (served, unmounted) {
@@ -131,7 +133,7 @@ impl Mount {
             }
             (served, unmounted) => served.and(unmounted),
         };
-        farewell.tell(&ended);
+        exit_notifier.notify(&ended);
         ended
     }
 
@@ -148,8 +150,8 @@ impl Mount {
         for words in &self.options {
             options.add(words, self.sloppy)?;
         }
-        self.stay.seed = options.seed.unwrap_or(self.stay.seed);
-        self.stay.log = options.log.take().or(self.stay.log.take());
+        self.process.seed = options.seed.unwrap_or(self.process.seed);
+        self.process.log = options.log.take().or(self.process.log.take());
         self.patience.most = options.wait.unwrap_or(self.patience.most);
         Ok(options)
     }
@@ -157,10 +159,10 @@ impl Mount {
     fn serve(
         &self,
         volume: &Arc<SharedVolume>,
-        heard: &Arc<Heard>,
+        warnings: &Arc<PrintedWarnings>,
         options: &MountOptions,
         signals: &Signals,
-        farewell: &mut Farewell,
+        exit_notifier: &mut ExitNotifier,
     ) -> Result<(), Failure> {
         let wishes = Wishes {
             name: self.path.clone(),
@@ -168,14 +170,14 @@ impl Mount {
             caching: options.caching,
             forbidden: options.forbidden,
         };
-        let mounted = Mounted::volume(Arc::clone(volume), &self.directory, &wishes, signals.ender())?;
-        farewell.offer(mounted.directory());
+        let mounted = Mounted::volume(Arc::clone(volume), &self.directory, &wishes, signals.stopper())?;
+        exit_notifier.listen(mounted.directory());
         let said = format!("mounted {} at {}\n", self.path, self.directory.display());
-        let watched = WatchedVolume::new(Arc::clone(volume), Arc::clone(heard));
+        let watched = WatchedVolume::new(Arc::clone(volume), Arc::clone(warnings));
         let watch = Watch::start(watched, volume.news(), self.stats)?;
-        let waited = self.stay.wait(&said, signals);
-        let left = leave(mounted, signals);
-        farewell.close();
+        let waited = self.process.wait(&said, signals);
+        let left = unmount(mounted, signals);
+        exit_notifier.close();
         watch.stop();
         waited.and(left)
     }
@@ -185,7 +187,9 @@ impl Mount {
         if !is_in_memory(path)
             && let Err(why) = mark_lost_changes(path, number)
         {
-            tell(&format!("warning: the next fsck will not know of it, as the volume cannot be marked: {why}"));
+            print_message(&format!(
+                "warning: the next fsck will not know of it, as the volume cannot be marked: {why}"
+            ));
         }
         cannot(&format!("store all of {}", self.path), error)
     }
@@ -194,7 +198,9 @@ impl Mount {
 /// What is to be said or done before anybody uses it.
 fn prepare(volume: &mut Sfs, path: &Path) -> Result<(), Failure> {
     if volume.has_lost_before() {
-        tell("warning: a write or a flush failed when it was last mounted, and what was not synced before is lost");
+        print_message(
+            "warning: a write or a flush failed when it was last mounted, and what was not synced before is lost",
+        );
     }
     if is_in_memory(path) {
         give(volume, owner::myself()).map_err(|error| cannot("make the root directory", error))?;
@@ -211,9 +217,12 @@ fn tell_damage(path: &Path, volume: &Sfs) {
     if damage.is_empty() {
         return;
     }
-    damage.iter().take(MOST_TOLD).for_each(|finding| tell(&format!("warning: {finding} ({})", finding.repair)));
+    damage
+        .iter()
+        .take(MOST_TOLD)
+        .for_each(|finding| print_message(&format!("warning: {finding} ({})", finding.repair)));
     let path = &path.text;
-    tell(&match volume.read_only() {
+    print_message(&match volume.read_only() {
         Some(_) => format!(
             "warning: parts of the log of {path} are damaged, so it can only be read: 'flashpath fsck {path}' repairs it, \
              and --despite-damage mounts it writable as it is"

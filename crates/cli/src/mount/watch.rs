@@ -1,6 +1,6 @@
 //! What is told of a mounted volume: what its stations warn of, and the figures of `--stats`.
 
-use crate::resident::heard::Heard;
+use crate::resident::warnings::PrintedWarnings;
 use crate::resident::watch::Watched;
 use flashpath::fs::sfs::Space;
 use flashpath::units::{BLOCK_BYTES, human_size};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 pub struct WatchedVolume {
     volume: Arc<SharedVolume>,
     last: Traffic,
-    heard: Arc<Heard>,
+    warnings: Arc<PrintedWarnings>,
 }
 
 impl WatchedVolume {
     /// Nothing was told yet.
-    pub fn new(volume: Arc<SharedVolume>, heard: Arc<Heard>) -> WatchedVolume {
+    pub fn new(volume: Arc<SharedVolume>, warnings: Arc<PrintedWarnings>) -> WatchedVolume {
         let last = volume.traffic();
-        WatchedVolume { volume, last, heard }
+        WatchedVolume { volume, last, warnings }
     }
 }
 
@@ -27,12 +27,12 @@ impl Watched for WatchedVolume {
         let traffic = self.volume.traffic();
         let space = self.volume.space().ok()?;
         let line = figures_line(std::mem::replace(&mut self.last, traffic), traffic, &space, seconds);
-        Some(line + &self.heard.count_so_far())
+        Some(line + &self.warnings.summary())
     }
 
     /// What the stations warn of: the volume itself tells each failure when it happens.
     fn failures(&mut self) -> Vec<String> {
-        self.volume.account().map_or_else(|_| Vec::new(), |account| self.heard.new_of(&account))
+        self.volume.account().map_or_else(|_| Vec::new(), |account| self.warnings.take_new(&account))
     }
 }
 

@@ -1,25 +1,25 @@
-//! What `serve` and `mount` share: they stay until they are told to end, and end in good order.
+//! Common parts of `serve` and `mount`: processes that run until a signal, and end cleanly.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `mod` | the clocks, and the words of what failed |
-//! | `stay` | how they begin, say that they are ready, and wait |
-//! | `signals` | who tells them to end |
-//! | `background` | the same command in a process of its own |
-//! | `log` | where the lines go that nobody is there to read |
-//! | `farewell` | how a mount ended, for whoever waits for it |
-//! | `worker` | the thread in which is done what nobody asked for |
-//! | `watch` | the thread that tells figures and failures |
-//! | `heard` | what the stations of a path warn of, each told once |
-//! | `leave` | unmounting, in use or not |
+//! | `mod` | clocks and errors |
+//! | `process` | begins in the foreground or background, reports readiness, waits for the end |
+//! | `signals` | signals and unmounts that end the process |
+//! | `background` | the child process of `--background` |
+//! | `log` | the log file |
+//! | `exit_notifier` | sends the exit status to `flashpath umount` |
+//! | `worker` | the background worker: reclaim, cleaning, commits |
+//! | `watch` | the thread that prints figures and failures |
+//! | `warnings` | the stations' warnings, each printed once |
+//! | `unmount` | unmounts, and waits while the mount is in use |
 
 pub mod background;
-pub mod farewell;
-pub mod heard;
-pub mod leave;
+pub mod exit_notifier;
 pub mod log;
+pub mod process;
 pub mod signals;
-pub mod stay;
+pub mod unmount;
+pub mod warnings;
 pub mod watch;
 pub mod worker;
 
@@ -41,7 +41,7 @@ pub fn wall_time_ns() -> i64 {
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// What was right and failed on its way.
+/// The error that an operation failed.
 pub fn cannot(doing: &str, error: impl Display) -> Failure {
     Failure::failed(format!("cannot {doing}: {error}"))
 }
@@ -49,5 +49,5 @@ pub fn cannot(doing: &str, error: impl Display) -> Failure {
 /// Reads the interval of `--stats`.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=86_400.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write a number of seconds from 0.1 to 86400".to_string())
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected seconds from 0.1 to 86400".to_string())
 }

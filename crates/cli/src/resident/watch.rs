@@ -1,8 +1,8 @@
-//! The thread that tells figures, if they are asked for, and what failed.
+//! The thread that prints figures, if requested, and failures.
 
 use super::cannot;
 use crate::failure::Failure;
-use crate::tell;
+use crate::print_message;
 use console::{Term, truncate_str};
 use flashpath::run::shared::EventCount;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long it collects what else there is to tell.
-const LOOK: Duration = Duration::from_secs(1);
+/// The time for which failures are collected before they are printed.
+const COLLECTION_TIME: Duration = Duration::from_secs(1);
 
-/// What is watched.
+/// A source of figures and failures.
 pub trait Watched: Send + 'static {
-    /// The figures of the last `seconds`, on one line; `None` if there are none any more, and never will be.
+    /// The figures of the last `seconds`, on one line; `None` if there will be no more.
     fn figures(&mut self, seconds: f64) -> Option<String>;
 
-    /// What failed, and what was warned of, since it was last asked for.
+    /// The failures and warnings since the last call.
     fn failures(&mut self) -> Vec<String>;
 }
 
-/// The thread that tells.
+/// The printing thread.
 pub struct Watch {
     news: Arc<EventCount>,
     stop: Arc<AtomicBool>,
@@ -30,27 +30,27 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts it. With an interval it tells figures; always, what failed, which `news` counts. Fails if the system starts no
-    /// thread.
+    /// Starts the thread. It prints failures, counted by `news`, and figures at the interval, if given. Fails if the
+    /// system cannot start a thread.
     pub fn start(watched: impl Watched, news: Arc<EventCount>, interval: Option<Duration>) -> Result<Watch, Failure> {
         let (counts, stop) = (Arc::clone(&news), Arc::new(AtomicBool::new(false)));
         let stopped = Arc::clone(&stop);
         let thread = Builder::new().name("watch".into()).spawn(move || {
             let mut view = View { watched, at: Instant::now(), is_line_open: false };
-            view.tell_all(&counts, interval, || stopped.load(Ordering::SeqCst));
-            view.tell_failures();
+            view.run(&counts, interval, || stopped.load(Ordering::SeqCst));
+            view.print_failures();
             view.end_line();
         });
         let thread = thread.map_err(|error| cannot("start a thread", error))?;
         Ok(Watch { news, stop, thread })
     }
 
-    /// Lets it tell what is left, and waits for its end.
+    /// Stops the thread after it has printed the rest.
     pub fn stop(self) {
         self.stop.store(true, Ordering::SeqCst);
         self.news.wake();
         self.thread.thread().unpark();
-        // It has ended already if what it watches broke.
+        // The thread has ended already if its source panicked.
         let _ = self.thread.join();
     }
 }
@@ -58,26 +58,26 @@ impl Watch {
 struct View<W> {
     watched: W,
     at: Instant,
-    /// Whether the terminal's cursor stands behind figures that the next ones replace.
+    /// True if the terminal's cursor is after figures that the next ones will overwrite.
     is_line_open: bool,
 }
 
 impl<W: Watched> View<W> {
-    /// Tells failures when there are such, and figures when it is time for them, until it is stopped.
-    fn tell_all(&mut self, news: &EventCount, interval: Option<Duration>, is_stopped: impl Fn() -> bool) {
+    /// Prints failures when they occur, and figures when they are due, until it is stopped.
+    fn run(&mut self, news: &EventCount, interval: Option<Duration>, is_stopped: impl Fn() -> bool) {
         let mut due = interval.map(|interval| Instant::now() + interval);
         while !is_stopped() {
             let seen = news.read();
-            self.tell_failures();
+            self.print_failures();
             let left = || due.map(|due| due.saturating_duration_since(Instant::now()));
             news.wait(seen, left(), &is_stopped);
             if news.read() != seen && !is_stopped() {
-                // What else fails meanwhile is told with it.
-                std::thread::park_timeout(left().map_or(LOOK, |left| left.min(LOOK)));
+                // Collects further failures for a while.
+                std::thread::park_timeout(left().map_or(COLLECTION_TIME, |left| left.min(COLLECTION_TIME)));
             }
             if let (Some(interval), Some(Duration::ZERO)) = (interval, left()) {
-                // What is broken has said why, and cannot tell more.
-                if is_stopped() || !self.tell_figures() {
+                // A source that panicked has printed why, and has no more figures.
+                if is_stopped() || !self.print_figures() {
                     return;
                 }
                 due = Some(Instant::now() + interval);
@@ -85,14 +85,14 @@ impl<W: Watched> View<W> {
         }
     }
 
-    /// Whether there can be more to tell.
-    fn tell_figures(&mut self) -> bool {
+    /// Returns false if there will be no more figures.
+    fn print_figures(&mut self) -> bool {
         let now = Instant::now();
         let seconds = (now - self.at).as_secs_f64().max(1e-9);
         let Some(line) = self.watched.figures(seconds) else { return false };
         self.at = now;
         let terminal = Term::stderr();
-        // Who closed standard error does not want to know.
+        // Errors of a closed standard error are ignored.
         if terminal.is_term() {
             let width = usize::from(terminal.size().1).saturating_sub(1);
             let _ = terminal.clear_line().and_then(|()| terminal.write_str(&truncate_str(&line, width, "")));
@@ -103,10 +103,10 @@ impl<W: Watched> View<W> {
         true
     }
 
-    fn tell_failures(&mut self) {
-        for said in self.watched.failures() {
+    fn print_failures(&mut self) {
+        for failure in self.watched.failures() {
             self.end_line();
-            tell(&format!("warning: {said}"));
+            print_message(&format!("warning: {failure}"));
         }
     }
 

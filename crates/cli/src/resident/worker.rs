@@ -1,8 +1,8 @@
-//! The thread in which a device or a volume does what it does by itself: reclaim, cleaning, commits of metadata.
+//! The background worker of a device or volume: reclaim, cleaning, commits of metadata.
 
 use super::cannot;
 use crate::failure::Failure;
-use crate::tell;
+use crate::print_message;
 use flashpath::run::shared::{EventCount, SharedDevice};
 use flashpath::time::Time;
 use flashpath_fuse::SharedVolume;
@@ -11,32 +11,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// How long it lets requests be that come one after the other, before it looks what they have left to do.
+/// The pause after new requests before the next look for work, so that a burst of requests is not disturbed.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long clients that want a turn are let go first: some requests' time.
+/// The pause that lets waiting clients go first: the time of a few requests.
 const COURTESY: Duration = Duration::from_micros(50);
-/// How long it waits after an error.
+/// The pause after an error.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// What does something by itself, and shares its lock with those who ask it for something.
-pub trait Diligent: Send + Sync + 'static {
-    /// What it is, for a warning.
+/// A device or volume with background work.
+pub trait BackgroundWork: Send + Sync + 'static {
+    /// The name in warnings.
     const NAME: &'static str;
 
-    /// Does a bounded piece. Answers when there will be more; `None`: not before something was asked for.
+    /// Does a bounded piece of work. Returns the time of the next piece; `None` if there is none before the next
+    /// request.
     fn work(&self) -> Result<Option<Time>, String>;
 
-    /// Its own time.
+    /// Its current time.
     fn now(&self) -> Time;
 
-    /// Requests that have begun so far.
+    /// The count of requests begun so far.
     fn begun(&self) -> &EventCount;
 
-    /// Requests that want a turn now.
+    /// The number of requests waiting for their turn.
     fn wanting(&self) -> u64;
 }
 
-impl Diligent for SharedDevice {
+impl BackgroundWork for SharedDevice {
     const NAME: &'static str = "device";
 
     fn work(&self) -> Result<Option<Time>, String> {
@@ -56,7 +57,7 @@ impl Diligent for SharedDevice {
     }
 }
 
-impl Diligent for SharedVolume {
+impl BackgroundWork for SharedVolume {
     const NAME: &'static str = "volume";
 
     fn work(&self) -> Result<Option<Time>, String> {
@@ -76,39 +77,39 @@ impl Diligent for SharedVolume {
     }
 }
 
-/// The thread that works in the background.
+/// The worker thread.
 pub struct Worker<D> {
-    diligent: Arc<D>,
+    target: Arc<D>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl<D: Diligent> Worker<D> {
-    /// Starts it. Fails if the system starts no thread.
-    pub fn start(diligent: Arc<D>) -> Result<Worker<D>, Failure> {
+impl<D: BackgroundWork> Worker<D> {
+    /// Starts the thread. Fails if the system cannot.
+    pub fn start(target: Arc<D>) -> Result<Worker<D>, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (works, stopped) = (Arc::clone(&diligent), Arc::clone(&stop));
+        let (works, stopped) = (Arc::clone(&target), Arc::clone(&stop));
         let thread = Builder::new().name("work".into()).spawn(move || work(&*works, &stopped));
         let thread = thread.map_err(|error| cannot("start a thread", error))?;
-        Ok(Worker { diligent, stop, thread })
+        Ok(Worker { target, stop, thread })
     }
 
-    /// Lets it finish its piece, and waits for its end.
+    /// Stops the thread after its current piece of work.
     pub fn stop(self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.diligent.begun().wake();
+        self.target.begun().wake();
         self.thread.thread().unpark();
-        // If it panicked, the next request says so.
+        // If it panicked, the next request reports it.
         let _ = self.thread.join();
     }
 }
 
-/// Serves, and beside it lets work what does something by itself, if there is such. Ends with the serving.
-pub fn beside<D: Diligent>(
-    diligent: Option<Arc<D>>,
+/// Calls `serve` with a background worker for `target`, if given.
+pub fn run_with_worker<D: BackgroundWork>(
+    target: Option<Arc<D>>,
     serve: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let worker = diligent.map(Worker::start).transpose()?;
+    let worker = target.map(Worker::start).transpose()?;
     let served = serve();
     if let Some(worker) = worker {
         worker.stop();
@@ -116,22 +117,22 @@ pub fn beside<D: Diligent>(
     served
 }
 
-fn work<D: Diligent>(diligent: &D, stop: &AtomicBool) {
+fn work<D: BackgroundWork>(target: &D, stop: &AtomicBool) {
     let mut last_error = String::new();
     while !stop.load(Ordering::SeqCst) {
-        let seen = diligent.begun().read();
-        match diligent.work() {
+        let seen = target.begun().read();
+        match target.work() {
             Ok(Some(next)) => {
-                if next > diligent.now() {
-                    rest(diligent, seen, Some(next), stop);
-                } else if diligent.wanting() > 0 {
+                if next > target.now() {
+                    wait(target, seen, Some(next), stop);
+                } else if target.wanting() > 0 {
                     std::thread::sleep(COURTESY);
                 }
             }
-            Ok(None) => rest(diligent, seen, None, stop),
+            Ok(None) => wait(target, seen, None, stop),
             Err(error) => {
                 if error != last_error {
-                    tell(&format!("warning: the {} cannot work in the background: {error}", D::NAME));
+                    print_message(&format!("warning: the {} cannot work in the background: {error}", D::NAME));
                     last_error = error;
                 }
                 std::thread::park_timeout(AFTER_ERROR);
@@ -140,11 +141,11 @@ fn work<D: Diligent>(diligent: &D, stop: &AtomicBool) {
     }
 }
 
-/// Waits until something is due, or more was asked for than was `seen`.
-fn rest<D: Diligent>(diligent: &D, seen: u64, due: Option<Time>, stop: &AtomicBool) {
-    let left = || due.map(|due| Duration::from_nanos(due.since_ns(diligent.now())));
-    diligent.begun().wait(seen, left(), || stop.load(Ordering::SeqCst));
-    if diligent.begun().read() != seen && !stop.load(Ordering::SeqCst) {
+/// Waits until work is due or more requests than `seen` have begun.
+fn wait<D: BackgroundWork>(target: &D, seen: u64, due: Option<Time>, stop: &AtomicBool) {
+    let left = || due.map(|due| Duration::from_nanos(due.since_ns(target.now())));
+    target.begun().wait(seen, left(), || stop.load(Ordering::SeqCst));
+    if target.begun().read() != seen && !stop.load(Ordering::SeqCst) {
         std::thread::park_timeout(left().map_or(PAUSE, |left| left.min(PAUSE)));
     }
 }
@@ -154,14 +155,14 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// Does nothing unless asked to, and counts how often it looks whether there is something to do.
+    /// Has no work, and counts the looks for it.
     #[derive(Default)]
     struct Idle {
         requests: EventCount,
         looks: AtomicU64,
     }
 
-    impl Diligent for Idle {
+    impl BackgroundWork for Idle {
         const NAME: &'static str = "idler";
 
         fn work(&self) -> Result<Option<Time>, String> {
@@ -183,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_nothing_to_do_is_looked_at_when_something_was_asked_for() {
+    fn an_idle_worker_looks_for_work_after_each_request() {
         let idle = Arc::new(Idle::default());
-        let served = beside(Some(Arc::clone(&idle)), || {
-            // It has looked once before anything was asked for: what is asked for then lets it look again.
+        let served = run_with_worker(Some(Arc::clone(&idle)), || {
+            // It looks once at the start, and again after each request.
             for looks in 1..4 {
                 while idle.looks.load(Ordering::SeqCst) < looks {
                     std::thread::sleep(Duration::from_millis(1));

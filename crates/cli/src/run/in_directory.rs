@@ -12,11 +12,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Runs, prints, and writes what was asked for.
+/// Runs the workload, prints the results, and writes the requested files.
 pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> Result<(), Failure> {
     let Opened { workload, arguments, warning } = open(command, source, command.size)?;
     let directory = Directory::open(place).map_err(|error| {
-        Failure::input(error.to_string(), Some("make the directory, or mount the file system, before".to_string()))
+        Failure::input(error.to_string(), Some("make the directory, or mount the file system, first".to_string()))
     })?;
     let path = place.display().to_string();
     let began = Instant::now();
@@ -35,17 +35,17 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
         !stop.load(Ordering::Relaxed)
     });
     bar.finish();
-    // As it was written, so that the command that repeats the run is right.
+    // The user's own text, so that the command to repeat the run is right.
     outcome.result.workload.name = command.workload.clone();
     outcome.result.options.extend(arguments);
     outcome.result.warnings.extend(warning);
-    // A run that was refused measured nothing.
+    // A refused run has no results.
     if !outcome.failure.as_ref().is_some_and(RunError::is_input) {
-        tell(command, &outcome.result)?;
+        print_result(command, &outcome.result)?;
     }
     match outcome.failure {
         Some(error) => {
-            crate::tell(&format!("error: {path}: {error}"));
+            crate::print_message(&format!("error: {path}: {error}"));
             Err(Failure::Quiet(exit_code(&error)))
         }
         None if outcome.result.interrupted => Err(Failure::Quiet(130)),
@@ -53,10 +53,10 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
     }
 }
 
-/// A workload that is ready to run.
+/// An opened workload.
 pub struct Opened {
     pub workload: FileWorkload,
-    /// The options of the command line that made it what it is.
+    /// The command-line options to repeat it.
     pub arguments: Vec<String>,
     pub warning: Option<String>,
 }
@@ -64,23 +64,26 @@ pub struct Opened {
 /// Opens the workload; a block workload on a disk of `disk_bytes`.
 pub fn open(command: &Run, source: &Source, disk_bytes: Option<u64>) -> Result<Opened, Failure> {
     if let Source::Shell(_) = source {
-        let help = "write it as --on kernel-ext4/PATH".to_string();
-        return Err(Failure::input("a command is run on a path with a file system of the kernel", Some(help)));
+        let help = "use --on kernel-ext4/PATH".to_string();
+        return Err(Failure::input("a command needs a path with a kernel file system", Some(help)));
     }
     if let Source::Files(term) = source {
         for (given, option, instead) in [
-            (command.size.is_some(), "--size", "an option of the workload such as files= says how large it is"),
-            (command.fsync_every.is_some(), "--fsync-every", "seq_write and rnd_write take fsync-every= themselves"),
-            (command.fill, "--fill", "leave it out: a file workload makes its files itself"),
+            (command.size.is_some(), "--size", "set the size by an option of the workload, such as files="),
+            (command.fsync_every.is_some(), "--fsync-every", "seq_write and rnd_write have an option fsync-every="),
+            (command.fill, "--fill", "leave it out: a file workload creates its files itself"),
         ] {
             if given {
-                let message = format!("{option} is for block workloads, and {} asks for files", term.name.text);
+                let message = format!("{option} is for block workloads, and {} is a file workload", term.name.text);
                 return Err(Failure::input(message, Some(instead.to_string())));
             }
         }
         if command.only == Some(Part::Setup) && command.limit.is_some() {
-            let help = "leave --limit out, or write it with --only counted".to_string();
-            return Err(Failure::input("--limit counts what the setup does not do", Some(help)));
+            let help = "leave --limit out, or use it with --only counted".to_string();
+            return Err(Failure::input(
+                "--limit has no meaning with --only setup: it limits the counted operations",
+                Some(help),
+            ));
         }
         let workload = file_workload(term, command.seed)?;
         return Ok(Opened { workload, arguments: Vec::new(), warning: None });
@@ -91,13 +94,13 @@ pub fn open(command: &Run, source: &Source, disk_bytes: Option<u64>) -> Result<O
         return Err(Failure::input(message, Some(help)));
     }
     let Some(size_bytes) = disk_bytes else {
-        let message = format!("{} is a block workload, and --in needs to know how large its disk is", command.workload);
-        return Err(Failure::input(message, Some("write --size, such as --size 1G".to_string())));
+        let message = format!("{} is a block workload: --in needs the size of its disk", command.workload);
+        return Err(Failure::input(message, Some("add --size, such as --size 1G".to_string())));
     };
     let workload = source.open(&command.replaying, size_bytes, command.seed)?;
     let depth = workload.queue_depth().filter(|depth| *depth > 1);
-    let warning = depth
-        .map(|depth| format!("the job keeps {depth} requests in flight; in a directory one is served after the other"));
+    let warning =
+        depth.map(|depth| format!("the job's queue depth is {depth}; in a directory requests are served one by one"));
     let disk = DiskFile { size_bytes, fill: command.fill, fsync_every: command.fsync_every };
     let mut arguments = vec![format!("--size {}", flashpath::units::format_size(size_bytes))];
     arguments.extend(command.fill.then(|| "--fill".to_string()));
@@ -106,7 +109,7 @@ pub fn open(command: &Run, source: &Source, disk_bytes: Option<u64>) -> Result<O
     Ok(Opened { workload: disk.workload(workload, command.seed), arguments, warning })
 }
 
-fn tell(command: &Run, result: &FileRunResult) -> Result<(), Failure> {
+fn print_result(command: &Run, result: &FileRunResult) -> Result<(), Failure> {
     let on_stdout = command.json.as_deref() == Some(Path::new("-"));
     if on_stdout {
         return crate::print(&files_json(result));

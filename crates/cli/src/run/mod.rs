@@ -1,4 +1,4 @@
-//! `flashpath run`: one workload on one path, side by side on several, or in a directory.
+//! `flashpath run`: a workload on one or several paths, or in a directory.
 
 mod in_directory;
 mod on_kernel;
@@ -21,58 +21,58 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Run one workload on one path, side by side on several, or in a directory
+/// Run a workload on one or several paths, or in a directory
 #[derive(clap::Args)]
 pub struct Run {
-    /// A trace file, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or, on a path with
-    /// a file system of the kernel, sh:COMMAND
+    /// A trace file, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or, on a path
+    /// with a kernel file system, sh:COMMAND
     #[arg(value_name = "WORKLOAD")]
     pub workload: String,
-    /// A path, from top to bottom; more than one are run side by side
+    /// A path, from top to bottom; several are run and compared
     #[arg(long, value_name = "PATH", required_unless_present = "directory")]
     on: Vec<String>,
-    /// In this directory, in place of a path: a file workload; or any other inside one file of --size, as on a virtual
-    /// machine's disk. What it makes stays there
+    /// Run in this directory instead of on a path: a file workload, or a block workload inside one file of --size, as
+    /// on a virtual machine's disk. The files are kept
     #[arg(long = "in", id = "directory", value_name = "DIR", conflicts_with_all = ["on", "depth", "timed", "precondition", "verify", "report"])]
     pub directory: Option<PathBuf>,
     /// The seed of all randomness
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Requests in flight (a fio job's iodepth comes first if this is not written) [default: 32]
+    /// Requests in flight [default: a fio job's iodepth, else 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     depth: Option<u32>,
     /// Replay a trace at its recorded times, multiplied by SCALE: 0.5 is twice as fast
     #[arg(long, value_name = "SCALE", num_args = 0..=1, default_missing_value = "1", conflicts_with = "depth", value_parser = scale)]
     timed: Option<f64>,
-    /// End after so many requests
+    /// End after this many requests
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// Write the exported space once in order before anything is counted
+    /// Write the exported space once in order before counting begins
     #[arg(long)]
     pub fill: bool,
-    /// Run the workload for this much writing, such as 2x or 4G, before anything is counted
+    /// Run the workload for this amount of writes, such as 2x or 4G, before counting begins
     #[arg(long, value_name = "AMOUNT", value_parser = amount)]
     precondition: Option<Amount>,
-    /// Check that every read returns the newest write, and read everything back at the end
+    /// Check that every read returns the latest write, and read everything back at the end
     #[arg(long)]
     verify: bool,
-    /// The size of the file in which a block workload runs, such as 1G; on a path with a file system of the kernel, half of
-    /// what is free if this is not written
+    /// The size of the file in which a block workload runs, such as 1G [default on a kernel file system: half of the
+    /// free space]
     #[arg(long, value_name = "BYTES", value_parser = disk_size, help_heading = "File system")]
     pub size: Option<u64>,
-    /// In a file of sfs, let that and one beside it that is never written again take this share of the volume together
+    /// On sfs, fill the volume up to this share with the workload's file and a cold one
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "File system")]
     pub utilization: Option<f64>,
-    /// In a file, make a block workload's data durable after so many writes
+    /// In a file, fsync a block workload's data after this many writes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "File system")]
     pub fsync_every: Option<u64>,
-    /// With --in: of a file workload only the setup, or only the rest, in a directory where --only setup of the same
-    /// workload, options and seed was run before
+    /// With --in: run only the setup of a file workload, or only the rest, after --only setup with the same workload,
+    /// options and seed
     #[arg(long, value_name = "PART", conflicts_with = "on", value_parser = one_of(&Part::WORDS), help_heading = "File system")]
     pub only: Option<Part>,
     #[command(flatten)]
     pub replaying: Replaying,
-    /// Write the results as JSON; - is standard output, and then nothing else is written there
+    /// Write the results as JSON; - is standard output, instead of the table
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub json: Option<PathBuf>,
     /// Write the results as one self-contained HTML page
@@ -85,28 +85,28 @@ pub struct Run {
 
 fn scale(text: &str) -> Result<f64, String> {
     let scale = text.parse::<f64>().ok().filter(|scale| (0.0..=1e6).contains(scale));
-    scale.ok_or_else(|| "write a number from 0 to 1000000".to_string())
+    scale.ok_or_else(|| "expected a number from 0 to 1000000".to_string())
 }
 
 fn share(text: &str) -> Result<f64, String> {
     let share = flashpath::units::parse_share(text).filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "write a share from 0% to 100%, such as 85%".to_string())
+    share.ok_or_else(|| "expected a share from 0% to 100%, such as 85%".to_string())
 }
 
 fn disk_size(text: &str) -> Result<u64, String> {
     let size = flashpath::units::parse_size(text).filter(|size| (4096..=1 << 50).contains(size));
-    size.ok_or_else(|| "write a size from 4K to 1P, such as 1G".to_string())
+    size.ok_or_else(|| "expected a size from 4K to 1P, such as 1G".to_string())
 }
 
 fn amount(text: &str) -> Result<Amount, String> {
     let amount = Amount::parse(text).filter(|amount| amount.bytes(u64::MAX) > 0);
-    amount.ok_or_else(|| "write a size such as 4G, or a multiple of the drive such as 2x".to_string())
+    amount.ok_or_else(|| "expected a size such as 4G, or a multiple of the drive such as 2x".to_string())
 }
 
-/// Answers what an interrupt sets.
+/// Catches interrupts; returns the flag that they set.
 fn catch_interrupts() -> Result<&'static AtomicBool, Failure> {
     static STOP: AtomicBool = AtomicBool::new(false);
-    // A second interrupt ends the program at once: what is being written then is beside its place.
+    // A second interrupt exits at once: output files are written beside their place, so none is left half written.
     let handler = || {
         if STOP.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
@@ -116,8 +116,8 @@ fn catch_interrupts() -> Result<&'static AtomicBool, Failure> {
     Ok(&STOP)
 }
 
-/// Runs that share the terminal, the interrupt and the clock.
-struct Floor<'a> {
+/// The runs of a command: they share the terminal and the interrupt.
+struct Runner<'a> {
     command: &'a Run,
     source: Source,
     stop: &'a AtomicBool,
@@ -125,7 +125,7 @@ struct Floor<'a> {
 }
 
 impl Run {
-    /// Runs, prints, and writes what was asked for.
+    /// Runs the workload, prints the results, and writes the requested files.
     pub fn run(self) -> Result<(), Failure> {
         let source = Source::read(&self.workload)?;
         let paths = self.on.iter().map(|text| Path::read(text)).collect::<Result<Vec<_>, _>>()?;
@@ -135,13 +135,13 @@ impl Run {
         if let Some(directory) = &self.directory {
             return in_directory::run(&self, directory, &source, stop);
         }
-        let floor = Floor { command: &self, source, stop, bars: Bars::new(self.quiet) };
+        let runner = Runner { command: &self, source, stop, bars: Bars::new(self.quiet) };
         let ended = match paths.iter().any(|path| path.kernel().is_some()) {
-            // They share the machine: one after the other.
-            true => paths.iter().map(|path| floor.run_one(path)).collect::<Result<_, _>>()?,
-            false => floor.run_all(&paths)?,
+            // Kernel runs share the machine: one after the other.
+            true => paths.iter().map(|path| runner.run_one(path)).collect::<Result<_, _>>()?,
+            false => runner.run_all(&paths)?,
         };
-        self.tell(ended)
+        self.print_results(ended)
     }
 
     fn check(&self, source: &Source, paths: &[Path]) -> Result<(), Failure> {
@@ -154,21 +154,21 @@ impl Run {
             (self.fsync_every.is_some(), "--fsync-every"),
         ] {
             if let Some(path) = paths.iter().find(|path| given && path.sfs().is_none()) {
-                let message = format!("{option} is for a file, and {} has no file system on top", path.text);
-                let help = "leave it out, or write --in DIR, or sfs/ or kernel-ext4/ before the path".to_string();
+                let message = format!("{option} is for files, and {} has no file system on top", path.text);
+                let help = "leave it out, use --in DIR, or put sfs/ or kernel-ext4/ before the path".to_string();
                 return Err(Failure::input(message, Some(help)));
             }
         }
         self.check_files(source, paths)?;
         if self.timed.is_some() {
             if !source.has_times() {
-                let help = "leave --timed out, or take a trace".to_string();
-                return Err(Failure::input("only a trace has recorded times to replay", Some(help)));
+                let help = "leave --timed out, or run a trace".to_string();
+                return Err(Failure::input("--timed needs a trace: only traces have recorded times", Some(help)));
             }
             for path in paths {
                 if !prepare(path, self.seed)?.is_timed() {
                     let message = format!("--timed needs a timing model, and {} has none", path.text);
-                    let help = "leave --timed out, or take timing=off away".to_string();
+                    let help = "leave --timed out, or remove timing=off".to_string();
                     return Err(Failure::input(message, Some(help)));
                 }
             }
@@ -176,7 +176,7 @@ impl Run {
         Ok(())
     }
 
-    /// Files need a file system, and a command one of the kernel.
+    /// Checks that a file workload has a file system, and a command a kernel file system.
     fn check_files(&self, source: &Source, paths: &[Path]) -> Result<(), Failure> {
         let (name, can_have): (&str, fn(&Path) -> bool) = match source {
             Source::Files(term) => (&term.name.text, |path| path.sfs().is_some()),
@@ -186,12 +186,12 @@ impl Run {
         if let Some(path) = paths.iter().find(|path| !can_have(path)) {
             let (message, help) = match path.sfs() {
                 Some(_) => (
-                    format!("a command needs a mounted file system, and {} is run inside this process", path.text),
-                    "mount it with 'flashpath mount', or write kernel-ext4/ in place of sfs/",
+                    format!("a command needs a mounted file system, and {} runs inside this process", path.text),
+                    "mount it with 'flashpath mount', or use kernel-ext4/ instead of sfs/",
                 ),
                 None => (
-                    format!("{name} asks for files, and {} has no file system on top", path.text),
-                    "write --in DIR in place of --on to run it in a directory, or sfs/ or kernel-ext4/ before the path",
+                    format!("{name} needs files, and {} has no file system on top", path.text),
+                    "use --in DIR instead of --on, or put sfs/ or kernel-ext4/ before the path",
                 ),
             };
             return Err(Failure::input(message, Some(help.to_string())));
@@ -210,14 +210,14 @@ impl Run {
             (self.verify, "--verify"),
         ] {
             if given {
-                let message = format!("{option} is for block workloads, and {name} asks for files");
+                let message = format!("{option} is for block workloads, and {name} is a file workload");
                 return Err(Failure::input(message, Some("leave it out".to_string())));
             }
         }
         Ok(())
     }
 
-    /// What the engine does in simulated time cannot be had where a real kernel runs.
+    /// Refuses options of simulated time on a kernel file system.
     fn check_on_kernel(&self, path: &Path) -> Result<(), Failure> {
         for (given, option) in [
             (self.depth.is_some(), "--depth"),
@@ -227,14 +227,15 @@ impl Run {
             (self.utilization.is_some(), "--utilization"),
         ] {
             if given {
-                let message = format!("{option} is for simulated runs, and {} is run on this machine", path.text);
+                let message =
+                    format!("{option} is for simulated runs, and {} runs on this machine's kernel", path.text);
                 return Err(Failure::input(message, Some("leave it out".to_string())));
             }
         }
         Ok(())
     }
 
-    /// How a block workload is run.
+    /// The engine's options for a block workload.
     fn options(&self, workload: &dyn Workload) -> Options {
         let replay = match self.timed {
             Some(scale) => Replay::Open { scale },
@@ -244,31 +245,31 @@ impl Run {
         Options { seed: self.seed, replay, limit: self.limit, fill, precondition: self.precondition, verify }
     }
 
-    /// A run may take hours: that its results have no place is said before.
+    /// Checks the output files before a run that may take hours.
     fn check_outputs(&self, source: &Source) -> Result<(), Failure> {
         let json = self.json.as_deref().filter(|file| *file != std::path::Path::new("-"));
         let report = self.report.as_deref();
         for file in [json, report].into_iter().flatten() {
             report::check_writable(file)?;
             if source.file().is_some_and(|workload| crate::is_same_file(workload, file)) {
-                let message = format!("{} is the workload: the results would replace it", file.display());
-                return Err(Failure::input(message, Some("give the results a name of their own".to_string())));
+                let message = format!("{} is the workload's file: the results would replace it", file.display());
+                return Err(Failure::input(message, Some("choose another name for the results".to_string())));
             }
         }
         if let (Some(json), Some(report)) = (json, report)
             && (json == report && !report::is_special(json) || crate::is_same_file(json, report))
         {
             let message = format!("--json and --report both write {}", json.display());
-            return Err(Failure::input(message, Some("give each a name of its own".to_string())));
+            return Err(Failure::input(message, Some("choose a name for each".to_string())));
         }
         Ok(())
     }
 
-    /// Prints the results, writes the files, and answers how it all ended.
-    fn tell(&self, ended: Vec<Outcome>) -> Result<(), Failure> {
-        let interrupted = ended.iter().any(|ended| ended.result.interrupted);
+    /// Prints the results, writes the files, and returns the worst failure.
+    fn print_results(&self, outcomes: Vec<Outcome>) -> Result<(), Failure> {
+        let interrupted = outcomes.iter().any(|outcome| outcome.result.interrupted);
         let (results, failures): (Vec<_>, Vec<_>) =
-            ended.into_iter().map(|ended| (ended.result, ended.failure)).unzip();
+            outcomes.into_iter().map(|outcome| (outcome.result, outcome.failure)).unzip();
         let on_stdout = self.json.as_deref() == Some(std::path::Path::new("-"));
         if on_stdout {
             crate::print(&report::json(&results))?;
@@ -287,15 +288,15 @@ impl Run {
         if let Some(file) = &self.report {
             report::write_file(file, &report::html(&results))?;
             if !self.quiet {
-                crate::tell(&format!("wrote {}", file.display()));
+                crate::print_message(&format!("wrote {}", file.display()));
             }
         }
         for (result, failure) in results.iter().zip(&failures) {
             if let Some(error) = failure {
-                crate::tell(&format!("error: {}: {error}", result.path));
+                crate::print_message(&format!("error: {}: {error}", result.path));
             }
         }
-        // A wrong input goes before a run that failed.
+        // A wrong input takes precedence over a failed run.
         match failures.iter().flatten().map(exit_code).max() {
             Some(code) => Err(Failure::Quiet(code)),
             None if interrupted => Err(Failure::Quiet(130)),
@@ -304,8 +305,8 @@ impl Run {
     }
 }
 
-impl Floor<'_> {
-    /// Runs the paths, as many at once as there are processors; answers in the order of the paths.
+impl Runner<'_> {
+    /// Runs the paths in parallel on all processors; returns the outcomes in the order of the paths.
     fn run_all(&self, paths: &[Path]) -> Result<Vec<Outcome>, Failure> {
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(paths.len());
         let next = AtomicUsize::new(0);
@@ -327,13 +328,13 @@ impl Floor<'_> {
             .collect()
     }
 
-    /// Runs what is asked for on one path, whatever stands on it.
+    /// Runs the workload on one path.
     fn run_one(&self, path: &Path) -> Result<Outcome, Failure> {
         let mut outcome = match path.kernel() {
             Some(_) => on_kernel::run(self.command, &self.source, path, self.stop)?,
             None => self.simulate(path)?,
         };
-        // As it was written, so that the command that repeats the run is right.
+        // The user's own text, so that the command to repeat the run is right.
         outcome.result.workload.name = self.command.workload.clone();
         Ok(outcome)
     }

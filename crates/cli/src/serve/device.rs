@@ -1,4 +1,4 @@
-//! The device that a path makes: with bytes, and with labels that the file systems on it tell.
+//! Opens a path as a device with bytes, labelled by the layout of the file system on it.
 
 use crate::failure::Failure;
 use flashpath::device::BlockDevice;
@@ -9,10 +9,10 @@ use flashpath::time::Time;
 pub fn open(text: &str, seed: u64) -> Result<Box<dyn BlockDevice>, Failure> {
     let path = Path::read(text)?;
     if path.file_system.is_some() {
-        let message = format!("{text} has a file system on top, and what is served is a block device");
+        let message = format!("{text} has a file system on top, but serve exports a block device");
         return Err(Failure::input(
             message,
-            Some("leave the file system out: whoever uses the device makes it".into()),
+            Some("leave the file system out: the client makes one on the device".into()),
         ));
     }
     let device = open_device(&path, Holds::Bytes, seed)?;

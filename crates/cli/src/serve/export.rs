@@ -1,17 +1,17 @@
-//! How the disk is offered: over NBD, or as a file.
+//! The export of the disk: over NBD, or as a file.
 
 use super::metrics::CountClients;
 use crate::failure::Failure;
 use crate::resident::cannot;
-use crate::resident::leave::leave;
 use crate::resident::signals::Signals;
+use crate::resident::unmount::unmount;
 use flashpath::run::shared::SharedDevice;
 use flashpath_fuse::Mounted;
 use flashpath_nbd::{Address, Limits, ListenError, Listener, Server};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A disk that is offered.
+/// An exported disk.
 pub enum Export {
     /// Over NBD, at this address.
     Nbd(Server, Address),
@@ -20,7 +20,7 @@ pub enum Export {
 }
 
 impl Export {
-    /// Offers it over NBD.
+    /// Exports the device over NBD.
     pub fn nbd(address: &Address, device: Arc<SharedDevice>) -> Result<Export, Failure> {
         let listener = Listener::bind(address)?;
         let address = listener.address().clone();
@@ -29,7 +29,7 @@ impl Export {
         Ok(Export::Nbd(server, address))
     }
 
-    /// Offers it as a file. `on_end` is called when somebody unmounts it.
+    /// Exports the device as a file. An unmount calls `on_end`.
     pub fn file(
         place: &Path,
         device: Arc<SharedDevice>,
@@ -39,7 +39,7 @@ impl Export {
         Ok(Export::File(mounted, place.display().to_string()))
     }
 
-    /// Where it is, as clients write it.
+    /// The address for clients: an NBD URI or a file name.
     pub fn place(&self) -> String {
         match self {
             Export::Nbd(_, Address::Unix(path)) => format!("nbd+unix:///?socket={}", path.display()),
@@ -48,7 +48,7 @@ impl Export {
         }
     }
 
-    /// What counts its clients.
+    /// A function that counts the clients.
     pub fn count_clients(&self) -> CountClients {
         match self {
             Export::Nbd(server, _) => {
@@ -59,15 +59,14 @@ impl Export {
         }
     }
 
-    /// Takes it back in good order: requests that have arrived are answered. A file that is in use is waited for, unless
-    /// a second signal insists.
+    /// Ends the export cleanly: answers the received requests. While a file is in use, waits until a second signal.
     pub fn end(self, signals: &Signals) -> Result<(), Failure> {
         match self {
             Export::Nbd(server, _) => {
                 server.stop();
                 Ok(())
             }
-            Export::File(mounted, _) => leave(mounted, signals),
+            Export::File(mounted, _) => unmount(mounted, signals),
         }
     }
 }
@@ -75,8 +74,8 @@ impl Export {
 impl From<ListenError> for Failure {
     fn from(error: ListenError) -> Failure {
         let help = match &error {
-            ListenError::Taken(_) => Some("end that server, or take another name".to_string()),
-            ListenError::Occupied(_) => Some("remove it, or take another name".to_string()),
+            ListenError::Taken(_) => Some("end that server, or choose another name".to_string()),
+            ListenError::Occupied(_) => Some("remove it, or choose another name".to_string()),
             ListenError::Address { .. } | ListenError::Io { .. } => None,
         };
         Failure::input(error.to_string(), help)

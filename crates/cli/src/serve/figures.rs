@@ -1,10 +1,10 @@
-//! What a path has made of its clients' writes so far: the live view's figures, from the accounts of its stations.
+//! The figures of `--stats`: the writes of clients and of media, from the accounts of the stations.
 
 use flashpath::device::Account;
 use flashpath::label::{Cause, Content};
 use flashpath::units::{BLOCK_BYTES, human_size};
 
-/// Why stations write again what they have already.
+/// The causes of copies.
 const COPYING: [Cause; 5] =
     [Cause::SegmentCleaning, Cause::Reclaim, Cause::Merge, Cause::GarbageCollection, Cause::WearLevelling];
 
@@ -13,14 +13,14 @@ const COPYING: [Cause; 5] =
 pub struct Figures {
     /// Blocks that clients wrote, by content.
     pub received: [u64; Content::COUNT],
-    /// Blocks that media stored since a station copied them, by content.
+    /// Copied blocks that media stored, by content.
     pub copied: [u64; Content::COUNT],
-    /// Blocks that media stored for any reason.
+    /// All blocks that media stored.
     pub stored: u64,
 }
 
 impl Figures {
-    /// Those of a path whose top has this account.
+    /// The figures of a path with this account at the top.
     pub fn of(top: &Account) -> Figures {
         let mut figures = Figures::default();
         for (_, content, blocks) in top.received.entries() {
@@ -49,7 +49,7 @@ impl Figures {
     }
 }
 
-/// Sizes by content, as words: `data 1.50 GiB, journal 3.00 MiB`.
+/// Sizes by content as text: `data 1.50 GiB, journal 3.00 MiB`.
 pub fn by_content(blocks: &[u64; Content::COUNT]) -> String {
     let parts: Vec<String> = Content::ALL
         .into_iter()
@@ -65,7 +65,7 @@ mod tests {
     use flashpath::label::Tally;
 
     #[test]
-    fn copies_are_what_media_store_again_and_amplification_counts_all() {
+    fn copies_exclude_mapping_blocks_and_amplification_counts_all() {
         let mut received = Tally::default();
         received.add(Cause::HostWrite, Content::Data, 100);
         let mut stored = received.clone();

@@ -1,7 +1,7 @@
-//! `--metrics`: the figures as a page that Prometheus reads, over HTTP/1.1.
+//! `--metrics`: the figures as a Prometheus page over HTTP/1.1.
 //!
-//! There is one page, no state and no body to take: a client has some seconds and some KiB to ask for it. Only some are
-//! answered at once; when one more comes, the one that came first is sent away.
+//! There is one page, no state and no request body: a client has a few seconds and KiB for its request. The number of
+//! clients is limited; one more disconnects the oldest.
 
 use super::metrics_page::page;
 use crate::failure::Failure;
@@ -13,25 +13,25 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The most that a client may ask, in bytes.
+/// The longest request, in bytes.
 const LONGEST_REQUEST: usize = 8 << 10;
-/// How long a client may take to ask, and to take its answer.
+/// The time that a client has for its request, and for reading the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Clients at once.
 const MOST_CLIENTS: usize = 8;
-/// After what the system could not do, such as opening one more file.
+/// The pause after a failed accept, such as for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How many clients the export has; `None` if it does not count them.
+/// Counts the clients of the export; `None` if it does not count them.
 pub type CountClients = Box<dyn Fn() -> Option<Traffic> + Send + Sync>;
 
-/// What the answers tell.
+/// The source of the figures.
 struct Source {
     device: Arc<SharedDevice>,
     clients: CountClients,
 }
 
-/// A server of the page, until it is dropped.
+/// The server of the page. Dropping it stops the server.
 pub struct Metrics {
     listener: Arc<Listener>,
     clients: Arc<WaitingRoom>,
@@ -39,7 +39,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Answers whoever connects to `listener`.
+    /// Serves the clients of `listener`.
     pub fn start(listener: Listener, device: Arc<SharedDevice>, clients: CountClients) -> Result<Metrics, Failure> {
         let listener = Arc::new(listener);
         let accepts = Arc::clone(&listener);
@@ -53,7 +53,7 @@ impl Metrics {
         Ok(Metrics { listener, clients, accepting: Some(accepting) })
     }
 
-    /// Where the page is.
+    /// The URL of the page.
     pub fn place(address: &Address) -> String {
         match address {
             Address::Unix(path) => format!("http://localhost/metrics (curl --unix-socket {})", path.display()),
@@ -65,9 +65,9 @@ impl Metrics {
 impl Drop for Metrics {
     fn drop(&mut self) {
         self.listener.close();
-        // It may wait for a place.
+        // The thread may wait for a free place.
         self.clients.clear();
-        // It ends when its listener does; if it panicked, there is nothing more to stop.
+        // The thread ends with its listener; a panic is ignored.
         let _ = self.accepting.take().map(JoinHandle::join);
         self.clients.clear();
         self.clients.wait_until_empty();
@@ -85,9 +85,9 @@ fn accept(listener: &Listener, clients: &Arc<WaitingRoom>, source: &Arc<Source>)
             }
         };
         let ((place, _), source) = (clients.enter(&socket), Arc::clone(source));
-        // Where no thread can be started, the client is sent away.
+        // If no thread can be started, the client is disconnected.
         let _ = Builder::new().name("metrics-client".into()).spawn(move || {
-            // A client that goes away is no concern of anyone's.
+            // Errors of the client's connection are ignored.
             let _ = serve(&socket, &source);
             socket.close();
             drop(place);
@@ -104,7 +104,7 @@ fn serve(socket: &Socket, source: &Source) -> io::Result<()> {
     while !has_end(&request) {
         let count = socket.read(&mut piece)?;
         if count == 0 || request.len() + count > LONGEST_REQUEST || Instant::now() > until {
-            return socket.write_all(&answer("400 Bad Request", "the request has no end\n"));
+            return socket.write_all(&answer("400 Bad Request", "incomplete request\n"));
         }
         request.extend_from_slice(&piece[..count]);
     }
@@ -125,7 +125,7 @@ fn has_end(request: &[u8]) -> bool {
     request.windows(4).any(|window| window == b"\r\n\r\n") || request.windows(2).any(|window| window == b"\n\n")
 }
 
-/// The answer to a request, whatever its bytes are.
+/// The answer to a request of any bytes.
 fn respond(request: &[u8], page: impl FnOnce() -> Result<String, String>) -> Vec<u8> {
     let line = request.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
@@ -140,10 +140,10 @@ fn respond(request: &[u8], page: impl FnOnce() -> Result<String, String>) -> Vec
                     Err(error) => answer("500 Internal Server Error", &format!("{error}\n")),
                 },
                 ("GET" | "HEAD", _) => answer("404 Not Found", "the page is /metrics\n"),
-                _ => answer("405 Method Not Allowed", "the page can be read, with GET\n"),
+                _ => answer("405 Method Not Allowed", "use GET\n"),
             }
         }
-        _ => answer("400 Bad Request", "this is not HTTP/1.1\n"),
+        _ => answer("400 Bad Request", "not HTTP/1.1\n"),
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_page_is_answered_whatever_is_asked() {
+    fn only_requests_for_the_page_succeed() {
         for (request, status) in [
             (&b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"[..], "200"),
             (b"GET /metrics?name=x HTTP/1.0\n\n", "200"),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_cannot_be_made_is_an_error_of_the_server() {
+    fn an_unavailable_page_is_a_server_error() {
         let answer = respond(b"GET /metrics HTTP/1.1\r\n\r\n", || Err("broken".to_string()));
         assert!(answer.starts_with(b"HTTP/1.1 500 ") && answer.ends_with(b"broken\n"));
     }

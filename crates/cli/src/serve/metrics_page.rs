@@ -7,7 +7,7 @@ use flashpath::run::shared::{Counts, LATENCY_BOUNDS_NS, Request, RequestCounts};
 use flashpath_nbd::Traffic;
 use std::fmt::{Display, Write};
 
-/// Metrics, one family after the other.
+/// The text of the page.
 struct Page {
     text: String,
 }
@@ -33,12 +33,12 @@ impl Page {
     }
 
     fn line(&mut self, text: std::fmt::Arguments<'_>) {
-        // A text takes whatever is written to it.
+        // Writing to a String cannot fail.
         let _ = self.text.write_fmt(text);
     }
 }
 
-/// The stations of a path from top to bottom, numbered: there may be two of a kind.
+/// Collects the stations of a path from top to bottom.
 fn stations<'a>(account: &'a Account, all: &mut Vec<&'a Account>) {
     all.push(account);
     account.below.iter().for_each(|below| stations(below, all));
@@ -50,15 +50,15 @@ pub fn page(size_bytes: u64, seconds: f64, counts: &Counts, account: &Account, c
     page.single("flashpath_size_bytes", "gauge", "Bytes of the served device.", size_bytes);
     page.single("flashpath_uptime_seconds", "gauge", "Time since the device was opened.", seconds);
     if let Some(factor) = Figures::of(account).write_amplification() {
-        let help = "Blocks that the media stored over blocks that clients wrote, since the device was opened.";
+        let help = "Blocks stored by the media over blocks written by clients, since the device was opened.";
         page.single("flashpath_write_amplification", "gauge", help, factor);
     }
     add_stations(&mut page, account);
     add_requests(&mut page, counts);
     if let Some(clients) = clients {
-        page.single("flashpath_nbd_clients", "gauge", "Clients that are connected.", clients.connected);
+        page.single("flashpath_nbd_clients", "gauge", "Connected clients.", clients.connected);
         let name = "flashpath_nbd_clients_total";
-        page.family(name, "counter", "Clients, by what became of them.");
+        page.family(name, "counter", "Clients, by fate.");
         for (fate, count) in
             [("accepted", clients.accepted), ("turned-away", clients.turned_away), ("broken", clients.broken)]
         {
@@ -86,17 +86,17 @@ fn add_stations(page: &mut Page, account: &Account) {
             }
         }
     };
-    let help = "Blocks of 4 KiB that were written to a station.";
+    let help = "Blocks of 4 KiB written to a station.";
     family("flashpath_received_blocks_total", help, |account| &account.received);
-    let help = "Blocks of 4 KiB that a station wrote to those below it, or stored.";
+    let help = "Blocks of 4 KiB that a station wrote to the stations below, or stored.";
     family("flashpath_blocks_total", help, |account| &account.sent);
     let name = "flashpath_read_blocks_total";
-    page.family(name, "counter", "Blocks of 4 KiB that were read from a station.");
+    page.family(name, "counter", "Blocks of 4 KiB read from a station.");
     for (number, station) in numbered() {
         page.sample(name, &[("station", &station.station), ("number", &number)], station.read_blocks);
     }
     let name = "flashpath_events_total";
-    page.family(name, "counter", "What else a station did.");
+    page.family(name, "counter", "Other events of a station.");
     for (number, station) in numbered() {
         for (event, count) in &station.events {
             let labels: [(&str, &dyn Display); 3] =
@@ -105,7 +105,7 @@ fn add_stations(page: &mut Page, account: &Account) {
         }
     }
     let name = "flashpath_warnings_total";
-    page.family(name, "counter", "What a station warned of, by kind.");
+    page.family(name, "counter", "Warnings of a station, by kind.");
     for (number, station) in numbered() {
         for (kind, count) in station.warnings.counts() {
             let labels: [(&str, &dyn Display); 3] =
@@ -114,7 +114,7 @@ fn add_stations(page: &mut Page, account: &Account) {
         }
     }
     let name = "flashpath_flash_operations_total";
-    page.family(name, "counter", "Pages that flash programmed or read, and blocks that it erased.");
+    page.family(name, "counter", "Pages programmed and read by flash, and blocks erased.");
     for (number, station) in numbered() {
         let Some(flash) = &station.flash else { continue };
         let operations =
@@ -134,11 +134,11 @@ fn add_requests(page: &mut Page, counts: &Counts) {
             page.sample(name, &[("kind", &request.name())], value(counts.of(request)));
         }
     };
-    family("flashpath_requests_total", "Requests that were served.", |counts| counts.served);
-    family("flashpath_request_bytes_total", "Bytes that served requests asked for.", |counts| counts.bytes);
-    family("flashpath_failed_requests_total", "Requests at which the device failed.", |counts| counts.failed);
+    family("flashpath_requests_total", "Requests served.", |counts| counts.served);
+    family("flashpath_request_bytes_total", "Bytes of the served requests.", |counts| counts.bytes);
+    family("flashpath_failed_requests_total", "Requests that the device failed.", |counts| counts.failed);
     let name = "flashpath_request_seconds";
-    page.family(name, "histogram", "How long requests took: by the timing model with --pace, else by the clock.");
+    page.family(name, "histogram", "Latency of requests: by the timing model with --pace, else by the clock.");
     for request in Request::ALL {
         let (kind, latencies) = (request.name(), &counts.of(request).latencies);
         let bounds = LATENCY_BOUNDS_NS.iter().map(|bound| (*bound as f64 / 1e9).to_string());

@@ -1,24 +1,24 @@
-//! What is told of a served device on standard error: its figures if asked for, and what failed.
+//! The figures and failures of a served device, for standard error.
 
 use super::figures::{Figures, by_content};
-use crate::resident::heard::Heard;
+use crate::resident::warnings::PrintedWarnings;
 use crate::resident::watch::Watched;
 use flashpath::run::shared::{Counts, Request, SharedDevice};
 use std::sync::Arc;
 
-/// A device, and what was told of it.
+/// A served device, and the state of its last report.
 pub struct WatchedDevice {
     device: Arc<SharedDevice>,
     last: Counts,
-    /// Failures that were told.
+    /// The number of failures reported so far.
     failed: u64,
-    heard: Arc<Heard>,
+    warnings: Arc<PrintedWarnings>,
 }
 
 impl WatchedDevice {
-    /// Nothing was told yet, but the warnings that were heard.
-    pub fn new(device: Arc<SharedDevice>, heard: Arc<Heard>) -> WatchedDevice {
-        WatchedDevice { device, last: Counts::default(), failed: 0, heard }
+    /// A device of which only `warnings` have been reported.
+    pub fn new(device: Arc<SharedDevice>, warnings: Arc<PrintedWarnings>) -> WatchedDevice {
+        WatchedDevice { device, last: Counts::default(), failed: 0, warnings }
     }
 }
 
@@ -28,7 +28,7 @@ impl Watched for WatchedDevice {
         let account = Figures::of(&self.device.account().ok()?);
         let line = figures_line(&self.last, &counts, &account, seconds);
         self.last = counts;
-        Some(line + &self.heard.count_so_far())
+        Some(line + &self.warnings.summary())
     }
 
     fn failures(&mut self) -> Vec<String> {
@@ -36,11 +36,11 @@ impl Watched for WatchedDevice {
         let failed = counts.failed_in_all();
         let new = failed - std::mem::replace(&mut self.failed, failed);
         let failures = (new > 0).then(|| format!("{new} requests failed: {}", counts.last_error.unwrap_or_default()));
-        self.heard.new_of(&account).into_iter().chain(failures).collect()
+        self.warnings.take_new(&account).into_iter().chain(failures).collect()
     }
 }
 
-/// What happened in some seconds, and what came of all so far.
+/// The rates of the last `seconds`, and the figures since the start.
 fn figures_line(before: &Counts, now: &Counts, figures: &Figures, seconds: f64) -> String {
     let served = now.served_in_all() - before.served_in_all();
     let rate =

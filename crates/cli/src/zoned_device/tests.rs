@@ -1,6 +1,6 @@
-//! A zoned block device of the kernel beside the drive in memory: the same commands, the same answers.
+//! Compares a zoned block device of the kernel with the drive in memory: the same commands give the same results.
 //!
-//! It needs a device that may be overwritten, in `FLASHPATH_ZONED_DEVICE`; `scripts/zoned-guest` boots a kernel that has one.
+//! They need a device to overwrite, in `FLASHPATH_ZONED_DEVICE`; `scripts/zoned-guest` boots a kernel with one.
 
 use super::*;
 use flashpath::device::zns::{Zns, ZnsSettings};
@@ -13,9 +13,9 @@ use flashpath::units::format_size;
 mod skipped;
 
 const LABEL: Label = Label::host(Content::Data);
-/// A guest without KVM does them in half a minute.
+/// A guest without KVM takes half a minute for them.
 const STEPS: usize = 3_000;
-/// As many zones are worked on: all that are written are held in memory.
+/// The number of zones in use: their content is held in memory.
 const ZONES: u32 = 24;
 
 fn device() -> Option<SystemZoned> {
@@ -26,7 +26,7 @@ fn device() -> Option<SystemZoned> {
     Some(SystemZoned::open(Path::new(&path)).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// The drive in memory that the device is to be.
+/// A drive in memory with the shape of the device.
 fn model(device: &SystemZoned) -> Zns {
     let ZonedShape { zones, zone_blocks, max_open, max_active } = device.shape();
     let conventional = device.zones.iter().filter(|zone| zone.kind == ZoneKind::Conventional).count();
@@ -43,7 +43,7 @@ fn model(device: &SystemZoned) -> Zns {
     Zns::new(&settings, BLOCK_BYTES as usize)
 }
 
-fn said<T>(answer: Result<T, DeviceError>) -> String {
+fn result<T>(answer: Result<T, DeviceError>) -> String {
     answer.err().map_or_else(|| "done".to_string(), |error| error.to_string())
 }
 
@@ -62,7 +62,7 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
             }
         }
     }
-    // Which zone is closed to make room is the drive's choice.
+    // The drive chooses the zone to close.
     let comparable = |zone: Zone| match zone.state {
         ZoneState::ImplicitlyOpen if max_open > 0 => Zone { state: ZoneState::Closed, ..zone },
         _ => zone,
@@ -87,10 +87,10 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
                 device.write(first, &buffers[1], LABEL, Time::ZERO),
             ],
             55..65 => [model.open(zone, Time::ZERO), device.open(zone, Time::ZERO)],
-            // Closed while nothing is written: closed by NVMe's words, empty to null_blk.
+            // A zone closed without data is closed in NVMe, empty in null_blk.
             65..75 if known.write_pointer == 0 => continue,
             65..75 => [model.close(zone, Time::ZERO), device.close(zone, Time::ZERO)],
-            // To finish an empty or closed zone takes a resource by ZBC's rules, which null_blk follows, and none by NVMe's.
+            // Finishing an empty or closed zone takes a resource in ZBC, which null_blk follows, and none in NVMe.
             75..78 if [ZoneState::Empty, ZoneState::Closed].contains(&known.state) && is_limited => continue,
             75..78 => [model.finish(zone, Time::ZERO), device.finish(zone, Time::ZERO)],
             78..88 => [model.reset(zone, Time::ZERO), device.reset(zone, Time::ZERO)],
@@ -100,24 +100,24 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
                 [model.read(first, ours, Time::ZERO), device.read(first, theirs, Time::ZERO)]
             }
         };
-        let ours = said(ours);
-        assert_eq!(said(theirs), ours, "step {number}, command {command}: zone {zone} is {known:?}");
+        let ours = result(ours);
+        assert_eq!(result(theirs), ours, "step {number}, command {command}: zone {zone} is {known:?}");
         let differs = buffers[0].iter().zip(&buffers[1]).position(|(ours, theirs)| ours != theirs);
         assert_eq!(differs, None, "step {number}: {ours}, from block {from} of {count} in zone {zone}, {known:?}");
         *answers.entry(ours.split(':').next().unwrap_or_default().to_string()).or_default() += 1;
-        device.look_again(zone).unwrap();
+        device.refresh(zone).unwrap();
         assert_eq!(comparable(device.zone(zone)), comparable(model.zone(zone)), "step {number}");
     }
     println!("{answers:#?}");
-    // Once more from the device itself, and whole.
+    // Compares all zones once more, in full.
     for zone in 0..zones {
-        device.look_again(zone).unwrap();
-        assert_eq!(comparable(device.zone(zone)), comparable(model.zone(zone)), "zone {zone} in the end");
+        device.refresh(zone).unwrap();
+        assert_eq!(comparable(device.zone(zone)), comparable(model.zone(zone)), "zone {zone} at the end");
         let [mut ours, mut theirs] = [(); 2].map(|()| vec![0; (zone_blocks * BLOCK_BYTES) as usize]);
         let first = Lba(u64::from(zone) * zone_blocks);
         model.read(first, &mut ours, Time::ZERO).unwrap();
         device.read(first, &mut theirs, Time::ZERO).unwrap();
-        assert!(ours == theirs, "zone {zone} in the end");
+        assert!(ours == theirs, "zone {zone} at the end");
     }
 }
 

@@ -1,28 +1,28 @@
-//! A directory to run the program in, and what it answered.
+//! A directory to run the program in, and the results of runs.
 
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A small drive without timing: 57 MiB are exported.
+/// A small drive without timing, which exports 57 MiB.
 pub const DRIVE: &str = "page/nand:size=64M,timing=off";
 /// The same with timing.
 pub const TIMED: &str = "page/nand:size=64M";
-/// The first line of a trace in the format that `convert` writes.
+/// The first line of a trace in `convert`'s format.
 pub const HEADER: &str = "time_ns,device,action,offset_bytes,length_bytes,content,stream\n";
 
-/// A directory of its own for each test.
+/// A temporary directory for a test.
 pub struct Bench {
     pub directory: TempDir,
 }
 
-/// What the program answered.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Answer {
     pub code: Option<i32>,
     pub stdout: String,
-    /// On one line, without the frame around long messages.
+    /// Standard error on one line, without the frame around long messages.
     pub stderr: String,
 }
 
@@ -39,7 +39,7 @@ impl Bench {
         std::fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// `requests` writes of 4 KiB that wander over the first MiBs, a microsecond apart.
+    /// `requests` writes of 4 KiB over the first MiBs, a microsecond apart.
     pub fn write_trace(&self, name: &str, requests: u64) {
         let mut text = HEADER.to_string();
         for number in 0..requests {
@@ -49,7 +49,7 @@ impl Bench {
         self.write(name, text);
     }
 
-    /// The names of the files that are there, in order.
+    /// The names of all files, sorted.
     pub fn files(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .directory
@@ -72,7 +72,7 @@ impl Bench {
         Answer::of(self.command(arguments).output().unwrap())
     }
 
-    /// Runs, and takes the JSON from standard output.
+    /// Runs, and parses the JSON on standard output.
     pub fn json(&self, workload: &str, path: &str, more: &[&str]) -> Value {
         let arguments = [&["run", workload, "--on", path, "--json", "-"], more].concat();
         let answer = self.flashpath(&arguments);
@@ -80,11 +80,11 @@ impl Bench {
         serde_json::from_str(&answer.stdout).unwrap()
     }
 
-    /// Runs what must be refused with exit code 2, a message that says each of `said`, and no panic.
-    pub fn refuses(&self, arguments: &[&str], said: &[&str]) -> Answer {
+    /// Asserts that the program refuses the arguments: exit code 2, a message with each of `expected`, and no panic.
+    pub fn refuses(&self, arguments: &[&str], expected: &[&str]) -> Answer {
         let answer = self.flashpath(arguments);
         assert_eq!(answer.code, Some(2), "{arguments:?}: {answer:?}");
-        for words in said {
+        for words in expected {
             assert!(answer.stderr.contains(words), "{arguments:?} does not say '{words}': {}", answer.stderr);
         }
         assert!(!answer.stderr.contains("panicked"), "{}", answer.stderr);

@@ -1,9 +1,9 @@
-//! Campaigns: random work for some seconds, or for as long as an environment variable says.
+//! Campaigns: random rounds for some seconds, or for the time in an environment variable.
 
 use flashpath::random::Random;
 use std::time::{Duration, Instant};
 
-/// How long a campaign lasts.
+/// A campaign with its time budget.
 pub struct Campaign {
     name: &'static str,
     until: Instant,
@@ -13,7 +13,7 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// For the seconds in the environment variable `budget`, or a few.
+    /// A campaign for the seconds in the environment variable `budget`, or a few.
     pub fn new(name: &'static str, budget: &str) -> Campaign {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
         let seconds = number(budget).unwrap_or(3);
@@ -21,7 +21,7 @@ impl Campaign {
         Campaign { name, until: Instant::now() + Duration::from_secs(seconds), seed: first, first }
     }
 
-    /// The randomness of the next round, and its seed; `None` when the time is over. There is a round at least.
+    /// The randomness and seed of the next round; `None` when the time is over. There is at least one round.
     pub fn round(&mut self) -> Option<(Random, u64)> {
         if self.seed > self.first && Instant::now() > self.until {
             return None;
@@ -30,7 +30,7 @@ impl Campaign {
         Some((Random::new(self.seed - 1, self.name), self.seed - 1))
     }
 
-    /// Says what it came to.
+    /// Prints the result.
     pub fn end(&self, what: &str) {
         println!("campaign: {}: {} rounds from seed {}, {what}", self.name, self.seed - self.first, self.first);
     }

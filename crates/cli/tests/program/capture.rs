@@ -1,6 +1,6 @@
-//! What is recorded of the kernel's own file systems.
+//! Captures of the kernel's own file systems.
 //!
-//! This needs root, loop devices, tracefs and mkfs. Where one is missing, a test says which, and is skipped.
+//! They need root, loop devices, tracefs and mkfs. If one is missing, a test prints it and is skipped.
 
 use super::bench::{Answer, Bench};
 use flashpath::label::Content;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Whether this machine can capture with these programs; says what is missing.
+/// True if this machine can capture with these programs; prints a missing one.
 pub fn can_capture(programs: &[&str]) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t0"));
@@ -31,7 +31,7 @@ pub fn can_capture(programs: &[&str]) -> bool {
     false
 }
 
-/// Captures into t.csv and answers the summary.
+/// Captures into t.csv and returns the summary.
 pub fn capture(bench: &Bench, options: &[&str], script: &str) -> Value {
     let answer = bench.flashpath(&arguments(bench, options, script).iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -59,7 +59,7 @@ pub fn written(operations: &[Operation], content: Content) -> u64 {
     writes.map(|it| it.length_bytes).sum()
 }
 
-/// The files of loop devices that are in a test's own directory.
+/// The files of loop devices in a test's own directory.
 pub fn attached(bench: &Bench) -> Vec<String> {
     let place = bench.path("scratch").canonicalize().unwrap().display().to_string();
     std::fs::read_dir("/sys/block")
@@ -77,7 +77,7 @@ pub fn assert_nothing_is_left(bench: &Bench) {
     assert!(!mounts.contains(&bench.directory.path().display().to_string()), "{mounts}");
 }
 
-/// The tracing instances of a process, seen through a mount that nobody else sees.
+/// The tracing instances of a process, through a private mount.
 fn instances(process: u32) -> String {
     let look = format!("mount -t tracefs none /mnt && ls /mnt/instances | grep '^flashpath-{process}-' || true");
     let output = Command::new("unshare").args(["-m", "sh", "-c", &look]).output().unwrap();
@@ -85,7 +85,7 @@ fn instances(process: u32) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// 24 MiB of data in three rounds, so that data=journal brings some of it to its place while it goes on.
+/// 24 MiB of data in three rounds, so that data=journal checkpoints some of it during the capture.
 const ROUNDS: &str = "for i in 1 2 3; do dd status=none if=/dev/urandom of=f$i bs=64K count=128 conv=fsync; done";
 const DATA: u64 = 24 << 20;
 
@@ -102,13 +102,13 @@ fn the_data_mode_decides_what_the_journal_holds() {
             let operations = operations(&bench, "t.csv");
             let [data, metadata, journal] =
                 [Content::Data, Content::Metadata, Content::Journal].map(|content| written(&operations, content));
-            let told = format!("{kind} {mode}: {data} of data, {metadata} of metadata, {journal} of journal");
-            assert_eq!(data, DATA, "each block is brought to its place once: {told}");
-            assert!((1..4 << 20).contains(&metadata), "{told}");
+            let context = format!("{kind} {mode}: {data} of data, {metadata} of metadata, {journal} of journal");
+            assert_eq!(data, DATA, "each block is written in place once: {context}");
+            assert!((1..4 << 20).contains(&metadata), "{context}");
             if mode == "journal" {
-                assert!((DATA..DATA * 11 / 10).contains(&journal), "the journal holds the data once more: {told}");
+                assert!((DATA..DATA * 11 / 10).contains(&journal), "the journal holds the data once more: {context}");
             } else {
-                assert!((1..1 << 20).contains(&journal), "the journal holds no data: {told}");
+                assert!((1..1 << 20).contains(&journal), "the journal holds no data: {context}");
             }
             assert_eq!(summary["journal_bytes"], 16 << 20);
             let by_content = &summary["written_bytes_by_content"];
@@ -131,7 +131,7 @@ fn data_that_is_deleted_before_the_end_is_still_data() {
     capture(&bench, &options, &format!("{ROUNDS}; sync; rm f1 f2 f3; sync"));
     let operations = operations(&bench, "t.csv");
     let (data, metadata) = (written(&operations, Content::Data), written(&operations, Content::Metadata));
-    // What was still only in the journal when its file went need not be brought anywhere.
+    // Blocks still only in the journal when their file was deleted need not be checkpointed.
     assert!(data > DATA / 2 && data <= DATA && metadata < 2 << 20, "{data} of data, {metadata} of metadata");
 }
 
@@ -153,7 +153,7 @@ fn xfs_and_btrfs_are_labelled_by_their_own_structures() {
 }
 
 #[test]
-fn deletes_reach_the_device_only_if_asked() {
+fn deletes_reach_the_device_only_with_discard() {
     if !can_capture(&["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"]) {
         return;
     }
@@ -193,7 +193,7 @@ fn each_guest_has_a_region_of_its_own() {
 }
 
 #[test]
-fn reads_are_recorded_if_asked() {
+fn reads_are_recorded_on_request() {
     if !can_capture(&["mkfs.ext4"]) {
         return;
     }
@@ -220,11 +220,11 @@ fn a_captured_trace_runs_on_a_path() {
     assert!(result["workload"]["written_blocks"].as_u64().unwrap() >= DATA / 4096);
 }
 
-/// What is kept of a capture that did not come to its end.
-fn assert_partial(bench: &Bench, answer: &Answer, code: i32, said: &[&str]) {
+/// Asserts that a failed capture keeps a partial trace.
+fn assert_partial(bench: &Bench, answer: &Answer, code: i32, expected: &[&str]) {
     assert_eq!(answer.code, Some(code), "{answer:?}");
-    for words in said.iter().chain(&["kept as t.partial.csv"]) {
-        assert!(answer.stderr.contains(words), "'{words}' is not said: {answer:?}");
+    for words in expected.iter().chain(&["kept as t.partial.csv"]) {
+        assert!(answer.stderr.contains(words), "'{words}' is missing: {answer:?}");
     }
     assert!(!answer.stderr.contains("panicked"), "{answer:?}");
     assert_eq!(bench.files(), ["scratch", "t.partial.csv"]);
@@ -260,7 +260,7 @@ fn a_full_file_system_is_named_as_the_reason() {
     }
     let bench = Bench::new();
     let answer = capture_badly(&bench, &["--size", "32M"], "dd status=none if=/dev/zero of=f bs=1M count=64");
-    assert_partial(&bench, &answer, 1, &["exit code 1", "its file system is full: a larger --size would do"]);
+    assert_partial(&bench, &answer, 1, &["exit code 1", "its file system is full: choose a larger --size"]);
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn events_that_the_kernel_lost_make_a_capture_fail() {
     let bench = Bench::new();
     let options = ["--buffer", "4K", "--data", "journal", "--size", "256M"];
     let answer = capture_badly(&bench, &options, ROUNDS);
-    assert_partial(&bench, &answer, 1, &["the kernel lost", "--buffer", "and the device counted"]);
+    assert_partial(&bench, &answer, 1, &["the kernel lost", "--buffer", "but the device counted"]);
     let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
     assert!(summary["lost_events"]["overrun"].as_u64().unwrap() > 0, "{summary}");
 }
@@ -299,7 +299,7 @@ fn a_memory_limit_holds_for_the_command() {
         assert!(answer.stderr.contains("the memory controller is missing"), "{answer:?}");
         return;
     }
-    // The file is larger than the memory: its pages must go, but what is kept at once cannot be had.
+    // The file is larger than the memory: its pages can be evicted, but an allocation of that size fails.
     capture(&bench, &options, "dd status=none if=/dev/zero of=f bs=1M count=64");
     let answer = capture_badly(&bench, &options, "dd status=none if=/dev/zero of=f bs=64M count=1");
     assert_eq!(answer.code, Some(1), "{answer:?}");
@@ -312,7 +312,7 @@ fn a_full_disk_below_the_device_is_named_as_the_reason() {
     }
     let bench = Bench::new();
     std::fs::create_dir(bench.path("scratch")).unwrap();
-    // The command itself takes the room that the device's file would have grown into.
+    // The command itself takes the space that the device's file would need.
     let script = format!(
         "mount -t tmpfs -o size=80M none scratch; {} capture --dir scratch --size 64M -o t.csv --json - -- sh -c '
             head -c 70M /dev/zero >{}/other; dd status=none if=/dev/urandom of=f bs=1M count=30 conv=fsync'",
@@ -322,10 +322,10 @@ fn a_full_disk_below_the_device_is_named_as_the_reason() {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", &script]).current_dir(bench.directory.path());
     let answer = Answer::of(command.output().unwrap());
-    assert_partial(&bench, &answer, 1, &["the device failed", "no room left for its file (--dir)"]);
+    assert_partial(&bench, &answer, 1, &["the device failed", "without space for its file (--dir)"]);
 }
 
-/// A capture whose command runs until it is stopped, and says that it runs.
+/// A capture whose command prints a line and runs until it is stopped.
 fn endless(bench: &Bench) -> Child {
     let ready = bench.path("ready").display().to_string();
     let script =
@@ -362,7 +362,7 @@ fn an_interrupt_leaves_no_device_no_mount_and_no_instance() {
         signal(name, &process.to_string());
         let answer = Answer::of(child.wait_with_output().unwrap());
         std::fs::remove_file(bench.path("ready")).unwrap();
-        assert_partial(&bench, &answer, 130, &["it was interrupted"]);
+        assert_partial(&bench, &answer, 130, &["interrupted"]);
         assert_eq!(instances(process), "");
         assert_eq!(written(&operations(&bench, "t.partial.csv"), Content::Data), 2 << 20);
     }
@@ -379,7 +379,7 @@ fn a_capture_that_was_killed_does_not_trouble_the_next() {
     child.kill().unwrap();
     child.wait().unwrap();
     let command = std::fs::read_to_string(bench.path("ready")).unwrap();
-    // Nobody was left to end the command; with it go its mount and the device below.
+    // The command survived the capture; ending it releases its mount and device.
     signal("-KILL", &format!("-{}", command.trim()));
     for _ in 0..250 {
         if attached(&bench).is_empty() {
@@ -394,21 +394,21 @@ fn a_capture_that_was_killed_does_not_trouble_the_next() {
 }
 
 #[test]
-fn what_cannot_be_captured_is_refused_before_anything_is_made() {
+fn an_impossible_capture_is_refused_before_it_begins() {
     let bench = Bench::new();
     bench.refuses(&["capture", "--data", "journal", "--fs", "xfs", "true"], &["--data is for ext3 and ext4"]);
     bench.refuses(&["capture", "--nodatacow", "true"], &["--nodatacow is for btrfs"]);
     bench.refuses(&["capture", "--fs", "btrfs", "--journal-size", "64M", "true"], &["btrfs has no journal"]);
     bench.refuses(&["capture", "--size", "1000", "true"], &["a multiple of 4K"]);
-    bench.refuses(&["capture", "-o", "t.txt", "true"], &["t.txt says no format"]);
+    bench.refuses(&["capture", "-o", "t.txt", "true"], &["the name t.txt has no known extension"]);
     bench.refuses(&["capture", "--dir", "nowhere", "true"], &["nowhere", "No such file"]);
-    bench.refuses(&["capture", "--", "no-such-command"], &["the command no-such-command is not found"]);
-    bench.refuses(&["capture", "--dir", ".", "--size", "1P", "true"], &["of room", "--dir"]);
+    bench.refuses(&["capture", "--", "no-such-command"], &["command no-such-command not found"]);
+    bench.refuses(&["capture", "--dir", ".", "--size", "1P", "true"], &["of free space", "--dir"]);
     assert_eq!(bench.files(), [] as [String; 0]);
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_rights_and_programs_are_named() {
     if !can_capture(&["mkfs.ext4", "setpriv"]) {
         return;
     }

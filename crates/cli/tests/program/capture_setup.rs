@@ -1,6 +1,6 @@
-//! What is there before a capture begins.
+//! Setups before a capture.
 //!
-//! As for every capture, what is missing is named, and the test is skipped.
+//! As for every capture, a test without its needs is skipped.
 
 use super::bench::{Answer, Bench};
 use super::capture::{arguments, attached};
@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 #[test]
-fn a_trace_holds_what_is_counted_and_not_what_its_setup_wrote() {
+fn a_trace_has_the_counted_writes_and_not_the_setups() {
     if !can_capture(&["mkfs.ext4", "mkfs.ext3", "mkfs.xfs"]) {
         return;
     }
@@ -29,19 +29,19 @@ fn a_trace_holds_what_is_counted_and_not_what_its_setup_wrote() {
             let own: Vec<_> = all.iter().filter(|it| it.offset_bytes >> 29 == guest).copied().collect();
             let [data, metadata, journal] =
                 [Content::Data, Content::Metadata, Content::Journal].map(|content| written(&own, content));
-            let told = format!("{options:?}: {data} of data, {metadata} of metadata, {journal} of journal");
-            // A block that is drawn twice between two fsyncs is written once; one in the journal reaches its place once.
+            let context = format!("{options:?}: {data} of data, {metadata} of metadata, {journal} of journal");
+            // A block drawn twice between two fsyncs is written once; a block in the journal is checkpointed once.
             let least = if options.contains(&"journal") { counted_bytes / 2 } else { counted_bytes * 98 / 100 };
-            assert!((least..=counted_bytes).contains(&data), "{told}");
-            assert!(metadata < 1 << 20, "{told}");
+            assert!((least..=counted_bytes).contains(&data), "{context}");
+            assert!(metadata < 1 << 20, "{context}");
             let most = if options.contains(&"journal") { 3 * counted_bytes } else { counted_bytes };
-            assert!((1..most).contains(&journal), "{told}");
+            assert!((1..most).contains(&journal), "{context}");
         }
     }
 }
 
 #[test]
-fn what_a_setup_left_in_the_journal_is_brought_to_its_place_before_the_recording() {
+fn a_setups_journal_is_checkpointed_before_the_recording() {
     if !can_capture(&["mkfs.ext4"]) {
         return;
     }
@@ -60,18 +60,18 @@ fn a_setup_that_fails_ends_a_capture_before_it_begins() {
         return;
     }
     let full = "test $FLASHPATH_GUEST = 0 || dd status=none if=/dev/zero of=f bs=1M count=64";
-    for (setup, said) in [
+    for (setup, expected) in [
         ("sleep 100 & test $FLASHPATH_GUEST != 1 || exit 3", &["the setup of guest 1 failed with exit code 3"][..]),
         ("test $FLASHPATH_GUEST != 0 || kill -9 $$", &["the setup of guest 0 was killed by signal 9"]),
-        (full, &["the setup of guest 1 failed", "its file system is full: a larger --size would do"]),
+        (full, &["the setup of guest 1 failed", "its file system is full: choose a larger --size"]),
     ] {
         let bench = Bench::new();
         let ran = bench.path("ran").display().to_string();
         let options = ["--size", "32M", "--guests", "2", "--setup", setup];
         let answer = capture_badly(&bench, &options, &format!("touch {ran}"));
         assert_eq!((answer.code, answer.stdout.as_str()), (Some(1), ""), "{answer:?}");
-        for words in said.iter().chain(&["nothing was recorded"]) {
-            assert!(answer.stderr.contains(words), "'{words}' is not said: {answer:?}");
+        for words in expected.iter().chain(&["nothing was recorded"]) {
+            assert!(answer.stderr.contains(words), "'{words}' is missing: {answer:?}");
         }
         assert_eq!(bench.files(), ["scratch"], "neither the command ran nor is there a trace");
         assert_nothing_is_left(&bench);
@@ -99,7 +99,7 @@ fn an_interrupt_during_the_setup_leaves_nothing() {
     signal("-INT", &child.id().to_string());
     let answer = Answer::of(child.wait_with_output().unwrap());
     assert_eq!((answer.code, devices), (Some(130), 1), "{answer:?}");
-    assert!(answer.stderr.contains("interrupted before the command ran; nothing was recorded"), "{answer:?}");
+    assert!(answer.stderr.contains("interrupted before the command; nothing was recorded"), "{answer:?}");
     assert_eq!(bench.files(), ["ready", "scratch"]);
     assert_nothing_is_left(&bench);
 }

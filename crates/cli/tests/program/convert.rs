@@ -40,17 +40,17 @@ fn a_conversion_that_fails_leaves_everything_as_it_was() {
     bench.write("cut.csv.gz", &whole[..whole.len() - 100]);
     std::fs::create_dir(bench.path("directory.csv")).unwrap();
     let before = (bench.files(), std::fs::read(bench.path("t.csv")).unwrap());
-    for (from, to, said) in [
-        ("t.csv", "./t.csv", "the trace itself"),
-        ("t.csv", "nowhere/o.csv", "cannot be written"),
-        ("t.csv", "directory.csv", "cannot be written"),
+    for (from, to, expected) in [
+        ("t.csv", "./t.csv", "is the input trace"),
+        ("t.csv", "nowhere/o.csv", "cannot write it"),
+        ("t.csv", "directory.csv", "cannot write it"),
         ("t.csv", "o.txt", "NAME.parquet"),
-        ("noise", "o.csv", "no known format"),
+        ("noise", "o.csv", "unknown format"),
         ("cut.csv.gz", "o.csv", "cut.csv.gz"),
         ("cut.csv.gz", "o.parquet", "cut.csv.gz"),
         ("missing", "o.csv", "missing"),
     ] {
-        bench.refuses(&["convert", from, to], &[said]);
+        bench.refuses(&["convert", from, to], &[expected]);
         assert_eq!((bench.files(), std::fs::read(bench.path("t.csv")).unwrap()), before, "{from} to {to}");
     }
 }

@@ -35,12 +35,13 @@ fn a_file_workload_runs_in_a_directory_and_leaves_its_files_there() {
 }
 
 #[test]
-fn the_table_tells_the_stages_and_a_row_for_each_operation() {
+fn the_table_has_the_stages_and_a_row_for_each_operation() {
     let bench = Bench::new();
     let answer = bench.flashpath(&["run", "tokubench:files=200,children=10", "--in", ".", "--json", "r.json"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    for said in ["workload tokubench:files=200,children=10, seed 1", "directories", "create", "per second", "p99.9"] {
-        assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);
+    for expected in ["workload tokubench:files=200,children=10, seed 1", "directories", "create", "per second", "p99.9"]
+    {
+        assert!(answer.stdout.contains(expected), "{expected}: {}", answer.stdout);
     }
     let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
     assert_eq!(json["latency_ns"]["create"]["count"], 200);
@@ -48,7 +49,7 @@ fn the_table_tells_the_stages_and_a_row_for_each_operation() {
 }
 
 #[test]
-fn block_workloads_run_inside_one_file_of_the_size_that_is_told() {
+fn block_workloads_run_inside_one_file_of_the_given_size() {
     for (workload, name, text, more) in [
         ("zipf:theta=1.0,writes=2x", "", String::new(), &["--fsync-every", "16"][..]),
         (
@@ -93,32 +94,32 @@ fn a_second_run_in_the_same_directory_is_refused() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_with_what_would() {
+fn conflicting_options_are_refused_with_a_remedy() {
     let bench = Bench::new();
-    for (arguments, said) in [
-        (&["varmail", "--on", DRIVE][..], &["no file system on top", "write --in DIR"][..]),
+    for (arguments, expected) in [
+        (&["varmail", "--on", DRIVE][..], &["no file system on top", "use --in DIR"][..]),
         (&["varmail"], &["--on", "not provided"]),
         (&["varmail", "--on", DRIVE, "--in", "."], &["cannot be used with"]),
         (&["varmail", "--in", "nowhere"], &["nowhere", "make the directory"]),
         (&["varmail:file=3", "--in", "."], &["did you mean files?"]),
         (&["varmail:files=1", "--in", "."], &["16 threads cannot share 1 files"]),
         (&["varmail", "--in", ".", "--size", "1G"], &["--size is for block workloads"]),
-        (&["seq_write", "--in", ".", "--fsync-every", "3"], &["fsync-every= themselves"]),
+        (&["seq_write", "--in", ".", "--fsync-every", "3"], &["have an option fsync-every="]),
         (&["untar", "--in", ".", "--fill"], &["--fill is for block workloads"]),
-        (&["uniform", "--in", "."], &["how large its disk is", "--size 1G"]),
+        (&["uniform", "--in", "."], &["--in needs the size of its disk", "--size 1G"]),
         (&["uniform", "--in", ".", "--size", "3"], &["a size from 4K"]),
-        (&["uniform", "--on", DRIVE, "--size", "1G"], &["--size is for a file", "write --in DIR"]),
+        (&["uniform", "--on", DRIVE, "--size", "1G"], &["--size is for files", "use --in DIR"]),
         (&["uniform", "--in", ".", "--size", "1G", "--verify"], &["cannot be used with"]),
         (&["uniform", "--in", ".", "--size", "1G", "--timed"], &["cannot be used with"]),
     ] {
-        bench.refuses(&[&["run"], arguments].concat(), said);
+        bench.refuses(&[&["run"], arguments].concat(), expected);
     }
     assert!(bench.files().is_empty(), "nothing was made");
 }
 
 #[test]
 fn a_disk_that_the_file_system_cannot_hold_is_an_error_that_names_it() {
-    // No file system of a test machine has a petabyte.
+    // No test machine has a petabyte.
     let bench = Bench::new();
     let answer = bench.flashpath(&["run", "uniform", "--in", ".", "--size", "1P"]);
     assert_eq!(answer.code, Some(1));
@@ -126,12 +127,12 @@ fn a_disk_that_the_file_system_cannot_hold_is_an_error_that_names_it() {
 }
 
 #[test]
-fn an_interrupt_ends_a_run_in_a_directory_with_what_was_measured() {
+fn an_interrupt_ends_a_run_in_a_directory_with_its_results_so_far() {
     let bench = Bench::new();
     let endless = ["run", "varmail:loops=1000000000", "--in", ".", "--json", "r.json"];
     let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until_it_catches_interrupts(child.id());
-    // The setup is short; what is counted lasts.
+    // The setup is short; the counted part is long.
     while bench.path("varmail").read_dir().map_or(0, Iterator::count) < 700 {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -149,8 +150,8 @@ fn an_interrupt_ends_a_run_in_a_directory_with_what_was_measured() {
 fn layers_lists_the_file_workloads() {
     let bench = Bench::new();
     let all = bench.flashpath(&["layers"]).stdout;
-    for said in ["varmail (file workload)", "transactions=500", "with --in DIR", "headers-read=100"] {
-        assert!(all.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{said}");
+    for expected in ["varmail (file workload)", "transactions=500", "with --in DIR", "headers-read=100"] {
+        assert!(all.split_whitespace().collect::<Vec<_>>().join(" ").contains(expected), "{expected}");
     }
     let one = bench.flashpath(&["layers", "postmark"]).stdout;
     assert!(one.starts_with("postmark ") && one.contains("create-bias=5") && !one.contains("tokubench"));

@@ -1,4 +1,4 @@
-//! How what is mounted ends, be it a volume or a device as one file: in use, insisted on, or unmounted by others.
+//! The end of a mount, of a volume or of a device as one file: in use, forced, or unmounted by others.
 
 use super::serve::{Served, bench_to_mount_in, client, is_mounted, succeeds};
 use std::fs::{self, File};
@@ -6,19 +6,19 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is mounted at `m`, and a file in it.
+/// The command that mounts at `m`, and a file in it.
 const KINDS: [(&[&str], &str); 2] = [
     (&["mount", "sfs/conv:size=256M,timing=off", "m"], "m/file"),
     (&["serve", "conv:size=256M,timing=off", "--file", "m/disk"], "m/disk"),
 ];
 
-/// Opens it for reading and writing; it is made if it is not there.
+/// Opens a file for reading and writing; creates it if missing.
 fn open(place: &Path) -> File {
     File::options().read(true).write(true).create(true).truncate(false).open(place).unwrap()
 }
 
 #[test]
-fn what_is_in_use_is_waited_for_and_its_user_is_named() {
+fn a_mount_in_use_is_awaited_and_its_user_is_named() {
     for (arguments, file) in KINDS {
         let Some(bench) = bench_to_mount_in() else { return };
         let mut served = Served::mounted(&bench, arguments);
@@ -36,7 +36,7 @@ fn what_is_in_use_is_waited_for_and_its_user_is_named() {
 }
 
 #[test]
-fn a_second_signal_takes_away_what_is_in_use() {
+fn a_second_signal_abandons_a_mount_in_use() {
     for (arguments, file) in KINDS {
         let Some(bench) = bench_to_mount_in() else { return };
         let mut served = Served::mounted(&bench, arguments);
@@ -54,7 +54,7 @@ fn a_second_signal_takes_away_what_is_in_use() {
 }
 
 #[test]
-fn whoever_unmounts_it_ends_the_program() {
+fn an_unmount_ends_the_program() {
     for (arguments, _) in KINDS {
         let Some(bench) = bench_to_mount_in() else { return };
         fs::create_dir(bench.path("m")).unwrap();

@@ -1,4 +1,4 @@
-//! What the program does when nobody takes what it says: its streams are full, closed, or lead to a reader that has gone.
+//! The program's behaviour with full or closed streams and with readers that have gone.
 
 use super::bench::{Answer, Bench, DRIVE};
 use super::serve::{PATIENCE, wait_until};
@@ -10,10 +10,10 @@ fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()
 }
 
-/// With both streams on /dev/full every error ended in a panic and exit code 101: the macros that print on standard error
-/// panic where it is full.
+/// With both streams on /dev/full, every error ended in a panic and exit code 101: the printing macros panic if
+/// standard error is full.
 #[test]
-fn with_both_streams_full_the_exit_code_is_still_that_of_what_happened() {
+fn with_both_streams_full_the_exit_code_is_still_right() {
     let bench = Bench::new();
     bench.write_trace("t.csv", 10);
     for (arguments, code) in [
@@ -44,9 +44,9 @@ fn with_both_streams_full_the_exit_code_is_still_that_of_what_happened() {
     assert!(!bench.path("s").exists(), "no socket is left behind");
 }
 
-/// `serve >/dev/full` left its socket behind, and with --background a server of which nobody knew the number.
+/// `serve >/dev/full` left its socket behind, and with --background a server of unknown number.
 #[test]
-fn a_server_that_cannot_say_that_it_serves_takes_its_disk_back() {
+fn a_server_that_cannot_report_readiness_ends() {
     for more in [&[][..], &["--metrics", "figures"], &["--background"]] {
         let bench = Bench::new();
         let arguments = [&["serve", "conv:size=16M", "--nbd", "s"], more].concat();
@@ -58,7 +58,7 @@ fn a_server_that_cannot_say_that_it_serves_takes_its_disk_back() {
 }
 
 #[test]
-fn a_server_whose_standard_error_is_full_serves_and_ends_in_good_order() {
+fn a_server_whose_standard_error_is_full_serves_and_ends_cleanly() {
     let bench = Bench::new();
     let arguments = ["serve", "conv:size=16M", "--nbd", "s", "--stats", "0.1"];
     let mut child = bench.command(&arguments).stdout(Stdio::null()).stderr(full()).spawn().unwrap();
@@ -75,7 +75,7 @@ fn a_server_whose_standard_error_is_full_serves_and_ends_in_good_order() {
 }
 
 #[test]
-fn closed_streams_and_readers_that_have_gone_are_no_error() {
+fn closed_streams_and_readers_that_have_gone_are_not_errors() {
     let bench = Bench::new();
     let program = env!("CARGO_BIN_EXE_flashpath");
     for script in [

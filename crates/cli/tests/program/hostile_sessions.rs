@@ -1,7 +1,7 @@
-//! A campaign of hostile NBD clients: whatever they send and however they leave, a good client beside them is served and
-//! reads what it wrote, a new one is let in, memory stays bounded, and at the end nothing of them is left.
+//! A campaign of hostile NBD clients: whatever they send and however they leave, a good client reads back its writes, a
+//! new one is accepted, memory is bounded, and at the end no resource of theirs is left.
 //!
-//! `NBD_HOSTILE_SECONDS` says how long it lasts.
+//! `NBD_HOSTILE_SECONDS` sets its duration.
 
 use super::bench::Bench;
 use super::campaign::Campaign;
@@ -18,15 +18,14 @@ const SIZE: u64 = 128 << 20;
 /// The good client's part of the device begins here: no hostile request reaches it.
 const MIDDLE: u64 = 64 << 20;
 const ATTACKERS: u64 = 6;
-/// Rounds of all attackers before the good client looks whether they have left a trace.
+/// Rounds of all attackers before each check for left-over resources.
 const SESSIONS: u64 = 200;
-/// What the server may take at the most, in KiB: 64 clients in the handshake, as many beyond it, and the device's blocks.
+/// The server's memory limit, in KiB: 64 clients in the handshake, as many beyond it, and the device's blocks.
 const MOST_MEMORY: u64 = 400 << 10;
-/// What those clients may take beside it that do not fetch answers which wait for their time: 64 MiB each, some of whom have
-/// left already.
+/// The additional memory of clients that do not read delayed answers: 64 MiB each, with some that have left already.
 const MOST_WAITING: u64 = 2 * ATTACKERS * (64 << 10);
 
-/// A length that does not reach from the lower half into the upper, but may be beyond the end or beyond all limits.
+/// A length that does not cross from the lower half into the upper, but may exceed the end or all limits.
 fn length(random: &mut Random) -> u32 {
     match random.below(8) {
         0 => 0,
@@ -37,7 +36,7 @@ fn length(random: &mut Random) -> u32 {
     }
 }
 
-/// A request that is right, or nearly.
+/// A valid or nearly valid request.
 fn request(random: &mut Random) -> Request {
     let command =
         [READ, WRITE, FLUSH, TRIM, 5, WRITE_ZEROES, 7, random.below(1 << 16) as u16][random.below(8) as usize];
@@ -50,21 +49,21 @@ fn request(random: &mut Random) -> Request {
     Request { flags, command, cookie: random.below(u64::MAX), offset, length: length(random) }
 }
 
-/// An option of the handshake, with its length right or wrong.
+/// An option of the handshake, with a right or wrong length.
 fn option(random: &mut Random) -> Vec<u8> {
     let number = random.below(14) as u32;
     let data: Vec<u8> =
         (0..random.below(80)).map(|_| if random.below(2) == 0 { 0 } else { random.below(256) as u8 }).collect();
-    let told = if random.below(6) == 0 { length(random) } else { data.len() as u32 };
-    [b"IHAVEOPT", &number.to_be_bytes()[..], &told.to_be_bytes(), &data].concat()
+    let declared = if random.below(6) == 0 { length(random) } else { data.len() as u32 };
+    [b"IHAVEOPT", &number.to_be_bytes()[..], &declared.to_be_bytes(), &data].concat()
 }
 
-/// Bytes that no sender means.
+/// Random bytes.
 fn garbage(random: &mut Random, most: u64) -> Vec<u8> {
     (0..random.below(most)).map(|_| random.below(256) as u8).collect()
 }
 
-/// One session of bad will. Errors are what it wants.
+/// One hostile session. It ignores errors.
 fn attack(socket: &Path, random: &mut Random) -> std::io::Result<()> {
     if random.below(3) == 0 {
         let mut stream = UnixStream::connect(socket)?;
@@ -98,7 +97,7 @@ fn attack(socket: &Path, random: &mut Random) -> std::io::Result<()> {
         match random.below(20) {
             // A field that is not the offset, or the length.
             0 => bytes[random.below(8) as usize] ^= 1 << random.below(8),
-            // It leaves in the middle of the header or of the payload.
+            // It disconnects in the middle of the header or of the payload.
             1 => {
                 bytes.truncate(random.below(bytes.len() as u64) as usize);
                 return client.0.write_all(&bytes);
@@ -122,7 +121,7 @@ fn attack(socket: &Path, random: &mut Random) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the good client wrote where.
+/// The good client and its writes.
 struct Good {
     client: Client,
     chunks: Vec<u8>,
@@ -143,7 +142,7 @@ impl Good {
     }
 }
 
-/// A number of the server's in its status file, by its name.
+/// A number in the server's status file.
 fn status(served: &Served, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", served.process())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -154,7 +153,7 @@ fn open_files(served: &Served) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", served.process())).unwrap().count()
 }
 
-/// The attackers of a round, and the good client beside them.
+/// Runs the attackers of a round and the good client in parallel.
 fn attacked_together(socket: &Path, good: &mut Good, seed: u64, sessions: &AtomicU64) {
     let are_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -163,7 +162,7 @@ fn attacked_together(socket: &Path, good: &mut Good, seed: u64, sessions: &Atomi
                 let mut random = Random::new(seed, &format!("attacker {attacker}"));
                 let are_done = &are_done;
                 scope.spawn(move || {
-                    // Some say nothing at all, and stay.
+                    // Some send nothing, and stay connected.
                     let mut silent = Vec::new();
                     while !are_done.load(Ordering::SeqCst) {
                         let _ = attack(socket, &mut random);
@@ -179,7 +178,7 @@ fn attacked_together(socket: &Path, good: &mut Good, seed: u64, sessions: &Atomi
         let until = sessions.load(Ordering::SeqCst) + SESSIONS;
         while sessions.load(Ordering::SeqCst) < until && !attackers.iter().any(|attacker| attacker.is_finished()) {
             good.works();
-            // One that comes while others flood the server may be sent away as the oldest, and comes again.
+            // A client may be disconnected as the oldest while others flood the server; it reconnects.
             wait_until("a new client is let in", || {
                 Client::try_connect(socket).is_ok_and(|mut new| new.reads_one_byte())
             });
@@ -213,11 +212,11 @@ fn survives(name: &'static str, more: &[&str], most_memory: u64) {
 }
 
 #[test]
-fn a_good_client_is_served_beside_hostile_ones_of_whom_nothing_is_left() {
+fn a_good_client_is_served_beside_hostile_ones_that_leave_nothing_behind() {
     survives("hostile sessions", &[], MOST_MEMORY);
 }
 
 #[test]
-fn a_good_client_is_served_beside_hostile_ones_when_answers_wait_for_their_time() {
+fn a_good_client_is_served_beside_hostile_ones_with_paced_answers() {
     survives("hostile sessions, paced", &["--pace"], MOST_MEMORY + MOST_WAITING);
 }

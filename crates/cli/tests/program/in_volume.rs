@@ -1,4 +1,4 @@
-//! Workloads in a volume of sfs inside the program: in simulated time.
+//! Workloads on an sfs volume inside the program, in simulated time.
 
 use super::bench::Bench;
 use flashpath::expression::parse_term;
@@ -49,9 +49,9 @@ fn an_fsync_after_each_write_costs_a_summary_and_no_checkpoint() {
 }
 
 #[test]
-fn what_a_volume_in_this_process_cannot_run_is_refused() {
+fn unsupported_runs_on_a_volume_in_this_process_are_refused() {
     let bench = Bench::new();
-    for (workload, more, said) in [
+    for (workload, more, expected) in [
         ("sh:true", &[][..], "flashpath mount"),
         (SMALL, &["--verify"], "--verify is for block workloads"),
         (SMALL, &["--size", "1G"], "--size is for block workloads"),
@@ -59,14 +59,14 @@ fn what_a_volume_in_this_process_cannot_run_is_refused() {
         ("tokubench:files=2000000", &[], "the file system is full"),
     ] {
         let answer = bench.flashpath(&[&["run", workload, "--on", DRIVE], more].concat());
-        assert!(answer.stderr.contains(said), "{workload}: {answer:?}");
+        assert!(answer.stderr.contains(expected), "{workload}: {answer:?}");
         assert_ne!(answer.code, Some(0));
     }
 }
 
-/// The names of all files were drawn up before the volume was made: that took 1.5 GiB, and then the volume was full.
+/// All file names were generated before the volume was made: that took 1.5 GiB, and then the volume was full.
 #[test]
-fn files_for_which_there_is_no_room_are_refused_before_they_are_planned() {
+fn files_without_space_are_refused_before_they_are_planned() {
     let bench = Bench::new();
     let answer = Command::new("prlimit")
         .args(["--as=1073741824", env!("CARGO_BIN_EXE_flashpath")])
@@ -81,7 +81,7 @@ fn files_for_which_there_is_no_room_are_refused_before_they_are_planned() {
     assert!((1000..4096).contains(&room.parse::<u64>().unwrap()), "{error}");
 }
 
-/// The mail of SFS's figures 12 to 14, at a small scale: beneath it a drive that is filled by what comes before counting.
+/// The mail load of SFS's figures 12 to 14, at a small scale, on a drive that is full before counting begins.
 fn mail(layer: &str, options: VolumeOptions) -> Result<Outcome, OpenError> {
     let drive = format!("{layer}:op=10%/nand:size=256M,page=4K,pages-per-block=128,timing=off");
     let path = Path::read(&format!("sfs:segment=256K,dirty=3M,discard=off/{drive}")).unwrap();
@@ -110,7 +110,7 @@ fn mail_in_a_full_and_aged_volume_comes_out_the_same_each_time() {
         let (asked, sent) = (blocks_of(&result, "workload"), blocks_of(&result, "sfs"));
         let programmed = result.flash.programmed_pages as f64;
         assert!(0.0 < asked && asked < sent && sent <= programmed, "{layer}: {asked} {sent} {programmed}");
-        // No new blocks are left: what is programmed is erased before.
+        // No new blocks are left: every program needs an erase.
         let erased = (result.flash.erased_blocks * result.flash.pages_per_block) as f64;
         assert!((erased / programmed - 1.0).abs() < 0.1, "{layer}: {erased} {programmed}");
     }
@@ -132,7 +132,7 @@ fn a_fuller_volume_cleans_more_for_the_same_mail() {
 }
 
 #[test]
-fn what_comes_before_counting_is_part_of_the_same_workload() {
+fn the_uncounted_part_belongs_to_the_same_workload() {
     let whole = mail_counted("page", VolumeOptions::default()).workload;
     let behind = mail_counted("page", VolumeOptions { dummy_bytes: 0, ..AGED }).workload;
     // 7000 loops append 16 KiB each.

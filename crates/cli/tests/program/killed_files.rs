@@ -1,9 +1,9 @@
-//! A server of one file that is killed under a loop device and ext4: a file whose fsync was answered before the kill holds
-//! what was written before it, or what was being written over it.
+//! A server of one file is killed under a loop device and ext4: a file with an fsync before the kill has the synced
+//! version or a later one.
 //!
-//! Files are written over in their place, and also made anew beside their place and renamed. Every sector says of which
-//! file and version it is: no disk promises that more than a sector is written as a whole, and ext4's blocks here are of
-//! 1 KiB, so that parts of the device's blocks are written. `SERVER_KILL_SECONDS` says for how long each way of attaching is tried.
+//! Files are overwritten in place, and also written beside their place and renamed. Every sector holds its file and
+//! version, as disks write only sectors atomically; ext4 has blocks of 1 KiB here, so that parts of the device's blocks
+//! are written. `SERVER_KILL_SECONDS` sets the time for each way of attaching.
 
 use super::bench::Bench;
 use super::campaign::Campaign;
@@ -25,15 +25,15 @@ const WRITERS: u64 = 3;
 const FILES: u64 = 8;
 const MOST_SECTORS: u64 = 200;
 
-/// What is known of a file.
+/// The versions of a file.
 #[derive(Clone, Copy, Default)]
 struct Known {
     sectors: u64,
-    /// The newest version whose fsync was answered before the server was killed.
+    /// The latest version synced before the kill.
     durable: u64,
-    /// The newest that was begun.
+    /// The latest version begun.
     begun: u64,
-    /// The newest whose fsync was answered at all.
+    /// The latest version synced at all.
     answered: u64,
 }
 
@@ -49,7 +49,7 @@ fn version_of(file: u64, number: u64, bytes: &[u8]) -> Option<u64> {
     (bytes == sector(file, version, number)).then_some(version)
 }
 
-/// Writes a version of a file, and answers when its fsync has.
+/// Writes a version of a file and fsyncs it.
 fn write(place: &Path, file: u64, known: &Known, beside: bool) -> io::Result<()> {
     let name = place.join(file.to_string());
     let target = if beside { place.join(format!("{file}.new")) } else { name.clone() };
@@ -82,10 +82,10 @@ fn keep_writing(
             known.begun += 1;
             *known
         };
-        // What is written over in its place keeps its length.
+        // Overwriting in place keeps the length.
         let beside = file % 2 == 1 || known.begun == 1;
         if write(place, file, &known, beside).is_err() {
-            // After the kill every call may fail; an fsync that does not is looked at all the same.
+            // After the kill every call may fail; an fsync that succeeds is still checked.
             assert!(killed.load(Ordering::SeqCst), "a call failed before the kill");
             if random.below(4) == 0 {
                 return;
@@ -95,7 +95,7 @@ fn keep_writing(
         let mut files = files.lock().unwrap();
         let entry = &mut files[file as usize];
         entry.answered = known.begun;
-        // The kill happens under the lock.
+        // The kill holds the lock.
         if !killed.load(Ordering::SeqCst) {
             entry.durable = known.begun;
         }
@@ -103,8 +103,8 @@ fn keep_writing(
     }
 }
 
-/// What is there after the kill against what is known, which is taken from there for the next round. Answers how many
-/// fsyncs were answered after the kill whose version is not there.
+/// Checks the files after the kill, and takes their versions for the next round. Returns the number of fsyncs answered
+/// after the kill whose version is missing.
 fn check(place: &Path, files: &mut [Known], context: &str) -> u64 {
     let mut lost_later = 0;
     for (file, known) in (0..).zip(files.iter_mut()) {
@@ -118,7 +118,7 @@ fn check(place: &Path, files: &mut [Known], context: &str) -> u64 {
         };
         let versions: Vec<Option<u64>> =
             (0..).zip(bytes.chunks(SECTOR)).map(|(number, bytes)| version_of(file, number, bytes)).collect();
-        // What was renamed into its place came there whole.
+        // Renamed files are complete.
         let is_one = file % 2 == 0 || versions.iter().all(|version| *version == versions[0]);
         let allowed = known.durable..=known.begun;
         let is_whole = is_one
@@ -139,7 +139,7 @@ fn check(place: &Path, files: &mut [Known], context: &str) -> u64 {
 /// The file of a server as a block device.
 enum Attached {
     Buffered(LoopDevice),
-    /// Without a page cache of its own, through the program that can.
+    /// Without a page cache of its own.
     Direct(String),
 }
 
@@ -169,19 +169,19 @@ impl Drop for Attached {
     }
 }
 
-/// All that stands on a server of the file. What is dropped first stands first.
-struct Standing {
+/// A file system on a served file. Fields are in the order of dropping.
+struct ServedFileSystem {
     mount: Mount,
     device: Attached,
     served: Served,
 }
 
-impl Standing {
-    fn new(bench: &Bench, is_direct: bool, options: &str) -> Option<Standing> {
+impl ServedFileSystem {
+    fn new(bench: &Bench, is_direct: bool, options: &str) -> Option<ServedFileSystem> {
         let served = Served::file(bench, SERVED, &[]);
         let device = Attached::new(bench, is_direct)?;
         let mount = Mount::new(device.path(), "ext4", options, bench.directory.path()).unwrap();
-        Some(Standing { mount, device, served })
+        Some(ServedFileSystem { mount, device, served })
     }
 }
 
@@ -197,7 +197,9 @@ fn kill_again_and_again(name: &'static str, is_direct: bool) {
     let (mut syncs, mut lost_later) = (0, 0);
     while let Some((mut random, seed)) = campaign.round() {
         let options = if random.below(2) == 0 { "discard" } else { "" };
-        let Some(Standing { mount, device, served }) = Standing::new(&bench, is_direct, options) else { return };
+        let Some(ServedFileSystem { mount, device, served }) = ServedFileSystem::new(&bench, is_direct, options) else {
+            return;
+        };
         let (killed, synced) = (AtomicBool::new(false), AtomicU64::new(0));
         let most = random.below(60);
         std::thread::scope(|scope| {
@@ -218,18 +220,18 @@ fn kill_again_and_again(name: &'static str, is_direct: bool) {
         });
         syncs += synced.into_inner();
         drop((mount, device, served));
-        let Some(again) = Standing::new(&bench, is_direct, "") else { return };
+        let Some(again) = ServedFileSystem::new(&bench, is_direct, "") else { return };
         lost_later += check(again.mount.path(), files.get_mut().unwrap(), &format!("{name}, seed {seed}"));
     }
     campaign.end(&format!("{syncs} fsyncs, {lost_later} answered after a kill and not there"));
 }
 
 #[test]
-fn what_was_synced_through_a_loop_device_before_its_server_was_killed_is_there() {
+fn synced_files_on_a_loop_device_survive_a_kill_of_the_server() {
     kill_again_and_again("kills under a loop device", false);
 }
 
 #[test]
-fn what_was_synced_through_a_loop_device_without_a_cache_before_its_server_was_killed_is_there() {
+fn synced_files_on_an_uncached_loop_device_survive_a_kill_of_the_server() {
     kill_again_and_again("kills under a direct loop device", true);
 }

@@ -1,7 +1,7 @@
-//! Servers that are killed under load, again and again on the same images: what a flush or FUA was answered for is there
-//! when the next one serves them, and every other block is as it was or as it was to be.
+//! Servers are killed under load, repeatedly on the same images: flushed and FUA writes survive, and every other block
+//! has its old or new content.
 //!
-//! `SERVER_KILL_SECONDS` says for how long each kind of path is tried.
+//! `SERVER_KILL_SECONDS` sets the time for each kind of path.
 
 use super::bench::Bench;
 use super::campaign::Campaign;
@@ -15,29 +15,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 2048;
-/// Connections that write; each has blocks of its own, so that their order is known.
+/// Writing connections. Each has its own blocks, so that the order of writes is known.
 const WRITERS: u64 = 3;
 /// The longest request, in blocks: more than a server takes in one piece.
 const LONGEST: u64 = 150;
 
-/// What the killer knows of a block. Versions are counted over all blocks; 0 is what it held at first.
+/// The versions of a block. They are numbered over all blocks; 0 is the initial content.
 #[derive(Clone, Default)]
 struct Known {
-    /// The oldest version that it may hold.
+    /// The oldest allowed version.
     durable: u64,
-    /// The newest whose write was answered.
+    /// The latest answered version.
     answered: u64,
-    /// Versions that were asked for since the durable one, with whether they are zeros.
+    /// The versions requested since the durable one; true for zeros.
     asked: Vec<(u64, bool)>,
 }
 
-/// What all clients know together.
+/// The versions of all blocks.
 struct Oracle {
     blocks: Vec<Known>,
     version: u64,
 }
 
-/// What a block holds in a version.
+/// The content of a version of a block.
 fn content(block: u64, version: u64, is_zero: bool) -> Vec<u8> {
     if is_zero || version == 0 {
         return vec![0; BLOCK];
@@ -51,7 +51,7 @@ impl Oracle {
         Oracle { blocks: vec![Known::default(); BLOCKS as usize], version: 0 }
     }
 
-    /// What was answered is durable from now on, if the flush for which it was taken is answered.
+    /// The answered versions, which become durable with the answer of a later flush.
     fn answered(&self) -> Vec<u64> {
         self.blocks.iter().map(|known| known.answered).collect()
     }
@@ -62,8 +62,8 @@ impl Oracle {
         }
     }
 
-    /// Holds what is there against it, and takes it for what is durable from now on: it was read after the kill, and a
-    /// later one takes nothing back. Answers how many blocks are newer than they had to be.
+    /// Checks the blocks after the kill, and takes them as durable from now on. Returns the number of blocks newer than
+    /// required.
     fn check(&mut self, client: &mut Client, context: &str) -> u64 {
         let mut newer = 0;
         for first in (0..BLOCKS).step_by(256) {
@@ -82,7 +82,7 @@ impl Oracle {
                         &found[..24],
                         known.asked
                     );
-                    // What was answered and never flushed is gone: a flush of the next server does not promise it.
+                    // Answered but unflushed versions are lost: a flush of the next server does not cover them.
                     *known = Known::default();
                     continue;
                 };
@@ -157,7 +157,7 @@ fn write(socket: &Path, oracle: &Mutex<Oracle>, writer: u64, mut random: Random,
     }
 }
 
-/// Kills servers of this path, whose volume is there.
+/// Kills servers of this existing path.
 fn kill_again_and_again(bench: &Bench, name: &'static str, path: &str) {
     let mut campaign = Campaign::new(name, "SERVER_KILL_SECONDS");
     let socket = bench.path("s");
@@ -175,7 +175,7 @@ fn kill_again_and_again(bench: &Bench, name: &'static str, path: &str) {
                     scope.spawn(move || write(socket, oracle, writer, random, answers))
                 })
                 .collect();
-            // One that ends before its server has failed.
+            // A client that ends before its server has failed.
             while answers.load(Ordering::SeqCst) < most && !writers.iter().any(|writer| writer.is_finished()) {
                 std::thread::yield_now();
             }
@@ -192,7 +192,7 @@ fn kill_again_and_again(bench: &Bench, name: &'static str, path: &str) {
 }
 
 #[test]
-fn what_a_killed_server_of_an_image_had_flushed_is_there() {
+fn flushed_blocks_of_an_image_survive_a_kill() {
     let bench = Bench::new();
     std::fs::File::create(bench.path("a")).unwrap().set_len(BLOCKS * BLOCK as u64).unwrap();
     kill_again_and_again(&bench, "kills of conv", "conv:image=a,timing=off");
@@ -208,11 +208,11 @@ fn kill_dm_zoned(name: &'static str, options: &str) {
 }
 
 #[test]
-fn what_a_killed_server_of_dm_zoned_had_flushed_is_there() {
+fn flushed_blocks_of_dm_zoned_survive_a_kill() {
     kill_dm_zoned("kills of dm-zoned", "");
 }
 
 #[test]
-fn what_a_killed_server_of_dm_zoned_with_a_journal_zone_had_flushed_is_there() {
+fn flushed_blocks_of_dm_zoned_with_a_journal_zone_survive_a_kill() {
     kill_dm_zoned("kills of dm-zoned with a journal zone", ",journal-zone");
 }

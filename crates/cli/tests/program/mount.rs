@@ -1,4 +1,4 @@
-//! A mounted volume as other programs use it.
+//! A mounted volume in use by other programs.
 
 use super::bench::Bench;
 use super::serve::{Served, bench_to_mount_in, client, is_mounted, succeeds, wait_until};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A volume in memory.
 const PATH: &str = "sfs/conv:size=256M,timing=off";
-/// One that stays.
+/// A volume on an image.
 const IMAGE: &str = "sfs/conv:image=volume.img,size=256M,timing=off";
 
 fn mount(bench: &Bench, path: &str, more: &[&str]) -> Served {
@@ -41,7 +41,7 @@ fn names(place: PathBuf) -> Vec<String> {
 fn files_are_made_written_renamed_and_removed_in_it() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
-    assert_eq!(served.said, format!("mounted {PATH} at m\n"));
+    assert_eq!(served.ready, format!("mounted {PATH} at m\n"));
     let place = bench.path("m");
     fs::create_dir(place.join("a")).unwrap();
     fs::write(place.join("a/one"), "first").unwrap();
@@ -95,7 +95,7 @@ fn a_rename_replaces_refuses_or_exchanges() {
 }
 
 #[test]
-fn what_is_unlinked_while_it_is_open_stays_until_it_is_closed() {
+fn an_open_file_that_is_unlinked_exists_until_it_is_closed() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
     let place = bench.path("m/file");
@@ -226,7 +226,7 @@ fn holes_can_be_allocated_punched_and_found() {
 #[test]
 fn a_program_loses_its_set_id_bits_when_its_owner_or_its_bytes_change() {
     let Some(bench) = bench_to_mount_in() else { return };
-    // The temporary directory is its owner's alone, and somebody else has to come through.
+    // The temporary directory is private to its owner, but another user needs access.
     fs::set_permissions(bench.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let Some(_) = client(&bench, "setpriv") else { return };
     let served = mount(&bench, PATH, &[]);
@@ -269,7 +269,7 @@ fn its_size_is_what_df_shows() {
 }
 
 #[test]
-fn what_was_left_is_found_again() {
+fn files_survive_a_remount() {
     let Some(bench) = bench_to_mount_in() else { return };
     make(&bench);
     let served = mount(&bench, IMAGE, &[]);
@@ -297,7 +297,7 @@ fn what_was_left_is_found_again() {
 }
 
 #[test]
-fn what_was_synced_is_found_after_its_server_was_killed() {
+fn synced_files_survive_a_kill_of_the_server() {
     let Some(bench) = bench_to_mount_in() else { return };
     make(&bench);
     let mut served = mount(&bench, IMAGE, &[]);
@@ -317,7 +317,7 @@ fn what_was_synced_is_found_after_its_server_was_killed() {
 
 /// `fallocate -l 100M m/f; sync m/f; kill -9`: the size came back, and the blocks did not.
 #[test]
-fn what_was_reserved_and_synced_is_found_after_its_server_was_killed() {
+fn reserved_and_synced_space_survives_a_kill_of_the_server() {
     let Some(bench) = bench_to_mount_in() else { return };
     let Some(mut fallocate) = client(&bench, "fallocate") else { return };
     make(&bench);
@@ -345,7 +345,7 @@ fn what_was_reserved_and_synced_is_found_after_its_server_was_killed() {
 }
 
 #[test]
-fn what_df_shows_can_be_had_and_comes_back() {
+fn the_free_space_of_df_can_be_used_and_comes_back() {
     let Some(bench) = bench_to_mount_in() else { return };
     make(&bench);
     let served = mount(&bench, IMAGE, &[]);
@@ -364,7 +364,7 @@ fn what_df_shows_can_be_had_and_comes_back() {
     served.end();
     let served = mount(&bench, IMAGE, &[]);
     let now = df();
-    // The first block of the root directory stays, and the first page of the DAT.
+    // The first block of the root directory and the first DAT page remain.
     assert!(now.blocks_free() + 2 >= fresh.blocks_free(), "{} of {} blocks", now.blocks_free(), fresh.blocks_free());
     assert!(now.files_free() + 32 >= fresh.files_free(), "{} of {} inodes", now.files_free(), fresh.files_free());
     served.end();
@@ -380,7 +380,7 @@ fn a_second_mount_at_the_same_place_is_refused() {
 }
 
 #[test]
-fn in_the_background_it_returns_when_it_is_mounted_and_says_who_serves_it() {
+fn in_the_background_it_returns_when_it_is_mounted_and_prints_the_servers_number() {
     let Some(bench) = bench_to_mount_in() else { return };
     let answer = bench.flashpath(&["mount", PATH, "m", "--background"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -396,13 +396,13 @@ fn in_the_background_it_returns_when_it_is_mounted_and_says_who_serves_it() {
 }
 
 #[test]
-fn what_passes_is_told_while_it_is_mounted() {
+fn figures_are_printed_while_it_is_mounted() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &["--stats", "0.2"]);
     fs::write(bench.path("m/file"), vec![1; 4 << 20]).unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    let said = served.end();
-    assert!(said.lines().any(|line| line.contains("requests/s") && !line.contains("written 0.0 MiB/s")), "{said}");
+    let stderr = served.end();
+    assert!(stderr.lines().any(|line| line.contains("requests/s") && !line.contains("written 0.0 MiB/s")), "{stderr}");
 }
 
 #[test]
@@ -412,7 +412,7 @@ fn reading_is_noted_once_after_each_change_unless_it_shall_not_be() {
         let served = mount(&bench, PATH, more);
         let place = bench.path("m/file");
         fs::write(&place, vec![1; 1 << 20]).unwrap();
-        // What is in the page cache is read without the volume.
+        // Reads that hit the page cache do not reach the volume.
         let file = File::open(&place).unwrap();
         nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
         drop(file);
@@ -467,11 +467,11 @@ fn writes_that_wait_in_the_page_cache_arrive() {
 }
 
 #[test]
-fn what_is_no_file_system_or_no_place_for_one_is_refused() {
+fn paths_without_a_file_system_and_unusable_mount_points_are_refused() {
     let bench = Bench::new();
     fs::create_dir(bench.path("full")).unwrap();
     bench.write("full/x", "");
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["mount", PATH][..], "<DIR>"),
         (&["mount", "sf/conv", "m"], "did you mean sfs?"),
         (&["mount", "conv:size=64M", "m"], "no file system"),
@@ -481,21 +481,21 @@ fn what_is_no_file_system_or_no_place_for_one_is_refused() {
         (&["mount", PATH, "m", "--stats", "0"], "a number of seconds"),
         (&["mount", PATH, "m", "--stats", "1", "--background"], "cannot be used with"),
     ] {
-        bench.refuses(arguments, &[said]);
+        bench.refuses(arguments, &[expected]);
     }
     assert_eq!(bench.files(), ["full"]);
 }
 
-/// A bit rots in the first of fifteen fsyncs behind the last checkpoint, after the program was killed: a check said
-/// "clean", a mount said "mounted", and all fifteen were gone.
+/// After a kill, a bit rotted in the first of fifteen fsyncs after the last checkpoint: a check reported "clean", a
+/// mount "mounted", and all fifteen were lost.
 #[test]
-fn rot_in_what_was_synced_before_a_kill_is_told_and_nothing_is_overwritten() {
+fn rot_in_synced_data_is_reported_and_nothing_is_overwritten() {
     let Some(bench) = bench_to_mount_in() else { return };
     make(&bench);
     let image = bench.path("volume.img");
     let magic = |bytes: &[u8]| bytes.chunks(4096).map(|block| &block[..4] == b"SFSL").collect::<Vec<bool>>();
     let before = magic(&fs::read(&image).unwrap());
-    // However long it takes, no checkpoint comes between.
+    // No checkpoint comes between, however long it takes.
     let patient = "sfs:checkpoint=3600s,checkpoint-segments=4096/conv:image=volume.img,size=256M,timing=off";
     let mut served = mount(&bench, patient, &[]);
     for round in 0..15u8 {
@@ -520,12 +520,12 @@ fn rot_in_what_was_synced_before_a_kill_is_told_and_nothing_is_overwritten() {
     assert!(checked.code == Some(4) && checked.stdout.contains("partial segment"), "{checked:?}");
     let served = mount(&bench, IMAGE, &[]);
     assert_eq!(errno(fs::write(bench.path("m/new"), "")), Some(Errno::EROFS));
-    // Its partial segment said that there is a name 4: that is lost, and what the file held later is not.
+    // Its partial segment held the name 4, which is lost; the file's later content is not.
     let is_newest = |round: u8| fs::read(bench.path(&format!("m/{}", round % 8))).unwrap() == [round + 1; 9000];
     let are_newest = || (7..15).filter(|round| *round != 12).all(is_newest);
     assert!(are_newest(), "what was synced behind it is there");
-    let said = served.end();
-    assert!(said.contains("can only be read") && said.contains("--despite-damage"), "{said}");
+    let stderr = served.end();
+    assert!(stderr.contains("can only be read") && stderr.contains("--despite-damage"), "{stderr}");
     assert!(fs::read(&image).unwrap() == damaged, "nothing is overwritten");
 
     let copy = bench.path("copy.img");

@@ -1,4 +1,4 @@
-//! How a mount ends for those who did not start it: what is stored then, who waits for it, and what a failed store costs.
+//! The end of a mount: the data stored by then, the programs that wait for it, and the effect of a failing store.
 
 use super::bench::{Answer, Bench};
 use super::serve::{PATIENCE, Served, bench_to_mount_in, client, is_mounted, succeeds, wait_until};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const IMAGE: &str = "sfs/conv:image=volume.img,timing=off";
 const COPY: &str = "sfs/conv:image=copy.img,timing=off";
-/// It writes nothing by itself for an hour.
+/// It writes nothing on its own for an hour.
 const LAZY: &str = "sfs:flush=3600s,checkpoint=3600s/conv:image=volume.img,timing=off";
 
 fn make(bench: &Bench, size: &str) {
@@ -21,7 +21,7 @@ fn make(bench: &Bench, size: &str) {
     assert_eq!(made.code, Some(0), "{made:?}");
 }
 
-/// Mounts at `m` in the background; answers the server's process.
+/// Mounts at `m` in the background; returns the server's process number.
 fn mounted(bench: &Bench, path: &str, more: &[&str]) -> String {
     let answer = bench.flashpath(&[&["mount", path, "m", "--background"], more].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -34,7 +34,7 @@ fn unmounted(bench: &Bench) -> Answer {
     answer
 }
 
-/// A file system of memory of so many MiB at `t`, which is taken away with this.
+/// A tmpfs of this many MiB at `t`, unmounted on drop.
 struct Small(PathBuf);
 
 impl Small {
@@ -64,9 +64,9 @@ impl Drop for Small {
 }
 
 #[test]
-fn what_was_written_is_in_a_copy_of_the_image_that_is_made_after_umount() {
-    // umount(8) returns before the last checkpoint: of eight copies that were made behind it three had none of the 2,000
-    // files, and nobody said so.
+fn a_copy_of_the_image_after_umount_has_all_files() {
+    // umount(8) returned before the last checkpoint: of eight copies made after it, three had none of the 2,000 files,
+    // without a message.
     let Some(bench) = bench_to_mount_in() else { return };
     make(&bench, "512M");
     let bytes = vec![7; 5000];
@@ -87,7 +87,7 @@ fn what_was_written_is_in_a_copy_of_the_image_that_is_made_after_umount() {
 }
 
 #[test]
-fn an_image_that_is_still_being_let_go_is_waited_for() {
+fn an_image_of_an_ending_server_is_awaited() {
     // `umount m; flashpath mount ...` failed with "in use" in 27 of 56 tries.
     let Some(bench) = bench_to_mount_in() else { return };
     make(&bench, "256M");
@@ -101,7 +101,7 @@ fn an_image_that_is_still_being_let_go_is_waited_for() {
 }
 
 #[test]
-fn commands_wait_for_an_image_in_use_as_long_as_they_are_told_to() {
+fn commands_wait_for_an_image_in_use_for_the_given_time() {
     let bench = Bench::new();
     make(&bench, "64M");
     let held = File::open(bench.path("volume.img")).unwrap();
@@ -120,11 +120,11 @@ fn commands_wait_for_an_image_in_use_as_long_as_they_are_told_to() {
 }
 
 #[test]
-fn umount_says_what_it_cannot_unmount() {
+fn umount_names_the_mounts_that_it_cannot_unmount() {
     let Some(bench) = bench_to_mount_in() else { return };
     fs::create_dir(bench.path("plain")).unwrap();
     for place in ["plain", "nowhere", "/proc"] {
-        bench.refuses(&["umount", place], &[&format!("{place} is no mount point of flashpath")]);
+        bench.refuses(&["umount", place], &[&format!("{place} is not a mount point of flashpath")]);
     }
     let served = Served::mounted(&bench, &["mount", "sfs/conv:size=64M,timing=off", "m"]);
     let open = File::create(bench.path("m/open")).unwrap();
@@ -137,7 +137,7 @@ fn umount_says_what_it_cannot_unmount() {
 }
 
 #[test]
-fn a_mount_whose_server_was_killed_is_taken_away_and_said_to_have_lost_what_was_not_synced() {
+fn a_mount_whose_server_was_killed_is_unmounted_and_its_loss_is_reported() {
     let Some(bench) = bench_to_mount_in() else { return };
     make(&bench, "64M");
     let mut served = Served::mounted(&bench, &["mount", IMAGE, "m"]);
@@ -145,7 +145,7 @@ fn a_mount_whose_server_was_killed_is_taken_away_and_said_to_have_lost_what_was_
     served.signal("-KILL");
     served.wait();
     let ended = unmounted(&bench);
-    assert!(ended.code == Some(1) && ended.stderr.contains("what was not synced is lost"), "{ended:?}");
+    assert!(ended.code == Some(1) && ended.stderr.contains("data that was not synced is lost"), "{ended:?}");
     assert_eq!(bench.flashpath(&["fsck", IMAGE]).code, Some(0), "the log is whole");
 }
 
@@ -164,8 +164,8 @@ fn a_device_as_one_file_is_unmounted_in_the_same_way() {
 }
 
 #[test]
-fn what_nobody_synced_is_durable_soon_after_the_last_request() {
-    // It waited for the checkpoint that is due every 30 seconds, or an hour as here.
+fn unsynced_data_is_durable_soon_after_the_last_request() {
+    // It waited for the periodic checkpoint, every 30 seconds, or every hour as here.
     let Some(bench) = bench_to_mount_in() else { return };
     make(&bench, "64M");
     let mut served = Served::mounted(&bench, &["mount", LAZY, "m"]);
@@ -190,8 +190,8 @@ fn what_nobody_synced_is_durable_soon_after_the_last_request() {
 }
 
 #[test]
-fn a_mount_that_could_not_store_all_ends_with_1_and_the_next_fsck_knows() {
-    // A write that failed made the volume read-only, and the mount ended with 0 and without a word.
+fn a_mount_that_could_not_store_all_ends_with_1_and_the_next_fsck_reports_it() {
+    // A failed write made the volume read-only, and the mount ended with 0 without a message.
     for (is_in_background, fsck_first) in [(false, true), (true, false)] {
         let Some(bench) = bench_to_mount_in() else { return };
         let Some(small) = Small::new(&bench, 24) else { return };
@@ -218,22 +218,22 @@ fn a_mount_that_could_not_store_all_ends_with_1_and_the_next_fsck_knows() {
         small.resize(400);
         let ended = unmounted(&bench);
         assert!(ended.code == Some(1) && ended.stderr.contains("lost is what was not synced"), "{ended:?}");
-        let told = match served {
+        let stderr = match served {
             Some(mut served) => {
-                let (status, told) = served.wait();
-                assert_eq!(status.code(), Some(1), "{told}");
-                told
+                let (status, stderr) = served.wait();
+                assert_eq!(status.code(), Some(1), "{stderr}");
+                stderr
             }
             None => fs::read_to_string(bench.path("log")).unwrap(),
         };
-        let told = told.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
-        let last = told.rsplit("cannot store all of").next().unwrap();
-        assert!(last.contains("changes to") && last.contains("blocks of 4 KiB"), "{told}");
+        let stderr = stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        let last = stderr.rsplit("cannot store all of").next().unwrap();
+        assert!(last.contains("changes to") && last.contains("blocks of 4 KiB"), "{stderr}");
         if fsck_first {
             let found = bench.flashpath(&["fsck", "-n", path]);
             assert!(found.code == Some(4) && found.stdout.contains("a write or a flush failed"), "{found:?}");
             assert_eq!(bench.flashpath(&["fsck", path]).code, Some(1));
-            assert_eq!(bench.flashpath(&["fsck", path]).code, Some(0), "it is said once");
+            assert_eq!(bench.flashpath(&["fsck", path]).code, Some(0), "reported once");
         }
         let answer = bench.flashpath(&["mount", path, "m", "--background"]);
         assert_eq!(
@@ -250,7 +250,7 @@ fn a_mount_that_could_not_store_all_ends_with_1_and_the_next_fsck_knows() {
 
 #[test]
 fn an_image_that_is_removed_or_cut_off_under_a_mount_is_noticed_at_the_next_flush() {
-    // fsync succeeded for files that nobody can ever open again.
+    // fsync succeeded for files that were lost for ever.
     for (removes, why) in [(true, "was removed while it was open"), (false, "was cut off while it was open")] {
         let Some(bench) = bench_to_mount_in() else { return };
         make(&bench, "64M");
@@ -268,8 +268,8 @@ fn an_image_that_is_removed_or_cut_off_under_a_mount_is_noticed_at_the_next_flus
         drop(file);
         let ended = unmounted(&bench);
         assert!(ended.code == Some(1) && ended.stderr.contains(why), "{ended:?}");
-        let (status, told) = served.wait();
-        assert!(status.code() == Some(1) && told.contains(why), "{told}");
+        let (status, stderr) = served.wait();
+        assert!(status.code() == Some(1) && stderr.contains(why), "{stderr}");
     }
 }
 
@@ -284,7 +284,7 @@ fn mount_and_umount_call_this_program_by_their_names_for_it() {
     let program = env!("CARGO_BIN_EXE_flashpath");
     let place = bench.directory.path().display();
     let path = format!("sfs/conv:image={place}/volume.img,timing=off");
-    // In a mount namespace of its own /sbin gets the two names.
+    // A private mount namespace gets the two names in /sbin.
     let script = format!(
         "set -e
         mount -t tmpfs none {place}/t
@@ -343,7 +343,7 @@ fn mount_and_umount_call_this_program_by_their_names_for_it() {
 
 #[test]
 fn the_first_steps_of_the_manual_work_for_an_ordinary_user() {
-    // The root directory of a volume belonged to root, whoever had made it: the first write failed with EACCES.
+    // The root directory of a volume belonged to root, whoever ran mkfs: the first write failed with EACCES.
     let Some(bench) = bench_to_mount_in() else { return };
     for program in ["setpriv", "unshare", "fusermount3"] {
         if client(&bench, program).is_none() {
@@ -354,7 +354,7 @@ fn the_first_steps_of_the_manual_work_for_an_ordinary_user() {
     fs::copy(env!("CARGO_BIN_EXE_flashpath"), bench.path("flashpath")).unwrap();
     std::os::unix::fs::chown(bench.directory.path(), Some(65534), Some(65534)).unwrap();
     let user = "setpriv --reuid=65534 --regid=65534 --clear-groups sh -ec";
-    // Not every system lets everybody open /dev/fuse.
+    // Some systems restrict /dev/fuse.
     let script = format!(
         "set -e
         mount -t tmpfs none /mnt
@@ -389,8 +389,8 @@ fn the_first_steps_of_the_manual_work_for_an_ordinary_user() {
     }
     let answer = Answer::of(output);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let said = "65534:65534:755\nhello\nsfs/conv:image=volume.img: clean\nmemory\n7:8\n";
-    assert_eq!(answer.stdout, said, "{answer:?}");
+    let expected = "65534:65534:755\nhello\nsfs/conv:image=volume.img: clean\nmemory\n7:8\n";
+    assert_eq!(answer.stdout, expected, "{answer:?}");
     wait_until("nothing is mounted", || !is_mounted(&bench.path("mnt")));
 }
 
@@ -405,7 +405,7 @@ fn an_owner_that_does_not_exist_or_owns_nothing_is_refused() {
     assert!(bench.files().is_empty());
 }
 
-/// umount(8) of a bind mount waited for the server of the volume, which goes on, and never came back.
+/// umount(8) of a bind mount waited for ever for the server of the volume, which continued to serve.
 #[test]
 fn unmounting_a_bind_mount_waits_for_no_server() {
     let Some(bench) = bench_to_mount_in() else { return };

@@ -1,5 +1,5 @@
-//! What users of the kernel's file systems find in a mounted volume as well: access control lists, large extended
-//! attributes, file handles, whiteouts, O_DIRECT beside the page cache.
+//! POSIX and Linux features of a mounted volume: access control lists, large extended attributes, file handles,
+//! whiteouts, O_DIRECT beside the page cache.
 
 use super::bench::Bench;
 use super::serve::{Served, bench_to_mount_in, client, succeeds, wait_until};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const IMAGE: &str = "sfs/conv:image=volume.img,size=256M,timing=off";
 
-/// A bench with a volume that stays, which other users may come to.
+/// A bench with a volume on an image, accessible to other users.
 fn bench_with_volume() -> Option<Bench> {
     let bench = bench_to_mount_in()?;
     fs::set_permissions(bench.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -23,7 +23,7 @@ fn mount(bench: &Bench, more: &[&str]) -> Served {
     Served::mounted(bench, &[&["mount", IMAGE, "m"], more].concat())
 }
 
-/// Runs a script of Python, which calls what Rust has no safe words for; `None` and a word about it without Python.
+/// Runs a Python script, for system calls without a safe Rust wrapper; `None` and a message without Python.
 fn python(bench: &Bench, script: &str, arguments: &[&str]) -> Option<String> {
     let mut command = client(bench, "python3")?;
     Some(succeeds(command.arg("-c").arg(script).args(arguments)))
@@ -34,7 +34,7 @@ fn is_clean(bench: &Bench) {
     assert_eq!(checked.code, Some(0), "{checked:?}");
 }
 
-/// A file system that is mounted beside, and goes when this goes.
+/// Another mounted file system, unmounted on drop.
 struct Beside(PathBuf);
 
 impl Beside {
@@ -58,7 +58,7 @@ fn run_script(bench: &Bench, script: &str, place: &Path) -> String {
     succeeds(client(bench, "sh").unwrap().arg("-c").arg(script).current_dir(place))
 }
 
-/// There were no access control lists, and a set-group-id bit without execution by the group survived everyone's write.
+/// There were no access control lists, and a set-group-id bit without group execution survived any write.
 #[test]
 fn access_lists_and_set_id_bits_are_what_they_are_on_ext4() {
     let Some(bench) = bench_with_volume() else { return };
@@ -81,7 +81,7 @@ fn access_lists_and_set_id_bits_are_what_they_are_on_ext4() {
             assert_eq!(found, wanted, "line {line}, {more:?}");
         }
         assert_eq!(found.lines().count(), wanted.lines().count());
-        // They are on the media, not only with the kernel.
+        // They are on the media, not only in the kernel's cache.
         let lists = |name: &str| succeeds(client(&bench, "getfacl").unwrap().args(["-n", name]));
         let before = [lists("m/t/d"), lists("m/t/d/file"), lists("m/t/many")];
         served.end();
@@ -93,7 +93,7 @@ fn access_lists_and_set_id_bits_are_what_they_are_on_ext4() {
     }
 }
 
-/// All of a file's had 4 KiB together.
+/// A file's attributes were limited to 4 KiB in all.
 #[test]
 fn extended_attributes_of_64_kib_are_kept_over_a_kill_and_a_remount() {
     let Some(bench) = bench_with_volume() else { return };
@@ -159,22 +159,22 @@ fn a_file_handle_opens_its_file_when_the_caches_are_dropped_and_after_a_remount_
     served.end();
 }
 
-/// xfstests' generic/451: the kernel left pages in its cache that were read while an asynchronous O_DIRECT write was on
-/// its way (11 to 25 of 200 rounds), and every later reader found the old bytes.
+/// xfstests' generic/451: the kernel cached pages that were read during an asynchronous O_DIRECT write (11 to 25 of 200
+/// rounds), and later readers got the old bytes.
 #[test]
 fn asynchronous_direct_writes_leave_no_stale_pages() {
     let Some(bench) = bench_with_volume() else { return };
     let script = include_str!("asynchronous_writes.py");
     for more in [&[][..], &["--writeback"]] {
         let served = mount(&bench, more);
-        let Some(said) = python(&bench, script, &["m/file", "300"]) else { return };
-        assert_eq!(said, "0 of 300 rounds left stale pages\n", "{more:?}");
+        let Some(output) = python(&bench, script, &["m/file", "300"]) else { return };
+        assert_eq!(output, "0 of 300 rounds left stale pages\n", "{more:?}");
         served.end();
     }
 }
 
 #[test]
-fn what_fuse_cannot_pass_on_is_refused_by_its_name() {
+fn options_that_fuse_cannot_support_are_refused_by_name() {
     let Some(bench) = bench_with_volume() else { return };
     let served = mount(&bench, &[]);
     let unnamed = nix::fcntl::OFlag::O_TMPFILE | nix::fcntl::OFlag::O_RDWR;
@@ -183,7 +183,7 @@ fn what_fuse_cannot_pass_on_is_refused_by_its_name() {
     served.end();
 }
 
-/// A rename could not leave a whiteout (EINVAL), and overlayfs could not have its upper directory on a volume.
+/// A rename could not leave a whiteout (EINVAL), so that overlayfs could not have its upper directory on a volume.
 #[test]
 fn overlayfs_has_its_upper_directory_on_a_volume() {
     let Some(bench) = bench_with_volume() else { return };

@@ -1,4 +1,4 @@
-//! A client of NBD that sends what a test wants it to, right or wrong.
+//! An NBD client that sends any request, valid or not.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -11,15 +11,15 @@ pub const WRITE: u16 = 1;
 pub const FLUSH: u16 = 3;
 pub const TRIM: u16 = 4;
 pub const WRITE_ZEROES: u16 = 6;
-/// The error of a reply: there is no room.
+/// The error of a reply: no space.
 pub const NO_SPACE: u32 = 28;
-/// The flag of commands: durable when it is answered.
+/// The command flag for durability before the answer.
 pub const FUA: u16 = 1;
 
 const REQUEST: u32 = 0x2560_9513;
 const SIMPLE_REPLY: [u8; 4] = 0x6744_6698u32.to_be_bytes();
 
-/// What is asked for, with any flags, command and lengths.
+/// A request with any flags, command and lengths.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub flags: u16,
@@ -45,11 +45,11 @@ impl Request {
     }
 }
 
-/// A client that is past the handshake, with simple replies.
+/// A client after the handshake, with simple replies.
 pub struct Client(pub UnixStream);
 
 impl Client {
-    /// Connects to the socket, which a server listens at.
+    /// Connects to a listening server.
     pub fn connect(socket: &Path) -> Client {
         Client::try_connect(socket).unwrap()
     }
@@ -82,7 +82,7 @@ impl Client {
         self.reply().unwrap().1
     }
 
-    /// Does what has no answer but that it is done.
+    /// Sends a request and asserts its success.
     pub fn does(&mut self, request: Request, payload: &[u8]) {
         self.0.write_all(&[&request.bytes()[..], payload].concat()).unwrap();
         assert_eq!(self.reply().unwrap(), (request.cookie, 0), "{request:?}");
@@ -95,13 +95,13 @@ impl Client {
         bytes
     }
 
-    /// Whether it is served, and not sent away.
+    /// True if it is served, and not disconnected.
     pub fn reads_one_byte(&mut self) -> bool {
         let read = Request::new(READ, 0, 1).bytes();
         self.0.write_all(&read).is_ok() && self.0.read_exact(&mut [0; 17]).is_ok()
     }
 
-    /// That it is still served.
+    /// Asserts that it is still served.
     pub fn works(&mut self) {
         self.read(0, 1);
     }
@@ -111,7 +111,7 @@ impl Client {
         self.0.read_to_end(&mut rest).is_ok()
     }
 
-    /// Sends no more, and may still read.
+    /// Shuts down sending; reading goes on.
     pub fn close_half(&self) {
         // The server may have gone already.
         let _ = self.0.shutdown(Shutdown::Write);

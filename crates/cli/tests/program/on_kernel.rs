@@ -1,6 +1,6 @@
 //! A path with a file system of the running kernel on top.
 //!
-//! This needs root, loop devices, FUSE and mkfs. Where one is missing, a test says which, and is skipped.
+//! They need root, loop devices, FUSE and mkfs. If one is missing, a test prints it and is skipped.
 
 use super::bench::{Answer, Bench};
 use super::capture::{can_capture, signal};
@@ -18,7 +18,7 @@ fn can_mount(programs: &[&str]) -> bool {
     can_capture(programs)
 }
 
-/// Runs with its mount points in a directory of the test's own, and looks that nothing is left there.
+/// Runs with its mount points in the test's own directory, and asserts that nothing is left there.
 fn run(bench: &Bench, arguments: &[&str]) -> Answer {
     let place = bench.path("scratch");
     std::fs::create_dir_all(&place).unwrap();
@@ -64,7 +64,7 @@ fn a_journal_of_the_kernel_is_found_and_counted_by_mode() {
         assert_eq!(result["workload"]["written_blocks"], 2048);
         assert!(blocks(&result, "kernel-ext4", "data") >= 2048.0, "{}", result["ledger"]);
         assert_eq!(blocks(&result, "kernel-ext4", "journal"), {
-            // What the file system sent is what dm-zoned wrote for the host.
+            // The file system's writes are dm-zoned's host writes.
             let rows = result["ledger"].as_array().unwrap().iter();
             let sent = rows.filter(|row| {
                 row["station"] == "dm-zoned" && row["cause"] == "host-write" && row["content"] == "journal"
@@ -78,7 +78,7 @@ fn a_journal_of_the_kernel_is_found_and_counted_by_mode() {
 }
 
 #[test]
-fn every_file_system_of_the_kernel_stands_on_every_kind_of_path() {
+fn every_kernel_file_system_runs_on_every_kind_of_path() {
     if !can_mount(&["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "e2fsck", "xfs_repair", "btrfs"]) {
         return;
     }
@@ -96,7 +96,7 @@ fn every_file_system_of_the_kernel_stands_on_every_kind_of_path() {
 }
 
 #[test]
-fn a_command_runs_in_the_file_system_and_its_failure_is_told() {
+fn a_command_runs_in_the_file_system_and_its_failure_is_reported() {
     if !can_mount(&["mkfs.ext4", "e2fsck"]) {
         return;
     }
@@ -113,7 +113,7 @@ fn a_command_runs_in_the_file_system_and_its_failure_is_told() {
     assert!(answer.stderr.contains("nonsense"), "{answer:?}");
 }
 
-/// It was called a run that failed: on a file system of the kernel nothing asked whose fault an error was.
+/// It was reported as a failed run: on a kernel file system, errors were not classified.
 #[test]
 fn a_workload_too_large_for_a_kernels_file_system_is_a_wrong_input_as_in_a_volume_of_sfs() {
     if !can_mount(&["mkfs.ext4", "e2fsck"]) {
@@ -140,7 +140,7 @@ fn a_fio_job_is_run_by_fio_and_may_not_lead_elsewhere() {
     bench.write("away.fio", format!("{job}filename=/dev/null\n"));
     let answer = run(&bench, &["run", "fio:away.fio", "--on", "kernel-ext4/conv:size=64M"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.stderr.contains("leads out of the file system"), "{answer:?}");
+    assert!(answer.stderr.contains("is outside of the job's file system"), "{answer:?}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn an_interrupt_takes_all_down() {
 }
 
 #[test]
-fn what_only_a_simulation_has_is_refused_on_a_kernel() {
+fn options_of_simulation_are_refused_on_a_kernel() {
     let bench = Bench::new();
     for option in [&["--depth", "4"][..], &["--verify"], &["--precondition", "1x"]] {
         let answer = bench.flashpath(&[&["run", "uniform", "--on", "kernel-ext4/conv"], option].concat());

@@ -11,7 +11,7 @@ fn run(bench: &Bench, workload: &str, more: &[&str]) -> Value {
     serde_json::from_str(&answer.stdout).unwrap()
 }
 
-/// All files and directories below a place, with what the files hold.
+/// All files and directories below a place, with the content of files.
 fn tree(place: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut left = vec![place.to_path_buf()];
@@ -28,7 +28,7 @@ fn tree(place: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 }
 
 #[test]
-fn two_processes_that_share_a_workload_leave_what_one_leaves() {
+fn two_processes_that_share_a_workload_leave_the_same_files_as_one() {
     for workload in [
         "seq_write:file=100K,threads=2",
         "rnd_write:file=1M,writes=300K,fsync-every=5,sync=on",
@@ -52,7 +52,7 @@ fn two_processes_that_share_a_workload_leave_what_one_leaves() {
 }
 
 #[test]
-fn a_counted_part_that_does_not_find_its_setup_says_what_is_missing() {
+fn a_counted_part_without_its_setup_names_the_missing_file() {
     let bench = Bench::new();
     let small = "varmail:files=50,threads=2,loops=10,prealloc=100%";
     let counted = |workload, seed| ["run", workload, "--in", ".", "--only", "counted", "--seed", seed];
@@ -76,14 +76,14 @@ fn a_counted_part_that_does_not_find_its_setup_says_what_is_missing() {
 #[test]
 fn parts_are_for_file_workloads_in_a_directory() {
     let bench = Bench::new();
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["uniform", "--in", ".", "--size", "1M", "--only", "setup"][..], "--only is for file workloads"),
         (&["uniform", "--on", DRIVE, "--only", "setup"], "cannot be used with"),
         (&["varmail", "--only", "setup"], "not provided"),
         (&["varmail", "--in", ".", "--only", "all"], "[possible values: setup, counted]"),
-        (&["varmail", "--in", ".", "--only", "setup", "--limit", "9"], "--limit counts what the setup does not do"),
+        (&["varmail", "--in", ".", "--only", "setup", "--limit", "9"], "--limit has no meaning with --only setup"),
     ] {
-        bench.refuses(&[&["run"], arguments].concat(), &[said]);
+        bench.refuses(&[&["run"], arguments].concat(), &[expected]);
     }
     assert!(bench.files().is_empty(), "nothing was made");
 }

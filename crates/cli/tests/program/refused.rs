@@ -1,11 +1,11 @@
-//! A command line that is wrong ends with exit code 2 and says what would be right.
+//! A wrong command line ends with exit code 2 and a remedy.
 
 use super::bench::{Bench, DRIVE, TIMED};
 
 #[test]
 fn a_wrong_path_is_refused_at_its_place() {
     let bench = Bench::new();
-    for (path, said) in [
+    for (path, expected) in [
         ("pag/nand", "did you mean page?"),
         ("page:vctim=fifo/nand", "did you mean victim?"),
         ("page/nand:size=64Q", "a size from 64K"),
@@ -21,12 +21,12 @@ fn a_wrong_path_is_refused_at_its_place() {
         ("", "a name is missing here"),
         ("größe/nand", "unknown station 'größe'"),
     ] {
-        bench.refuses(&["run", "uniform", "--on", path], &[said]);
+        bench.refuses(&["run", "uniform", "--on", path], &[expected]);
     }
 }
 
 #[test]
-fn a_drive_too_small_for_its_reserves_is_told_a_size_that_works() {
+fn a_drive_too_small_for_its_reserves_is_refused_with_a_size_that_works() {
     let bench = Bench::new();
     for (size, rest) in [("1M", ""), ("64M", ",page=16K"), ("64M", ",channels=64"), ("1M", ",pages-per-block=3,dies=8")]
     {
@@ -42,17 +42,17 @@ fn a_drive_too_small_for_its_reserves_is_told_a_size_that_works() {
 #[test]
 fn a_wrong_generator_is_refused_at_its_place() {
     let bench = Bench::new();
-    for (workload, said) in [
+    for (workload, expected) in [
         ("unform", "did you mean uniform?"),
         ("uniform:wrtes=3x", "did you mean writes?"),
         ("uniform:writes=NaNx", "a size such as 4G"),
-        ("uniform:writes=0x", "asks for nothing"),
+        ("uniform:writes=0x", "requests nothing"),
         ("uniform:request=1G", "does not fit"),
         ("uniform:reads=60%,discards=60%", "exceed 100%"),
         ("zipf:theta=inf", "a number from 0 to 10"),
         ("pareto:h=NaN", "a number from 0.001"),
     ] {
-        bench.refuses(&["run", workload, "--on", DRIVE], &[said]);
+        bench.refuses(&["run", workload, "--on", DRIVE], &[expected]);
     }
 }
 
@@ -81,7 +81,7 @@ fn a_number_out_of_range_is_refused() {
 }
 
 #[test]
-fn a_preconditioning_that_takes_the_whole_workload_says_so() {
+fn a_preconditioning_that_takes_the_whole_workload_is_an_error() {
     let bench = Bench::new();
     bench.write_trace("t.csv", 10);
     bench.refuses(&["run", "t.csv", "--on", DRIVE, "--precondition", "1x"], &["ended while preconditioning"]);
@@ -91,8 +91,8 @@ fn a_preconditioning_that_takes_the_whole_workload_says_so() {
 fn recorded_times_need_a_trace_and_a_timing_model() {
     let bench = Bench::new();
     bench.write_trace("t.csv", 10);
-    bench.refuses(&["run", "uniform", "--on", TIMED, "--timed"], &["only a trace has recorded times"]);
-    bench.refuses(&["run", "t.csv", "--on", DRIVE, "--timed"], &["needs a timing model", "take timing=off away"]);
+    bench.refuses(&["run", "uniform", "--on", TIMED, "--timed"], &["only traces have recorded times"]);
+    bench.refuses(&["run", "t.csv", "--on", DRIVE, "--timed"], &["needs a timing model", "remove timing=off"]);
 }
 
 #[test]
@@ -100,14 +100,14 @@ fn results_without_a_place_are_refused_before_the_run() {
     let bench = Bench::new();
     bench.write_trace("t.csv", 10);
     let before = std::fs::read(bench.path("t.csv")).unwrap();
-    for (option, place, said) in [
+    for (option, place, expected) in [
         ("--json", "nowhere/r.json", "cannot write nowhere/r.json"),
         ("--report", "nowhere/r.html", "cannot write nowhere/r.html"),
         ("--json", ".", "directory"),
         ("--json", "./t.csv", "would replace it"),
         ("--report", "t.csv", "would replace it"),
     ] {
-        let answer = bench.refuses(&["run", "t.csv", "--on", DRIVE, option, place], &[said]);
+        let answer = bench.refuses(&["run", "t.csv", "--on", DRIVE, option, place], &[expected]);
         assert_eq!(answer.stdout, "", "nothing has run");
     }
     bench.refuses(&["run", "t.csv", "--on", DRIVE, "--json", "r", "--report", "r"], &["both write r"]);
@@ -121,12 +121,12 @@ fn a_fio_job_is_refused_with_file_and_line() {
     bench.write("j.fio", "[a]\nrw=randwrite\nbs=banana\nsize=1m\n");
     bench.refuses(&["run", "fio:j.fio", "--on", DRIVE], &["j.fio:3", "banana"]);
     bench.refuses(&["run", "j.fio", "--on", DRIVE], &["write fio:j.fio"]);
-    bench.refuses(&["run", "fio:k.fio", "--on", DRIVE], &["there is no file k.fio", "did you mean j.fio?"]);
+    bench.refuses(&["run", "fio:k.fio", "--on", DRIVE], &["file k.fio not found", "did you mean j.fio?"]);
     bench.refuses(&["run", "fio:.", "--on", DRIVE], &["is a directory"]);
 }
 
 #[test]
-fn layers_tells_every_option_and_refuses_an_unknown_name() {
+fn layers_shows_every_option_and_refuses_an_unknown_name() {
     let bench = Bench::new();
     let all = bench.flashpath(&["layers"]);
     assert_eq!(all.code, Some(0));
@@ -136,5 +136,5 @@ fn layers_tells_every_option_and_refuses_an_unknown_name() {
     assert!(all.stdout.contains("a share from 0.0001% to 100%"));
     let nand = bench.flashpath(&["layers", "nand"]).stdout;
     assert!(nand.starts_with("nand ") && nand.contains("endurance=3000") && !nand.contains("victim="));
-    bench.refuses(&["layers", "nnd"], &["no station or workload 'nnd'", "did you mean nand?", "hotcold"]);
+    bench.refuses(&["layers", "nnd"], &["unknown station or workload 'nnd'", "did you mean nand?", "hotcold"]);
 }

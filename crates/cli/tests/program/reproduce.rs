@@ -1,4 +1,4 @@
-//! The papers' figures, made again.
+//! The papers' figures, reproduced.
 
 use super::bench::Bench;
 use super::capture::can_capture;
@@ -6,7 +6,7 @@ use flashpath::report::figure::{Claim, Figure, Panel, Reproduction};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Results as an earlier run wrote them.
+/// Results of an earlier run.
 fn results() -> Vec<Reproduction> {
     let figure = |name: &str| Figure {
         name: name.to_string(),
@@ -56,7 +56,7 @@ fn earlier_results_are_shown_in_every_form() {
     assert_eq!(one[0].figures.len(), 1);
 }
 
-/// Figures 13 and 14 of SFS need captures and the others do not: made apart, they are shown as one paper.
+/// Figures 13 and 14 of SFS need captures and the others do not: made separately, they are shown as one paper.
 #[test]
 fn figures_of_a_paper_from_several_files_are_one_part() {
     let bench = Bench::new();
@@ -81,23 +81,23 @@ fn figures_of_a_paper_from_several_files_are_one_part() {
 }
 
 #[test]
-fn what_cannot_be_made_again_is_refused() {
+fn unknown_figures_and_wrong_options_are_refused() {
     let bench = Bench::new();
     bench.write("earlier.json", serde_json::to_string(&results()).unwrap());
     bench.write("other.json", "{\"path\": 1}");
-    bench.refuses(&["reproduce", "vma-fig44"], &["no figure 'vma-fig44'", "did you mean vma-fig4?", "sfs-table1"]);
+    bench.refuses(&["reproduce", "vma-fig44"], &["unknown figure 'vma-fig44'", "did you mean vma-fig4?", "sfs-table1"]);
     for scale in ["0", "2", "1/0", "1/1000", "x", "-1"] {
         bench.refuses(&["reproduce", &format!("--scale={scale}")], &["1/16"]);
     }
     bench.refuses(&["reproduce", "--from", "none.json"], &["cannot read none.json"]);
-    bench.refuses(&["reproduce", "--from", "other.json"], &["holds no reproduced figures", "reproduce --json"]);
-    bench.refuses(&["reproduce", "sfs", "--from", "earlier.json"], &["none of the figures"]);
+    bench.refuses(&["reproduce", "--from", "other.json"], &["is not a file of reproduced figures", "reproduce --json"]);
+    bench.refuses(&["reproduce", "sfs", "--from", "earlier.json"], &["none of the requested figures"]);
     bench.refuses(&["reproduce", "--from", "earlier.json", "--json", "none/x.json"], &["cannot write none/x.json"]);
     bench.refuses(&["reproduce", "--from", "earlier.json", "--markdown", "page"], &["NAME.md"]);
     bench.refuses(&["reproduce", "--from", "earlier.json", "--scale", "1"], &["--scale"]);
 }
 
-/// What needs no kernel needs no root either, and is the same each time.
+/// Simulated figures need no root, and are the same each time.
 #[test]
 fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
     let bench = Bench::new();
@@ -117,7 +117,7 @@ fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
         assert!(svg.starts_with("<svg"));
     }
     let [table, hot, groups, full] = &made.figures[..] else { panic!("four figures") };
-    // A device's reads and sequential writes are the paper's; what it does with random writes is no matter of service times.
+    // A device's reads and sequential writes are the paper's; random writes do not depend on service times.
     let [_, _, _, random_write] = &table.panels[0].groups[..] else { panic!("four kinds of requests") };
     for (name, values) in &table.panels[0].groups {
         let off = |pair: &[Option<f64>]| (pair[1].unwrap() / pair[0].unwrap() - 1.0).abs();
@@ -133,7 +133,7 @@ fn figures_of_sfs_are_made_in_simulation_and_written_in_every_form() {
             assert!((column(panel, at).iter().sum::<f64>() - 1.0).abs() < 1e-9, "{panel:?}");
         }
     }
-    // At 85 % of the volume cleaning costs something, and with four groups a tenth less than with one, or better.
+    // At 85 % of the volume, cleaning has a cost, with four groups at least a tenth less than with one.
     for at in 0..2 {
         let costs = column(&groups.panels[0], at);
         assert!(costs[3] > 1.5 && costs[3] < 0.9 * costs[0], "{groups:?}");
@@ -153,8 +153,8 @@ fn the_papers_figures_are_made_from_captures_that_are_kept() {
         assert_eq!(answer.code, Some(0), "{answer:?}");
         (serde_json::from_str::<Vec<Reproduction>>(&answer.stdout).unwrap(), answer.stderr)
     };
-    let (made, told) = make();
-    assert!(told.contains("capturing vma-untar-journal"), "{told}");
+    let (made, stderr) = make();
+    assert!(stderr.contains("capturing vma-untar-journal"), "{stderr}");
     let [traffic, erases] = &made[0].figures[..] else { panic!("two figures") };
     assert_eq!(erases.panels.len(), 4, "the paper's three layers, and the page-level one");
     for (load, values) in &traffic.panels[0].groups {
@@ -166,13 +166,13 @@ fn the_papers_figures_are_made_from_captures_that_are_kept() {
         let sum = |mode: usize| panel.groups.iter().filter_map(|(_, values)| values[mode]).sum::<f64>();
         assert!(sum(2) >= sum(1), "{}: {:?}", panel.title, panel.groups);
     }
-    // From the traces that were kept the same follows, and nothing is captured.
-    let (again, told) = make();
-    assert!(!told.contains("capturing"), "{told}");
+    // The kept traces give the same results without a capture.
+    let (again, stderr) = make();
+    assert!(!stderr.contains("capturing"), "{stderr}");
     assert_eq!(made, again);
 }
 
-/// docs/results.md is what the program writes from docs/results.json, and nobody's hand is in it.
+/// docs/results.md is the program's output for docs/results.json, without edits.
 #[test]
 fn the_results_page_is_written_by_the_program() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -204,12 +204,12 @@ fn an_interrupt_leaves_nothing_behind() {
     let mut command = bench.command(&["reproduce", "vma", "--scale", "1/64"]);
     command.env("TMPDIR", &temporary).stderr(std::process::Stdio::piped());
     let mut running = command.spawn().unwrap();
-    // The first words say that the first capture begins.
-    let mut told = [0; 9];
-    std::io::Read::read_exact(running.stderr.as_mut().unwrap(), &mut told).unwrap();
-    assert_eq!(&told, b"capturing");
+    // The first message is the begin of the first capture.
+    let mut stderr = [0; 9];
+    std::io::Read::read_exact(running.stderr.as_mut().unwrap(), &mut stderr).unwrap();
+    assert_eq!(&stderr, b"capturing");
     std::thread::sleep(std::time::Duration::from_millis(300));
-    // As a terminal does: to all that it started.
+    // To the process group, as a terminal does.
     let children = format!("/proc/{0}/task/{0}/children", running.id());
     let children = std::fs::read_to_string(children).unwrap();
     let everyone = children.split_whitespace().map(str::to_string).chain([running.id().to_string()]);

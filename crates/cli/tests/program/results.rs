@@ -1,9 +1,9 @@
-//! What a run prints and writes.
+//! The output and files of a run.
 
 use super::bench::{Bench, DRIVE, TIMED};
 use serde_json::Value;
 
-/// The names that the design promises, and whether each is a number.
+/// The stable names; true for numbers.
 const PROMISED: [(&str, bool); 23] = [
     ("/path", false),
     ("/seed", true),
@@ -80,7 +80,7 @@ fn the_same_seed_gives_the_same_json() {
 }
 
 #[test]
-fn a_run_prints_a_table_and_writes_what_was_asked_for() {
+fn a_run_prints_a_table_and_writes_the_requested_files() {
     let bench = Bench::new();
     let answer = bench.flashpath(&[
         "run",
@@ -95,8 +95,8 @@ fn a_run_prints_a_table_and_writes_what_was_asked_for() {
         "500",
     ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    for said in ["workload uniform", "pages programmed", "all hold", DRIVE] {
-        assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);
+    for expected in ["workload uniform", "pages programmed", "all hold", DRIVE] {
+        assert!(answer.stdout.contains(expected), "{expected}: {}", answer.stdout);
     }
     assert!(answer.stderr.contains("wrote r.html"));
     let json: Value = serde_json::from_slice(&std::fs::read(bench.path("ünï.json")).unwrap()).unwrap();
@@ -107,7 +107,7 @@ fn a_run_prints_a_table_and_writes_what_was_asked_for() {
 }
 
 #[test]
-fn quiet_says_nothing_on_standard_error_and_warns_of_nothing() {
+fn quiet_prints_nothing_on_standard_error_and_no_warnings() {
     let bench = Bench::new();
     let arguments = ["run", "uniform", "--on", DRIVE, "--report", "r.html", "--limit", "500"];
     assert!(bench.flashpath(&arguments).stdout.contains("warning on"));
@@ -116,9 +116,9 @@ fn quiet_says_nothing_on_standard_error_and_warns_of_nothing() {
     assert!(!answer.stdout.contains("warning on"));
 }
 
-/// A result is written beside its place and renamed over it, which once replaced a device by a plain file.
+/// A result is written beside its place and renamed, which once replaced a device by a regular file.
 #[test]
-fn a_pipe_that_is_to_hold_results_is_written_and_not_replaced() {
+fn a_pipe_for_results_is_written_and_not_replaced() {
     let bench = Bench::new();
     assert!(std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
     let reader = bench.path("pipe");

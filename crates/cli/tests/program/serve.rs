@@ -1,4 +1,4 @@
-//! A server that a test has started, and that ends with it.
+//! A server for the duration of a test.
 
 use super::bench::Bench;
 use std::io::{BufRead, BufReader, Read};
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server, or a client, may take to do what is asked of it.
+/// The time limit for servers and clients.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// `flashpath serve` or `flashpath mount`, in the foreground.
 pub struct Served {
     child: Option<Child>,
-    /// What it said when it was ready.
-    pub said: String,
-    /// Where its file is mounted.
+    /// The message that it is ready.
+    pub ready: String,
+    /// The mount point of its file.
     mount: Option<PathBuf>,
 }
 
@@ -37,18 +37,18 @@ impl Served {
 
     pub fn start(bench: &Bench, arguments: &[&str], mount: Option<PathBuf>) -> Served {
         let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
+        let mut ready = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        stdout.read_line(&mut said).unwrap();
+        stdout.read_line(&mut ready).unwrap();
         if arguments.contains(&"--metrics") {
-            stdout.read_line(&mut said).unwrap();
+            stdout.read_line(&mut ready).unwrap();
         }
-        if !said.starts_with("serving ") && !said.starts_with("mounted ") {
+        if !ready.starts_with("serving ") && !ready.starts_with("mounted ") {
             let mut error = String::new();
             child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
-            panic!("{arguments:?} does not serve: {said}{error}");
+            panic!("{arguments:?} does not serve: {ready}{error}");
         }
-        Served { child: Some(child), said, mount }
+        Served { child: Some(child), ready, mount }
     }
 
     pub fn process(&self) -> u32 {
@@ -60,7 +60,7 @@ impl Served {
         assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
     }
 
-    /// Ends it with SIGTERM, in good order; answers what it said on standard error.
+    /// Ends it with SIGTERM; returns its standard error.
     pub fn end(mut self) -> String {
         self.signal("-TERM");
         let (status, error) = self.wait();
@@ -99,14 +99,14 @@ impl Drop for Served {
     }
 }
 
-/// Whether something is mounted there, also if its server is gone.
+/// True if something is mounted there, also if its server is gone.
 pub fn is_mounted(place: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let place = place.to_str().unwrap();
     mounts.lines().any(|line| line.split(' ').nth(1) == Some(place))
 }
 
-/// Waits until it is so.
+/// Waits for a condition.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_so() {
@@ -115,7 +115,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A bench where FUSE can be mounted and loop devices attached, or `None` and a word about it if they cannot be here.
+/// A bench for FUSE mounts and loop devices; `None` and a message if this machine has none.
 pub fn bench_to_mount_in() -> Option<Bench> {
     let is_root = nix::unistd::geteuid().is_root();
     if !is_root || std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_err() {
@@ -125,7 +125,7 @@ pub fn bench_to_mount_in() -> Option<Bench> {
     Some(Bench::new())
 }
 
-/// A client's program in the bench's directory, or `None` and a word about it if it is not installed.
+/// A client program in the bench's directory; `None` and a message if it is not installed.
 pub fn client(bench: &Bench, program: &str) -> Option<Command> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -140,8 +140,8 @@ pub fn client(bench: &Bench, program: &str) -> Option<Command> {
     Some(command)
 }
 
-/// libnbd's shell, or `None` and a word about it. It is a module of Python's, and that of the distribution's Python, which
-/// need not be the first in the path.
+/// libnbd's shell; `None` and a message without it. It is a module of the distribution's Python, which need not be the
+/// first in the path.
 pub fn nbdsh(bench: &Bench) -> Option<Command> {
     let has_module = |python: &&str| {
         let mut command = Command::new(python);
@@ -156,7 +156,7 @@ pub fn nbdsh(bench: &Bench) -> Option<Command> {
     Some(command)
 }
 
-/// Runs what must succeed.
+/// Runs a command that must succeed; returns its standard output.
 pub fn succeeds(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let Output { status, stdout, stderr } = &output;

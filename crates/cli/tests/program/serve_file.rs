@@ -15,7 +15,7 @@ fn open(bench: &Bench) -> File {
     OpenOptions::new().read(true).write(true).open(bench.path("m/disk")).unwrap()
 }
 
-/// A loop device on the file, or `None` and a word about it.
+/// A loop device on the file; `None` and a message without loop devices.
 fn attach(bench: &Bench) -> Option<LoopDevice> {
     match LoopDevice::attach(&open(bench)) {
         Ok(device) => Some(device),
@@ -38,7 +38,7 @@ fn the_file_is_as_large_as_the_device_and_stays_so() {
     file.read_exact_at(&mut found, 4998).unwrap();
     assert_eq!(&found, b"\0\0here\0\0");
     assert_eq!(file.set_len(5).unwrap_err().raw_os_error(), Some(Errno::EINVAL as i32), "it cannot be cut");
-    // As a block device does, it ignores that it should be emptied when it is opened.
+    // Like a block device, it ignores O_TRUNC.
     OpenOptions::new().write(true).truncate(true).open(bench.path("m/disk")).unwrap();
     assert_eq!(open(&bench).metadata().unwrap().len(), 256 << 20);
     assert_eq!(file.write_at(b"beyond", 256 << 20).unwrap_err().raw_os_error(), Some(Errno::ENOSPC as i32));
@@ -51,8 +51,7 @@ fn the_file_is_as_large_as_the_device_and_stays_so() {
     assert!(bench.files().is_empty(), "the mount point was made, and is removed");
 }
 
-/// `mv` said that there is no such system call. Who sees the file cannot tell it from one of a kernel file system whose
-/// entries are fixed.
+/// `mv` failed with ENOSYS. Errors must be those of a kernel file system with fixed entries.
 #[test]
 fn names_and_attributes_are_refused_as_a_kernel_file_system_does() {
     const DENIED: &str = "Operation not permitted";
@@ -61,7 +60,7 @@ fn names_and_attributes_are_refused_as_a_kernel_file_system_does() {
         let Some(bench) = bench_to_mount_in() else { return };
         let served = Served::file(&bench, PATH, if read_only { &["--read-only"] } else { &[] });
         let fixed = if read_only { "Read-only file system" } else { DENIED };
-        for (command, said) in [
+        for (command, expected) in [
             ("mv m/disk m/other", fixed),
             ("ln m/disk m/other", fixed),
             ("ln -s disk m/other", fixed),
@@ -103,14 +102,14 @@ fn names_and_attributes_are_refused_as_a_kernel_file_system_does() {
             let program = command.split(' ').next().unwrap();
             let Some(mut run) = client(&bench, program) else { continue };
             let output = run.args(command.split(' ').skip(1)).output().unwrap();
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert!(!told.contains("not implemented"), "{command}: {told}");
-            // Programs of some age do not know every option.
-            if said == "-" || told.contains("unrecognized option") || (is_write && read_only) {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(!stderr.contains("not implemented"), "{command}: {stderr}");
+            // Older programs lack some options.
+            if expected == "-" || stderr.contains("unrecognized option") || (is_write && read_only) {
                 continue;
             }
-            assert_eq!(output.status.success(), said.is_empty(), "{command}: {told}");
-            assert!(told.contains(said), "{command}: {told}");
+            assert_eq!(output.status.success(), expected.is_empty(), "{command}: {stderr}");
+            assert!(stderr.contains(expected), "{command}: {stderr}");
         }
         let names: Vec<_> = bench.path("m").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["disk"]);
@@ -207,7 +206,7 @@ fn a_server_that_is_killed_leaves_a_mount_that_does_not_hang_and_that_the_next_o
 }
 
 #[test]
-fn what_is_served_for_reading_only_cannot_be_opened_for_writing() {
+fn a_read_only_file_cannot_be_opened_for_writing() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = Served::file(&bench, PATH, &["--read-only"]);
     let refused = OpenOptions::new().write(true).open(bench.path("m/disk")).unwrap_err();

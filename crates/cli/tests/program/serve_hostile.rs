@@ -1,4 +1,4 @@
-//! Clients of bad will: each is answered with an error or sent away, and the others do not notice.
+//! Hostile clients: each gets an error or is disconnected, without effect on the others.
 
 use super::bench::Bench;
 use super::nbd_client::{Client, NO_SPACE};
@@ -33,7 +33,7 @@ fn garbage_and_half_requests_end_their_own_connection_only() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_the_connection_goes_on() {
+fn impossible_requests_are_refused_and_the_connection_goes_on() {
     let bench = Bench::new();
     let served = Served::nbd(&bench, PATH, &[]);
     let mut client = Client::connect(&bench.path("s"));
@@ -58,22 +58,22 @@ fn what_cannot_be_is_refused_and_the_connection_goes_on() {
 }
 
 #[test]
-fn more_clients_than_are_served_are_sent_away_and_memory_stays_bounded() {
+fn clients_beyond_the_limit_are_disconnected_and_memory_is_bounded() {
     let bench = Bench::new();
     let served = Served::nbd(&bench, PATH, &[]);
     let mut clients: Vec<Client> = (0..64).map(|_| Client::connect(&bench.path("s"))).collect();
     for client in &mut clients {
-        // Each says that it has 32 MiB, and sends some of it.
+        // Each announces 32 MiB, and sends a part.
         client.request(1, 0, 16 << 20);
         client.0.write_all(&[3; 100_000]).unwrap();
     }
     let mut late = UnixStream::connect(bench.path("s")).unwrap();
     late.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     late.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0IHAVEOPT\0\0\0\x02\0\0\0\0").unwrap();
-    let mut told = Vec::new();
-    late.read_to_end(&mut told).unwrap();
-    let told = String::from_utf8_lossy(&told);
-    assert!(told.contains("as many clients as there may be are served already"), "{told}");
+    let mut answer = Vec::new();
+    late.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.contains("as many clients as there may be are served already"), "{answer}");
     let status = std::fs::read_to_string(format!("/proc/{}/status", served.process())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
@@ -87,9 +87,9 @@ fn more_clients_than_are_served_are_sent_away_and_memory_stays_bounded() {
     served.end();
 }
 
-/// 64 connections that said nothing locked everyone out for 30 seconds.
+/// 64 silent connections locked everyone out for 30 seconds.
 #[test]
-fn clients_that_say_nothing_take_no_place_from_one_that_does() {
+fn silent_clients_take_no_place_from_an_active_one() {
     let bench = Bench::new();
     let served = Served::nbd(&bench, PATH, &["--metrics", "figures"]);
     let mut good = Client::connect(&bench.path("s"));
@@ -100,7 +100,7 @@ fn clients_that_say_nothing_take_no_place_from_one_that_does() {
     let asking: Vec<UnixStream> = (0..50)
         .map(|_| {
             let mut stream = connect("figures");
-            // One that was sent away meanwhile does not matter.
+            // A disconnected one is ignored.
             let _ = stream.write_all(b"GET /metr");
             stream
         })

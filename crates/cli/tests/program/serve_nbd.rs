@@ -1,4 +1,4 @@
-//! The NBD export under the clients that people use.
+//! The NBD export with common clients.
 
 use super::bench::Bench;
 use super::serve::{Served, client, nbdsh, succeeds, wait_until};
@@ -8,7 +8,7 @@ use std::process::Stdio;
 const PATH: &str = "conv:size=64M,timing=off";
 const URI: &str = "nbd+unix:///?socket=s";
 
-/// Bytes that are not alike anywhere.
+/// Bytes without repetition.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 7u64;
     let mut next = || {
@@ -19,16 +19,16 @@ fn noise(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn nbdinfo_sees_size_limits_and_all_that_the_export_can_do() {
+fn nbdinfo_sees_size_limits_and_all_abilities_of_the_export() {
     let bench = Bench::new();
     let Some(mut nbdinfo) = client(&bench, "nbdinfo") else { return };
     let served = Served::nbd(&bench, PATH, &[]);
-    assert!(served.said.contains("64.0 MiB") && served.said.contains(URI), "{}", served.said);
+    assert!(served.ready.contains("64.0 MiB") && served.ready.contains(URI), "{}", served.ready);
     let mode = bench.path("s").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "the socket is its owner's alone");
-    let told = succeeds(nbdinfo.args(["--list", "--json", URI]));
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    let export = &told["exports"][0];
+    let info = succeeds(nbdinfo.args(["--list", "--json", URI]));
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    let export = &info["exports"][0];
     assert_eq!(export["export-size"], 64 << 20);
     for able in ["can_df", "can_fast_zero", "can_flush", "can_fua", "can_multi_conn", "can_trim", "can_zero"] {
         assert_eq!(export[able], true, "{able}");
@@ -43,11 +43,11 @@ fn nbdinfo_sees_size_limits_and_all_that_the_export_can_do() {
 }
 
 #[test]
-fn what_nbdcopy_brings_in_it_fetches_again_over_several_connections() {
+fn nbdcopy_reads_back_its_copy_over_several_connections() {
     let bench = Bench::new();
     let Some(mut nbdcopy) = client(&bench, "nbdcopy") else { return };
     let mut disk = noise(24 << 20);
-    // A hole in the middle, and an end that is no whole block of ours.
+    // A hole in the middle, and an end within a block.
     disk[4 << 20..12 << 20].fill(0);
     disk.resize(64 << 20, 0);
     bench.write("in", &disk);
@@ -150,8 +150,8 @@ fn qemu_writes_zeros_converts_and_compares() {
     ];
     qemu_io.args(["-f", "raw"]);
     qemu_io.args(commands.iter().flat_map(|command| ["-c", command]));
-    let told = succeeds(qemu_io.arg(URI));
-    assert!(!told.contains("Pattern verification failed") && !told.contains("error"), "{told}");
+    let stderr = succeeds(qemu_io.arg(URI));
+    assert!(!stderr.contains("Pattern verification failed") && !stderr.contains("error"), "{stderr}");
     if let Some(mut qemu_img) = client(&bench, "qemu-img") {
         bench.write("in.raw", noise(64 << 20));
         succeeds(qemu_img.args(["convert", "-n", "-f", "raw", "-O", "raw", "in.raw", URI]));
@@ -187,7 +187,7 @@ fn fio_finds_every_block_that_it_wrote() {
 }
 
 #[test]
-fn an_end_in_the_middle_of_a_load_is_in_good_order() {
+fn an_end_in_the_middle_of_a_load_is_clean() {
     let bench = Bench::new();
     let Some(mut fio) = client(&bench, "fio") else { return };
     let served = Served::nbd(&bench, PATH, &[]);
@@ -197,8 +197,8 @@ fn an_end_in_the_middle_of_a_load_is_in_good_order() {
     load = load.stdout(Stdio::null()).stderr(Stdio::null());
     let mut load = load.spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
-    let told = served.end();
-    assert_eq!(told, "");
+    let stderr = served.end();
+    assert_eq!(stderr, "");
     assert!(!bench.path("s").exists(), "the socket is removed");
     wait_until("fio sees the end", || load.try_wait().unwrap().is_some());
 }
@@ -231,7 +231,7 @@ h.shutdown()
 }
 
 #[test]
-fn what_is_served_for_reading_only_can_only_be_read() {
+fn a_read_only_export_refuses_writes() {
     let bench = Bench::new();
     let Some(mut nbdsh) = nbdsh(&bench) else { return };
     let script = r#"

@@ -1,4 +1,4 @@
-//! How a server begins, what it tells while it serves, and how it is refused.
+//! The start of a server, its figures, and its errors.
 
 use super::bench::Bench;
 use super::serve::{Served, bench_to_mount_in, nbdsh, succeeds, wait_until};
@@ -19,7 +19,7 @@ pub fn ask(socket: &Path, request: &str) -> String {
 }
 
 #[test]
-fn prometheus_is_told_what_every_station_counted() {
+fn the_metrics_have_the_counts_of_every_station() {
     let bench = Bench::new();
     let Some(mut nbdsh) = nbdsh(&bench) else { return };
     let path = "page/nand:size=96M,timing=off";
@@ -54,22 +54,22 @@ fn prometheus_is_told_what_every_station_counted() {
 }
 
 #[test]
-fn stats_tell_a_line_each_time_with_what_was_received_and_copied() {
+fn stats_print_a_line_each_time_with_the_blocks_received_and_copied() {
     let bench = Bench::new();
     let Some(mut nbdsh) = nbdsh(&bench) else { return };
     let served = Served::nbd(&bench, PATH, &["--stats", "0.2"]);
     let script = "h.connect_uri('nbd+unix:///?socket=s'); h.pwrite(bytes(1 << 20), 0)";
     succeeds(nbdsh.args(["-c", script]));
     std::thread::sleep(std::time::Duration::from_millis(500));
-    let told = served.end();
-    let last = told.lines().last().unwrap();
-    assert!(told.lines().count() >= 2, "{told}");
-    assert!(last.contains("IOPS") && last.contains("write amplification 1.000"), "{told}");
-    assert!(last.contains("received: data 1.00 MiB") && last.ends_with("copied: nothing"), "{told}");
+    let stderr = served.end();
+    let last = stderr.lines().last().unwrap();
+    assert!(stderr.lines().count() >= 2, "{stderr}");
+    assert!(last.contains("IOPS") && last.contains("write amplification 1.000"), "{stderr}");
+    assert!(last.contains("received: data 1.00 MiB") && last.ends_with("copied: nothing"), "{stderr}");
 }
 
 #[test]
-fn in_the_background_it_returns_when_the_disk_can_be_used_and_prints_its_process() {
+fn in_the_background_it_returns_when_the_disk_is_ready_and_prints_its_process() {
     let bench = Bench::new();
     let answer = bench.flashpath(&["serve", PATH, "--nbd", "s", "--background"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -82,7 +82,7 @@ fn in_the_background_it_returns_when_the_disk_can_be_used_and_prints_its_process
 }
 
 #[test]
-fn what_goes_wrong_in_the_background_reaches_the_user_with_its_exit_code() {
+fn errors_of_a_background_start_reach_the_user_with_their_exit_code() {
     let bench = Bench::new();
     bench.refuses(&["serve", "conv:size=16Q", "--nbd", "s", "--background"], &["a size from"]);
     bench.write("s", "not a socket");
@@ -104,7 +104,7 @@ fn the_socket_of_a_dead_server_is_taken_over_and_that_of_a_living_one_is_not() {
 fn a_loopback_port_is_served_and_any_other_address_is_refused() {
     let bench = Bench::new();
     let served = Served::start(&bench, &["serve", PATH, "--nbd", "127.0.0.1:0"], None);
-    let address = served.said.trim().rsplit("nbd://").next().unwrap().to_string();
+    let address = served.ready.trim().rsplit("nbd://").next().unwrap().to_string();
     std::net::TcpStream::connect(&address).unwrap().read_exact(&mut [0; 18]).unwrap();
     bench.refuses(&["serve", PATH, "--nbd", &address], &["cannot listen at"]);
     served.end();
@@ -117,12 +117,12 @@ fn a_loopback_port_is_served_and_any_other_address_is_refused() {
 #[test]
 fn a_wrong_command_line_is_refused_before_anything_is_served() {
     let bench = Bench::new();
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["serve", PATH][..], "--nbd"),
         (&["serve", PATH, "--nbd", "s", "--file", "m/f"], "cannot be used with"),
         (&["serve", "kernel-ext4/conv", "--nbd", "s"], "leave the file system out"),
         (&["serve", "cnv", "--nbd", "s"], "did you mean conv?"),
-        (&["serve", PATH, "--nbd", "s", "--stats", "0"], "a number of seconds"),
+        (&["serve", PATH, "--nbd", "s", "--stats", "0"], "expected seconds"),
         (&["serve", PATH, "--nbd", "s", "--stats", "1", "--background"], "cannot be used with"),
         (&["serve", PATH, "--nbd", "nowhere/s"], "cannot listen at nowhere/s"),
         (&["serve", PATH, "--nbd", &"x/".repeat(80)], "at most 107 bytes"),
@@ -130,15 +130,15 @@ fn a_wrong_command_line_is_refused_before_anything_is_served() {
         (&["serve", PATH, "--file", "m/"], "names no file in a directory"),
         (&["serve", PATH, "--file", "nowhere/m/disk"], "cannot use the directory"),
     ] {
-        bench.refuses(arguments, &[said]);
+        bench.refuses(arguments, &[expected]);
     }
     bench.write("x", "");
     bench.refuses(&["serve", PATH, "--file", "./disk"], &["is not empty"]);
     assert_eq!(bench.files(), ["x"]);
 }
 
-/// How often the threads of a process went to sleep, and so were woken. Those that answer the kernel are left out: others on
-/// this machine ask every mount how full it is.
+/// The number of times that the threads of a process went to sleep, except those that answer the kernel: other programs
+/// on this machine call statfs on every mount.
 fn sleeps(process: u32) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().map(|task| task.unwrap().path());
     let own = tasks.filter(|task| !std::fs::read_to_string(task.join("comm")).unwrap().starts_with("fuse"));
@@ -150,11 +150,11 @@ fn sleeps(process: u32) -> u64 {
     sleeps.sum()
 }
 
-/// An idle server and an idle mount woke 20 times a second to look whether something had happened.
+/// An idle server and an idle mount woke 20 times a second to poll.
 #[test]
-fn what_is_idle_is_asleep() {
+fn an_idle_server_sleeps() {
     let check = |served: Served, arguments: &[&str]| {
-        // It may have to do something by itself at first, and now and then.
+        // It may have background work at first, and now and then.
         wait_until(&format!("{arguments:?} sleeps for a second"), || {
             let before = sleeps(served.process());
             std::thread::sleep(Duration::from_secs(1));

@@ -21,7 +21,7 @@ fn put(bench: &Bench, offset: u64, bytes: &[u8]) {
 }
 
 #[test]
-fn a_new_volume_is_clean_and_a_damaged_superblock_is_found_repaired_and_gone() {
+fn a_new_volume_is_clean_and_a_damaged_superblock_is_found_and_repaired() {
     let bench = made();
     let image = || std::fs::read(bench.path("A")).unwrap();
     let clean = bench.flashpath(&["fsck", PATH]);
@@ -48,7 +48,7 @@ fn a_volume_on_zones_is_checked_too() {
 }
 
 #[test]
-fn what_is_no_volume_is_refused_with_the_bit_that_says_why() {
+fn images_without_a_volume_are_refused_with_the_right_exit_bit() {
     let bench = made();
     for (path, code, why) in [
         ("sfs/page/nand:size=1G", 16, "what is in memory is new each time"),
@@ -63,7 +63,7 @@ fn what_is_no_volume_is_refused_with_the_bit_that_says_why() {
     OpenOptions::new().write(true).open(bench.path("A")).unwrap().set_len(1 << 20).unwrap();
     let refused = bench.flashpath(&["fsck", PATH]);
     assert!(refused.code == Some(8) && refused.stderr.contains("16384 blocks, and the device has 256"), "{refused:?}");
-    // Another version, with a checksum that is right, would be a lie of this test: both superblocks gone will do.
+    // Both superblocks are erased, so that no version can be read.
     let bench = made();
     put(&bench, 64, &[1; 8]);
     let bytes = std::fs::read(bench.path("A")).unwrap();

@@ -1,4 +1,4 @@
-//! Runs that do not come to their end.
+//! Runs that stop early.
 
 use super::bench::{Answer, Bench, DRIVE};
 use serde_json::Value;
@@ -6,12 +6,12 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The run begins right after, and is asked whether to go on only behind its first requests.
+/// The run begins right after; it checks for an interrupt only after its first requests.
 pub fn wait_until_it_catches_interrupts(process: u32) {
     let status = format!("/proc/{process}/status");
     for _ in 0..500 {
         std::thread::sleep(Duration::from_millis(20));
-        // Where there is no /proc, the waiting itself must do.
+        // Without /proc, the pause must suffice.
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -24,7 +24,7 @@ pub fn wait_until_it_catches_interrupts(process: u32) {
 const INTERRUPT: u32 = 2;
 
 #[test]
-fn an_interrupt_ends_a_run_with_what_was_measured() {
+fn an_interrupt_ends_a_run_with_its_results_so_far() {
     let bench = Bench::new();
     let lasting = format!("{DRIVE},endurance=10000000");
     let endless = ["run", "uniform:writes=1000000x", "--on", &lasting, "--json", "r.json"];
@@ -40,7 +40,7 @@ fn an_interrupt_ends_a_run_with_what_was_measured() {
 }
 
 #[test]
-fn a_drive_that_wears_out_fails_with_what_was_measured() {
+fn a_drive_that_wears_out_fails_with_its_results_so_far() {
     let path = "page/nand:size=64M,endurance=3,timing=off";
     let answer = Bench::new().flashpath(&["run", "uniform:writes=50x", "--on", path, "--on", DRIVE]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
@@ -49,12 +49,12 @@ fn a_drive_that_wears_out_fails_with_what_was_measured() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_goes_away_is_not_an_error() {
     let bench = Bench::new();
     for arguments in [&["layers"][..], &["run", "uniform", "--on", DRIVE, "--json", "-"]] {
         let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        // The pipe is closed with its reader, while the program still has more to say.
+        // The reader closes the pipe while the program still has output.
         BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(!line.is_empty());
         let answer = Answer::of(child.wait_with_output().unwrap());

@@ -1,10 +1,10 @@
-//! Traces that are odd, damaged, or no traces.
+//! Odd and damaged traces, and files that are not traces.
 
 use super::bench::{Bench, DRIVE, HEADER, TIMED};
 use std::process::Command;
 
 #[test]
-fn what_is_no_trace_is_refused_with_its_reason() {
+fn files_that_are_not_traces_are_refused_with_the_reason() {
     let bench = Bench::new();
     bench.write("empty.csv", "");
     bench.write("binary.bin", (0..20_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<_>>());
@@ -25,18 +25,18 @@ fn what_is_no_trace_is_refused_with_its_reason() {
     }
     bench.write("o.oracleGeneral", oracle);
     std::fs::create_dir(bench.path("directory")).unwrap();
-    for (workload, said) in [
-        ("./empty.csv", "it is empty"),
-        ("./binary.bin", "no known format"),
+    for (workload, expected) in [
+        ("./empty.csv", "the file is empty"),
+        ("./binary.bin", "unknown format"),
         ("./nul.csv", "nul.csv"),
         ("./long.csv", "long.csv"),
         ("./varmail.f", "filebench"),
         ("./o.oracleGeneral", "no field that tells reads from writes"),
-        ("./directory", "no plain file"),
-        ("./missing.csv", "there is no file ./missing.csv"),
+        ("./directory", "not a regular file"),
+        ("./missing.csv", "file ./missing.csv not found"),
         ("./emty.csv", "did you mean ./empty.csv?"),
     ] {
-        bench.refuses(&["run", workload, "--on", DRIVE], &[said]);
+        bench.refuses(&["run", workload, "--on", DRIVE], &[expected]);
     }
 }
 
@@ -92,12 +92,12 @@ fn lines_that_do_not_parse_are_counted_and_shown() {
     let result = bench.json("bad.csv", DRIVE, &[]);
     assert_eq!((&result["workload"]["rejected_lines"], &result["workload"]["requests"]), (&3.into(), &101.into()));
     let warnings = result["warnings"].to_string();
-    for said in ["bad.csv", "line 102", "`garbage`", "line 104", "offset_bytes is not a whole number"] {
-        assert!(warnings.contains(said), "{said}: {warnings}");
+    for expected in ["bad.csv", "line 102", "`garbage`", "line 104", "offset_bytes is not a whole number"] {
+        assert!(warnings.contains(expected), "{expected}: {warnings}");
     }
 }
 
-/// The Parquet library asserts what a damaged file may break. The reader catches that; its message must not be seen.
+/// The Parquet library panics on damaged files. The reader catches that, and no message is printed.
 #[test]
 fn a_damaged_parquet_file_never_shows_a_panic() {
     let bench = Bench::new();
@@ -105,7 +105,7 @@ fn a_damaged_parquet_file_never_shows_a_panic() {
     assert_eq!(bench.flashpath(&["convert", "t.csv", "t.parquet"]).code, Some(0));
     let whole = std::fs::read(bench.path("t.parquet")).unwrap();
     let mut caught = 0;
-    // The last quarter describes the pages, where the library trusts most.
+    // The last quarter holds the page index, which the library checks least.
     for at in whole.len() * 3 / 4..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x80;
@@ -117,10 +117,10 @@ fn a_damaged_parquet_file_never_shows_a_panic() {
     assert!(caught > 0, "no damage made the library panic: this test shows nothing any more");
 }
 
-/// A pipe blocks whoever opens it: a look at the first line of a trace must not.
+/// Opening a pipe blocks: reading the first line of a trace must not.
 #[test]
 fn a_pipe_is_refused_and_not_waited_for() {
     let bench = Bench::new();
     assert!(Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
-    bench.refuses(&["run", "./pipe", "--on", DRIVE], &["no plain file"]);
+    bench.refuses(&["run", "./pipe", "--on", DRIVE], &["not a regular file"]);
 }

@@ -16,7 +16,7 @@ fn code(bench: &Bench, arguments: &[&str]) -> Option<i32> {
 }
 
 #[test]
-fn a_volume_is_made_once_checked_and_looked_at() {
+fn a_volume_is_made_once_checked_and_inspected() {
     let bench = Bench::new();
     let made = bench.flashpath(&["mkfs", NEW]);
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -30,7 +30,7 @@ fn a_volume_is_made_once_checked_and_looked_at() {
     assert!(inspected.stdout.contains("volume 'ref'") && inspected.stdout.contains("zone 16: sequential, metadata"));
     let json = bench.flashpath(&["inspect", PATH, "--json", "-"]).stdout;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["reserved_zones"], 3);
-    // What cannot be made leaves nothing behind.
+    // A failed mkfs leaves no files.
     let bench = Bench::new();
     let refused =
         bench.flashpath(&["mkfs", "dm-zoned:reserved=300/conv:image=A,size=64M+zns:image=B,size=160M,zone=4M"]);
@@ -62,7 +62,7 @@ fn fsck_answers_with_e2fscks_bits() {
 }
 
 #[test]
-fn a_server_that_is_killed_under_fio_loses_no_byte_that_was_synced() {
+fn a_server_that_is_killed_under_fio_loses_no_synced_byte() {
     let Some(bench) = bench_to_mount_in() else { return };
     let (Some(mut mkfs), Some(_)) = (client(&bench, "mkfs.ext4"), client(&bench, "fio")) else { return };
     assert_eq!(code(&bench, &["mkfs", NEW]), Some(0));
@@ -92,7 +92,7 @@ fn a_server_that_is_killed_under_fio_loses_no_byte_that_was_synced() {
     served.wait();
     let _ = fio.kill();
     wait_until("fio ends", || fio.try_wait().unwrap().is_some());
-    // The file system has lost its device: it may say so.
+    // The file system has lost its device, and may report it.
     let _ = mount.unmount();
     drop(device);
     drop(served);

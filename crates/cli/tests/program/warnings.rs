@@ -1,4 +1,4 @@
-//! What a station warns of reaches whoever uses it: standard error, the live view, the metrics, fsck, inspect, the report.
+//! Warnings of stations reach standard error, the live view, the metrics, fsck, inspect and the report.
 
 use super::bench::Bench;
 use super::serve::{Served, nbdsh, succeeds, wait_until};
@@ -7,10 +7,10 @@ use super::serve_watch::ask;
 const NEW: &str = "dm-zoned:reserved=3/conv:image=A,size=64M+zns:image=B,size=160M,zone=4M";
 const PATH: &str = "dm-zoned:idle=100ms/conv:image=A+zns:image=B";
 
-/// An older copy of B beside a newer A: the server opened it without a word, its blocks read as zeros, and fsck called it
-/// clean from then on.
+/// An older copy of B beside a newer A: the server opened it without a warning, its blocks read as zeros, and fsck
+/// reported it clean from then on.
 #[test]
-fn a_zns_image_that_is_older_than_its_volume_is_told_everywhere_and_is_not_clean() {
+fn a_zns_image_that_is_older_than_its_volume_is_reported_everywhere_and_is_not_clean() {
     let bench = Bench::new();
     let Some(mut writer) = nbdsh(&bench) else { return };
     assert_eq!(bench.flashpath(&["mkfs", NEW]).code, Some(0));
@@ -33,12 +33,12 @@ fn a_zns_image_that_is_older_than_its_volume_is_told_everywhere_and_is_not_clean
         assert!(page().contains(line), "{}", page());
         let script =
             "h.connect_uri('nbd+unix:///?socket=s')\ntry: h.pread(4096, 0)\nexcept nbd.Error as e: print(e.errno)";
-        let said = succeeds(nbdsh(&bench).unwrap().args(["-c", script]));
-        assert_eq!(said.trim(), "EIO", "what is lost is not made zeros");
+        let error = succeeds(nbdsh(&bench).unwrap().args(["-c", script]));
+        assert_eq!(error.trim(), "EIO", "lost blocks are not zeros");
         std::thread::sleep(std::time::Duration::from_millis(500));
-        let told = served.end();
-        assert_eq!(told.matches("warning: dm-zoned: the device has lost 2 blocks").count(), 1, "{told}");
-        assert!(told.contains("; 1 warning\n"), "the live view counts it: {told}");
+        let stderr = served.end();
+        assert_eq!(stderr.matches("warning: dm-zoned: the device has lost 2 blocks").count(), 1, "{stderr}");
+        assert!(stderr.contains("; 1 warning\n"), "the live view counts it: {stderr}");
     }
     let repaired = bench.flashpath(&["fsck", PATH]);
     assert!(repaired.code == Some(1) && repaired.stdout.contains("a repair gives them up"), "{repaired:?}");
@@ -46,9 +46,9 @@ fn a_zns_image_that_is_older_than_its_volume_is_told_everywhere_and_is_not_clean
     assert!(clean.code == Some(0) && clean.stdout.contains("clean"), "{clean:?}");
 }
 
-/// A run on a drive that wears out: its result says which zones are gone, and the error does.
+/// A run on a drive that wears out: its result and its error name the lost zones.
 #[test]
-fn a_run_in_which_zones_wear_out_says_so_in_its_report() {
+fn a_run_in_which_zones_wear_out_warns_in_its_report() {
     let bench = Bench::new();
     let flash = "zone=128K,page=4K,channels=1,dies=1,planes=1,endurance=3,timing=off";
     let path = format!("dm-zoned:reserved=2/conv:size=768K,timing=off+zns:size=1M,{flash}");

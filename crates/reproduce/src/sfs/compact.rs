@@ -1,5 +1,5 @@
-//! A recorded load as a file system sees it: the writes of a trace of a device, in a file of exactly the blocks that it writes. The blocks
-//! keep their order; space that is never written, and reads, are left out.
+//! A recorded load in a file: the writes of a device's trace, in a file of exactly the blocks that it writes. The
+//! blocks keep their order; unwritten space and reads are omitted.
 
 use crate::ReproduceError;
 use flashpath::workload::trace::{Addresses, TraceOptions, TraceWorkload};
@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 const BLOCK: u64 = 4096;
 const BATCH: usize = 1024;
-/// The trace begins anew so often at most.
+/// The most repetitions of the trace.
 const REPEAT: u64 = 1000;
 
-/// A trace, and what it writes.
+/// A trace and the blocks that it writes.
 #[derive(Debug, PartialEq)]
 pub struct Recording {
     pub trace: PathBuf,
-    /// The blocks that it writes, in order.
+    /// The written blocks in ascending order.
     blocks: Vec<u64>,
 }
 
@@ -35,7 +35,7 @@ impl Recording {
         Ok(Recording { trace: trace.to_path_buf(), blocks: blocks.into_iter().collect() })
     }
 
-    /// Bytes of the file in which it is replayed.
+    /// Bytes of the file for its replay.
     pub fn bytes(&self) -> u64 {
         self.blocks.len() as u64 * BLOCK
     }
@@ -45,20 +45,20 @@ fn touched(operation: &Operation) -> std::ops::Range<u64> {
     operation.offset_bytes / BLOCK..operation.end_bytes().div_ceil(BLOCK)
 }
 
-/// The writes of a trace, again and again, in a file of what it writes.
+/// Repeats the writes of a trace in a file of the blocks that it writes.
 pub struct Compact {
     recording: Arc<Recording>,
     inner: TraceWorkload,
-    asked: u64,
+    amount: u64,
     left: u64,
 }
 
 impl Compact {
-    /// So many bytes of writes.
+    /// Opens the workload for this many bytes of writes.
     pub fn open(recording: &Arc<Recording>, bytes: u64) -> Result<Compact, ReproduceError> {
         let options = TraceOptions { repeat: REPEAT, addresses: Addresses::Refuse, ..TraceOptions::default() };
         let inner = TraceWorkload::open(&recording.trace, options, u64::MAX / 2)?;
-        Ok(Compact { recording: Arc::clone(recording), inner, asked: bytes, left: bytes })
+        Ok(Compact { recording: Arc::clone(recording), inner, amount: bytes, left: bytes })
     }
 }
 
@@ -83,7 +83,7 @@ impl Workload for Compact {
                 }
                 let bytes = count * BLOCK;
                 self.left = self.left.saturating_sub(bytes);
-                // All blocks of a write are written, and so are neighbours here, too.
+                // All blocks of a write are in the file, and so are adjacent here, too.
                 batch.push(Operation { offset_bytes: first as u64 * BLOCK, length_bytes: bytes, ..operation });
             }
         }
@@ -91,7 +91,7 @@ impl Workload for Compact {
     }
 
     fn progress(&self) -> Option<f64> {
-        Some(1.0 - self.left as f64 / self.asked.max(1) as f64)
+        Some(1.0 - self.left as f64 / self.amount.max(1) as f64)
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorded_load_keeps_the_order_of_its_blocks_and_leaves_out_what_it_never_writes() {
+    fn a_recorded_load_keeps_the_order_of_its_blocks_and_omits_unwritten_ones() {
         let file = std::env::temp_dir().join(format!("flashpath-compact-{}.csv", std::process::id()));
         // Sectors of 512 bytes: blocks 100 and 101, a read, block 5, and a part of block 101.
         let rows = ["0,WS,800,16,a", "1,R,0,8,a", "2,W,40,8,a", "3,W,808,1,a"];
@@ -112,7 +112,7 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         let places: Vec<_> = batch.iter().map(|one| (one.offset_bytes / BLOCK, one.length_bytes / BLOCK)).collect();
         assert_eq!(recording.bytes(), 3 * BLOCK);
-        assert_eq!(places, [(1, 2), (0, 1), (2, 1), (1, 2)], "again and again, until so much is written");
+        assert_eq!(places, [(1, 2), (0, 1), (2, 1), (1, 2)], "repeated up to the amount");
         assert_eq!(load.progress(), Some(1.0));
     }
 }

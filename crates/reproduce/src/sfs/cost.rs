@@ -1,4 +1,5 @@
-//! SFS beside LFS-CB at growing utilization: write cost (figure 8), throughput (figure 9), and throughput on three devices (figure 11).
+//! SFS and LFS-CB by utilization: write cost (figure 8), throughput (figure 9), and throughput on three devices (figure
+//! 11).
 
 use super::devices::{DEVICES, Device, M};
 use super::loads;
@@ -8,24 +9,26 @@ use crate::ReproduceError;
 use flashpath::report::figure::{Claim, Figure, Panel};
 
 const UTILIZATIONS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
-/// With times a run takes longer.
+/// Fewer utilizations for the slower runs with times.
 const TIMED: [f64; 3] = [0.5, 0.7, 0.9];
 const SYSTEMS: [&str; 2] = ["SFS", "LFS-CB"];
-/// Places among the loads.
+/// Indexes into the loads.
 const TPCC: usize = 1;
 const UNIFORM: usize = 3;
-const WHY: &str = "the paper's load is not known: an Oracle trace whose skew one number does not tell; and cost-hotness cleans cold segments that are nearly \
-                   full, most of all where, at 90 % of the device, next to nothing is dead (figure 7, sfs-policies)";
-const UNIFORM_WHY: &str = "where all blocks die alike nothing copies less than greedy does, and LFS-CB copies as little (sfs-policies): the paper's LFS-CB \
-                           must have been further from that";
-const GROWS: &str = "once cleaning is steady, SFS copies less than LFS-CB at 50 % already, and so the gap grows in blocks and not as a ratio; at 90 % of the \
-                     device next to nothing is dead, and cost-hotness loses";
+const WHY: &str = "the paper's load is unknown, an Oracle trace whose skew is more than one number; and \
+                   cost-hotness cleans nearly full cold segments, most of all at 90 % of the device, with next to \
+                   no dead blocks (figure 7, sfs-policies)";
+const UNIFORM_WHY: &str = "under uniform writes no policy copies less than greedy, and LFS-CB copies as little \
+                           (sfs-policies): the paper's LFS-CB must have copied more";
+const GROWS: &str = "with steady cleaning, SFS copies less than LFS-CB already at 50 %, so the gap grows in blocks \
+                     but not as a ratio; at 90 % of the device there are next to no dead blocks, and cost-hotness \
+                     loses";
 
 fn why(load: usize) -> &'static str {
     if load == UNIFORM { UNIFORM_WHY } else { WHY }
 }
 
-/// A panel for each load: a group for each utilization, and SFS and LFS-CB in it.
+/// A panel for each load, with SFS and LFS-CB for each utilization.
 fn panels(
     of: Reading,
     utilizations: &[f64],
@@ -54,33 +57,33 @@ fn over(panel: &Panel) -> Option<f64> {
     Some(values[0]? / values[1]?)
 }
 
-fn asked(points: &Points, of: Reading, utilizations: &[f64], device: Option<&Device>) -> Vec<Point> {
+fn points_of(points: &Points, of: Reading, utilizations: &[f64], device: Option<&Device>) -> Vec<Point> {
     let lab = points.lab;
-    let mut asked = Vec::new();
+    let mut wanted = Vec::new();
     for load in loads::all() {
         for utilization in utilizations {
             for options in [SFS, LFS_CB] {
                 let mut point = Point::new(lab, load.clone(), options, of.at(*utilization));
                 if let Some(device) = device {
                     let share = point.device_bytes as f64 / super::volume::DEVICE as f64;
-                    // The paper's five and thirty seconds, as much shorter as the device is smaller.
+                    // The paper's five and thirty seconds, scaled as the device.
                     let milliseconds = |seconds: f64| (seconds * 1000.0 * share).max(10.0);
                     point.options =
                         format!("{options},flush={:.0}ms,checkpoint={:.0}ms", milliseconds(5.0), milliseconds(30.0));
                     point.times = device.times();
                 }
-                asked.push(point);
+                wanted.push(point);
             }
         }
     }
-    asked
+    wanted
 }
 
 /// Figure 8.
 pub fn write_cost(points: &mut Points) -> Result<Figure, ReproduceError> {
     let (mut all, mut claims): (Vec<Panel>, Vec<Claim>) = Default::default();
     for of in READINGS {
-        let measured = points.measure(&asked(points, of, &UTILIZATIONS, None))?;
+        let measured = points.measure(&points_of(points, of, &UTILIZATIONS, None))?;
         let cost = |measured: &Measured| Some(M.write_cost(measured));
         let panels = panels(of, &UTILIZATIONS, &measured, cost);
         for (place, less) in [(TPCC, 0.774), (UNIFORM, 0.279)] {
@@ -131,14 +134,14 @@ pub fn write_cost(points: &mut Points) -> Result<Figure, ReproduceError> {
     })
 }
 
-const METADATA: &str = "most of it are pages of the DAT, of 128 blocks each: how many a checkpoint writes depends on the working set, which the paper does \
-                        not give";
+const METADATA: &str = "most of it are DAT pages of 128 entries: the number that a checkpoint writes depends on the \
+                        working set, which the paper does not give";
 
 /// Figure 9.
 pub fn throughput(points: &mut Points) -> Result<Figure, ReproduceError> {
     let (mut all, mut claims): (Vec<Panel>, Vec<Claim>) = Default::default();
     for of in READINGS {
-        let measured = points.measure(&asked(points, of, &TIMED, Some(M)))?;
+        let measured = points.measure(&points_of(points, of, &TIMED, Some(M)))?;
         let panels = panels(of, &TIMED, &measured, |measured| measured.mib_s);
         for (place, more) in [(TPCC, 2.519), (UNIFORM, 1.185)] {
             let panel = &panels[place];
@@ -170,7 +173,7 @@ pub fn devices(points: &mut Points) -> Result<Figure, ReproduceError> {
     const UTILIZATION: f64 = 0.7;
     let mut speeds = Vec::new();
     for device in &DEVICES {
-        let all = asked(points, Reading::Volume, &[UTILIZATION], Some(device));
+        let all = points_of(points, Reading::Volume, &[UTILIZATION], Some(device));
         let sfs: Vec<Point> = all.into_iter().step_by(2).collect();
         speeds.push(points.measure(&sfs)?.into_iter().map(|one| one.mib_s).collect::<Vec<_>>());
     }
@@ -185,17 +188,17 @@ pub fn devices(points: &mut Points) -> Result<Figure, ReproduceError> {
         let sum = |device: usize| panel.groups.iter().filter_map(|(_, values)| values[device]).sum::<f64>();
         sum(of) / sum(over)
     };
-    let because = "cleaning reads are a part of the time, and reads are not as far apart as writes";
+    let because = "cleaning reads take part of the time, and the devices differ less in reads than in writes";
     let claims = vec![
         exactly(
-            "all loads: H over M, beside their sequential writes".into(),
+            "all loads: throughput of H over M, beside the ratio of their sequential writes".into(),
             "4.3.3, derived from Table 1",
             170.0 / 87.0,
             ratio(0, 1),
             because,
         ),
         exactly(
-            "all loads: M over L, beside their sequential writes".into(),
+            "all loads: throughput of M over L, beside the ratio of their sequential writes".into(),
             "4.3.3, derived from Table 1",
             87.0 / 38.0,
             ratio(1, 2),

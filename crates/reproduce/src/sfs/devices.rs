@@ -1,7 +1,9 @@
-//! The paper's three devices (Table 1) as times of `conv`, and when random writes are as fast as sequential ones (figure 1).
+//! The paper's three devices (Table 1) as times of `conv`, and the request size at which random writes are as fast as
+//! sequential ones (figure 1).
 //!
-//! `conv` has a service time for a block and a number of units, and no flash below: it gives reads and sequential writes, on which SFS
-//! depends. What random writes cost a drive is what its translation layer does, and so figure 1 is made on flash below two of them.
+//! `conv` has a service time for a block and a number of units, without flash: it models reads and sequential writes,
+//! on which SFS depends. The cost of random writes is the translation layer's, so figure 1 is measured on flash below
+//! two of them.
 
 use super::volume::{Measured, Points};
 use super::{claim, panel};
@@ -10,7 +12,8 @@ use crate::lab::Lab;
 use flashpath::report::figure::Figure;
 use flashpath::units::format_size;
 
-/// A device: megabytes (10^6) a second of sequential reads, random 4 KB reads, sequential writes, random 4 KB writes.
+/// A device: sequential reads, random 4 KB reads, sequential writes and random 4 KB writes in megabytes (10^6) per
+/// second.
 pub struct Device {
     pub name: &'static str,
     pub paper: [f64; 4],
@@ -24,8 +27,8 @@ pub const DEVICES: [Device; 3] = [
 pub const M: &Device = &DEVICES[1];
 
 impl Device {
-    /// As options of `conv`: a 4 KB read alone takes what the random reads say, as many blocks are read at once as the sequential reads say,
-    /// and as many written in what the sequential writes say.
+    /// The options of `conv`: a random read gives the time of a 4 KB read, sequential reads give the number of parallel
+    /// units, and sequential writes the time of a write on one unit.
     pub fn times(&self) -> String {
         let [sequential_read, random_read, sequential_write, _] = self.paper;
         let units = (sequential_read / random_read).round();
@@ -67,8 +70,8 @@ pub fn table(lab: &Lab) -> Result<Figure, ReproduceError> {
                 Some(device.paper[kind]),
                 Some(device.paper[kind]),
                 ours,
-                "conv has no flash below, and a lone random write waits for one program; what random writes cost a drive, figure 1 shows on \
-                 translation layers. SFS writes none but the superblock",
+                "conv has no flash below, and a single random write takes one program; figure 1 shows the cost of \
+                 random writes on translation layers. SFS writes only its superblock at random",
             ));
         }
         groups.push((name.to_string(), values));
@@ -89,10 +92,10 @@ pub fn table(lab: &Lab) -> Result<Figure, ReproduceError> {
 }
 
 const REQUESTS: [u64; 6] = [4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 32 << 20];
-/// 32 dies write one erase block each at a time: 16 MiB, the clustered block of H and L.
+/// One erase block on each of 32 dies: 16 MiB, the clustered block of H and L.
 const CLUSTERED: u64 = 16 << 20;
-/// The share of the sequential speed from which on random writes have caught up.
-const CAUGHT_UP: f64 = 0.95;
+/// The share of the sequential speed at which random writes count as equally fast.
+const AS_FAST: f64 = 0.95;
 const FLASH: &str = "page=4K,pages-per-block=128,channels=8,dies=4";
 
 /// Figure 1.
@@ -104,9 +107,10 @@ pub fn request_sizes(points: &Points) -> Result<Figure, ReproduceError> {
         let path = format!("{layer}:op=10%/nand:size={},{FLASH}", format_size(size));
         let mut groups = Vec::new();
         for request in REQUESTS {
-            // The paper ages with twice the capacity; small requests reach their steady state, and our patience ends, long before on FAST.
+            // The paper ages with twice the capacity. On FAST, small requests reach their steady state long before, and
+            // would take too long.
             let counted = (size / 4).min(request * if layer == "fast" { 2048 } else { 1 << 20 }) / request * request;
-            // Aging goes on for a whole batch of requests, of up to 1 MiB as it reckons.
+            // Aging is in whole batches of requests of up to 1 MiB.
             let aging = 2 * counted / (request >> 20).max(1);
             let speed = |pattern: &str| -> Result<Option<f64>, ReproduceError> {
                 let load = format!("{pattern}:request={},writes={}", format_size(request), format_size(64 * counted));
@@ -117,24 +121,24 @@ pub fn request_sizes(points: &Points) -> Result<Figure, ReproduceError> {
         }
         let best = groups.iter().filter_map(|(_, values): &(String, Vec<Option<f64>>)| values[0]).fold(0.0, f64::max);
         let share = |random: Option<f64>| random.map(|random| random / best);
-        let converges = REQUESTS.iter().zip(&groups).find(|(_, (_, values))| share(values[1]) >= Some(CAUGHT_UP));
+        let converges = REQUESTS.iter().zip(&groups).find(|(_, (_, values))| share(values[1]) >= Some(AS_FAST));
         claims.push(claim(
             format!("{layer}: random writes of 32 MiB over the fastest sequential ones"),
-            "2.2: they have caught up; 95 % is taken for that",
-            Some(CAUGHT_UP),
+            "2.2: random writes are as fast; 95 % counts as equal",
+            Some(AS_FAST),
             None,
             share(groups.last().and_then(|(_, values)| values[1])),
-            "the page-level layer writes a request where it has room, across the erase blocks of others: it collects for large requests, too, where \
+            "the page-level layer mixes requests in erase blocks, so it collects garbage after large requests, too; \
              FAST switches the whole erase blocks that a request covers",
         ));
         if let Some((request, _)) = converges {
             claims.push(claim(
-                format!("{layer}: MiB of a request from which on they have caught up"),
+                format!("{layer}: MiB of the smallest request at which random writes are as fast"),
                 "2.2: 16 MB on H and L, 32 MB on M",
                 Some(16.0),
                 Some(32.0),
                 Some(*request as f64 / (1 << 20) as f64),
-                "FAST switches whole erase blocks, and needs no more than one request covers on all dies",
+                "FAST switches whole erase blocks, and needs only a request that covers one on each die",
             ));
         }
         panels.push(panel(layer, ["sequential", "random"].map(String::from).to_vec(), groups));
@@ -144,7 +148,8 @@ pub fn request_sizes(points: &Points) -> Result<Figure, ReproduceError> {
         title: "SFS figure 1: sequential and random writes by request size".to_string(),
         unit: "MiB/s in simulated time".to_string(),
         about: format!(
-            "`nand:size={},{FLASH}` with `op=10%`, filled in order, and aged with what is then measured; erase blocks of all dies together are {}.",
+            "`nand:size={},{FLASH}` with `op=10%`, filled in order and aged with the measured load; one erase block \
+             on each die is {} in all.",
             format_size(size),
             format_size(CLUSTERED)
         ),

@@ -1,5 +1,5 @@
-//! The kernel's file systems beside SFS and LFS-CB on drives whose flash is looked at: figures 12 to 14. What the
-//! kernel writes is captured and replayed; sfs stands on the drive itself.
+//! The kernel's file systems beside SFS and LFS-CB on drives with flash: figures 12 to 14. The kernel's writes are
+//! captured and replayed; sfs runs on the drive itself.
 
 use super::volume::{Full, LFS_CB, Reading, SFS, shape};
 use super::{condition, exactly};
@@ -11,11 +11,11 @@ use flashpath::run::{Path, simulated_file_system};
 use flashpath::units::format_size;
 
 const LAYERS: [&str; 2] = ["fast", "page"];
-/// Behind the layers: the same load on SSD-M with its times, for figure 12. Its random writes are as slow as the
-/// paper's on FAST (0.5 MB/s).
+/// The index after the layers: the same load on SSD-M with its times, for figure 12. On FAST, its random writes are as
+/// slow as the paper's (0.5 MB/s).
 const TIMED: usize = 2;
-/// btrfs is made as its tools made it in the paper's time, with nodes of 4 KiB and two copies of metadata, and is in SSD
-/// mode. Nodes of 16 KiB, which it has by default since, make it two to three times as slow here.
+/// btrfs has the defaults of the paper's time, nodes of 4 KiB and two copies of metadata, in SSD mode. Today's default
+/// nodes of 16 KiB make it two to three times as slow here.
 const SYSTEMS: [System; 4] = [
     System { name: "ext4", arguments: &["--fs", "ext4"], file: FILE },
     System {
@@ -34,34 +34,33 @@ const EXT4: usize = 0;
 const BTRFS: usize = 1;
 const NODATACOW: usize = 2;
 const LARGE: usize = 3;
-/// Places of our own among the series, behind the kernel's.
+/// Indexes of our systems in the series, after the kernel's.
 const OUR_SFS: usize = 4;
 const OUR_LFS: usize = 5;
 const OURS: [(&str, &str); 2] = [("sfs", SFS), ("lfs-cb", LFS_CB)];
 
-/// The paper's volume, what is written to age it, and what is measured.
+/// The paper's volume, and the bytes written for aging and measuring.
 const VOLUME: u64 = 32 << 30;
 const AGING: u64 = 20 << 30;
 const MEASURED: u64 = 8 << 30;
-/// The file that is written. The paper does not give working sets. btrfs keeps an extent as long as any block of it is
-/// named, and so may take twice a file's size: this is what the free space bears.
+/// The working set, which the paper does not give. btrfs keeps an extent while any block of it is referenced, and so
+/// may take twice a file's size: the largest file for the free space.
 const FILE: u64 = 3 << 30;
-/// What ext4 is shown with beside, as amplification depends on the working set more than on all else: two thirds of the
-/// volume.
+/// A second working set for ext4, two thirds of the volume, as amplification depends on the working set most.
 const LARGE_FILE: u64 = 20 << 30;
-/// Of what `df` says that a file system has room for when it is empty.
+/// The utilization, of df's free space in the empty file system.
 const FULL: Full = Reading::Volume.at(0.85);
-/// Dirty pages that the paper's machine would hold before it writes: a fifth of its 4 GB.
+/// The limit of dirty pages on the paper's machine: a fifth of its 4 GB.
 const DIRTY: u64 = (4 << 30) / 5;
 
-/// A file system: how it is captured, and how much of it is written.
+/// A file system: its arguments for the capture, and its working set.
 struct System {
     name: &'static str,
     arguments: &'static [&'static str],
     file: u64,
 }
 
-/// A workload: its name, what it works on, and its expression on so many bytes of files at full scale.
+/// A workload: its name, its kind, and its expression on this many bytes of files at full scale.
 struct Load {
     name: &'static str,
     works_on: WorksOn,
@@ -71,12 +70,12 @@ struct Load {
 enum WorksOn {
     /// The blocks of one file.
     Blocks,
-    /// Files that it makes and removes.
+    /// Files that it creates and deletes.
     Files,
 }
 
 impl Load {
-    /// What of so many bytes, that a file system writes, the workload itself writes.
+    /// The workload's own bytes, out of this many bytes that a file system writes.
     fn own_bytes(&self, bytes: u64) -> u64 {
         match self.works_on {
             WorksOn::Blocks => bytes,
@@ -85,8 +84,7 @@ impl Load {
     }
 }
 
-/// A loop of varmail appends twice, 8 KiB on average, and makes both durable, which takes about three times as much
-/// again.
+/// A loop of varmail appends twice, 8 KiB on average, and fsyncs both, which writes about three times as much again.
 const MAIL_APPENDS: u64 = 16 << 10;
 const MAIL_TAKES: u64 = 4;
 
@@ -96,7 +94,7 @@ const LOADS: [Load; 4] = [
         works_on: WorksOn::Blocks,
         expression: |lab, _| format!("zipf:theta=1,writes={}", format_size(writes(lab))),
     },
-    // 29 % of the writes go to 1.6 % of the pages: what the literature says of TPC-C's traces.
+    // 29 % of the writes go to 1.6 % of the pages, as the literature reports for TPC-C.
     Load {
         name: "TPC-C-like",
         works_on: WorksOn::Blocks,
@@ -106,7 +104,7 @@ const LOADS: [Load; 4] = [
         name: "mail",
         works_on: WorksOn::Files,
         expression: |lab, file| {
-            // A file has 16 KiB.
+            // Files have 16 KiB.
             let loops = writes(lab) / (MAIL_APPENDS * MAIL_TAKES);
             format!("varmail:files={},loops={loops},threads=1", lab.scaled(file, 4096) / 16384)
         },
@@ -122,7 +120,7 @@ fn writes(lab: &Lab) -> u64 {
     lab.scaled(AGING + MEASURED, 4096)
 }
 
-/// What a drive did for one file system and load.
+/// A drive's result for one file system and load.
 struct Run {
     /// Bytes programmed over bytes that the file system wrote.
     amplification: f64,
@@ -132,7 +130,7 @@ struct Run {
 }
 
 impl Run {
-    /// Of a trace of what the kernel wrote.
+    /// The result of replaying a kernel's trace.
     fn replayed(result: &RunResult) -> Run {
         Run {
             amplification: result.write_amplification.total.unwrap_or(f64::NAN),
@@ -141,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Of sfs on the drive.
+    /// The result of sfs on the drive.
     fn beneath(result: &RunResult) -> Run {
         let sent: f64 = result.ledger.iter().filter(|row| row.station == "sfs").map(|row| row.blocks).sum();
         let programmed = (result.flash.programmed_pages * result.flash.page_bytes) as f64;
@@ -182,14 +180,14 @@ impl Drives {
             };
             for system in &SYSTEMS {
                 let captured = lab.capture(&experiment(lab, load, system, volume))?;
-                lab.tell(&format!("replaying {} {}", load.name, system.name));
+                lab.progress(&format!("replaying {} {}", load.name, system.name));
                 let counted = MEASURED as f64 / (system.file + AGING + MEASURED) as f64;
                 let uncounted = (captured.written_bytes as f64 * (1.0 - counted)) as u64;
                 let results = lab.replay_all(&paths, &captured.trace, Aging::FirstBytes(uncounted))?;
                 push(results.iter().map(Run::replayed).collect());
             }
             for (name, options) in OURS {
-                lab.tell(&format!("running {} on {name}", load.name));
+                lab.progress(&format!("running {} on {name}", load.name));
                 push(paths.iter().map(|path| on_sfs(lab, load, options, path, volume)).collect::<Result<_, _>>()?);
             }
         }
@@ -197,10 +195,10 @@ impl Drives {
     }
 }
 
-/// A workload in a volume of sfs on a drive: beside a file that is never written again it makes its file or files,
-/// writes for the aging part, and is then counted.
+/// Runs a workload on an sfs volume on a drive, beside a cold file: it creates its files, writes the aging part, and is
+/// then counted.
 fn on_sfs(lab: &Lab, load: &Load, options: &str, drive: &str, volume: u64) -> Result<Run, ReproduceError> {
-    // As NILFS2 did, it leaves what is free to the drive to find out.
+    // Without discards, as NILFS2.
     let segment = lab.scaled(32 << 20, 64 << 10);
     let path = Path::read(&format!(
         "sfs:segment={},dirty={},discard=off,{options}/{drive}",
@@ -248,8 +246,14 @@ fn experiment(lab: &Lab, load: &Load, system: &System, volume: u64) -> Experimen
 impl Drives {
     pub fn conditions(&self, lab: &Lab) -> Vec<(String, String)> {
         let mut conditions = conditions(lab, &self.flash, self.volume);
-        conditions
-            .push(condition("figure 12", format!("the same on `{}`, with its times: what the kernel wrote with 32 requests in flight, what is asked of sfs one at a time", self.timed)));
+        conditions.push(condition(
+            "figure 12",
+            format!(
+                "the same on `{}`, with its times: the kernel's writes at queue \
+                                                  depth 32, the calls to sfs one at a time",
+                self.timed
+            ),
+        ));
         conditions
     }
 
@@ -274,8 +278,10 @@ fn conditions(lab: &Lab, drive: &str, volume: u64) -> Vec<(String, String)> {
         condition(
             "figures 13 and 14",
             format!(
-                "of the running kernel (btrfs in SSD mode, with nodes of 4 KiB and two copies of metadata, as it was made then) on a device of {}, and filled to {:.0} % of what df says that each has room for when \
-                 it is empty, sfs too: files of {} that are written (in the column with the large file {}), and one that is not",
+                "of the running kernel (btrfs in SSD mode, with nodes of 4 KiB and two copies of metadata, the \
+                 defaults of the paper's time) on a device of {}; all, sfs too, filled to {:.0} % of df's free \
+                 space when empty: files of {} that are written (in the column with the large file {}), and a cold \
+                 one",
                 size(volume),
                 FULL.share * 100.0,
                 size(lab.scaled(FILE, 4096)),
@@ -286,22 +292,24 @@ fn conditions(lab: &Lab, drive: &str, volume: u64) -> Vec<(String, String)> {
         condition(
             "write-back",
             format!(
-                "an fsync after {} of writes, which stands for the dirty pages that the paper's 4 GB would hold",
+                "an fsync after {} of writes, for the limit of dirty pages in the paper's 4 GB of memory",
                 size(lab.scaled(DIRTY, 4096))
             ),
         ),
         condition(
             "drive",
             format!(
-                "`{drive}` with `op=10%`, filled once in order; of what a file system writes the last part is counted, as the paper counts 8 GB after 20 GB, and here after the file"
+                "`{drive}` with `op=10%`, filled once in order; the last part of a file system's writes is counted: \
+                 in the paper 8 GB after 20 GB, here the same after the file is written"
             ),
         ),
         condition(
             "mail",
             format!(
-                "stands for RES: varmail writes small files, as a desktop does, and makes each durable, by which a loop is taken to cost {MAIL_TAKES} times \
-                 the {} that it appends; figure 12 counts what is appended. sfs serves the same calls in simulated time: not counted are the making of its \
-                 files and the loops that append the first {}, {:.0} % of all; what is read is taken to be in the page cache, as it was when the kernel wrote",
+                "in place of RES: varmail writes small files, as a desktop does, and fsyncs each, so that a loop is \
+                 assumed to write {MAIL_TAKES} times the {} that it appends; figure 12 counts the appended bytes. \
+                 sfs serves the same calls in simulated time; the setup and the loops that append the first {}, \
+                 {:.0} % of all, are not counted; reads are assumed to hit the page cache, as in the kernel's run",
                 size(MAIL_APPENDS),
                 size(lab.scaled(AGING, 4096) / MAIL_TAKES),
                 AGING as f64 / (AGING + MEASURED) as f64 * 100.0
@@ -328,18 +336,18 @@ fn of_system(panel: &Panel, system: usize) -> impl Iterator<Item = f64> + '_ {
     panel.groups.iter().filter_map(move |(_, values)| values[system])
 }
 
-const SEGMENTS: &str = "segments are whole erase blocks here, too, but metadata has segments of its own, and superblocks and the ends of segments that a \
-                        checkpoint leaves open are written in place";
-const TIMES: &str = "how long a file system's writes take depends on what the drive makes of them, and that on the working set, which the paper does not give; \
-                     btrfs is that of the running kernel, fifteen years on";
-const WORKING_SET: &str = "the paper gives no working set, on which this depends most: its value lies between those of a small file and a large one";
-const LOG_TREE: &str = "at an fsync btrfs writes its log tree and its superblock, small pieces in scattered places: how often that is done the \
-                        paper does not say";
-const MIX: &str = "the sum depends on the mix: a journal under mail's fsyncs costs ext4 most on FAST, and btrfs pays for the paths of its \
-                         trees where little is written between two fsyncs";
+const SEGMENTS: &str = "segments are whole erase blocks here, too, but metadata has its own segments, and \
+                        superblocks and the segments that a checkpoint leaves open are not whole-block writes";
+const TIMES: &str = "the time of a file system's writes depends on the drive's write amplification, and so on the \
+                     working set, which the paper does not give; btrfs is the running kernel's, fifteen years newer";
+const WORKING_SET: &str = "the paper does not give the working set, on which this depends most: its value is \
+                           between those of a small and a large file";
+const LOG_TREE: &str = "at an fsync, btrfs writes its log tree and superblock in small scattered pieces; the paper \
+                        does not give the number of fsyncs";
+const MIX: &str = "the sum depends on the mix: on FAST, mail's fsyncs cost ext4 most, through its journal; btrfs \
+                   rewrites whole tree paths for the few writes between two fsyncs";
 
-/// What the workload wrote over the time that the drive took for it, in a part in which block workloads write `written`
-/// bytes.
+/// The workload's bytes over the drive's time, in a part in which block workloads write `written` bytes.
 fn throughput(runs: &[Vec<Run>], written: u64) -> Figure {
     let mib =
         |load: &Load, run: &Run| load.own_bytes(written) as f64 / (1 << 20) as f64 / run.seconds.unwrap_or(f64::NAN);
@@ -358,7 +366,8 @@ fn throughput(runs: &[Vec<Run>], written: u64) -> Figure {
         name: "sfs-fig12".to_string(),
         title: "SFS figure 12: throughput of the file systems".to_string(),
         unit: "MiB/s in simulated time".to_string(),
-        about: "Bytes that the workload wrote over the time in which the drive served what the file system made of them, in the part that is counted."
+        about: "Bytes that the workload wrote over the drive's time for the file system's writes, in the counted \
+                part."
             .to_string(),
         panels: vec![panel],
         claims,
@@ -386,7 +395,7 @@ fn amplification(runs: &[Vec<Vec<Run>>]) -> Figure {
         name: "sfs-fig13".to_string(),
         title: "SFS figure 13: write amplification of the drive".to_string(),
         unit: "write amplification".to_string(),
-        about: "Bytes programmed over bytes that the file system wrote, in the part that is counted.".to_string(),
+        about: "Bytes programmed over bytes that the file system wrote, in the counted part.".to_string(),
         panels,
         claims,
     }
@@ -395,7 +404,7 @@ fn amplification(runs: &[Vec<Vec<Run>>]) -> Figure {
 fn erases(runs: &[Vec<Vec<Run>>]) -> Figure {
     let panels = panels(runs, |run| run.erased);
     let mut claims = Vec::new();
-    // Over SFS the paper has ext4 at 3.1 and 1.8, nodatacow at 3.4 and 2.0, btrfs at 6.1 and 3.8.
+    // The paper's erases over SFS's: ext4 3.1 and 1.8, nodatacow 3.4 and 2.0, btrfs 6.1 and 3.8.
     for (panel, ext4, nodatacow, btrfs) in [(&panels[0], 3.1, 3.4, 6.1), (&panels[1], 1.8, 2.0, 3.8)] {
         let total = |system| of_system(panel, system).sum::<f64>();
         for (name, paper, system) in [
@@ -417,7 +426,7 @@ fn erases(runs: &[Vec<Vec<Run>>]) -> Figure {
         name: "sfs-fig14".to_string(),
         title: "SFS figure 14: number of erases".to_string(),
         unit: "erased blocks".to_string(),
-        about: "Blocks erased in the part that is counted.".to_string(),
+        about: "Blocks erased in the counted part.".to_string(),
         panels,
         claims,
     }

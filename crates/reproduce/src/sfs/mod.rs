@@ -2,14 +2,14 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `loads`, `compact` | what is written; recorded loads in a file of the blocks that they write |
-//! | `volume` | runs in a file of a volume of sfs, each made once |
+//! | `loads`, `compact` | the loads; recorded loads in a file of the blocks that they write |
+//! | `volume` | runs in a file on an sfs volume, each made once |
 //! | `devices` | Table 1 as times of `conv`; figure 1 |
-//! | `segments` | how hot (figure 4) and how full (figure 10) segments are |
-//! | `techniques` | what each technique brings: figures 5 to 7 |
+//! | `segments` | the hotness (figure 4) and utilization (figure 10) of segments |
+//! | `techniques` | the effect of each technique: figures 5 to 7 |
 //! | `cost` | SFS beside LFS-CB: figures 8, 9 and 11 |
 //! | `kernels` | beside the kernel's file systems, on drives: figures 12 to 14 (needs root) |
-//! | `policies`, `sensitivity` | beyond the paper: all policies on all loads; what the paper does not give |
+//! | `policies`, `sensitivity` | beyond the paper: all policies on all loads; parameters that the paper omits |
 
 mod compact;
 mod cost;
@@ -113,7 +113,8 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
         condition(
             "volume",
             format!(
-                "sfs on a device of {} in {} segments, in a file of {}, written once in order; what else is live is a file that is never written again",
+                "sfs on a device of {} in {} segments, in a file of {}, written once in order; a cold file holds \
+                 the rest of the live data",
                 size(volume::DEVICE),
                 volume::SEGMENTS,
                 size(volume::WORKING_SET),
@@ -122,7 +123,8 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
         condition(
             "utilization",
             format!(
-                "{}: the live share of what files can take, as `df` counts; {}. {}: of all of the device, metadata and the cleaner's reserve included; {}",
+                "{}: the live share of the space for files, as in `df`; {}. {}: the live share of the whole device, \
+                 with metadata and the cleaner's reserve; {}",
                 Reading::Volume.name(),
                 amounts(Reading::Volume),
                 Reading::Device.name(),
@@ -133,13 +135,15 @@ fn conditions(lab: &Lab) -> Vec<(String, String)> {
         condition("loads", loads.join("; ")),
         condition(
             "stand-ins",
-            "the paper's TPC-C and RES traces are not public: each is replaced by the skew that the paper cites of its kind, at block level; a file's \
-             hotness then says nothing that the blocks' own does not"
+            "the paper's TPC-C and RES traces are not public: block workloads with the skews that the paper cites \
+             replace them; a file's hotness then adds nothing to its blocks' hotness"
                 .to_string(),
         ),
         condition(
             "clock",
-            "hotness counts in blocks written where the device has no times, in microseconds where it has (figures 9 and 11)".to_string(),
+            "hotness is per block written on devices without times, per microsecond on devices with times (figures \
+             9 and 11)"
+                .to_string(),
         ),
     ]
 }

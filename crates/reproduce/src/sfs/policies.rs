@@ -1,4 +1,4 @@
-//! Every cleaner with every grouping, on the paper's loads and on recorded ones: who copies least where.
+//! Every cleaner with every grouping, on the paper's loads and on recorded ones.
 
 use super::compact::Recording;
 use super::loads::{self, Load};
@@ -11,12 +11,14 @@ use std::sync::Arc;
 const CLEANERS: [&str; 3] = ["greedy", "cost-benefit", "cost-hotness"];
 const GROUPINGS: [&str; 4] = ["none", "sfs", "sepbit", "dac"];
 const FULL: [Full; 3] = [Reading::Volume.at(0.8), Reading::Volume.at(0.9), Reading::Device.at(0.9)];
-/// Recorded loads, by the names under which they lie in the folder of --traces.
+/// Recorded loads: names and files in the folder of --traces.
 const RECORDED: [(&str, &str); 2] =
     [("varmail on ext4", "fb_varmail_ext4.csv.zst"), ("TPC-C on ext4", "mariadb_tpcc_ext4.csv.zst")];
-/// The device is so many times the file that is written; for what is made up it is a quarter of the other figures', as there are many runs.
+/// The size of the device over the written file. For generated loads, the device is a quarter of the other figures', as
+/// there are many runs.
 const DEVICE: u64 = 4;
-/// So many times the file is written before counting, and then counted: what is free, four to eight tenths of the file, is used up several times.
+/// The multiples of the file written before counting and counted: the free space, four to eight tenths of the file, is
+/// used up several times.
 const AGING: u64 = 3;
 const MEASURED: u64 = 2;
 
@@ -25,18 +27,18 @@ pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
     for (name, file) in RECORDED {
         match points.lab.kept(file) {
             Some(file) => loads.push(Load::Recorded(name, Arc::new(Recording::read(&file)?))),
-            None => points.lab.tell(&format!("{file} is not among the traces: sfs-policies is made without it")),
+            None => points.lab.progress(&format!("no trace {file}: sfs-policies is made without it")),
         }
     }
     let (mut panels, mut claims) = (Vec::new(), Vec::new());
     for full in FULL {
         for load in &loads {
-            let mut asked = Vec::new();
+            let mut wanted = Vec::new();
             for cleaner in CLEANERS {
                 for grouping in GROUPINGS {
                     let options = format!("grouping={grouping},cleaner={cleaner}");
                     let mut point = Point::new(points.lab, load.clone(), &options, full);
-                    // A step in which all segments are whole blocks.
+                    // The unit of sizes: segments are whole blocks.
                     let step = SEGMENTS * 4096;
                     let file = match load {
                         Load::Made(..) => small_device_bytes(points.lab) / DEVICE,
@@ -45,10 +47,10 @@ pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
                     point.file_bytes = file;
                     point.device_bytes = (DEVICE * file).div_ceil(step).max(64) * step;
                     (point.aging, point.measured) = (AGING * file, MEASURED * file);
-                    asked.push(point);
+                    wanted.push(point);
                 }
             }
-            let amplification: Vec<f64> = points.measure(&asked)?.iter().map(|one| 1.0 + one.copies()).collect();
+            let amplification: Vec<f64> = points.measure(&wanted)?.iter().map(|one| 1.0 + one.copies()).collect();
             let groups = CLEANERS.iter().zip(amplification.chunks(GROUPINGS.len())).map(|(cleaner, values)| {
                 (cleaner.to_string(), values.iter().map(|value| Some(*value)).collect::<Vec<_>>())
             });
@@ -70,11 +72,11 @@ pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
             ));
             claims.push(claim(
                 format!("{title}: SFS over the best, {}", name(best)),
-                "of ours, not the paper's: 1 is that SFS is best",
+                "ours, not the paper's: at 1, SFS is best",
                 Some(1.0),
                 Some(1.0),
                 Some(sfs / amplification[best]),
-                "others copy less",
+                "another policy copies less",
             ));
         }
     }
@@ -83,9 +85,9 @@ pub fn figure(points: &mut Points) -> Result<Figure, ReproduceError> {
         title: "SFS: grouping and cleaning policies".to_string(),
         unit: "blocks of files written over new ones".to_string(),
         about: format!(
-            "Write amplification of the file system on a device of {DEVICE} times the file that is written; the rest up to the utilization is a file that \
-             is not. Of a recorded load the writes to the device are written to a file of the blocks that it touches, {AGING} times as much before counting, \
-             and {MEASURED} times counted.",
+            "Write amplification of the file system on a device of {DEVICE} times the written file; a cold file \
+             fills the volume up to the utilization. A recorded load's writes go to a file of the blocks that it \
+             touches: {AGING} times its size before counting, and {MEASURED} times counted.",
         ),
         panels,
         claims,

@@ -1,4 +1,4 @@
-//! What lives in the segments: how hot they are (figure 4), and how full (figure 10).
+//! The hotness (figure 4) and utilization (figure 10) of segments.
 
 use super::loads::{self, tpcc};
 use super::volume::{LFS_CB, Point, Points, READINGS, Reading, SFS};
@@ -15,7 +15,7 @@ fn shares(counts: &[u32]) -> Vec<f64> {
     counts.iter().map(|count| f64::from(*count) / f64::from(all)).collect()
 }
 
-/// Segments in each tenth of the range of hotness.
+/// The number of segments in each tenth of the range of hotness, and the hottest segment's hotness.
 fn by_hotness(census: &Census) -> ([u32; 10], f64) {
     let all: Vec<f64> = census.segments.iter().map(|segment| hotness::of_segment(segment, census.tick)).collect();
     let hottest = all.iter().copied().fold(0.0, f64::max);
@@ -30,7 +30,7 @@ fn by_hotness(census: &Census) -> ([u32; 10], f64) {
 pub fn hot(points: &mut Points) -> Result<Figure, ReproduceError> {
     let point = Point::new(points.lab, tpcc(), SFS, Reading::Volume.at(UTILIZATION));
     let measured = points.measure(&[point])?.remove(0);
-    let census = measured.census.ok_or_else(|| ReproduceError::failed("a volume told nothing of its segments"))?;
+    let census = measured.census.ok_or_else(|| ReproduceError::failed("a volume returned no segments"))?;
     let (bins, hottest) = by_hotness(&census);
     let shares = shares(&bins);
     let groups =
@@ -44,8 +44,8 @@ pub fn hot(points: &mut Points) -> Result<Figure, ReproduceError> {
         name: "sfs-fig4".to_string(),
         title: "SFS figure 4: hotness of segments".to_string(),
         unit: "share".to_string(),
-        about: "After the TPC-C-like load at 70 % of the volume, segments of the file that is not written left out: the share of segments in each tenth of \
-                the range of hotness, and where in the range the four groups' centres lie."
+        about: "After the TPC-C-like load at 70 % of the volume, without the cold file's segments: the share of \
+                segments in each tenth of the range of hotness, and the positions of the four groups' centres in it."
             .to_string(),
         panels: vec![
             panel("segments by hotness over the hottest", vec!["segments".to_string()], groups.collect()),
@@ -57,12 +57,12 @@ pub fn hot(points: &mut Points) -> Result<Figure, ReproduceError> {
             Some(0.5),
             None,
             shares.first().copied(),
-            "the hottest segments are hardly hotter than the others",
+            "the hottest segments are only slightly hotter than the others",
         )],
     })
 }
 
-/// Segments in each tenth of utilization.
+/// The number of segments in each tenth of utilization.
 fn by_utilization(census: &Census) -> Vec<f64> {
     let mut bins = [0; 10];
     for segment in &census.segments {
@@ -78,11 +78,11 @@ pub fn full(points: &mut Points) -> Result<Figure, ReproduceError> {
     let (mut panels, mut claims) = (Vec::new(), Vec::new());
     for of in READINGS {
         let full = of.at(UTILIZATION);
-        let asked: Vec<Point> = loads
+        let wanted: Vec<Point> = loads
             .iter()
             .flat_map(|load| [SFS, LFS_CB].map(|options| Point::new(lab, load.clone(), options, full)))
             .collect();
-        let measured = points.measure(&asked)?;
+        let measured = points.measure(&wanted)?;
         for (load, pair) in loads.iter().zip(measured.chunks(2)) {
             let title = format!("{}, {}", load.name(), full.about());
             let shares: Vec<Vec<f64>> = pair.iter().filter_map(|one| one.census.as_ref()).map(by_utilization).collect();
@@ -100,7 +100,7 @@ pub fn full(points: &mut Points) -> Result<Figure, ReproduceError> {
                     Some(0.0),
                     None,
                     Some(ends(sfs) - ends(lfs)),
-                    "with this load hot and cold blocks do not differ enough for their segments to part",
+                    "under this load, hot and cold blocks differ too little to separate into segments",
                 ));
             }
         }
@@ -109,7 +109,7 @@ pub fn full(points: &mut Points) -> Result<Figure, ReproduceError> {
         name: "sfs-fig10".to_string(),
         title: "SFS figure 10: utilization of segments".to_string(),
         unit: "share of segments".to_string(),
-        about: "At the end of the run; segments of the file that is not written, and empty ones, left out.".to_string(),
+        about: "At the end of the run, without the cold file's segments and empty ones.".to_string(),
         panels,
         claims,
     })

@@ -1,4 +1,4 @@
-//! What each technique brings (section 4.2): figures 5, 6 and 7.
+//! The effect of each technique (section 4.2): figures 5, 6 and 7.
 
 use super::devices::M;
 use super::loads::{Load, tpcc, zipf};
@@ -13,7 +13,7 @@ fn loads() -> [Load; 2] {
     [zipf(1.0), tpcc()]
 }
 
-/// The write costs of a load under each of some options.
+/// The write costs of a load with different options.
 struct Costs {
     load: Load,
     full: Full,
@@ -21,22 +21,22 @@ struct Costs {
 }
 
 impl Costs {
-    /// What a claim begins with.
+    /// The beginning of a claim's text.
     fn name(&self) -> String {
         format!("{}, {}", self.load.name(), self.full.about())
     }
 }
 
-/// In both readings, and under both loads in each.
+/// The costs in both readings and under both loads.
 fn costs(points: &mut Points, options: &[&str]) -> Result<Vec<Costs>, ReproduceError> {
     let lab = points.lab;
     let mut all = Vec::new();
     for of in READINGS {
         let full = of.at(UTILIZATION);
         for load in loads() {
-            let asked: Vec<Point> =
+            let wanted: Vec<Point> =
                 options.iter().map(|options| Point::new(lab, load.clone(), options, full)).collect();
-            let costs = points.measure(&asked)?.iter().map(|one| M.write_cost(one)).collect();
+            let costs = points.measure(&wanted)?.iter().map(|one| M.write_cost(one)).collect();
             all.push(Costs { load, full, costs });
         }
     }
@@ -61,19 +61,21 @@ fn figure(number: u32, title: &str, about: &str, names: &[String], costs: &[Cost
     }
 }
 
-/// The paper's numbers of the two loads, beside each reading of them.
+/// The paper's numbers for the two loads, paired with each reading.
 fn beside<T: Copy>(costs: &[Costs], paper: [T; 2]) -> impl Iterator<Item = (&Costs, T)> {
     costs.iter().zip(paper.into_iter().cycle())
 }
 
-const K: &str = "cost-hotness cleans cold segments that are nearly full before hot ones that are nearly empty, as write count over age spreads over many orders of \
-                 magnitude: with cost-benefit the same groups copy less (figure 7, sfs-policies)";
-const SET: &str = "the paper gives neither working set nor exponent, on which the cost depends most: see sfs-sensitivity for where its point lies";
+const K: &str = "cost-hotness cleans nearly full cold segments before nearly empty hot ones, as write count over \
+                 age spans many orders of magnitude; with cost-benefit, the same groups copy less (figure 7, \
+                 sfs-policies)";
+const SET: &str = "the paper gives neither the working set nor the exponent, on which the cost depends most: \
+                   sfs-sensitivity shows the point that matches";
 
 /// Figure 5: the number of groups.
 pub fn groups(points: &mut Points) -> Result<Figure, ReproduceError> {
     let options: Vec<String> = (1..=6).map(|groups| format!("groups={groups},cleaner=cost-hotness")).collect();
-    // Four groups are SFS itself, which other figures show, too.
+    // Four groups are SFS itself, as in other figures.
     let options: Vec<&str> = options.iter().enumerate().map(|(at, text)| if at == 3 { SFS } else { text }).collect();
     let costs = costs(points, &options)?;
     let mut claims = Vec::new();
@@ -91,18 +93,18 @@ pub fn groups(points: &mut Points) -> Result<Figure, ReproduceError> {
         let most = costs[3].max(costs[0]);
         claims.push(claim(
             format!("{name}: six groups over four"),
-            "4.2: from five on the reduction is marginal; 10 % is taken for marginal",
+            "4.2: from five groups on the reduction is marginal; 10 % counts as marginal",
             Some(0.9),
             Some(1.1),
             Some(costs[5] / costs[3]).filter(|_| most > 0.0),
-            "the centres that refinement finds depend on where it begins: with four, the cold share one group more often",
+            "the refined centres depend on the initial ones: with four groups, cold blocks share a group more often",
         ));
     }
     let names: Vec<String> = (1..=6).map(|groups| groups.to_string()).collect();
     Ok(figure(5, "number of groups", "Cleaned by cost-hotness.", &names, &costs, claims))
 }
 
-/// Figure 6: how the groups' hotness is found.
+/// Figure 6: the quantization of hotness.
 pub fn quantizers(points: &mut Points) -> Result<Figure, ReproduceError> {
     let options = [
         SFS,
@@ -111,8 +113,9 @@ pub fn quantizers(points: &mut Points) -> Result<Figure, ReproduceError> {
     ];
     let costs = costs(points, &options)?;
     let mut claims = Vec::new();
-    let because = "by equal numbers of segments, groups follow the ranks of hotness and not its outliers, the segments written last; how far that is from \
-                   what refinement finds depends on the load, which the paper does not give";
+    let because = "groups of equally many segments follow the ranks of hotness and not its outliers, the segments \
+                   written last; the difference from refined groups depends on the load, which the paper does not \
+                   give";
     for (all, (height, width)) in beside(&costs, [(1.15, 1.43), (1.35, 1.92)]) {
         let (name, costs) = (all.name(), &all.costs);
         let place = "4.2, read as a ratio: \"115 % over\" and so on";
@@ -126,8 +129,8 @@ pub fn quantizers(points: &mut Points) -> Result<Figure, ReproduceError> {
         claims.push(exactly(format!("{name}: equi-width over iterative"), place, width, costs[2] / costs[0], because));
     }
     let names = ["iterative", "equi-height", "equi-width"].map(String::from);
-    let about = "Four groups, cleaned by cost-hotness. Equi-height cuts the range of hotness, equi-width the number of segments, \
-                 as the paper uses the words.";
+    let about = "Four groups, cleaned by cost-hotness. In the paper's terms, equi-height divides the range of \
+                 hotness, equi-width the number of segments.";
     Ok(figure(6, "quantization", about, &names, &costs, claims))
 }
 

@@ -1,5 +1,5 @@
-//! Runs of a block workload in a file of a volume of sfs: the points of most figures. Each is made once, however many
-//! figures show it.
+//! Runs of a block workload in a file on an sfs volume: the points of most figures. Each run is made once for all
+//! figures.
 
 use super::compact::Compact;
 use super::loads::Load;
@@ -17,28 +17,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The paper's SSD-M, and its segments: 2048 of them.
 pub const DEVICE: u64 = 64 << 30;
 pub const SEGMENTS: u64 = 2048;
-/// The files that are written. The paper does not say; 8 GiB of 64 GiB is where metadata is a tenth of what is written,
-/// as it says.
+/// The working set. The paper does not give it; with 8 GiB of 64 GiB, metadata is a tenth of the writes, as in the
+/// paper.
 pub const WORKING_SET: u64 = 8 << 30;
-/// Segments that wait at most: Linux begins to write back at a tenth of memory, which was 4 GB.
-const WAITING: u64 = 12;
-/// The smallest device on which all proportions are those of the large one.
+/// The most dirty segments: Linux begins write-back at a tenth of memory, which was 4 GB.
+const DIRTY_SEGMENTS: u64 = 12;
+/// The smallest device with all proportions of the large one.
 pub const LEAST: u64 = 1 << 30;
 
-/// What a utilization is a share of, and how much is written to see its cost: the paper fills "the SSD" through its file
-/// system and tells neither, so that figures 5 to 10 are made in both ways.
+/// The reading of a utilization: its base, and the amounts written. The paper fills "the SSD" through its file system
+/// and gives neither, so that figures 5 to 10 have both readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
-    /// Of what files can take, as `df` counts; written until cleaning is steady.
+    /// Of the space for files, as in `df`; written until cleaning is steady.
     Volume,
-    /// Of all of the device, the cleaner's reserve included; section 4.4's amounts.
+    /// Of the whole device, with the cleaner's reserve; section 4.4's amounts.
     Device,
 }
 
 pub const READINGS: [Reading; 2] = [Reading::Volume, Reading::Device];
 
 impl Reading {
-    /// What follows a utilization.
+    /// The base of a utilization as text.
     pub fn name(self) -> &'static str {
         match self {
             Reading::Volume => "of the volume",
@@ -46,12 +46,12 @@ impl Reading {
         }
     }
 
-    /// So full in this reading.
+    /// This utilization in this reading.
     pub const fn at(self, share: f64) -> Full {
         Full { share, of: self }
     }
 
-    /// Bytes that are written before counting begins, and then counted, on the paper's device.
+    /// Bytes written before counting, and counted, on the paper's device.
     pub fn amounts(self) -> (u64, u64) {
         match self {
             Reading::Volume => (2 * DEVICE, DEVICE),
@@ -60,7 +60,7 @@ impl Reading {
     }
 }
 
-/// How full a volume is: the share that is live.
+/// The utilization of a volume: its live share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Full {
     pub share: f64,
@@ -68,7 +68,7 @@ pub struct Full {
 }
 
 impl Full {
-    /// As a figure says it.
+    /// The text in figures.
     pub fn about(self) -> String {
         format!("{:.0} % {}", self.share * 100.0, self.of.name())
     }
@@ -78,17 +78,17 @@ impl Full {
 pub const SFS: &str = "groups=4,quantizer=iterative,cleaner=cost-hotness";
 pub const LFS_CB: &str = "grouping=none,cleaner=cost-benefit";
 
-/// One run: what is written, on what, and how full that is.
+/// One run: the load, the device and the utilization.
 #[derive(Clone, Debug)]
 pub struct Point {
     pub load: Load,
     /// Options of sfs beyond sizes.
     pub options: String,
-    /// What follows the size in the device's term: its times.
+    /// The device's options after its size: its times.
     pub times: String,
     pub device_bytes: u64,
     pub file_bytes: u64,
-    /// The file, and one that is never written again.
+    /// The utilization, with a cold file beside the load's.
     pub full: Full,
     pub aging: u64,
     pub measured: u64,
@@ -100,7 +100,7 @@ impl Point {
         Point::on(device_bytes(lab), load, options, full)
     }
 
-    /// The same on a device of so many bytes.
+    /// The same on a device of this size.
     pub fn on(device_bytes: u64, load: Load, options: &str, full: Full) -> Point {
         let share = device_bytes as f64 / DEVICE as f64;
         let of_device = |bytes: u64| (bytes as f64 * share) as u64 & !4095;
@@ -122,7 +122,7 @@ impl Point {
         format!(
             "sfs:segment={},dirty={},{}/conv:size={},{}",
             format_size(segment),
-            format_size((WAITING * segment).max(1 << 20)),
+            format_size((DIRTY_SEGMENTS * segment).max(1 << 20)),
             self.options,
             format_size(self.device_bytes),
             self.times
@@ -145,16 +145,16 @@ pub fn small_device_bytes(lab: &Lab) -> u64 {
     (device_bytes(lab) / 4).max(LEAST)
 }
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Blocks of files that were written because the host had written them.
+    /// File blocks written for the host.
     pub new: f64,
-    /// Blocks of files that were written because their segment was cleaned.
+    /// File blocks copied by cleaning.
     pub copied: f64,
-    /// Blocks of metadata that were written.
+    /// Metadata blocks written.
     pub metadata: f64,
-    /// Of the workload's bytes, on a device with times.
+    /// Throughput of the workload's bytes, on a device with times.
     pub mib_s: Option<f64>,
     pub census: Option<Census>,
 }
@@ -175,13 +175,13 @@ impl Measured {
         self.copied / self.new
     }
 
-    /// Blocks of metadata for each block of files, new or copied.
+    /// Metadata blocks for each file block, new or copied.
     pub fn metadata_over_data(&self) -> f64 {
         self.metadata / (self.new + self.copied)
     }
 }
 
-/// All runs that were made.
+/// All runs made so far.
 pub struct Points<'a> {
     pub lab: &'a Lab<'a>,
     made: BTreeMap<String, Measured>,
@@ -192,7 +192,7 @@ impl<'a> Points<'a> {
         Points { lab, made: BTreeMap::new() }
     }
 
-    /// Makes the runs that were not made yet, two at once, and answers all, in order.
+    /// Makes the missing runs, two at once; returns all in order.
     pub fn measure(&mut self, points: &[Point]) -> Result<Vec<Measured>, ReproduceError> {
         let mut missing: Vec<&Point> = points.iter().filter(|point| !self.made.contains_key(&point.key())).collect();
         missing.sort_by_key(|point| point.key());
@@ -220,13 +220,13 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Blocks of files, of 4 KiB, on a device of so many bytes of which this share is live. Of what is live, a page of the
-/// DAT for each 128 blocks and a map block for each 512 are metadata.
+/// The number of 4 KiB file blocks on a device of this size and utilization. Of the live blocks, a DAT page for each
+/// 128 blocks and a map block for each 512 are metadata.
 fn live_blocks(device_bytes: u64, utilization: f64) -> f64 {
     utilization * (device_bytes / 4096) as f64 / (1.0 + 1.0 / 128.0 + 1.0 / 512.0)
 }
 
-/// A file of so many bytes on a device of so many, a share of which is live.
+/// The shape of a file of this size on a device of this size and utilization.
 pub fn shape(
     lab: &Lab,
     path: &Path,
@@ -239,7 +239,7 @@ pub fn shape(
         return Ok(shape(full.share));
     }
     let usable = simulated_file_system(path, lab.seed)?.space().blocks as f64;
-    // The shape takes off what the file's own metadata needs, and counts in blocks that files can have.
+    // The shape subtracts the file's metadata, and counts blocks of the space for files.
     let taken = live_blocks(device_bytes, full.share) + (file_bytes / 4096 / 64) as f64;
     Ok(shape(taken / usable))
 }
@@ -247,7 +247,7 @@ pub fn shape(
 fn run(lab: &Lab, point: &Point) -> Result<Measured, ReproduceError> {
     let path = Path::read(&point.path())?;
     let shape = shape(lab, &path, point.device_bytes, point.file_bytes, point.full)?;
-    lab.tell(&format!("{} on {}, live: {}", point.load.name(), path.text, point.full.about()));
+    lab.progress(&format!("{} on {}, live: {}", point.load.name(), path.text, point.full.about()));
     let amount = point.aging + point.measured;
     let outcome = lab.run_in_file(&path, shape, point.aging, |bytes| match &point.load {
         Load::Made(_, expression) => {

@@ -1,4 +1,4 @@
-//! The figures, out of the runs.
+//! The figures of the runs.
 
 use super::{LOADS, MODES, Measured, Pair};
 use flashpath::report::RunResult;
@@ -9,7 +9,7 @@ const PARTS: usize = 12;
 
 const SCHEMES: [&str; 2] = ["dm-zoned", "journal-zone"];
 
-/// Blocks that reclaim copied: of one content, or of all; zeros that fill holes are none.
+/// Blocks copied by reclaim, of one content or of all, without zeros that fill holes.
 fn copies(result: &RunResult, content: Option<&str>) -> f64 {
     let is_counted = |of: &str| content.map_or(of != "mapping", |content| of == content);
     let rows = result.ledger.iter().filter(|row| row.station == "dm-zoned" && row.cause == "reclaim");
@@ -42,7 +42,7 @@ fn ends(values: impl Iterator<Item = f64>) -> [Option<f64>; 2] {
     [values.iter().copied().reduce(f64::min), values.iter().copied().reduce(f64::max)]
 }
 
-/// The middle of all values.
+/// The median.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
@@ -60,12 +60,13 @@ fn claim(
     Claim { says: says.into(), place: place.to_string(), low, high, ours, because: because.to_string() }
 }
 
-const SIZES: &str = "the paper gives neither the file's size nor how much is written between two commits. With more chunks in use than \
-                     conventional zones the journal's is copied whole after every commit in which it was touched, so that its share \
-                     follows from the commits; data=journal touches more of it. A journal that is written in order beside sequential \
-                     data stays in a buffer, which is no victim while there are data zones";
+const SIZES: &str = "the paper gives neither the file's size nor the amount written between two commits. With more \
+                     chunks in use than conventional zones, the journal's chunk is copied whole after every commit \
+                     that touches it, so that its share depends on the number of commits; data=journal touches more \
+                     of it. Beside sequential data, the journal stays in a buffer zone, which is not a victim while \
+                     there are data zones";
 
-/// Figure 3: the zone in which the journal is.
+/// Figure 3: the zone of the journal.
 pub fn zones(measured: &[Measured]) -> Figure {
     let of = |mode: &str| measured.iter().find(|one| one.mode == mode && one.load == LOADS[0].0);
     let panel = |mode: &str| {
@@ -92,50 +93,55 @@ pub fn zones(measured: &[Measured]) -> Figure {
         name: "zns-journal-fig3".to_string(),
         title: "ZNS journal figure 3: zone number used for journal write requests".to_string(),
         unit: "number of the conventional zone".to_string(),
-        about: "The conventional zone that the journal is written to, over the journal's writes from mkfs on; uniform, the first of \
-                the runs."
+        about: "The conventional zone of the journal, over the journal's writes from mkfs on; uniform, first run."
             .to_string(),
         panels: MODES.map(panel).to_vec(),
         claims: vec![
             claim(
-                "zones that held the journal in turn, in the run with most",
+                "zones that held the journal, in the run with the most",
                 "2.2: it is changed continuously",
                 (Some(2.0), None),
                 distinct(0)[1],
                 SIZES,
             ),
             claim(
-                "zones that held the journal with the journal zone, in the run with most",
+                "zones that held the journal with the journal zone, in the run with the most",
                 "4.3, derived: all journal writes go to that zone",
                 (Some(1.0), Some(1.0)),
                 distinct(1)[1],
-                "mkfs writes the journal before anything says that it is one",
+                "mkfs writes the journal before it can be recognised as one",
             ),
         ],
     }
 }
 
-/// Figure 7: the journal's share of what is copied.
+/// Figure 7: the journal's share of the copied blocks.
 pub fn journal_share(measured: &[Measured]) -> Figure {
     let [low, high] = ends(measured.iter().map(share));
     let band = (Some(0.10), Some(0.485));
     Figure {
         name: "zns-journal-fig7".to_string(),
         title: "ZNS journal figure 7: journal data copied during garbage collection".to_string(),
-        unit: "share of the blocks that reclaim copied".to_string(),
-        about: "dm-zoned without the scheme. Zeros that fill holes are not counted; copies that were given up are, as far as they \
-                went."
+        unit: "share of the blocks copied by reclaim".to_string(),
+        about: "dm-zoned without the scheme. Zeros that fill holes are not counted; the done part of cancelled \
+                copies is."
             .to_string(),
         panels: vec![by_mode("", measured, share)],
         claims: vec![
-            claim("the journal's share, the median of all workloads and modes", "5.1", band, median(measured.iter().map(share)), SIZES),
-            claim("the journal's share, in the workload and mode with least", "5.1", band, low, SIZES),
-            claim("the journal's share, in the workload and mode with most", "5.1", band, high, SIZES),
+            claim(
+                "the journal's share, the median of all workloads and modes",
+                "5.1",
+                band,
+                median(measured.iter().map(share)),
+                SIZES,
+            ),
+            claim("the journal's share, in the workload and mode with the least", "5.1", band, low, SIZES),
+            claim("the journal's share, in the workload and mode with the most", "5.1", band, high, SIZES),
         ],
     }
 }
 
-/// Figure 8: how much less is copied.
+/// Figure 8: the reduction of copies.
 pub fn reduction(measured: &[Measured]) -> Figure {
     let [low, high] = ends(measured.iter().map(saved));
     let band = (Some(0.14), Some(0.268));
@@ -146,7 +152,7 @@ pub fn reduction(measured: &[Measured]) -> Figure {
     Figure {
         name: "zns-journal-fig8".to_string(),
         title: "ZNS journal figure 8: reduction of the data copied during garbage collection".to_string(),
-        unit: "share that is copied no more (below: MiB copied)".to_string(),
+        unit: "share of the copies saved (below: MiB copied)".to_string(),
         about: "The same traces on dm-zoned with and without the journal zone.".to_string(),
         panels: vec![
             by_mode("reduction", measured, saved),
@@ -161,10 +167,10 @@ pub fn reduction(measured: &[Measured]) -> Figure {
                 median(measured.iter().map(saved)),
                 SIZES,
             ),
-            claim("the reduction, in the workload and mode with least", "5.1", band, low, SIZES),
-            claim("the reduction, in the workload and mode with most", "5.1", band, high, SIZES),
+            claim("the reduction, in the workload and mode with the least", "5.1", band, low, SIZES),
+            claim("the reduction, in the workload and mode with the most", "5.1", band, high, SIZES),
             claim(
-                "journal blocks that reclaim copied with the journal zone, all runs together",
+                "journal blocks copied by reclaim with the journal zone, in all runs",
                 "4.4: it is never a reclaim target",
                 (Some(0.0), Some(0.0)),
                 Some(left),
@@ -186,24 +192,24 @@ pub fn throughput(measured: &[Measured]) -> Figure {
         Panel { title: mode.to_string(), series: SCHEMES.map(String::from).to_vec(), groups: groups.collect() }
     };
     let lowest = |mode: &str| ends(measured.iter().filter(|one| one.mode == mode).map(ratio))[0];
-    let because = "what the scheme saves in copies it pays with a zone less for everything else";
+    let because = "the scheme saves copies, but leaves one zone less for all other blocks";
     Figure {
         name: "zns-journal-fig9".to_string(),
         title: "ZNS journal figure 9: I/O performance".to_string(),
         unit: "MiB/s in simulated time".to_string(),
-        about: "What reached the volume, journal included, over the simulated time of the replay at depth 32."
+        about: "Bytes written to the volume, journal included, over the simulated time of the replay at depth 32."
             .to_string(),
         panels: MODES.map(panel).to_vec(),
         claims: vec![
             claim(
-                "ordered: throughput with the journal zone over without, in the least favourable workload",
-                "5.2: no significant improvement; 5 % is taken for significant",
+                "ordered: throughput with the journal zone over without, in the worst workload",
+                "5.2: no significant improvement; 5 % counts as significant",
                 (Some(0.95), None),
                 lowest("ordered"),
                 because,
             ),
             claim(
-                "journal: throughput with the journal zone over without, in the least favourable workload",
+                "journal: throughput with the journal zone over without, in the worst workload",
                 "5.2: it has improved",
                 (Some(1.0), None),
                 lowest("journal"),

@@ -20,11 +20,11 @@ pub const FIGURES: &[&str] = &["zns-journal-fig3", "zns-journal-fig7", "zns-jour
 /// ext4's modes, in the order of figure 9.
 const MODES: [&str; 2] = ["ordered", "journal"];
 
-/// A workload: its name, fio's options for it, and how many bytes it writes. The paper names distributions without
-/// parameters: these are in common use (fio's own examples).
+/// A workload: its name, fio's options, and the bytes it writes. The paper names distributions without parameters:
+/// these are common ones (fio's own examples).
 ///
-/// Random writes are held to a rate at which 100 of them fall between two commits of ext4: as many as the volume serves in
-/// the five seconds that ext4 waits, at the 20 a second that are left of it when every other write waits for a zone.
+/// Random writes have a rate of 100 between two commits of ext4: as many as the volume serves in ext4's five seconds,
+/// at the 20 per second that remain when every other write waits for a zone.
 const LOADS: [(&str, &str, u64); 5] = [
     ("uniform", "--rw=randwrite --rate_iops=1000", RANDOM_WRITES),
     ("zipf", "--rw=randwrite --random_distribution=zipf:1.2 --rate_iops=1000", RANDOM_WRITES),
@@ -35,14 +35,14 @@ const LOADS: [(&str, &str, u64); 5] = [
 const RANDOM_WRITES: u64 = 16 << 20;
 const SEQUENTIAL_WRITES: u64 = 1536 << 20;
 
-/// The mean of so many runs, as in the paper.
+/// The number of runs averaged, as in the paper.
 const RUNS: u64 = 5;
 const DEPTH: u32 = 32;
 const CONVENTIONAL: u64 = 1 << 30;
 const ZONED: u64 = 4 << 30;
 const ZONE: u64 = 64 << 20;
-/// The paper does not give it. The file has twice as many chunks as there are conventional zones, so that reclaim works all the
-/// time, and what it copies is data, metadata and journal.
+/// The size of the file, which the paper does not give: twice as many chunks as conventional zones, so that reclaim
+/// works all the time, and copies data, metadata and journal.
 const FILE: u64 = 2 << 30;
 /// A fiftieth of ext4's five seconds.
 const SYNC_SECONDS: f64 = 0.1;
@@ -81,7 +81,7 @@ pub fn reproduce(lab: &Lab, figures: &[&'static str]) -> Result<Reproduction, Re
             for seed in lab.seed..lab.seed + RUNS {
                 let captured =
                     lab.capture(&experiment(lab, mode, (load, options, writes), seed, device_bytes, zone))?;
-                lab.tell(&format!("replaying {load} {mode}, seed {seed}"));
+                lab.progress(&format!("replaying {load} {mode}, seed {seed}"));
                 let replay = |path: &Path| -> Result<(RunResult, Vec<u32>), ReproduceError> {
                     let (device, zones) = watch::open(path, lab.seed)?;
                     let result = lab.replay_on(path, device, &captured, DEPTH)?;
@@ -133,7 +133,7 @@ fn experiment(
         size_bytes: device_bytes,
         guests: 1,
         setup: None,
-        // What still runs when the command ends is killed with it.
+        // The loop is killed at the end of the command.
         command: format!("(while sleep {SYNC_SECONDS}; do sync -f .; done) & {fio}"),
     }
 }
@@ -147,8 +147,8 @@ fn conditions(lab: &Lab, media: &str, device_bytes: u64) -> Vec<(String, String)
         condition(
             "file system",
             format!(
-                "ext4 of the running kernel on a device of {}, with a journal of one zone, as mke2fs makes it for this size; inode \
-                 tables and journal are written when it is made, and are part of every replay, uncounted",
+                "ext4 of the running kernel on a device of {}, with a journal of one zone, mke2fs's size for it; \
+                 mkfs writes the inode tables and the journal, which are an uncounted part of every replay",
                 human_size(device_bytes as f64)
             ),
         ),
@@ -163,20 +163,23 @@ fn conditions(lab: &Lab, media: &str, device_bytes: u64) -> Vec<(String, String)
         condition(
             "write-back",
             format!(
-                "the file system is synced every {SYNC_SECONDS} s, which stands for ext4's commit every 5 s: 100 random writes lie between \
-                 two, as many as the volume serves in 5 s when every other write waits for a zone"
+                "the file system is synced every {SYNC_SECONDS} s, in place of ext4's commit every 5 s: there are \
+                 100 random writes between two, as many as the volume serves in 5 s when every other write waits \
+                 for a zone"
             ),
         ),
         condition(
             "volume",
-            format!("`dm-zoned/{media}` and `dm-zoned:journal-zone/{media}`, replayed at depth {DEPTH} in simulated time"),
+            format!(
+                "`dm-zoned/{media}` and `dm-zoned:journal-zone/{media}`, replayed at depth {DEPTH} in simulated time"
+            ),
         ),
-        condition("mean of", format!("{RUNS} runs, each with a seed and a capture of its own")),
+        condition("mean of", format!("{RUNS} runs, each with its own seed and capture")),
         condition(
             "differs from the paper",
-            "the paper gives neither the file's size nor what was written, nor the zone size; ours are chosen so that reclaim runs \
-             all the time, and zones are FEMU's and dm-zoned's usual 64 MiB at this size; the drive's times are those that \
-             `flashpath layers` shows, not FEMU's"
+            "the paper gives neither the file's size nor the amount written nor the zone size; ours keep reclaim \
+             busy all the time, with the 64 MiB zones usual in FEMU and dm-zoned at this size; the drive's times \
+             are the defaults of `flashpath layers`, not FEMU's"
                 .to_string(),
         ),
     ]

@@ -1,4 +1,4 @@
-//! The conventional device of a path, watched: into which of its zones the file system's journal is written.
+//! Observes the conventional device of a path: the zones to which the file system's journal is written.
 
 use crate::ReproduceError;
 use flashpath::device::station::StationError;
@@ -9,10 +9,10 @@ use flashpath::time::Time;
 use flashpath::translation::zoned::{Devices, DmZoned, ZonedSettings};
 use std::sync::{Arc, Mutex};
 
-/// The zone of each journal write, in their order.
+/// The zone of each journal write, in order.
 pub type JournalZones = Arc<Mutex<Vec<u32>>>;
 
-/// Opens a path of dm-zoned in memory, with its conventional device watched.
+/// Opens a path of dm-zoned in memory, with its conventional device observed.
 pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZones), ReproduceError> {
     let failed = |error: StationError| ReproduceError::failed(error.to_string());
     let wrong = || ReproduceError::failed(format!("{} is not dm-zoned on a conventional device", path.text));
@@ -21,18 +21,18 @@ pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZone
     let zone_blocks = devices.zoned.first().map_or(1, |device| device.shape().zone_blocks);
     let zones = JournalZones::default();
     let device = devices.conventional.take().ok_or_else(wrong)?;
-    devices.conventional = Some(Box::new(Watched { device, zone_blocks, zones: Arc::clone(&zones) }));
+    devices.conventional = Some(Box::new(Observed { device, zone_blocks, zones: Arc::clone(&zones) }));
     let volume = DmZoned::create(devices, settings, seed).map_err(|error| ReproduceError::failed(error.to_string()))?;
     Ok((Box::new(volume), zones))
 }
 
-struct Watched {
+struct Observed {
     device: Box<dyn BlockDevice>,
     zone_blocks: u64,
     zones: JournalZones,
 }
 
-impl BlockDevice for Watched {
+impl BlockDevice for Observed {
     fn blocks(&self) -> u64 {
         self.device.blocks()
     }
@@ -67,7 +67,7 @@ impl BlockDevice for Watched {
     }
 }
 
-impl Abilities for Watched {
+impl Abilities for Observed {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         Some(&self.device)
     }

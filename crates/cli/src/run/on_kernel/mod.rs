@@ -1,9 +1,9 @@
-//! A path with a file system of the running kernel on top: run for real, and counted by the stations below it.
+//! A path with a file system of the running kernel on top: run in real time, and counted by the stations below it.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `stack` | the path as a device of this machine, with the file system mounted |
-//! | `work` | what is done in it |
+//! | `stack` | the path as a block device of this machine, with the file system mounted |
+//! | `work` | the workload in it |
 
 mod stack;
 mod work;
@@ -12,21 +12,21 @@ use crate::failure::Failure;
 use crate::run::Run;
 use crate::workload::Source;
 use flashpath::run::{Outcome, Path};
-use stack::Standing;
+use stack::KernelStack;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Runs what the command line asks for on one path, and takes all down again. Counted is what reaches the device from
-/// when the file system is made and mounted until it is unmounted.
+/// Sets up a path, runs the workload on it, and takes it down. The device's requests are counted after mkfs and mount
+/// until after unmount.
 pub fn run(command: &Run, source: &Source, path: &Path, stop: &AtomicBool) -> Result<Outcome, Failure> {
-    let settings = path.kernel().expect("the caller looked");
+    let settings = path.kernel().expect("the path has a kernel file system");
     let began = Instant::now();
-    let standing = Standing::set_up(path, settings, command.seed)?;
-    let size_bytes = standing.size_bytes();
-    let before = standing.account()?;
-    let free_bytes = (standing.mount().free_share()? * size_bytes as f64) as u64;
-    let done = work::work(command, source, standing.mount().path(), free_bytes, stop)?;
-    let after = standing.take_down()?;
+    let stack = KernelStack::set_up(path, settings, command.seed)?;
+    let size_bytes = stack.size_bytes();
+    let before = stack.account()?;
+    let free_bytes = (stack.mount().free_share()? * size_bytes as f64) as u64;
+    let done = work::work(command, source, stack.mount().path(), free_bytes, stop)?;
+    let after = stack.take_down()?;
     let mut outcome = Outcome::in_files(path, command.seed, done, (&before, &after), size_bytes);
     outcome.result.seconds_wall = began.elapsed().as_secs_f64();
     Ok(outcome)

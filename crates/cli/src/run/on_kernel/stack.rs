@@ -1,8 +1,8 @@
-//! A path as a device of this machine, with the kernel's file system on it: served as one file, attached to a loop
-//! device, made, mounted. Everything is undone in the opposite order, whatever fails on the way.
+//! A path as a block device of this machine with a kernel file system: served as one file, attached to a loop device,
+//! formatted, mounted. All steps are undone in reverse order, also after errors.
 
 use crate::failure::Failure;
-use crate::resident::heard::Heard;
+use crate::resident::warnings::PrintedWarnings;
 use crate::resident::worker::Worker;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
@@ -15,28 +15,28 @@ use std::fs::OpenOptions;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The served file, in its mount point.
+/// The name of the served file in its mount point.
 const FILE: &str = "disk";
-/// How long what was just detached may still be in use: the kernel lets a loop device go in its own time.
+/// The time to wait for the release of the loop device, which the kernel detaches asynchronously.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A path with its file system mounted. What is dropped first stands first.
-pub struct Standing {
+/// A path with its file system mounted. Fields are in the order of dropping.
+pub struct KernelStack {
     mount: Option<Mount>,
     disk: Option<LoopDevice>,
     served: Option<Mounted>,
     worker: Option<Worker<SharedDevice>>,
     device: Arc<SharedDevice>,
     file_system: FileSystem,
-    /// Where the mount points are; empty when all is undone.
+    /// The directory of the mount points.
     _place: tempfile::TempDir,
 }
 
-impl Standing {
-    /// Serves what is below the file system of `path`, makes the file system, and mounts it. What that writes is on the
-    /// device when this returns.
-    pub fn set_up(path: &Path, settings: &KernelSettings, seed: u64) -> Result<Standing, Failure> {
+impl KernelStack {
+    /// Serves the device below the file system of `path`, makes the file system, and mounts it. All writes of these
+    /// steps are on the device when this returns.
+    pub fn set_up(path: &Path, settings: &KernelSettings, seed: u64) -> Result<KernelStack, Failure> {
         make_mounts_private()?;
         let make = make_of(settings);
         make.check()?;
@@ -50,7 +50,7 @@ impl Standing {
             .prefix("flashpath-run-")
             .tempdir()
             .map_err(|error| cannot("make a temporary directory", error))?;
-        let mut standing = Standing {
+        let mut stack = KernelStack {
             mount: None,
             disk: None,
             served: None,
@@ -59,28 +59,28 @@ impl Standing {
             file_system: make.file_system,
             _place: place,
         };
-        let place = standing._place.path().to_path_buf();
-        let device = Arc::clone(&standing.device);
-        standing.worker = Some(Worker::start(device)?);
+        let place = stack._place.path().to_path_buf();
+        let device = Arc::clone(&stack.device);
+        stack.worker = Some(Worker::start(device)?);
         let file = place.join("device").join(FILE);
-        standing.served = Some(Mounted::one_file(Arc::clone(&standing.device), &file, || {})?);
+        stack.served = Some(Mounted::one_file(Arc::clone(&stack.device), &file, || {})?);
         let opened = OpenOptions::new().read(true).write(true).open(&file);
         let opened = opened.map_err(|error| cannot(&format!("open {}", file.display()), error))?;
         let disk = LoopDevice::attach(&opened)?;
         make.run(disk.path())?;
         let mount = Mount::new(disk.path(), make.file_system.name(), &settings.mount_options, &place)?;
         mount.sync()?;
-        standing.disk = Some(disk);
-        standing.mount = Some(mount);
-        Ok(standing)
+        stack.disk = Some(disk);
+        stack.mount = Some(mount);
+        Ok(stack)
     }
 
-    /// Where the file system is mounted.
+    /// The mounted file system.
     pub fn mount(&self) -> &Mount {
-        self.mount.as_ref().expect("it is mounted until it is taken down")
+        self.mount.as_ref().expect("mounted until take_down")
     }
 
-    /// What the stations below have counted.
+    /// The counts of the stations below.
     pub fn account(&self) -> Result<Account, ServeError> {
         self.device.account()
     }
@@ -90,7 +90,7 @@ impl Standing {
         self.device.size_bytes()
     }
 
-    /// Unmounts, answers what was counted until then, checks the file system, and undoes the rest.
+    /// Unmounts, takes the counts, checks the file system, and undoes the rest; returns the counts.
     pub fn take_down(mut self) -> Result<Account, Failure> {
         if let Some(mount) = self.mount.take() {
             mount.sync()?;
@@ -100,7 +100,7 @@ impl Standing {
         if let Some(disk) = self.disk.take() {
             self.file_system.check(disk.path())?;
         }
-        self.leave()?;
+        self.unmount_file()?;
         if let Some(worker) = self.worker.take() {
             worker.stop();
         }
@@ -108,8 +108,8 @@ impl Standing {
         Ok(account)
     }
 
-    /// Takes the served file away, once the loop device has let it go.
-    fn leave(&mut self) -> Result<(), Failure> {
+    /// Unmounts the served file once the loop device has released it.
+    fn unmount_file(&mut self) -> Result<(), Failure> {
         let Some(mut served) = self.served.take() else { return Ok(()) };
         let until = Instant::now() + PATIENCE;
         loop {
@@ -128,18 +128,18 @@ impl Standing {
     }
 }
 
-impl Drop for Standing {
+impl Drop for KernelStack {
     fn drop(&mut self) {
-        // In this order; whoever wants to know how it went calls `take_down`.
+        // Undone in this order; errors are reported by `take_down` only.
         drop(self.mount.take());
         drop(self.disk.take());
-        let _ = self.leave();
+        let _ = self.unmount_file();
         if let Some(worker) = self.worker.take() {
             worker.stop();
         }
-        // Also where there is no result that would say so.
+        // Without a result, the warnings are printed here.
         if let Ok(account) = self.device.account() {
-            Heard::default().tell(&account);
+            PrintedWarnings::default().print_new(&account);
         }
     }
 }

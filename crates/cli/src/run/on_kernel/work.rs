@@ -1,4 +1,4 @@
-//! What is done in the mounted file system: a shell command, a fio job by fio itself, or a workload of ours.
+//! The workload in the mounted file system: a shell command, a fio job run by fio, or one of our workloads.
 
 use crate::failure::Failure;
 use crate::progress::Bars;
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a command may take to end once it is told to.
+/// The time that a command has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Does what the command line asks for in the file system at `mount`, of which `free_bytes` are free.
+/// Runs the workload in the file system at `mount`, of which `free_bytes` are free.
 pub fn work(
     command: &Run,
     source: &Source,
@@ -53,7 +53,7 @@ fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<D
     let mut shell = Command::new("sh");
     shell.args(["-c", text]).env("FLASHPATH_MOUNT", mount).stdout(io::stderr());
     let ended = run(shell, mount, stop).map_err(|error| Failure::failed(format!("cannot run sh: {error}")))?;
-    let warning = "what a command reads and writes in its files is not counted: there is no write amplification";
+    let warning = "the reads and writes of a command in its files are not counted: there is no write amplification";
     Ok(DoneInFiles {
         workload: unknown(&command.workload),
         seconds: ended.seconds,
@@ -65,11 +65,12 @@ fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<D
     })
 }
 
-/// fio keeps the job's depth, engine and threads, which ours, that waits for each request, could not.
+/// Runs fio itself: our own reader of jobs, which waits for each request, would not keep the job's depth, engine and
+/// threads.
 fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<DoneInFiles, Failure> {
     let job = job.canonicalize().map_err(|error| Failure::failed(format!("cannot read {}: {error}", job.display())))?;
-    refuse_places_elsewhere(&job)?;
-    // Beside the mount point, not in it: what fio says is not part of the run.
+    refuse_files_elsewhere(&job)?;
+    // Beside the mount point, not in it: fio's output is not part of the run.
     let output = mount.with_extension("fio.json");
     let mut fio = Command::new("fio");
     fio.arg("--output-format=json").arg("--output").arg(&output).arg(&job).stdout(Stdio::null());
@@ -80,12 +81,12 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Don
         ),
         _ => Failure::failed(format!("cannot run fio: {error}")),
     })?;
-    let said = std::fs::read_to_string(&output).unwrap_or_default();
-    // It is in a directory that goes at the end.
+    let report = std::fs::read_to_string(&output).unwrap_or_default();
+    // Best effort: its directory is removed at the end.
     let _ = std::fs::remove_file(&output);
     let mut failure = ended.problem("fio");
     let (mut workload, mut seconds) = (unknown(&command.workload), ended.seconds);
-    match serde_json::from_str::<Value>(&said).ok().as_ref().and_then(|said| said["jobs"].as_array()) {
+    match serde_json::from_str::<Value>(&report).ok().as_ref().and_then(|report| report["jobs"].as_array()) {
         Some(jobs) => {
             let sum =
                 |kind: &str, field: &str| -> u64 { jobs.iter().filter_map(|job| job[kind][field].as_u64()).sum() };
@@ -98,9 +99,7 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Don
                 seconds = longest as f64 / 1e3;
             }
         }
-        None => {
-            failure = failure.or_else(|| Some(RunFault::Program("fio told nothing of what it did".to_string()).into()))
-        }
+        None => failure = failure.or_else(|| Some(RunFault::Program("fio wrote no report".to_string()).into())),
     }
     Ok(DoneInFiles {
         workload,
@@ -113,8 +112,8 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Don
     })
 }
 
-/// A job that names a place outside of the file system would be run there.
-fn refuse_places_elsewhere(job: &Path) -> Result<(), Failure> {
+/// Refuses a job that names files outside of the file system.
+fn refuse_files_elsewhere(job: &Path) -> Result<(), Failure> {
     let text = std::fs::read_to_string(job)
         .map_err(|error| Failure::input(format!("cannot read {}: {error}", job.display()), None))?;
     for line in text.lines().map(str::trim) {
@@ -122,7 +121,7 @@ fn refuse_places_elsewhere(job: &Path) -> Result<(), Failure> {
         let (key, value) = (key.trim(), value.trim());
         let is_elsewhere = value.starts_with('/') || value.split(['/', ':']).any(|part| part == "..");
         if ["filename", "directory", "filename_format"].contains(&key) && is_elsewhere {
-            let message = format!("{}: {line} leads out of the file system that the job is to run in", job.display());
+            let message = format!("{}: {line} is outside of the job's file system", job.display());
             return Err(Failure::input(message, Some("name a file without a directory, or none".to_string())));
         }
     }
@@ -136,7 +135,7 @@ fn ours(
     free_bytes: u64,
     stop: &AtomicBool,
 ) -> Result<DoneInFiles, Failure> {
-    // Half of what is free leaves room for what the file system itself writes.
+    // Half of the free space leaves room for the file system's own blocks.
     let size = command.size.unwrap_or((free_bytes / 2) & !((1 << 20) - 1));
     let opened = in_directory::open(command, source, Some(size))?;
     let directory = Directory::open(mount).map_err(|error| Failure::failed(error.to_string()))?;
@@ -168,7 +167,7 @@ fn ours(
     })
 }
 
-/// How a command ended.
+/// The end of a command.
 struct Ended {
     status: ExitStatus,
     seconds: f64,
@@ -176,27 +175,27 @@ struct Ended {
 }
 
 impl Ended {
-    /// Why the run failed, if the program did and nobody had interrupted it.
+    /// The error of the run, if the program failed without an interrupt.
     fn problem(&self, name: &str) -> Option<RunError> {
         let failed = !self.status.success() && !self.interrupted;
         failed.then(|| RunFault::Program(format!("{name} failed: {}", self.status)).into())
     }
 }
 
-/// Runs a command in a process group of its own with `mount` as its directory. What is left of the group when its leader
-/// ends is killed: it would keep the file system busy.
+/// Runs a command in a process group of its own with `mount` as its directory. The rest of the group is killed when its
+/// leader ends, as it would keep the file system busy.
 fn run(mut command: Command, mount: &Path, stop: &AtomicBool) -> io::Result<Ended> {
     let began = Instant::now();
     let mut child = command.current_dir(mount).process_group(0).stdin(Stdio::null()).spawn()?;
     let group = Pid::from_raw(child.id() as i32);
-    let mut told: Option<Instant> = None;
+    let mut terminated: Option<Instant> = None;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
         if stop.load(Ordering::Relaxed) {
-            let since = *told.get_or_insert_with(|| {
-                // One that has just ended needs no signal.
+            let since = *terminated.get_or_insert_with(|| {
+                // A group that has just ended needs no signal.
                 let _ = killpg(group, Signal::SIGTERM);
                 Instant::now()
             });
@@ -207,5 +206,5 @@ fn run(mut command: Command, mount: &Path, stop: &AtomicBool) -> io::Result<Ende
         std::thread::sleep(PAUSE);
     };
     let _ = killpg(group, Signal::SIGKILL);
-    Ok(Ended { status, seconds: began.elapsed().as_secs_f64(), interrupted: told.is_some() })
+    Ok(Ended { status, seconds: began.elapsed().as_secs_f64(), interrupted: terminated.is_some() })
 }

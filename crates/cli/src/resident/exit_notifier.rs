@@ -1,12 +1,12 @@
-//! How a mount ended, for whoever waits for it: `flashpath umount`.
+//! Sends the exit status of a mount's server to `flashpath umount`.
 //!
-//! The kernel lets umount(2) return as soon as nobody uses a FUSE file system; its server then takes the last checkpoint.
-//! So the server listens on an abstract Unix socket that has the kernel's number of the mounted file system in its name.
-//! Whoever unmounts connects first, and reads the server's exit code and its reason when all is done. The kernel keeps
-//! connections until they are accepted, so no thread is needed.
+//! umount(2) of a FUSE file system returns before its server takes the last checkpoint. So the server listens on an
+//! abstract Unix socket with the device number of the mount in its name. `flashpath umount` connects before it
+//! unmounts, and reads the server's exit code and message at the end. The kernel queues connections until they are
+//! accepted, so no thread is needed.
 
 use crate::failure::Failure;
-use crate::tell;
+use crate::print_message;
 use flashpath_fuse::FuseMount;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use std::io::{self, Read, Write};
@@ -15,26 +15,26 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a server that has just ended may hold the same number.
+/// The time for which a server that is ending may hold the same device number.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
-/// After so long it is said what is waited for.
-const UNTIL_TOLD: Duration = Duration::from_secs(2);
+/// The time after which the wait is announced.
+const UNTIL_ANNOUNCED: Duration = Duration::from_secs(2);
 
 fn address(mount: &FuseMount) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("flashpath-mount-{}", mount.device))
 }
 
-/// Those who want to know how a mount ends.
+/// The server's end: the clients that wait for its exit status.
 #[derive(Default)]
-pub struct Farewell {
+pub struct ExitNotifier {
     listener: Option<UnixListener>,
     waiting: Vec<UnixStream>,
 }
 
-impl Farewell {
-    /// From now on `flashpath umount` can wait for the end of what is mounted at this directory.
-    pub fn offer(&mut self, directory: &Path) {
+impl ExitNotifier {
+    /// Listens for `flashpath umount` of the mount at this directory.
+    pub fn listen(&mut self, directory: &Path) {
         let until = Instant::now() + PATIENCE;
         let Some(mount) = FuseMount::at(directory) else { return };
         loop {
@@ -46,12 +46,14 @@ impl Farewell {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until => {
                     std::thread::sleep(PAUSE);
                 }
-                Err(error) => return tell(&format!("warning: 'flashpath umount' cannot wait for this mount: {error}")),
+                Err(error) => {
+                    return print_message(&format!("warning: 'flashpath umount' cannot wait for this mount: {error}"));
+                }
             }
         }
     }
 
-    /// Nothing is mounted any more, and the next mount may get the same number.
+    /// Stops listening: after the unmount, the next mount may get the same device number.
     pub fn close(&mut self) {
         if let Some(listener) = self.listener.take()
             && listener.set_nonblocking(true).is_ok()
@@ -60,43 +62,44 @@ impl Farewell {
         }
     }
 
-    /// All is done, and nothing is held any more.
-    pub fn tell(mut self, ended: &Result<(), Failure>) {
+    /// Sends the exit status to all waiting clients. Call it when all images are released.
+    pub fn notify(mut self, result: &Result<(), Failure>) {
         self.close();
-        let said = match ended {
+        let status = match result {
             Ok(()) => "0 ".to_string(),
-            Err(failure) => format!("{} {}", failure.code(), failure.words().unwrap_or_default()),
+            Err(failure) => format!("{} {}", failure.code(), failure.message().unwrap_or_default()),
         };
         for mut stream in self.waiting {
-            // Who has gone away does not want to know.
-            let _ = stream.write_all(said.as_bytes());
+            // A client that has gone away is ignored.
+            let _ = stream.write_all(status.as_bytes());
         }
     }
 }
 
-/// A mount's server, which will say how it ended.
+/// The client's end: a connection to a mount's server.
 pub struct Server(UnixStream);
 
 impl Server {
-    /// The server of a mount. `None` if none listens, or if it belongs to somebody else than who mounted it.
+    /// Connects to the server of a mount. `None` if none listens, or if its user is neither root nor the user of the
+    /// mount.
     pub fn of(mount: &FuseMount) -> Option<Server> {
         let stream = UnixStream::connect_addr(&address(mount).ok()?).ok()?;
         let peer = getsockopt(&stream, PeerCredentials).ok()?;
         (peer.uid() == 0 || Some(peer.uid()) == mount.user).then_some(Server(stream))
     }
 
-    /// Waits until it has let go of all: answers its exit code and the reason. `None`: it ended without a word.
+    /// Waits for the server's end; returns its exit code and message. `None` if it ended without a status.
     pub fn wait(mut self, place: &Path) -> Option<(u8, String)> {
-        let mut said = Vec::new();
-        let mut patience = Some(UNTIL_TOLD);
+        let mut status = Vec::new();
+        let mut patience = Some(UNTIL_ANNOUNCED);
         loop {
             self.0.set_read_timeout(patience).ok()?;
-            match self.0.read_to_end(&mut said) {
+            match self.0.read_to_end(&mut status) {
                 Ok(_) => break,
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     patience = None;
-                    tell(&format!(
-                        "waiting for the last checkpoint of {}, or until it is mounted nowhere else",
+                    print_message(&format!(
+                        "waiting for the last checkpoint of {}, or for the end of its other mounts",
                         place.display()
                     ));
                 }
@@ -104,8 +107,8 @@ impl Server {
                 Err(_) => return None,
             }
         }
-        let said = String::from_utf8_lossy(&said);
-        let (code, words) = said.split_once(' ')?;
-        Some((code.parse().ok()?, words.to_string()))
+        let status = String::from_utf8_lossy(&status);
+        let (code, message) = status.split_once(' ')?;
+        Some((code.parse().ok()?, message.to_string()))
     }
 }

@@ -1,34 +1,34 @@
-//! The command line as this program reads it, also where mount(8) and umount(8) call it.
+//! The command line, also as mount(8) and umount(8) call the program.
 //!
-//! | called as | by | stands for |
+//! | called as | by | means |
 //! |---|---|---|
-//! | `mount.flashpath PATH DIR [-sfnv] [-o OPTIONS]`, or any name with `mount.` before and `flashpath` or `sfs` behind | mount(8), which looks for `/sbin/mount.TYPE` | `flashpath mount` |
+//! | `mount.flashpath PATH DIR [-sfnv] [-o OPTIONS]`, or any name that begins with `mount.` and ends with `flashpath` or `sfs` | mount(8), which looks for `/sbin/mount.TYPE` | `flashpath mount` |
 //! | `flashpath PATH DIR [-o OPTIONS]` | mount.fuse(8), for the type `fuse.flashpath` | the same |
 //! | `umount.fuse.sfs DIR [-lfnvr]` | umount(8), which looks for `/sbin/umount.TYPE` | `flashpath umount` |
 //! | `mount.fuse.sfs PATH DIR -o remount,...` | mount(8) for `mount -o remount,... DIR` | `flashpath mount` |
 //!
-//! So called it returns when the volume can be used, as mount(8) expects, and its exit codes are those of mount(8).
+//! In these forms the program returns when the volume is ready, and its exit codes are those of mount(8).
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Behind the options of a call that came from mount(8).
+/// Appended to the options of a call from mount(8).
 const BY_MOUNT: &str = "--by-mount";
 /// mount(8)'s exit codes: a wrong invocation, and a mount that failed.
 const WRONG: u8 = 1;
 const FAILED: u8 = 32;
 
-/// The command line, the program's name first, in this program's own words.
+/// The command line in this program's own syntax, the program's name first.
 pub fn arguments() -> Vec<OsString> {
     translated(std::env::args_os().collect())
 }
 
-/// True if mount(8) or umount(8) has called it, or this is the process that serves then.
+/// True if mount(8) or umount(8) has called, also in the background process.
 pub fn by_mount() -> bool {
     arguments().iter().any(|argument| argument == OsStr::new(BY_MOUNT))
 }
 
-/// What mount(8) takes this program's exit code for.
+/// mount(8)'s exit code for this program's.
 pub fn exit_code(code: u8) -> u8 {
     match code {
         0 => 0,
@@ -40,25 +40,25 @@ pub fn exit_code(code: u8) -> u8 {
 fn translated(arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
-    let is_of_us = name.ends_with(".flashpath") || name.ends_with(".sfs");
+    let is_ours = name.ends_with(".flashpath") || name.ends_with(".sfs");
     let rest = || arguments.iter().skip(1).cloned();
     match () {
-        () if is_of_us && name.starts_with("umount.") => command("umount", rest()),
-        () if is_of_us && name.starts_with("mount.") => command("mount", rest()),
-        // No command has a slash in its name, and every path with a file system has one.
+        () if is_ours && name.starts_with("umount.") => command("umount", rest()),
+        () if is_ours && name.starts_with("mount.") => command("mount", rest()),
+        // No command's name has a slash, and every path with a file system has one.
         () if arguments.get(1).is_some_and(|first| first.to_string_lossy().contains('/')) => command("mount", rest()),
         () => arguments,
     }
 }
 
-/// A command of this program with the flags of mount(8) and umount(8): those that say what it does anyway are left out.
+/// Translates the flags of mount(8) and umount(8); those that select this program's default behaviour are dropped.
 fn command(name: &str, rest: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["flashpath".into(), name.into()];
     let mut rest = rest.peekable();
     while let Some(word) = rest.next() {
         let text = word.to_string_lossy().into_owned();
         if text == "-t" {
-            // Its type is known.
+            // The type is known.
             rest.next();
         } else if text == "-o" || text == "-N" {
             words.push(word);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn mount_and_umount_call_it_in_their_own_words() {
+    fn calls_from_mount_and_umount_are_translated() {
         let mounted = "flashpath mount sfs/conv:image=A m -o rw,dev --background --by-mount";
         assert_eq!(read("flashpath sfs/conv:image=A m -o rw,dev"), mounted);
         assert_eq!(read("/sbin/mount.fuse.flashpath sfs/conv:image=A m -nv -o rw,dev -t fuse.flashpath"), mounted);
@@ -102,7 +102,7 @@ mod tests {
         );
         assert_eq!(read("/usr/sbin/umount.fuse.sfs /m -l -t fuse.sfs"), "flashpath umount /m --lazy --by-mount");
         for own in ["flashpath mount sfs/conv m -n", "/a/b.sfs/flashpath fsck -n x", "flashpath", "flashpath --help"] {
-            assert_eq!(read(own), own, "it is its own");
+            assert_eq!(read(own), own, "this program's own syntax");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What was counted, and how it is told.
+//! The summary of a capture, as text and JSON.
 
 use super::labelling::{Counts, PLACES, Requests};
 use super::plan::Plan;
-use super::processes::Ended;
+use super::processes::Exit;
 use crate::failure::Failure;
 use flashpath::label::Content;
 use flashpath::units::human_size;
@@ -11,29 +11,29 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What a capture came to.
-pub struct Account {
+/// The result of a capture.
+pub struct Summary {
     pub counts: Counts,
-    /// Bytes at the trace's beginning that were there before the recording.
+    /// Bytes at the trace's beginning that were on the device before the recording.
     pub bytes_before: u64,
     pub losses: Losses,
-    /// Why the trace is partial; none if it is whole.
+    /// The reasons why the trace is partial; empty if it is complete.
     pub problems: Vec<String>,
     pub output: PathBuf,
     pub output_bytes: u64,
-    /// Of all guests' journals together.
+    /// The sum of the guests' journals.
     pub journal_bytes: u64,
-    /// How long the commands ran.
+    /// The run time of the commands.
     pub seconds: f64,
-    pub ended: Vec<Ended>,
+    pub ended: Vec<Exit>,
 }
 
-/// The contents that a file system's writes can have.
+/// The contents of a file system's writes.
 const CONTENTS: [Content; 3] = [Content::Data, Content::Metadata, Content::Journal];
 
-impl Account {
-    /// Prints the summary, and writes the JSON that was asked for; says on standard error why the trace is partial.
-    pub fn tell(&self, plan: &Plan) -> Result<(), Failure> {
+impl Summary {
+    /// Prints the summary, writes the JSON if requested, and prints on standard error why the trace is partial.
+    pub fn print(&self, plan: &Plan) -> Result<(), Failure> {
         let mut json = serde_json::to_string_pretty(&self.json(plan)).unwrap_or_default();
         json.push('\n');
         match plan.json.as_deref() {
@@ -44,12 +44,12 @@ impl Account {
             }
         }
         for problem in &self.problems {
-            crate::tell(&format!("error: {problem}"));
+            crate::print_message(&format!("error: {problem}"));
         }
         if !self.problems.is_empty() {
-            crate::tell(&format!("error: what was recorded is kept as {}", self.output.display()));
+            crate::print_message(&format!("error: the partial trace is kept as {}", self.output.display()));
         } else if self.counts.sent.writes == 0 && !plan.quiet {
-            crate::tell("warning: nothing was written");
+            crate::print_message("warning: nothing was written");
         }
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Account {
             line(&format!("  {}", content.name()), format!("{bytes:<12}{:>5.1} %", 100.0 * self.share(content)));
         }
         if self.bytes_before > 0 {
-            line("there before", human_size(self.bytes_before as f64));
+            line("written before", human_size(self.bytes_before as f64));
         }
         if counts.sent.discards > 0 {
             line("discarded", human_size(counts.sent.discarded_bytes as f64));
@@ -100,9 +100,9 @@ impl Account {
             .ended
             .iter()
             .map(|ended| match ended {
-                Ended::Exited(code) => json!({ "exit_code": code }),
-                Ended::Killed(signal) => json!({ "signal": signal }),
-                Ended::NotStarted => json!({ "not_started": true }),
+                Exit::Code(code) => json!({ "exit_code": code }),
+                Exit::Signal(signal) => json!({ "signal": signal }),
+                Exit::NotStarted => json!({ "not_started": true }),
             })
             .collect();
         json!({
