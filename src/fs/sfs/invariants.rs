@@ -22,8 +22,8 @@ use super::format::{
 use super::inode_file::INODES;
 use super::log::Summary;
 use super::map::{MOST_BLOCKS, MOST_LEVELS};
+use super::placement::MOST_GROUPS;
 use super::segments::{Segments, State};
-use super::write_out::MOST_GROUPS;
 use super::{FileKind, Sfs};
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;

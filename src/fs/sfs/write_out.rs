@@ -3,11 +3,8 @@
 
 use super::format::NO_GROUP;
 use super::log::{Destination, Item};
-use super::placement::{BlockView, History, SegmentView, Tick};
+use super::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
 use super::{Sfs, SfsError};
-
-/// Groups that there can be at most.
-pub(super) const MOST_GROUPS: usize = 16;
 
 impl Sfs {
     /// Writes what waits: the groups that fill segments, and if `everything` must go, the rest behind them in segments of all groups.

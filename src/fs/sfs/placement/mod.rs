@@ -30,6 +30,9 @@ mod write_cost;
 
 use std::fmt::Debug;
 
+/// The largest number of groups: the format stores a group in this range.
+pub const MOST_GROUPS: usize = 16;
+
 /// A point of the clock by which hotness is measured: microseconds, or blocks written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tick(pub u64);
