@@ -139,8 +139,8 @@ fn a_worn_out_drive_says_so_and_keeps_what_it_measured() {
     let mut workload =
         generator(&parse_term("uniform:writes=1000x").unwrap(), path.drive().unwrap().exported_bytes(), 1).unwrap();
     let outcome = prepare(&path, 1).unwrap().run(workload.as_mut(), &Options::default(), &mut |_| true);
-    let said = outcome.failure.expect("it wears out").to_string();
-    assert!(said.contains("worn out") && said.contains("endurance of 20"), "{said}");
+    let message = outcome.failure.expect("it wears out").to_string();
+    assert!(message.contains("worn out") && message.contains("endurance of 20"), "{message}");
     let written = outcome.result.workload.written_blocks as f64 * 4096.0 / (1u64 << 40) as f64;
     let promised = outcome.result.wear.lifetime_host_tib.unwrap();
     assert!((0.9..=1.1).contains(&(written / promised)), "it wrote {written} TiB, and its lifetime was {promised}");
@@ -245,8 +245,8 @@ fn a_request_beyond_the_end_is_refused_with_the_size_that_would_do() {
     let path = Path::read("page/nand:size=64M").unwrap();
     let mut script = Script::new([operation(Action::Read, 1 << 30, 4096)]);
     let outcome = prepare(&path, 1).unwrap().run(&mut script, &Options::default(), &mut |_| true);
-    let said = outcome.failure.expect("it is refused").to_string();
-    assert!(said.contains("take a drive that exports 1.00 GiB"), "{said}");
+    let message = outcome.failure.expect("it is refused").to_string();
+    assert!(message.contains("take a drive that exports 1.00 GiB"), "{message}");
 }
 
 #[test]

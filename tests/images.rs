@@ -342,18 +342,18 @@ fn a_damaged_image_is_refused_with_the_field_named_or_read_as_it_is() {
     drop(drive);
     let whole = disk.bytes();
     let open = |image: Vec<u8>| Zns::open_on(Box::new(Bytes::holding(image)), &anything());
-    for (offset, said) in [(0, "the magic is "), (8, "the version is "), (20, "the header's checksum is ")] {
+    for (offset, message) in [(0, "the magic is "), (8, "the version is "), (20, "the header's checksum is ")] {
         let mut image = whole.clone();
         image[offset] ^= 1;
         let refused = refusal(open(image)).to_string();
-        assert!(refused.contains(said) && refused.contains(", expected "), "{refused}");
+        assert!(refused.contains(message) && refused.contains(", expected "), "{refused}");
     }
     for length in [0, 1, BLOCK, 4 * BLOCK, whole.len() - 1] {
         let refused = refusal(open(whole[..length].to_vec())).to_string();
         assert!(refused.contains("its length is "), "{refused}");
     }
     // Invalid fields with correct checksums.
-    for (offset, value, said) in [
+    for (offset, value, message) in [
         (16, u32::MAX, "the header's size is 4294967295 zones, expected 1 to 1048576 zones"),
         (16, 0, "the header's size is 0 zones"),
         (16, 9, "the data begins"),
@@ -373,10 +373,11 @@ fn a_damaged_image_is_refused_with_the_field_named_or_read_as_it_is() {
         image[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
         bytes::seal(&mut image[..BLOCK]);
         let refused = refusal(open(image)).to_string();
-        let is_told = refused.contains(said) || said == "the data begins" && refused.contains("its length is ");
-        assert!(is_told, "{said}: {refused}");
+        let is_reported =
+            refused.contains(message) || message == "the data begins" && refused.contains("its length is ");
+        assert!(is_reported, "{message}: {refused}");
     }
-    for (offset, value, said) in [
+    for (offset, value, message) in [
         (24 + 8, 5_u8, "the zone number in the record of zone 1 is 5, expected 1"),
         (24 + 16, 9, "the state in the record of zone 1 is 0x9"),
         (24, 7, "the write pointer in the record of zone 1 is 7, expected 0 to 6"),
@@ -392,7 +393,7 @@ fn a_damaged_image_is_refused_with_the_field_named_or_read_as_it_is() {
             bytes::seal(block);
         }
         let refused = refusal(open(image)).to_string();
-        assert!(refused.contains(said), "{said}: {refused}");
+        assert!(refused.contains(message), "{message}: {refused}");
     }
 }
 

@@ -105,10 +105,10 @@ fn check_command(action: &str, command: fn(&mut Zns, u32) -> Result<Time, ZoneEr
                 assert_eq!((answer.is_ok(), drive.zone(0).state), (true, expected), "{action} of {state:?}")
             }
             None => {
-                let Err(ZoneError::InvalidTransition { zone: 0, state: told, .. }) = answer else {
+                let Err(ZoneError::InvalidTransition { zone: 0, state: reported, .. }) = answer else {
                     panic!("{action} of {state:?}: {answer:?}")
                 };
-                assert_eq!((told, drive.zone(0).state), (state, state));
+                assert_eq!((reported, drive.zone(0).state), (state, state));
             }
         }
     }
@@ -333,14 +333,14 @@ fn conventional_zones_are_written_anywhere_and_not_managed() {
 fn errors_say_the_specifications_names() {
     let mut drive = drive(",max-active=1,max-open=1");
     write(&mut drive, 0, 0, 1).unwrap();
-    let told = |answer: Result<Time, ZoneError>| answer.unwrap_err().to_string();
-    for (said, name) in [
-        (told(write(&mut drive, 0, 9, 1)), "zone invalid write: at block 9 of zone 0, whose write pointer is 1"),
-        (told(write(&mut drive, 0, 1, 60)), "zone boundary error: blocks 1 to 61 of zone 0"),
-        (told(write(&mut drive, 1, 0, 1)), "too many active zones: zone 1"),
-        (told(close(&mut drive, 1)), "invalid zone state transition: cannot close zone 1, which is empty"),
+    let message_of = |answer: Result<Time, ZoneError>| answer.unwrap_err().to_string();
+    for (message, name) in [
+        (message_of(write(&mut drive, 0, 9, 1)), "zone invalid write: at block 9 of zone 0, whose write pointer is 1"),
+        (message_of(write(&mut drive, 0, 1, 60)), "zone boundary error: blocks 1 to 61 of zone 0"),
+        (message_of(write(&mut drive, 1, 0, 1)), "too many active zones: zone 1"),
+        (message_of(close(&mut drive, 1)), "invalid zone state transition: cannot close zone 1, which is empty"),
     ] {
-        assert!(said.starts_with(name), "{said}");
+        assert!(message.starts_with(name), "{message}");
     }
 }
 
@@ -432,7 +432,7 @@ fn a_drive_without_time_counts_the_same() {
 
 #[test]
 fn options_that_do_not_go_together_are_pointed_at() {
-    for (text, pointed, said) in [
+    for (text, pointed, message) in [
         ("zns:size=100M", "100M", "take 64M or 128M"),
         ("zns:zone=48M,size=96M", "48M", "a power of two"),
         ("zns:zone=4M,size=16M,capacity=5M", "5M", "at most the zone's 4M"),
@@ -446,7 +446,7 @@ fn options_that_do_not_go_together_are_pointed_at() {
     ] {
         let error = parse_term(text).and_then(|term| ZnsSettings::read(&term)).map(drop).unwrap_err();
         assert_eq!(&text[error.span.clone()], pointed, "{error}");
-        assert!(error.help.contains(said), "{error}");
+        assert!(error.help.contains(message), "{error}");
     }
     assert!(settings("zns:preset=ssd-h").written_out.contains("channels=8,dies=2"), "a preset gives the flash");
     assert!(settings("zns:preset=tlc,timing=off").written_out.contains("size=4G,zone=64M"), "and not the zones");

@@ -71,22 +71,22 @@ fn a_super_block_that_says_what_cannot_be_is_refused_by_its_field() {
         ("map blocks is 0,", |super_block| (super_block.map_blocks, super_block.set_blocks) = (0, 25)),
         ("volume uuid is zero,", |super_block| super_block.identity.volume = [0; 16]),
     ];
-    for (said, change) in changes {
+    for (message, change) in changes {
         let machine = machine();
         change_super(&machine, change);
         let error = refusal(&machine);
-        assert!(error.starts_with("the super block at block 0: ") && error.contains(said), "{error}");
+        assert!(error.starts_with("the super block at block 0: ") && error.contains(message), "{error}");
     }
-    for (said, at) in [("magic", 0), ("version", 4), ("checksum", 44), ("checksum", 300)] {
+    for (message, at) in [("magic", 0), ("version", 4), ("checksum", 44), ("checksum", 300)] {
         let machine = machine();
         change(&machine, 0, |bytes| bytes[at] ^= 0x10);
-        assert!(refusal(&machine).contains(said), "{said}");
+        assert!(refusal(&machine).contains(message), "{message}");
     }
 }
 
 #[test]
 fn a_map_that_says_what_cannot_be_is_refused_by_its_entry() {
-    for (said, at, zone) in [
+    for (message, at, zone) in [
         ("chunk 2: data zone is 99, and one of the 24 zones", 16, 99u32),
         ("chunk 2: data zone is 1, and a zone that holds no metadata", 16, 1),
         ("chunk 2: data zone is 8, and a zone that holds no metadata", 16, 8),
@@ -97,8 +97,8 @@ fn a_map_that_says_what_cannot_be_is_refused_by_its_entry() {
         let machine = machine();
         change(&machine, MAP, |bytes| bytes[at..at + 4].copy_from_slice(&zone.to_le_bytes()));
         let error = refusal(&machine);
-        assert!(error.contains(said), "{error}");
-        assert!(check(machine.devices()).is_err_and(|error| error.to_string().contains(said)));
+        assert!(error.contains(message), "{error}");
+        assert!(check(machine.devices()).is_err_and(|error| error.to_string().contains(message)));
     }
 }
 
@@ -144,16 +144,16 @@ fn what_fsck_can_repair_it_repairs() {
     change(&machine, bitmap_of(12), |bytes| bytes[2] |= 1);
     change(&machine, bitmap_of(11), |bytes| bytes[0] |= 8);
     machine.zones.put(0, vec![vec![0; BLOCK]]);
-    let said: Vec<String> = findings(&machine).into_iter().map(|finding| finding.what).collect();
+    let messages: Vec<String> = findings(&machine).into_iter().map(|finding| finding.what).collect();
     for expected in [
         "does not say of which volume it is",
         "zone 6 belongs to no chunk, and 1 of its blocks",
         "chunk 1: 1 blocks should lie beyond the write pointer 8 of zone 12",
         "chunk 0: 1 blocks are marked valid in zones 11 and",
     ] {
-        assert!(said.iter().any(|what| what.contains(expected)), "{expected} in {said:#?}");
+        assert!(messages.iter().any(|what| what.contains(expected)), "{expected} in {messages:#?}");
     }
-    assert_eq!(said.len(), 4, "{said:#?}");
+    assert_eq!(messages.len(), 4, "{messages:#?}");
     repair(machine.devices(), &settings(TEXT)).unwrap();
     assert_eq!(findings(&machine), []);
     let mut volume = machine.open(TEXT);

@@ -223,8 +223,8 @@ fn fsck_after_a_crash_joins_a_journals_zone_with_the_conventional_zone_beside_it
     machine.lose_power(&mut Random::new(3, "fsck of a journal's zone"));
 
     let (findings, _) = zoned::check(machine.devices()).unwrap();
-    let said: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
-    assert!(said.len() == 1 && said[0].starts_with("chunk 1 has the conventional zones "), "{said:?}");
+    let message: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
+    assert!(message.len() == 1 && message[0].starts_with("chunk 1 has the conventional zones "), "{message:?}");
     assert!(findings[0].remedy == zoned::Remedy::Repair);
 
     zoned::repair(machine.devices(), &settings(WITH)).unwrap();

@@ -160,8 +160,11 @@ fn worn_out_zones_are_named_by_fsck_and_inspect_and_at_the_start() {
     );
     assert_eq!(found[0].what, "zone 17 is read-only, and is out of use");
     assert_eq!(survey(machine.devices()).unwrap().warnings.len(), 2);
-    let said = warnings(&machine.open(TEXT));
-    assert_eq!(said, ["dm-zoned: 2 zones have worn out, and are out of use: zone 17 is read-only, zone 18 is offline"]);
+    let message = warnings(&machine.open(TEXT));
+    assert_eq!(
+        message,
+        ["dm-zoned: 2 zones have worn out, and are out of use: zone 17 is read-only, zone 18 is offline"]
+    );
     // The zone of chunk 0: its blocks are lost.
     machine.zones.set_state(3, ZoneState::Offline);
     let found = findings(&machine);

@@ -163,17 +163,17 @@ fn work(geometry: &Geometry, seed: u64) {
         work.device.set_journal(&[Lba(JOURNAL.start)..Lba(JOURNAL.end)]).unwrap();
     }
     let mut random = Random::new(seed, "dm-zoned room");
-    let told = |done: Result<(), DeviceError>| done.unwrap_or_else(|error| panic!("{path}, seed {seed}: {error}"));
+    let expect_ok = |done: Result<(), DeviceError>| done.unwrap_or_else(|error| panic!("{path}, seed {seed}: {error}"));
     for chunk in 0..blocks / ZONE {
         // In any order, whole or in part.
         let count = if random.below(3) == 0 { ZONE } else { 1 + random.below(ZONE) };
-        told((0..count).try_for_each(|block| work.write((chunk * 7 % (blocks / ZONE)) * ZONE + block, 1)));
+        expect_ok((0..count).try_for_each(|block| work.write((chunk * 7 % (blocks / ZONE)) * ZONE + block, 1)));
     }
     for _ in 0..150 {
-        told(work.step(&mut random));
+        expect_ok(work.step(&mut random));
     }
     work.check();
-    told(work.device.close(work.now).map(|_| ()));
+    expect_ok(work.device.close(work.now).map(|_| ()));
     work.check();
 }
 

@@ -214,13 +214,13 @@ pub struct Budget {
 
 impl Budget {
     /// A number of cases, or as many as fit into `FAILING_STORE_SECONDS`.
-    #[allow(clippy::disallowed_methods, reason = "a campaign may be told how long to run")]
+    #[allow(clippy::disallowed_methods, reason = "the environment sets the duration of a campaign")]
     pub fn new(cases: u64) -> Budget {
         let seconds = std::env::var("FAILING_STORE_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
         Budget { until: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)), left: cases }
     }
 
-    #[allow(clippy::disallowed_methods, reason = "a campaign may be told how long to run")]
+    #[allow(clippy::disallowed_methods, reason = "the environment sets the duration of a campaign")]
     pub fn goes_on(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.until.map_or(self.left > 0, |until| Instant::now() < until)

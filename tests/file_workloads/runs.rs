@@ -83,8 +83,8 @@ fn a_run_counts_what_was_asked_in_the_counted_stages() {
             result.latency_ns.values().map(|class| class.count).sum::<u64>(),
             "{text}"
         );
-        let told: Vec<u64> = result.stages.iter().map(|stage| stage.requests).collect();
-        assert_eq!(told, model.asked.iter().map(|asked| asked.len() as u64).collect::<Vec<_>>(), "{text}");
+        let counts: Vec<u64> = result.stages.iter().map(|stage| stage.requests).collect();
+        assert_eq!(counts, model.asked.iter().map(|asked| asked.len() as u64).collect::<Vec<_>>(), "{text}");
         assert!(result.seconds_counted > 0.0 && result.seconds_counted <= result.seconds_wall);
     }
 }

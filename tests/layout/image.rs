@@ -50,8 +50,8 @@ impl Image {
             .current_dir(self.directory.path())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{program} {arguments:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {arguments:?}: {message}");
         String::from_utf8(output.stdout).unwrap()
     }
 

@@ -12,6 +12,6 @@ pub fn skipped(reason: &str) {
     if let Ok(name) = std::env::var("SKIPPED_TESTS") {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(name);
         let line = format!("skipped: {test}: {reason}\n");
-        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("what was skipped can be told");
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the list of skipped tests is writable");
     }
 }

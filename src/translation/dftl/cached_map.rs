@@ -29,7 +29,7 @@ pub struct CachedMap {
     dirty: Vec<u32>,
     /// True if a translation page must be written, as `on_flash` has changed.
     is_stale: Vec<bool>,
-    /// The translation pages of those that no miss is about to write; some may have been written since.
+    /// The stale translation pages that no miss is about to write; some may have been written since.
     stale: Vec<u32>,
     hits: u64,
     misses: u64,

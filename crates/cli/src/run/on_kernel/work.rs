@@ -7,7 +7,7 @@ use crate::run::in_directory;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::WorkloadResult;
-use flashpath::run::{FilesRun, FileRun, Part, RunError, RunFault, run_files};
+use flashpath::run::{FileRun, FilesRun, Part, RunError, RunFault, run_files};
 use flashpath::units::BLOCK_BYTES;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -128,13 +128,7 @@ fn refuse_files_elsewhere(job: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ours(
-    command: &Run,
-    source: &Source,
-    mount: &Path,
-    free_bytes: u64,
-    stop: &AtomicBool,
-) -> Result<FilesRun, Failure> {
+fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &AtomicBool) -> Result<FilesRun, Failure> {
     // Half of the free space leaves room for the file system's own blocks.
     let size = command.size.unwrap_or((free_bytes / 2) & !((1 << 20) - 1));
     let opened = in_directory::open(command, source, Some(size))?;
