@@ -2,18 +2,18 @@
 //!
 //! A request goes down the folders in this order, one file each at the first reading:
 //!
-//! | room | what it is |
+//! | room | role |
 //! |---|---|
-//! | [`workload`] | what asks: generators and traces emit [`workload::Operation`]s |
-//! | [`run`] | what assembles a path and drives it |
-//! | [`translation`] | what maps addresses: page-level, DFTL, FAST, Superblock |
-//! | [`device`] | what stores: NAND flash |
-//! | [`fs`] | what names data: a directory |
-//! | [`report`] | what it tells: ledger, table, JSON, HTML, papers' figures |
-//! | [`layout`] | where a file system keeps its journal and metadata, read from its own structures |
+//! | [`workload`] | request sources: generators and traces emit [`workload::Operation`]s |
+//! | [`run`] | assembles and runs a path |
+//! | [`translation`] | address mapping: page-level, DFTL, FAST, Superblock, dm-zoned |
+//! | [`device`] | devices: conventional, ZNS, NAND flash, cache |
+//! | [`fs`] | file systems: sfs, and the `Volume` seam |
+//! | [`report`] | results: ledger, table, JSON, HTML, papers' figures |
+//! | [`layout`] | locates a file system's journal and metadata from its own structures |
 //!
-//! [`units`], [`time`], [`task`], [`label`], [`random`] and [`expression`] are the words that all rooms share. Which room may
-//! import which is written down, and checked, in `tests/imports.rs`.
+//! [`units`], [`time`], [`task`], [`label`], [`random`] and [`expression`] are shared by all rooms.
+//! `tests/imports.rs` holds and checks the table of allowed imports.
 
 pub mod expression;
 pub mod label;

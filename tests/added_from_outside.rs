@@ -1,7 +1,7 @@
-//! A station, a translation layer, a grouping and a cleaner that the library does not know, added to its tables from here.
+//! A station, a translation layer, a grouping and a cleaner that this test adds to the tables through the public API.
 
 use flashpath::device::nand::{Geometry, Nand, Timing};
-use flashpath::device::station::{DeviceNode, DeviceSettings, Offer, Opening, StationError, only_blocks};
+use flashpath::device::station::{DeviceNode, DeviceSettings, Offer, OpenOptions, StationError, only_blocks};
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium};
 use flashpath::expression::{ExpressionError, Kind, OptionKind, Row, Settings, Term, Values, parse_term, words_of};
 use flashpath::fs::sfs::placement::table::{POLICIES, Policies, ReadCleaner, ReadGrouping};
@@ -15,7 +15,7 @@ use flashpath::translation::page_level::{self, PageLevel, PageSettings, RamMap};
 use flashpath::workload::generator::generator;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// A station that makes every write wait.
+/// A station that delays every write.
 static SLOW: Kind = Kind {
     name: "slow",
     about: "a device whose writes wait",
@@ -38,7 +38,7 @@ impl DeviceSettings for SlowSettings {
         self.written_out.clone()
     }
 
-    fn open(&self, below: Vec<Medium>, _: &Opening) -> Result<Medium, StationError> {
+    fn open(&self, below: Vec<Medium>, _: &OpenOptions) -> Result<Medium, StationError> {
         Ok(Medium::Blocks(Box::new(Slow { below: only_blocks(below), by_ns: self.by_ns, received: Mutex::default() })))
     }
 }
@@ -103,7 +103,7 @@ impl Abilities for Slow {
     }
 }
 
-/// A translation layer: that of `page`, by another name, which keeps a fifth of the flash in reserve.
+/// A translation layer: that of `page` under another name, with a fifth of the flash in reserve.
 static OWN: Kind = Kind { name: "own", about: "a layer from outside", options: page_level::KIND.options };
 
 #[derive(Debug)]
@@ -161,7 +161,7 @@ fn a_station_and_a_layer_from_outside_stand_in_a_path_like_any_other() {
     }
 }
 
-/// What is wrong is told with the names of the table that is used.
+/// Errors list the names of the table in use.
 #[test]
 fn errors_name_the_stations_of_the_table() {
     let table = table();

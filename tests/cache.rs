@@ -1,15 +1,15 @@
-//! The write-back cache: a read returns the newest write, a flush has brought all of it down, and what was not flushed
-//! is old or new below. On small caches, so that every block makes room again and again.
+//! The write-back cache: a read returns the newest write, a flush writes all of it back, and data that was not flushed
+//! is old or new on the device below. The caches are small, so that blocks are evicted again and again.
 
 use flashpath::device::cache::{Cache, CacheSettings, Place, Policy};
 use flashpath::device::conv::Conventional;
-use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
+use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, fill_with_stamp};
 use flashpath::expression::parse_term;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile};
 use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
 use flashpath::run::{
-    Holds, Options, Path, check_file_system, check_volume, make_volume, open_device, open_file_system, prepare,
+    Options, Path, Payload, check_file_system, check_volume, make_volume, open_device, open_file_system, prepare,
 };
 use flashpath::time::Time;
 use flashpath::workload::generator::generator;
@@ -22,7 +22,7 @@ const DATA: Label = Label::host(Content::Data);
 const NEW: NewFile =
     NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
 
-/// The device below: shared with the test, and failing when it is told to.
+/// The device below: shared with the test, and failing on request.
 #[derive(Clone)]
 struct Below {
     device: Arc<Mutex<Conventional>>,
@@ -93,13 +93,13 @@ fn settings(blocks: u64, policy: Policy) -> CacheSettings {
     CacheSettings { blocks, policy, ..read }
 }
 
-/// What the device must hold: of each block the newest write, and what may lie below.
+/// The expected content: the newest write of each block, and the versions that the device below may have.
 struct Model {
     newest: Vec<u32>,
     below: Vec<BTreeSet<u32>>,
 }
 
-/// Random work on a cache of so many blocks, with a device below that fails now and then.
+/// Random operations on a cache of `cache_blocks`, above a device that fails at times.
 fn work(cache_blocks: u64, policy: Policy, on_device: bool, seed: u64) {
     let below = Below::new(BLOCKS);
     let own = Below::new(cache_blocks + 3);
@@ -121,7 +121,7 @@ fn work(cache_blocks: u64, policy: Policy, on_device: bool, seed: u64) {
         let mut bytes = vec![0; count as usize * STAMP_BYTES];
         match random.below(20) {
             0..=8 => {
-                holding(step, &mut bytes);
+                fill_with_stamp(step, &mut bytes);
                 let content = if random.below(2) == 0 { Content::Data } else { Content::Journal };
                 let written = cache.write(Lba(first), &bytes, Label::host(content), at);
                 model.below[range.clone()].iter_mut().for_each(|may| {
@@ -161,7 +161,7 @@ fn work(cache_blocks: u64, policy: Policy, on_device: bool, seed: u64) {
                 }
             }
             _ => {
-                // An error comes again when it is asked for the next time.
+                // A failed write-back is repeated by the next request that needs it.
                 let _ = cache.work(at);
             }
         }
@@ -191,7 +191,7 @@ fn a_cache_returns_the_newest_write_and_a_flush_brings_it_down() {
     }
 }
 
-/// Journal blocks and data that lie side by side go down with their own labels.
+/// Adjacent journal and data blocks are written back with their own labels.
 #[test]
 fn a_block_keeps_its_label_on_its_way_down() {
     let below = Below::new(BLOCKS);
@@ -208,7 +208,7 @@ fn a_block_keeps_its_label_on_its_way_down() {
     assert_eq!((of(Content::Journal), of(Content::Data)), (7, 13), "each block once, for two writes");
 }
 
-/// A block that is dirty for as long as `age` is written back though nobody flushes, with its neighbours, and not before.
+/// A block that is dirty for `age` is written back without a flush, with its neighbours, and not earlier.
 #[test]
 fn a_block_that_is_dirty_for_long_is_written_back_in_the_background() {
     let below = Below::new(BLOCKS);
@@ -223,9 +223,9 @@ fn a_block_that_is_dirty_for_long_is_written_back_in_the_background() {
     assert_eq!(below.account().received.total(), 3);
 }
 
-/// A cache in memory absorbs what is written again before it makes room, and the ledger's sums hold above and below it.
+/// A cache in memory absorbs overwrites until it evicts, and the ledger's sums hold above and below it.
 #[test]
-fn a_cache_stands_between_any_station_and_its_device() {
+fn a_cache_works_between_any_station_and_its_device() {
     for path in [
         "cache:size=1M/conv:size=16M",
         "cache:size=1M,policy=clock/conv:size=2M+page/nand:size=64M",
@@ -248,11 +248,11 @@ fn a_cache_stands_between_any_station_and_its_device() {
     }
 }
 
-/// The simulated device is as fast as memory as long as all fits, and as slow as the device below where nothing does.
+/// The simulated device is as fast as memory while everything fits, and as slow as the device below if nothing does.
 #[test]
 fn a_hit_takes_the_time_of_memory_and_a_miss_that_of_the_device() {
     let path = Path::read("cache:size=64K,access=1us/conv:size=1M,read=40us,write=200us").unwrap();
-    let cache = open_device(&path, Holds::Stamps, 1).unwrap();
+    let cache = open_device(&path, Payload::Stamps, 1).unwrap();
     let mut bytes = [0; STAMP_BYTES];
     assert_eq!(cache.read(Lba(1), &mut bytes, Time::ZERO).unwrap(), Time(40_000));
     assert_eq!(cache.read(Lba(1), &mut bytes, Time(50_000)).unwrap(), Time(51_000));
@@ -260,7 +260,7 @@ fn a_hit_takes_the_time_of_memory_and_a_miss_that_of_the_device() {
     assert_eq!(cache.flush(Time(70_000)).unwrap(), Time(271_000));
 }
 
-/// Volumes on images below a cache, and of a file system on dm-zoned: made, filled, checked, opened again.
+/// Volumes on images below a cache, of dm-zoned and of a file system on dm-zoned: made, filled, checked, opened again.
 #[test]
 fn volumes_are_made_and_found_again_on_images_under_any_stack() {
     for text in [
@@ -297,5 +297,5 @@ fn volumes_are_made_and_found_again_on_images_under_any_stack() {
     }
     let mixed = Path::read("sfs/dm-zoned/conv:size=8M+zns:image=B,size=64M,zone=1M").unwrap();
     let error = make_volume(&mixed, false, 7, 0, None).unwrap_err().to_string();
-    assert!(error.contains("what is in memory is new each time"), "{error}");
+    assert!(error.contains("storage in memory is new in each run"), "{error}");
 }

@@ -1,12 +1,12 @@
-//! Paths of block devices under the engine: what is counted where, that reads return the newest write, and what a drive is
-//! as a device.
+//! Paths of block devices in the engine: counts at each station, reads of the newest write, and a drive as a block
+//! device.
 
 use flashpath::device::{BlockDevice, Lba};
 use flashpath::expression::parse_term;
 use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
 use flashpath::report::RunResult;
-use flashpath::run::{Holds, Options, Path, Prepared, Replay, open_device, prepare};
+use flashpath::run::{Options, Path, Payload, Prepared, Replay, open_device, prepare};
 use flashpath::time::Time;
 use flashpath::workload::generator::generator;
 
@@ -38,7 +38,7 @@ fn blocks(result: &RunResult, station: &str, cause: &str) -> f64 {
     rows.map(|row| row.blocks).sum()
 }
 
-/// Writes that stay in a share of the device that the conventional zones can hold, with all other kinds of requests.
+/// Writes in a share of the device that fits in the conventional zones, mixed with all other kinds of requests.
 const WORK: &str = "hotcold:r=0.18,f=1,writes=0.5x,reads=20%,discards=5%";
 
 #[test]
@@ -75,7 +75,7 @@ fn the_same_seed_gives_the_same_result_on_devices_too() {
 
 #[test]
 fn without_reclaim_time_changes_no_count() {
-    // With it, it does: what reclaim copies depends on when it comes to it.
+    // With timing they differ: the copies of reclaim depend on its start.
     let counters = |path: &str| {
         let options = Options { replay: Replay::Closed { depth: 8 }, ..Options::default() };
         let mut result = run_on(path, "sequential:writes=8M", &options);
@@ -96,7 +96,7 @@ fn a_drive_counts_the_same_as_a_device_as_it_does_inside() {
         let options = Options { fill: true, ..Options::default() };
         let work = "hotcold:r=0.2,f=0.8,writes=2x,reads=10%";
         let inside = run_on(text, work, &options);
-        let device = open_device(&path, Holds::Stamps, options.seed).unwrap();
+        let device = open_device(&path, Payload::Stamps, options.seed).unwrap();
         let outside = finished(Prepared::with_device(&path, device, options.seed), work, &options);
         if !text.contains("page=8K") {
             assert_eq!(inside.flash.programmed_pages, outside.flash.programmed_pages, "{text}");
@@ -113,7 +113,7 @@ fn a_drive_counts_the_same_as_a_device_as_it_does_inside() {
 fn a_drive_as_a_device_keeps_the_bytes() {
     for text in DRIVES {
         let path = Path::read(text).unwrap();
-        let device = open_device(&path, Holds::Bytes, 1).unwrap();
+        let device = open_device(&path, Payload::Bytes, 1).unwrap();
         let mut random = Random::new(7, text);
         let range = 512.min(device.blocks());
         let mut disk = vec![0u8; range as usize * 4096];
@@ -154,7 +154,7 @@ fn a_conventional_device_with_a_translation_layer_of_its_own_exports_its_size_an
     for ftl in ["page", "dftl", "fast", "superblock"] {
         for more in ["", ",preset=tlc"] {
             let path = Path::read(&format!("conv:size=96M,ftl={ftl}{more}")).unwrap();
-            assert_eq!(open_device(&path, Holds::Stamps, 1).unwrap().blocks(), (96 << 20) / 4096);
+            assert_eq!(open_device(&path, Payload::Stamps, 1).unwrap().blocks(), (96 << 20) / 4096);
         }
     }
     let options = Options { verify: true, fill: true, ..Options::default() };

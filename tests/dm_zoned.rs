@@ -1,4 +1,5 @@
-//! dm-zoned: the kernel's own states, its defects that must not be repeated, cuts of power, and damaged metadata.
+//! dm-zoned: the states of the kernel, the kernel's defects that must not be repeated, power cuts, and damaged
+//! metadata.
 
 #[path = "dm_zoned/damage.rs"]
 mod damage;
@@ -21,7 +22,7 @@ mod recovery;
 #[path = "dm_zoned/room.rs"]
 mod room;
 
-use flashpath::device::{BlockDevice, DeviceError, Lba, holding};
+use flashpath::device::{BlockDevice, DeviceError, Lba, fill_with_stamp};
 use flashpath::expression::parse_term;
 use flashpath::label::{Content, Label};
 use flashpath::time::Time;
@@ -58,7 +59,7 @@ impl Machine {
         DmZoned::open(self.devices(), &settings(text)).unwrap()
     }
 
-    /// The power is cut, and comes back.
+    /// Cuts the power and restores it.
     fn lose_power(&self, random: &mut flashpath::random::Random) {
         self.disk.lose_power(random);
         self.zones.lose_power(random);
@@ -72,7 +73,7 @@ fn settings(text: &str) -> ZonedSettings {
 
 fn block_of(stamp: u32) -> Vec<u8> {
     let mut bytes = vec![0; BLOCK];
-    holding(stamp, &mut bytes);
+    fill_with_stamp(stamp, &mut bytes);
     bytes
 }
 
@@ -81,7 +82,7 @@ fn write(volume: &mut DmZoned, first: u64, stamps: &[u32], content: Content, at:
     volume.write(Lba(first), &bytes, Label::host(content), at).unwrap();
 }
 
-/// The stamp that a block holds. A block that is not one stamp over and over is torn.
+/// The stamp of a block. A block that is not a repeated stamp is torn.
 fn try_read(volume: &mut DmZoned, block: u64) -> Result<u32, DeviceError> {
     let mut bytes = vec![0; BLOCK];
     volume.read(Lba(block), &mut bytes, Time::ZERO)?;
@@ -94,7 +95,7 @@ fn read(volume: &mut DmZoned, block: u64) -> u32 {
     try_read(volume, block).unwrap()
 }
 
-/// What the volume warns of.
+/// The warnings of the volume.
 fn warnings(volume: &DmZoned) -> Vec<String> {
     volume.account().all_warnings()
 }

@@ -17,7 +17,7 @@ fn result(workload: &str, path: &str, options: &Options) -> RunResult {
     outcome.result
 }
 
-/// A workload that is written down.
+/// A workload of listed operations.
 struct Script(Vec<Operation>, usize);
 
 impl Script {
@@ -87,7 +87,7 @@ fn the_timing_model_changes_no_counter() {
     }
 }
 
-/// MB/s (10^6) as the SFS paper's Table 1 gives them: sequential reads, random 4 KB reads, sequential writes.
+/// MB/s (10^6) in Table 1 of the SFS paper: sequential reads, random 4 KB reads, sequential writes.
 #[test]
 fn the_ssd_presets_reach_the_speeds_of_their_table() {
     for (preset, reads, random_reads, writes) in
@@ -139,8 +139,8 @@ fn a_worn_out_drive_says_so_and_keeps_what_it_measured() {
     let mut workload =
         generator(&parse_term("uniform:writes=1000x").unwrap(), path.drive().unwrap().exported_bytes(), 1).unwrap();
     let outcome = prepare(&path, 1).unwrap().run(workload.as_mut(), &Options::default(), &mut |_| true);
-    let said = outcome.failure.expect("it wears out").to_string();
-    assert!(said.contains("worn out") && said.contains("endurance of 20"), "{said}");
+    let message = outcome.failure.expect("it wears out").to_string();
+    assert!(message.contains("worn out") && message.contains("endurance of 20"), "{message}");
     let written = outcome.result.workload.written_blocks as f64 * 4096.0 / (1u64 << 40) as f64;
     let promised = outcome.result.wear.lifetime_host_tib.unwrap();
     assert!((0.9..=1.1).contains(&(written / promised)), "it wrote {written} TiB, and its lifetime was {promised}");
@@ -160,7 +160,7 @@ fn a_discarded_page_is_not_copied() {
 
 #[test]
 fn streams_by_content_keep_the_journal_apart() {
-    // A journal that is overwritten in a circle beside data that is written at random.
+    // A journal overwritten in a circle, and random writes of data.
     let block = 4096;
     let journal_blocks = 6_000u64;
     let data_blocks = 35_000u64;
@@ -226,7 +226,7 @@ fn a_write_smaller_than_a_page_reads_the_rest_of_it_first() {
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     let result = outcome.result;
     assert_eq!(result.flash.programmed_pages, 4);
-    // The first page is there and is read; the two of the last write never were, and cost nothing.
+    // The first page exists and is read; the two of the last write never did, and cost nothing.
     assert_eq!(result.flash.read_pages, 1);
     assert_eq!(result.workload.written_blocks, 9);
     assert_eq!(result.write_amplification.total, Some(4.0 * 16384.0 / (9.0 * 4096.0)));
@@ -245,8 +245,8 @@ fn a_request_beyond_the_end_is_refused_with_the_size_that_would_do() {
     let path = Path::read("page/nand:size=64M").unwrap();
     let mut script = Script::new([operation(Action::Read, 1 << 30, 4096)]);
     let outcome = prepare(&path, 1).unwrap().run(&mut script, &Options::default(), &mut |_| true);
-    let said = outcome.failure.expect("it is refused").to_string();
-    assert!(said.contains("1.00 GiB would do"), "{said}");
+    let message = outcome.failure.expect("it is refused").to_string();
+    assert!(message.contains("take a drive that exports 1.00 GiB"), "{message}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! File workloads: what each promises to ask, held against a model of a file system, and what a run leaves.
+//! File workloads: their operations, compared with a model of a file system, and the state after a run.
 
 #[path = "file_workloads/definitions.rs"]
 mod definitions;

@@ -1,5 +1,5 @@
-//! Our distributions and jobs beside those of the real programs, fio and fio-genzipf. Where they are not installed, the
-//! tests say so and hold nothing.
+//! Our distributions and jobs compared with those of the real programs, fio and fio-genzipf. If they are not installed,
+//! the tests print that and are skipped.
 
 mod skipped;
 
@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const BLOCK: u64 = 4096;
-/// Both sides draw a quarter of a million places and the like: shares differ by less than this, as do means and
-/// deviations relative to the space.
+/// Both sides draw about a quarter of a million places: shares differ by less than this, as do means and deviations
+/// relative to the space.
 const TOLERANCE: f64 = 0.01;
 
-/// The output of a program, or `None`, with a word why, where it is not installed.
+/// The output of a program, or `None`, with a message, if it is not installed.
 fn output_of(command: &mut Command) -> Option<String> {
     match command.output() {
         Ok(output) => {
@@ -31,7 +31,7 @@ fn output_of(command: &mut Command) -> Option<String> {
     }
 }
 
-/// A directory of its own for one run of fio, removed at the end.
+/// A directory for one run of fio, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -44,12 +44,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left behind lies in the temporary directory.
+        // Remains are in the temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// What fio asks a device for when it runs `keys`, as action, offset and length.
+/// The requests that fio issues for `keys`, as action, offset and length.
 fn requests_of_fio(test: &str, keys: &str) -> Option<Vec<(String, u64, u64)>> {
     let scratch = Scratch::new(test);
     let job = format!("[job]\nioengine=null\nwrite_iolog=requests.log\n{keys}\n");
@@ -81,8 +81,8 @@ fn requests_of_ours(keys: &str, device_bytes: u64) -> Vec<(String, u64, u64)> {
     drain(fio_job_text("job.fio", &format!("[job]\n{keys}\n"), device_bytes, 1).unwrap().as_mut())
 }
 
-/// The share of all hits that the most popular blocks get, for each of `rows` equal parts of the blocks that were hit:
-/// the "Sum %" of fio-genzipf, as fractions.
+/// The share of all hits of the most popular blocks, for each of `rows` equal parts of the blocks that were hit: the
+/// "Sum %" of fio-genzipf, as fractions.
 fn top_shares(requests: &[(String, u64, u64)], rows: usize) -> Vec<f64> {
     let mut hits: BTreeMap<u64, usize> = BTreeMap::new();
     requests.iter().for_each(|(_, offset, _)| *hits.entry(offset / BLOCK).or_default() += 1);
@@ -109,10 +109,10 @@ fn the_most_popular_blocks_get_the_share_that_genzipf_prints() {
         ("normal", "20", "normal:deviation=20%"),
         ("normal", "50", "normal:deviation=50%"),
     ] {
-        // Not -t zipf:0.8, which fio-genzipf 3.33 takes for zipf:1.2.
+        // Not -t zipf:0.8, which fio-genzipf 3.33 reads as zipf:1.2.
         let arguments = ["-t", kind, "-i", input, "-g", "1", "-b", "4096", "-o", "20"];
         let Some(printed) = output_of(Command::new("fio-genzipf").args(arguments)) else { return };
-        // Top 5.00% 85.69% 85.69% ..., with the sum behind the third percentage.
+        // Top 5.00% 85.69% 85.69% ..., the sum after the third percentage.
         let sums: Vec<f64> = printed
             .lines()
             .filter(|line| line.starts_with("Top") || line.starts_with("|->"))
@@ -142,7 +142,7 @@ fn a_skewed_job_spreads_its_requests_as_fio_does() {
     }
 }
 
-/// Of the offsets, as shares of 256 MiB.
+/// Mean and deviation of the offsets, as shares of 256 MiB.
 fn mean_and_deviation(requests: &[(String, u64, u64)]) -> [f64; 2] {
     let places = || requests.iter().map(|(_, offset, _)| *offset as f64 / (256 << 20) as f64);
     let mean = places().sum::<f64>() / requests.len() as f64;
@@ -190,7 +190,7 @@ fn a_job_that_draws_nothing_is_request_for_request_what_fio_does() {
     .into_iter()
     .enumerate()
     {
-        // A flush has no bytes; the offset that fio logs with it is that of the write before.
+        // A flush has no bytes; fio logs it with the offset of the previous write.
         let plain = |requests: Vec<(String, u64, u64)>| -> Vec<(String, u64, u64)> {
             let without_place =
                 |(action, offset, length)| if length == 0 { (action, 0, 0) } else { (action, offset, length) };
@@ -217,7 +217,7 @@ fn the_random_map_covers_the_blocks_as_fio_does() {
         let ours = requests_of_ours(keys, 1 << 20);
         assert_eq!(visits(&ours), visits(&theirs), "{keys}");
         if name == "map" {
-            // Both start the same order again once it is through.
+            // Both repeat the same order at the end.
             assert_eq!(theirs[..250], theirs[250..500]);
             assert_eq!(ours[..250], ours[250..500]);
         }

@@ -1,4 +1,4 @@
-//! fio job files as workloads: what their keys ask for, in which order jobs run, and what is refused where.
+//! fio job files as workloads: their keys, the order of jobs, and errors with their lines.
 
 use flashpath::workload::fio_job::{fio_job, fio_job_text};
 use flashpath::workload::{Action, Operation, Workload, WorkloadError};
@@ -26,7 +26,7 @@ fn operations(text: &str, device_bytes: u64) -> Vec<Operation> {
     drain(job(text, device_bytes).expect("the job is right").as_mut())
 }
 
-/// Operations in short: `w8` writes at 8 KiB, `r`, `d` and `f` read, discard and flush.
+/// Operations in short form: `w8` writes at 8 KiB; `r`, `d` and `f` read, discard and flush.
 fn short(text: &str, device_bytes: u64) -> String {
     let name = |operation: &Operation| match operation.action {
         Action::Read => format!("r{}", operation.offset_bytes / KIB),
@@ -298,7 +298,7 @@ fn a_file_that_is_missing_or_no_text_is_an_error_that_names_it() {
     assert_eq!(good.name(), format!("fio:{}", path.display()));
 }
 
-/// A line of a job file: mostly a key with a value that it takes, at times one that it does not take, or noise.
+/// A line of a job file: mostly a valid key and value, sometimes an invalid value, or noise.
 fn any_line() -> impl Strategy<Value = String> {
     const LINES: [(&str, &[&str]); 16] = [
         ("rw", &["read", "write", "randwrite", "randrw", "rw", "trimwrite", "randtrimwrite", "randtrim"]),

@@ -1,5 +1,6 @@
-//! The lists of foreign tests that are expected not to pass on a mounted volume (`tests/foreign`), and what
-//! `scripts/expected-failures` says of a run that differs from them. The suites themselves run in `scripts/programs-on-mount`.
+//! The lists of foreign tests that are expected to fail on a mounted volume (`tests/foreign`), and the output of
+//! `scripts/expected-failures` for a run that differs from them. The suites themselves run in
+//! `scripts/programs-on-mount`.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::process::Command;
 
 const LISTS: [&str; 2] = ["tests/foreign/ltp-expected", "tests/foreign/xfstests-expected"];
 
-/// The exit code of the comparison, and what it prints.
+/// The exit code and the output of the comparison.
 fn compare(expected: &Path, results: &str) -> (Option<i32>, String) {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("results");
@@ -43,14 +44,14 @@ fn a_test_that_fails_hangs_or_has_no_result_is_an_error() {
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains(&format!("{told}generic/005\n")), "{said}");
     }
-    // An expected failure may fail, and not be lost: the suite may have stopped before it.
+    // An expected failure must have a result: the suite may have stopped before it.
     let (code, said) = compare_with(EXPECTED, "generic/001 passed\ngeneric/002 missing\n");
     assert_eq!(code, Some(1));
     assert!(said.contains("no result  generic/002\n"), "{said}");
 }
 
 #[test]
-fn an_expected_failure_that_passes_is_told_with_its_reason() {
+fn an_expected_failure_that_passes_is_reported_with_its_reason() {
     let (code, said) = compare_with(EXPECTED, "generic/002 passed\n");
     assert_eq!(code, Some(0));
     assert!(said.ends_with("passes     generic/002, expected to fail: the kernel does not ask\n"), "{said}");

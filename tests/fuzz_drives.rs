@@ -1,5 +1,5 @@
-//! Drives of a few pages with odd options keep every promise under any work. They are drawn at random, by a generator
-//! with a fixed seed. The same check serves the coverage-guided fuzzer in `fuzz/`.
+//! Drives of a few pages with odd options keep every guarantee under any workload. They are drawn at random, by a
+//! generator with a fixed seed. The same check serves the coverage-guided fuzzer in `fuzz/`.
 
 use flashpath::random::Random;
 use properties::check_drive;
@@ -64,7 +64,7 @@ fn pick<'t>(random: &mut Random, from: &[&'t str]) -> &'t str {
     from[random.below(from.len() as u64) as usize]
 }
 
-/// A drive of 64 KiB to 4 MiB of a layer, worn out soon or never.
+/// A drive of 64 KiB to 4 MiB, with low or unlimited endurance.
 fn drive(layer: &str, random: &mut Random) -> String {
     let own: &[&str] = match layer {
         "page" => &OF_PAGE,
@@ -108,19 +108,20 @@ fn tiny_drives_with_odd_options_lose_nothing_and_end_only_when_they_are_worn_out
 #[test]
 fn drives_that_once_came_to_a_stop_go_on() {
     for (path, work, seed) in [
-        // A page of the map took the last erased block, though another plane had room: the next collection found none.
+        // A page of the map took the last erased block, although another plane had space: the next collection found
+        // none.
         (
             "dftl:table=2,protected=0%,export=66%/nand:size=1260K,page=2K,pages-per-block=2,channels=3,planes=2,endurance=30",
             "uniform:request=512,reads=30%",
             657,
         ),
-        // Levelling and updates of the map took what each collection gained, and it never ended.
+        // Levelling and updates of the map took the gain of each collection, and it never ended.
         (
             "dftl:table=9,wear=static,wear-gap=1,op=12%/nand:size=4228K,page=2K,pages-per-block=8,channels=2,endurance=1000000",
             "uniform:request=512,reads=30%",
             10841,
         ),
-        // Copies that shared the host's frontier filled a block, which was forgotten: never open, never collected.
+        // Copies that shared the host's frontier filled a block, which was then neither open nor a candidate.
         (
             "dftl:wear=static,wear-gap=2,victim=fifo,frontiers=shared,export=98%/nand:size=2296K,page=2K,pages-per-block=2,endurance=1000000",
             "zipf:theta=2,scatter=off,span=20%",

@@ -1,7 +1,7 @@
-//! No text panics the readers of paths and generators, and what they take can be written out and read again.
+//! No text panics the parsers of paths and generators, and every accepted text can be written out and parsed again.
 //!
-//! Expressions that are right are damaged at random, by a generator with a fixed seed. The same checks serve the
-//! coverage-guided fuzzer in `fuzz/`.
+//! Valid expressions are damaged at random, by a generator with a fixed seed. The same checks serve the coverage-guided
+//! fuzzer in `fuzz/`.
 
 use flashpath::random::Random;
 use properties::{GENERATORS, NO_PATHS, PATHS, check_generator, check_path};
@@ -41,7 +41,7 @@ const WRONG: [&str; 28] = [
     "🦀",
 ];
 
-/// The words of an expression and the marks between them.
+/// The tokens of an expression: words and separators.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = vec![String::new()];
     for character in text.chars() {
@@ -59,7 +59,8 @@ fn pick<'t, T>(random: &mut Random, from: &'t [T]) -> &'t T {
     &from[random.below(from.len() as u64) as usize]
 }
 
-/// One to three changes: tokens are swapped, cut out, repeated, replaced by others of the language or by what is wrong.
+/// One to three changes: tokens are swapped, removed, repeated, or replaced by others of the language or by invalid
+/// ones.
 fn mutate(tokens: &mut Vec<String>, random: &mut Random, others: &[String]) {
     for _ in 0..=random.below(3) {
         let at = random.below(tokens.len() as u64 + 1) as usize;
@@ -79,7 +80,7 @@ fn mutate(tokens: &mut Vec<String>, random: &mut Random, others: &[String]) {
     }
 }
 
-/// Damages `texts` and says how many of the damaged ones are still taken by `check`.
+/// Damages `texts`; returns how many of the damaged ones `check` accepts.
 fn damage(texts: &[&str], purpose: &str, check: impl Fn(&str, &mut Random) -> bool) -> u64 {
     let others: Vec<String> = texts.iter().flat_map(|text| tokens(text)).collect();
     let mut random = Random::new(1, purpose);
@@ -95,7 +96,7 @@ fn damage(texts: &[&str], purpose: &str, check: impl Fn(&str, &mut Random) -> bo
 #[test]
 fn damaged_paths_are_refused_where_they_are_wrong_or_mean_the_same_written_out() {
     let taken = damage(&PATHS, "fuzz paths", |text, _| check_path(text));
-    // If nearly all or none were refused, only one half would have been tried.
+    // If nearly all or none were rejected, only one half would have been tested.
     assert!((ROUNDS / 40..ROUNDS * 39 / 40).contains(&taken), "{taken}");
 }
 

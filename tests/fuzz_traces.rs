@@ -1,4 +1,4 @@
-//! No input panics a trace reader, and whatever it emits is sane.
+//! No input panics a trace reader, and all emitted operations are valid.
 //!
 //! The samples of all formats are damaged at random, by a generator with a fixed seed. The same check serves the
 //! coverage-guided fuzzer in `fuzz/`.
@@ -96,7 +96,7 @@ fn damaged_traces_never_panic_and_emit_only_sane_operations() {
             }
         }
     }
-    // If most of them were refused, the readers would not have been tried.
+    // If most of them were rejected, the readers would not have been tested.
     assert!(2 * emitted as u64 > ROUNDS * seeds.len() as u64, "{emitted}");
 }
 

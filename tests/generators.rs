@@ -1,4 +1,4 @@
-//! What every generator promises: amounts, shares, bounds, alignment, and the same operations for the same seed.
+//! Guarantees of every generator: amounts, shares, bounds, alignment, and the same operations for the same seed.
 
 use flashpath::expression::{Amount, ExpressionError, parse_term};
 use flashpath::label::Content;
@@ -79,7 +79,7 @@ fn a_workload_without_writes_counts_its_requests() {
 #[test]
 fn shares_that_leave_no_write_in_decimal_leave_none() {
     // In binary, some of these sums fell short of 100%, and the workload waited for a write that never came; others
-    // exceeded it, and were refused.
+    // exceeded it, and were rejected.
     for tenths in 0..=1000 {
         let (reads, discards) = (f64::from(tenths) / 10.0, f64::from(1000 - tenths) / 10.0);
         let text = format!("uniform:writes=1x,reads={reads}%,discards={discards}%");
@@ -179,11 +179,11 @@ fn an_endless_limit_does_not_ask_for_endless_memory() {
     assert!((1..=1 << 20).contains(&count));
 }
 
-/// An expression of any generator, with the values that its properties are checked against.
+/// An expression of any generator, with the values for the check of its properties.
 fn any_workload() -> impl Strategy<Value = (String, u64, u64)> {
     (0..kinds().len(), 512u64..200_000, 1u64..2_000_000, 1u64..600_000, 0u32..=100, 1u32..=100).prop_map(
         |(kind, request, spare, writes, reads, span)| {
-            // The device holds two requests in the span at least, and is of any odd size.
+            // The device holds at least two requests in the span, and has any odd size.
             let device = request * 2 * 100 / u64::from(span) + 2 + spare;
             let text = format!("{}:request={request},writes={writes},reads={reads}%,span={span}%", kinds()[kind].name);
             (text, device, request)

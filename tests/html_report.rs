@@ -1,7 +1,7 @@
-//! The HTML report in a real browser: it draws every chart, offline, in light and dark, on a desk and on a phone.
+//! The HTML report in a real browser: it draws every chart, offline, in light and dark, on a desktop and on a phone.
 //!
-//! Chromium is driven from the command line: it loads the page, runs its scripts and prints the document that results.
-//! Where there is no Chromium these tests say so and check nothing.
+//! Chromium is controlled from the command line: it loads the page, runs its scripts and prints the resulting document.
+//! Without Chromium these tests print that and are skipped.
 
 mod skipped;
 
@@ -14,7 +14,7 @@ use flashpath::report::RunResult;
 #[path = "../src/report/sample.rs"]
 mod sample;
 
-/// What a user may write without meaning harm, or meaning it.
+/// Text that a user may write by accident or malice.
 const HOSTILE: &str = "</script><img src=x onerror=\"document.title='obeyed'\">%{x}";
 
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
@@ -27,8 +27,8 @@ const INK_IN_THE_DARK: &str = "rgb(230, 230, 227)";
 const DESK: u32 = 1280;
 const PHONE: u32 = 390;
 
-/// Shows the report in a frame, since the browser's own windows are never as narrow as a phone, and puts what was drawn
-/// in the frame's place.
+/// Shows the report in a frame, since the browser's own windows are never as narrow as a phone, and replaces the frame
+/// with the drawn page.
 const FRAME: &str = r#"<!doctype html><html><body style="margin:0">
 <iframe src="report.html" style="border:0;width:WIDTHpx;height:900px"></iframe>
 <script>
@@ -65,7 +65,7 @@ impl Drawn {
     }
 }
 
-/// Loads the report in Chromium and presses the button of the theme so many times; `None`, and a word about it, where there is none.
+/// Loads the report in Chromium and presses the theme button `presses` times; `None`, with a message, without Chromium.
 fn draw(results: &[RunResult], theme: &str, width: u32, presses: u32) -> Option<Drawn> {
     let directory = TemporaryDirectory::new();
     let frame = directory.0.join("frame.html");
@@ -108,12 +108,12 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system's cleaning of temporary files.
+        // A file that cannot be removed is left to the system's cleaning of temporary files.
         let _ = std::fs::remove_dir_all(Path::new(&self.0));
     }
 }
 
-/// Checks what must hold of every page, then hands it back.
+/// Checks the properties of every page, and returns it.
 fn drawn_well(results: &[RunResult], theme: &str, width: u32, charts: usize) -> Option<Drawn> {
     let drawn = draw(results, theme, width, 0)?;
     assert_eq!(drawn.root("script-errors"), None, "scripts failed");

@@ -1,5 +1,5 @@
-//! Images: what a conventional device and a ZNS drive keep over restarts, killed programs and cuts of power, and which
-//! bytes they refuse.
+//! Images: the state of a conventional device and a ZNS drive after restarts, killed programs and power cuts, and the
+//! bytes that they reject.
 
 use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::device::zns::{Zns, ZnsSettings};
@@ -24,7 +24,7 @@ use model::{Model, check, check_is_one_of, step};
 
 const BLOCK: usize = 4096;
 const LABEL: Label = Label::host(Content::Data);
-/// A kind of drive on which every limit is met: eight zones of eight blocks, of which six can be written.
+/// A drive that reaches every limit: eight zones of eight blocks, six of them writable.
 const SMALL: &str =
     "size=256K,zone=32K,capacity=24K,page=8K,conventional=1,max-open=2,max-active=4,endurance=60,timing=off";
 
@@ -44,7 +44,7 @@ fn conv_at(path: &Path, options: &str) -> ConvSettings {
     conv(&format!("conv:image={}{options}", path.display()))
 }
 
-/// The settings of any drive on a disk that is handed over.
+/// The settings of any drive on a given disk.
 fn small() -> ZnsSettings {
     zns(&format!("zns:image=unused,{SMALL}"))
 }
@@ -79,7 +79,7 @@ fn a_conventional_image_is_the_devices_bytes_and_nothing_else() {
 }
 
 #[test]
-fn the_holes_of_a_conventional_image_are_told() {
+fn the_holes_of_a_conventional_image_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let settings = conv_at(&folder.path().join("a"), ",size=1M");
     let mut in_file = Conventional::create(&settings, false).unwrap();
@@ -182,7 +182,7 @@ fn a_drive_keeps_all_over_restarts() {
 
 const NEVER_WORN: u32 = 10_000_000;
 
-/// In the child process: works on the image until it is killed, and says each step before and after it is done.
+/// In the child process: works on the image until it is killed, and prints each step before and after it is done.
 #[test]
 fn child_that_is_killed() {
     let Ok(path) = std::env::var("FLASHPATH_KILLED_IMAGE") else { return };
@@ -220,7 +220,7 @@ fn what_was_answered_survives_a_killed_program() {
         child.wait().unwrap();
         let number = u64::from_le_bytes(std::fs::read(&answered).unwrap().try_into().unwrap());
         assert!(number > 20, "only {number} steps");
-        // The same steps on a disk in memory: the image is as after the last that was told, or after one more.
+        // The same steps on a disk in memory: the image equals that after the last printed step, or after one more.
         let (mut model, mut random) = (Model::new(NEVER_WORN), Random::new(2, "killed"));
         let mut reference = Zns::create_on(Box::new(Bytes::for_drive(&settings)), &settings).unwrap();
         for _ in 0..=number {
@@ -246,7 +246,7 @@ fn what_was_flushed_survives_a_cut_of_power_at_any_write() {
         for variant in 0..8 {
             let survived = disk.after_cut(&mut Random::new(seed * 100 + variant, "survivors"));
             let context = format!("seed {seed}, variant {variant}");
-            // Power may go again while the drive recovers, and nothing more is lost.
+            // The power may fail again during recovery, and nothing more is lost.
             let recovering = survived.clone();
             recovering.cut_after(1 + random.below(4));
             std::mem::forget(Zns::open_on(Box::new(recovering), &anything()));
@@ -286,7 +286,8 @@ fn a_torn_record_is_found_out_and_the_one_before_it_counts() {
     drive.write(Lba(10), &[1; BLOCK], LABEL, Time::ZERO).unwrap();
     drive.flush(Time::ZERO).unwrap();
     drop(drive);
-    // Two copies of the one block of the zone table count, each for itself; the running one does not after a reboot.
+    // The two copies of the one block of the zone table are each valid on their own; the running one is not after a
+    // reboot.
     let open = |image: Vec<u8>| Zns::open_on(Box::new(Bytes::after_reboot(image)), &anything());
     let pointer = |image: Vec<u8>| open(image).unwrap().zone(1).write_pointer;
     let whole = disk.bytes();
@@ -308,9 +309,9 @@ fn a_torn_record_is_found_out_and_the_one_before_it_counts() {
     }
 }
 
-/// Each record once had a CRC-32C, and so had the block of them. What a CRC says of something that ends with its own CRC is
-/// always the same, so the block's said nothing: one of which only the trailer had reached the disk counted as the newest, and
-/// took the zones back to the flush before the last.
+/// Each record once had a CRC-32C, and so had the block of them. The CRC over data that ends with its own CRC is a
+/// constant, so the block's was useless: a block whose trailer alone had reached the disk was taken as the newest, and
+/// reset the zones to the flush before the last.
 #[test]
 fn a_block_of_the_zone_table_of_which_only_the_end_is_new_is_torn() {
     let disk = Bytes::for_drive(&small());
@@ -341,18 +342,18 @@ fn a_damaged_image_is_refused_with_the_field_named_or_read_as_it_is() {
     drop(drive);
     let whole = disk.bytes();
     let open = |image: Vec<u8>| Zns::open_on(Box::new(Bytes::holding(image)), &anything());
-    for (offset, said) in [(0, "the magic is "), (8, "the version is "), (20, "the header's checksum is ")] {
+    for (offset, message) in [(0, "the magic is "), (8, "the version is "), (20, "the header's checksum is ")] {
         let mut image = whole.clone();
         image[offset] ^= 1;
         let refused = refusal(open(image)).to_string();
-        assert!(refused.contains(said) && refused.contains(", expected "), "{refused}");
+        assert!(refused.contains(message) && refused.contains(", expected "), "{refused}");
     }
     for length in [0, 1, BLOCK, 4 * BLOCK, whole.len() - 1] {
         let refused = refusal(open(whole[..length].to_vec())).to_string();
         assert!(refused.contains("its length is "), "{refused}");
     }
-    // Fields that cannot be, under checksums that are right.
-    for (offset, value, said) in [
+    // Invalid fields with correct checksums.
+    for (offset, value, message) in [
         (16, u32::MAX, "the header's size is 4294967295 zones, expected 1 to 1048576 zones"),
         (16, 0, "the header's size is 0 zones"),
         (16, 9, "the data begins"),
@@ -372,10 +373,11 @@ fn a_damaged_image_is_refused_with_the_field_named_or_read_as_it_is() {
         image[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
         bytes::seal(&mut image[..BLOCK]);
         let refused = refusal(open(image)).to_string();
-        let is_told = refused.contains(said) || said == "the data begins" && refused.contains("its length is ");
-        assert!(is_told, "{said}: {refused}");
+        let is_reported =
+            refused.contains(message) || message == "the data begins" && refused.contains("its length is ");
+        assert!(is_reported, "{message}: {refused}");
     }
-    for (offset, value, said) in [
+    for (offset, value, message) in [
         (24 + 8, 5_u8, "the zone number in the record of zone 1 is 5, expected 1"),
         (24 + 16, 9, "the state in the record of zone 1 is 0x9"),
         (24, 7, "the write pointer in the record of zone 1 is 7, expected 0 to 6"),
@@ -391,7 +393,7 @@ fn a_damaged_image_is_refused_with_the_field_named_or_read_as_it_is() {
             bytes::seal(block);
         }
         let refused = refusal(open(image)).to_string();
-        assert!(refused.contains(said), "{said}: {refused}");
+        assert!(refused.contains(message), "{message}: {refused}");
     }
 }
 
@@ -425,7 +427,7 @@ fn no_bytes_make_a_drive_panic() {
         settings.is_timed = seed % 2 == 0;
         let Ok(mut drive) = Zns::open_on(Box::new(Bytes::holding(image)), &settings) else { continue };
         opened += 1;
-        // The shape may be another: the drive works, or refuses, and does not panic.
+        // The geometry may differ: the drive works, or rejects it, and does not panic.
         let blocks = u64::from(drive.shape().zones) * drive.shape().zone_blocks;
         let mut buffer = vec![0; BLOCK];
         for zone in 0..drive.shape().zones.min(9) {
@@ -459,13 +461,13 @@ fn an_images_bytes_are_the_same_for_ever() {
     assert_eq!(rest, [2, 4, 8192, 4, 2, 2, 60, 0]);
     let times: Vec<u64> = (72..112).step_by(8).map(|offset| field(offset, 8)).collect();
     assert_eq!(times, [58_000, 187_000, 3_500_000, 36_000, 1 << 20]);
-    // The second copy of the table's block is of the second generation; zone 1 was closed by the cut of power.
+    // The second copy of the table's block is of the second generation; zone 1 was closed by the power cut.
     let table = 3 * BLOCK;
     assert_eq!(field(table + 4080, 8), 2);
     let record = table + 24;
     assert_eq!((field(record, 8), field(record + 8, 4), field(record + 12, 4), image[record + 16]), (2, 1, 0, 2));
     assert_eq!(&image[(1 << 20) + 8 * BLOCK..(1 << 20) + 10 * BLOCK], [1; 2 * BLOCK]);
-    // A checksum from outside this program: CRC-32C over all but the last four bytes.
+    // A checksum computed outside this program: CRC-32C over all but the last four bytes.
     assert_eq!(field(BLOCK - 4, 4) as u32, bytes::crc32c(&image[..BLOCK - 4]));
 }
 

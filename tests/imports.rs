@@ -1,6 +1,5 @@
-//! The import table: which room of the library may use which, which crate may use which room and which other crate, and
-//! that no parts of a folder import each other in a circle. The sources themselves are read, so that the table cannot
-//! drift.
+//! The import table: the allowed imports of each room of the library and of each crate, and no import circles among the
+//! parts of a folder. The sources themselves are parsed, so that the table cannot drift.
 
 #[path = "imports/circles.rs"]
 mod circles;
@@ -12,10 +11,10 @@ use sources::{Modules, read_crate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Words that all rooms share; they import only each other.
+/// Modules that all rooms share; they import only each other.
 const SHARED: [&str; 6] = ["expression", "label", "random", "task", "time", "units"];
 
-/// Each room, and the rooms it may import besides the shared words and itself.
+/// Each room, and the rooms it may import besides the shared modules and itself.
 const ROOMS: [(&str, &[&str]); 7] = [
     ("device", &[]),
     ("layout", &[]),
@@ -26,11 +25,11 @@ const ROOMS: [(&str, &[&str]); 7] = [
     ("run", &["device", "layout", "translation", "fs", "workload", "report"]),
 ];
 
-/// A crate beside the library, and what it may import.
+/// A crate besides the library, and its allowed imports.
 struct Front {
     /// The file at its root.
     root: &'static str,
-    /// Rooms of the library, besides the shared words; `None`: not even those.
+    /// Rooms of the library, besides the shared modules; `None`: not even those.
     rooms: Option<&'static [&'static str]>,
     /// Other crates of this workspace.
     crates: &'static [&'static str],
@@ -52,15 +51,15 @@ const FRONTS: [Front; 5] = [
     },
 ];
 
-/// Circles that are still there, each a folder and the parts that import each other. A circle that is not here fails, and so
-/// does an entry of which a part has left the circle: the list may only shrink.
+/// The remaining circles, each a folder and the parts that import each other. A new circle fails, and so does an entry
+/// with a part that has left its circle: the list may only shrink.
 const CIRCLES: &[(&str, &[&str])] = &[];
 
 fn project(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
-/// The imports of the library that the table does not allow, by file.
+/// The forbidden imports of the library, by file.
 fn violations(library: &Modules) -> BTreeMap<PathBuf, BTreeSet<String>> {
     let mut wrong: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
     for (path, module) in library.iter().filter(|(path, _)| !path.is_empty()) {
@@ -82,7 +81,7 @@ fn violations(library: &Modules) -> BTreeMap<PathBuf, BTreeSet<String>> {
     wrong
 }
 
-/// The imports of a crate beside the library that the table does not allow, by file.
+/// The forbidden imports of a crate besides the library, by file.
 fn violations_of(front: &Front) -> BTreeMap<PathBuf, BTreeSet<String>> {
     let mut wrong: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
     for module in read_crate(&project(front.root)).values() {
@@ -166,7 +165,7 @@ fn rust_files(source: &Path, folder: &Path, files: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// A crate in a folder of its own: files by name, with what is in them.
+/// A crate in a folder of its own, from file names and contents.
 fn crate_of(files: &[(&str, &str)]) -> (tempfile::TempDir, Modules) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -222,7 +221,7 @@ fn what_a_folder_hands_on_is_the_part_that_defines_it() {
         ("other.rs", "use crate::room::A;"),
     ]);
     let found = graphs(&modules);
-    // Own is the folder's, and makes no part import another.
+    // Own belongs to the folder, and makes no part import another.
     assert_eq!(graph_of(&found, "room"), [("a", vec!["b"]), ("b", vec!["c"]), ("c", vec!["a"])]);
     assert_eq!(graph_of(&found, ""), [("other", vec!["room"])]);
     assert_eq!(circles(&found[&vec!["room".to_string()]]), [["a", "b", "c"]]);

@@ -1,5 +1,5 @@
-//! The translation layers against what is known of them: merges of FAST, misses of DFTL's table, and the page-level layer as
-//! the bound that a map in RAM sets.
+//! The translation layers against known results: merges of FAST, misses of DFTL's table, and the page-level layer as
+//! the bound set by a map in RAM.
 
 use flashpath::expression::parse_term;
 use flashpath::report::RunResult;
@@ -20,7 +20,7 @@ fn event(result: &RunResult, name: &str) -> u64 {
     result.translation.events[name]
 }
 
-/// Programs of the flash for this cause, in 4 KiB blocks.
+/// Flash programs of this cause, in 4 KiB blocks.
 fn programmed_for(result: &RunResult, cause: &str) -> f64 {
     result.ledger.iter().filter(|row| row.station == "nand" && row.cause == cause).map(|row| row.blocks).sum()
 }
@@ -41,8 +41,8 @@ fn fast_overwrites_in_order_by_switch_merges_alone() {
 
 #[test]
 fn fast_merges_each_logical_block_of_a_log_block_once() {
-    // The pages of a full random log block are b draws from L logical blocks of equal chance: L (1 - (1 - 1/L)^b) differ,
-    // less what was overwritten while the block waited, which is next to nothing where logs are few.
+    // The pages of a full random log block are b draws from L logical blocks of equal probability: L (1 - (1 - 1/L)^b)
+    // differ, less those overwritten while the block waited, which are few with few logs.
     let path = "fast:random-logs=4,export=90%/nand:size=256M,page=4K,pages-per-block=64";
     let result = run_on(path, "uniform:writes=1x", true);
     let pages_per_block = 64.0;
@@ -52,7 +52,7 @@ fn fast_merges_each_logical_block_of_a_log_block_once() {
     let distinct = logical_blocks * (1.0 - (1.0 - 1.0 / logical_blocks).powf(pages_per_block));
     let expected = logged / pages_per_block * distinct;
     let merges = event(&result, "full_merges") as f64;
-    // A logical block that is merged for one log block takes its pages of the three others along.
+    // A logical block that is merged for one log block also takes its pages from the three others.
     let shared = (1.0 - 1.0 / logical_blocks).powf(3.0 * pages_per_block);
     println!("full merges: measured {merges}, expected between {:.0} and {expected:.0}", expected * shared);
     assert!((expected * shared * 0.98..expected * 1.01).contains(&merges));
@@ -72,7 +72,7 @@ fn dftl_with_a_table_for_everything_is_the_page_level_layer() {
                 let dftl = run_on(&format!("dftl:table=1000000000,export=80%{options}/{nand}"), workload, fill);
                 assert_eq!(event(&dftl, "table_misses") > 0, !fill, "each entry is missed once, before it is there");
                 assert_eq!(dftl.translation.mapping_reads, 0, "what was never written is nowhere to be read from");
-                // All that is counted or timed is the same, but for names and RAM.
+                // All counts and times are equal, except for names and RAM.
                 let counters = |mut result: RunResult| {
                     let layer = std::mem::take(&mut result.translation.station);
                     result.sums.iter_mut().for_each(|sum| sum.name.clear());
@@ -98,10 +98,10 @@ fn a_small_table_misses_uniform_writes_as_often_as_entries_are_missing() {
         let expected = 1.0 - f64::from(entries) / pages as f64;
         let measured = misses as f64 / (hits + misses) as f64;
         println!("{entries} entries, protected={protected}: misses {measured:.4}, expected {expected:.4}");
-        // Four standard deviations of so many draws.
+        // Four standard deviations of this number of draws.
         let tolerance = 4.0 * (expected * (1.0 - expected) / (hits + misses) as f64).sqrt();
         assert!((measured - expected).abs() < tolerance, "{measured} and {expected}");
-        // A miss reads one translation page, or, when the entry it pushes out is dirty, two.
+        // A miss reads one translation page, or two if the evicted entry is dirty.
         let gc_reads = result.translation.mapping_reads;
         assert!(gc_reads >= misses, "{gc_reads} reads for {misses} misses");
     }
@@ -119,7 +119,7 @@ fn random_writes_cost_fast_most_and_the_page_level_layer_least() {
 }
 
 #[test]
-fn mapping_takes_time_and_stands_in_the_ledger() {
+fn mapping_takes_time_and_is_in_the_ledger() {
     let nand = "nand:size=128M,page=2K,pages-per-block=64";
     let page = run_on(&format!("page/{nand}"), "uniform:writes=1x", true);
     let dftl = run_on(&format!("dftl:table=100/{nand}"), "uniform:writes=1x", true);

@@ -1,6 +1,6 @@
-//! The layouts of real file systems: made by mkfs, and compared with what their own tools say of them.
+//! The layouts of real file systems: made by mkfs, and compared with the output of their own tools.
 //!
-//! A tool that is not installed is named, and its tests are skipped.
+//! Tests whose tool is not installed are skipped with its name.
 
 mod skipped;
 

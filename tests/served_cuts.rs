@@ -1,5 +1,5 @@
-//! Served devices whose power is cut: what a flush, or a durable request, was answered for is there, and of what came after
-//! it every block is as it was at some moment since. Requests are of any alignment, as clients make them.
+//! Served devices after power cuts: data of an answered flush or durable request is there, and every later block has
+//! one of its contents since. Requests have any alignment, as from clients.
 
 mod power_cut;
 
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BLOCK: usize = 4096;
 const ZONE: u64 = 32;
 
-/// A machine, and how its device is opened when the power is back.
+/// A machine, and the function that opens its device after a cut.
 struct Machine {
     power: Power,
     disk: Disk,
@@ -66,7 +66,7 @@ fn settings(text: &str) -> ZonedSettings {
     ZonedSettings::read(&parse_term(text).unwrap()).unwrap()
 }
 
-/// What each block has held since the last flush that was answered, the newest last.
+/// The contents of each block since the last answered flush, the newest last.
 struct Model(Vec<Vec<Vec<u8>>>);
 
 impl Model {
@@ -91,10 +91,10 @@ impl Model {
         bytes[from..from + length as usize].to_vec()
     }
 
-    /// A request by chance, on both. What it may have changed is known also if it fails.
+    /// A random request on both. The model knows the possible changes even if it fails.
     fn step(&mut self, device: &SharedDevice, random: &mut Random) -> Result<(), ServeError> {
         let size = device.size_bytes();
-        // Most go to a part, so that blocks are written again.
+        // Most go to one part, so that blocks are overwritten.
         let offset = if random.below(4) == 0 { random.below(size) } else { random.below(size / 4) };
         let length = random.below((size - offset).min(5 * BLOCK as u64)) + 1;
         let (is_durable, fill) = (random.below(10) == 0, 1 + random.below(255) as u8);
@@ -137,7 +137,7 @@ impl Model {
         Ok(())
     }
 
-    /// Holds what a cut has left against it, and goes on from there.
+    /// Compares the device with the model after a cut, and keeps what it found.
     fn check(&mut self, device: &SharedDevice, context: &str) {
         for (number, versions) in self.0.iter_mut().enumerate() {
             let mut found = vec![0xee; BLOCK];
@@ -148,7 +148,7 @@ impl Model {
     }
 }
 
-/// How many times as much is tried as by default: `make crash` sets it.
+/// The factor of the number of seeds, set by `make crash`.
 fn seeds() -> u64 {
     std::env::var("POWER_CUT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(10)
 }

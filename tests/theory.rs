@@ -1,7 +1,7 @@
-//! The page-level translation layer against what theory says of it: closed forms, mean fields, and the values of an
-//! independent program where no formula is known.
+//! The page-level translation layer against theory: closed forms, mean fields, and the values of an independent program
+//! where no formula is known.
 //!
-//! Every prediction is made for the spare space that the run itself says was effective.
+//! Every prediction uses the effective spare space that the run itself reports.
 
 use flashpath::expression::{Amount, parse_term};
 use flashpath::run::{Options, Path, prepare};
@@ -47,7 +47,7 @@ fn fifo_uniform(u: f64) -> f64 {
 
 /// d-choices under uniform random writes: the mean field of Van Houdt (SIGMETRICS '13), solved by Euler's method.
 fn d_choices_uniform(u: f64, pages: usize, d: i32) -> f64 {
-    // Blocks by their number of valid pages, at first binomial.
+    // Blocks by their number of valid pages, binomial at first.
     let mut share = vec![0.0f64; pages + 1];
     let mut log = pages as f64 * (1.0 - u).ln();
     for (valid, x) in share.iter_mut().enumerate() {
@@ -77,7 +77,7 @@ fn d_choices_uniform(u: f64, pages: usize, d: i32) -> f64 {
     pages as f64 / (pages as f64 - valid_in_victim)
 }
 
-/// Hot and cold pages mixed, FIFO cleaning: a share `r` of the pages gets a share `f` of the writes.
+/// Mixed hot and cold pages, FIFO cleaning: a share `r` of the pages gets a share `f` of the writes.
 fn fifo_mixed(u: f64, r: f64, f: f64) -> f64 {
     let pass = |t: f64| {
         t * (f / (1.0 - (-f * t / r).exp()) + (1.0 - f) / (1.0 - (-(1.0 - f) * t / (1.0 - r)).exp())) - 1.0 / u
@@ -85,8 +85,8 @@ fn fifo_mixed(u: f64, r: f64, f: f64) -> f64 {
     1.0 / (u * root(1e-9, 1.0 / u, pass))
 }
 
-/// Hot and cold pages in blocks of their own, each with spare space of its own: the share of the spare space that is
-/// best for the hot ones, and the write amplification with it.
+/// Hot and cold pages in separate blocks with separate spare space: the hot pages' optimal share of the spare space,
+/// and the write amplification with it.
 fn separated(u: f64, r: f64, f: f64) -> (f64, f64) {
     let spare = 1.0 / u - 1.0;
     (1..1000)

@@ -1,4 +1,4 @@
-//! Traces as a user meets them: files on disk, good and bad, replayed and converted.
+//! Traces as a user has them: files on disk, valid and damaged, replayed and converted.
 
 mod skipped;
 
@@ -49,7 +49,7 @@ fn error_of(bytes: &[u8], options: &TraceOptions) -> String {
     error
 }
 
-/// A trace of Alibaba's format with `lines` writes of 4 KiB, on four devices.
+/// A trace in Alibaba's format with `lines` writes of 4 KiB, on four devices.
 fn many_lines(lines: u64) -> Vec<u8> {
     let line = |number: u64| format!("{},W,{},4096,{}\n", number % 4, (number * 7919 % 5000) * 4096, 1000 + number);
     (0..lines).map(line).collect::<String>().into_bytes()
@@ -137,7 +137,7 @@ fn a_device_can_be_chosen_and_one_that_is_not_there_is_an_error() {
     let found = operations(&path, &options).unwrap();
     assert_eq!(found.len(), 25);
     assert!(found.iter().all(|operation| operation.device == 2));
-    // Times are counted from the first record of the whole trace.
+    // Times count from the first record of the whole trace.
     assert_eq!(found[0].time_ns, 2000);
     let error = error_of(&many_lines(100), &TraceOptions { device: Some(4), ..TraceOptions::default() });
     assert!(error.contains("device 4 has no operation: the trace has the devices 0 to 3"), "{error}");
@@ -264,7 +264,7 @@ fn a_parquet_file_is_damaged_foreign_or_named_as_another_format_only_with_an_err
     let mut damaged = bytes.clone();
     damaged[bytes.len() / 3..bytes.len() / 2].fill(0x55);
     error_of(&damaged, &TraceOptions::default());
-    // Compressed once more, it is read through memory.
+    // Compressed again, it is read through memory.
     let path = written(&folder, "again.zst", &zstd::encode_all(&bytes[..], 1).unwrap());
     assert_eq!(
         operations(&path, &TraceOptions::default()).unwrap(),
@@ -293,7 +293,7 @@ fn a_byte_order_mark_and_windows_line_ends_do_no_harm() {
     assert_eq!((summary.operations, summary.rejected, summary.without_operation), (2, 0, 1));
 }
 
-/// What `shared/traces/README.md` says of a trace.
+/// The properties of a trace in `shared/traces/README.md`.
 struct Known {
     file: &'static str,
     format: Format,
@@ -302,7 +302,7 @@ struct Known {
     written_gib: f64,
     /// Distinct 4 KiB blocks that are written.
     written_set_gib: f64,
-    /// Whether that number takes the trace's devices for one.
+    /// True if that number treats the trace's devices as one.
     one_address_space: bool,
     span_gib: Option<f64>,
 }
@@ -390,7 +390,7 @@ const KNOWN: [Known; 8] = [
     },
 ];
 
-/// The folder of the traces that are too large, or not free, to be kept here.
+/// The directory of the traces that are too large, or not free, to be in the repository.
 fn shared_traces() -> Option<PathBuf> {
     let named = std::env::var_os("FLASHPATH_TRACES").map(PathBuf::from);
     let folder = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces"));
@@ -439,7 +439,7 @@ fn real_traces_hold_what_is_known_of_them() {
 }
 
 #[test]
-fn the_journal_of_a_real_trace_is_told_from_its_data() {
+fn the_journal_of_a_real_trace_is_distinguished_from_its_data() {
     let Some(folder) = shared_traces() else { return };
     let operations = operations(&folder.join("fb_varmail_ext4.csv.zst"), &TraceOptions::default()).unwrap();
     let journal = operations.iter().filter(|operation| operation.content == Content::Journal);

@@ -1,6 +1,6 @@
-//! What every translation layer promises, checked once for all of them: a read returns the newest write, the ledger's sums
-//! hold, and a cut of power at any operation of the flash loses nothing that was answered, under random writes, discards,
-//! reads, collection and merging.
+//! Guarantees of every translation layer, checked by one suite: a read returns the newest write, the ledger's sums
+//! hold, and a power cut at any operation of the flash loses no answered write, under random writes, discards, reads,
+//! collection and merging.
 
 use flashpath::device::nand::{EraseBlock, LogicalPage, Nand, Timing, Untimed};
 use flashpath::label::{Cause, Content};
@@ -16,11 +16,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Operations of the flash until its power is cut.
+/// The number of flash operations before the power cut.
 #[derive(Clone)]
 struct Plug(Arc<AtomicU64>);
 
-/// What unwinds from the flash when the plug is pulled.
+/// The panic payload of a power cut.
 struct PowerCut;
 
 impl Plug {
@@ -33,7 +33,7 @@ impl Plug {
     }
 }
 
-/// The last operation is done when the power goes: a page is programmed or not, a block erased or not.
+/// The last operation is completed: a page is programmed or not, a block erased or not.
 impl Timing for Plug {
     const TIMED: bool = false;
 
@@ -50,23 +50,23 @@ impl Timing for Plug {
     }
 }
 
-/// A page as it must be, and as it may be.
+/// The required and the possible contents of a page.
 #[derive(Clone, Default)]
 struct Expected {
-    /// The newest write that was answered, and what it holds; `None` after a discard.
+    /// The newest answered write and its content; `None` after a discard.
     newest: Option<(u32, Content)>,
-    /// Every write there was: after a power cut a discard may be forgotten.
+    /// All earlier writes: a power cut may forget a discard.
     earlier: Vec<u32>,
 }
 
-/// A drive beside an array of what every page must hold.
+/// A drive, and an array of the required contents.
 struct Checked<T> {
     drive: T,
     model: Vec<Expected>,
     random: Random,
     step: u32,
     host_writes: [u64; Content::COUNT],
-    /// What was asked for and not answered yet.
+    /// The request in flight, if any.
     asked: Option<(LogicalPage, Option<u32>)>,
 }
 
@@ -81,7 +81,8 @@ impl<T: Translation> Checked<T> {
         self.step += 1;
         let pages = self.model.len() as u64;
         let random = &mut self.random;
-        // Most requests go to an eighth of the pages, so that blocks are emptied at different rates; some follow each other.
+        // Most requests go to an eighth of the pages, so that blocks are emptied at different rates; some are
+        // sequential.
         let page = match random.below(8) {
             0 => random.below(pages),
             1 | 2 => u64::from(self.step) % pages,
@@ -119,7 +120,7 @@ impl<T: Translation> Checked<T> {
         }
     }
 
-    /// The flash's side of every sum.
+    /// Checks the flash's side of every sum.
     fn check_sums(&self) {
         let flash = self.drive.flash();
         assert_eq!(&flash.counts.programmed, self.drive.sent(), "the flash programmed what the layer sent");
@@ -132,8 +133,8 @@ impl<T: Translation> Checked<T> {
         );
     }
 
-    /// What a drive returns after a power cut is the newest write, or the one that was asked for; where there is none,
-    /// any earlier one. From then on it is what every read must return.
+    /// After a power cut, a drive returns the newest write, or the one in flight; after a discard, it may return any
+    /// earlier one. From then on every read must return the same.
     fn accept_after_power_cut(&mut self) {
         let asked = self.asked.take();
         for (page, expected) in self.model.iter_mut().enumerate() {
@@ -144,7 +145,7 @@ impl<T: Translation> Checked<T> {
                 (found, newest) if found == newest => true,
                 (found, _) if Some(found) == asked => true,
                 (Some(found), None) => expected.earlier.contains(&found),
-                // A discard that was under way lets earlier versions come back as one that was answered does.
+                // A discard in flight may restore earlier versions, as an answered one may.
                 (Some(found), Some(_)) => asked == Some(None) && expected.earlier.contains(&found),
                 (None, _) => false,
             };
@@ -172,7 +173,7 @@ fn holds_its_promises<T: Translation>(drive: T, seed: u64) {
     checked.check_sums();
 }
 
-/// Random operations with the plug pulled again and again.
+/// Random operations with repeated power cuts.
 fn survives_power_cuts<T: Translation>(drive: T, plug: &Plug, seed: u64) {
     let mut checked = Checked::new(drive, seed);
     let mut random = Random::new(seed, "power cuts");
@@ -200,7 +201,7 @@ fn survives_power_cuts<T: Translation>(drive: T, plug: &Plug, seed: u64) {
     checked.read_back();
 }
 
-/// All of it for a small drive of this path. `POWER_CUT_SEEDS=100` takes a hundred seeds where the default is one.
+/// All checks for a small drive of this path. `POWER_CUT_SEEDS=100` takes a hundred seeds; the default is one.
 fn with_drive(path: &str, seed: u64) {
     let seeds = std::env::var("POWER_CUT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     for more in 0..seeds {
@@ -219,7 +220,7 @@ fn with_seed(path: &str, seed: u64) {
     assert!(is_known, "{}: its layer is not in this suite", path.text);
 }
 
-/// All of it, if the drive's layer is of this kind.
+/// All checks, if the drive's layer has this type.
 fn with_layer<L: FlashLayer>(drive: &DriveSettings, seed: u64) -> bool {
     let Some(layer) = drive.layer::<L>() else { return false };
     let (geometry, endurance) = (drive.nand.geometry, drive.nand.endurance);
@@ -253,7 +254,7 @@ fn the_page_level_layer_returns_the_newest_write_whatever_its_options() {
     options.push("export=60%,streams=content,frontiers=shared,wear=static,wear-gap=2".to_string());
     for (seed, option) in (1..).zip(&options) {
         with_drive(&format!("page:{option}/nand:{}", SHAPES[0]), seed);
-        // Where many blocks can be open at once, less can be exported.
+        // Many open blocks leave less to export.
         if !option.contains("streams") {
             let option = option.split_once(',').unwrap().1;
             with_drive(&format!("page:export=60%,reserve=1,{option}/nand:{}", SHAPES[1]), seed);
@@ -303,7 +304,7 @@ fn fast_returns_the_newest_write_however_many_log_blocks_it_has() {
 
 #[test]
 fn a_tight_drive_with_many_open_blocks_still_finds_room() {
-    // Every plane has an open block for hosts and one for copies, and hardly a block is spare beyond them.
+    // Every plane has an open block for hosts and one for copies, and there are hardly any spare blocks besides.
     for seed in 1..=5 {
         for layer in [
             "page:export=99%,streams=content",

@@ -1,8 +1,38 @@
-//! The words of options: each is read by a table of words and values, and never compared with by hand.
+//! The words of options: each is parsed by a table of words and values, and never compared by hand. The words of the
+//! sources: names and doc comments use the field's nouns and verbs.
 
+use proc_macro2::{TokenStream, TokenTree};
 use std::fs;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
+
+/// The maximum share of doc lines, in percent, that open with a question word, for each room. A room that is finished
+/// has 1; a limit may only shrink.
+const OPENERS: [(&str, u32); 16] = [
+    ("src", 1),
+    ("src/device", 1),
+    ("src/expression", 1),
+    ("src/fs", 15),
+    ("src/layout", 1),
+    ("src/report", 1),
+    ("src/run", 8),
+    ("src/task", 13),
+    ("src/translation", 1),
+    ("src/workload", 1),
+    ("crates/cli", 4),
+    ("crates/fuse", 21),
+    ("crates/kernel", 1),
+    ("crates/nbd", 1),
+    ("crates/reproduce", 1),
+    ("tests", 6),
+];
+
+/// Names that need a comment to be understood, and the number of their definitions that remain. It may only shrink.
+const RIDDLES: [(&str, usize); 6] =
+    [("Told", 2), ("Floor", 1), ("Standing", 0), ("Said", 0), ("Diligent", 0), ("lives_no_more", 1)];
+
+/// The shortfall, in percent, at which a limit must be lowered.
+const SLACK: f64 = 3.0;
 
 /// The options whose text is compared with words.
 #[derive(Default)]
@@ -72,4 +102,96 @@ fn no_option_is_matched_word_by_word() {
 fn a_match_on_words_is_seen() {
     let text = "fn f() { match s.text(\"a\") { _ => {} } if \"x\" == s.text(\"b\") {} match s.text() { _ => {} } }";
     assert_eq!(compared(text), ["a", "b"]);
+}
+
+/// True for a doc line that names no subject: it opens with a question word, or heads a column with "what it is".
+fn is_opener(line: &str) -> bool {
+    const WORDS: [&str; 8] = ["What", "Who", "Whose", "Whom", "Where", "Whether", "Which", "How"];
+    line.contains("| what it is |")
+        || line.split(|c: char| !c.is_alphanumeric()).next().is_some_and(|w| WORDS.contains(&w))
+}
+
+/// The numbers of doc lines in a source text, and of openers among them.
+fn doc_lines(text: &str) -> (u32, u32) {
+    let lines = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("/// ").or(line.strip_prefix("//! "))
+    });
+    lines.fold((0, 0), |(all, openers), line| (all + 1, openers + u32::from(is_opener(line))))
+}
+
+/// The sources of a room: those of a folder or, for `src`, the files beside the folders.
+fn room(name: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let mut files = Vec::new();
+    rust_files(&folder, &mut files);
+    files.retain(|file| name != "src" || file.parent() == Some(&folder));
+    assert!(!files.is_empty(), "{name} has no sources");
+    files
+}
+
+/// One doc line in seven opened with What, Who, Where or Whether ("What of the DAT was made of what the log says."),
+/// where "DAT entries rebuilt from the log." needs no second reading.
+#[test]
+fn doc_comments_open_with_a_noun_or_a_verb() {
+    for (name, limit) in OPENERS {
+        let texts = room(name).into_iter().map(|file| fs::read_to_string(file).unwrap());
+        let (all, openers) = texts.map(|text| doc_lines(&text)).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let share = f64::from(openers) * 100.0 / f64::from(all.max(1));
+        assert!(
+            share <= f64::from(limit),
+            "{name}: {openers} of {all} doc lines open with a question word ({share:.1} %)"
+        );
+        let is_tight = limit == 1 || share + SLACK >= f64::from(limit);
+        assert!(
+            is_tight,
+            "{name}: {share:.1} % of the doc lines open with a question word: lower the limit of {limit} %"
+        );
+    }
+}
+
+#[test]
+fn an_opener_is_seen() {
+    let text = "//! | file | what it is |\n/// Whether it is.\n/// A noun,\n/// what follows.\n// How\nfn f() {}";
+    assert_eq!(doc_lines(text), (4, 2));
+}
+
+/// The names that `text` defines.
+fn defined(tokens: TokenStream, names: &mut Vec<String>) {
+    let mut is_name = false;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(word) if is_name => {
+                names.push(word.to_string());
+                is_name = false;
+            }
+            TokenTree::Ident(word) => {
+                is_name = ["struct", "enum", "trait", "type", "fn"].contains(&word.to_string().as_str());
+            }
+            TokenTree::Group(group) => defined(group.stream(), names),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => is_name = false,
+        }
+    }
+}
+
+/// Three types were called `Told`, three `Floor`.
+#[test]
+fn no_name_is_a_riddle() {
+    let mut names = Vec::new();
+    for (name, _) in OPENERS {
+        for file in room(name) {
+            defined(fs::read_to_string(&file).unwrap().parse().unwrap(), &mut names);
+        }
+    }
+    for (riddle, remaining) in RIDDLES {
+        let found = names.iter().filter(|name| *name == riddle).count();
+        assert_eq!(found, remaining, "definitions of {riddle}: the table may only shrink, with the definitions");
+    }
+}
+
+#[test]
+fn a_defined_name_is_seen() {
+    let mut names = Vec::new();
+    defined("pub struct A<T>(T); mod m { fn b() { let c = type_of(); } } impl A {}".parse().unwrap(), &mut names);
+    assert_eq!(names, ["A", "b"]);
 }

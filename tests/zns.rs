@@ -1,15 +1,15 @@
-//! The ZNS drive: every transition of its zones and every error, by the specification's names; its flash, its limits and
-//! its time.
+//! The ZNS drive: every transition of its zones and every error, by the specification's names; its flash, its limits
+//! and its timing.
 
 use flashpath::device::zns::{Zns, ZnsSettings};
-use flashpath::device::{DeviceError, Lba, STAMP_BYTES, ZoneError, ZoneKind, ZoneState, ZonedDevice, holding};
+use flashpath::device::{DeviceError, Lba, STAMP_BYTES, ZoneError, ZoneKind, ZoneState, ZonedDevice, fill_with_stamp};
 use flashpath::expression::parse_term;
 use flashpath::label::{Content, Label};
 use flashpath::time::Time;
 use flashpath::units::BLOCK_BYTES;
 
 const LABEL: Label = Label::host(Content::Data);
-/// Eight zones of 64 blocks, of which 48 can be written; pages of four blocks on four planes.
+/// Eight zones of 64 blocks, 48 of them writable; pages of four blocks on four planes.
 const DRIVE: &str = "zns:size=2M,zone=256K,capacity=192K,channels=2,dies=2,planes=1";
 const ZONE: u64 = 64;
 const CAPACITY: u64 = 48;
@@ -25,7 +25,7 @@ fn drive(options: &str) -> Zns {
 fn stamps(first: u32, count: u64) -> Vec<u8> {
     let mut buffer = vec![0; count as usize * STAMP_BYTES];
     for (stamp, block) in (first..).zip(buffer.chunks_exact_mut(STAMP_BYTES)) {
-        holding(stamp, block);
+        fill_with_stamp(stamp, block);
     }
     buffer
 }
@@ -64,7 +64,7 @@ fn reset(drive: &mut Zns, zone: u32) -> Result<Time, ZoneError> {
     zone_error(drive.reset(zone, Time::ZERO))
 }
 
-/// Brings zone 0 of a new drive into `state`, by commands alone where there are some.
+/// Brings zone 0 of a new drive into `state`, by commands if possible.
 fn in_state(state: ZoneState) -> Zns {
     let mut drive = drive("");
     match state {
@@ -95,7 +95,7 @@ const STATES: [ZoneState; 7] = [
     ZoneState::Offline,
 ];
 
-/// What each command makes of each state, in the order of [`STATES`]; `None` is Invalid Zone State Transition.
+/// The result of a command in each state, in the order of [`STATES`]; `None` is Invalid Zone State Transition.
 fn check_command(action: &str, command: fn(&mut Zns, u32) -> Result<Time, ZoneError>, become_: [Option<ZoneState>; 7]) {
     for (state, expected) in STATES.into_iter().zip(become_) {
         let mut drive = in_state(state);
@@ -105,10 +105,10 @@ fn check_command(action: &str, command: fn(&mut Zns, u32) -> Result<Time, ZoneEr
                 assert_eq!((answer.is_ok(), drive.zone(0).state), (true, expected), "{action} of {state:?}")
             }
             None => {
-                let Err(ZoneError::InvalidTransition { zone: 0, state: told, .. }) = answer else {
+                let Err(ZoneError::InvalidTransition { zone: 0, state: reported, .. }) = answer else {
                     panic!("{action} of {state:?}: {answer:?}")
                 };
-                assert_eq!((told, drive.zone(0).state), (state, state));
+                assert_eq!((reported, drive.zone(0).state), (state, state));
             }
         }
     }
@@ -266,7 +266,7 @@ fn closed_zones_stay_active_and_full_and_empty_ones_do_not() {
     drive.set_state(2, ZoneState::ReadOnly).unwrap();
     write(&mut drive, 5, 0, 1).unwrap();
     assert_eq!(write(&mut drive, 6, 0, 1), Err(ZoneError::TooManyActive { zone: 6, limit: 3 }));
-    // To finish an empty zone takes no resource.
+    // Finishing an empty zone takes no resource.
     finish(&mut drive, 6).unwrap();
 }
 
@@ -283,7 +283,7 @@ fn a_failed_zone_does_not_come_back() {
 }
 
 #[test]
-fn a_zone_goes_offline_with_the_last_erase_it_stands() {
+fn a_zone_goes_offline_at_its_last_erase() {
     let mut drive = drive(",endurance=2");
     for _ in 0..2 {
         write(&mut drive, 0, 0, 4).unwrap();
@@ -333,18 +333,18 @@ fn conventional_zones_are_written_anywhere_and_not_managed() {
 fn errors_say_the_specifications_names() {
     let mut drive = drive(",max-active=1,max-open=1");
     write(&mut drive, 0, 0, 1).unwrap();
-    let told = |answer: Result<Time, ZoneError>| answer.unwrap_err().to_string();
-    for (said, name) in [
-        (told(write(&mut drive, 0, 9, 1)), "zone invalid write: at block 9 of zone 0, whose write pointer is 1"),
-        (told(write(&mut drive, 0, 1, 60)), "zone boundary error: blocks 1 to 61 of zone 0"),
-        (told(write(&mut drive, 1, 0, 1)), "too many active zones: zone 1"),
-        (told(close(&mut drive, 1)), "invalid zone state transition: cannot close zone 1, which is empty"),
+    let message_of = |answer: Result<Time, ZoneError>| answer.unwrap_err().to_string();
+    for (message, name) in [
+        (message_of(write(&mut drive, 0, 9, 1)), "zone invalid write: at block 9 of zone 0, whose write pointer is 1"),
+        (message_of(write(&mut drive, 0, 1, 60)), "zone boundary error: blocks 1 to 61 of zone 0"),
+        (message_of(write(&mut drive, 1, 0, 1)), "too many active zones: zone 1"),
+        (message_of(close(&mut drive, 1)), "invalid zone state transition: cannot close zone 1, which is empty"),
     ] {
-        assert!(said.starts_with(name), "{said}");
+        assert!(message.starts_with(name), "{message}");
     }
 }
 
-/// The flash's account: every block that was written is in a programmed page, in the buffer, or was dropped from it.
+/// The flash's account: every written block is in a programmed page, in the buffer, or was dropped from it.
 #[test]
 fn every_page_is_accounted_for() {
     for page in ["2K", "4K", "8K", "16K"] {
@@ -372,7 +372,7 @@ fn every_page_is_accounted_for() {
     }
 }
 
-/// 4 KiB writes, one after the other as each is answered, through `bytes`: bytes a second.
+/// Sequential 4 KiB writes of `bytes`, each issued after the previous answer; returns bytes per second.
 fn sequential_write_bandwidth(drive: &mut Zns, bytes: u64) -> f64 {
     let (zone_blocks, mut now) = (drive.shape().zone_blocks, Time::ZERO);
     for block in 0..bytes / BLOCK_BYTES {
@@ -432,7 +432,7 @@ fn a_drive_without_time_counts_the_same() {
 
 #[test]
 fn options_that_do_not_go_together_are_pointed_at() {
-    for (text, pointed, said) in [
+    for (text, pointed, message) in [
         ("zns:size=100M", "100M", "take 64M or 128M"),
         ("zns:zone=48M,size=96M", "48M", "a power of two"),
         ("zns:zone=4M,size=16M,capacity=5M", "5M", "at most the zone's 4M"),
@@ -446,7 +446,7 @@ fn options_that_do_not_go_together_are_pointed_at() {
     ] {
         let error = parse_term(text).and_then(|term| ZnsSettings::read(&term)).map(drop).unwrap_err();
         assert_eq!(&text[error.span.clone()], pointed, "{error}");
-        assert!(error.help.contains(said), "{error}");
+        assert!(error.help.contains(message), "{error}");
     }
     assert!(settings("zns:preset=ssd-h").written_out.contains("channels=8,dies=2"), "a preset gives the flash");
     assert!(settings("zns:preset=tlc,timing=off").written_out.contains("size=4G,zone=64M"), "and not the zones");

@@ -1,43 +1,44 @@
-//! What a device counts, for the ledger.
+//! The counts of a device, for the ledger.
 
 use super::Warnings;
 use crate::label::Tally;
 
-/// What a station has counted since it was opened, and what is below it. Counts of blocks are in 4 KiB; those of a drive
-/// that is all of a path, and of its flash, are in the flash's pages.
+/// The counts of a station since it was opened, and those of the stations below it. Blocks have 4 KiB; a drive that is
+/// the whole path, and its flash, count in the flash's pages.
 ///
-/// What a station sent is what those below it received, for each cause and content; a run whose accounts break that
-/// fails.
+/// The blocks that a station sent equal the blocks that those below it received, for each cause and content; otherwise
+/// the run fails.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
-    /// The station's name in a path.
+    /// The station's name in the path.
     pub station: &'static str,
-    /// Blocks that were written to it.
+    /// Blocks written to it.
     pub received: Tally,
-    /// Blocks that it wrote to those below; for media, blocks that it stored. Whoever copies says what it copied.
+    /// Blocks that it wrote to the stations below; for media, blocks that it stored. Copies count for the station that
+    /// makes them.
     pub sent: Tally,
-    /// Blocks that were read from it.
+    /// Blocks read from it.
     pub read_blocks: u64,
-    /// What else it did, by name: zones reclaimed, copies interrupted.
+    /// Other counters, by name: zones reclaimed, copies interrupted.
     pub events: Vec<(&'static str, u64)>,
-    /// What its user should know.
+    /// Warnings for the user.
     pub warnings: Warnings,
-    /// Its flash, if it has some.
+    /// Its flash, if it has any.
     pub flash: Option<FlashAccount>,
-    /// Of a drive that is all of a path: what only it can tell of itself.
+    /// The counts of a drive that is the whole path.
     pub drive: Option<DriveAccount>,
     /// The stations below it.
     pub below: Vec<Account>,
 }
 
 impl Account {
-    /// What this station and those below it warn of, as lines that begin with the station's name.
+    /// The warnings of this station and those below it, as lines that begin with the station's name.
     pub fn all_warnings(&self) -> Vec<String> {
         let own = self.warnings.iter().map(|warning| format!("{}: {}", self.station, warning.what));
         own.chain(self.below.iter().flat_map(Account::all_warnings)).collect()
     }
 
-    /// What has been counted since `earlier`, an older account of the same station. A warning holds whenever it was given.
+    /// The difference to `earlier`, an older account of the same station. Warnings are kept whatever their time.
     pub fn since(&self, earlier: &Account) -> Account {
         let events = self.events.iter().zip(&earlier.events).map(|((name, now), (_, then))| (*name, now - then));
         let flash = match (&self.flash, &earlier.flash) {
@@ -66,20 +67,20 @@ impl Account {
     }
 }
 
-/// A drive that is all of a path: a translation layer alone on its flash.
+/// The counts of a drive that is the whole path: a translation layer on its flash.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DriveAccount {
-    /// Bytes of a page, in which it and its flash count.
+    /// Bytes of a page, the unit of its counts.
     pub page_bytes: u64,
-    /// Pages of flash that were read for what they say of the mapping.
+    /// Pages of flash read to look up the mapping.
     pub mapping_reads: u64,
     /// Spare pages over exported pages, as collection finds them.
     pub effective_overprovisioning: f64,
-    /// Bytes of mapping that a real drive would hold in RAM.
+    /// The bytes of RAM that the mapping takes in a real drive.
     pub mapping_ram_bytes: u64,
-    /// Pages that were erased without having been programmed, since the drive was new.
+    /// Pages erased without having been programmed, since the drive was new.
     pub erased_unprogrammed: u64,
-    /// Pages that are programmed now.
+    /// Pages in programmed state.
     pub programmed_now: u64,
 }
 
@@ -88,7 +89,7 @@ pub struct DriveAccount {
 pub struct FlashAccount {
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Pages of an erase block.
+    /// Pages in an erase block.
     pub pages_per_block: u64,
     /// Pages programmed.
     pub programmed_pages: u64,
@@ -96,9 +97,9 @@ pub struct FlashAccount {
     pub read_pages: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
-    /// Erase counts since the drive was new: of each erase block or, where zones are erased whole, of each zone.
+    /// Erase counts since the drive was new: of each erase block or, if zones are erased whole, of each zone.
     pub erase_counts: Vec<u32>,
-    /// Erases a block stands.
+    /// The maximum number of erases of a block.
     pub endurance: u32,
     /// Bytes of all pages.
     pub raw_bytes: u64,

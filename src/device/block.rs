@@ -1,9 +1,8 @@
-//! The seam on which file systems and front ends stand: 4 KiB blocks that can be written anywhere.
+//! The seam below file systems and front ends: 4 KiB blocks that can be written in any order.
 //!
-//! A block is carried as its bytes or, where nobody will read the bytes, as a stamp that stands for them: a device says
-//! how wide a block is ([`BlockDevice::block_width`]), and so many bytes of a buffer are one block. The code that
-//! passes blocks on is the same for both; a simulated terabyte costs four bytes a block, and every read can still be
-//! checked.
+//! A block is passed as its bytes or, if they are never used, as a stamp that stands for them:
+//! [`BlockDevice::block_width`] is the number of bytes of a buffer for one block. The same code passes both; a
+//! simulated terabyte costs four bytes a block, and every read can still be verified.
 
 use super::{Account, DeviceError, Lba};
 use crate::label::Label;
@@ -11,118 +10,119 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 
-/// The width of a stamp, in bytes: a block width beside [`BLOCK_BYTES`].
+/// The width of a stamp, in bytes; the other block width is [`BLOCK_BYTES`].
 pub const STAMP_BYTES: usize = 4;
 
-/// Fills `buffer`, whole blocks of `width` bytes, with what stands for `stamp`: the stamp itself, over and over.
-pub fn holding(stamp: u32, buffer: &mut [u8]) {
+/// Fills `buffer`, whole blocks of `width` bytes, with repetitions of `stamp`.
+pub fn fill_with_stamp(stamp: u32, buffer: &mut [u8]) {
     for word in buffer.chunks_exact_mut(STAMP_BYTES) {
         word.copy_from_slice(&stamp.to_le_bytes());
     }
 }
 
-/// A run of blocks that are alike.
+/// A run of blocks in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Whether anything is stored there. What is not reads as zeros.
+    /// True if the blocks are stored; others read as zeros.
     pub is_stored: bool,
 }
 
-/// A device of 4 KiB blocks that can be written anywhere, which threads share.
+/// A device of 4 KiB blocks that can be written in any order, shared by threads.
 ///
 /// Buffers hold whole blocks of [`block_width`](BlockDevice::block_width) bytes; any other length is a bug of the
-/// caller and panics. Each call is told when it is issued and answers when it is done; a device without a timing model
-/// answers at once. What was written before a [`flush`](BlockDevice::flush) that succeeded survives a cut of power; of
-/// what was not, each block is old or new.
+/// caller and panics. Each call gets the time of its issue and returns the time of its completion; without a timing
+/// model they are equal. Data written before a successful [`flush`](BlockDevice::flush) survives a power cut; of later
+/// writes, each block is old or new.
 ///
-/// A device locks what it must, inside. Calls that overlap in time may be served in any order, and of two writes to one
-/// block either may be the last; a call that begins after another was answered sees what that one did.
+/// A device does its own locking. Concurrent calls may be served in any order, and of two writes to one block either
+/// may be the last; a call that begins after another was answered sees its effect.
 pub trait BlockDevice: Abilities + Send + Sync {
-    /// Blocks of the device.
+    /// The number of blocks.
     fn blocks(&self) -> u64;
 
-    /// Bytes of a buffer that are one block: [`BLOCK_BYTES`], or [`STAMP_BYTES`].
+    /// Bytes of a buffer for one block: [`BLOCK_BYTES`], or [`STAMP_BYTES`].
     fn block_width(&self) -> usize;
 
-    /// Reads the blocks from `first` on. What was never written, or was discarded, reads as zeros.
+    /// Reads the blocks from `first` on. Blocks that were never written, or were discarded, read as zeros.
     fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError>;
 
-    /// Writes the blocks from `first` on, all of them for one reason.
+    /// Writes the blocks from `first` on, all with one label.
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError>;
 
-    /// Says that `blocks` blocks are no longer needed. They read as zeros from then on.
+    /// Discards `blocks` blocks. They read as zeros from then on.
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError>;
 
-    /// Makes durable all that was answered before it is called.
+    /// Makes all writes durable that were answered before the call.
     fn flush(&self, at: Time) -> Result<Time, DeviceError>;
 
-    /// What it, and what is below it, has counted since it was opened.
+    /// The counts of this device and those below it since they were opened.
     fn account(&self) -> Account;
 
-    /// Ends in good order: makes all durable, and leaves nothing on the media that only this program understands.
+    /// Closes in good order: makes everything durable, and removes state from the media that only this program
+    /// understands.
     fn close(&self, at: Time) -> Result<Time, DeviceError> {
         let flushed = self.flush(at)?;
-        self.leave(flushed)
+        self.make_portable(flushed)
     }
 }
 
-/// What a device may be able to do beside. A wrapper leaves to the device that it wraps what it does not do itself, and
-/// cannot drop any of it in silence; a device that wraps none does as these say.
+/// Optional abilities of a device. A wrapper forwards to its wrapped device by default, and so cannot drop an ability
+/// silently; the defaults apply to a device that wraps none.
 pub trait Abilities {
-    /// The device to which this one leaves what it does not do itself.
+    /// The device to which this one forwards.
     fn wrapped(&self) -> Option<&dyn BlockDevice>;
 
-    /// True if the device has a timing model. By default it has none.
+    /// True if the device has a timing model. Default: false.
     fn is_timed(&self) -> bool {
         self.wrapped().is_some_and(|device| device.is_timed())
     }
 
-    /// Writes may be on their way when they are answered, and then be lost or fail as
-    /// [`Disk::write_behind`](super::Disk::write_behind) says: who calls this trusts nothing before the next flush, not
-    /// even while the machine runs on. At most `bytes` of them are, or one write. A device may go on as before; it
-    /// answers whether it does not. By default it does.
+    /// Allows writes to be in flight when they are answered, and then be lost or fail as
+    /// [`Disk::write_behind`](super::Disk::write_behind) says: the caller relies on nothing before the next flush, even
+    /// while the machine keeps running. At most `bytes` of them are in flight, or one write. True if the device does
+    /// so; a device may decline. Default: false.
     fn write_behind(&self, bytes: u64) -> bool {
         self.wrapped().is_some_and(|device| device.write_behind(bytes))
     }
 
-    /// How the blocks from `first` on, at most `blocks` of them and at least one, are stored. By default all are.
+    /// The state of the blocks from `first` on: a run of at least one and at most `blocks`. Default: all are stored.
     fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
         self.wrapped().map_or(Ok(Extent { blocks, is_stored: true }), |device| device.extent(first, blocks))
     }
 
-    /// Does a bounded piece of what is due in the background at `now`: a part of a copy, a commit of metadata that is
-    /// old enough. Answers when there will be more to do: at `now` or before if there is more already, `None` if
-    /// nothing is foreseen, which is the default.
+    /// Does a bounded piece of the background work that is due at `now`: a part of a copy, a commit of old metadata.
+    /// Returns the time of the next piece, at `now` or before if it is due already; `None` if none is foreseen, which
+    /// is the default.
     fn work(&self, now: Time) -> Result<Option<Time>, DeviceError> {
         self.wrapped().map_or(Ok(None), |device| device.work(now))
     }
 
-    /// The file system above keeps its journal in these blocks, and nowhere else. A device may give them a place of
-    /// their own; by default it does not.
-    fn journal_is_at(&self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
-        self.wrapped().map_or(Ok(()), |device| device.journal_is_at(journal))
+    /// Sets the blocks of the journal of the file system above, replacing the previous ones. A device may store them
+    /// separately; the default ignores them.
+    fn set_journal(&self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+        self.wrapped().map_or(Ok(()), |device| device.set_journal(journal))
     }
 
-    /// Leaves nothing on the media that only this program understands, and makes that durable: all else is flushed
-    /// already. By default there is nothing.
-    fn leave(&self, at: Time) -> Result<Time, DeviceError> {
-        self.wrapped().map_or(Ok(at), |device| device.leave(at))
+    /// Removes state from the media that only this program understands, and makes that durable; everything else is
+    /// flushed already. Default: nothing to do.
+    fn make_portable(&self, at: Time) -> Result<Time, DeviceError> {
+        self.wrapped().map_or(Ok(at), |device| device.make_portable(at))
     }
 }
 
-/// The number of blocks that `bytes` of a buffer are.
+/// The number of blocks in `bytes` of a buffer.
 ///
 /// # Panics
 ///
-/// If they are no whole blocks: a bug of the caller.
+/// If `bytes` is not a multiple of the width: a bug of the caller.
 pub(crate) fn blocks_in(bytes: usize, width: usize) -> u64 {
     assert!(bytes.is_multiple_of(width), "a buffer holds whole blocks");
     (bytes / width) as u64
 }
 
-/// Refuses what reaches beyond the end of a device of `blocks` blocks.
+/// Rejects a range beyond the end of a device of `blocks` blocks.
 pub(crate) fn check_range(first: Lba, count: u64, blocks: u64) -> Result<(), DeviceError> {
     match first.0.checked_add(count) {
         Some(end) if end <= blocks => Ok(()),

@@ -1,67 +1,67 @@
-//! Why a device cannot serve.
+//! Errors of a device.
 
 use super::{Lba, ZoneState};
 use std::io;
 
-/// Why a device cannot serve. Such errors are data: what is refused leaves the device as it was.
+/// The reason why a device cannot serve a request. A rejected request leaves the device unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The request reaches beyond the end.
+    /// The request extends beyond the end.
     #[error("blocks {} to {} were asked for, and the device has {blocks}", first.0, first.0.saturating_add(*count))]
     BeyondEnd {
         /// The first block.
         first: Lba,
-        /// How many.
+        /// The number of blocks.
         count: u64,
-        /// Blocks of the device.
+        /// The number of blocks of the device.
         blocks: u64,
     },
     /// A zone does not allow it.
     #[error(transparent)]
     Zone(#[from] ZoneError),
-    /// What stores the bits failed.
+    /// The storage failed.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was being done, and to what.
+        /// The failed action and its object.
         doing: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It can only be read.
+    /// It is read-only.
     #[error("{what} can only be read: {why}")]
     ReadOnly {
         /// The device, chunk or zone.
         what: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// There is no place left for a write.
+    /// There is no space for a write.
     #[error("{what} is full: {why}")]
     Full {
         /// The device.
         what: String,
-        /// Why, and what would help.
+        /// The reason and a remedy.
         why: String,
     },
-    /// A station cannot go on.
+    /// A station failed.
     #[error("{station}: {reason}")]
     Station {
         /// The station.
         station: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl DeviceError {
-    /// Turns what the system says into an error that says what was being done.
+    /// Wraps an error of the system with the failed action.
     pub fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> DeviceError {
         let doing = doing.into();
         move |source| DeviceError::Io { doing, source }
     }
 }
 
-/// What a zone does not allow, by the status codes of the Zoned Namespace Command Set Specification (figure 36).
+/// A rejected zone request, by the status codes of the Zoned Namespace Command Set Specification (figure 36).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ZoneError {
     /// Zone Boundary Error: a write or read leaves its zone, or its capacity.
@@ -71,9 +71,9 @@ pub enum ZoneError {
         zone: u32,
         /// The first block, from the zone's start.
         from: u64,
-        /// The first block behind the request, from the zone's start.
+        /// The end of the request, from the zone's start.
         end: u64,
-        /// Blocks of the zone that can be used.
+        /// Usable blocks of the zone.
         capacity: u64,
     },
     /// Zone Is Full.
@@ -99,9 +99,9 @@ pub enum ZoneError {
     InvalidWrite {
         /// The zone.
         zone: u32,
-        /// Where the write would have begun, from the zone's start.
+        /// The start of the write, from the zone's start.
         from: u64,
-        /// Where the write pointer is, from the zone's start.
+        /// The write pointer, from the zone's start.
         write_pointer: u64,
     },
     /// Too Many Active Zones.
@@ -109,7 +109,7 @@ pub enum ZoneError {
     TooManyActive {
         /// The zone.
         zone: u32,
-        /// How many there may be.
+        /// The limit.
         limit: u32,
     },
     /// Too Many Open Zones.
@@ -117,7 +117,7 @@ pub enum ZoneError {
     TooManyOpen {
         /// The zone.
         zone: u32,
-        /// How many there may be.
+        /// The limit.
         limit: u32,
     },
     /// Invalid Zone State Transition.
@@ -125,9 +125,9 @@ pub enum ZoneError {
     InvalidTransition {
         /// The zone.
         zone: u32,
-        /// What was asked for.
+        /// The requested action.
         action: &'static str,
-        /// The state it is in.
+        /// The state of the zone.
         state: ZoneState,
     },
 }

@@ -1,17 +1,17 @@
-//! An opened device of either kind.
+//! An opened device: of blocks, or of zones.
 
 use super::{Account, BlockDevice, ZonedDevice};
 
-/// An opened device: blocks, or zones.
+/// An opened device: of blocks, or of zones.
 pub enum Medium {
-    /// Blocks that can be written anywhere.
+    /// Blocks that can be written in any order.
     Blocks(Box<dyn BlockDevice>),
-    /// Zones that are written in order.
+    /// Zones, each written in order.
     Zones(Box<dyn ZonedDevice>),
 }
 
 impl Medium {
-    /// Blocks of the device.
+    /// The number of blocks.
     pub fn blocks(&self) -> u64 {
         match self {
             Medium::Blocks(device) => device.blocks(),
@@ -19,7 +19,7 @@ impl Medium {
         }
     }
 
-    /// Bytes of a buffer that are one block.
+    /// Bytes of a buffer for one block.
     pub fn block_width(&self) -> usize {
         match self {
             Medium::Blocks(device) => device.block_width(),
@@ -35,7 +35,7 @@ impl Medium {
         }
     }
 
-    /// What it has counted.
+    /// Its counts.
     pub fn account(&self) -> Account {
         match self {
             Medium::Blocks(device) => device.account(),

@@ -1,20 +1,20 @@
-//! What stores bits.
+//! Devices and media.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `lba`, `zone` | the address of a block; a zone and its state |
-//! | `block` | the seam on which file systems and front ends stand: blocks that can be written anywhere |
-//! | `zoned` | the seam on which dm-zoned stands: zones that are written in order |
+//! | `block` | the seam below file systems and front ends: blocks that can be written in any order |
+//! | `zoned` | the seam below dm-zoned: zones, each written in order |
 //! | `medium` | an opened device of either kind |
-//! | `station` | a device as a path names it, and how it is opened on what stands below it |
-//! | `error` | why a device cannot serve |
-//! | `account` | what a device counts, for the ledger |
-//! | `warning` | what a device warns of |
-//! | `store` | where a device's blocks lie: in memory, or in an image |
+//! | `station` | a device of a path: its options, and how it is opened |
+//! | `error` | errors of a device |
+//! | `account` | the counts of a device, for the ledger |
+//! | `warning` | the warnings of a device |
+//! | `store` | the storage of blocks: in memory, or in an image |
 //! | `conv` | a conventional device |
 //! | `cache` | a write-back cache on a device |
 //! | `zns` | a ZNS drive |
-//! | `nand` | flash, the inside of a drive, driven page by page |
+//! | `nand` | flash: the inside of a drive, page by page |
 
 mod account;
 mod block;
@@ -32,7 +32,7 @@ mod zone;
 mod zoned;
 
 pub use account::{Account, DriveAccount, FlashAccount};
-pub use block::{Abilities, BlockDevice, Extent, STAMP_BYTES, holding};
+pub use block::{Abilities, BlockDevice, Extent, STAMP_BYTES, fill_with_stamp};
 pub(crate) use block::{blocks_in, check_range};
 pub use error::{DeviceError, ZoneError};
 pub use lba::Lba;

@@ -1,7 +1,7 @@
-//! A device as a path names it: its options, the devices it stands on, and how all of them are opened.
+//! A device of a path: its options, the devices below it, and how all of them are opened.
 //!
-//! [`DeviceSettings`] is what a station brings: it lies in the station's folder, beside its `Kind`. A [`DeviceNode`] is
-//! a station in its place in a path, with the nodes below it.
+//! [`DeviceSettings`] is implemented in each station's folder, beside its `Kind`. A [`DeviceNode`] is a station at its
+//! position in a path, with the nodes below it.
 
 use super::{BlockDevice, DeviceError, ImageError, Medium, STAMP_BYTES};
 use crate::expression::Term;
@@ -12,70 +12,70 @@ use std::fmt::{self, Debug};
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-/// What a station offers to the one above it.
+/// The interface that a station offers to the one above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
-    /// Pages that are programmed once, and blocks of them that are erased.
+    /// Pages that are programmed once, in blocks that are erased.
     Flash,
-    /// Zones that are written in order.
+    /// Zones, each written in order.
     Zones,
-    /// Blocks that can be written anywhere.
+    /// Blocks that can be written in any order.
     Blocks,
     /// Files.
     Files,
 }
 
-/// What the blocks of a device in memory hold.
+/// The content of the blocks of a device in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
-    /// Bytes: a reader will look at them.
+pub enum Payload {
+    /// Bytes, which a reader uses.
     Bytes,
-    /// Stamps that stand for bytes: a simulation. What lies in an image holds bytes all the same.
+    /// Stamps that stand for bytes: a simulation. An image always holds bytes.
     Stamps,
 }
 
-impl Holds {
-    /// Bytes of a buffer that are a block.
+impl Payload {
+    /// Bytes of a buffer for one block.
     pub fn width(self) -> usize {
         match self {
-            Holds::Bytes => BLOCK_BYTES as usize,
-            Holds::Stamps => STAMP_BYTES,
+            Payload::Bytes => BLOCK_BYTES as usize,
+            Payload::Stamps => STAMP_BYTES,
         }
     }
 }
 
-/// Where a station keeps what it stores.
+/// The storage of a station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storage<'a> {
     /// On the devices below it.
     Below,
-    /// In memory: it is new each time.
+    /// In memory: new in each run.
     Memory,
-    /// In an image, or on a device of the system.
+    /// In an image, or on a block device of the system.
     File(&'a FilePath),
 }
 
-/// How devices are opened.
+/// Options for opening devices.
 #[derive(Debug, Clone, Copy)]
-pub struct Opening {
-    /// What blocks in memory hold.
-    pub holds: Holds,
-    /// The seed of the choices that devices make.
+pub struct OpenOptions {
+    /// The content of blocks in memory.
+    pub holds: Payload,
+    /// The seed of the devices' random choices.
     pub seed: u64,
-    /// True if all is in memory, and so new: volumes are made, not opened.
+    /// True if everything is in memory, and so new: volumes are made, not opened.
     pub is_new: bool,
 }
 
-/// How volumes are made on images.
+/// Options for making volumes on images.
 #[derive(Debug, Clone, Copy)]
-pub struct Making {
-    /// Replace images that are there.
+pub struct MakeOptions {
+    /// True to replace existing images.
     pub force: bool,
-    /// The seed of the numbers (UUIDs) of volumes: no two volumes should have one seed.
+    /// The seed of the volumes' UUIDs: each volume needs another.
     pub seed: u64,
 }
 
-/// Why a station cannot be opened or made.
+/// The reason why a station cannot be opened or made.
 #[derive(Debug, thiserror::Error)]
 pub enum StationError {
     /// A device failed.
@@ -84,47 +84,47 @@ pub enum StationError {
     /// An image cannot be used.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The devices below hold no volume of this station, or cannot.
+    /// The devices below do not hold a volume of this station, or cannot.
     #[error("{source}")]
     Volume {
-        /// True if there is a volume, and a structure of it says what cannot be.
+        /// True if there is a volume with an inconsistent structure.
         is_damaged: bool,
-        /// What is wrong.
+        /// The reason.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Only a part of a path is in memory, or all of it where a volume should stay.
-    #[error("what is in memory is new each time: give every device an image=, or none")]
+    /// Only a part of the path is in memory, or all of it although a volume should persist.
+    #[error("storage in memory is new in each run: give every device an image=, or none")]
     Mixed,
 }
 
-/// The options of a station that is a device, and how it is opened on what stands below it.
+/// The options of a station that is a device, and how it is opened on the devices below.
 ///
-/// The table of stations has made sure that `below` is as many devices, of such kinds, as the station takes.
+/// The table of stations ensures that `below` has the number and the kinds of devices that the station takes.
 pub trait DeviceSettings: Debug + Any + Send + Sync {
-    /// The term with every option written out.
+    /// The term with all option values.
     fn written_out(&self) -> String;
 
-    /// Where it keeps what it stores.
+    /// The station's storage.
     fn storage(&self) -> Storage<'_> {
         Storage::Below
     }
 
-    /// Of `below` devices, the first so many hold nothing that must outlast a run.
+    /// The number of devices, the first of `below`, whose content need not outlast a run.
     fn scratch_devices(&self, _below: usize) -> usize {
         0
     }
 
-    /// True if it keeps a volume on the devices below, which [`make`](DeviceSettings::make) makes.
+    /// True if it keeps a volume on the devices below; [`make`](DeviceSettings::make) makes it.
     fn has_volume(&self) -> bool {
         false
     }
 
-    /// Opens it as it was left, or new.
-    fn open(&self, below: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError>;
+    /// Opens the station in its last state, or new.
+    fn open(&self, below: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError>;
 
     /// Makes its image, or an empty volume on the devices below, and opens it.
-    fn make(&self, below: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
-        self.open(below, &Opening { holds: Holds::Bytes, seed: making.seed, is_new: false })
+    fn make(&self, below: Vec<Medium>, making: &MakeOptions) -> Result<Medium, StationError> {
+        self.open(below, &OpenOptions { holds: Payload::Bytes, seed: making.seed, is_new: false })
     }
 }
 
@@ -133,14 +133,14 @@ pub trait DeviceSettings: Debug + Any + Send + Sync {
 pub struct DeviceNode {
     /// The term that names the station.
     pub term: Term,
-    /// What it offers: [`Offer::Blocks`] or [`Offer::Zones`].
+    /// Its interface: [`Offer::Blocks`] or [`Offer::Zones`].
     pub offers: Offer,
     settings: Arc<dyn DeviceSettings>,
-    /// The devices that it stands on.
+    /// The devices below it.
     pub below: Vec<DeviceNode>,
 }
 
-/// What it is, not how it was written.
+/// Equal nodes print alike, however they were written.
 impl Debug for DeviceNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceNode").field("settings", &self.settings).field("below", &self.below).finish()
@@ -148,30 +148,30 @@ impl Debug for DeviceNode {
 }
 
 impl DeviceNode {
-    /// A station in its place.
+    /// A station at its position in a path.
     pub fn new(term: Term, offers: Offer, settings: Arc<dyn DeviceSettings>, below: Vec<DeviceNode>) -> DeviceNode {
         DeviceNode { term, offers, settings, below }
     }
 
-    /// Its options, if they are of this type.
+    /// Its options, if they have this type.
     pub fn settings<S: DeviceSettings>(&self) -> Option<&S> {
         let settings: &dyn Any = &*self.settings;
         settings.downcast_ref()
     }
 
-    /// The expression with every option written out.
+    /// The expression with all option values.
     pub fn written_out(&self) -> String {
         let below: Vec<String> = self.below.iter().map(DeviceNode::written_out).collect();
         let own = self.settings.written_out();
         if below.is_empty() { own } else { format!("{own}/{}", below.join("+")) }
     }
 
-    /// True if it keeps a volume on what is below it, or a node below does.
+    /// True if this node or one below it keeps a volume on the devices below.
     pub fn has_volume(&self) -> bool {
         self.settings.has_volume() || self.below.iter().any(DeviceNode::has_volume)
     }
 
-    /// Where it, and what is below it, keep what must outlast a run.
+    /// The storage of this node and those below it that must outlast a run.
     fn storages(&self) -> Vec<Storage<'_>> {
         let scratch = self.settings.scratch_devices(self.below.len());
         let below = self.below.iter().skip(scratch).flat_map(DeviceNode::storages);
@@ -179,17 +179,17 @@ impl DeviceNode {
         own.into_iter().chain(below).collect()
     }
 
-    /// True if all of it is in memory, and so new each time.
+    /// True if all of it is in memory, and so new in each run.
     pub fn is_in_memory(&self) -> bool {
         self.storages().iter().all(|storage| *storage == Storage::Memory)
     }
 
-    /// True if some of it is in memory.
+    /// True if a part of it is in memory.
     pub fn is_partly_in_memory(&self) -> bool {
         self.storages().contains(&Storage::Memory)
     }
 
-    /// Every image, and every device of the system.
+    /// All images and block devices of the system.
     pub fn files(&self) -> Vec<&FilePath> {
         let own = match self.settings.storage() {
             Storage::File(file) => Some(file),
@@ -198,34 +198,34 @@ impl DeviceNode {
         own.into_iter().chain(self.below.iter().flat_map(DeviceNode::files)).collect()
     }
 
-    fn opening(&self, holds: Holds, seed: u64) -> Result<Opening, StationError> {
+    fn opening(&self, holds: Payload, seed: u64) -> Result<OpenOptions, StationError> {
         let is_new = self.is_in_memory();
         if !is_new && self.is_partly_in_memory() {
             return Err(StationError::Mixed);
         }
-        Ok(Opening { holds: if is_new { holds } else { Holds::Bytes }, seed, is_new })
+        Ok(OpenOptions { holds: if is_new { holds } else { Payload::Bytes }, seed, is_new })
     }
 
-    /// Opens it: what is in memory is new; what lies in images is as it was left, and carries bytes, whatever `holds`
-    /// says. `seed` is that of the choices that devices make.
-    pub fn open(&self, holds: Holds, seed: u64) -> Result<Medium, StationError> {
+    /// Opens it: storage in memory is new; an image has its last state, and holds bytes whatever `holds` says. `seed`
+    /// is that of the devices' random choices.
+    pub fn open(&self, holds: Payload, seed: u64) -> Result<Medium, StationError> {
         self.open_as(&self.opening(holds, seed)?)
     }
 
-    /// Opens the devices below it alone.
-    pub fn open_below(&self, holds: Holds, seed: u64) -> Result<Vec<Medium>, StationError> {
+    /// Opens only the devices below it.
+    pub fn open_below(&self, holds: Payload, seed: u64) -> Result<Vec<Medium>, StationError> {
         let opening = self.opening(holds, seed)?;
         self.below.iter().map(|node| node.open_as(&opening)).collect()
     }
 
-    fn open_as(&self, opening: &Opening) -> Result<Medium, StationError> {
+    fn open_as(&self, opening: &OpenOptions) -> Result<Medium, StationError> {
         let below = self.below.iter().map(|node| node.open_as(opening)).collect::<Result<_, _>>()?;
         self.settings.open(below, opening)
     }
 
-    /// Makes the images and the volumes, from the bottom up. Images that are there are replaced only with `force`; those
-    /// that a failure leaves half made are removed.
-    pub fn make(&self, making: &Making) -> Result<Medium, StationError> {
+    /// Makes the images and the volumes, from the bottom up. Existing images are replaced only with `force`; after a
+    /// failure, unfinished images are removed.
+    pub fn make(&self, making: &MakeOptions) -> Result<Medium, StationError> {
         if self.is_partly_in_memory() {
             return Err(StationError::Mixed);
         }
@@ -238,24 +238,24 @@ impl DeviceNode {
         self.make_all(making).inspect_err(|_| remove(&new))
     }
 
-    fn make_all(&self, making: &Making) -> Result<Medium, StationError> {
+    fn make_all(&self, making: &MakeOptions) -> Result<Medium, StationError> {
         let below = self.below.iter().map(|node| node.make_all(making)).collect::<Result<_, _>>()?;
         self.settings.make(below, making)
     }
 }
 
-/// Removes images that are half made. An error of the removal would hide the one that led to it.
+/// Removes unfinished images. An error here would hide the one that led to it.
 pub(crate) fn remove(images: &[&FilePath]) {
     for image in images {
         let _ = std::fs::remove_file(image);
     }
 }
 
-/// The one device below a station that takes one device of blocks.
+/// The only device below a station that takes one device of blocks.
 ///
 /// # Panics
 ///
-/// If there is another number, or another kind: the table of stations is wrong.
+/// With another number, or another kind: the table of stations is wrong.
 pub fn only_blocks(below: Vec<Medium>) -> Box<dyn BlockDevice> {
     match <[Medium; 1]>::try_from(below) {
         Ok([Medium::Blocks(device)]) => device,

@@ -1,45 +1,45 @@
-//! What a station warns of: what happened by itself, so that no request failed with it.
+//! Warnings of a station: events of which no request failed.
 //!
-//! Warnings go up with a station's [`Account`](super::Account), through every wrapper and file system, to whoever tells
-//! the user.
+//! They are passed up in a station's [`Account`](super::Account), through every wrapper and file system, to the front
+//! end that prints them.
 
 use std::collections::BTreeMap;
 
-/// Warnings that are remembered; a damaged device could have any number.
+/// The maximum number of stored warnings; a damaged device may produce any number.
 const MOST_REMEMBERED: usize = 1000;
 
-/// Something that a user should know.
+/// A warning for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Its kind, for who counts: a few words with hyphens between them.
+    /// Its kind, for counting: words joined by hyphens.
     pub kind: &'static str,
-    /// What happened, and where.
+    /// The event and its location.
     pub what: String,
 }
 
-/// What a station has warned of since it was opened.
+/// The warnings of a station since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warnings {
-    told: Vec<Warning>,
+    list: Vec<Warning>,
     counts: BTreeMap<&'static str, u64>,
 }
 
 impl Warnings {
-    /// Adds one. It counts; it is told only if it was not told before.
+    /// Adds a warning. A repetition is counted, but not stored again.
     pub fn add(&mut self, kind: &'static str, what: impl Into<String>) {
         let warning = Warning { kind, what: what.into() };
         *self.counts.entry(kind).or_default() += 1;
-        if self.told.len() < MOST_REMEMBERED && !self.told.contains(&warning) {
-            self.told.push(warning);
+        if self.list.len() < MOST_REMEMBERED && !self.list.contains(&warning) {
+            self.list.push(warning);
         }
     }
 
-    /// What is to be told, in order.
+    /// The warnings to print, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Warning> {
-        self.told.iter()
+        self.list.iter()
     }
 
-    /// How many there were of each kind.
+    /// The number of warnings of each kind.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.counts.iter().map(|(kind, count)| (*kind, *count))
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_twice_counts_twice_and_a_flood_is_bounded() {
+    fn a_repeated_warning_counts_twice_and_a_flood_is_bounded() {
         let mut warnings = Warnings::default();
         for number in 0..1500 {
             warnings.add("lost-blocks", format!("zone {}", number / 2));

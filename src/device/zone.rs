@@ -1,11 +1,11 @@
-//! A zone, as a device of zones reports it.
+//! A zone, as reported by its device.
 
-/// How a zone may be written.
+/// The write order of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneKind {
-    /// Anywhere, again and again; it has no write pointer. NVMe has none such, SMR disks do.
+    /// Writable in any order; it has no write pointer. SMR disks have such zones, NVMe has not.
     Conventional,
-    /// At its write pointer only.
+    /// Writable at its write pointer only.
     Sequential,
 }
 
@@ -14,17 +14,17 @@ pub enum ZoneKind {
 pub enum ZoneState {
     /// Nothing is written; the write pointer is at its start.
     Empty,
-    /// A write opened it.
+    /// Opened by a write.
     ImplicitlyOpen,
-    /// A command opened it.
+    /// Opened by a command.
     ExplicitlyOpen,
-    /// Written in part, and it takes no open resource.
+    /// Written in part, and not open.
     Closed,
-    /// Nothing can be written until it is reset.
+    /// Not writable before a reset.
     Full,
-    /// It can be read for ever and never written again.
+    /// Readable, and never writable again.
     ReadOnly,
-    /// It can neither be read nor written.
+    /// Neither readable nor writable.
     Offline,
 }
 
@@ -43,15 +43,15 @@ impl ZoneState {
     }
 }
 
-/// A zone, as the device reports it.
+/// A zone, as reported by its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// How it may be written.
+    /// Its write order.
     pub kind: ZoneKind,
-    /// Its state; a conventional zone that works is [`ZoneState::Empty`] for ever.
+    /// Its state; always [`ZoneState::Empty`] in a working conventional zone.
     pub state: ZoneState,
-    /// Blocks from its start that are written: the next write goes there. 0 in a conventional zone.
+    /// Written blocks from its start: the position of the next write. 0 in a conventional zone.
     pub write_pointer: u64,
-    /// Blocks that can be written, at most those of its size.
+    /// Writable blocks, at most its size.
     pub capacity: u64,
 }

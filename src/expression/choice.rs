@@ -31,7 +31,7 @@ impl Settings {
         let option = self.get(name).option;
         let takes = match option.values {
             Values::Choice(takes) => takes(),
-            _ => panic!("{name} is no choice"),
+            _ => panic!("{name} is not a choice"),
         };
         assert!(takes == words::<T>(), "{name} takes {takes:?}, and is read as one of {:?}", words::<T>());
         T::of_word(self.text(name)).expect("checked when settled")

@@ -308,7 +308,7 @@ fn term_of(source: &str, part: Spanned) -> Result<Term, ExpressionError> {
                 return Err(error(
                     option.span,
                     "an option is missing here",
-                    "write option=value, or take the mark before it away",
+                    "write option=value, or remove the separator before it",
                 ));
             }
             let (key, value) = match option.text.find('=') {
@@ -603,7 +603,7 @@ mod tests {
 
     #[test]
     fn an_error_points_at_its_characters() {
-        for (text, pointed, said) in [
+        for (text, pointed, help) in [
             ("lamp:sise=8K", "sise", "did you mean size?"),
             ("lamp:size=8X", "8X", "a size from 1K to 1M"),
             ("lamp:size=2M", "2M", "a size from 1K to 1M"),
@@ -615,7 +615,7 @@ mod tests {
         ] {
             let error = settle(text).unwrap_err();
             assert_eq!(&text[error.span.clone()], pointed, "{text}");
-            assert!(error.help.contains(said), "{text}: {}", error.help);
+            assert!(error.help.contains(help), "{text}: {}", error.help);
         }
     }
 

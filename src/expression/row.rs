@@ -1,7 +1,7 @@
 //! Options whose value names a row of a table that can grow.
 //!
-//! A [`Choice`](super::Choice) is closed: an enum, every use of which names all its values. A table of rows is open: who reads
-//! a term hands in the table, with rows of its own if it likes, and each row brings what stands for its word.
+//! A [`Choice`](super::Choice) is closed: every use of the enum names all its values. A table of rows is open: the caller
+//! that parses a term passes the table, with additional rows if needed, and each row has the value of its word.
 
 use super::{Settings, Values, Words};
 
@@ -10,24 +10,24 @@ use super::{Settings, Values, Words};
 pub struct Row<T> {
     /// The word that names it.
     pub word: &'static str,
-    /// What it means, in one line.
+    /// A one-line description.
     pub about: &'static str,
-    /// What the word stands for.
+    /// Its value.
     pub value: T,
 }
 
-/// The words of a table: what [`Values::Choice`] is made of.
+/// The words of a table, for [`Values::Choice`].
 pub fn words_of<T>(rows: &[Row<T>]) -> Words {
     rows.iter().map(|row| (row.word, row.about)).collect()
 }
 
 impl Settings {
-    /// The row that a [`Values::Choice`] names. Panics, as all getters, if the option has no value or takes other words than
-    /// those of the table.
+    /// The value of the row that a [`Values::Choice`] names. Panics, as all getters do, if the option has no value or takes
+    /// other words than the table's.
     pub fn row<'r, T>(&self, name: &str, rows: &'r [Row<T>]) -> &'r T {
         let takes = match self.get(name).option.values {
             Values::Choice(takes) => takes(),
-            _ => panic!("{name} is no choice"),
+            _ => panic!("{name} is not a choice"),
         };
         assert!(takes == words_of(rows), "{name} takes {takes:?}, and is read by the rows {:?}", words_of(rows));
         let word = self.text(name);

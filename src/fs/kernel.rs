@@ -149,7 +149,7 @@ impl KernelSettings {
         if let Some(bytes) = journal_bytes.filter(|bytes| !bytes.is_multiple_of(1 << 20)) {
             let (below, above) = (bytes >> 20 << 20, bytes.next_multiple_of(1 << 20));
             let help = format!("journal={} or journal={} would do", format_size(below), format_size(above));
-            return Err(settings.error("journal", "the journal's size is no multiple of 1M".to_string(), help));
+            return Err(settings.error("journal", "the journal's size is not a multiple of 1M".to_string(), help));
         }
         let words = |name: &str| -> Vec<String> {
             let words = settings.text(name).split('@').filter(|word| !word.is_empty());

@@ -24,10 +24,10 @@ pub(super) fn read(device: &mut Device) -> Result<Option<Layout>, LayoutError> {
     let block_bytes = u64::from(superblock.be32(4));
     let sector_bytes = u64::from(superblock.be16(102));
     if !block_bytes.is_power_of_two() || !(512..=65536).contains(&block_bytes) {
-        return Err(damaged(STRUCTURE, format!("a block of {block_bytes} bytes is no power of two up to 65536")));
+        return Err(damaged(STRUCTURE, format!("a block of {block_bytes} bytes is not a power of two up to 65536")));
     }
     if !sector_bytes.is_power_of_two() || !(512..=32768).contains(&sector_bytes) {
-        return Err(damaged(STRUCTURE, format!("a sector of {sector_bytes} bytes is no power of two up to 32768")));
+        return Err(damaged(STRUCTURE, format!("a sector of {sector_bytes} bytes is not a power of two up to 32768")));
     }
     let blocks = superblock.be64(8);
     let all = device.size_bytes / block_bytes;

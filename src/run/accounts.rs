@@ -1,4 +1,4 @@
-//! Ledger, wear and sums of a run, drawn up from the accounts of the path's stations and from nothing else.
+//! Ledger, wear and sums of a run, computed only from the accounts of the path's stations.
 
 use crate::device::{Account, DriveAccount, FlashAccount};
 use crate::label::{Cause, Content, Tally};
@@ -6,20 +6,20 @@ use crate::report::{FlashResult, LedgerRow, SumCheck, TranslationResult, Wear, w
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 
-/// What a workload wrote, by content: in blocks, and in the units in which the topmost station counts.
+/// A workload's writes by content: in blocks, and in the units of the top station.
 pub type Written = [(u64, u64); Content::COUNT];
 
-/// The parts of a result that the accounts tell.
+/// The parts of a result that follow from the accounts.
 pub struct Accounted {
-    /// Below the workload's rows.
+    /// The rows below the workload's.
     pub ledger: Vec<LedgerRow>,
-    /// The stations of the ledger that store.
+    /// The stations of the ledger that are media.
     pub media: Vec<String>,
     pub flash: FlashResult,
     pub translation: TranslationResult,
     pub wear: Wear,
     pub sums: Vec<SumCheck>,
-    /// What the stations warn of.
+    /// The stations' warnings.
     pub warnings: Vec<String>,
 }
 
@@ -46,17 +46,17 @@ fn nodes(root: &Account) -> Vec<Node<'_>> {
     all
 }
 
-/// Whether the station stores, as nothing is below it.
+/// True if nothing is below the station.
 fn is_medium(account: &Account) -> bool {
     account.below.is_empty()
 }
 
-/// Bytes of what the stations count: blocks, or, of a drive that is all of a path, its flash's pages.
+/// Bytes of the unit in which the stations count: blocks, or flash pages for a drive that is the whole path.
 fn unit_bytes(root: &Account) -> u64 {
     root.drive.as_ref().map_or(BLOCK_BYTES, |drive| drive.page_bytes)
 }
 
-/// Bytes that the media have stored.
+/// Bytes stored by the media.
 pub fn stored_bytes(root: &Account) -> u64 {
     fn stored(account: &Account) -> u64 {
         match is_medium(account) {
@@ -67,9 +67,9 @@ pub fn stored_bytes(root: &Account) -> u64 {
     stored(root) * unit_bytes(root)
 }
 
-/// What the accounts tell: `since` counting began, and for what has no beginning but the new drive, of `all`. `written`
-/// is what the workload asked the topmost station to write; without it, a file system above asked. `amplification` is
-/// that of what was counted, if anything was written.
+/// The parts of a result that follow from the accounts: `since` the start of the count, and `all` since the drive was
+/// new. `written` are the workload's writes to the top station; `None` if a file system wrote to it. `amplification` is
+/// that of the count, if anything was written.
 pub fn accounted(
     (since, all): (&Account, &Account),
     exported_bytes: u64,
@@ -108,7 +108,7 @@ fn flashes<'a>(nodes: &[Node<'a>]) -> Vec<&'a FlashAccount> {
     nodes.iter().filter_map(|node| node.account.flash.as_ref()).collect()
 }
 
-/// The rows of a station that passed on what `tally` counts, each count of so many bytes.
+/// The ledger's rows of a station, from a tally of units of `unit_bytes`.
 pub fn rows<'a>(station: &'a str, tally: &'a Tally, unit_bytes: u64) -> impl Iterator<Item = LedgerRow> + 'a {
     let per_unit = unit_bytes as f64 / BLOCK_BYTES as f64;
     tally.entries().map(move |(cause, content, count)| row(station, cause, content, count as f64 * per_unit))
@@ -124,12 +124,12 @@ pub fn row(station: &str, cause: Cause, content: Content, blocks: f64) -> Ledger
     }
 }
 
-/// A sum that holds if both sides are equal, and `same` what they are the sums of.
+/// A sum that holds if both sides are equal, and their parts are equal, too (`same`).
 fn check(name: impl Into<String>, left: u64, right: u64, same: bool) -> SumCheck {
     SumCheck { name: name.into(), left: left as f64, right: right as f64, holds: same && left == right }
 }
 
-/// The flash of all drives together: in pages of 4 KiB, if theirs differ.
+/// The flash of all drives together, in pages of 4 KiB if theirs differ.
 fn flash_of(flashes: &[&FlashAccount], drive: Option<&DriveAccount>, exported_bytes: u64) -> FlashResult {
     let first = flashes.first();
     let is_alike = flashes.iter().all(|flash| Some(flash.page_bytes) == first.map(|first| first.page_bytes));
@@ -151,7 +151,7 @@ fn flash_of(flashes: &[&FlashAccount], drive: Option<&DriveAccount>, exported_by
     }
 }
 
-/// Pages of an erase block; where drives differ, the mean of the blocks that were erased.
+/// Pages in an erase block; if drives differ, the mean over the erased blocks.
 fn pages_of_a_block(flashes: &[&FlashAccount], page_bytes: u64) -> u64 {
     let pages = |flash: &FlashAccount| flash.pages_per_block * flash.page_bytes / page_bytes;
     let erased: u64 = flashes.iter().map(|flash| flash.erased_blocks).sum();
@@ -161,10 +161,10 @@ fn pages_of_a_block(flashes: &[&FlashAccount], page_bytes: u64) -> u64 {
     }
 }
 
-/// Erase counts of all drives; lives end with the drive whose life ends first.
+/// Erase counts of all drives; the lifetime ends with the first drive's.
 ///
-/// A drive that is all of a path wears on with the write amplification of what was counted. Several share what is
-/// written, which shows only over all that they have done since they were new.
+/// A drive that is the whole path continues to wear with the write amplification of the count. Several drives share the
+/// writes; their shares are those since they were new.
 fn wear(root: &Account, amplification: Option<f64>) -> Wear {
     let flashes = flashes(&nodes(root));
     let host = (root.received.total() * unit_bytes(root)) as f64;
@@ -202,7 +202,7 @@ fn wear(root: &Account, amplification: Option<f64>) -> Wear {
     }
 }
 
-/// The topmost station received what the workload wrote.
+/// The sum of the top station: it received what the workload wrote.
 fn written_sum(root: &Account, written: &Written) -> SumCheck {
     let units = if root.drive.is_some() { "pages" } else { "blocks" };
     let written = |content: Content| match (root.drive.is_some(), written[content as usize]) {
@@ -217,7 +217,7 @@ fn written_sum(root: &Account, written: &Written) -> SumCheck {
     )
 }
 
-/// What every station received is what the one above it sent.
+/// The sums between stations: each received what the one above it sent.
 fn passed_sums(nodes: &[Node]) -> Vec<SumCheck> {
     let passed = nodes.iter().filter(|node| !is_medium(node.account)).map(|node| {
         let below = || node.account.below.iter().map(|below| &below.received);
@@ -240,7 +240,8 @@ fn passed_sums(nodes: &[Node]) -> Vec<SumCheck> {
     passed.collect()
 }
 
-/// The flash of a drive programmed what its layer sent, and its blocks hold what was programmed and not erased.
+/// The sums of a drive: its flash programmed what its layer sent, and its blocks hold what was programmed and not
+/// erased.
 fn drive_sums(since: &Account, all: &Account, drive: &DriveAccount) -> Vec<SumCheck> {
     let [nand] = &since.below[..] else { unreachable!("a drive is a layer on one flash") };
     let flash = all.below[0].flash.as_ref().expect("a drive has flash");
@@ -276,7 +277,7 @@ mod tests {
         tally
     }
 
-    /// A drive of one erase block of four pages, to which three were written.
+    /// A drive with one erase block of four pages, after three writes.
     fn drive() -> Account {
         let flash = FlashAccount {
             page_bytes: 8192,
@@ -300,21 +301,21 @@ mod tests {
         }
     }
 
-    /// The names of the sums that do not hold, of a workload that wrote so many pages.
+    /// The names of the sums that do not hold, for a workload that wrote `pages`.
     fn broken(account: &Account, pages: u64) -> Vec<String> {
         let mut written = Written::default();
         written[Content::Data as usize] = (2 * pages, pages);
-        let told = accounted((account, account), 16384, Some(&written), Some(1.0));
-        told.sums.into_iter().filter(|sum| !sum.holds).map(|sum| sum.name).collect()
+        let parts = accounted((account, account), 16384, Some(&written), Some(1.0));
+        parts.sums.into_iter().filter(|sum| !sum.holds).map(|sum| sum.name).collect()
     }
 
     #[test]
     fn a_drive_whose_counts_agree_breaks_no_sum() {
         assert_eq!(broken(&drive(), 3), [""; 0]);
-        let told = accounted((&drive(), &drive()), 16384, None, Some(1.5));
-        assert_eq!(told.ledger.iter().map(|row| row.blocks).collect::<Vec<_>>(), [6.0, 6.0], "pages are two blocks");
+        let parts = accounted((&drive(), &drive()), 16384, None, Some(1.5));
+        assert_eq!(parts.ledger.iter().map(|row| row.blocks).collect::<Vec<_>>(), [6.0, 6.0], "pages are two blocks");
         assert_eq!(stored_bytes(&drive()), 3 * 8192);
-        let tib = told.wear.lifetime_host_tib.unwrap();
+        let tib = parts.wear.lifetime_host_tib.unwrap();
         assert_eq!(tib, 4.0 * 8192.0 * 100.0 / 1.5 / (1u64 << 40) as f64, "as long as the run's amplification says");
     }
 

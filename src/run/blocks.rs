@@ -1,12 +1,12 @@
-//! The blocks of a range of bytes, as a workload's requests meet those of a device or of a file.
+//! Splits ranges of bytes into blocks of a device or a file.
 
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 
-/// Blocks that are written or read at once: a larger request goes down in parts, all issued at its time.
+/// The maximum number of blocks in a write or read: a larger request is split into parts, all issued at its time.
 pub const AT_ONCE: u64 = 256;
 
-/// Stands for a block of which parts are from several writes. No write has it: stamps are counted from 1.
+/// The stamp of a block with parts of several writes. No write uses it: stamps count from 1.
 pub const TORN: u32 = u32::MAX;
 
 /// The blocks that a range of bytes, (offset, length), touches.
@@ -14,13 +14,13 @@ pub fn touched((offset, length): (u64, u64)) -> Range<u64> {
     offset / BLOCK_BYTES..(offset + length).div_ceil(BLOCK_BYTES)
 }
 
-/// The blocks that it covers whole.
+/// The blocks that a range covers completely.
 pub fn covered((offset, length): (u64, u64)) -> Range<u64> {
     let first = offset.div_ceil(BLOCK_BYTES);
     first..((offset + length) / BLOCK_BYTES).max(first)
 }
 
-/// The blocks, two at the most, that it covers in part: they are read before they are written, and written whole.
+/// The blocks, two at most, that a range covers in part: they are read before they are written, and written whole.
 pub fn cut((offset, length): (u64, u64)) -> impl Iterator<Item = u64> {
     let is_cut = |byte: u64| !byte.is_multiple_of(BLOCK_BYTES);
     let touched = touched((offset, length));
@@ -29,7 +29,7 @@ pub fn cut((offset, length): (u64, u64)) -> impl Iterator<Item = u64> {
     head.into_iter().chain(tail)
 }
 
-/// The parts, (first block, blocks), in which they are written or read.
+/// The parts, (first block, number), in which blocks are written or read.
 pub fn parts(blocks: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     debug_assert!(blocks.start <= blocks.end, "blocks {blocks:?} are a range");
     let end = blocks.end;

@@ -1,7 +1,7 @@
-//! A block workload in a file system: inside one preallocated file, as a virtual machine's disk lies in its image.
+//! A block workload in one preallocated file of a file system, like a virtual machine's disk image.
 //!
-//! A read is a read, a write is a write, a discard punches a hole (as QEMU's `discard=unmap` does), and a flush makes
-//! the data durable (fdatasync, as QEMU does). Requests are served one after the other.
+//! A discard punches a hole (as QEMU's `discard=unmap` does), and a flush makes the data durable (fdatasync, as QEMU
+//! does). Requests are served one after the other.
 
 use crate::workload::files::{FileOperation, FileWorkload, Lane, Name, ROOT, Setup, Stage};
 use crate::workload::{Action, Operation, Workload, WorkloadError};
@@ -9,25 +9,25 @@ use crate::workload::{Action, Operation, Workload, WorkloadError};
 /// The name of the file.
 pub const DISK_FILE: &str = "flashpath.disk";
 
-/// Operations that are taken from the workload at once.
+/// The number of operations taken from the workload at once.
 const BATCH: usize = 256;
 
-/// How much is written at once where the file is filled.
+/// The size of a write that fills the file, in bytes.
 const FILL_BLOCK: u64 = 1 << 20;
 
-/// How a block workload is put into a file.
+/// The options of a block workload in a file.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskFile {
-    /// The size of the disk, in bytes: the workload was opened for it.
+    /// The size of the disk, in bytes, for which the workload was opened.
     pub size_bytes: u64,
-    /// Whether all of it is written once in order before anything is counted.
+    /// True to write the whole file once, in order, before the counted run.
     pub fill: bool,
-    /// A flush after so many writes, besides those of the workload.
+    /// The number of writes after which the file is flushed, besides the workload's own flushes.
     pub fsync_every: Option<u64>,
 }
 
 impl DiskFile {
-    /// The workload as one of a file system.
+    /// Converts the block workload to a file workload.
     pub fn workload(self, workload: Box<dyn Workload>, seed: u64) -> FileWorkload {
         let name = workload.name().to_string();
         let lane = DiskLane {
@@ -49,10 +49,10 @@ struct DiskLane {
     disk: DiskFile,
     workload: Box<dyn Workload>,
     batch: Vec<Operation>,
-    /// The next of the batch.
+    /// The next operation of the batch.
     next: usize,
     writes: u64,
-    /// Bytes of the setup.
+    /// Bytes written by the setup.
     filled: u64,
     is_made: bool,
     is_open: bool,
@@ -83,8 +83,7 @@ impl DiskLane {
         let file = ROOT;
         if operation.end_bytes() > self.disk.size_bytes {
             let (end, size) = (operation.end_bytes(), self.disk.size_bytes);
-            let reason =
-                format!("a request ends at byte {end}, and the disk has {size} bytes: a larger --size would do");
+            let reason = format!("a request ends at byte {end}, and the disk has {size} bytes: take a larger --size");
             return Err(WorkloadError::Unusable { file: self.workload.name().to_string(), reason });
         }
         match action {

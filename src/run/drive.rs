@@ -1,11 +1,11 @@
-//! A translation layer on flash in its place in a path: as a block device, or driven from within.
+//! A translation layer on flash in a path: as a block device, or run directly by the engine.
 
 use super::EngineRun;
 use super::backend::DriveBackend;
 use super::outcome::Outcome;
 use crate::device::conv::{self, ConvSettings};
 use crate::device::nand::{Geometry, Nand, NandSettings, Reserving, Timing, Untimed};
-use crate::device::station::{DeviceSettings, Opening, StationError, Storage};
+use crate::device::station::{DeviceSettings, OpenOptions, StationError, Storage};
 use crate::device::{BlockDevice, Medium};
 use crate::expression::{ExpressionError, Term, parse_term};
 use crate::translation::{Drive, FlashLayer};
@@ -20,23 +20,23 @@ pub(super) trait AnyLayer: Debug + Any + Send + Sync {
 
     fn exported_pages(&self) -> u64;
 
-    /// A new drive that offers its first `blocks` blocks; as one `medium` of a path, if that has a name.
-    fn device(&self, flash: &NandSettings, opening: &Opening, offered: Offered) -> Box<dyn BlockDevice>;
+    /// A new drive with its first `blocks` blocks; as one `medium` of several, if that has a name.
+    fn device(&self, flash: &NandSettings, opening: &OpenOptions, offered: Offered) -> Box<dyn BlockDevice>;
 
-    /// Drives a new drive, with no dynamic call per page. `keeps_versions`: a read returns the stamp that
+    /// Runs the engine on a new drive, with no dynamic call per page. `keeps_versions`: a read returns the stamp that
     /// was written.
     fn run(&self, flash: &NandSettings, keeps_versions: bool, run: EngineRun<'_>) -> Outcome;
 }
 
-/// What a drive offers to the station above.
+/// The interface of a drive to the station above.
 #[derive(Clone, Copy)]
 pub(super) struct Offered {
     pub blocks: u64,
-    /// The station as which it counts, if it is the inside of one.
+    /// The station's name in the ledger, if the drive is the inside of one.
     pub medium: Option<&'static str>,
 }
 
-/// Flash that is erased, with one kind of timing.
+/// Erased flash, with one kind of timing.
 fn erased<T: Timing>(settings: &NandSettings, keeps_versions: bool, timing: T) -> Nand<T> {
     Nand::new(settings.geometry, settings.endurance, keeps_versions, timing)
 }
@@ -50,11 +50,11 @@ impl<L: FlashLayer> AnyLayer for L {
         FlashLayer::exported_pages(self)
     }
 
-    fn device(&self, flash: &NandSettings, opening: &Opening, offered: Offered) -> Box<dyn BlockDevice> {
+    fn device(&self, flash: &NandSettings, opening: &OpenOptions, offered: Offered) -> Box<dyn BlockDevice> {
         fn boxed<L: FlashLayer, T: Timing + Send + 'static>(
             layer: &L,
             flash: Nand<T>,
-            opening: &Opening,
+            opening: &OpenOptions,
             offered: Offered,
         ) -> Box<dyn BlockDevice> {
             let drive = Drive::new(layer.on(flash, opening.seed), offered.blocks, opening.holds.width());
@@ -92,10 +92,10 @@ pub struct DriveSettings {
     pub nand: NandSettings,
 }
 
-/// How the term of a translation layer is read, for flash of this shape.
+/// Parses the term of a translation layer, for flash of this geometry.
 pub(super) type ReadLayer = fn(&Term, &Geometry) -> Result<Arc<dyn AnyLayer>, ExpressionError>;
 
-/// Reads the options of one kind of translation layer.
+/// Parses the options of one kind of translation layer.
 pub(super) fn read_layer<L: FlashLayer>(
     term: &Term,
     geometry: &Geometry,
@@ -103,17 +103,17 @@ pub(super) fn read_layer<L: FlashLayer>(
     Ok(Arc::new(L::read(term, geometry)?))
 }
 
-/// More flash than any preset keeps in reserve.
+/// More flash than any preset reserves.
 const MOST_RESERVED: u64 = 64 << 30;
 
 impl DriveSettings {
-    /// Reads the term of a translation layer for this flash.
+    /// Parses the term of a translation layer for this flash.
     pub(super) fn read(read: ReadLayer, layer: &Term, nand: NandSettings) -> Result<DriveSettings, ExpressionError> {
         Ok(DriveSettings { layer: read(layer, &nand.geometry)?, nand })
     }
 
-    /// A translation layer, with its defaults, on the least flash of these options that lets it export `bytes`: within a
-    /// 256th, as a size must suit reserves that grow with it. The error is that of the largest size tried.
+    /// A translation layer with its defaults, on the smallest flash with these options that lets it export `bytes`:
+    /// within a 256th, as reserves grow with the size. The error is that of the largest size tried.
     fn exporting(bytes: u64, flash: &str, layer: &Term, read: ReadLayer) -> Result<DriveSettings, ExpressionError> {
         let step = (bytes / 256).max(1 << 20);
         let mut size = bytes + step;
@@ -127,18 +127,18 @@ impl DriveSettings {
         }
     }
 
-    /// The options of the layer, if they are of this type.
+    /// The options of the layer, if they have this type.
     pub fn layer<L: FlashLayer>(&self) -> Option<&L> {
         let layer: &dyn Any = &*self.layer;
         layer.downcast_ref()
     }
 
-    /// Bytes that the drive offers.
+    /// The exported bytes of the drive.
     pub fn exported_bytes(&self) -> u64 {
         self.layer.exported_pages() * u64::from(self.nand.geometry.page_bytes)
     }
 
-    /// Drives a new drive.
+    /// Runs the engine on a new drive.
     pub(super) fn run(&self, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
         self.layer.run(&self.nand, keeps_versions, run)
     }
@@ -153,20 +153,20 @@ impl DeviceSettings for DriveSettings {
         Storage::Memory
     }
 
-    fn open(&self, _: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+    fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
         let offered = Offered { blocks: self.exported_bytes() / BLOCK_BYTES, medium: None };
         Ok(Medium::Blocks(self.layer.device(&self.nand, opening, offered)))
     }
 }
 
-/// A conventional device whose own translation layer is looked at.
+/// A conventional device with a model of its own translation layer.
 #[derive(Debug)]
 struct ConventionalDrive {
     settings: ConvSettings,
     drive: DriveSettings,
 }
 
-/// Reads the term of a conventional device. `find` finds the layer that it names.
+/// Parses the term of a conventional device. `find` finds the layer that it names.
 pub(super) fn read_conventional(
     term: &Term,
     find: impl Fn(&Term) -> Result<ReadLayer, ExpressionError>,
@@ -191,7 +191,7 @@ impl DeviceSettings for ConventionalDrive {
         Storage::Memory
     }
 
-    fn open(&self, _: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+    fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
         let offered = Offered { blocks: self.settings.blocks(), medium: Some(conv::KIND.name) };
         Ok(Medium::Blocks(self.drive.layer.device(&self.drive.nand, opening, offered)))
     }

@@ -1,4 +1,4 @@
-//! What drives a workload through a path: fill, preconditioning, then the run that counts.
+//! The engine that runs a block workload: fill, precondition, and the counted run.
 
 use super::accounts::Written;
 use super::backend::{Backend, HostWrite};
@@ -13,29 +13,29 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::{Action, Operation, Workload};
 
-/// Operations that are taken from a workload at once.
+/// The number of operations taken from a workload at once.
 const BATCH: usize = 1024;
 
-/// The blocks of a large operation: few have more.
+/// The size of a large operation, in blocks: few are larger.
 const LARGE_BLOCKS: u64 = 256;
 
-/// How many operations ahead a first page is looked up, so that cache misses overlap.
+/// The number of operations whose first page is prefetched, so that cache misses overlap.
 const PREFETCHED: usize = 16;
 
-/// How a workload is run.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The seed of all randomness, of which the path and the workload were given theirs.
+    /// The seed of all randomness, also that of the path and the workload.
     pub seed: u64,
-    /// When requests are issued.
+    /// The issue times of requests.
     pub replay: Replay,
-    /// End after so many requests.
+    /// The number of requests after which the run ends.
     pub limit: Option<u64>,
-    /// Write the exported space once in order before anything is counted.
+    /// True to write the exported space once, in order, before the counted run.
     pub fill: bool,
-    /// Run the workload for so many bytes of writes before anything is counted.
+    /// The writes of the workload before the counted run.
     pub precondition: Option<Amount>,
-    /// Check that every read returns the newest write, and at the end read all that was written.
+    /// True to check that every read returns the newest write, and to read back everything at the end.
     pub verify: bool,
 }
 
@@ -47,7 +47,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The options beyond the seed, as arguments of the program.
+    /// The options except the seed, as arguments of the program.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![match self.replay {
             Replay::Closed { depth } => format!("--depth {depth}"),
@@ -61,12 +61,12 @@ impl Options {
     }
 }
 
-/// When requests are issued.
+/// The issue times of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Replay {
-    /// As soon as fewer than this many are in flight.
+    /// As soon as fewer than `depth` requests are in flight.
     Closed {
-        /// Requests in flight.
+        /// The number of requests in flight.
         depth: u32,
     },
     /// At the recorded times, multiplied by `scale`.
@@ -76,27 +76,27 @@ pub enum Replay {
     },
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// What is being done.
+    /// The name of the phase.
     pub phase: &'static str,
-    /// Requests done in the phase.
+    /// The number of requests done in the phase.
     pub requests: u64,
     /// The share of the phase that is done, if known.
     pub share: Option<f64>,
 }
 
-/// When a phase of a run is done.
+/// The end of a phase.
 struct Goal {
     phase: &'static str,
-    /// After so many requests.
+    /// In requests.
     requests: u64,
-    /// After so many blocks were written.
+    /// In written blocks.
     written_blocks: u64,
 }
 
-/// What the workload asked for, as it was served.
+/// The served requests of the workload.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Served {
     pub requests: u64,
@@ -109,16 +109,16 @@ pub(super) struct Served {
 /// A run in progress.
 pub(super) struct Run<T> {
     pub backend: T,
-    /// The account when counting began, and what the media had stored by then.
+    /// The account at the start of the count, and the bytes stored by then.
     pub before: Account,
     stored_before: u64,
     pub served: Served,
     pub windows: Windows,
-    /// When counting began.
+    /// The time of the start of the count.
     pub start: Time,
     pub read_latency: LatencyHistogram,
     pub write_latency: LatencyHistogram,
-    /// When the last of all requests is done.
+    /// The completion time of the latest request.
     pub end: Time,
     unit_bits: u32,
     pub exported_bytes: u64,
@@ -128,7 +128,7 @@ pub(super) struct Run<T> {
     newest: Vec<u32>,
 }
 
-/// Runs `workload` on `backend`. Answers the run as far as it came, and whether that is its end or an interrupt.
+/// Runs `workload` on `backend`. Returns the run up to its end, and false if it was interrupted.
 pub(super) fn drive<T: Backend>(
     backend: T,
     workload: &mut dyn Workload,
@@ -158,7 +158,7 @@ pub(super) fn drive<T: Backend>(
 }
 
 impl<T: Backend> Run<T> {
-    /// Fill, precondition, run, read back. Answers whether it came to its end or was interrupted.
+    /// Fill, precondition, run, read back. False if it was interrupted.
     fn all_phases(
         &mut self,
         workload: &mut dyn Workload,
@@ -195,7 +195,7 @@ impl<T: Backend> Run<T> {
         }
     }
 
-    /// Writes the exported space once, in order, with the hints that the workload's own writes will carry.
+    /// Writes the exported space once, in order, with the hints that the workload's own writes have.
     fn fill(&mut self, workload: &dyn Workload, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<bool, RunError> {
         let units = self.exported_bytes >> self.unit_bits;
         self.pace = Pace::closed(256, Time::ZERO);
@@ -206,7 +206,7 @@ impl<T: Backend> Run<T> {
                 return Ok(false);
             }
             let (offset, stamp) = (unit << self.unit_bits, self.stamp());
-            self.remember(unit, stamp);
+            self.record_stamp(unit, stamp);
             let write = HostWrite { content: Content::Data, stream: workload.stream_at(offset), stamp };
             let at = self.issue(0)?;
             let done = self.backend.write((offset, 1 << self.unit_bits), write, at)?;
@@ -215,7 +215,7 @@ impl<T: Backend> Run<T> {
         Ok(true)
     }
 
-    /// What was done so far does not count.
+    /// Starts the count: discards the counts so far.
     fn begin_counting(&mut self, options: &Options) {
         self.before = self.backend.account();
         self.stored_before = self.backend.stored_bytes();
@@ -230,7 +230,7 @@ impl<T: Backend> Run<T> {
         };
     }
 
-    /// Serves the workload until it ends or the goal is reached. Answers false if `watch` ended it.
+    /// Serves the workload until it ends or reaches the goal. False if `watch` ended it.
     fn serve_until(
         &mut self,
         workload: &mut dyn Workload,
@@ -240,7 +240,7 @@ impl<T: Backend> Run<T> {
         let mut batch = Vec::with_capacity(BATCH);
         while self.served.requests < goal.requests && self.served.written_blocks < goal.written_blocks {
             batch.clear();
-            // What is taken is served: towards the goal less is taken, so that it is hardly passed.
+            // Every operation taken is served: near the goal the batches shrink, so that it is hardly exceeded.
             let blocks_left = goal.written_blocks - self.served.written_blocks;
             let wanted = (goal.requests - self.served.requests).min(blocks_left / LARGE_BLOCKS + 1).min(BATCH as u64);
             let wanted = wanted as usize;
@@ -272,7 +272,7 @@ impl<T: Backend> Run<T> {
     }
 
     #[inline]
-    fn remember(&mut self, unit: u64, stamp: u32) {
+    fn record_stamp(&mut self, unit: u64, stamp: u32) {
         if let Some(newest) = self.newest.get_mut(unit as usize) {
             *newest = stamp;
         }
@@ -294,7 +294,7 @@ impl<T: Backend> Run<T> {
                 let stamp = self.stamp();
                 let units = self.units(range);
                 if !self.newest.is_empty() {
-                    units.clone().for_each(|unit| self.remember(unit, stamp));
+                    units.clone().for_each(|unit| self.record_stamp(unit, stamp));
                 }
                 let write = HostWrite { content: operation.content, stream: operation.stream, stamp };
                 let done = self.backend.write(range, write, at)?;
@@ -313,10 +313,10 @@ impl<T: Backend> Run<T> {
             Action::Discard => {
                 self.served.discarded_blocks += blocks;
                 let (units, done) = self.backend.discard(range, at)?;
-                units.for_each(|unit| self.remember(unit, 0));
+                units.for_each(|unit| self.record_stamp(unit, 0));
                 done
             }
-            // A flush waits for those in flight.
+            // A flush waits for the requests in flight.
             Action::Flush => self.backend.flush(self.end.max(at))?,
         };
         self.done(done);
@@ -338,7 +338,7 @@ impl<T: Backend> Run<T> {
         offset >> self.unit_bits..end
     }
 
-    /// When the next request is issued. Before that, the backend does what it does in the background.
+    /// The issue time of the next request. Before that, the backend does its background work.
     #[inline]
     fn issue(&mut self, stamp_ns: u64) -> Result<Time, RunError> {
         let at = if self.backend.is_timed() { self.pace.issue(stamp_ns) } else { Time::ZERO };
@@ -346,7 +346,7 @@ impl<T: Backend> Run<T> {
         Ok(at)
     }
 
-    /// The request that was issued last is done at this time.
+    /// Records the completion time of the latest request.
     #[inline]
     fn done(&mut self, at: Time) {
         if self.backend.is_timed() {
@@ -375,7 +375,7 @@ impl<T: Backend> Run<T> {
         self.windows.mark(Mark { written_blocks: self.served.written_blocks, programmed_bytes, at });
     }
 
-    /// Reads every unit, and checks it against the newest write. Nothing of this is counted.
+    /// Reads every unit, and compares it with the newest write. Not counted.
     pub fn read_back(&mut self) -> Result<(), RunError> {
         for unit in 0..self.newest.len() as u64 {
             self.read((unit << self.unit_bits, 1 << self.unit_bits), self.end)?;

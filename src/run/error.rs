@@ -1,4 +1,4 @@
-//! Why a run did not end well, by whose fault it is.
+//! Errors of a run, by their fault: the input's or the run's.
 
 use crate::device::DeviceError;
 use crate::fs::FileSystemError;
@@ -7,98 +7,98 @@ use crate::translation::TranslationError;
 use crate::units::human_size;
 use crate::workload::WorkloadError;
 
-/// Why a run did not end well, on whatever path and with whatever workload.
+/// The reason why a run failed, on any path and with any workload.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The command line or an input is wrong: another one would do.
+    /// The command line or an input is invalid.
     #[error(transparent)]
     Input(#[from] InputFault),
-    /// What was asked for is right, and failed on its way.
+    /// The input is valid, but the run failed.
     #[error(transparent)]
     Run(#[from] RunFault),
 }
 
 impl RunError {
-    /// True if the command line or an input is wrong.
+    /// True if the command line or an input is invalid.
     pub fn is_input(&self) -> bool {
         matches!(self, RunError::Input(_))
     }
 }
 
-/// What is wrong with the command line or an input.
+/// An invalid command line or input.
 #[derive(Debug, thiserror::Error)]
 pub enum InputFault {
-    /// The workload cannot go on.
+    /// The workload failed.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The workload asked for nothing at all.
+    /// The workload has no requests.
     #[error("the workload {0} has no requests")]
     Empty(String),
-    /// The preconditioning took all that the workload had.
+    /// The workload ended during preconditioning.
     #[error(
         "the workload {0} ended while preconditioning, and nothing was left to count: precondition with less, or make the workload longer"
     )]
     Spent(String),
-    /// The workload asks for more than the path exports.
-    #[error("request {request} ends at byte {end}, and the path exports {exported} bytes: a drive that exports {} would do", human_size(*end as f64))]
+    /// A request exceeds the exported space.
+    #[error("request {request} ends at byte {end}, and the path exports {exported} bytes: take a drive that exports {}", human_size(*end as f64))]
     BeyondEnd {
         /// The number of the request, from 1.
         request: u64,
-        /// The first byte behind it.
+        /// The end of the request, in bytes.
         end: u64,
-        /// Bytes of the path.
+        /// The exported bytes.
         exported: u64,
     },
-    /// What a file workload would make is there: its root.
-    #[error("it holds {0} already, left by an earlier run or someone else's: take it away, or take another directory")]
+    /// The root directory of the file workload exists already.
+    #[error("it holds {0} already, left by an earlier run or by others: remove it, or take another directory")]
     Occupied(&'static str),
-    /// The counted part of a file workload does not find what its setup leaves.
-    #[error("{0}: --only counted goes on from --only setup of the same workload, options and seed, once")]
+    /// The files of the setup are missing or changed.
+    #[error("{0}: --only counted continues --only setup of the same workload, options and seed, once")]
     NotSetUp(SetupFault),
-    /// The setup of a file workload leaves a file open for what is counted.
+    /// The setup keeps a file open for the counted part.
     #[error("the workload {0} keeps files open from its setup on, and cannot be run in parts")]
     Inseparable(String),
-    /// The setup of a file workload alone needs more than there is.
+    /// The files of the setup do not fit.
     #[error(
         "the workload begins with {files} files of {} or more, and there is room for {room} of them: take fewer files or a larger file system",
         human_size(*bytes_each as f64)
     )]
     TooMany {
-        /// Files that the setup makes at the least.
+        /// The minimum number of files that the setup makes.
         files: u64,
-        /// Bytes of each.
+        /// Bytes of each file.
         bytes_each: u64,
-        /// How many of them there is room for.
+        /// The number of files that fit.
         room: u64,
     },
 }
 
-/// What failed on the way.
+/// A failure during the run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFault {
-    /// The translation layer cannot go on.
+    /// The translation layer failed.
     #[error(transparent)]
     Translation(#[from] TranslationError),
-    /// The device cannot go on.
+    /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The volume of sfs in which a block workload runs cannot go on.
+    /// The volume of sfs below a block workload failed.
     #[error(transparent)]
     Volume(#[from] SfsError),
-    /// The file system refuses an operation of a file workload.
+    /// The file system rejected an operation of a file workload.
     #[error(transparent)]
     FileSystem(#[from] FileSystemError),
-    /// There is no space left for a file workload.
-    #[error("{0}: the file system is full; a smaller workload or a larger file system would do")]
+    /// The file system is full.
+    #[error("{0}: the file system is full; take a smaller workload or a larger file system")]
     Full(FileSystemError),
-    /// A file is shorter than what was written.
+    /// A file is shorter than its written length.
     #[error("{path} ends at byte {found}, and {expected} bytes were written: data is lost")]
     Short {
         /// The file.
         path: String,
-        /// Where it ends, as far as it was read.
+        /// Its end, in bytes.
         found: u64,
-        /// Where what was written ends.
+        /// The written length, in bytes.
         expected: u64,
     },
     /// A read returned something other than the newest write.
@@ -113,15 +113,15 @@ pub enum RunFault {
         /// The stamp that was returned.
         found: Option<u32>,
     },
-    /// A thread cannot be had.
+    /// A thread could not be started.
     #[error("cannot start thread {number}: {source}")]
     Thread {
         /// Its number, from 1.
         number: usize,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A program that did the work failed: which, and how.
+    /// A program that did the work failed: its name and error.
     #[error("{0}")]
     Program(String),
     /// A sum of the ledger does not hold.
@@ -129,7 +129,7 @@ pub enum RunFault {
     Sum(String),
 }
 
-/// An error of a part is the fault of what it belongs to.
+/// Converts the error of a part into the fault that it belongs to.
 macro_rules! fault {
     ($($error:ty => $fault:ident,)*) => {
         $(impl From<$error> for RunError {
@@ -148,26 +148,26 @@ fault! {
     FileSystemError => RunFault,
 }
 
-/// What is not as the setup leaves it.
+/// A difference from the state after the setup.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupFault {
-    /// A file or directory is not there.
+    /// A file or directory is missing.
     #[error("{0} is missing")]
     Missing(String),
-    /// A file is longer or shorter.
+    /// The length of a file differs.
     #[error("{path} has {found} bytes, and the setup leaves {expected}")]
     Length {
         /// The file.
         path: String,
         /// Its length, in bytes.
         found: u64,
-        /// The length that the setup gives it, in bytes.
+        /// The length after the setup, in bytes.
         expected: u64,
     },
-    /// A file holds something else.
+    /// The contents of a file differ.
     #[error("{0} does not hold what the setup writes")]
     Contents(String),
-    /// Something is there that the setup does not make.
+    /// An additional file or directory exists.
     #[error("{0} is there, and the setup does not leave it")]
     Unexpected(String),
 }

@@ -1,20 +1,19 @@
-//! From a path to the file system of this program on its top.
+//! Opens and makes the file system on top of a path.
 
 use super::open::{OpenError, make_medium, open_medium};
 use super::path::Path;
-use crate::device::station::{Holds, Making, StationError, remove};
+use crate::device::station::{MakeOptions, Payload, StationError, remove};
 use crate::fs::sfs::{Change, Identity, InodeNumber, Sfs, SfsError, SfsSettings, Timestamp};
 use std::path::Path as FilePath;
 
-/// The user and the group that own the root directory of a new volume.
+/// The user and group IDs of the root directory's owner in a new volume.
 pub type Owner = (u32, u32);
 
-/// Opens the volume that a path with `sfs` on top names. What is in memory is made anew; what lies in an image must
-/// have been made before. `wall_origin_ns` is the time on the wall clock at [`Time::ZERO`](crate::time::Time::ZERO), 0
-/// in a simulation.
+/// Opens the volume of a path with `sfs` on top. A volume in memory is made; one on an image must exist.
+/// `wall_origin_ns` is the wall clock at [`Time::ZERO`](crate::time::Time::ZERO), 0 in a simulation.
 pub fn open_file_system(path: &Path, seed: u64, wall_origin_ns: i64, read_only: bool) -> Result<Sfs, OpenError> {
     let settings = sfs_of(path)?;
-    let medium = open_medium(path, Holds::Bytes, seed)?;
+    let medium = open_medium(path, Payload::Bytes, seed)?;
     let identity = Identity { seed, origin: Timestamp(wall_origin_ns) };
     let opened = match is_in_memory(path) {
         true => Sfs::create(medium, settings, identity),
@@ -23,37 +22,37 @@ pub fn open_file_system(path: &Path, seed: u64, wall_origin_ns: i64, read_only: 
     opened.map_err(failed(path))
 }
 
-/// Opens it although parts of its log are damaged, as [`Sfs::open_despite_damage`] does.
+/// Opens a volume with a damaged log, as [`Sfs::open_despite_damage`] does.
 pub fn open_file_system_despite_damage(path: &Path, seed: u64, wall_origin_ns: i64) -> Result<Sfs, OpenError> {
     if is_in_memory(path) {
         return open_file_system(path, seed, wall_origin_ns, false);
     }
     let settings = sfs_of(path)?;
-    let medium = open_medium(path, Holds::Bytes, seed)?;
+    let medium = open_medium(path, Payload::Bytes, seed)?;
     let identity = Identity { seed, origin: Timestamp(wall_origin_ns) };
     Sfs::open_despite_damage(medium, settings, identity).map_err(failed(path))
 }
 
-/// Makes a volume of stamps in memory, in which a workload is simulated.
+/// Makes a volume of stamps in memory, for a simulated workload.
 pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
     let settings = sfs_of(path)?;
     if !is_in_memory(path) {
-        let what = "a simulation writes stamps, and an image would lose what it holds: leave image= away".to_string();
+        let what = "a simulation writes stamps, and an image would lose its content: remove image=".to_string();
         return Err(OpenError::NoVolume { path: path.text.clone(), what });
     }
     if settings.memory_bytes.is_some() {
-        let what = "a simulation keeps all metadata in memory, as stamps cannot be read back: leave memory= away";
+        let what = "a simulation keeps all metadata in memory, as stamps cannot be read back: remove memory=";
         return Err(OpenError::NoVolume { path: path.text.clone(), what: what.to_string() });
     }
-    let medium = open_medium(path, Holds::Stamps, seed)?;
+    let medium = open_medium(path, Payload::Stamps, seed)?;
     Sfs::create(medium, settings, Identity { seed, origin: Timestamp(0) }).map_err(failed(path))
 }
 
-/// Makes the images of a path with `sfs` on top, and an empty volume on them. Those that a failure leaves half made are
+/// Makes the images of a path with `sfs` on top, and an empty volume on them. After a failure, unfinished images are
 /// removed.
 pub(super) fn make_sfs(
     path: &Path,
-    making: &Making,
+    making: &MakeOptions,
     wall_origin_ns: i64,
     owner: Option<Owner>,
 ) -> Result<(), OpenError> {
@@ -64,22 +63,22 @@ pub(super) fn make_sfs(
     make_on(path, making, wall_origin_ns, owner).inspect_err(|_| remove(&new))
 }
 
-fn make_on(path: &Path, making: &Making, wall_origin_ns: i64, owner: Option<Owner>) -> Result<(), OpenError> {
+fn make_on(path: &Path, making: &MakeOptions, wall_origin_ns: i64, owner: Option<Owner>) -> Result<(), OpenError> {
     let medium = make_medium(path, making)?;
     let identity = Identity { seed: making.seed, origin: Timestamp(wall_origin_ns) };
     let mut volume = Sfs::create(medium, sfs_of(path)?, identity).map_err(failed(path))?;
     owner
-        .map_or(Ok(()), |owner| give(&mut volume, owner))
+        .map_or(Ok(()), |owner| set_owner(&mut volume, owner))
         .and_then(|()| volume.unmount())
         .map_err(|error| failed(path)(error.into()))
 }
 
-/// Gives the root directory of a new volume to its owner.
-pub fn give(volume: &mut Sfs, (user, group): Owner) -> Result<(), SfsError> {
+/// Sets the owner of a new volume's root directory.
+pub fn set_owner(volume: &mut Sfs, (user, group): Owner) -> Result<(), SfsError> {
     volume.change(InodeNumber::ROOT, &Change { user: Some(user), group: Some(group), ..Change::default() }).map(drop)
 }
 
-/// True if all of a path is in memory, and so is new each time.
+/// True if the whole path is in memory, and so new in each run.
 pub fn is_in_memory(path: &Path) -> bool {
     path.device.is_in_memory()
 }

@@ -5,7 +5,7 @@ use super::engine::Progress;
 use super::error::{InputFault, RunError};
 use super::file_system::{failed, simulated_file_system};
 use super::files::{FileRun, Part, preconditioned, run_files};
-use super::in_files::DoneInFiles;
+use super::in_files::FilesRun;
 use super::open::OpenError;
 use super::outcome::Outcome;
 use super::path::Path;
@@ -70,7 +70,7 @@ pub(super) fn run_in_volume(
     });
     let measured = outcome.result;
     let (read, write) = (measured.latency_ns.get("read").cloned(), measured.latency_ns.get("write").cloned());
-    let done = DoneInFiles {
+    let done = FilesRun {
         workload: measured.workload,
         seconds: if files.is_timed() { measured.seconds_counted } else { 0.0 },
         latency_ns: files.is_timed().then_some(Latencies { read, write }),

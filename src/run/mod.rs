@@ -1,29 +1,29 @@
-//! What assembles a path and drives it: the only room that knows which kinds exist.
+//! Assembles and runs paths: the only room that knows all kinds of stations.
 //!
-//! [`simulate`] is the door to a run in simulated time, and [`prepare`] its first half; [`run_files`] drives a file system
-//! as fast as it goes; [`open_device`] hands out the device that a path is, for whoever stands on it or serves it.
+//! [`simulate`] runs a path in simulated time, and [`prepare`] is its first half; [`run_files`] runs a file workload as
+//! fast as possible; [`open_device`] opens a path as a block device, for servers and file systems.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `stations` | the table of stations |
-//! | `drive` | a translation layer on flash in its place in a path |
-//! | `path` | the path that a text means |
-//! | `open` | from a path to its devices |
-//! | `file_system` | from a path to the file system on its top |
-//! | `volume` | volumes on images: made, and, of dm-zoned, checked, repaired, looked at |
-//! | `sfs_volume` | volumes of sfs on images: checked, repaired, looked at |
-//! | `labelling` | labels for what a file system writes, read from its own metadata |
-//! | `engine` | fill, preconditioning, and the run that counts |
-//! | `backend` | what the engine drives |
-//! | `blocks` | the blocks of a range of bytes |
-//! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
-//! | `outcome` | what a run ends with: the one place where a result is drawn up |
-//! | `accounts` | ledger, wear and sums, from the accounts of the stations |
-//! | `error` | why a run did not end well, by whose fault |
-//! | `simulation` | from a path and what is run on it to an outcome |
-//! | `in_files` | the outcome of a run in the files of a path's file system |
+//! | `drive` | a translation layer on flash in a path |
+//! | `path` | parses a path |
+//! | `open` | opens the devices of a path |
+//! | `file_system` | opens and makes the file system on top of a path |
+//! | `volume` | makes volumes on images; checks, repairs and describes those of dm-zoned |
+//! | `sfs_volume` | checks, repairs and describes volumes of sfs on images |
+//! | `labelling` | labels the writes of a file system by reading its metadata |
+//! | `engine` | fill, precondition, and the counted run of a block workload |
+//! | `backend` | the backends of the engine |
+//! | `blocks` | splits ranges of bytes into blocks |
+//! | `pace`, `windows`, `steady` | issue times; windows of a run; its steady state |
+//! | `outcome` | the outcome of a run: the only place that makes results |
+//! | `accounts` | ledger, wear and sums, computed from the stations' accounts |
+//! | `error` | errors of a run, by their fault |
+//! | `simulation` | simulated runs |
+//! | `in_files` | the outcome of a run in the files of a file system |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
-//! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; what takes space in it beside |
+//! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; the dummy file |
 
 mod accounts;
 mod backend;
@@ -50,16 +50,16 @@ mod steady;
 mod volume;
 mod windows;
 
-pub use crate::device::station::Holds;
+pub use crate::device::station::Payload;
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use drive::DriveSettings;
 pub use engine::{Options, Progress, Replay};
 pub use error::{InputFault, RunError, RunFault, SetupFault};
 pub use file_system::{
-    Owner, give, is_in_memory, open_file_system, open_file_system_despite_damage, simulated_file_system,
+    Owner, is_in_memory, open_file_system, open_file_system_despite_damage, set_owner, simulated_file_system,
 };
 pub use files::{FileOutcome, FileRun, Part, run_files};
-pub use in_files::DoneInFiles;
+pub use in_files::FilesRun;
 pub use in_volume::VolumeOptions;
 pub use labelling::Labelling;
 pub use open::{OpenError, open_device};
@@ -76,16 +76,16 @@ use crate::workload::Workload;
 pub use backend::FileShape;
 use backend::{Backend, DeviceBackend, FileBackend};
 
-/// A path that is ready to be run.
+/// A path that is ready to run.
 pub struct Prepared<'a> {
     path: &'a Path,
     seed: u64,
     driven: Driven<'a>,
 }
 
-/// What of a path is made before it runs.
+/// The part of a path that exists before the run.
 enum Driven<'a> {
-    /// Nothing: a drive is made when it runs.
+    /// None: a drive is made by its run.
     Drive(&'a DriveSettings),
     /// A device.
     Device(Box<dyn BlockDevice>),
@@ -93,7 +93,7 @@ enum Driven<'a> {
     File(Box<FileBackend>),
 }
 
-/// Makes a path ready: its devices are new, but for what lies in images. `seed` is that of their own choices.
+/// Prepares a path: its devices are new, except for images. `seed` is that of their random choices.
 ///
 /// Fails as [`open_device`] does, and if a file system of the kernel is on top.
 pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
@@ -103,12 +103,12 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
     let driven = match (path.sfs(), path.drive()) {
         (Some(_), _) => return prepare_file(path, seed, FileShape::default()),
         (None, Some(drive)) => Driven::Drive(drive),
-        (None, None) => Driven::Device(open_device(path, Holds::Stamps, seed)?),
+        (None, None) => Driven::Device(open_device(path, Payload::Stamps, seed)?),
     };
     Ok(Prepared { path, seed, driven })
 }
 
-/// Makes a path with sfs on top ready for a block workload inside a file of this shape.
+/// Prepares a path with sfs on top for a block workload in a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
     let volume = simulated_file_system(path, seed)?;
     let file = FileBackend::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
@@ -116,12 +116,12 @@ pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared
 }
 
 impl<'a> Prepared<'a> {
-    /// A device of the caller's own in place of what the path opens: a wrapper around that, such as one that watches.
+    /// Runs a path on a device of the caller, such as a wrapper around the path's own.
     pub fn with_device(path: &'a Path, device: Box<dyn BlockDevice>, seed: u64) -> Prepared<'a> {
         Prepared { path, seed, driven: Driven::Device(device) }
     }
 
-    /// Bytes that the path offers.
+    /// The exported bytes of the path.
     pub fn exported_bytes(&self) -> u64 {
         match &self.driven {
             Driven::Drive(drive) => drive.exported_bytes(),
@@ -130,7 +130,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Whether the path has a timing model.
+    /// True if the path has a timing model.
     pub fn is_timed(&self) -> bool {
         match &self.driven {
             Driven::Drive(drive) => drive.nand.latencies.is_some(),
@@ -139,8 +139,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Runs `workload`, which was opened for as many bytes as the path offers. `watch` is called now and then, and ends
-    /// the run by answering false.
+    /// Runs `workload`, which was opened for the exported bytes of the path. `watch` is called regularly, and returns
+    /// false to end the run.
     pub fn run(
         self,
         workload: &mut dyn Workload,
@@ -157,7 +157,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// All that a run takes beside what is driven.
+/// The parameters of an engine run besides its backend.
 struct EngineRun<'a> {
     path: &'a Path,
     seed: u64,

@@ -1,16 +1,16 @@
-//! From a path to the device that it names.
+//! Opens the devices of a path.
 
 use super::path::Path;
-use crate::device::station::{Holds, Making, StationError};
+use crate::device::station::{MakeOptions, Payload, StationError};
 use crate::device::{BlockDevice, DeviceError, ImageError, Medium};
 use crate::expression::ExpressionError;
 use crate::fs::sfs::OpenSfsError;
 use std::error::Error;
 
-/// Why a path cannot be opened.
+/// The reason why a path cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The path cannot be what it says.
+    /// The path is invalid.
     #[error(transparent)]
     Path(#[from] ExpressionError),
     /// A device cannot be opened.
@@ -19,12 +19,12 @@ pub enum OpenError {
     /// An image cannot be used.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The devices hold no volume of a station, or cannot.
+    /// The devices do not hold a volume of a station, or cannot.
     #[error("{source}")]
     Volume {
-        /// True if there is a volume, and a structure of it says what cannot be.
+        /// True if there is a volume with an inconsistent structure.
         is_damaged: bool,
-        /// What is wrong.
+        /// The reason.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The volume of a file system cannot be made or opened.
@@ -32,18 +32,18 @@ pub enum OpenError {
     FileSystem {
         /// The path.
         path: String,
-        /// What is wrong.
+        /// The reason.
         source: OpenSfsError,
     },
-    /// There is no file system of this program on top.
+    /// The top station is not a file system of this program.
     #[error("{0} has no file system of this program on top: write sfs/ before it")]
     NoFileSystem(String),
-    /// A path names no volume that could be made, checked or looked at.
+    /// The path has no volume that could be made, checked or inspected.
     #[error("{path} names no volume on images: {what}")]
     NoVolume {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         what: String,
     },
     /// A file system of the kernel cannot be simulated.
@@ -52,7 +52,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Why a station of `path` cannot be opened or made.
+    /// Converts the error of a station of `path`.
     pub(super) fn of_station(path: &Path) -> impl Fn(StationError) -> OpenError + '_ {
         |error| match error {
             StationError::Device(error) => error.into(),
@@ -67,24 +67,24 @@ impl OpenError {
     }
 }
 
-/// Opens what is below the file system of a path, or all of a path without one, as one device of blocks.
+/// Opens the part of a path below its file system, or the whole path without one, as one block device.
 ///
-/// What is in memory is new. What has an image is opened as it was left, and carries bytes, whatever `holds` says; on
-/// images dm-zoned must have been made before. `seed` is that of the choices that devices make.
-pub fn open_device(path: &Path, holds: Holds, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
+/// Storage in memory is new. An image has its last state, and holds bytes whatever `holds` says; a dm-zoned volume on
+/// images must exist. `seed` is that of the devices' random choices.
+pub fn open_device(path: &Path, holds: Payload, seed: u64) -> Result<Box<dyn BlockDevice>, OpenError> {
     match open_medium(path, holds, seed)? {
         Medium::Blocks(device) => Ok(device),
-        Medium::Zones(_) => Err(OpenError::no_volume(path, "zones alone are no blocks that can be written anywhere")),
+        Medium::Zones(_) => Err(OpenError::no_volume(path, "zones cannot be written in any order")),
     }
 }
 
-/// Opens what is below the file system of a path.
-pub(super) fn open_medium(path: &Path, holds: Holds, seed: u64) -> Result<Medium, OpenError> {
+/// Opens the part of a path below its file system.
+pub(super) fn open_medium(path: &Path, holds: Payload, seed: u64) -> Result<Medium, OpenError> {
     path.device.open(holds, seed).map_err(OpenError::of_station(path))
 }
 
-/// Makes the images of a path, and the volumes of the stations below its file system. Images that are there already are
-/// replaced only with `force`; those that a failure leaves half made are removed.
-pub(super) fn make_medium(path: &Path, making: &Making) -> Result<Medium, OpenError> {
+/// Makes the images of a path, and the volumes of the stations below its file system. Existing images are replaced only
+/// with `force`; after a failure, unfinished images are removed.
+pub(super) fn make_medium(path: &Path, making: &MakeOptions) -> Result<Medium, OpenError> {
     path.device.make(making).map_err(OpenError::of_station(path))
 }

@@ -1,4 +1,4 @@
-//! What a run ends with, whatever was run on whatever path: its result, and, if it did not end well, why.
+//! The outcome of a run, of any workload on any path: its result, and the reason of a failure.
 
 use super::accounts::{Written, accounted, row, stored_bytes};
 use super::backend::Backend;
@@ -12,81 +12,82 @@ use crate::report::{Latencies, LedgerRow, RunResult, Window, WorkloadResult, Wri
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 
-/// The end of a run. The result tells what was measured, even if the run failed on its way.
+/// The outcome of a run. The result has the measurements even if the run failed.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was measured.
+    /// The measurements.
     pub result: RunResult,
-    /// Why the run failed; `None` if it did not.
+    /// The reason of a failure.
     pub failure: Option<RunError>,
-    /// Of a file in a volume of sfs: what lives in its segments at the end, but for those that only ever held the file beside it.
+    /// For a file in a volume of sfs: live blocks by segment at the end, without segments that only ever held the dummy
+    /// file.
     pub census: Option<Census>,
 }
 
-/// How a result names its path.
-pub(super) struct Named<'a> {
-    /// As it was written.
+/// The name of a path in results.
+pub(super) struct PathName<'a> {
+    /// As written.
     pub path: &'a str,
-    /// With every option written out.
+    /// With all option values.
     pub in_full: &'a str,
 }
 
-/// What was measured of a run beside the accounts of the path's stations.
+/// The measurements of a run besides the accounts of the path's stations.
 pub(super) struct Measured {
     pub seed: u64,
     pub workload: WorkloadResult,
-    /// The ledger's rows of what stands above the path's stations.
+    /// The ledger's rows above the path's stations.
     pub above: Vec<LedgerRow>,
-    /// What the workload wrote to the topmost station, if it did so itself.
+    /// The workload's writes to the top station, if it wrote to it directly.
     pub written: Option<Written>,
-    /// Bytes that the path offers.
+    /// The exported bytes of the path.
     pub exported_bytes: u64,
     pub seconds_simulated: Option<f64>,
     pub throughput_mib_s: Option<f64>,
     pub latency_ns: Option<Latencies>,
     pub windows: Vec<Window>,
-    /// From which written block on the run was steady, and its write amplification from there on.
+    /// The number of written blocks from which the run is steady, and its write amplification from there on.
     pub steady: Option<(u64, f64)>,
     pub warnings: Vec<String>,
     pub options: Vec<String>,
-    /// True if the caller ended the run.
+    /// True if the caller interrupted the run.
     pub interrupted: bool,
     pub failure: Option<RunError>,
 }
 
 impl Outcome {
-    /// Draws up what was measured, and what the accounts of the topmost station tell, from `before` counting to `after`.
-    /// A run whose sums do not hold has failed.
-    pub(super) fn of(named: Named<'_>, measured: Measured, (before, after): (&Account, &Account)) -> Outcome {
+    /// The outcome from the measurements and the accounts of the top station, `before` and `after` the count. A run
+    /// fails if a sum does not hold.
+    pub(super) fn of(name: PathName<'_>, measured: Measured, (before, after): (&Account, &Account)) -> Outcome {
         let Measured { workload, above, steady, mut warnings, .. } = measured;
         let since = after.since(before);
         let written_bytes = workload.written_blocks * BLOCK_BYTES;
         let amplification = (written_bytes > 0).then(|| stored_bytes(&since) as f64 / written_bytes as f64);
-        let told = accounted((&since, after), measured.exported_bytes, measured.written.as_ref(), amplification);
-        warnings.extend(told.warnings);
-        let broken = told.sums.iter().find(|sum| !sum.holds);
+        let parts = accounted((&since, after), measured.exported_bytes, measured.written.as_ref(), amplification);
+        warnings.extend(parts.warnings);
+        let broken = parts.sums.iter().find(|sum| !sum.holds);
         let broken = broken.map(|sum| RunFault::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)).into());
         let result = RunResult {
-            path: named.path.to_string(),
-            path_in_full: named.in_full.to_string(),
+            path: name.path.to_string(),
+            path_in_full: name.in_full.to_string(),
             seed: measured.seed,
             seconds_wall: 0.0,
             seconds_simulated: measured.seconds_simulated,
             interrupted: measured.interrupted,
-            flash: told.flash,
-            translation: told.translation,
+            flash: parts.flash,
+            translation: parts.translation,
             write_amplification: WriteAmplification {
                 total: amplification,
                 steady: steady.map(|(_, value)| value),
                 steady_from_fraction: steady.map(|(from, _)| from as f64 / workload.written_blocks as f64),
             },
-            ledger: above.into_iter().chain(told.ledger).collect(),
-            media: told.media,
-            wear: told.wear,
+            ledger: above.into_iter().chain(parts.ledger).collect(),
+            media: parts.media,
+            wear: parts.wear,
             latency_ns: measured.latency_ns,
             throughput_mib_s: measured.throughput_mib_s,
             windows: measured.windows,
-            sums: told.sums,
+            sums: parts.sums,
             workload,
             warnings,
             options: measured.options,
@@ -95,24 +96,24 @@ impl Outcome {
     }
 }
 
-/// MiB that a workload read and wrote.
-pub(super) fn moved_mib(workload: &WorkloadResult) -> f64 {
+/// MiB read and written by a workload.
+pub(super) fn transferred_mib(workload: &WorkloadResult) -> f64 {
     (workload.read_blocks + workload.written_blocks) as f64 * BLOCK_BYTES as f64 / (1 << 20) as f64
 }
 
-/// Ends a run of the engine: draws it up, and, if reads are verified and nothing failed, reads everything back.
+/// Ends a run of the engine: makes its outcome and, if reads are verified and nothing failed, reads everything back.
 pub(super) fn conclude<B: Backend>(
-    named: Named<'_>,
+    name: PathName<'_>,
     mut run: Run<B>,
     workload: &dyn Workload,
     options: &Options,
     ended: Result<bool, RunError>,
 ) -> Outcome {
     let measured = measured(&run, workload, options, ended);
-    let drawn_up = Outcome::of(named, measured, (&run.before, &run.backend.account()));
+    let outcome = Outcome::of(name, measured, (&run.before, &run.backend.account()));
     let census = run.backend.census();
-    let failure = drawn_up.failure.or_else(|| run.read_back().err());
-    Outcome { failure, census, ..drawn_up }
+    let failure = outcome.failure.or_else(|| run.read_back().err());
+    Outcome { failure, census, ..outcome }
 }
 
 fn measured<B: Backend>(
@@ -147,7 +148,7 @@ fn measured<B: Backend>(
         seconds_simulated,
         throughput_mib_s: seconds_simulated
             .filter(|seconds| *seconds > 0.0)
-            .map(|seconds| moved_mib(&served) / seconds),
+            .map(|seconds| transferred_mib(&served) / seconds),
         latency_ns: is_timed
             .then(|| Latencies { read: run.read_latency.percentiles(), write: run.write_latency.percentiles() }),
         windows: run.windows.report(run.start, is_timed),
@@ -160,7 +161,7 @@ fn measured<B: Backend>(
     }
 }
 
-/// What the workload wrote, by content: the ledger's first rows.
+/// The workload's writes by content: the ledger's first rows.
 fn from_the_workload(written: &Written) -> Vec<LedgerRow> {
     let blocks = |content: Content| written[content as usize].0;
     let contents = Content::ALL.into_iter().filter(|content| blocks(*content) > 0);

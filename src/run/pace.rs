@@ -1,4 +1,4 @@
-//! When the next request is issued: by its time stamp, or as soon as the queue has a place.
+//! The issue time of the next request: its time stamp, or the next free place in the queue.
 
 use crate::time::Time;
 use std::cmp::Reverse;
@@ -6,32 +6,32 @@ use std::collections::BinaryHeap;
 
 /// The source of issue times.
 pub enum Pace {
-    /// A closed loop: so many requests are in flight, and the next waits for the first of them to be done.
+    /// A closed loop: `depth` requests are in flight, and the next one waits for the first of them.
     Closed {
-        /// Requests in flight.
+        /// The number of requests in flight.
         depth: usize,
-        /// When each of them is done.
+        /// The completion time of each.
         in_flight: BinaryHeap<Reverse<Time>>,
-        /// When the last request was issued: requests keep their order.
+        /// The time of the last issue: requests keep their order.
         last: Time,
     },
-    /// An open loop: each request is issued at its time stamp times `scale` after `start`, whatever the drive does.
+    /// An open loop: each request is issued at `start` plus its time stamp times `scale`, whatever the drive does.
     Open {
-        /// When the workload begins.
+        /// The start of the workload.
         start: Time,
-        /// How much longer or shorter the recorded times are made.
+        /// The factor for recorded times.
         scale: f64,
     },
 }
 
 impl Pace {
-    /// A closed loop with so many requests in flight, that begins at `start`.
+    /// A closed loop of `depth` requests that begins at `start`.
     pub fn closed(depth: usize, start: Time) -> Pace {
         debug_assert!(depth > 0, "a request is in flight, or none is ever done");
         Pace::Closed { depth, in_flight: BinaryHeap::with_capacity(depth + 1), last: start }
     }
 
-    /// When a request with this time stamp is issued.
+    /// The issue time of a request with this time stamp.
     #[inline]
     pub fn issue(&mut self, stamp_ns: u64) -> Time {
         match self {
@@ -47,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// The request that was issued last is done at this time.
+    /// Records the completion time of the request that was issued last.
     #[inline]
     pub fn done(&mut self, at: Time) {
         if let Pace::Closed { in_flight, depth, .. } = self {

@@ -1,10 +1,10 @@
-//! The path that a text means: a tree of stations.
+//! Parses a path: a tree of stations.
 //!
 //! `a/b` puts b below a. `a/b+c` puts b and c below a: a `+` adds a device to the nearest station before it that can
 //! still take one of that kind. So `dm-zoned/cache/conv+zns` is dm-zoned on a cached conventional device and a zoned one.
 
 use super::drive::DriveSettings;
-use super::outcome::Named;
+use super::outcome::PathName;
 use super::stations::{FileSystemSettings, Read, STATIONS, Station, named, names_offering};
 use crate::device::nand::NandSettings;
 use crate::device::station::DeviceNode;
@@ -13,12 +13,12 @@ use crate::fs::kernel::KernelSettings;
 use crate::fs::sfs::SfsSettings;
 use std::sync::Arc;
 
-/// A path: what stores blocks, and the file system on top, if there is one.
+/// A path: a device, and the file system on top, if there is one.
 #[derive(Debug, Clone)]
 pub struct Path {
-    /// The text it was read from.
+    /// The text as written.
     pub text: String,
-    /// The text with every option written out.
+    /// The text with all option values.
     pub in_full: String,
     /// The file system on top.
     pub file_system: Option<FileSystemSettings>,
@@ -27,12 +27,12 @@ pub struct Path {
 }
 
 impl Path {
-    /// Reads a path. Errors point at the station, option or value that is wrong, and name what could stand there.
+    /// Parses a path. Errors point at the wrong station, option or value, and name valid ones.
     pub fn read(text: &str) -> Result<Path, ExpressionError> {
         Path::read_with(text, STATIONS)
     }
 
-    /// Reads a path of these stations.
+    /// Parses a path of these stations.
     pub fn read_with(text: &str, stations: &[Station]) -> Result<Path, ExpressionError> {
         let mut tree = Tree { stations, open: Vec::new() };
         for level in parse_path(text)? {
@@ -46,9 +46,9 @@ impl Path {
         Ok(Path { text: text.to_string(), in_full, file_system, device })
     }
 
-    /// How results name it.
-    pub(super) fn named(&self) -> Named<'_> {
-        Named { path: &self.text, in_full: &self.in_full }
+    /// Its name in results.
+    pub(super) fn named(&self) -> PathName<'_> {
+        PathName { path: &self.text, in_full: &self.in_full }
     }
 
     /// The kernel's file system on top, if there is one.
@@ -59,7 +59,7 @@ impl Path {
         }
     }
 
-    /// The options of sfs, if that is on top.
+    /// The options of sfs, if it is on top.
     pub fn sfs(&self) -> Option<&SfsSettings> {
         match &self.file_system {
             Some(FileSystemSettings::Sfs(settings)) => Some(settings),
@@ -67,7 +67,7 @@ impl Path {
         }
     }
 
-    /// Tells sfs, if that is on top, how much memory it may take unless the path says so.
+    /// Limits the memory of sfs, if it is on top and the path does not set a limit.
     pub fn with_machine_memory(mut self, bytes: u64) -> Path {
         if let Some(FileSystemSettings::Sfs(settings)) = &mut self.file_system {
             settings.machine_memory_bytes = Some(bytes);
@@ -75,27 +75,27 @@ impl Path {
         self
     }
 
-    /// The drive, if the device is a translation layer on flash, whatever stands on it.
+    /// The drive, if the device is a translation layer on flash.
     pub fn drive(&self) -> Option<&DriveSettings> {
         self.device.settings()
     }
 }
 
-/// A station of which the terms below are still being read.
+/// A station whose lower terms are not complete yet.
 struct OpenStation<'s> {
     station: &'s Station,
     term: Term,
     below: Vec<Part>,
 }
 
-/// What a station is that has been read whole.
+/// A parsed station with all those below it.
 enum Part {
     Flash(NandSettings),
     Device(DeviceNode),
     Files(FileSystemSettings, DeviceNode),
 }
 
-/// The stations from the top of the tree to the one that was read last.
+/// The stations from the top of the tree to the last term.
 struct Tree<'s> {
     stations: &'s [Station],
     open: Vec<OpenStation<'s>>,
@@ -113,7 +113,7 @@ impl<'s> Tree<'s> {
 
     fn put_beside(&mut self, term: Term) -> Result<(), ExpressionError> {
         let station = named(self.stations, &term)?;
-        // The last one is itself below the one before it.
+        // The last one is already below the one before it.
         let above = self.open.iter().take(self.open.len() - 1);
         let has_room = |open: &&OpenStation| open.below.len() + 1 < open.station.below.count.1;
         let takes = |open: &&OpenStation| open.station.below.takes.contains(&station.offers);
@@ -128,7 +128,7 @@ impl<'s> Tree<'s> {
                 .next_back()
                 .map_or(("the workload", 1), |above| (above.station.kind.name, above.station.below.count.1));
             let most = if most == 1 { "one device".to_string() } else { format!("at most {most} devices") };
-            let help = format!("take it away: what is below {above} is {most}");
+            let help = format!("remove it: {above} takes {most}");
             return Err(term.error(term.span.clone(), "nothing here takes another device".to_string(), help));
         };
         self.close_down_to(at)?;
@@ -136,7 +136,7 @@ impl<'s> Tree<'s> {
         Ok(())
     }
 
-    /// A station must be able to stand on the one below it.
+    /// Checks that `above` can use the interface of `below`.
     fn check_order(&self, above: &Station, below: &Station, term: &Term) -> Result<(), ExpressionError> {
         if above.below.takes.contains(&below.offers) {
             return Ok(());
@@ -149,13 +149,13 @@ impl<'s> Tree<'s> {
             ),
             takes => (
                 format!("{name} cannot stand on {below_name}"),
-                format!("below {name} stands {}", one_of(names_offering(self.stations, takes))),
+                format!("{name} takes {}", one_of(names_offering(self.stations, takes))),
             ),
         };
         Err(term.error(term.span.clone(), message, help))
     }
 
-    /// Reads the stations behind the one at `at`, which is the last one then.
+    /// Completes the stations after the one at `at`, which becomes the last.
     fn close_down_to(&mut self, at: usize) -> Result<(), ExpressionError> {
         while self.open.len() > at + 1 {
             let last = self.open.pop().expect("there are more");
@@ -165,7 +165,7 @@ impl<'s> Tree<'s> {
         Ok(())
     }
 
-    /// Reads all of it. What is on top must offer files, or blocks that can be written again.
+    /// Completes the tree. The top must offer files, or blocks that can be overwritten.
     fn read(mut self) -> Result<(Option<FileSystemSettings>, DeviceNode), ExpressionError> {
         let last = self.open.last().expect("a path has a station");
         self.check_end(last)?;
@@ -192,10 +192,10 @@ impl<'s> Tree<'s> {
         if below.len() >= station.below.count.0 {
             return Ok(());
         }
-        let message = format!("{} stands on nothing", station.kind.name);
+        let message = format!("{} has no device below it", station.kind.name);
         let help = match station.below.example {
             Some(example) => format!("write {example}"),
-            None => format!("write /{} behind it", one_of(names_offering(self.stations, station.below.takes))),
+            None => format!("write /{} after it", one_of(names_offering(self.stations, station.below.takes))),
         };
         Err(term.error(term.span.end..term.span.end, message, help))
     }
@@ -214,7 +214,7 @@ impl<'s> Tree<'s> {
             Read::Flash => Part::Flash(NandSettings::read(&term)?),
             Read::Layer(read) => {
                 let Some(Part::Flash(flash)) = below.into_iter().next() else {
-                    unreachable!("a layer takes flash alone");
+                    unreachable!("a layer takes flash only");
                 };
                 let drive = DriveSettings::read(read, &term, flash)?;
                 Part::Device(DeviceNode::new(term, station.offers, Arc::new(drive), Vec::new()))
@@ -238,10 +238,10 @@ mod tests {
 
     #[test]
     fn a_wrong_path_is_pointed_at_with_what_could_stand_there() {
-        for (text, pointed, said) in [
+        for (text, pointed, help) in [
             ("nand", "nand", "write page/, dftl/, fast/ or superblock/ before it"),
-            ("page", "", "write /nand behind it"),
-            ("page/page/nand", "page", "below page stands nand"),
+            ("page", "", "write /nand after it"),
+            ("page/page/nand", "page", "page takes nand"),
             ("page/nand/page", "page", "write it last"),
             ("page/nand+nand:size=1G", "nand:size=1G", "one device"),
             ("pgae/nand", "pgae", "did you mean page?"),
@@ -252,24 +252,20 @@ mod tests {
             ("page/", "", "write a name"),
             ("", "", "write a name"),
             ("page:d=3/nand", "3", "victim=d-choices"),
-            ("page/nand:size=1M,pages-per-block=4,channels=64,dies=64", "page", "size=1312M would do"),
+            ("page/nand:size=1M,pages-per-block=4,channels=64,dies=64", "page", "take size=1312M"),
         ] {
             let error = Path::read(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], pointed, "{text}: {error}");
-            assert!(error.help.contains(said), "{text}: {error}");
+            assert!(error.help.contains(help), "{text}: {error}");
         }
     }
 
     #[test]
     fn devices_side_by_side_are_what_dm_zoned_can_stand_on() {
-        for (text, pointed, said) in [
+        for (text, pointed, help) in [
             ("zns", "zns", "write sfs/ or dm-zoned/ before it"),
             ("dm-zoned", "", "conv:size=1G+zns:size=4G"),
-            (
-                "dm-zoned/nand",
-                "nand",
-                "below dm-zoned stands cache, dm-zoned, page, dftl, fast, superblock, conv or zns",
-            ),
+            ("dm-zoned/nand", "nand", "dm-zoned takes cache, dm-zoned, page, dftl, fast, superblock, conv or zns"),
             ("dm-zoned/conv+nand", "nand", "conv or zns"),
             ("dm-zoned/conv:size=1G", "", "+zns"),
             ("dm-zoned/zns", "zns", "conv:size=1G+ before it, or conventional=16"),
@@ -278,20 +274,20 @@ mod tests {
             ("dm-zoned/zns:conventional=4+zns", "zns", "conv:size=1G+ before the first"),
             ("dm-zoned/conv+zns/nand", "nand", "write it last"),
             ("dm-zoned:start=101/conv+zns", "101", "from 0 to 100"),
-            ("conv+conv", "conv", "below the workload is one device"),
-            ("kernel-ext4", "", "behind it"),
-            ("kernel-ext4/zns", "zns", "below kernel-ext4 stands cache, dm-zoned"),
+            ("conv+conv", "conv", "the workload takes one device"),
+            ("kernel-ext4", "", "after it"),
+            ("kernel-ext4/zns", "zns", "kernel-ext4 takes cache, dm-zoned"),
             ("dm-zoned/conv+znss", "znss", "did you mean zns?"),
             ("conv/kernel-xfs", "kernel-xfs", "write it last"),
-            ("cache", "", "behind it"),
-            ("cache/zns", "zns", "below cache stands cache, dm-zoned"),
-            ("cache/conv+conv+conv:size=2G", "conv:size=2G", "below cache is at most 2 devices"),
+            ("cache", "", "after it"),
+            ("cache/zns", "zns", "cache takes cache, dm-zoned"),
+            ("cache/conv+conv+conv:size=2G", "conv:size=2G", "cache takes at most 2 devices"),
             ("cache:access=2us/conv+conv", "2us", "leave it out"),
             ("cache:policy=mru/conv", "mru", "lru, fifo or clock"),
         ] {
             let error = Path::read(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], pointed, "{text}: {error}");
-            assert!(error.help.contains(said), "{text}: {error}");
+            assert!(error.help.contains(help), "{text}: {error}");
         }
         for text in [
             "conv:size=1G",
@@ -310,7 +306,7 @@ mod tests {
         }
     }
 
-    /// The kinds of device that can be added are looked for from the last station upwards.
+    /// A `+` adds a device to a station above the last one.
     #[test]
     fn a_device_is_added_to_the_nearest_station_that_takes_it() {
         fn names(node: &DeviceNode) -> String {
@@ -337,7 +333,7 @@ mod tests {
         let text = "page/nand:size=16M";
         let error = Path::read(text).expect_err(text);
         assert!(error.message.contains("too small for its reserves"), "{error}");
-        let size = error.help.strip_prefix("size=").unwrap().split(' ').next().unwrap();
+        let size = error.help.strip_prefix("take size=").unwrap().split(',').next().unwrap();
         Path::read(&format!("page/nand:size={size}")).unwrap();
         let export = error.help.split("export=").nth(1).unwrap();
         Path::read(&format!("page:export={export}/nand:size=16M")).unwrap();

@@ -4,7 +4,7 @@ use super::file_system::{failed, sfs_of};
 use super::open::{OpenError, open_medium};
 use super::path::Path;
 use crate::device::Medium;
-use crate::device::station::{Holds, StationError};
+use crate::device::station::{Payload, StationError};
 use crate::fs::sfs::{
     Finding, Identity, Repaired, SegmentMap, SfsSettings, Timestamp, check, mark_lost, repair, segment_map,
 };
@@ -15,7 +15,7 @@ fn open(path: &Path) -> Result<(&SfsSettings, Medium), OpenError> {
     if path.device.is_partly_in_memory() {
         return Err(OpenError::no_volume(path, StationError::Mixed));
     }
-    Ok((settings, open_medium(path, Holds::Bytes, 0)?))
+    Ok((settings, open_medium(path, Payload::Bytes, 0)?))
 }
 
 /// Checks the volume of sfs that a path names, and writes nothing to it. The image is locked as long: one that is

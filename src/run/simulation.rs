@@ -1,28 +1,27 @@
-//! The door to a simulated run: from a path and what is run on it to an outcome.
+//! Simulated runs: from a path and its work to an outcome.
 
 use super::in_volume::{VolumeOptions, run_in_volume};
 use super::{FileShape, OpenError, Options, Outcome, Path, Progress, prepare, prepare_file};
 use crate::workload::Workload;
 use crate::workload::files::FileWorkload;
 
-/// What is run on a path.
+/// The work of a run.
 pub enum Work<'a, E> {
-    /// A block workload on all of the path.
+    /// A block workload on the whole path.
     Blocks(OpenBlocks<'a, E>),
     /// A block workload in a file of this shape, in a volume of the sfs on top.
     InFile(FileShape, OpenBlocks<'a, E>),
-    /// A file workload in a volume of the sfs on top. Its seed is the volume's, too.
+    /// A file workload in a volume of the sfs on top. Its seed is also the volume's.
     Files(FileWorkload, VolumeOptions),
 }
 
-/// Opens a block workload for as many bytes as the path, or the file, has, and says how it is run.
+/// Opens a block workload for a number of bytes, those of the path or of the file; returns it with its options.
 pub type OpenBlocks<'a, E> = Box<dyn FnOnce(u64) -> Result<(Box<dyn Workload>, Options), E> + 'a>;
 
-/// Runs `work` on a path, in simulated time. What is in memory is new; `seed` is that of its devices' own choices,
-/// but where files are worked on, whose workload has the seed of both.
-/// `watch` is called now and then, and ends the run by answering false.
+/// Runs `work` on a path in simulated time. Storage in memory is new; `seed` is that of the devices' random choices,
+/// except for a file workload, which has its own. `watch` is called regularly, and returns false to end the run.
 ///
-/// Fails if the path cannot be opened, or the workload for it: nothing was run then.
+/// Fails if the path cannot be opened, or its workload; nothing was run then.
 pub fn simulate<E: From<OpenError>>(
     path: &Path,
     seed: u64,

@@ -141,7 +141,7 @@ pub static STATIONS: &[Station] = &[
         Below {
             takes: BLOCKS_OR_ZONES,
             count: (1, usize::MAX),
-            example: Some("/conv:size=1G+zns:size=4G behind it, or /zns:conventional=16"),
+            example: Some("/conv:size=1G+zns:size=4G after it, or /zns:conventional=16"),
         },
         |term, below| Ok(Arc::new(zoned::station::read(term, below)?)),
     ),

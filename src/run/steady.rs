@@ -1,21 +1,22 @@
-//! From where on a run is steady.
+//! Finds the steady state of a run.
 
 use super::windows::Mark;
 use crate::units::BLOCK_BYTES;
 
-/// Batches that the run is judged by: few enough that one holds many victims, many enough to see a trend.
+/// The number of batches: few enough that each contains many victims, many enough to show a trend.
 const BATCHES: usize = 64;
-/// Parts of the steady run that must agree.
+/// The number of parts of the steady run that must agree.
 const PARTS: usize = 4;
-/// How far a part may lie from the whole, as a share of its write amplification.
+/// The maximum deviation of a part from the whole, as a share of the whole's write amplification.
 const TOLERANCE: f64 = 0.02;
 
-/// The written blocks after which the write amplification is steady, and its value from there on; `None` if it still
-/// moves.
+/// The number of written blocks from which the write amplification is steady, and its value from there on; `None` if it
+/// still changes.
 ///
-/// The marks are joined to [`BATCHES`] batches of equal host writes. The run is steady from the first batch after which
-/// each of [`PARTS`] equal parts of the rest lies within [`TOLERANCE`] of the whole rest, if that is at least a quarter of
-/// the run. What is left of the warm-up therefore moves the value by less than a part's share of the tolerance.
+/// The marks are merged into [`BATCHES`] batches of equal host writes. The run is steady from the first batch after
+/// which each of [`PARTS`] equal parts of the rest deviates by at most [`TOLERANCE`] from the whole rest, if the rest
+/// is at least a quarter of the run. The remaining warm-up then changes the value by less than a part's share of the
+/// tolerance.
 pub(super) fn steady_from(marks: &[Mark]) -> Option<(u64, f64)> {
     let batches = batches(marks);
     let least = BATCHES / 4;
@@ -25,7 +26,7 @@ pub(super) fn steady_from(marks: &[Mark]) -> Option<(u64, f64)> {
         .and_then(|rest| amplification(rest).map(|value| (rest[0].written_blocks, value)))
 }
 
-/// Whether each part of the run between the first and the last of these marks is like the whole.
+/// True if each part of the run between the first and the last of these marks is like the whole.
 fn is_even(rest: &[Mark]) -> bool {
     let Some(whole) = amplification(rest) else { return false };
     (0..PARTS).all(|part| {
@@ -35,7 +36,7 @@ fn is_even(rest: &[Mark]) -> bool {
     })
 }
 
-/// The marks at the ends of the batches, and the run's beginning.
+/// The marks at the ends of the batches, and the start of the run.
 fn batches(marks: &[Mark]) -> Vec<Mark> {
     let Some(last) = marks.last() else { return Vec::new() };
     let mut batches = vec![Mark { written_blocks: 0, programmed_bytes: 0, at: crate::time::Time::ZERO }];
@@ -48,7 +49,7 @@ fn batches(marks: &[Mark]) -> Vec<Mark> {
     batches
 }
 
-/// Bytes programmed over bytes written between the first and the last of these marks.
+/// Bytes programmed per byte written, between the first and the last of these marks.
 fn amplification(marks: &[Mark]) -> Option<f64> {
     let (first, last) = (marks.first()?, marks.last()?);
     let written = (last.written_blocks - first.written_blocks) * BLOCK_BYTES;

@@ -1,20 +1,20 @@
-//! The run in windows of equal host writes, of which there are never too many nor too few.
+//! Splits a run into windows of equal host writes; their number is bounded.
 
 use crate::report::Window;
 use crate::time::Time;
 
-/// What had been done when a window ended.
+/// The state at the end of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mark {
-    /// Blocks the host had written.
+    /// Blocks written by the host.
     pub written_blocks: u64,
-    /// Bytes the flash had programmed.
+    /// Bytes programmed by the flash.
     pub programmed_bytes: u64,
     /// The time.
     pub at: Time,
 }
 
-/// The marks of a run. Whenever there are [`Windows::MOST`], every second is dropped and windows become twice as long.
+/// The marks of a run. At [`Windows::MOST`] marks, every second is dropped and windows become twice as long.
 #[derive(Debug)]
 pub struct Windows {
     blocks: u64,
@@ -26,12 +26,12 @@ impl Windows {
     const MOST: usize = 1024;
     const FIRST_BLOCKS: u64 = 64;
 
-    /// No window yet.
+    /// No windows.
     pub fn new() -> Windows {
         Windows { blocks: Self::FIRST_BLOCKS, marks: Vec::new(), next: Self::FIRST_BLOCKS }
     }
 
-    /// How many written blocks end the window that is open.
+    /// The number of written blocks that ends the open window.
     #[inline]
     pub fn next(&self) -> u64 {
         self.next
@@ -43,7 +43,7 @@ impl Windows {
             self.marks.last().is_none_or(
                 |last| last.written_blocks < mark.written_blocks && last.programmed_bytes <= mark.programmed_bytes
             ),
-            "{mark:?} is behind all others"
+            "{mark:?} is after all others"
         );
         self.marks.push(mark);
         if self.marks.len() == Self::MOST {
@@ -62,7 +62,7 @@ impl Windows {
         &self.marks
     }
 
-    /// The windows, for a report. `start` is when counting began.
+    /// The windows, for a report. `start` is the start of the count.
     pub fn report(&self, start: Time, timed: bool) -> Vec<Window> {
         let mut before = Mark { written_blocks: 0, programmed_bytes: 0, at: start };
         let mut windows = Vec::with_capacity(self.marks.len());

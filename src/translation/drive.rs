@@ -53,7 +53,7 @@ impl<T: Translation> Drive<T> {
     /// If the layer exports fewer: a bug of the caller.
     pub fn new(layer: T, blocks: u64, block_width: usize) -> Drive<T> {
         let page_bytes = layer.flash().geometry.page_bytes;
-        assert!(blocks <= layer.exported_pages() * u64::from(page_bytes) / BLOCK_BYTES, "the layer exports as much");
+        assert!(blocks <= layer.exported_pages() * u64::from(page_bytes) / BLOCK_BYTES, "the layer exports that many");
         let name = layer.name();
         let state = State {
             layer,

@@ -43,7 +43,7 @@ impl Frontier {
             return self.take().map(|page| (page, 1));
         }
         let open = &mut self.open[0];
-        debug_assert!(open.next <= open.end, "no page behind the open block is given out");
+        debug_assert!(open.next <= open.end, "no page after the open block is returned");
         let count = most.min(open.end - open.next);
         let page = PhysicalPage(open.next);
         open.next += count;

@@ -30,7 +30,7 @@ use crate::label::{Cause, Content, Tally};
 use crate::time::Time;
 
 /// In a map: the page was never written, or was discarded.
-const NOWHERE: u32 = u32::MAX;
+const UNMAPPED: u32 = u32::MAX;
 
 /// A write of a logical page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl<'a> Flash<'a> {
 /// The physical page of the newest version of each of `pages` logical pages, from the spare areas. Of two equal
 /// versions it is the copy, so that an interrupted collection continues where it was.
 fn newest_versions<T: Timing>(nand: &Nand<T>, pages: u64) -> Vec<u32> {
-    let mut newest = vec![((0, 0), NOWHERE); pages as usize];
+    let mut newest = vec![((0, 0), UNMAPPED); pages as usize];
     for block in (0..nand.geometry().blocks).map(EraseBlock) {
         for Found { page, spare, sequence } in nand.found(block) {
             if spare.is_filler() {

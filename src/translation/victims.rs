@@ -155,7 +155,7 @@ impl Victims {
 
     /// Removes a candidate, which is being collected.
     pub fn remove(&mut self, block: EraseBlock) {
-        assert!(self.is_candidate(block), "block {} is collected, and is no candidate", block.0);
+        assert!(self.is_candidate(block), "block {} is collected, and is not a candidate", block.0);
         match self.policy {
             VictimPolicy::Random | VictimPolicy::DChoices(_) => {
                 let place = self.nodes[block.index()].next;

@@ -1,4 +1,4 @@
-//! Damaged metadata: refused with the field named, never a panic; and what fsck makes of it.
+//! Damaged metadata: the error names the field, and nothing panics; the findings and repairs of fsck.
 
 use super::{BLOCK, Machine, read, settings, write};
 use flashpath::device::{Abilities, BlockDevice};
@@ -9,7 +9,7 @@ use flashpath::translation::zoned::{DmZoned, Finding, Remedy, SuperBlock, ZonedV
 
 const ZONE: u64 = 64;
 const TEXT: &str = "dm-zoned:reserved=2,label=hurt";
-/// Where the map and the first bitmap lie in a set.
+/// The block of the map in a set; the first bitmap follows it.
 const MAP: u64 = 1;
 
 /// A volume with chunks 0 and 1 in sequential zones, 0 with a buffer, and 2 in a conventional zone.
@@ -38,7 +38,7 @@ fn change(machine: &Machine, block: u64, change: impl Fn(&mut [u8])) {
     }
 }
 
-/// Changes a field of both super blocks, and makes their checksums right again.
+/// Changes a field of both super blocks, and recomputes their checksums.
 fn change_super(machine: &Machine, change: impl Fn(&mut SuperBlock)) {
     for set in 0..2 {
         let mut superblock = SuperBlock::read(&machine.disk.bytes(set * ZONE), set * ZONE).unwrap();
@@ -71,22 +71,22 @@ fn a_super_block_that_says_what_cannot_be_is_refused_by_its_field() {
         ("map blocks is 0,", |super_block| (super_block.map_blocks, super_block.set_blocks) = (0, 25)),
         ("volume uuid is zero,", |super_block| super_block.identity.volume = [0; 16]),
     ];
-    for (said, change) in changes {
+    for (message, change) in changes {
         let machine = machine();
         change_super(&machine, change);
         let error = refusal(&machine);
-        assert!(error.starts_with("the super block at block 0: ") && error.contains(said), "{error}");
+        assert!(error.starts_with("the super block at block 0: ") && error.contains(message), "{error}");
     }
-    for (said, at) in [("magic", 0), ("version", 4), ("checksum", 44), ("checksum", 300)] {
+    for (message, at) in [("magic", 0), ("version", 4), ("checksum", 44), ("checksum", 300)] {
         let machine = machine();
         change(&machine, 0, |bytes| bytes[at] ^= 0x10);
-        assert!(refusal(&machine).contains(said), "{said}");
+        assert!(refusal(&machine).contains(message), "{message}");
     }
 }
 
 #[test]
 fn a_map_that_says_what_cannot_be_is_refused_by_its_entry() {
-    for (said, at, zone) in [
+    for (message, at, zone) in [
         ("chunk 2: data zone is 99, and one of the 24 zones", 16, 99u32),
         ("chunk 2: data zone is 1, and a zone that holds no metadata", 16, 1),
         ("chunk 2: data zone is 8, and a zone that holds no metadata", 16, 8),
@@ -97,8 +97,8 @@ fn a_map_that_says_what_cannot_be_is_refused_by_its_entry() {
         let machine = machine();
         change(&machine, MAP, |bytes| bytes[at..at + 4].copy_from_slice(&zone.to_le_bytes()));
         let error = refusal(&machine);
-        assert!(error.contains(said), "{error}");
-        assert!(check(machine.devices()).is_err_and(|error| error.to_string().contains(said)));
+        assert!(error.contains(message), "{error}");
+        assert!(check(machine.devices()).is_err_and(|error| error.to_string().contains(message)));
     }
 }
 
@@ -137,22 +137,23 @@ fn devices_of_two_volumes_are_not_joined() {
 #[test]
 fn what_fsck_can_repair_it_repairs() {
     let machine = machine();
-    // A bit of a zone that no chunk has, one behind a write pointer, one that is valid twice, and a lost member block.
+    // A bit of an unmapped zone, one beyond a write pointer, one that is valid twice, and a lost super block of a
+    // member.
     let bitmap_of = |zone: u64| 1 + 1 + zone;
     change(&machine, bitmap_of(6), |bytes| bytes[0] = 1);
     change(&machine, bitmap_of(12), |bytes| bytes[2] |= 1);
     change(&machine, bitmap_of(11), |bytes| bytes[0] |= 8);
     machine.zones.put(0, vec![vec![0; BLOCK]]);
-    let said: Vec<String> = findings(&machine).into_iter().map(|finding| finding.what).collect();
+    let messages: Vec<String> = findings(&machine).into_iter().map(|finding| finding.what).collect();
     for expected in [
         "does not say of which volume it is",
         "zone 6 belongs to no chunk, and 1 of its blocks",
-        "chunk 1: 1 blocks should lie behind the write pointer 8 of zone 12",
-        "chunk 0: 1 blocks are said to be valid in zones 11 and",
+        "chunk 1: 1 blocks should lie beyond the write pointer 8 of zone 12",
+        "chunk 0: 1 blocks are marked valid in zones 11 and",
     ] {
-        assert!(said.iter().any(|what| what.contains(expected)), "{expected} in {said:#?}");
+        assert!(messages.iter().any(|what| what.contains(expected)), "{expected} in {messages:#?}");
     }
-    assert_eq!(said.len(), 4, "{said:#?}");
+    assert_eq!(messages.len(), 4, "{messages:#?}");
     repair(machine.devices(), &settings(TEXT)).unwrap();
     assert_eq!(findings(&machine), []);
     let mut volume = machine.open(TEXT);
@@ -173,7 +174,7 @@ fn a_survey_shows_chunks_and_zones_as_they_are() {
     assert_eq!(survey.generations[0], survey.generations[1]);
 }
 
-/// Any bytes in the metadata: opened, repaired or refused, and never a panic.
+/// Any bytes in the metadata: the volume is opened, repaired or rejected, without a panic.
 #[test]
 fn no_damage_to_the_metadata_is_a_panic() {
     let whole = machine();
@@ -184,7 +185,7 @@ fn no_damage_to_the_metadata_is_a_panic() {
         let machine = machine();
         let has_valid_super = random.below(2) == 0;
         for _ in 0..1 + random.below(20) {
-            // Most of it where something stands.
+            // Mostly in blocks that are in use.
             let block = [0, 1, 2, 8, 64, 65, 66, 70][random.below(8) as usize] + random.below(3);
             let mut bytes = machine.disk.bytes(block);
             let from = if random.below(2) == 0 { random.below(200) } else { random.below(BLOCK as u64) } as usize;
@@ -202,7 +203,7 @@ fn no_damage_to_the_metadata_is_a_panic() {
             opened += 1;
             let mut bytes = vec![0; BLOCK];
             for block in (0..volume.blocks()).step_by(7) {
-                // A bit behind a write pointer is a block that is lost: reading it fails, and writing it does not.
+                // A bit beyond a write pointer is a lost block: reading it fails, writing it does not.
                 if let Err(error) = volume.read(flashpath::device::Lba(block), &mut bytes, Time::ZERO) {
                     assert!(error.to_string().contains("the device has lost"), "seed {seed}: {error}");
                 }

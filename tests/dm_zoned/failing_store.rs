@@ -1,5 +1,5 @@
-//! A store of which one operation fails, under either device of dm-zoned: what was flushed and answered before is there
-//! once both are healed and the volume is opened again, and every other block is one of those that were written since.
+//! A store with one failing operation, below either device of dm-zoned: flushed data is there after both are healed and
+//! the volume is opened again, and every other block is one of those written since.
 
 use super::failing_disk::{Budget, FailingDisk, Fault};
 use super::model::Model;
@@ -51,7 +51,7 @@ impl Disks {
     }
 }
 
-/// Works with a fault in one of the disks, heals both, and looks. Answers the operations of both.
+/// Works with a fault in one of the disks, heals both, and checks. Returns the operations of both.
 fn run(text: &str, has_journal: bool, seed: u64, fault: Option<(usize, Fault)>) -> Result<[[u64; 4]; 2], String> {
     let disks = Disks::new(text);
     let mut volume = disks.open(text)?;
@@ -79,7 +79,7 @@ fn run(text: &str, has_journal: bool, seed: u64, fault: Option<(usize, Fault)>) 
                     Err(error) => return Err(format!("a step fails although nothing did below: {error}")),
                 }
             }
-            // What is answered now must be true: all is stored but what the step has done that failed.
+            // Every answer now must be true: everything is stored except the failed part of the step.
             let is_flushed = volume.flush(model.now()).is_ok();
             if volume.close(Time::ZERO).is_ok() || is_flushed {
                 model.settle_before(&answered);

@@ -1,5 +1,5 @@
-//! The states that the Linux kernel's own dm-zoned wrote (tests/fixtures/dm-zoned): each is reproduced from the listed
-//! writes, to the last bit, and each is read and continued.
+//! States written by the Linux kernel's own dm-zoned (tests/fixtures/dm-zoned): each is reproduced from the listed
+//! writes, bit by bit, and each is read and continued.
 
 use super::{BLOCK, Machine, settings, write};
 use flashpath::device::{Abilities, BlockDevice, Lba, ZonedDevice};
@@ -43,7 +43,7 @@ fn machine() -> Machine {
     Machine::new(ZONE, 16, 40)
 }
 
-/// Does what the kernel was made to do in a step, from the time on at which the volume was opened.
+/// Repeats the kernel's requests of a step, from the time at which the volume was opened.
 fn do_step(volume: &mut DmZoned, step: usize, begin: Time) {
     let second = |seconds: u64| begin + seconds * 1_000_000_000;
     let block = |chunk: u64, block: u64| chunk * ZONE + block;
@@ -72,7 +72,7 @@ fn do_step(volume: &mut DmZoned, step: usize, begin: Time) {
     volume.flush(begin).unwrap();
 }
 
-/// Holds what is on the devices against what the kernel left there.
+/// Compares the devices with the kernel's.
 fn check(machine: &Machine, volume: &DmZoned, step: usize) {
     for number in 0..2 {
         let expected = set(step, number);
@@ -100,7 +100,7 @@ fn every_state_follows_from_the_writes_to_the_last_bit() {
     }
 }
 
-/// The devices as the kernel left them after a step; what lay in the zones is not among the fixtures, but it was 0x42.
+/// The devices after the kernel's step. The content of the zones is not in the fixtures, but it was 0x42.
 fn as_the_kernel_left_it(step: usize) -> Machine {
     let machine = machine();
     for number in 0..2 {
@@ -119,7 +119,7 @@ fn as_the_kernel_left_it(step: usize) -> Machine {
     machine
 }
 
-/// The blocks of a chunk that hold something, after a step.
+/// The written blocks of a chunk after a step.
 fn written(step: usize, chunk: u64) -> Vec<u64> {
     match (step, chunk) {
         (1.., 3) => (0..8).chain((8..12).chain(20..22).filter(|_| step == 4)).collect(),
@@ -151,7 +151,7 @@ fn every_state_of_the_kernel_is_continued_to_its_next() {
         let machine = as_the_kernel_left_it(step - 1);
         let mut volume = machine.open(PATH);
         // The kernel knew the order in which zones were used and freed; a volume that was opened again knows only their
-        // numbers, so that step 4 takes other buffers.
+        // numbers, and takes other buffers in step 4.
         do_step(&mut volume, step, Time(100_000_000_000));
         if step < 4 {
             check(&machine, &volume, step);

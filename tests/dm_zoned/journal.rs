@@ -1,4 +1,4 @@
-//! The journal's own zones: what enters them, that reclaim leaves them alone, and what becomes of them.
+//! Journal zones: the writes that they take, their exclusion from reclaim, and their release.
 
 use super::{Machine, read, settings, write};
 use flashpath::device::{Abilities, BlockDevice, Lba};
@@ -39,7 +39,7 @@ fn event(volume: &DmZoned, name: &str) -> u64 {
     volume.account().events.iter().find(|(event, _)| *event == name).unwrap().1
 }
 
-/// A journal that is written round and round, and data everywhere else.
+/// A journal written in a circle, and data everywhere else.
 fn load(volume: &mut DmZoned, journal: Range<u64>, has_labels: bool) -> Vec<u32> {
     let mut random = Random::new(7, "journal load");
     let mut newest = vec![0; volume.blocks() as usize];
@@ -92,7 +92,7 @@ fn no_journal_block_is_copied_and_less_is_copied_in_all() {
 
 #[test]
 fn a_journal_of_any_place_and_size_has_zones_of_its_own() {
-    // It fills a chunk; it begins and ends in mid-chunk; it is larger than a zone; both.
+    // It fills a chunk; it begins and ends within a chunk; it is larger than a zone; both.
     for journal in [2 * ZONE..3 * ZONE, 2 * ZONE + 10..2 * ZONE + 50, 2 * ZONE..4 * ZONE, 2 * ZONE + 10..4 * ZONE + 20]
     {
         let machine = machine();
@@ -116,12 +116,12 @@ fn a_journal_larger_than_its_share_of_the_cache_is_data_beyond_it() {
     let journal = 0..8 * ZONE;
     let newest = load(&mut volume, journal, true);
     check(&mut volume, &newest);
-    // Ten conventional zones beside the metadata, half of which journals may take.
+    // Ten conventional zones besides the metadata; journals may take half of them.
     assert_eq!(event(&volume, "journal_zones_taken"), 5);
     assert!(event(&volume, "journal_blocks_outside_their_zones") > 0);
 }
 
-/// mkfs writes the journal before anybody can know that it is one: its zone may even have been reclaimed by then.
+/// mkfs writes the journal before its location is known: its zone may even have been reclaimed by then.
 #[test]
 fn a_journal_that_is_found_later_moves_into_its_zone_without_being_copied() {
     for is_reclaimed_before in [false, true] {
@@ -131,13 +131,13 @@ fn a_journal_that_is_found_later_moves_into_its_zone_without_being_copied() {
         write(&mut volume, journal.start, &[7; ZONE as usize], Content::Data, Time::ZERO);
         let now = if is_reclaimed_before { rest(&mut volume, Time::ZERO) } else { Time::ZERO };
         let copied_before = volume.account().sent.of_cause(Cause::Reclaim);
-        volume.journal_is_at(&[blocks(journal.clone())]).unwrap();
+        volume.set_journal(&[blocks(journal.clone())]).unwrap();
         for (block, stamp) in journal.clone().zip(100..) {
             write(&mut volume, block, &[stamp], Content::Journal, now);
         }
         rest(&mut volume, now);
         assert_eq!(volume.account().sent.of_cause(Cause::Reclaim), copied_before);
-        // The zone that it had is free again, and the chunk has the journal's alone.
+        // Its old zone is free again, and the chunk has only the journal zone.
         assert!(volume.status().contains(" 9/10 cache"), "{}", volume.status());
         assert_eq!(read(&mut volume, journal.start + 5), 105);
         volume.flush(now).unwrap();
@@ -146,22 +146,22 @@ fn a_journal_that_is_found_later_moves_into_its_zone_without_being_copied() {
     }
 }
 
-/// The file system is made anew without a journal, or with one in another place.
+/// The file system is made again without a journal, or with one in another place.
 #[test]
 fn a_journal_that_goes_away_leaves_its_zones_to_reclaim() {
     let machine = machine();
     let mut volume = machine.open(WITH);
     let (old, new) = (2 * ZONE..3 * ZONE, 5 * ZONE + 8..5 * ZONE + 40);
-    volume.journal_is_at(&[blocks(old.clone())]).unwrap();
+    volume.set_journal(&[blocks(old.clone())]).unwrap();
     write(&mut volume, old.start, &[1; ZONE as usize], Content::Journal, Time::ZERO);
     write(&mut volume, new.start - 1, &[2], Content::Data, Time::ZERO);
     let now = rest(&mut volume, Time::ZERO);
     assert!(volume.status().contains(" 9/10 cache"), "all but the journal is reclaimed: {}", volume.status());
-    volume.journal_is_at(&[blocks(new.clone())]).unwrap();
+    volume.set_journal(&[blocks(new.clone())]).unwrap();
     write(&mut volume, new.start, &[3], Content::Journal, now);
     let now = rest(&mut volume, now);
     assert!(volume.status().contains(" 9/10 cache"), "the old one is, too: {}", volume.status());
-    volume.journal_is_at(&[]).unwrap();
+    volume.set_journal(&[]).unwrap();
     rest(&mut volume, now);
     assert!(volume.status().contains(" 10/10 cache"), "and the new one: {}", volume.status());
     let stamps = [old.start, new.start - 1, new.start].map(|block| read(&mut volume, block));
@@ -191,7 +191,7 @@ fn a_volume_so_full_that_nothing_else_can_be_freed_gives_a_journals_zone_up_and_
     check(&mut machine.open(WITHOUT), &newest);
 }
 
-/// A conventional zone beside a conventional zone is the one state that the stock kernel would not reclaim rightly.
+/// A conventional zone beside a conventional zone is the only state that the stock kernel would not reclaim correctly.
 #[test]
 fn a_closed_volume_has_no_state_that_the_stock_kernel_does_not_know() {
     let machine = machine();
@@ -201,7 +201,7 @@ fn a_closed_volume_has_no_state_that_the_stock_kernel_does_not_know() {
     volume.flush(Time::ZERO).unwrap();
     assert!(volume.status().contains(" 8/10 cache"), "two zones: {}", volume.status());
     drop(volume);
-    // After a crash both are there, and known for what they are.
+    // After a crash both are there, and are recognised.
     let volume = machine.open(WITH);
     assert!(volume.status().contains(" 8/10 cache"), "{}", volume.status());
     volume.close(Time::ZERO).unwrap();
@@ -211,7 +211,7 @@ fn a_closed_volume_has_no_state_that_the_stock_kernel_does_not_know() {
     assert_eq!((read(&mut volume, 70), read(&mut volume, 80)), (1, 2));
 }
 
-/// Linux 6.1 warned in `dmz_unmap_zone` and ended in a null pointer as soon as it had such a volume (scripts/zoned-guest).
+/// Linux 6.1 warned in `dmz_unmap_zone` and dereferenced a null pointer with such a volume (scripts/zoned-guest).
 #[test]
 fn fsck_after_a_crash_joins_a_journals_zone_with_the_conventional_zone_beside_it() {
     let machine = machine();
@@ -223,8 +223,8 @@ fn fsck_after_a_crash_joins_a_journals_zone_with_the_conventional_zone_beside_it
     machine.lose_power(&mut Random::new(3, "fsck of a journal's zone"));
 
     let (findings, _) = zoned::check(machine.devices()).unwrap();
-    let said: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
-    assert!(said.len() == 1 && said[0].starts_with("chunk 1 has the conventional zones "), "{said:?}");
+    let message: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
+    assert!(message.len() == 1 && message[0].starts_with("chunk 1 has the conventional zones "), "{message:?}");
     assert!(findings[0].remedy == zoned::Remedy::Repair);
 
     zoned::repair(machine.devices(), &settings(WITH)).unwrap();

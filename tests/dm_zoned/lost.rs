@@ -1,7 +1,7 @@
-//! What the devices lose is told, on every way, and is not made zeros in silence.
+//! Lost blocks are reported in every way, and never turned into zeros silently.
 //!
-//! A volume whose zoned device was an older copy was opened, said nothing, cleared the bits of what was missing, and was
-//! "clean" from then on: its blocks read as zeros. The warning lay in a field that nobody read.
+//! A volume whose zoned device was an older copy was opened without a warning; it cleared the bits of the missing
+//! blocks, and was "clean" from then on: its blocks read as zeros. The warning was in a field that nobody read.
 
 use super::model::Model;
 use super::power_cut::Disk;
@@ -9,7 +9,7 @@ use super::{BLOCK, Machine, read, settings, try_read, warnings, write};
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, ZoneState};
 use flashpath::label::{Content, Label};
 use flashpath::random::Random;
-use flashpath::run::{Holds, Labelling, Path, open_device};
+use flashpath::run::{Labelling, Path, Payload, open_device};
 use flashpath::time::Time;
 use flashpath::translation::zoned::{Devices, DmZoned, Finding, Remedy, Uuids, check, mkfs, repair, survey};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ZONE: u64 = 32;
 const TEXT: &str = "dm-zoned:reserved=2,idle=1s";
 
-/// Lets reclaim move all that is in conventional zones.
+/// Lets reclaim empty all conventional zones.
 fn rest(volume: &mut DmZoned, from: Time) {
     let until = from + 4_000_000_000;
     let mut now = from + 2_000_000_000;
@@ -31,7 +31,7 @@ fn put(volume: &mut DmZoned, block: u64, stamp: u32) {
     write(volume, block, &[stamp], Content::Data, Time::ZERO);
 }
 
-/// A volume of which the zoned device is older than the other: chunk 1 was not moved there yet.
+/// A volume whose zoned device is older than the other: chunk 1 was not moved there yet.
 fn stale() -> Machine {
     let machine = Machine::new(ZONE, 8, 12);
     machine.mkfs(TEXT);
@@ -57,12 +57,12 @@ fn blocks_that_a_stale_zoned_device_has_lost_fail_and_stay_found_until_fsck_give
         let found = findings(&machine);
         assert!(found.len() == 1 && found[0].what.contains("chunk 1: 4 blocks should lie behind"), "{found:?}");
         assert!(survey(machine.devices()).unwrap().warnings[0].contains("chunk 1: 4 blocks"));
-        // Opened, used and closed: what is lost is still known.
+        // After opening, using and closing the volume, the lost blocks are still known.
         let mut volume = machine.open(TEXT);
         assert!(warnings(&volume)[0].contains("dm-zoned: the device has lost 4 blocks"), "{:?}", warnings(&volume));
         assert_eq!(read(&mut volume, 0), 1);
         let error = try_read(&mut volume, ZONE + 3).unwrap_err().to_string();
-        assert!(error.contains("the device has lost what lay behind block 0 of zone"), "{error}");
+        assert!(error.contains("the device has lost the blocks after block 0 of zone"), "{error}");
         assert_eq!(read(&mut volume, ZONE + 4), 0, "what was never written is not lost");
         put(&mut volume, 3 * ZONE, 7);
         rest(&mut volume, Time(20_000_000_000));
@@ -96,7 +96,7 @@ fn a_lost_block_that_is_written_anew_is_there_again() {
     }
 }
 
-/// A wrapper answers with the account of what it wraps: the warnings are in it.
+/// The account of a wrapper contains the warnings of the wrapped device.
 #[test]
 fn a_wrapper_and_a_file_system_above_pass_warnings_on() {
     let volume: Box<dyn BlockDevice> = Box::new(stale().open(TEXT));
@@ -114,7 +114,7 @@ fn a_volume_whose_zones_wear_out_says_so_and_loses_nothing() {
     for timing in ["on", "off"] {
         let path =
             format!("dm-zoned:reserved=2/conv:size=768K,timing={timing}+zns:size=1M,zone=128K,{flash},timing={timing}");
-        let device = open_device(&Path::read(&path).unwrap(), Holds::Stamps, 1).unwrap();
+        let device = open_device(&Path::read(&path).unwrap(), Payload::Stamps, 1).unwrap();
         let (mut newest, mut random) = (vec![0u32; device.blocks() as usize], Random::new(1, "wear"));
         let mut now = Time::ZERO;
         let error = (1u32..100_000).find_map(|stamp| {
@@ -160,16 +160,19 @@ fn worn_out_zones_are_named_by_fsck_and_inspect_and_at_the_start() {
     );
     assert_eq!(found[0].what, "zone 17 is read-only, and is out of use");
     assert_eq!(survey(machine.devices()).unwrap().warnings.len(), 2);
-    let said = warnings(&machine.open(TEXT));
-    assert_eq!(said, ["dm-zoned: 2 zones have worn out, and are out of use: zone 17 is read-only, zone 18 is offline"]);
-    // The zone of chunk 0: what it holds is lost.
+    let message = warnings(&machine.open(TEXT));
+    assert_eq!(
+        message,
+        ["dm-zoned: 2 zones have worn out, and are out of use: zone 17 is read-only, zone 18 is offline"]
+    );
+    // The zone of chunk 0: its blocks are lost.
     machine.zones.set_state(3, ZoneState::Offline);
     let found = findings(&machine);
     let lost = found.iter().find(|finding| finding.remedy == Remedy::None).unwrap();
     assert_eq!(lost.what, "chunk 0: zone 11 is offline: 1 blocks cannot be read");
 }
 
-/// A conventional device of which the n-th operation fails.
+/// A conventional device whose n-th operation fails.
 struct Failing {
     disk: Disk,
     /// Operations until the next failure; it fails once.
@@ -224,8 +227,8 @@ impl Abilities for Failing {
     }
 }
 
-/// Joining a chunk's zones for its journal freed the first before the second was read: a read that failed in between lost
-/// the first one's blocks. A reclaim that failed once was given up for ever, and its conventional zone with it.
+/// Merging a chunk's zones for its journal freed the first before the second was read: a failed read in between lost
+/// the blocks of the first. A reclaim that failed once was never tried again, and its conventional zone was lost.
 #[test]
 fn a_conventional_device_that_fails_once_loses_nothing_and_leaves_a_volume_that_works() {
     let (mut failed, mut read_only, mut reclaims) = (0, 0, 0);
@@ -253,7 +256,7 @@ fn a_conventional_device_that_fails_once_loses_nothing_and_leaves_a_volume_that_
                     assert!(text.contains("a medium error"), "seed {seed}: {text}");
                     failed += 1;
                     if text.contains("commit") || warnings(&volume).iter().any(|line| line.contains("commit failed")) {
-                        // It has become read-only, and says so: it is opened again.
+                        // It has become read-only, and reports that: it is opened again.
                         read_only += 1;
                         left.store(u64::MAX, Ordering::Relaxed);
                         drop(volume);

@@ -1,5 +1,5 @@
-//! Random work on a volume against what it must return: an array of the newest stamps, and of those that a cut of power
-//! may bring back.
+//! Random operations on a volume, compared with an array of the newest stamps, and of those that a power cut may
+//! restore.
 
 use super::{Machine, block_of, read, try_read};
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
@@ -8,17 +8,17 @@ use flashpath::random::Random;
 use flashpath::time::Time;
 use flashpath::translation::zoned::DmZoned;
 
-/// What each block may hold.
+/// The possible contents of each block.
 pub struct Model {
-    /// At the last flush that was answered.
+    /// At the last answered flush.
     flushed: Vec<u32>,
-    /// Since then, in order; the last is what a read returns.
+    /// Since then, in order; a read returns the last.
     since: Vec<Vec<u32>>,
     next_stamp: u32,
     now: Time,
 }
 
-/// Blocks of the volume that the work calls its journal.
+/// The blocks of the journal.
 pub const JOURNAL: std::ops::Range<u64> = 40..90;
 
 fn content_of(block: u64, has_journal: bool) -> Content {
@@ -39,7 +39,7 @@ impl Model {
         self.since[block as usize].last().copied().unwrap_or(self.flushed[block as usize])
     }
 
-    /// Does something at random. What it may have changed is known even if it fails.
+    /// One random operation. The model knows the possible changes even if it fails.
     pub fn step(
         &mut self,
         volume: &mut DmZoned,
@@ -48,7 +48,7 @@ impl Model {
         has_journal: bool,
     ) -> Result<(), DeviceError> {
         let blocks = self.flushed.len() as u64;
-        // Most go to a few chunks, so that some grow old.
+        // Most go to a few chunks, so that others get old.
         let first = match random.below(4) {
             0 => random.below(blocks),
             1 if has_journal => JOURNAL.start + random.below(JOURNAL.end - JOURNAL.start),
@@ -60,7 +60,7 @@ impl Model {
         match random.below(20) {
             0 => self.flush(volume)?,
             1 => {
-                // The device is idle for as long as a reclaim or two take.
+                // Idle for the time of a reclaim or two.
                 self.now = self.now + 11_000_000_000;
                 for _ in 0..random.below(12) {
                     volume.work(self.now)?;
@@ -73,7 +73,7 @@ impl Model {
                 volume.discard(Lba(first), count, self.now)?;
             }
             4 => {
-                // A whole chunk in order, as a large file is written.
+                // A whole chunk in order, like a large file.
                 let first = first / zone_blocks * zone_blocks;
                 for block in first..(first + zone_blocks).min(blocks) {
                     self.write(volume, block, 1, has_journal)?;
@@ -108,7 +108,7 @@ impl Model {
         Ok(())
     }
 
-    /// The volume is opened anew, and its time begins again.
+    /// Opens the volume again; its time begins anew.
     pub fn begin_anew(&mut self) {
         self.now = Time::ZERO;
     }
@@ -118,12 +118,12 @@ impl Model {
         self.now
     }
 
-    /// How often each block was written since it was flushed.
+    /// The number of writes of each block since the last flush.
     pub fn mark(&self) -> Vec<usize> {
         self.since.iter().map(Vec::len).collect()
     }
 
-    /// All that was done before this mark is durable. What came behind it may be, or not: it failed.
+    /// Everything before this mark is durable. Later operations failed: they may be durable or not.
     pub fn settle_before(&mut self, mark: &[usize]) {
         for (block, mark) in mark.iter().enumerate() {
             if let Some(flushed) = self.since[block].drain(..*mark).next_back() {
@@ -132,7 +132,7 @@ impl Model {
         }
     }
 
-    /// All that was done is durable.
+    /// Everything is durable.
     pub fn settle(&mut self) {
         for block in 0..self.flushed.len() {
             self.flushed[block] = self.newest(block as u64);
@@ -140,15 +140,15 @@ impl Model {
         }
     }
 
-    /// Every block is the newest.
+    /// Checks that every block is the newest.
     pub fn check(&self, volume: &mut DmZoned) {
         for block in 0..self.flushed.len() as u64 {
             assert_eq!(read(volume, block), self.newest(block), "block {block}");
         }
     }
 
-    /// After an operation that failed, every block is the newest or, where that operation wrote, what it was before; what it
-    /// is now, it stays.
+    /// After a failed operation: checks that every block is the newest or, where that operation wrote, the previous
+    /// one, and keeps what it found.
     pub fn check_after_failure(&mut self, volume: &mut DmZoned) {
         for block in 0..self.flushed.len() {
             let found = read(volume, block as u64);
@@ -162,8 +162,7 @@ impl Model {
         }
     }
 
-    /// After a cut of power every block is what was flushed, or something that was written since; what it is now, it
-    /// stays.
+    /// After a power cut: checks that every block is the flushed one, or one written since, and keeps what it found.
     pub fn check_after_power_cut(&mut self, volume: &mut DmZoned) {
         for block in 0..self.flushed.len() {
             let found = read(volume, block as u64);
@@ -179,7 +178,7 @@ impl Model {
     }
 }
 
-/// What the volume sent since `opened` is what its devices received, for each cause and content.
+/// Checks that the volume's sent blocks since `opened` are those that its devices received, for each cause and content.
 pub fn check_sums(volume: &DmZoned, opened: &Account) {
     let account = volume.account().since(opened);
     for cause in Cause::ALL {
@@ -208,7 +207,7 @@ fn a_volume_returns_what_was_written_whatever_is_reclaimed() {
             }
             model.check(&mut volume);
             check_sums(&volume, &opened);
-            // Closed and opened again, now and then without the option.
+            // Closed and opened again, at times without the option.
             volume.close(Time::ZERO).unwrap();
             model.settle();
             drop(volume);
@@ -225,7 +224,7 @@ fn a_volume_returns_what_was_written_whatever_is_reclaimed() {
 
 #[test]
 fn a_block_is_never_valid_in_both_zones_of_its_chunk() {
-    // A write at the write pointer takes over from the buffer that held the block: only one of them counts.
+    // A write at the write pointer replaces the block in the buffer: only one of them is valid.
     let machine = Machine::new(16, 8, 12);
     machine.mkfs("dm-zoned:reserved=2");
     let mut volume = machine.open("dm-zoned:idle=1s");
@@ -237,7 +236,7 @@ fn a_block_is_never_valid_in_both_zones_of_its_chunk() {
     while let Some(next) = volume.work(now).unwrap().filter(|next| *next <= Time(3_000_000_000)) {
         now = now.max(next);
     }
-    // The chunk is in a sequential zone of which 4 blocks are written: 6 is buffered, and then 4 to 7 come in order.
+    // The chunk is in a sequential zone with 4 written blocks: 6 is buffered, and then 4 to 7 come in order.
     stamps(&mut volume, 6, 2, 1);
     stamps(&mut volume, 4, 3, 4);
     assert_eq!((read(&mut volume, 6), read(&mut volume, 4)), (3, 3));

@@ -1,4 +1,4 @@
-//! Cuts of power: at every operation of a history, at random ones under load, again and again, and during recovery.
+//! Power cuts: at every operation of a history, at random ones under load, repeatedly, and during recovery.
 
 use super::Machine;
 use super::model::{Model, check_sums};
@@ -41,7 +41,7 @@ fn open_again(machine: &Machine, random: &mut Random, has_journal: bool, mut cut
     }
 }
 
-/// One life after the other: work, a cut after so many operations, recovery.
+/// Repeats work, a power cut after a number of operations, and recovery.
 fn live(seed: u64, has_journal: bool, cuts: &[u64]) {
     let mut random = Random::new(seed, "dm-zoned power cuts");
     let machine = machine(has_journal);
@@ -66,7 +66,7 @@ fn live(seed: u64, has_journal: bool, cuts: &[u64]) {
     }
 }
 
-/// How many times as much is tried as by default: `make crash` sets it.
+/// The factor of the number of seeds, set by `make crash`.
 pub fn seeds() -> u64 {
     std::env::var("POWER_CUT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(10)
 }
@@ -74,7 +74,7 @@ pub fn seeds() -> u64 {
 #[test]
 fn what_was_flushed_survives_a_cut_at_every_operation_of_a_history() {
     for has_journal in [false, true] {
-        // How many operations the history has without a cut.
+        // The number of operations of the history without a cut.
         let machine = machine(has_journal);
         let before = machine.power.operations();
         let mut volume = machine.open(text(has_journal));

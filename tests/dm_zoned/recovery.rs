@@ -1,4 +1,4 @@
-//! What the kernel's dm-zoned (6.12) does wrong at its start, and this one does right.
+//! Defects of the kernel's dm-zoned (6.12) at its start, and the correct behaviour.
 
 use super::{BLOCK, Machine, read, settings, write};
 use flashpath::device::{Abilities, BlockDevice, ZoneState};
@@ -32,10 +32,10 @@ fn generation(machine: &Machine, zone: u64) -> u64 {
     SuperBlock::read(&machine.disk.bytes(zone * ZONE), zone * ZONE).unwrap().generation
 }
 
-/// A commit was torn: the second set holds it, the first does not. The kernel mounts from the second, and reads chunk 7
-/// rightly. Its next commit writes, into the first set, only the blocks that change then; both sets come to the same
-/// generation, and at the next mount the first counts, which has never heard of chunk 7: it reads zeros. So the older set
-/// must be made whole before anything is committed.
+/// A commit was torn: the second set has it, the first does not. The kernel mounts from the second, and reads chunk 7
+/// correctly. Its next commit writes only the blocks that change then to the first set; both sets reach the same
+/// generation, and at the next mount the first is taken, which lacks chunk 7: it reads zeros. So the older set must be
+/// completed before any commit.
 #[test]
 fn a_set_that_a_torn_commit_left_behind_does_not_come_back() {
     let machine = machine();
@@ -52,7 +52,7 @@ fn a_set_that_a_torn_commit_left_behind_does_not_come_back() {
     let mut volume = machine.open(TEXT);
     assert!(super::warnings(&volume)[0].contains("the newer one counts"), "{:?}", super::warnings(&volume));
     assert_eq!(read(&mut volume, 7 * ZONE), 0x42);
-    // A write that changes nothing but a bit of chunk 3's bitmap.
+    // A write that changes only a bit of chunk 3's bitmap.
     put(&mut volume, 3, 1, 0x34);
     volume.flush(Time::ZERO).unwrap();
     drop(volume);
@@ -64,8 +64,8 @@ fn a_set_that_a_torn_commit_left_behind_does_not_come_back() {
     assert_eq!((read(&mut volume, 3 * ZONE), read(&mut volume, 3 * ZONE + 1)), (0x33, 0x34));
 }
 
-/// The first super block of a volume on two devices cannot be read. The kernel looks for the second set among as many
-/// zones as the zoned device has conventional ones, which is none, and stumbles over a null pointer.
+/// The first super block of a volume on two devices cannot be read. The kernel searches for the second set among as
+/// many zones as the zoned device has conventional ones, which is none, and dereferences a null pointer.
 #[test]
 fn a_first_set_that_cannot_be_read_is_recovered_from_the_second() {
     for zeroed_blocks in [1, ZONE] {
@@ -84,14 +84,14 @@ fn a_first_set_that_cannot_be_read_is_recovered_from_the_second() {
         );
         assert_eq!(read(&mut volume, 5 * ZONE + 9), 0x59);
         drop(volume);
-        // It has been made again, and counts again.
+        // It has been restored, and is used again.
         (0..ZONE).for_each(|block| machine.disk.put(ZONE + block, &[0; BLOCK]));
         assert_eq!(read(&mut machine.open(TEXT), 5 * ZONE + 9), 0x59);
     }
 }
 
-/// The kernel marks a zone that is freed as free at once, and may reset it before the metadata that freed it is durable: a
-/// cut of power in between leaves a map that names a zone without data.
+/// The kernel marks a released zone as free at once, and may reset it before the metadata that releases it is durable:
+/// a power cut in between leaves a map that names a zone without data.
 #[test]
 fn a_zone_is_not_written_again_before_its_release_is_committed() {
     let machine = machine();
@@ -117,7 +117,7 @@ fn a_zone_that_goes_read_only_or_offline_takes_its_chunk_with_it_and_no_other() 
     while let Some(next) = volume.work(now).unwrap().filter(|next| *next <= Time(3_000_000_000)) {
         now = now.max(next);
     }
-    // They lie in sequential zones now, the first behind the member's super block and the reserve.
+    // They are in sequential zones now, the first after the member's super block and the reserve.
     machine.zones.set_state(3, ZoneState::ReadOnly);
     machine.zones.set_state(4, ZoneState::Offline);
     let at = |chunk: u64, block: u64| flashpath::device::Lba(chunk * ZONE + block);
@@ -131,7 +131,7 @@ fn a_zone_that_goes_read_only_or_offline_takes_its_chunk_with_it_and_no_other() 
     volume.write(at(5, 1), &bytes, host, now).unwrap();
     volume.flush(now).unwrap();
     drop(volume);
-    // The same after a start, and reclaim goes on around them.
+    // The same after a restart, and reclaim continues around them.
     let mut volume = DmZoned::open(machine.devices(), &settings(text)).unwrap();
     assert_eq!((read(&mut volume, 0), read(&mut volume, 2 * ZONE + 1), read(&mut volume, 5 * ZONE + 1)), (0x100, 9, 9));
     assert!(volume.read(at(1, 0), &mut [0; BLOCK], now).is_err());

@@ -1,24 +1,25 @@
-//! A write fails for want of space only if the volume cannot hold it: every small geometry, filled and written at random.
+//! A write fails for lack of space only if the volume cannot hold it: every small geometry, filled and written at
+//! random.
 //!
-//! A volume of 16 conventional zones with reserved=8 answered "no space" to the 225th random write of 4 KiB: reclaim took a
-//! write for hopeless while the chunks that it could have merged were only busy. With `timing=off` nothing was ever busy,
-//! and with one reserved zone beside a zoned device there was truly no zone left: mkfs had promised a chunk for each.
+//! A volume of 16 conventional zones with reserved=8 answered "no space" to the 225th random write of 4 KiB: reclaim
+//! gave up a write while the chunks that it could have merged were only busy. With `timing=off` nothing was ever busy,
+//! and with one reserved zone beside a zoned device there was really no zone left: mkfs had allocated a chunk for each.
 
 use super::model::{Model, check_sums};
 use super::power_cuts::seeds;
 use super::{Machine, block_of, settings};
-use flashpath::device::{BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
+use flashpath::device::{BlockDevice, DeviceError, Lba, STAMP_BYTES, fill_with_stamp};
 use flashpath::label::{Content, Label};
 use flashpath::random::Random;
-use flashpath::run::{Holds, OpenError, Path, open_device};
+use flashpath::run::{OpenError, Path, Payload, open_device};
 use flashpath::time::Time;
 use flashpath::translation::zoned::{DmZoned, Uuids, mkfs};
 use std::ops::Range;
 
-/// Blocks of a zone: a metadata set of all these volumes fits in one.
+/// The number of blocks in a zone: a metadata set of all these volumes fits in one.
 const ZONE: u64 = 32;
 const MOST_ZONES: u64 = 8;
-/// The blocks that are called a journal: the end of the first chunk, and all of the second.
+/// The blocks of the journal: the end of the first chunk, and all of the second.
 const JOURNAL: Range<u64> = ZONE - 9..2 * ZONE;
 
 /// A volume of conventional zones, and of zoned devices.
@@ -51,7 +52,8 @@ impl Geometry {
         format!("dm-zoned:reserved={},idle=50ms,commit=20ms{journal}/{}", self.reserved, devices.join("+"))
     }
 
-    /// True if mkfs has to refuse it: no conventional zone beside the metadata, or no sequential one beside the reserve.
+    /// True if mkfs must reject it: no conventional zone besides the metadata, or no sequential one besides the
+    /// reserve.
     fn is_impossible(&self) -> bool {
         let row = if self.cache > 0 { self.cache } else { self.zoned[0].0 };
         let beside = if self.cache > 0 { self.zoned.len() as u64 } else { 0 };
@@ -60,8 +62,8 @@ impl Geometry {
     }
 }
 
-/// All volumes of at most eight zones of each kind: a conventional device beside a zoned one, one zoned device alone, a
-/// conventional device beside a zoned one that has conventional zones, too, and beside two zoned ones.
+/// All volumes of at most eight zones of each kind: a conventional device with a zoned one, one zoned device alone, a
+/// conventional device with a zoned one that has conventional zones, too, and with two zoned ones.
 fn geometries() -> Vec<Geometry> {
     let mut all = Vec::new();
     for (is_timed, has_journal) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -85,7 +87,7 @@ fn geometries() -> Vec<Geometry> {
     all
 }
 
-/// What was written to a volume of stamps.
+/// The writes to a volume of stamps.
 struct Work {
     device: Box<dyn BlockDevice>,
     newest: Vec<u32>,
@@ -102,12 +104,12 @@ impl Work {
         let count = (first..end).take_while(|block| content(*block) == content(first)).count();
         self.stamp += 1;
         let mut buffer = vec![0; count * STAMP_BYTES];
-        holding(self.stamp, &mut buffer);
+        fill_with_stamp(self.stamp, &mut buffer);
         self.newest[first as usize..][..count].fill(self.stamp);
         self.device.write(Lba(first), &buffer, Label::host(content(first)), self.now).map(|_| ())
     }
 
-    /// Does something at random: mostly single blocks anywhere, at once or a little later.
+    /// One random operation: mostly single blocks anywhere, at once or a little later.
     fn step(&mut self, random: &mut Random) -> Result<(), DeviceError> {
         let blocks = self.newest.len() as u64;
         let first = random.below(blocks);
@@ -142,10 +144,10 @@ impl Work {
     }
 }
 
-/// Writes every block, and then at random.
+/// Writes every block, and then random ones.
 fn work(geometry: &Geometry, seed: u64) {
     let path = geometry.path();
-    let device = match open_device(&Path::read(&path).unwrap(), Holds::Stamps, seed) {
+    let device = match open_device(&Path::read(&path).unwrap(), Payload::Stamps, seed) {
         Ok(device) => device,
         Err(OpenError::Volume { is_damaged: false, source }) => {
             assert!(geometry.is_impossible(), "{path} is refused: {source}");
@@ -158,20 +160,20 @@ fn work(geometry: &Geometry, seed: u64) {
     let has_journal = geometry.has_journal && blocks > 2 * ZONE;
     let mut work = Work { device, newest: vec![0; blocks as usize], stamp: 0, now: Time::ZERO, has_journal };
     if has_journal {
-        work.device.journal_is_at(&[Lba(JOURNAL.start)..Lba(JOURNAL.end)]).unwrap();
+        work.device.set_journal(&[Lba(JOURNAL.start)..Lba(JOURNAL.end)]).unwrap();
     }
     let mut random = Random::new(seed, "dm-zoned room");
-    let told = |done: Result<(), DeviceError>| done.unwrap_or_else(|error| panic!("{path}, seed {seed}: {error}"));
+    let expect_ok = |done: Result<(), DeviceError>| done.unwrap_or_else(|error| panic!("{path}, seed {seed}: {error}"));
     for chunk in 0..blocks / ZONE {
         // In any order, whole or in part.
         let count = if random.below(3) == 0 { ZONE } else { 1 + random.below(ZONE) };
-        told((0..count).try_for_each(|block| work.write((chunk * 7 % (blocks / ZONE)) * ZONE + block, 1)));
+        expect_ok((0..count).try_for_each(|block| work.write((chunk * 7 % (blocks / ZONE)) * ZONE + block, 1)));
     }
     for _ in 0..150 {
-        told(work.step(&mut random));
+        expect_ok(work.step(&mut random));
     }
     work.check();
-    told(work.device.close(work.now).map(|_| ()));
+    expect_ok(work.device.close(work.now).map(|_| ()));
     work.check();
 }
 
@@ -185,12 +187,12 @@ fn no_write_to_a_small_volume_fails_whatever_its_geometry() {
     }
 }
 
-/// The volume of the issue, at the time at which its zones were all busy: no write waits for an answer before the next.
+/// The volume of the bug report, when its zones were all busy: no write waits for the previous answer.
 #[test]
 fn a_write_waits_for_zones_that_are_busy_however_many_writes_are_under_way() {
     for (reserved, depth) in [(3, 1), (3, 32), (8, 1), (8, 32)] {
         let path = format!("dm-zoned:reserved={reserved}/conv:size=16M+zns:size=64M,zone=1M,page=4K");
-        let device = open_device(&Path::read(&path).unwrap(), Holds::Stamps, 1).unwrap();
+        let device = open_device(&Path::read(&path).unwrap(), Payload::Stamps, 1).unwrap();
         let (blocks, mut random) = (device.blocks(), Random::new(reserved, "dm-zoned depth"));
         let mut newest = vec![0u32; blocks as usize];
         let mut under_way = std::collections::VecDeque::new();
@@ -252,8 +254,8 @@ fn power_may_fail_at_any_moment_of_a_write_that_waits_for_room() {
     assert!(cut > 100, "the power was cut {cut} times");
 }
 
-/// A volume that the kernel's tools made with one reserved zone has a chunk for each zone. When all have one, a block that
-/// is not at its zone's write pointer has nowhere to go: that is said, with what would help.
+/// A volume made by the kernel's tools with one reserved zone has a chunk for each zone. When all are mapped, a block
+/// that is not at its zone's write pointer cannot be stored: the error says so, and names a remedy.
 #[test]
 fn a_volume_that_cannot_hold_a_write_says_why() {
     let machine = Machine::new(ZONE, 4, 4);
@@ -273,6 +275,6 @@ fn a_volume_that_cannot_hold_a_write_says_why() {
     let errors: Vec<String> = (0..5).filter_map(|chunk| write(chunk * ZONE).err()).map(|e| e.to_string()).collect();
     assert!(!errors.is_empty());
     for error in errors {
-        assert!(error.contains("it has 1 reserved zones, and 2 would do"), "{error}");
+        assert!(error.contains("it has 1 reserved zones and needs 2"), "{error}");
     }
 }

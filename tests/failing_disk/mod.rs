@@ -1,10 +1,10 @@
-//! A disk of which one operation fails: the n-th write, sync, punch or read.
+//! A disk with one failing operation: the n-th write, sync, punch or read.
 //!
-//! Fault model. The operation answers an error, once, or from then on whenever it is asked for. A write that fails has
-//! stored any of its blocks of 4 KiB and not the others; a punch has done nothing. After a sync that failed, what was
-//! written since the last one is taken for written, as Linux does: a later sync succeeds, and makes none of it durable.
-//! When the disk is healed and opened again, what was synced is there, and each other block that was written is as it
-//! was at the last sync or as it was written. No block is torn, and nothing rots.
+//! Fault model. The operation returns an error, once, or each time from then on. A failed write has stored any of its
+//! blocks of 4 KiB and not the others; a failed punch has done nothing. After a failed sync, writes since the last one
+//! count as written, as on Linux: a later sync succeeds, and makes none of them durable. When the disk is healed and
+//! opened again, synced blocks are there, and each other written block has its content of the last sync or of a later
+//! write. No block is torn or corrupted.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
 
-/// What can fail.
+/// The operations that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Write,
@@ -30,19 +30,19 @@ pub enum Operation {
 pub const OPERATIONS: [Operation; 4] = [Operation::Write, Operation::Sync, Operation::Punch, Operation::Read];
 const ERRORS: [Errno; 2] = [Errno::IO, Errno::NOSPC];
 
-/// Which one does.
+/// The operation to fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     pub operation: Operation,
-    /// So many of its kind succeed before.
+    /// The number of successful operations of its kind before.
     pub after: u64,
     pub error: Errno,
-    /// All of its kind that follow fail, too.
+    /// True if all later operations of its kind fail, too.
     pub lasts: bool,
 }
 
 impl Fault {
-    /// One of those that can happen where so many operations of each kind do.
+    /// A random fault, given the number of operations of each kind.
     pub fn any(counts: [u64; 4], random: &mut Random) -> Fault {
         loop {
             let at = random.below(4) as usize;
@@ -61,9 +61,9 @@ impl Fault {
 #[derive(Clone)]
 struct State {
     now: Vec<u8>,
-    /// What blocks were at the last sync that succeeded, of those that were written since.
+    /// The content at the last successful sync of blocks written since.
     before: BTreeMap<usize, Vec<u8>>,
-    /// The same of those that a sync has failed to store.
+    /// The same for blocks that a sync failed to store.
     doubtful: BTreeMap<usize, Vec<u8>>,
     counts: [u64; 4],
     fault: Option<Fault>,
@@ -88,7 +88,7 @@ impl FailingDisk {
         })))
     }
 
-    /// Counts anew, and fails then.
+    /// Resets the counts, and sets the fault.
     pub fn fail(&self, fault: Option<Fault>, seed: u64) {
         let mut state = self.0.lock().unwrap();
         (state.counts, state.fault, state.has_failed) = ([0; 4], fault, false);
@@ -99,23 +99,23 @@ impl FailingDisk {
         self.0.lock().unwrap().has_failed
     }
 
-    /// Operations since it was told to fail, by kind.
+    /// Operations by kind since the fault was set.
     pub fn counts(&self) -> [u64; 4] {
         self.0.lock().unwrap().counts
     }
 
-    /// What is read now.
+    /// The bytes that a read returns.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap().now.clone()
     }
 
-    /// Another disk, which does not fail, with what is left. `is_same_boot`: the machine was not started anew, and only
-    /// what a sync failed to store is in doubt.
+    /// A healed copy with the surviving bytes. `is_same_boot`: the machine was not restarted, and only the blocks of a
+    /// failed sync are in doubt.
     pub fn healed(&self, random: &mut Random, is_same_boot: bool) -> FailingDisk {
         let state = self.0.lock().unwrap();
         let mut bytes = state.now.clone();
         let unsynced = if is_same_boot { None } else { Some(&state.before) };
-        // Sometimes all of it is lost, or none.
+        // Sometimes all or none of it is lost.
         let whim = random.below(4);
         for (block, old) in unsynced.into_iter().flatten().chain(&state.doubtful) {
             if whim == 0 || whim > 1 && random.below(2) == 0 {
@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// Stores bytes; if the write `fails`, only in some of the blocks.
+    /// Stores bytes; if the write `fails`, only some of the blocks.
     fn store(&mut self, offset: usize, bytes: &[u8], fails: bool) {
         let mut at = offset;
         while at < offset + bytes.len() {
@@ -194,7 +194,7 @@ impl Disk for FailingDisk {
         let begun = state.begin(Operation::Sync);
         let before = std::mem::take(&mut state.before);
         match &begun {
-            // The oldest is what is durable.
+            // The oldest content is the durable one.
             Err(_) => {
                 for (block, old) in before {
                     state.doubtful.entry(block).or_insert(old);
@@ -206,21 +206,21 @@ impl Disk for FailingDisk {
     }
 }
 
-/// How long a campaign runs, and how many cases it tries.
+/// The duration of a campaign, and its number of cases.
 pub struct Budget {
     until: Option<Instant>,
     left: u64,
 }
 
 impl Budget {
-    /// So many cases, or as many as fit into the seconds that `FAILING_STORE_SECONDS` says.
-    #[allow(clippy::disallowed_methods, reason = "a campaign may be told how long to run")]
+    /// A number of cases, or as many as fit into `FAILING_STORE_SECONDS`.
+    #[allow(clippy::disallowed_methods, reason = "the environment sets the duration of a campaign")]
     pub fn new(cases: u64) -> Budget {
         let seconds = std::env::var("FAILING_STORE_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
         Budget { until: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)), left: cases }
     }
 
-    #[allow(clippy::disallowed_methods, reason = "a campaign may be told how long to run")]
+    #[allow(clippy::disallowed_methods, reason = "the environment sets the duration of a campaign")]
     pub fn goes_on(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.until.map_or(self.left > 0, |until| Instant::now() < until)

@@ -1,4 +1,4 @@
-//! What each workload asks is what its definition says.
+//! The operations of each workload follow its definition.
 
 use crate::model::{Model, SMALL, workload};
 use flashpath::expression::parse_term;
@@ -38,7 +38,7 @@ fn the_same_seed_asks_the_same_and_another_seed_something_else() {
     for text in SMALL {
         let asked = |seed| Model::of(workload(text, seed)).asked;
         assert_eq!(asked(7), asked(7), "{text}");
-        // Appending in order has nothing to draw.
+        // Appending in order draws nothing at random.
         assert_eq!(asked(7) == asked(8), text.starts_with("seq_write"), "{text}");
     }
 }
@@ -65,12 +65,12 @@ fn rnd_write_writes_its_amount_at_places_that_are_all_as_likely() {
             *places.entry(*offset).or_insert(0) += 1;
         }
     }
-    // Ten writes a place on average: e^-10 of 1,024 places get none, and hardly one gets 30.
+    // Ten writes per place on average: e^-10 of 1,024 places get none, and hardly one gets 30.
     assert!(places.len() > 1020 && places.values().all(|count| *count < 30), "{places:?}");
 }
 
 #[test]
-fn rnd_write_fsyncs_as_often_as_it_is_told() {
+fn rnd_write_fsyncs_at_its_interval() {
     let model = Model::of(workload("rnd_write:file=1M,writes=400K,fsync-every=7", 1));
     assert_eq!((model.count(2, is_write), model.count(2, is_fsync)), (100, 14));
 }
@@ -87,7 +87,7 @@ fn postmark_mixes_as_its_biases_say_and_deletes_what_is_left() {
     let opened = model.count(2, |operation| matches!(operation, FileOperation::Open(_)));
     let reads = model.count(2, |operation| matches!(operation, FileOperation::Read { offset: 0, .. }));
     assert!((13_600..14_400).contains(&reads), "{reads}");
-    // Hardly any file has its largest size, and is not appended to.
+    // Hardly any file has its maximum size and is not appended to.
     assert!((19_900..=20_000).contains(&opened), "{opened}");
 }
 
@@ -137,7 +137,7 @@ fn untar_makes_a_tree_of_the_size_of_linux_2_6_11() {
 #[test]
 fn untar_writes_what_each_record_holds_of_a_file() {
     let model = Model::of(workload("untar:files=500", 1));
-    // Where the archive stands: a header before every directory and file, and data filled up to 512 bytes.
+    // The position in the archive: a header before every directory and file, and data padded to 512 bytes.
     let mut at = 0u64;
     for (_, operation, _) in &model.asked[0] {
         match operation {
@@ -217,7 +217,7 @@ fn varmail_goes_through_the_13_flowops() {
 }
 
 fn append_and_sync(asked: &mut std::iter::Peekable<impl Iterator<Item = FileOperation>>, expected: u64) {
-    // An append of nothing is left out.
+    // An append of nothing is omitted.
     if let Some(FileOperation::Write { file, length, .. }) = asked.next_if(is_write) {
         assert!(file == expected && length < 16_384);
     }
@@ -244,8 +244,8 @@ fn varmail_keeps_as_many_files_as_it_began_with() {
     assert!((mean / 8192.0 - 1.0).abs() < 0.03, "appends are half of 16K on average: {mean}");
 }
 
-/// Files were once picked in rotation. A lane with a number of files that three divides then appended to the same files
-/// for ever, and sixteen threads moved three times the bytes of one.
+/// Files were once picked in rotation. A lane whose number of files was divisible by three then always appended to the
+/// same files, and sixteen threads moved three times the bytes of one.
 #[test]
 fn varmail_files_do_not_grow_with_the_length_of_the_run() {
     for threads in [1, 16] {

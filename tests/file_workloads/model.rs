@@ -1,15 +1,15 @@
-//! A file system as a map, which refuses what a workload may never ask.
+//! A file system as a map, which rejects operations that a workload must never issue.
 
 use flashpath::expression::parse_term;
 use flashpath::workload::files::{FileOperation, FileWorkload, Name, contents, file_workload};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The workload that is written so.
+/// Parses a workload.
 pub fn workload(text: &str, seed: u64) -> FileWorkload {
     file_workload(&parse_term(text).unwrap(), seed).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Small ones of every kind.
+/// A small workload of every kind.
 pub const SMALL: [&str; 16] = [
     "seq_write:file=100000",
     "seq_write:file=64K,append=4000,fsync-every=3,threads=3,sync",
@@ -29,31 +29,31 @@ pub const SMALL: [&str; 16] = [
     "tokubench:files=3,threads=8,count=3,iosize=100",
 ];
 
-/// What is there, and what was asked.
+/// The files, and the operations so far.
 #[derive(Default)]
 pub struct Model {
     pub directories: BTreeSet<String>,
     /// The length of each file.
     pub files: BTreeMap<String, u64>,
-    /// Its bytes, if they are kept.
+    /// The bytes of each file, if they are kept.
     pub bytes: BTreeMap<String, Vec<u8>>,
-    /// What was asked, by stage, in order: the lane, the operation and the path.
+    /// The operations by stage, in order: the lane, the operation and the path.
     pub asked: Vec<Vec<(usize, FileOperation, String)>>,
-    /// Who changed what in this stage.
+    /// The lane that changed each path in this stage.
     changed_by: BTreeMap<String, usize>,
-    /// Who looked at what in this stage.
+    /// The lanes that read each path in this stage.
     seen_by: BTreeMap<String, BTreeSet<usize>>,
     open: BTreeMap<(usize, Name), String>,
     keeps_bytes: bool,
 }
 
 impl Model {
-    /// Goes through a workload to its end, the lanes taking turns.
+    /// Runs a workload to its end, the lanes in turn.
     pub fn of(workload: FileWorkload) -> Model {
         Model::with_bytes(workload, false)
     }
 
-    /// The same; files hold their bytes, and not only as many.
+    /// The same, with the files' bytes if `keeps_bytes`.
     pub fn with_bytes(mut workload: FileWorkload, keeps_bytes: bool) -> Model {
         let mut model = Model { keeps_bytes, ..Model::default() };
         for stage in 0..workload.stages.len() {
@@ -82,7 +82,7 @@ impl Model {
         model
     }
 
-    /// No lane saw what another changed in the same stage.
+    /// Checks that no lane saw another's change in the same stage.
     fn check_lanes(&self) {
         for (path, lane) in &self.changed_by {
             let others = self.seen_by.get(path).into_iter().flatten().filter(|other| *other != lane);
@@ -205,12 +205,12 @@ impl Model {
         self.asked.last_mut().unwrap().push((lane, operation, path));
     }
 
-    /// The operations of a stage that this takes.
+    /// The number of operations of a stage for which `which` is true.
     pub fn count(&self, stage: usize, which: impl Fn(&FileOperation) -> bool) -> usize {
         self.asked[stage].iter().filter(|(_, operation, _)| which(operation)).count()
     }
 
-    /// The bytes that a stage writes.
+    /// The bytes written by a stage.
     pub fn written(&self, stage: usize) -> u64 {
         let length = |operation: &FileOperation| match operation {
             FileOperation::Write { length, .. } => *length,

@@ -1,4 +1,4 @@
-//! The setup and the counted part of a workload, run one after the other.
+//! The setup and the counted part of a workload, run separately.
 
 use crate::model::{SMALL, workload};
 use crate::runs::{found, run_part};
@@ -13,7 +13,7 @@ fn run(place: &TempDir, workload: FileWorkload, part: Part) -> FileOutcome {
     run_part(&Directory::open(place.path()).unwrap(), workload, part, None, true)
 }
 
-/// Runs what must end well.
+/// Runs a part that must succeed.
 fn run_well(place: &TempDir, text: &str, part: Part) -> FileOutcome {
     let outcome = run(place, workload(text, 3), part);
     assert!(outcome.failure.is_none() && !outcome.result.interrupted, "{text}, {part:?}: {:?}", outcome.failure);
@@ -39,7 +39,7 @@ fn the_two_parts_of_a_workload_leave_what_the_whole_leaves() {
     }
 }
 
-/// Why the counted part of `text` with this seed does not run behind what `prepare` does.
+/// The error of the counted part of `text` with this seed after `prepare`.
 fn fault(text: &str, seed: u64, prepare: impl FnOnce(&TempDir)) -> SetupFault {
     let place = TempDir::new().unwrap();
     prepare(&place);
@@ -79,7 +79,7 @@ fn a_setup_with_other_options_or_another_seed_is_noticed() {
     let found = fault("rnd_write:file=1M,writes=64K", 4, after("rnd_write:file=1M,writes=64K", Part::Setup));
     assert!(matches!(&found, SetupFault::Contents(path) if path == "rnd_write/file0"), "{found}");
 
-    // All that the counted part looks for is there, and more.
+    // The counted part finds all its files, and others.
     let found = fault("tokubench:files=10", 3, after("tokubench:files=10", Part::Whole));
     assert!(matches!(found, SetupFault::Unexpected(_)), "{found}");
 }

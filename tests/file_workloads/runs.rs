@@ -1,4 +1,4 @@
-//! What a run leaves in a directory, and how it ends when the directory, or its user, does not go along.
+//! The state of a directory after a run, and the end of a run when the directory fails or its user interrupts.
 
 use crate::model::{Model, SMALL, workload};
 use flashpath::expression::parse_term;
@@ -24,7 +24,7 @@ pub fn run_part<F: FileSystem>(
     limit: Option<u64>,
     goes_on: bool,
 ) -> FileOutcome {
-    // A microsecond passes whenever it is looked at.
+    // Each look at the clock advances it by a microsecond.
     let time = AtomicU64::new(0);
     let clock = || time.fetch_add(1000, Ordering::Relaxed);
     let options =
@@ -32,7 +32,7 @@ pub fn run_part<F: FileSystem>(
     run_files(files, workload, &options, &mut |_| goes_on)
 }
 
-/// What is in a directory, below its root.
+/// The contents of a directory, below its root.
 pub fn found(place: &Path) -> (BTreeSet<String>, BTreeMap<String, Vec<u8>>) {
     let (mut directories, mut files) = (BTreeSet::new(), BTreeMap::new());
     let mut left = vec![place.to_path_buf()];
@@ -83,8 +83,8 @@ fn a_run_counts_what_was_asked_in_the_counted_stages() {
             result.latency_ns.values().map(|class| class.count).sum::<u64>(),
             "{text}"
         );
-        let told: Vec<u64> = result.stages.iter().map(|stage| stage.requests).collect();
-        assert_eq!(told, model.asked.iter().map(|asked| asked.len() as u64).collect::<Vec<_>>(), "{text}");
+        let counts: Vec<u64> = result.stages.iter().map(|stage| stage.requests).collect();
+        assert_eq!(counts, model.asked.iter().map(|asked| asked.len() as u64).collect::<Vec<_>>(), "{text}");
         assert!(result.seconds_counted > 0.0 && result.seconds_counted <= result.seconds_wall);
     }
 }
@@ -140,7 +140,7 @@ fn a_directory_that_holds_the_workload_is_refused_and_left_as_it_is() {
     }
 }
 
-/// A directory with a fault. A write beyond `space` bytes in all fails as on a full disk, and a read may end early.
+/// A directory with a fault. A write beyond `space` bytes in total fails as on a full disk, and a read may end early.
 struct Faulty {
     directory: Directory,
     space: AtomicU64,
@@ -228,7 +228,7 @@ impl FileSystem for Faulty {
 }
 
 #[test]
-fn a_full_disk_ends_all_lanes_and_what_was_measured_is_told() {
+fn a_full_disk_ends_all_lanes_and_the_measurements_are_kept() {
     let place = TempDir::new().unwrap();
     let files = Faulty::new(&place, 20 << 20, 0);
     let outcome = run(&files, workload("varmail:threads=4,loops=100000", 1), None, true);

@@ -1,8 +1,8 @@
 //! A disk in memory whose power can be cut.
 //!
-//! Fault model: every write is split at sectors of 512 bytes. What was synced stays. When the power is cut, of the sectors that were
-//! written since, each has any of the contents that it had or was given; a punch is written sector by sector too. Nothing
-//! else is corrupted. The epoch ends with the power.
+//! Fault model: every write is split at sectors of 512 bytes. Synced sectors stay. After a power cut, each sector
+//! written since has any of its contents since the last sync; a punch is written sector by sector, too. Nothing else is
+//! corrupted. The epoch ends with the power.
 
 use flashpath::device::Disk;
 use flashpath::device::zns::{Zns, ZnsSettings};
@@ -16,10 +16,10 @@ const SECTOR: usize = 512;
 #[derive(Default)]
 struct State {
     durable: Vec<u8>,
-    /// What was written to each sector since the last sync, in order.
+    /// The writes to each sector since the last sync, in order.
     unsynced: BTreeMap<usize, Vec<[u8; SECTOR]>>,
     now: Vec<u8>,
-    /// Operations until the power is cut.
+    /// The number of operations before the power cut.
     left: Option<u64>,
     failing_syncs: u64,
     epoch: u8,
@@ -30,7 +30,7 @@ struct State {
 pub struct Bytes(Arc<Mutex<State>>);
 
 impl Bytes {
-    /// Of zeros, long enough for a drive of these settings.
+    /// Zeros, long enough for a drive of these settings.
     pub fn for_drive(settings: &ZnsSettings) -> Bytes {
         Bytes::holding(vec![0; Zns::image_bytes(&settings.shape().unwrap()) as usize])
     }
@@ -46,12 +46,12 @@ impl Bytes {
         disk
     }
 
-    /// What can be read now.
+    /// The bytes that a read returns.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap().now.clone()
     }
 
-    /// Cuts the power when so many more writes, punches and syncs have been done.
+    /// Cuts the power after `operations` more writes, punches and syncs.
     pub fn cut_after(&self, operations: u64) {
         self.0.lock().unwrap().left = Some(operations);
     }
@@ -64,11 +64,11 @@ impl Bytes {
         self.0.lock().unwrap().failing_syncs = count;
     }
 
-    /// What a cut of power leaves now, by chance.
+    /// A random state after a power cut now.
     pub fn after_cut(&self, random: &mut Random) -> Bytes {
         let state = self.0.lock().unwrap();
         let mut bytes = state.durable.clone();
-        // Sometimes nothing, or all, of what was not synced is there.
+        // Sometimes nothing, or all, of the unsynced data survives.
         let whim = random.below(4);
         for (sector, versions) in &state.unsynced {
             let chosen = match whim {
@@ -87,7 +87,7 @@ impl Bytes {
 }
 
 impl State {
-    /// Whether an operation still happens: none does without power.
+    /// Fails without power; counts an operation.
     fn has_power(&mut self) -> io::Result<()> {
         match &mut self.left {
             None => Ok(()),
@@ -127,7 +127,7 @@ impl Disk for Bytes {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
-        // The write in which the power goes is there in part: its sectors count as written and not synced.
+        // The write during which the power fails is there in part: its sectors count as written and not synced.
         if state.left != Some(0) {
             state.store(offset as usize, bytes);
         }
@@ -165,7 +165,7 @@ pub fn seal(structure: &mut [u8]) {
     crc.copy_from_slice(&crc32c(bytes).to_le_bytes());
 }
 
-/// CRC-32C, bit by bit (reflected polynomial 0x82F63B78): nothing of the program's own.
+/// CRC-32C, bit by bit (reflected polynomial 0x82F63B78), independent of the program's own.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 })

@@ -1,7 +1,7 @@
-//! A drive as a vector of zones: what any drive must do, said as simply as can be.
+//! The reference: a drive as a vector of zones, as simple as possible.
 
 use flashpath::device::zns::Zns;
-use flashpath::device::{DeviceError, Lba, ZoneError, ZoneState, ZonedDevice, holding};
+use flashpath::device::{DeviceError, Lba, ZoneError, ZoneState, ZonedDevice, fill_with_stamp};
 use flashpath::label::{Content, Label};
 use flashpath::random::Random;
 use flashpath::time::Time;
@@ -14,7 +14,7 @@ pub const PAGE_BLOCKS: u64 = 2;
 pub const MAX_OPEN: usize = 2;
 pub const MAX_ACTIVE: usize = 4;
 
-/// A zone: the number stands for what a block holds, 0 for zeros.
+/// A zone: a number stands for each block's content, 0 for zeros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelZone {
     pub state: ZoneState,
@@ -23,13 +23,13 @@ pub struct ModelZone {
     pub blocks: [u32; ZONE as usize],
 }
 
-/// The drive that the images' tests work on. Its first zone is conventional.
+/// The drive of the images' tests. Its first zone is conventional.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub zones: Vec<ModelZone>,
-    /// What each zone was at the last flush, and has been since, the present last.
+    /// The states of each zone since the last flush, the present one last.
     pub since_flush: Vec<Vec<ModelZone>>,
-    /// Implicitly open zones, the one longest so first.
+    /// Implicitly open zones, the longest open first.
     implicit: Vec<usize>,
     endurance: u32,
     next_stamp: u32,
@@ -148,7 +148,7 @@ impl Model {
         Ok(())
     }
 
-    /// What it is when power comes back: nothing is open, and what holds nothing is empty.
+    /// The state after a power cut: open zones are closed, and zones without data are empty.
     pub fn lose_power(&mut self) {
         self.implicit.clear();
         self.zones.iter_mut().for_each(ModelZone::lose_power);
@@ -205,12 +205,12 @@ fn buffer_of(drive: &Zns, stamps: &[u32]) -> Vec<u8> {
     let width = drive.block_width();
     let mut buffer = vec![0; stamps.len() * width];
     for (stamp, block) in stamps.iter().zip(buffer.chunks_exact_mut(width)) {
-        holding(*stamp, block);
+        fill_with_stamp(*stamp, block);
     }
     buffer
 }
 
-/// What blocks of a zone hold. A block that holds no stamp over and over is none of these tests.
+/// The stamps of blocks of a zone. A block that is not a repeated stamp was not written by these tests.
 fn stamps_in(drive: &mut Zns, zone: usize, blocks: Range<u64>) -> Result<Vec<u32>, DeviceError> {
     let width = drive.block_width();
     let mut buffer = vec![0xee; (blocks.end - blocks.start) as usize * width];
@@ -225,7 +225,7 @@ fn stamps_in(drive: &mut Zns, zone: usize, blocks: Range<u64>) -> Result<Vec<u32
         .collect())
 }
 
-/// Does a step by chance on both, and compares the answers. Says whether it was done: without power it is not.
+/// One random step on both, with a comparison of the answers. False if it was not done: there is no power.
 pub fn step(drive: &mut Zns, model: &mut Model, random: &mut Random) -> bool {
     let zone = random.below(u64::from(ZONES)) as usize;
     let device = zone as u32;
@@ -280,7 +280,7 @@ pub fn step(drive: &mut Zns, model: &mut Model, random: &mut Random) -> bool {
     };
     let answer = answer.map_err(|error| named(&error));
     if answer == Err("no power") {
-        // Of a write to the conventional zone, any part may be there.
+        // Any part of a write to the conventional zone may be there.
         let attempted = model.zones[0].clone();
         *model = before;
         model.since_flush[0].push(attempted);
@@ -302,7 +302,7 @@ fn found(drive: &mut Zns, zone: usize) -> ModelZone {
     ModelZone { state: reported.state, written: reported.write_pointer, erases: drive.erases(zone as u32), blocks }
 }
 
-/// The model's zone as a drive would report it.
+/// The model's zone as a drive reports it.
 fn reported(zone: &ModelZone) -> ModelZone {
     let mut zone = zone.clone();
     zone.lose_power();
@@ -315,15 +315,15 @@ fn reported(zone: &ModelZone) -> ModelZone {
     zone
 }
 
-/// The drive is what the model is, after both lost power.
+/// Checks that drive and model are equal after both lost power.
 pub fn check(drive: &mut Zns, model: &Model, context: &str) {
     for zone in 0..ZONES as usize {
         assert_eq!(found(drive, zone), reported(&model.zones[zone]), "{context}, zone {zone}");
     }
 }
 
-/// Each zone is one of its versions, whole: state, write pointer, erases and every block. Of the conventional zone each
-/// sector is in one of its versions: no image is more atomic than the disk it is on.
+/// Checks that each zone is one of its versions as a whole: state, write pointer, erases and every block. In the
+/// conventional zone this holds for each sector: an image is as atomic as its disk.
 pub fn check_is_one_of(drive: &mut Zns, versions: impl Fn(usize) -> Vec<ModelZone>, context: &str) {
     let conventional: Vec<ModelZone> = versions(0).iter().map(reported).collect();
     let state = drive.zone(0).state;

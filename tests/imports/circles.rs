@@ -1,21 +1,20 @@
-//! Which part of a folder imports which, and the circles among them.
+//! The graph of imports among the parts of a folder, and its circles.
 //!
 //! The rule: the parts of a module (the files and folders below it, each with all that is below it) import each other
-//! in one direction. The module itself (`mod.rs`) is no part: it declares its parts and may use them, and they may use
-//! what it defines. What it only hands on (`pub use part::Name`, or an import of its own) belongs to the part that
-//! defines it. Code for tests may import as it likes.
+//! in one direction. The module itself (`mod.rs`) is not a part: it declares its parts and may use them, and they may
+//! use its definitions. A name that it re-exports (`pub use part::Name`, or an import of its own) belongs to the part
+//! that defines it. Code for tests may import anything.
 
 use super::sources::{Modules, Names};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The parts of one module, and which others each of them imports.
+/// The parts of one module, and the others that each of them imports.
 pub type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// How many imports that hand on a name are followed.
+/// The maximum number of re-exports that are followed.
 const MOST_HOPS: u32 = 16;
 
-/// Follows `names`, as written in module `from`, to the module that defines what they name; `None` if that is no part of
-/// the crate.
+/// Resolves `names`, as written in module `from`, to the module that defines them; `None` outside the crate.
 pub fn definer(modules: &Modules, from: &Names, names: &[String]) -> Option<Names> {
     follow(modules, from, names, 0)
 }

@@ -1,7 +1,7 @@
-//! The modules of a crate, read from its sources: what each declares, what it imports, and which paths it names.
+//! The modules of a crate, parsed from its sources: the declarations, imports and paths of each.
 //!
-//! `use` items and paths that begin at `crate`, `self`, `super` or at another crate are found; a call of a method is
-//! not, as its type cannot be seen here.
+//! `use` items and paths that begin at `crate`, `self`, `super` or at another crate are found; method calls are not, as
+//! their types are unknown here.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,24 +15,24 @@ pub type Names = Vec<String>;
 /// One module: a file, or a `mod name { ... }` in one.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// The file it stands in, below the crate's `src`.
+    /// Its file, below the crate's `src`.
     pub file: PathBuf,
     /// True if it is compiled for tests only.
     pub is_test: bool,
-    /// Names that a `use` brings into it, with the path behind each.
+    /// Names imported by `use`, with the path of each.
     pub aliases: BTreeMap<String, Names>,
     /// Paths of `use a::b::*`.
     pub globs: Vec<Names>,
-    /// Names of the items that it defines.
+    /// Names of its own items.
     pub items: BTreeSet<String>,
-    /// Paths that its code names, imports included.
+    /// Paths in its code, imports included.
     pub references: Vec<Reference>,
 }
 
 /// A path in the code of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// Its names as they are written.
+    /// Its names as written.
     pub names: Names,
     /// True if it is compiled for tests only.
     pub is_test: bool,
@@ -41,7 +41,7 @@ pub struct Reference {
 /// A crate's modules, by their path from its root (which is empty).
 pub type Modules = BTreeMap<Names, Module>;
 
-/// Reads the crate whose root is the file `root`, following its `mod` declarations.
+/// Parses the crate with the root file `root`, following its `mod` declarations.
 pub fn read_crate(root: &Path) -> Modules {
     let mut modules = Modules::new();
     read_file(root.parent().unwrap(), root, Vec::new(), false, &mut modules);
@@ -61,13 +61,13 @@ fn read_file(source: &Path, file: &Path, path: Names, is_test: bool, modules: &m
     }
 }
 
-/// A `mod name;`, whose file is still to be read.
+/// A `mod name;` whose file is not parsed yet.
 struct Declared {
     path: Names,
     is_test: bool,
 }
 
-/// Reads `items` as module `path`, with the modules that stand in it in braces. Returns those that stand in other files.
+/// Parses `items` as module `path`, with its inline modules. Returns the modules in other files.
 fn read_module(items: &[syn::Item], file: PathBuf, path: Names, is_test: bool, modules: &mut Modules) -> Vec<Declared> {
     let mut module = Module { file: file.clone(), is_test, ..Module::default() };
     let mut declared = Vec::new();
@@ -99,7 +99,7 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Collects what one item of a module names.
+/// Collects the names in one item of a module.
 struct Reader<'m> {
     module: &'m mut Module,
     is_test: bool,
@@ -110,7 +110,7 @@ impl Reader<'_> {
         self.module.references.push(Reference { names, is_test: self.is_test });
     }
 
-    /// Takes in one `use` tree, whose names so far are `before`.
+    /// Adds a `use` tree with the prefix `before`.
     fn import(&mut self, tree: &syn::UseTree, before: Names) {
         let with = |name: &syn::Ident| before.iter().cloned().chain([name.to_string()]).collect::<Names>();
         match tree {
@@ -176,7 +176,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         visit::visit_path(self, path);
     }
 
-    /// What is in the parentheses of a macro is no syntax until it is expanded: paths in it are names between colons.
+    /// The arguments of a macro are tokens until it is expanded: paths in it are names between colons.
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         visit::visit_macro(self, call);
         let mut found = Vec::new();
@@ -209,7 +209,7 @@ fn paths_in(tokens: TokenStream, found: &mut Vec<Names>) {
     end_path(&mut names, Names::new(), found);
 }
 
-/// Keeps `names` if they are a path, and begins with `next`.
+/// Adds `names` if they are a path, and starts again with `next`.
 fn end_path(names: &mut Names, next: Names, found: &mut Vec<Names>) {
     let ended = std::mem::replace(names, next);
     if ended.len() > 1 {

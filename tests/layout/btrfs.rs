@@ -1,4 +1,4 @@
-//! btrfs, as mkfs.btrfs makes it and `btrfs inspect-internal` sees it.
+//! btrfs, made by mkfs.btrfs and read by `btrfs inspect-internal`.
 
 use crate::image::{Image, has_programs};
 use flashpath::layout::{FileSystem, Journal, Region, Regions};

@@ -1,4 +1,4 @@
-//! No damage makes the reader of a layout panic, or lets it say what cannot be.
+//! Damage never makes the reader of a layout panic, or return an impossible layout.
 
 use crate::image::{Image, has_programs};
 use flashpath::layout::{Layout, LayoutError};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The blocks of an image that a reader has looked at, and the places where damage may matter.
+/// The blocks of an image that a reader has read, and the bytes in which damage may matter.
 struct Seen {
     size_bytes: u64,
     blocks: BTreeMap<u64, Vec<u8>>,
@@ -17,7 +17,7 @@ struct Seen {
 const BLOCK: u64 = 1024;
 
 impl Seen {
-    /// Takes what reading the layout looks at.
+    /// Records the reads of a layout.
     fn of(image: &Image) -> Seen {
         let file = File::open(image.path()).unwrap();
         let mut blocks = BTreeMap::new();
@@ -33,7 +33,7 @@ impl Seen {
         Seen { size_bytes: image.size_bytes, blocks }
     }
 
-    /// Reads with some bytes changed; what was not looked at before is zero.
+    /// Reads with changed bytes; blocks that were not read before are zero.
     fn read(&self, damage: &BTreeMap<u64, u8>, with_files: bool) -> Result<Layout, LayoutError> {
         let mut read = |offset: u64, buffer: &mut [u8]| -> io::Result<()> {
             buffer.fill(0);
@@ -56,7 +56,7 @@ impl Seen {
     }
 }
 
-/// What holds for any layout that was read.
+/// Checks the properties of any layout that was read.
 fn check(seen: &Seen, damage: &BTreeMap<u64, u8>) {
     for with_files in [false, true] {
         match seen.read(damage, with_files) {
@@ -97,7 +97,7 @@ fn no_byte_that_a_reader_believes_makes_it_panic() {
             .filter(|(_, byte)| *byte != 0)
             .map(|(place, _)| place)
             .collect();
-        // Every byte that says something is damaged, up to a count that keeps the test short.
+        // Every byte that is not zero is damaged, up to a number that keeps the test short.
         for place in places.iter().step_by(places.len() / 200 + 1) {
             for value in [0, 1, 0x7F, 0xFF] {
                 check(&seen, &BTreeMap::from([(*place, value)]));

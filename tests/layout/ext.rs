@@ -1,4 +1,4 @@
-//! ext2, ext3 and ext4, as mke2fs makes them and dumpe2fs and debugfs see them.
+//! ext2, ext3 and ext4, made by mke2fs and read by dumpe2fs and debugfs.
 
 use crate::image::{Image, blocks_of, has_programs, inclusive};
 use flashpath::layout::{FileSystem, Journal, Region};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 const TOOLS: [&str; 3] = ["mke2fs", "dumpe2fs", "debugfs"];
 
-/// All kinds that place things by different rules.
+/// All kinds with different placement rules.
 const KINDS: [&[&str]; 14] = [
     &["-t", "ext4"],
     &["-t", "ext4", "-b", "4096", "-O", "^64bit"],
@@ -30,7 +30,7 @@ fn make(kind: &[&str]) -> Image {
     Image::make(SIZE_BYTES, "mke2fs", &[&lazy[..], kind].concat())
 }
 
-/// The blocks of an inode, as `debugfs` lists them with the blocks that name them.
+/// The blocks of an inode, as `debugfs` lists them, with its indirect and extent blocks.
 fn blocks_of_inode(image: &Image, inode: &str) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let text = image.run("debugfs", &["-R", &format!("stat {inode}")]);
     let list = text.split("BLOCKS:").nth(1).or(text.split("EXTENTS:").nth(1)).unwrap_or_default();
@@ -46,7 +46,7 @@ fn blocks_of_inode(image: &Image, inode: &str) -> (BTreeSet<u64>, BTreeSet<u64>)
     (blocks, naming)
 }
 
-/// What `dumpe2fs` says lies in fixed places.
+/// The fixed blocks that `dumpe2fs` lists.
 fn fixed_blocks(image: &Image) -> BTreeSet<u64> {
     let mut fixed = BTreeSet::new();
     for line in image.run("dumpe2fs", &[]).lines() {
@@ -98,7 +98,7 @@ fn journal_and_fixed_metadata_are_where_the_tools_say() {
             "{kind:?} has metadata that was not found: {:?}",
             missing.iter().take(9).collect::<Vec<_>>()
         );
-        // What else is metadata belongs to the root directory, lost+found, and the file system's own files.
+        // Other metadata belongs to the root directory, lost+found, and the file system's own files.
         let mut own = naming;
         for inode in ["<2>", "<3>", "<4>", "<11>", "<12>"] {
             let (blocks, naming) = blocks_of_inode(&image, inode);
@@ -169,7 +169,7 @@ fn an_external_journal_is_seen_from_both_sides() {
     let layout = journal.layout();
     assert_eq!(layout.journal, Journal::Whole);
     assert_eq!(layout.regions.bytes_of(Region::Journal), 64 << 20);
-    // mke2fs takes no journal in a plain file; what it would leave is a feature without an inode.
+    // mke2fs accepts no journal in a plain file; this is a feature without an inode.
     let image = Image::make(SIZE_BYTES, "mke2fs", &["-q", "-F", "-t", "ext4", "-O", "^has_journal"]);
     image.run("debugfs", &["-w", "-R", "feature has_journal"]);
     let layout = image.layout();

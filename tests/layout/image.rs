@@ -1,4 +1,4 @@
-//! A file system in a file, and the tools that know it.
+//! A file system in a file, and its tools.
 
 use flashpath::layout::{Layout, LayoutError, Region};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub struct Image {
     pub size_bytes: u64,
 }
 
-/// Whether all of these programs are there; says which is not.
+/// True if all of these programs are installed; prints a missing one.
 pub fn has_programs(names: &[&str]) -> bool {
     let path = format!("{}:/sbin:/usr/sbin", std::env::var("PATH").unwrap_or_default());
     let missing: Vec<&&str> =
@@ -39,7 +39,7 @@ impl Image {
         self.directory.path().join("image")
     }
 
-    /// Runs a program with the image as its last argument, and answers what it printed.
+    /// Runs a program with the image as its last argument, and returns its output.
     pub fn run(&self, program: &str, arguments: &[&str]) -> String {
         let path = format!("{}:/sbin:/usr/sbin", std::env::var("PATH").unwrap_or_default());
         let output = Command::new(program)
@@ -50,8 +50,8 @@ impl Image {
             .current_dir(self.directory.path())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{program} {arguments:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {arguments:?}: {message}");
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -66,7 +66,7 @@ impl Image {
     }
 }
 
-/// The numbers of the blocks that a layout calls `region`.
+/// The numbers of the blocks of `region` in a layout.
 pub fn blocks_of(layout: &Layout, region: Region) -> BTreeSet<u64> {
     layout
         .regions

@@ -1,5 +1,5 @@
-//! Journals found on a running device by reading the file system's own metadata: made by real tools in a file, whose bytes
-//! then go to the device as a kernel would send them.
+//! Journals found on a running device from the file system's own metadata: made by real tools in a file, whose bytes
+//! are then written to the device as a kernel would.
 
 use crate::image::{Image, has_programs};
 use flashpath::device::conv::Conventional;
@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex};
 const SIZE_BYTES: u64 = 256 << 20;
 const EXT4: [&str; 6] = ["-q", "-F", "-t", "ext4", "-b", "4096"];
 
-type Told = Arc<Mutex<Vec<Vec<Range<Lba>>>>>;
+type Journals = Arc<Mutex<Vec<Vec<Range<Lba>>>>>;
 
-/// A device in memory that remembers what it is told of journals.
-struct Listening {
+/// A device in memory that records the journals set on it.
+struct RecordingDevice {
     device: Conventional,
-    told: Told,
+    set: Journals,
 }
 
-impl BlockDevice for Listening {
+impl BlockDevice for RecordingDevice {
     fn blocks(&self) -> u64 {
         self.device.blocks()
     }
@@ -52,31 +52,32 @@ impl BlockDevice for Listening {
     }
 }
 
-impl Abilities for Listening {
+impl Abilities for RecordingDevice {
     fn wrapped(&self) -> Option<&dyn BlockDevice> {
         None
     }
 
-    fn journal_is_at(&self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
-        self.told.lock().unwrap().push(journal.to_vec());
+    fn set_journal(&self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+        self.set.lock().unwrap().push(journal.to_vec());
         Ok(())
     }
 }
 
-/// A running device, and what it was told.
+/// A running device, and the journals set on it.
 struct Running {
-    device: Labelling<Listening>,
-    told: Told,
+    device: Labelling<RecordingDevice>,
+    set: Journals,
 }
 
 impl Running {
     fn new(size_bytes: u64) -> Running {
-        let told = Told::default();
-        let device = Listening { device: Conventional::in_memory(size_bytes / 4096, 4096), told: Arc::clone(&told) };
-        Running { device: Labelling::new(device, Time::ZERO).unwrap(), told }
+        let set = Journals::default();
+        let device =
+            RecordingDevice { device: Conventional::in_memory(size_bytes / 4096, 4096), set: Arc::clone(&set) };
+        Running { device: Labelling::new(device, Time::ZERO).unwrap(), set }
     }
 
-    /// Brings the device up to what `bytes` are from `start` on: writes what differs, then flushes.
+    /// Writes the differences between the device and `bytes`, from `start` on, then flushes.
     fn become_like(&mut self, start: u64, bytes: &[u8]) {
         let mut old = vec![0; 4096];
         for (number, block) in (start / 4096..).zip(bytes.chunks_exact(4096)) {
@@ -92,7 +93,7 @@ impl Running {
         self.device.write(Lba(block), bytes, Label::host(Content::Data), Time::ZERO).unwrap();
     }
 
-    /// The content that a block is labelled with.
+    /// The content in a block's label.
     fn label_of(&mut self, block: u64, bytes: &[u8]) -> Content {
         let before = self.device.account().received;
         self.write(block, bytes);
@@ -100,14 +101,14 @@ impl Running {
         after.entries().next().expect("a block was written").1
     }
 
-    /// Where it was told that journals are, as bytes.
+    /// The journals set last, as bytes.
     fn journals(&self) -> Vec<Range<u64>> {
-        let told = self.told.lock().unwrap();
-        told.last().into_iter().flatten().map(|range| range.start.0 * 4096..range.end.0 * 4096).collect()
+        let set = self.set.lock().unwrap();
+        set.last().into_iter().flatten().map(|range| range.start.0 * 4096..range.end.0 * 4096).collect()
     }
 
-    fn times_told(&self) -> usize {
-        self.told.lock().unwrap().len()
+    fn times_set(&self) -> usize {
+        self.set.lock().unwrap().len()
     }
 }
 
@@ -125,7 +126,7 @@ fn what_is_written_before_there_is_a_file_system_is_data() {
     let mut running = Running::new(SIZE_BYTES);
     assert_eq!(running.label_of(5, &[7; 4096]), Content::Data);
     running.device.flush(Time::ZERO).unwrap();
-    assert_eq!(running.times_told(), 0);
+    assert_eq!(running.times_set(), 0);
 }
 
 #[test]
@@ -142,10 +143,10 @@ fn a_file_system_made_on_a_running_device_is_found_at_its_flush() {
         assert_eq!(running.label_of(journals[0].start / 4096, &[1; 4096]), Content::Journal);
         assert_eq!(running.label_of(journals[0].end / 4096, &[1; 4096]), Content::Data);
         assert_eq!(running.label_of(0, &bytes_of(&image)[..4096]), Content::Metadata);
-        // Files are written and flushed: nothing that says where the journal is has changed, and nobody is told again.
-        let told = running.times_told();
+        // Files are written and flushed: the journal's location is unchanged, and is not set again.
+        let set = running.times_set();
         running.device.flush(Time::ZERO).unwrap();
-        assert_eq!(running.times_told(), told);
+        assert_eq!(running.times_set(), set);
     }
 }
 
@@ -198,7 +199,7 @@ fn a_device_that_is_all_journal_is_one() {
     assert_eq!(running.journals(), [whole]);
 }
 
-/// An MBR whose two partitions have 64 MiB each, from 1 MiB and from 128 MiB on.
+/// An MBR with two partitions of 64 MiB each, at 1 MiB and at 128 MiB.
 fn mbr() -> Vec<u8> {
     let mut sector = vec![0; 4096];
     for (number, first) in [(0, 1u32 << 11), (1, 128 << 11)] {
@@ -211,7 +212,7 @@ fn mbr() -> Vec<u8> {
     sector
 }
 
-/// The same partitions in a GPT of sectors of so many bytes, without the copy at the end, which nobody reads.
+/// The same partitions in a GPT with sectors of `sector_bytes`, without the copy at the end, which is not read.
 fn gpt(sector_bytes: usize) -> Vec<u8> {
     let mut bytes = vec![0; 6 * sector_bytes.max(4096)];
     bytes[446 + 4] = 0xEE;
@@ -264,7 +265,7 @@ fn a_damaged_file_system_has_no_labels_and_one_beside_it_keeps_them() {
     running.become_like(0, &mbr());
     running.become_like(1 << 20, &bytes_of(&image));
     running.become_like(128 << 20, &bytes_of(&image));
-    // Its superblock says what cannot be, and keeps its magic number.
+    // Its superblock is inconsistent, with a valid magic number.
     let mut superblock = bytes_of(&image)[..4096].to_vec();
     superblock[1024 + 4..1024 + 8].copy_from_slice(&[0xFF; 4]);
     running.write((128 << 20) / 4096, &superblock);

@@ -1,4 +1,4 @@
-//! XFS, as mkfs.xfs makes it and xfs_db sees it.
+//! XFS, made by mkfs.xfs and read by xfs_db.
 
 use crate::image::{Image, has_programs};
 use flashpath::layout::{FileSystem, Journal, Region};
@@ -28,7 +28,7 @@ fn log_and_headers_are_where_xfs_db_says() {
         let block_bytes = number(&image, "sb 0", "blocksize");
         assert_eq!(layout.block_bytes, block_bytes);
         let [start, blocks] = ["logstart", "logblocks"].map(|field| number(&image, "sb 0", field));
-        // xfs_db turns the log's block number into a place on the device.
+        // xfs_db converts the log's block number to an address on the device.
         let text = image.run("xfs_db", &["-r", "-c", &format!("convert fsblock {start} daddr")]);
         let sector: u64 = text.split(['(', ')']).nth(1).unwrap().parse().unwrap();
         let mut log = layout.regions.of(Region::Journal);

@@ -1,14 +1,14 @@
-//! Devices whose power can be cut at any operation, and what is left of them then.
+//! Devices whose power can be cut at any operation, and their state after it.
 //!
-//! Fault model. What was written before a flush that was answered is there. Of what came after it:
-//! - a conventional device has kept any of the writes and discards, block by block, in any combination; a block of the metadata
-//!   area may be torn, part old and part new, at any 512 bytes; what is discarded reads as zeros;
-//! - a zone has kept its operations up to some point, and of the write at that point a part from its beginning.
+//! Fault model. Data written before an answered flush is there. Of later operations:
+//! - a conventional device has kept any of the writes and discards, block by block, in any combination; a block of the
+//!   metadata area may be torn, part old and part new, at any 512 bytes; discarded blocks read as zeros;
+//! - a zone has kept its operations up to some point, and a first part of the write at that point.
 //!
-//! In some cuts nothing of it is kept, in some all, in some all but one block or the operations of one zone: a barrier that is missing
-//! shows in these first.
+//! In some cuts nothing of it is kept, in some all, in some all but one block or the operations of one zone: these show
+//! a missing barrier first.
 //!
-//! The operation at which the power fails counts as one that came after. Nothing else is lost, and no block rots.
+//! The operation during which the power fails counts as a later one. Nothing else is lost or corrupted.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -32,10 +32,10 @@ pub struct Power(Arc<Mutex<Supply>>);
 
 struct Supply {
     operations: u64,
-    /// The operation at which it fails.
+    /// The operation during which it fails.
     cut_at: Option<u64>,
     is_off: bool,
-    /// How long a read or write takes, in nanoseconds.
+    /// The time of a read or write, in nanoseconds.
     latency_ns: u64,
 }
 
@@ -44,23 +44,23 @@ impl Power {
         Power(Arc::new(Mutex::new(Supply { operations: 0, cut_at: None, is_off: false, latency_ns: 0 })))
     }
 
-    /// Fails after so many more operations.
+    /// Fails after `operations` more.
     pub fn cut_after(&self, operations: u64) {
         let mut supply = self.0.lock().unwrap();
         supply.cut_at = Some(supply.operations + operations);
     }
 
-    /// Every read and write takes so long from now on.
+    /// Sets the time of every read and write.
     pub fn set_latency(&self, latency_ns: u64) {
         self.0.lock().unwrap().latency_ns = latency_ns;
     }
 
-    /// When a read or write that begins at `at` is done.
+    /// The completion time of a read or write that begins at `at`.
     fn done(&self, at: Time) -> Time {
         at + self.0.lock().unwrap().latency_ns
     }
 
-    /// Operations of all devices so far.
+    /// The number of operations of all devices so far.
     pub fn operations(&self) -> u64 {
         self.0.lock().unwrap().operations
     }
@@ -69,13 +69,13 @@ impl Power {
         self.0.lock().unwrap().is_off
     }
 
-    /// The power is back, and does not fail again.
+    /// Restores the power for good.
     pub fn restore(&self) {
         let mut supply = self.0.lock().unwrap();
         (supply.cut_at, supply.is_off) = (None, false);
     }
 
-    /// An operation. Answers whether the power fails in it.
+    /// Counts an operation; true if the power fails during it.
     fn operation(&self) -> Result<bool, DeviceError> {
         let mut supply = self.0.lock().unwrap();
         if supply.is_off {
@@ -87,19 +87,19 @@ impl Power {
     }
 }
 
-/// What a cut leaves of what was not flushed.
+/// The surviving part of the unflushed operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Luck {
     Nothing,
     Everything,
-    /// All but this one.
+    /// All but one.
     AllBut(usize),
-    /// Each as it comes.
+    /// Each at random.
     Each,
 }
 
 impl Luck {
-    /// Of so many things.
+    /// For this many operations.
     fn of(random: &mut Random, things: usize) -> Luck {
         match random.below(8) {
             0 => Luck::Nothing,
@@ -114,14 +114,14 @@ fn no_power() -> DeviceError {
     DeviceError::Station { station: "test", reason: "no power".to_string() }
 }
 
-/// A conventional device. Clones share what is stored.
+/// A conventional device. Clones share its content.
 #[derive(Clone)]
 pub struct Disk(Arc<Mutex<DiskState>>, Power);
 
 #[derive(Clone)]
 struct DiskState {
     blocks: u64,
-    /// The first of these blocks may be torn.
+    /// The blocks below this one may be torn.
     torn_below: u64,
     live: BTreeMap<u64, Block>,
     durable: BTreeMap<u64, Block>,
@@ -145,7 +145,7 @@ impl Disk {
         Disk(Arc::new(Mutex::new(state)), power.clone())
     }
 
-    /// What is left of what was not flushed.
+    /// Applies a random part of the unflushed operations.
     pub fn lose_power(&self, random: &mut Random) {
         let mut state = self.0.lock().unwrap();
         let luck = Luck::of(random, state.pending.len());
@@ -177,7 +177,7 @@ impl Disk {
         state.live = state.durable.clone();
     }
 
-    /// Another device that holds the same.
+    /// A copy of the device.
     pub fn copy(&self, power: &Power) -> Disk {
         Disk(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), power.clone())
     }
@@ -187,7 +187,7 @@ impl Disk {
         self.0.lock().unwrap().live.get(&block).map_or(vec![0; BLOCK], |bytes| bytes.to_vec())
     }
 
-    /// Puts bytes there, durably.
+    /// Stores bytes durably.
     pub fn put(&self, block: u64, bytes: &[u8]) {
         let mut state = self.0.lock().unwrap();
         state.live.insert(block, bytes.into());
@@ -274,7 +274,7 @@ impl Abilities for Disk {
     }
 }
 
-/// A zoned device. Clones share what is stored.
+/// A zoned device. Clones share its content.
 #[derive(Clone)]
 pub struct Zones(Arc<Mutex<ZonesState>>, Power);
 
@@ -297,7 +297,7 @@ struct ZonesState {
     live: Vec<ZoneMemory>,
     durable: Vec<ZoneMemory>,
     pending: Vec<Vec<ZoneOperation>>,
-    /// What the conventional zones hold; they lose nothing.
+    /// The content of the conventional zones; they lose nothing.
     random: BTreeMap<u64, Block>,
     received: Tally,
     read_blocks: u64,
@@ -329,7 +329,7 @@ impl Zones {
         Zones(Arc::new(Mutex::new(state)), power.clone())
     }
 
-    /// What is left of what was not flushed.
+    /// Applies a random part of the unflushed operations.
     pub fn lose_power(&self, random: &mut Random) {
         let mut state = self.0.lock().unwrap();
         let state = &mut *state;
@@ -355,22 +355,22 @@ impl Zones {
         state.live = state.durable.clone();
     }
 
-    /// Another device that holds the same.
+    /// A copy of the device.
     pub fn copy(&self, power: &Power) -> Zones {
         Zones(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), power.clone())
     }
 
-    /// The blocks that a zone holds, as they are read.
+    /// The blocks of a zone, as they are read.
     pub fn blocks_of(&self, zone: u32) -> Vec<Vec<u8>> {
         self.0.lock().unwrap().live[zone as usize].written.iter().map(|block| block.to_vec()).collect()
     }
 
-    /// Puts a zone into a state such as read-only.
+    /// Sets the state of a zone, such as read-only.
     pub fn set_state(&self, zone: u32, zone_state: ZoneState) {
         self.0.lock().unwrap().states[zone as usize] = zone_state;
     }
 
-    /// Puts what a zone holds there, durably.
+    /// Stores the content of a zone durably.
     pub fn put(&self, zone: u32, blocks: Vec<Vec<u8>>) {
         let mut state = self.0.lock().unwrap();
         let written: Vec<Block> = blocks.into_iter().map(Block::from).collect();

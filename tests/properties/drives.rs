@@ -1,16 +1,16 @@
-//! What holds for any drive that can be made, however small and oddly set, under any generator.
+//! Properties of any drive, however small and odd, under any generator.
 
 use flashpath::expression::parse_term;
 use flashpath::run::{Options, Path, Replay, RunError, RunFault, prepare};
 use flashpath::translation::TranslationError;
 use flashpath::workload::generator::generator;
 
-/// Larger drives are passed over, and more pages are not asked for: a run takes milliseconds.
+/// The maximum number of pages: larger drives are skipped, so that a run takes milliseconds.
 const MOST_PAGES: u64 = 1 << 14;
 const PAGES_ASKED: u64 = 20_000;
 
-/// Runs `work` on the drive of `path`: every read returns the newest write, every sum holds, and nothing ends the run but
-/// blocks that are worn out. Answers whether it was run.
+/// Runs `work` on the drive of `path`: every read returns the newest write, every sum holds, and only worn-out blocks
+/// end the run. False if the drive was skipped.
 pub fn check_drive(path: &str, work: &str, seed: u64) -> bool {
     let Ok(read) = Path::read(path) else { return false };
     let Some(drive) = read.drive() else { return false };
@@ -35,7 +35,7 @@ pub fn check_drive(path: &str, work: &str, seed: u64) -> bool {
     let outcome = prepare(&read, seed).unwrap().run(workload.as_mut(), &options, &mut |_| true);
     match outcome.failure {
         None => {}
-        // A layer that finds no room says so too: then blocks must be out of use.
+        // A layer without space reports this, too: then blocks must be out of use.
         Some(RunError::Run(RunFault::Translation(TranslationError::WornOut { retired, .. }))) if retired > 0 => {}
         Some(failure) => panic!("{work} on {path}, seed {seed}: {failure}"),
     }

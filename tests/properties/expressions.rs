@@ -1,13 +1,13 @@
-//! What holds for any text that is read as a path or as a generator, right or wrong.
+//! Properties of any text that is parsed as a path or as a generator.
 
 use flashpath::expression::{ExpressionError, parse_term};
 use flashpath::run::Path;
 use flashpath::workload::generator::generator;
 
-/// As many operations of a generator are looked at.
+/// The number of operations of a generator that are checked.
 const OPERATIONS: usize = 64;
 
-/// Expressions that are right, and together use every station, generator and kind of value.
+/// Valid expressions that together use every station, generator and kind of value.
 pub const PATHS: [&str; 15] = [
     "page/nand",
     "page:op=7%,victim=fifo/nand:size=4G,channels=4,dies=2",
@@ -25,7 +25,7 @@ pub const PATHS: [&str; 15] = [
     "superblock:blocks=3,updates=4096,group=1,levels=8/nand:size=1G",
     "superblock:export=99%,cache=1,reserve=7/nand:preset=tlc",
 ];
-/// Texts that are no path, each for another reason.
+/// Texts that are not paths, each for another reason.
 pub const NO_PATHS: [&str; 3] = ["page/nand:size=16M", "nand/page+nand:size=1G/page", "page:pgae=1/nnad"];
 /// As [`PATHS`], for generators.
 pub const GENERATORS: [&str; 9] = [
@@ -40,8 +40,8 @@ pub const GENERATORS: [&str; 9] = [
     " hotcold : r = 20% , writes = 1.5x ",
 ];
 
-/// `text` as a path: an error points into it, and a path that is written out in full is the same path. No drive is
-/// made: a path of a petabyte is read like any other.
+/// Parses `text` as a path: an error points into it, and a path that is written out in full is the same path. No drive
+/// is made: a path of a petabyte is parsed like any other.
 pub fn check_path(text: &str) -> bool {
     let path = match Path::read(text) {
         Err(error) => {
@@ -51,7 +51,7 @@ pub fn check_path(text: &str) -> bool {
         Ok(path) => path,
     };
     let again = Path::read(&path.in_full).unwrap_or_else(|error| panic!("written out in full, {text:?} is {error}"));
-    // Which text it was read from is all that differs.
+    // They differ only in their source text.
     let again = Path { text: path.text.clone(), ..again };
     assert_eq!(format!("{again:?}"), format!("{path:?}"));
     if let Some(drive) = path.drive() {
@@ -60,8 +60,8 @@ pub fn check_path(text: &str) -> bool {
     true
 }
 
-/// `text` as a generator for a device of `device_bytes`: an error points into it, and requests lie on the device. The
-/// name by which reports call it means the same.
+/// Parses `text` as a generator for a device of `device_bytes`: an error points into it, and requests lie on the
+/// device. Its name in reports is equivalent.
 pub fn check_generator(text: &str, device_bytes: u64) -> bool {
     let mut workload = match parse_term(text).and_then(|term| generator(&term, device_bytes, 1)) {
         Err(error) => {
@@ -91,7 +91,7 @@ pub fn check_generator(text: &str, device_bytes: u64) -> bool {
     true
 }
 
-/// An error stands at characters of `text`, can be shown, and says what is wrong and what could stand there.
+/// Checks that an error points at characters of `text`, can be printed, and has a message and a correction.
 fn check_error(text: &str, error: &ExpressionError) {
     assert_eq!(error.source_text, text);
     assert!(text.get(error.span.clone()).is_some(), "{:?} are no characters of {text:?}", error.span);

@@ -1,10 +1,10 @@
-//! What holds for any text that is read as a fio job file, right or wrong.
+//! Properties of any text that is parsed as a fio job file.
 
 use flashpath::workload::Action;
 use flashpath::workload::fio_job::fio_job_text;
 
-/// `text` for a device of `device_bytes`: an error names the file, and requests lie on the device. At least
-/// `operations` are looked at, if there are so many.
+/// Parses `text` for a device of `device_bytes`: an error names the file, and requests lie on the device. Checks at
+/// least `operations`, if there are that many.
 pub fn check_job(text: &str, device_bytes: u64, seed: u64, operations: usize) {
     let mut workload = match fio_job_text("x.fio", text, device_bytes, seed) {
         Err(error) => {

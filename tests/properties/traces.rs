@@ -1,10 +1,10 @@
-//! What holds for any bytes that are read as a trace, of its format or not.
+//! Properties of any bytes that are read as a trace, of its format or not.
 
 use flashpath::workload::trace::{TraceOptions, TraceReader};
 use flashpath::workload::{Action, Operation};
 use std::io::Cursor;
 
-/// Reads `data` as a trace in batches of at most `batch_limit`, and checks all that is emitted, which is handed back.
+/// Reads `data` as a trace in batches of at most `batch_limit`; checks and returns all emitted operations.
 pub fn check_trace(data: &[u8], options: &TraceOptions, batch_limit: usize) -> Vec<Operation> {
     let mut all: Vec<Operation> = Vec::new();
     let mut reader = match TraceReader::from_reader("fuzz", Box::new(Cursor::new(data.to_vec())), options) {

@@ -30,10 +30,10 @@ impl FileSystem {
         if output.status.success() {
             return Ok(());
         }
-        let said = [&output.stdout[..], &output.stderr[..]].concat();
-        let said = String::from_utf8_lossy(&said);
-        let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
-        let source = std::io::Error::other(said.join("; "));
+        let lines = [&output.stdout[..], &output.stderr[..]].concat();
+        let lines = String::from_utf8_lossy(&lines);
+        let lines: Vec<&str> = lines.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
+        let source = std::io::Error::other(lines.join("; "));
         Err(KernelError::Failed { doing: format!("find the file system whole ({program})"), source })
     }
 }

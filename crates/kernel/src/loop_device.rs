@@ -96,7 +96,7 @@ fn open_device(path: &Path) -> io::Result<File> {
     if device.metadata()?.file_type().is_block_device() {
         Ok(device)
     } else {
-        Err(io::Error::other("it is no block device"))
+        Err(io::Error::other("it is not a block device"))
     }
 }
 

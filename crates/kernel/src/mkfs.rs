@@ -84,7 +84,7 @@ impl Mkfs {
         match self.journal_bytes {
             Some(_) if self.file_system == FileSystem::Btrfs => unfit("btrfs has no journal", "leave its size out"),
             Some(bytes) if bytes == 0 || !bytes.is_multiple_of(1 << 20) => {
-                unfit("the journal's size is no multiple of 1M", "write a size such as 64M")
+                unfit("the journal's size is not a multiple of 1M", "write a size such as 64M")
             }
             _ => Ok(()),
         }
@@ -113,10 +113,10 @@ impl Mkfs {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         Err(KernelError::Invalid {
-            what: format!("{name} failed: {}", said.join("; ")),
+            what: format!("{name} failed: {}", lines.join("; ")),
             help: "another size of the file system or of its journal may do".to_string(),
         })
     }

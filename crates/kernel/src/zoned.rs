@@ -106,7 +106,7 @@ impl ZonedBlockDevice {
         };
         let metadata = std::fs::metadata(path).map_err(failed(format!("look at {name}")))?;
         if !metadata.file_type().is_block_device() {
-            return Err(unfit("is no block device"));
+            return Err(unfit("is not a block device"));
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags((OFlag::O_DIRECT | OFlag::O_EXCL).bits());
@@ -388,22 +388,22 @@ mod tests {
 
     #[test]
     fn a_report_that_cannot_be_is_refused() {
-        for (bytes, said) in [
+        for (bytes, message) in [
             (vec![0; 15], "without a header"),
             (report(1, &[zone(0, 0, 9, 1, 8)]), "of type 0x9"),
             (report(1, &[zone(0, 0, 2, 5, 8)]), "in condition 0x5"),
             (report(1, &vec![zone(0, 0, 2, 1, 8); 3])[..16 + 2 * 64].to_vec(), "of 3 zones in 144 bytes"),
         ] {
             let error = parse_report(&bytes).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 
     #[test]
-    fn what_has_no_zones_is_told_so() {
+    fn a_device_without_zones_is_rejected_by_name() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = ZonedBlockDevice::open(file.path()).unwrap_err().to_string();
-        assert!(error.ends_with("is no block device"), "{error}");
+        assert!(error.ends_with("is not a block device"), "{error}");
         file.as_file().set_len(1 << 20).unwrap();
         match crate::LoopDevice::attach(file.as_file()) {
             Ok(device) => {

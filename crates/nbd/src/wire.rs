@@ -13,7 +13,7 @@ pub const SIMPLE_REPLY: u32 = 0x6744_6698;
 /// Before each chunk of a structured reply.
 pub const STRUCTURED_REPLY: u32 = 0x668e_33ef;
 
-/// Handshake flags: options with replies; no zeros behind the answer to `EXPORT_NAME`.
+/// Handshake flags: options with replies; no zeros after the answer to `EXPORT_NAME`.
 pub mod handshake_flag {
     pub const FIXED_NEWSTYLE: u32 = 1;
     pub const NO_ZEROES: u32 = 2;
@@ -211,7 +211,7 @@ impl<'b> Fields<'b> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A text behind its length in 32 bits.
+    /// A text after its length in 32 bits.
     pub fn text(&mut self) -> Option<&'b [u8]> {
         let length = self.u32()? as usize;
         if length > LONGEST_TEXT {

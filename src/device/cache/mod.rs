@@ -1,16 +1,16 @@
 //! A write-back cache of blocks, in memory or on a device of its own.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `settings` | the options of `cache` |
-//! | `order` | which block makes room for another |
+//! | `order` | the order of eviction |
 //!
-//! A write is answered when the cache holds it. A dirty block is written back, with the dirty blocks beside it, when it
-//! makes room for another, when it is old enough, and by a flush: a flush that succeeded has written back all that was
-//! dirty, in the order of addresses, and has flushed the device below. So what was flushed survives a cut of power, and
-//! the cache's own device holds nothing that must. A write that fails on its way down leaves its blocks dirty.
+//! A write is answered when the cache holds it. A dirty block is written back, with adjacent dirty blocks, when it is
+//! evicted, when it is old enough, and by a flush: a successful flush has written back all dirty blocks, in address
+//! order, and has flushed the device below. So flushed data survives a power cut, and the cache's own device may lose
+//! everything. If a write to the device below fails, its blocks stay dirty.
 //!
-//! A block keeps the label that it was written with. Of a block that was only read, the content is not known.
+//! A dirty block keeps the label of its write. The content of a block that was only read is unknown.
 
 mod order;
 mod settings;
@@ -26,13 +26,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Blocks that are written back at once.
+/// The maximum number of blocks in a write-back.
 const WRITE_BACK_BLOCKS: u64 = 256;
 
 /// A clean block that was read.
 const FILL: Label = Label { cause: Cause::CacheFill, content: Content::Data };
 
-/// Where a cache holds its blocks.
+/// The storage of a cache.
 pub struct Place(Holder);
 
 enum Holder {
@@ -41,12 +41,12 @@ enum Holder {
 }
 
 impl Place {
-    /// In memory, in blocks of `width` bytes.
+    /// In memory, as blocks of `width` bytes.
     pub fn memory(width: usize) -> Place {
         Place(Holder::Memory(Memory::new(width)))
     }
 
-    /// On a device. What it held is lost.
+    /// On a device, whose content is lost.
     pub fn device(device: Box<dyn BlockDevice>) -> Place {
         Place(Holder::Device(device))
     }
@@ -57,7 +57,7 @@ impl Place {
 struct Slot {
     lba: u64,
     label: Label,
-    /// When it became dirty.
+    /// The time at which it became dirty.
     dirty_since: Option<Time>,
 }
 
@@ -69,7 +69,7 @@ struct Events {
     evicted: u64,
 }
 
-/// A write-back cache on a device. Its map and its blocks are one state, behind one lock.
+/// A write-back cache on a device. Its map and its blocks are one state behind one lock.
 pub struct Cache {
     cached: Arc<dyn BlockDevice>,
     state: Mutex<State>,
@@ -79,7 +79,7 @@ struct State {
     cached: Arc<dyn BlockDevice>,
     place: Holder,
     width: usize,
-    /// Slots that there may be.
+    /// The maximum number of slots.
     capacity: u32,
     age_ns: u64,
     access_ns: u64,
@@ -99,11 +99,11 @@ struct State {
 }
 
 impl Cache {
-    /// A cache with nothing in it.
+    /// An empty cache.
     ///
     /// # Panics
     ///
-    /// If blocks of the cache's device are of another width than those of the cached one.
+    /// If the cache's device and the cached device differ in their block width.
     pub fn new(settings: &CacheSettings, Place(place): Place, cached: Box<dyn BlockDevice>) -> Cache {
         let width = cached.block_width();
         let most = match &place {
@@ -170,7 +170,7 @@ impl State {
         }
     }
 
-    /// A slot for a block that has none. Answers when it can be written.
+    /// Takes a slot for a block without one. Returns the time at which it can be written.
     fn take_slot(&mut self, lba: u64, at: Time) -> Result<(u32, Time), DeviceError> {
         let mut done = at;
         let slot = match self.free.pop() {
@@ -196,7 +196,7 @@ impl State {
         Ok((slot, done))
     }
 
-    /// A block is not cached any more.
+    /// Removes a block from the cache.
     fn forget(&mut self, lba: u64) {
         if let Some(slot) = self.map.remove(&lba) {
             self.dirty.remove(&lba);
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// The dirty blocks beside a dirty block that have its label, and itself: as many as are written back at once.
+    /// The run of dirty blocks with one label around a dirty block, as long as one write-back.
     fn dirty_run(&self, lba: u64) -> Range<u64> {
         let label = self.slots[self.dirty[&lba] as usize].label;
         let is_alike = |lba: u64| self.dirty.get(&lba).is_some_and(|slot| self.slots[*slot as usize].label == label);
@@ -215,7 +215,7 @@ impl State {
         from..end
     }
 
-    /// Writes a run of dirty blocks of one label to the device below. They are clean then.
+    /// Writes a run of dirty blocks of one label to the device below, and marks them clean.
     fn write_back(&mut self, run: Range<u64>, at: Time) -> Result<Time, DeviceError> {
         let label = self.slots[self.dirty[&run.start] as usize].label;
         let count = run.end - run.start;
@@ -234,7 +234,7 @@ impl State {
         Ok(done)
     }
 
-    /// Writes back all that is dirty, in the order of addresses.
+    /// Writes back all dirty blocks, in address order.
     fn write_back_all(&mut self, at: Time) -> Result<Time, DeviceError> {
         let mut done = at;
         while let Some((&lba, _)) = self.dirty.first_key_value() {
@@ -244,8 +244,8 @@ impl State {
         Ok(done)
     }
 
-    /// Reads blocks that are not cached, and keeps them. Nobody waits for the copy, nor fails with it: what cannot be
-    /// kept is read again.
+    /// Reads blocks that are not cached, and caches them. The read does not wait for the copy, nor fail with it: a
+    /// block that cannot be cached is read again.
     fn fill(&mut self, first: u64, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let done = self.cached.read(Lba(first), buffer, at)?;
         for (lba, bytes) in (first..).zip(buffer.chunks_exact(self.width)) {
@@ -278,7 +278,7 @@ impl State {
         Ok(done)
     }
 
-    /// The dirty block that is oldest, and since when it is dirty.
+    /// The dirty block that is oldest, and the time at which it became dirty.
     fn oldest(&mut self) -> Option<(Time, u64)> {
         while let Some(&(since, lba)) = self.ages.front() {
             let slot = self.dirty.get(&lba).map(|slot| &self.slots[*slot as usize]);

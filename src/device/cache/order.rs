@@ -1,4 +1,4 @@
-//! In which order slots make room: a list of them, and what a use of one does to it.
+//! The order of eviction: a list of slots, updated by each use.
 
 use super::Policy;
 
@@ -9,11 +9,11 @@ const NONE: u32 = u32::MAX;
 struct Link {
     before: u32,
     after: u32,
-    /// Used since the hand passed it.
+    /// Used since the hand passed.
     is_used: bool,
 }
 
-/// The slots in use, the next to make room first.
+/// The slots in use, the next victim first.
 pub(super) struct Order {
     policy: Policy,
     links: Vec<Link>,
@@ -26,7 +26,7 @@ impl Order {
         Order { policy, links: Vec::new(), first: NONE, last: NONE }
     }
 
-    /// A slot is in use from now on. It was not before.
+    /// Adds a slot.
     pub fn add(&mut self, slot: u32) {
         if self.links.len() <= slot as usize {
             self.links.resize(slot as usize + 1, Link { before: NONE, after: NONE, is_used: false });
@@ -39,7 +39,7 @@ impl Order {
         self.last = slot;
     }
 
-    /// A slot is in use no more.
+    /// Removes a slot.
     pub fn remove(&mut self, slot: u32) {
         let Link { before, after, .. } = self.links[slot as usize];
         match before {
@@ -52,7 +52,7 @@ impl Order {
         }
     }
 
-    /// What a slot in use holds was read or written.
+    /// Records a read or write of a slot's block.
     pub fn touch(&mut self, slot: u32) {
         match self.policy {
             Policy::Lru => {
@@ -64,11 +64,11 @@ impl Order {
         }
     }
 
-    /// The slot that makes room next.
+    /// The next victim.
     ///
     /// # Panics
     ///
-    /// If none is in use.
+    /// If no slot is in use.
     pub fn victim(&mut self) -> u32 {
         while self.links[self.first as usize].is_used {
             let spared = self.first;

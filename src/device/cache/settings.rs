@@ -2,78 +2,78 @@
 
 use super::{Cache, Place};
 use crate::device::Medium;
-use crate::device::station::{DeviceSettings, Opening, StationError};
+use crate::device::station::{DeviceSettings, OpenOptions, StationError};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Term, Values, words};
 use crate::units::BLOCK_BYTES;
 
 /// The station `cache`.
 pub static KIND: Kind = Kind {
     name: "cache",
-    about: "a write-back cache: in memory, or on the first of two devices below; a flush writes back all that is dirty",
+    about: "a write-back cache: in memory, or on the first of two devices below; a flush writes back all dirty blocks",
     options: &[
         OptionKind {
             name: "size",
             values: Values::Size(BLOCK_BYTES, 1 << 42),
             default: "256M",
-            about: "bytes that it holds, in blocks of 4K; no more than its device has",
+            about: "bytes of the cache, in blocks of 4K; at most the size of its device",
         },
         OptionKind {
             name: "policy",
             values: Values::Choice(words::<Policy>),
             default: "lru",
-            about: "which block makes room for another",
+            about: "the policy that selects the block to evict",
         },
         OptionKind {
             name: "age",
             values: Values::Duration(1_000_000, 3_600_000_000_000),
             default: "30s",
-            about: "a block that is dirty for so long is written back in the background",
+            about: "the age at which a dirty block is written back in the background",
         },
         OptionKind {
             name: "access",
             values: Values::Duration(0, 1_000_000_000),
             default: "1us",
-            about: "in memory: a block of 4K to be copied, if the device below is timed",
+            about: "in memory: the time to copy a block of 4K, if the device below is timed",
         },
     ],
 };
 
-/// Which block makes room for another.
+/// The policy of eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The one that was used least recently.
+    /// The least recently used block.
     Lru,
-    /// The one that came first.
+    /// The oldest block.
     Fifo,
-    /// The first one that was not used since the hand passed it.
+    /// The first block that was not used since the hand passed.
     Clock,
 }
 
 impl Choice for Policy {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("lru", Policy::Lru, "the one that was used least recently"),
-        ("fifo", Policy::Fifo, "the one that came first"),
-        ("clock", Policy::Clock, "the first one that was not used since the hand passed it (second chance)"),
+        ("lru", Policy::Lru, "the least recently used block"),
+        ("fifo", Policy::Fifo, "the oldest block"),
+        ("clock", Policy::Clock, "the first block that was not used since the hand passed (second chance)"),
     ];
 }
 
-/// The options of `cache`, read.
+/// The parsed options of `cache`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheSettings {
-    /// Blocks that it holds.
+    /// The number of blocks of the cache.
     pub blocks: u64,
-    /// Which block makes room for another.
+    /// The policy of eviction.
     pub policy: Policy,
-    /// Nanoseconds after which a dirty block is written back.
+    /// The age, in nanoseconds, at which a dirty block is written back.
     pub age_ns: u64,
-    /// Nanoseconds to copy a block, in memory.
+    /// The time to copy a block in memory, in nanoseconds.
     pub access_ns: u64,
-    /// The term with every option written out.
+    /// The term with all option values.
     pub written_out: String,
 }
 
 impl CacheSettings {
-    /// Reads a term that stands on `below` devices: one, or two with the cache on the first.
+    /// Parses a term with `below` devices: one, or two with the cache on the first.
     pub fn read(term: &Term, below: usize) -> Result<CacheSettings, ExpressionError> {
         let settings = term.settle(&KIND)?;
         let is_on_device = below == 2;
@@ -96,17 +96,17 @@ impl DeviceSettings for CacheSettings {
         self.written_out.clone()
     }
 
-    /// What the cache's own device holds is of no use to the next run.
+    /// The content of the cache's own device need not outlast a run.
     fn scratch_devices(&self, below: usize) -> usize {
         below - 1
     }
 
-    fn open(&self, below: Vec<Medium>, _: &Opening) -> Result<Medium, StationError> {
+    fn open(&self, below: Vec<Medium>, _: &OpenOptions) -> Result<Medium, StationError> {
         let mut devices = below.into_iter().map(|medium| match medium {
             Medium::Blocks(device) => device,
-            Medium::Zones(_) => panic!("the table of stations lets a cache stand on blocks only"),
+            Medium::Zones(_) => panic!("the table of stations allows only blocks below a cache"),
         });
-        let cached = devices.next_back().expect("a cache stands on a device");
+        let cached = devices.next_back().expect("a cache has a device below it");
         let place = match devices.next() {
             Some(device) => Place::device(device),
             None => Place::memory(cached.block_width()),

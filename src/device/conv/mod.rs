@@ -1,12 +1,13 @@
-//! A conventional device: blocks that can be written anywhere, again and again.
+//! A conventional device: blocks that can be overwritten in any order.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `settings` | the options of `conv` |
-//! | `service` | how long a read or write takes |
+//! | `service` | the timing model |
 //!
-//! No lock is held across I/O, but that of one flush against another. An image is raw: the device's bytes, and nothing else. A flush makes the image durable (fdatasync). The flash inside
-//! such a drive, and its own translation, are not looked at here.
+//! The only lock held across I/O is that of a flush, against another flush. An image is raw: the device's bytes, and
+//! nothing else. A flush makes the image durable (fdatasync). The flash in the drive and its translation layer are not
+//! modelled here.
 
 mod service;
 mod settings;
@@ -23,7 +24,7 @@ use crate::units::BLOCK_BYTES;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
-/// What holds one of the locks cannot panic but by a bug of this file.
+/// Code that holds one of the locks does not panic.
 const UNBROKEN: &str = "no thread panicked in conv";
 
 /// A conventional device.
@@ -32,9 +33,9 @@ pub struct Conventional {
     blocks: u64,
     service: Option<Mutex<Service>>,
     counts: Mutex<Counts>,
-    /// A sync failed: what is durable is not known any more.
+    /// True after a failed sync: the durable state is unknown.
     is_lost: AtomicBool,
-    /// Held during a sync. Of two at once one alone would be told of an error.
+    /// Held during a sync. Of two concurrent syncs only one would get an error.
     syncing: Mutex<()>,
 }
 
@@ -47,40 +48,40 @@ struct Counts {
 }
 
 impl Conventional {
-    /// One in memory, of blocks of `width` bytes, whatever image the settings name.
+    /// A device in memory, with blocks of `width` bytes; an image in the settings is ignored.
     pub fn new(settings: &ConvSettings, width: usize) -> Conventional {
         Conventional::on(Store::Memory(Memory::new(width)), settings.blocks(), settings.times)
     }
 
-    /// One in memory that takes no time, of so many blocks of `width` bytes.
+    /// A device in memory without a timing model, with blocks of `width` bytes.
     pub fn in_memory(blocks: u64, width: usize) -> Conventional {
         Conventional::on(Store::Memory(Memory::new(width)), blocks, None)
     }
 
-    /// Makes the image that the settings name, of the size that they name, and opens it. What is there already is only
-    /// replaced with `force`. A block device of the system is taken as large as it is.
+    /// Creates the image of the settings, with their size, and opens it. An existing file is replaced only with
+    /// `force`. A block device of the system keeps its size.
     ///
     /// # Panics
     ///
-    /// If the settings name no image: a bug of the caller.
+    /// If the settings have no image: a bug of the caller.
     pub fn create(settings: &ConvSettings, force: bool) -> Result<Conventional, ImageError> {
         let path = settings.image.as_deref().expect("the settings name an image");
         let disk = FileDisk::create(path, settings.size_bytes, force)?;
         Conventional::open_on(Box::new(disk), settings)
     }
 
-    /// Opens the image that the settings name, or a block device of the system. Its size is the device's; a `size` that
-    /// is written and differs is an error.
+    /// Opens the image of the settings, or a block device of the system. Its size is the device's; another `size` in
+    /// the settings is an error.
     ///
     /// # Panics
     ///
-    /// If the settings name no image: a bug of the caller.
+    /// If the settings have no image: a bug of the caller.
     pub fn open(settings: &ConvSettings) -> Result<Conventional, ImageError> {
         let path = settings.image.as_deref().expect("the settings name an image");
         Conventional::open_on(Box::new(FileDisk::open(path)?), settings)
     }
 
-    /// Opens the image that a disk holds, from its first byte on, as [`open`](Self::open) does a file's.
+    /// Opens the image that is the whole of a disk; otherwise as [`open`](Self::open).
     pub fn open_on(disk: Box<dyn Disk>, settings: &ConvSettings) -> Result<Conventional, ImageError> {
         let (length, name) = (disk.length(), disk.name());
         if !length.is_multiple_of(BLOCK_BYTES) || length == 0 {
@@ -110,7 +111,7 @@ impl Conventional {
         self.counts.lock().expect(UNBROKEN)
     }
 
-    /// When the units have done what `ask` asks them for.
+    /// The completion time of the service that `ask` requests.
     fn served(&self, at: Time, ask: impl FnOnce(&mut Service) -> Time) -> Time {
         self.service.as_ref().map_or(at, |service| ask(&mut service.lock().expect(UNBROKEN)))
     }
@@ -119,7 +120,7 @@ impl Conventional {
         if self.is_lost.load(Relaxed) {
             return Err(DeviceError::ReadOnly {
                 what: "the image of conv".to_string(),
-                why: "making it durable failed, so that nobody knows what it holds: open it again".to_string(),
+                why: "making it durable failed, and its content is unknown: open it again".to_string(),
             });
         }
         Ok(())
@@ -163,7 +164,7 @@ impl BlockDevice for Conventional {
     fn flush(&self, at: Time) -> Result<Time, DeviceError> {
         let _alone = self.syncing.lock().expect(UNBROKEN);
         self.check_writable()?;
-        // The kernel takes what it could not write for written the next time: a second try would succeed and be wrong.
+        // After a failed write, the kernel marks its pages clean: a second sync would succeed without the data.
         self.store.sync().inspect_err(|_| self.is_lost.store(true, Relaxed))?;
         self.counts().flushes += 1;
         Ok(at)

@@ -1,7 +1,7 @@
-//! How long a conventional device takes: units that work side by side, each on one block at a time.
+//! The timing model of a conventional device: parallel units, each serving one block at a time.
 //!
-//! A block is read where it lies, on the unit of its address. It is written where the drive likes, on the next unit in
-//! turn. A request is done when its last block is. Nothing else takes time: no collection, no bus.
+//! A block is read from the unit of its address. A write goes to the next unit in turn. A request is done when its last
+//! block is. Nothing else takes time: no collection, no bus.
 
 use crate::device::Lba;
 use crate::time::Time;
@@ -9,37 +9,37 @@ use crate::time::Time;
 /// The times of a conventional device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceTimes {
-    /// To read a block, in nanoseconds.
+    /// The time to read a block, in nanoseconds.
     pub read_ns: u64,
-    /// To write a block, in nanoseconds.
+    /// The time to write a block, in nanoseconds.
     pub write_ns: u64,
-    /// Blocks that are read or written at once.
+    /// The number of units: blocks that are read or written in parallel.
     pub units: u32,
 }
 
-/// The units, each taken until some time.
+/// The units, each with the time until which it is busy.
 #[derive(Clone, Debug)]
 pub struct Service {
     times: ServiceTimes,
     free_at: Box<[Time]>,
-    /// The unit that writes next.
+    /// The unit of the next write.
     next: usize,
 }
 
 impl Service {
-    /// All units are free at the beginning.
+    /// All units idle.
     pub fn new(times: ServiceTimes) -> Service {
         Service { times, free_at: vec![Time::ZERO; times.units as usize].into(), next: 0 }
     }
 
-    /// Reads `count` blocks from `first` on, and says when they are there.
+    /// Reads `count` blocks from `first` on; returns the completion time.
     #[inline]
     pub fn read(&mut self, first: Lba, count: u64, at: Time) -> Time {
         let unit = (first.0 % self.free_at.len() as u64) as usize;
         self.pass(unit, count, self.times.read_ns, at).1
     }
 
-    /// Writes `count` blocks, and says when they are stored.
+    /// Writes `count` blocks; returns the completion time.
     #[inline]
     pub fn write(&mut self, count: u64, at: Time) -> Time {
         let (next, done) = self.pass(self.next, count, self.times.write_ns, at);
@@ -47,7 +47,7 @@ impl Service {
         done
     }
 
-    /// Gives `count` blocks to the units from `unit` on, and says which is next and when all are done.
+    /// Serves `count` blocks on the units from `unit` on; returns the next unit and the completion time.
     #[inline]
     fn pass(&mut self, mut unit: usize, count: u64, takes_ns: u64, at: Time) -> (usize, Time) {
         let mut done = at;

@@ -2,7 +2,7 @@
 
 use super::{Conventional, ServiceTimes};
 use crate::device::nand::Preset;
-use crate::device::station::{DeviceSettings, Making, Opening, StationError, Storage};
+use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, StationError, Storage};
 use crate::device::{ImageError, Medium};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::{BLOCK_BYTES, format_size};
@@ -10,11 +10,12 @@ use std::path::PathBuf;
 
 /// The station `conv`.
 ///
-/// Its times are those of FEMU's black-box drive as it is delivered (`bbssd/ftl.h`: 8 channels of 8 chips of 4 KiB pages, 40 us a
-/// read, 200 us a program, nothing for the channel): the conventional drive of the journal separation paper's Table 1.
+/// The default times are those of FEMU's black-box drive as delivered (`bbssd/ftl.h`: 8 channels of 8 chips of 4 KiB
+/// pages, 40 us a read, 200 us a program, nothing for the channel): the conventional drive in Table 1 of the journal
+/// separation paper.
 pub static KIND: Kind = Kind {
     name: "conv",
-    about: "a conventional device: blocks that can be written anywhere",
+    about: "a conventional device: blocks that can be written in any order",
     options: &[
         OptionKind {
             name: "image",
@@ -26,37 +27,37 @@ pub static KIND: Kind = Kind {
             name: "size",
             values: Values::Size(BLOCK_BYTES, 1 << 44),
             default: "1G",
-            about: "bytes, in whole blocks of 4K; an image that is there has its own",
+            about: "bytes, in whole blocks of 4K; an existing image has its own",
         },
         OptionKind {
             name: "timing",
             values: Values::Switch,
             default: "on",
-            about: "whether operations take time; off is faster and counts the same",
+            about: "on: operations take time; off is faster and counts the same",
         },
         OptionKind {
             name: "read",
             values: Values::Duration(0, 1_000_000_000),
             default: "40us",
-            about: "a block of 4K to be read",
+            about: "the time to read a block of 4K",
         },
         OptionKind {
             name: "write",
             values: Values::Duration(0, 1_000_000_000),
             default: "200us",
-            about: "a block of 4K to be stored",
+            about: "the time to store a block of 4K",
         },
         OptionKind {
             name: "units",
             values: Values::Count(1, 4096),
             default: "64",
-            about: "blocks that are read or stored at once",
+            about: "blocks that are read or stored in parallel",
         },
         OptionKind {
             name: "ftl",
             values: Values::Choice(words::<Ftl>),
             default: "",
-            about: "its own translation layer, on as much flash as exports just the size (not set: its flash is not looked at)",
+            about: "its own translation layer, on as much flash as exports just the size (not set: its flash is not modelled)",
         },
         OptionKind {
             name: "preset",
@@ -72,28 +73,28 @@ pub static KIND: Kind = Kind {
 pub struct ConvFtl {
     /// The layer's name: `page`, `dftl`, `fast`, `superblock`.
     pub layer: String,
-    /// The flash's options beside its size: `preset=tlc,timing=off`.
+    /// The flash's options except its size: `preset=tlc,timing=off`.
     pub flash: String,
 }
 
-/// The options of `conv`, read.
+/// The parsed options of `conv`.
 #[derive(Debug, Clone)]
 pub struct ConvSettings {
-    /// The image or block device; `None` for one in memory.
+    /// The image or block device; `None` for a device in memory.
     pub image: Option<PathBuf>,
-    /// Bytes of a new device.
+    /// The size of a new device, in bytes.
     pub size_bytes: u64,
     /// The timing model; `None` for `timing=off`.
     pub times: Option<ServiceTimes>,
-    /// Its own translation layer, if its flash is looked at.
+    /// Its own translation layer, if its flash is modelled.
     pub ftl: Option<ConvFtl>,
-    /// The term with every option written out that means something.
+    /// The term with all option values that have an effect.
     pub written_out: String,
     is_size_given: bool,
 }
 
 impl ConvSettings {
-    /// Reads a term; no file is opened. Errors point at the option that is wrong.
+    /// Parses a term without opening a file. Errors point at the wrong option.
     pub fn read(term: &Term) -> Result<ConvSettings, ExpressionError> {
         let settings = term.settle(&KIND)?;
         let size_bytes = settings.size("size");
@@ -119,12 +120,12 @@ impl ConvSettings {
         })
     }
 
-    /// Blocks of a new device.
+    /// The number of blocks of a new device.
     pub fn blocks(&self) -> u64 {
         self.size_bytes / BLOCK_BYTES
     }
 
-    /// Refuses a size that was asked for and is not the image's.
+    /// Rejects a written size that differs from the image's.
     pub(super) fn check_size(&self, image: &str, length: u64) -> Result<(), ImageError> {
         if self.is_size_given && self.size_bytes != length {
             return Err(ImageError::Contradicts {
@@ -147,15 +148,15 @@ impl DeviceSettings for ConvSettings {
         self.image.as_deref().map_or(Storage::Memory, Storage::File)
     }
 
-    fn open(&self, _: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+    fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
         Ok(Medium::Blocks(Box::new(match self.image {
             Some(_) => Conventional::open(self)?,
             None => Conventional::new(self, opening.holds.width()),
         })))
     }
 
-    fn make(&self, _: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
-        // One in memory can be made as well: what a cache on it holds need not outlast a run.
+    fn make(&self, _: Vec<Medium>, making: &MakeOptions) -> Result<Medium, StationError> {
+        // A device in memory can be made, too: the content of a cache's device need not outlast a run.
         Ok(Medium::Blocks(Box::new(match self.image {
             Some(_) => Conventional::create(self, making.force)?,
             None => Conventional::new(self, BLOCK_BYTES as usize),
@@ -163,21 +164,21 @@ impl DeviceSettings for ConvSettings {
     }
 }
 
-/// The translation layer; an option that means nothing beside it, or without it, is refused.
+/// The translation layer. Options without effect are rejected.
 fn ftl(settings: &Settings) -> Result<Option<ConvFtl>, ExpressionError> {
     if !settings.is_set("ftl") {
         if settings.is_given("preset") {
-            let help = "write ftl=page beside it, or take it away".to_string();
-            return Err(settings.error("preset", "preset means nothing without ftl".to_string(), help));
+            let help = "add ftl=page, or remove it".to_string();
+            return Err(settings.error("preset", "preset has no effect without ftl".to_string(), help));
         }
         return Ok(None);
     }
     for option in ["read", "write", "units", "image"] {
         if settings.is_given(option) {
-            let message = format!("{option} means nothing beside ftl");
+            let message = format!("{option} has no effect with ftl");
             let help = match option {
-                "image" => "take one of them away: what a translation layer knows of its flash is in memory",
-                _ => "take it away: its flash has times of its own (preset=)",
+                "image" => "remove one of them: the map of a translation layer is in memory",
+                _ => "remove it: its flash has its own times (preset=)",
             };
             return Err(settings.error(option, message, help.to_string()));
         }
@@ -188,7 +189,7 @@ fn ftl(settings: &Settings) -> Result<Option<ConvFtl>, ExpressionError> {
     Ok(Some(ConvFtl { layer: settings.choice::<Ftl>("ftl").0.to_string(), flash }))
 }
 
-/// Without timing there are no times, an image has a size of its own, and flash its own times.
+/// Options without effect: `timing=off` has no times, an existing image has its size, and flash has its own times.
 fn meaningless(image: &Option<PathBuf>, settings: &Settings) -> &'static [&'static str] {
     if settings.is_set("ftl") {
         return &["read", "write", "units"];
@@ -201,7 +202,7 @@ fn meaningless(image: &Option<PathBuf>, settings: &Settings) -> &'static [&'stat
     }
 }
 
-/// The station that a word of `ftl` names.
+/// A word of `ftl`, the name of a station.
 #[derive(Clone, Copy)]
 struct Ftl(&'static str);
 

@@ -1,13 +1,13 @@
 //! NAND flash: pages are programmed once and in order, blocks are erased whole and wear out.
 //!
-//! Fault model: a page programmed out of order or twice, or a page read that was never programmed, is an error of the
-//! layer above and is refused ([`NandError`]). A block that has been erased as often as its endurance allows is worn
-//! out: the erase that reaches the limit says so, and later ones are refused. Nothing else fails here; faults and power
-//! cuts are wrappers' business.
+//! Fault model: programming a page out of order or twice, and reading a page that was never programmed, is a bug of the
+//! layer above and is rejected ([`NandError`]). A block is worn out after `endurance` erases: the erase that reaches
+//! the limit reports it, and later ones are rejected. Nothing else fails here; faults and power cuts are added by
+//! wrappers.
 //!
-//! The bytes of a page are not kept. Its [`Spare`] area is, and, if asked for, what only a reader of the flash needs: a
-//! stamp that stands for the bytes, and the [sequence number](Found::sequence) by which a layer that has lost its RAM
-//! tells a new version from an old one.
+//! The bytes of a page are not stored. Its [`Spare`] area is, and, on request, the data that only a reader of the flash
+//! needs: a stamp that stands for the bytes, and the [sequence number](Found::sequence) that orders versions for a
+//! layer that has lost its RAM.
 
 mod geometry;
 mod preset;
@@ -22,21 +22,21 @@ pub use timing::{Latencies, Reserving, Timing, Untimed};
 use crate::label::{Cause, Content, Tally};
 use crate::time::Time;
 
-/// What the spare area of a page says of it: which logical page it holds, and what kind of content.
+/// The spare area of a page: its logical page and its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spare(u32);
 
 impl Spare {
     const LOGICAL_BITS: u32 = 30;
-    /// The logical page of a page that holds nothing: it was programmed because flash is programmed in order.
+    /// The logical page of a filler, which was programmed only because flash is programmed in order.
     pub const NO_PAGE: LogicalPage = LogicalPage((1 << Self::LOGICAL_BITS) - 1);
 
-    /// Of a page that holds nothing. It belongs to the structures of the layer that leaves it.
+    /// The spare area of a filler. It counts as the layer's own metadata.
     pub fn filler() -> Spare {
         Spare::new(Self::NO_PAGE, Content::Mapping)
     }
 
-    /// Whether the page holds nothing.
+    /// True if the page is a filler.
     #[inline]
     pub fn is_filler(self) -> bool {
         self.logical_page() == Self::NO_PAGE
@@ -62,32 +62,32 @@ impl Spare {
     }
 }
 
-/// What flash refuses.
+/// An operation that flash rejects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NandError {
-    /// Pages of a block are programmed in ascending order, once each between erases.
+    /// The pages of a block are programmed in ascending order, once between erases.
     #[error(
         "page {page} of block {block} was programmed when page {expected} was next: flash is programmed in order, once"
     )]
     OutOfOrderProgram {
         /// The erase block.
         block: u32,
-        /// The page within it that was asked for.
+        /// The page in the block that was requested.
         page: u32,
-        /// The page that could have been programmed; the number of pages if the block is full.
+        /// The next page to program; the number of pages if the block is full.
         expected: u32,
     },
-    /// Nothing has been programmed there since the last erase.
+    /// The page was not programmed since the last erase.
     #[error("page {page} of block {block} was read, but only {programmed} pages are programmed there")]
     ReadOfErasedPage {
         /// The erase block.
         block: u32,
-        /// The page within it.
+        /// The page in the block.
         page: u32,
-        /// How many of its pages are programmed.
+        /// The number of its programmed pages.
         programmed: u32,
     },
-    /// The block has been erased as often as it stands.
+    /// The block has reached its endurance.
     #[error("block {block} is worn out: it has been erased {erases} times")]
     WornOut {
         /// The erase block.
@@ -97,16 +97,16 @@ pub enum NandError {
     },
 }
 
-/// What an erase leaves.
+/// The state of a block after an erase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erased {
-    /// A block that can be programmed again.
+    /// The block can be programmed again.
     Usable,
-    /// A block that has reached its endurance: it must be retired.
+    /// The block has reached its endurance and must be retired.
     WornOut,
 }
 
-/// What the flash has done since it was new.
+/// Counts of operations since the flash was new.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NandCounts {
     /// Pages programmed.
@@ -115,11 +115,11 @@ pub struct NandCounts {
     pub read: Tally,
     /// Blocks erased.
     pub erased_blocks: u64,
-    /// Pages of those blocks that had not been programmed.
+    /// Pages of those blocks that were not programmed.
     pub erased_unprogrammed: u64,
 }
 
-/// A version of a page as flash keeps it.
+/// A stored version of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     sequence: u64,
@@ -127,15 +127,15 @@ struct Version {
     copies: u32,
 }
 
-/// What a layer finds in a page when it reads the flash after its RAM was lost.
+/// A page found in a scan of the flash after the loss of RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The page.
     pub page: PhysicalPage,
-    /// What its spare area says.
+    /// Its spare area.
     pub spare: Spare,
-    /// How new it is. The first: later programs have larger numbers, and a copy keeps the number of what it copies. The
-    /// second: how often it was copied. A layer would write both to the spare area; the flash counts for all of them.
+    /// Its age. First: a number that grows with each program; a copy keeps the number of its source. Second: the number
+    /// of copies. A layer would write both to the spare area; the flash keeps them for all layers.
     pub sequence: (u64, u32),
 }
 
@@ -144,9 +144,9 @@ pub struct Nand<T> {
     geometry: Geometry,
     spare: Vec<u32>,
     versions: Option<Vec<Version>>,
-    /// The last sequence number that was given.
+    /// The last sequence number.
     sequence: u64,
-    /// The page of each block that can be programmed next.
+    /// The next page to program in each block.
     next_page: Vec<u32>,
     erase_counts: Vec<u32>,
     endurance: u32,
@@ -155,8 +155,8 @@ pub struct Nand<T> {
 }
 
 impl<T: Timing> Nand<T> {
-    /// New flash, erased. `versions` says whether a stamp and a sequence number are kept for each page: without them reads
-    /// return 0, and [`Nand::found`] finds nothing.
+    /// New, erased flash. `versions` keeps a stamp and a sequence number for each page; without them reads return 0,
+    /// and [`Nand::found`] finds nothing.
     pub fn new(geometry: Geometry, endurance: u32, versions: bool, timing: T) -> Nand<T> {
         let blocks = geometry.blocks as usize;
         assert!(blocks > 0 && endurance > 0, "flash has blocks, and each can be erased");
@@ -173,39 +173,39 @@ impl<T: Timing> Nand<T> {
         }
     }
 
-    /// The shape.
+    /// The geometry.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// What has been done since the flash was new.
+    /// Counts since the flash was new.
     pub fn counts(&self) -> &NandCounts {
         &self.counts
     }
 
-    /// How often each block has been erased.
+    /// The number of erases of each block.
     pub fn erase_counts(&self) -> &[u32] {
         &self.erase_counts
     }
 
-    /// How often a block can be erased.
+    /// The maximum number of erases of a block.
     pub fn endurance(&self) -> u32 {
         self.endurance
     }
 
-    /// How many pages of each block are programmed.
+    /// The number of programmed pages of each block.
     pub fn programmed_pages(&self) -> &[u32] {
         &self.next_page
     }
 
-    /// The spare area of `page` as the simulator holds it, whatever the flash's state: a hint for a prefetch, no read.
+    /// The spare area of `page` as the simulator stores it, in any state: a hint for prefetching, not a read.
     #[inline]
     pub fn peek_spare(&self, page: PhysicalPage) -> Spare {
         Spare(self.spare[page.0 as usize])
     }
 
-    /// Programs `page`, and says when it is done.
+    /// Programs `page`; returns the completion time.
     #[inline]
     pub fn program(
         &mut self,
@@ -231,7 +231,7 @@ impl<T: Timing> Nand<T> {
         Ok(self.timing.program(block, at))
     }
 
-    /// Reads `page`: its spare area and its stamp (0 if none are kept), and when they are there.
+    /// Reads `page`; returns its spare area, its stamp (0 without versions), and the completion time.
     #[inline]
     pub fn read(&mut self, page: PhysicalPage, cause: Cause, at: Time) -> Result<(Spare, u32, Time), NandError> {
         let block = self.geometry.block_of(page);
@@ -246,8 +246,8 @@ impl<T: Timing> Nand<T> {
         Ok((spare, stamp, self.timing.read(block, at)))
     }
 
-    /// Reads the spare area of `page` for what it says of the mapping, and says when it is there. It takes as long as a
-    /// page, and is counted as a read of mapping.
+    /// Reads the spare area of `page` for a map lookup; returns the completion time. It takes as long as a page, and
+    /// counts as a read of mapping.
     #[inline]
     pub fn read_spare(&mut self, page: PhysicalPage, at: Time) -> Result<Time, NandError> {
         let block = self.geometry.block_of(page);
@@ -260,8 +260,8 @@ impl<T: Timing> Nand<T> {
         Ok(self.timing.read(block, at))
     }
 
-    /// All that is programmed in `block`, in order, as a layer finds it that has lost its RAM. Neither timed nor counted:
-    /// it happens before the drive serves. Nothing, unless the flash keeps versions.
+    /// The programmed pages of `block`, in order, for a layer that has lost its RAM. Neither timed nor counted: it
+    /// happens before the drive serves. Empty unless the flash keeps versions.
     pub fn found(&self, block: EraseBlock) -> impl Iterator<Item = Found> + '_ {
         let first = self.geometry.first_page(block).0;
         let programmed = if self.versions.is_some() { self.next_page[block.index()] } else { 0 };
@@ -276,8 +276,8 @@ impl<T: Timing> Nand<T> {
     }
 
     /// Copies pages of one block: those of the bits set in `pages`, counted from `from`, in order, to consecutive pages
-    /// from `to` on. Each is read and programmed as by [`Nand::read`] and [`Nand::program`]; `moved` is told where each
-    /// went. Answers when the last is programmed. It is one call so that what can be checked once is.
+    /// from `to` on. Each is read and programmed as by [`Nand::read`] and [`Nand::program`]; `moved` gets the
+    /// destination of each. Returns the completion time of the last. One call for all saves repeated checks.
     #[inline]
     pub fn copy(
         &mut self,
@@ -288,7 +288,7 @@ impl<T: Timing> Nand<T> {
         mut moved: impl FnMut(Spare, PhysicalPage),
     ) -> Result<Time, NandError> {
         let count = pages.count_ones();
-        debug_assert!(pages != 0, "a copy of no page takes no time, and says none");
+        debug_assert!(pages != 0, "a copy has at least one page");
         let (source, target) = (self.geometry.block_of(from), self.geometry.block_of(to));
         let last = self.geometry.page_in_block(from) + pages.checked_ilog2().unwrap_or(0);
         let programmed = self.next_page[source.index()];
@@ -311,7 +311,7 @@ impl<T: Timing> Nand<T> {
                 let version = versions[from.0 as usize];
                 versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
             }
-            // One by one, so that the flash is whole whenever a timing model cuts its power.
+            // One by one, so that the flash is consistent when a timing model cuts its power.
             self.next_page[target.index()] += 1;
             self.counts.read.add(cause, spare.content(), 1);
             self.counts.programmed.add(cause, spare.content(), 1);
@@ -323,7 +323,7 @@ impl<T: Timing> Nand<T> {
         Ok(done)
     }
 
-    /// Erases `block`, and says when it is done and whether the block can be used again.
+    /// Erases `block`; returns its state and the completion time.
     pub fn erase(&mut self, block: EraseBlock, at: Time) -> Result<(Erased, Time), NandError> {
         let erases = &mut self.erase_counts[block.index()];
         if *erases >= self.endurance {

@@ -1,31 +1,32 @@
-//! Drives that are known, with the source of their numbers.
+//! Known drives, with the sources of their numbers.
 
 use crate::expression::Choice;
 
 /// A named set of values for the options of `nand`.
 #[derive(Debug)]
 pub struct Preset {
-    /// Option and value, for the options that the source gives or that follow from it.
+    /// Options and values that the source gives or that follow from it.
     pub values: &'static [(&'static str, &'static str)],
 }
 
 /// All presets.
 ///
-/// `vma`: the paper gives a page read of 88 us and a page write of 263 us. The data sheet of the chip that it names
-/// splits them: 25 us and 200 us in the array, and 2,112 bytes at 30 ns each on the bus, 63 us.
+/// `vma`: the paper gives a page read of 88 us and a page write of 263 us. The data sheet of its chip splits them: 25
+/// us and 200 us in the array, and 2,112 bytes at 30 ns each on the bus, 63 us.
 ///
-/// `ssd-h`, `-m`, `-l`: the paper measures whole drives and gives no flash times. With R, S and W for a drive's random
-/// 4 KB reads, sequential reads and sequential writes in bytes a second, the model's numbers follow: one page at a time
-/// takes 4,096 / R, so there are S / R planes at work; each writes a page in 4,096 x planes / W, of which
-/// erase / pages-per-block is the page's share of an erase. A block on every plane together is as large as the
-/// requests at which the paper's Figure 1 finds random writes as fast as sequential ones (16, 32 and 16 MB): the
-/// clustered block. The overhead of host interface and controller is therefore inside the flash times. `Random 4 KB
-/// writes` is no number of the flash but of the drives' translation layers, and is not fitted.
+/// `ssd-h`, `-m`, `-l`: the paper measures whole drives and gives no flash times. Let R, S and W be a drive's random 4
+/// KB reads, sequential reads and sequential writes in bytes a second. One page at a time takes 4,096 / R, so S / R
+/// planes work in parallel; each writes a page in 4,096 x planes / W, of which erase / pages-per-block is the page's
+/// share of an erase. A block on every plane together is as large as the requests at which the paper's Figure 1 finds
+/// random writes as fast as sequential ones (16, 32 and 16 MB): the clustered block. So the flash times include the
+/// overhead of host interface and controller. `Random 4 KB writes` depends on the drives' translation layers, not on
+/// the flash, and is not fitted.
 ///
-/// `tlc`: NVMeVirt's model of the ZN540, fitted to the real drive by its authors: 8 channels of 4 dies, 58 us a read, 561 us
-/// to program three 32 KiB pages at once, 450 MB/s a channel. Here a 32 KiB page is one of 16 KiB on each of two planes,
-/// and a page's program takes its third of the 561 us. A block is 1,077 pages: the drive's zones of 1,077 MiB over 64
-/// planes. That model has no erase time; 3.5 ms and the endurance are what TLC data sheets give, not this drive's.
+/// `tlc`: NVMeVirt's model of the ZN540, fitted to the real drive by its authors: 8 channels of 4 dies, 58 us a read,
+/// 561 us to program three 32 KiB pages at once, 450 MB/s a channel. Here a 32 KiB page is one of 16 KiB on each of two
+/// planes, and a page's program takes a third of the 561 us. A block has 1,077 pages: the drive's zones of 1,077 MiB
+/// over 64 planes. That model has no erase time; 3.5 ms and the endurance are typical of TLC data sheets, not of this
+/// drive.
 impl Choice for &'static Preset {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
         (

@@ -4,7 +4,7 @@ use super::preset::Preset;
 use super::{Geometry, Latencies};
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 
-/// The station `nand`. Without a preset it is the textbook drive that theory speaks of: one die, and the times of TLC.
+/// The station `nand`. Without a preset it is the textbook drive of theory: one die, and the times of TLC.
 pub static KIND: Kind = Kind {
     name: "nand",
     about: "NAND flash: channels, dies and planes of blocks that are programmed in order, erased whole, and wear out",
@@ -13,7 +13,7 @@ pub static KIND: Kind = Kind {
             name: "preset",
             values: Values::Choice(words::<&'static Preset>),
             default: "",
-            about: "a known drive; options written beside it come first (not set: the defaults below)",
+            about: "a known drive; options written beside it take precedence (not set: the defaults below)",
         },
         OptionKind {
             name: "size",
@@ -25,13 +25,13 @@ pub static KIND: Kind = Kind {
             name: "page",
             values: Values::Choice(words::<PageBytes>),
             default: "4K",
-            about: "bytes programmed at once",
+            about: "bytes of a page, the unit of programs",
         },
         OptionKind {
             name: "pages-per-block",
             values: Values::Count(2, 16384),
             default: "256",
-            about: "pages erased at once",
+            about: "pages of a block, the unit of erases",
         },
         OptionKind {
             name: "channels",
@@ -45,37 +45,37 @@ pub static KIND: Kind = Kind {
             name: "timing",
             values: Values::Switch,
             default: "on",
-            about: "whether operations take time; off is faster and counts the same",
+            about: "on: operations take time; off is faster and counts the same",
         },
         OptionKind {
             name: "read",
             values: Values::Duration(0, 1_000_000_000),
             default: "50us",
-            about: "a page from the array to its register",
+            about: "the time to read a page from the array to its register",
         },
         OptionKind {
             name: "program",
             values: Values::Duration(0, 1_000_000_000),
             default: "500us",
-            about: "a page from its register to the array",
+            about: "the time to program a page from its register to the array",
         },
         OptionKind { name: "erase", values: Values::Duration(0, 10_000_000_000), default: "3ms", about: "a block" },
         OptionKind {
             name: "transfer",
             values: Values::Duration(0, 1_000_000_000),
             default: "10us",
-            about: "a page over the channel",
+            about: "the time to transfer a page over the channel",
         },
         OptionKind {
             name: "endurance",
             values: Values::Count(1, 10_000_000),
             default: "3000",
-            about: "erases a block stands before it is worn out",
+            about: "erases before a block is worn out",
         },
     ],
 };
 
-/// Bytes of a page of flash, as `page` takes them.
+/// Bytes of a page of flash: the values of `page`.
 #[derive(Clone, Copy, Debug)]
 pub struct PageBytes(pub u32);
 
@@ -88,21 +88,21 @@ impl Choice for PageBytes {
     ];
 }
 
-/// The options of `nand`, read.
+/// The parsed options of `nand`.
 #[derive(Debug, Clone)]
 pub struct NandSettings {
-    /// The shape.
+    /// The geometry.
     pub geometry: Geometry,
     /// The timing model; `None` for `timing=off`.
     pub latencies: Option<Latencies>,
-    /// Erases a block stands.
+    /// The maximum number of erases of a block.
     pub endurance: u32,
-    /// The term with every option written out.
+    /// The term with all option values.
     pub written_out: String,
 }
 
 impl NandSettings {
-    /// Reads a term. Errors point at the option that is wrong.
+    /// Parses a term. Errors point at the wrong option.
     pub fn read(term: &Term) -> Result<NandSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         if settings.is_set("preset") {

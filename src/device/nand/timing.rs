@@ -1,29 +1,29 @@
-//! How long flash takes: each operation reserves its plane and its channel, and answers with the time it is done.
+//! The timing model of flash: each operation reserves its plane and its channel, and returns its completion time.
 //!
-//! There are no events. A plane and a channel each remember until when they are taken; an operation starts when it is
-//! asked for or when they are free, whichever is later, in the order in which operations are issued. Planes work
-//! independently of each other, as they do for the commands of several planes at their best. A plane is held while its
-//! page register is in use: through the transfer that follows a read, and through the one that precedes a program.
+//! There are no events. Each plane and each channel has the time until which it is busy; an operation starts when it is
+//! issued or when both are free, whichever is later, in the order of issue. Planes work independently of each other, as
+//! with multi-plane commands at best. A plane is busy while its page register is in use: during the transfer after a
+//! read, and during the one before a program.
 
 use super::geometry::{EraseBlock, Geometry};
 use crate::time::Time;
 
 /// The timing model of a drive.
 pub trait Timing {
-    /// Whether times mean anything: without a model every operation is done when it is issued.
+    /// True if completion times are modelled; otherwise every operation is done when it is issued.
     const TIMED: bool;
 
-    /// Reads a page of `block` and brings it out over the channel.
+    /// Reads a page of `block` and transfers it over the channel.
     fn read(&mut self, block: EraseBlock, at: Time) -> Time;
 
-    /// Brings a page in over the channel and programs it in `block`.
+    /// Transfers a page over the channel and programs it in `block`.
     fn program(&mut self, block: EraseBlock, at: Time) -> Time;
 
     /// Erases `block`.
     fn erase(&mut self, block: EraseBlock, at: Time) -> Time;
 }
 
-/// No timing model: costs nothing, as every call is inlined away.
+/// Without a timing model: all calls are inlined away.
 #[derive(Debug, Clone, Copy)]
 pub struct Untimed;
 
@@ -46,20 +46,20 @@ impl Timing for Untimed {
     }
 }
 
-/// How long each operation takes, in nanoseconds.
+/// The duration of each operation, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Latencies {
-    /// From the array to the page register.
+    /// A page read from the array to the register.
     pub read_ns: u64,
-    /// From the page register to the array.
+    /// A page program from the register to the array.
     pub program_ns: u64,
-    /// A block.
+    /// A block erase.
     pub erase_ns: u64,
-    /// A page over the channel.
+    /// A page transfer over the channel.
     pub transfer_ns: u64,
 }
 
-/// Reserves planes and channels.
+/// The model that reserves planes and channels.
 #[derive(Debug, Clone)]
 pub struct Reserving {
     geometry: Geometry,
@@ -69,7 +69,7 @@ pub struct Reserving {
 }
 
 impl Reserving {
-    /// All planes and channels are free at the beginning.
+    /// All planes and channels idle.
     pub fn new(geometry: Geometry, latencies: Latencies) -> Reserving {
         Reserving {
             geometry,

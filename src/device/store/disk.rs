@@ -1,47 +1,45 @@
-//! The seam under an image: bytes that stay.
+//! The seam below an image: persistent bytes.
 //!
-//! What a disk promises: what was written is read back, by any later opener, until the epoch ends; what was written
-//! before a [`Disk::sync`] that succeeded is there for ever. When an epoch ends (the machine's power is cut), of what
-//! was not synced any part may be there and any may not, down to single sectors of 512 bytes, in whatever order it was
-//! written.
+//! Guarantees of a disk: written data is read back, by any later opener, until the epoch ends; data written before a
+//! successful [`Disk::sync`] is durable. An epoch ends with a power cut of the machine. Of the data that was not synced
+//! then, any part may be there or missing, down to single sectors of 512 bytes, in any order.
 
 use std::io;
 
-/// Bytes that stay, which threads share.
+/// Persistent bytes, shared by threads.
 pub trait Disk: Send + Sync {
-    /// The name for errors: a file's.
+    /// The name for errors, such as a file's.
     fn name(&self) -> &str;
 
-    /// Bytes of the disk.
+    /// The size in bytes.
     fn length(&self) -> u64;
 
-    /// Reads the bytes from `offset` on. Those that were never written are zeros.
+    /// Reads the bytes from `offset` on. Bytes that were never written are zeros.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
     /// Writes the bytes from `offset` on.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes `length` bytes read as zeros, and gives their room back.
+    /// Makes `length` bytes read as zeros, and frees their space.
     fn punch(&self, offset: u64, length: u64) -> io::Result<()>;
 
-    /// Makes durable all that was done before.
+    /// Makes everything durable that was done before.
     fn sync(&self) -> io::Result<()>;
 
-    /// From now on writes may be on their way when they are answered, at most `bytes` of them, or one: even if only this program ends, those that were
-    /// not synced may be lost, in any order, as in a cut of power. What is read is what was written, as ever; a write
-    /// that fails may fail a later one, or the next sync. Answers whether it is so.
+    /// Allows writes to be in flight when they are answered, at most `bytes` of them, or one write: even if only this
+    /// program ends, writes that were not synced may be lost, in any order, as in a power cut. Reads return written
+    /// data as before; a failed write may fail a later one, or the next sync. True if the disk does so.
     fn write_behind(&self, _bytes: u64) -> bool {
         false
     }
 
-    /// How many of the `length` bytes from `offset` on, at least one, are alike, and whether they are stored. What is
-    /// not stored is zeros.
+    /// The length of the run from `offset` on with one state, from 1 to `length` bytes, and true if it is stored. Bytes
+    /// that are not stored are zeros.
     fn extent(&self, _offset: u64, length: u64) -> io::Result<(u64, bool)> {
         Ok((length, true))
     }
 
-    /// What tells this epoch from all others: while it is the same, all that was written is there, synced or not.
-    /// `None` if that cannot be told.
+    /// The ID of the epoch: while it is the same, all written data is there, synced or not. `None` if unknown.
     fn epoch(&self) -> Option<[u8; 16]> {
         None
     }

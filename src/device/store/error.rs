@@ -1,66 +1,66 @@
-//! Why an image cannot be made or opened.
+//! Errors of creating and opening an image.
 
 use crate::expression::ExpressionError;
 use std::io;
 
-/// Why an image cannot be made or opened.
+/// The reason why an image cannot be created or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot {doing} {image}: {source}")]
     Io {
         /// The file.
         image: String,
-        /// What was being done.
+        /// The failed action.
         doing: &'static str,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Another has it open.
+    /// Another program or station has it open.
     #[error("{image} is in use: another program, or another station of this path, has it open")]
     InUse {
         /// The file.
         image: String,
     },
-    /// There is something already, which making an image would destroy.
-    #[error("{image} is there already, with {bytes} bytes")]
+    /// The file exists, and would be overwritten.
+    #[error("{image} exists already, with {bytes} bytes")]
     Exists {
         /// The file.
         image: String,
         /// Its length.
         bytes: u64,
     },
-    /// A field of it cannot be.
+    /// A field of the image is invalid.
     #[error("{image}: {field} is {found}, expected {expected}")]
     Field {
         /// The file.
         image: String,
         /// The field's name.
         field: String,
-        /// What stands there.
+        /// Its value.
         found: String,
-        /// What could.
+        /// A valid value.
         expected: String,
     },
-    /// An option says other than the image.
+    /// An option contradicts the image.
     #[error("{option}={asked} was asked for, but {image} was made with {option}={made}")]
     Contradicts {
         /// The file.
         image: String,
         /// The option.
         option: &'static str,
-        /// Its value.
+        /// The option's value.
         asked: String,
-        /// The image's.
+        /// The image's value.
         made: String,
     },
-    /// The options for a new image do not go together.
+    /// The options of a new image are inconsistent.
     #[error(transparent)]
     Options(#[from] ExpressionError),
 }
 
 impl ImageError {
-    /// Turns what the system says into an error that says what was being done.
+    /// Wraps an error of the system with the failed action.
     pub(crate) fn io(image: &str, doing: &'static str) -> impl FnOnce(io::Error) -> ImageError {
         let image = image.to_string();
         move |source| ImageError::Io { image, doing, source }

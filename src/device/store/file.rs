@@ -1,6 +1,6 @@
 //! A file, or a block device of the system, as a disk.
 
-use super::behind::Behind;
+use super::direct_writer::DirectWriter;
 use super::hole::punch;
 use super::{Disk, ImageError};
 use rustix::fs::{Advice, SeekFrom};
@@ -12,33 +12,33 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Where Linux says which boot of the machine this is: its page cache lives as long.
+/// The file in which Linux identifies the current boot of the machine: its page cache lives as long.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// From so many bytes on, what is written is written on at once.
+/// The minimum length of a write, in bytes, whose writeback starts at once.
 const LARGE: usize = 1 << 20;
-/// A file or a block device. It is locked (flock) as long as it is open, so that two programs never write one image.
+/// A file or a block device. It is locked (flock) while it is open, so that two programs never write one image.
 #[derive(Debug)]
 pub struct FileDisk {
     file: File,
     name: String,
     length: u64,
     is_block_device: bool,
-    /// True if it had a name in some folder when it was opened.
+    /// True if it was linked in a directory when it was opened.
     has_name: bool,
-    /// Where large writes go, if whoever writes bears that.
-    behind: OnceLock<Option<Behind>>,
+    /// The queue of large writes, if the caller allowed writes in flight.
+    direct_writer: OnceLock<Option<DirectWriter>>,
 }
 
 impl FileDisk {
-    /// Opens what is there.
+    /// Opens an existing file or block device.
     pub fn open(path: &Path) -> Result<FileDisk, ImageError> {
         let name = path.display().to_string();
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(ImageError::io(&name, "open"))?;
         FileDisk::of(file, name)
     }
 
-    /// Makes a file of `length` bytes, all zeros, which take no room. What is there already is only replaced if it is
-    /// empty or with `force`; a block device keeps its length, which must not be smaller.
+    /// Creates a sparse file of `length` bytes. An existing file is replaced only if it is empty or with `force`; a
+    /// block device keeps its length, which must not be smaller.
     pub fn create(path: &Path, length: u64, force: bool) -> Result<FileDisk, ImageError> {
         let name = path.display().to_string();
         let mut options = OpenOptions::new();
@@ -61,7 +61,7 @@ impl FileDisk {
             disk.file.set_len(0).map_err(ImageError::io(&disk.name, "empty"))?;
             disk.file.set_len(length).map_err(ImageError::io(&disk.name, "set the length of"))?;
             disk.length = length;
-            // The file's own entry in its folder.
+            // Syncs the directory with the file's entry.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             File::open(folder)
                 .and_then(|folder| folder.sync_all())
@@ -95,19 +95,19 @@ impl FileDisk {
             metadata.len()
         };
         let has_name = metadata.nlink() > 0;
-        Ok(FileDisk { file, name, length, is_block_device, has_name, behind: OnceLock::new() })
+        Ok(FileDisk { file, name, length, is_block_device, has_name, direct_writer: OnceLock::new() })
     }
 
-    fn behind(&self) -> Option<&Behind> {
-        self.behind.get().and_then(Option::as_ref)
+    fn direct_writer(&self) -> Option<&DirectWriter> {
+        self.direct_writer.get().and_then(Option::as_ref)
     }
 
-    /// Whether it is a block device of the system.
+    /// True for a block device of the system.
     pub fn is_block_device(&self) -> bool {
         self.is_block_device
     }
 
-    /// Refuses to call durable what went into a file that nobody can open again, or that lost its end.
+    /// Fails a sync of a file that was removed or truncated while it was open.
     fn check_still_there(&self) -> io::Result<()> {
         if self.is_block_device {
             return Ok(());
@@ -136,22 +136,22 @@ impl Disk for FileDisk {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        if self.behind().is_some_and(|behind| behind.read(offset, buffer)) {
+        if self.direct_writer().is_some_and(|writer| writer.read(offset, buffer)) {
             return Ok(());
         }
         self.file.read_exact_at(buffer, offset)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if let Some(behind) = self.behind()
-            && behind.write(offset, bytes)?
+        if let Some(writer) = self.direct_writer()
+            && writer.write(offset, bytes)?
         {
             return Ok(());
         }
         self.file.write_all_at(bytes, offset)?;
         if bytes.len() >= LARGE {
-            // The system begins to write it now, so that the next sync need not wait for all at once. It is advice: a
-            // disk that takes none is as good.
+            // Starts the writeback now, so that the next sync need not wait for all of it. It is advice: an error does
+            // no harm.
             let _ = rustix::fs::fadvise(&self.file, offset, NonZeroU64::new(bytes.len() as u64), Advice::DontNeed);
         }
         Ok(())
@@ -161,34 +161,34 @@ impl Disk for FileDisk {
         if length == 0 {
             return Ok(());
         }
-        match self.behind() {
-            Some(behind) => behind.punch(offset, length),
+        match self.direct_writer() {
+            Some(writer) => writer.punch(offset, length),
             None => punch(&self.file, offset, length),
         }
     }
 
     fn sync(&self) -> io::Result<()> {
-        if let Some(behind) = self.behind() {
-            behind.finish()?;
+        if let Some(writer) = self.direct_writer() {
+            writer.finish()?;
         }
         self.check_still_there()?;
         self.file.sync_data()
     }
 
     fn write_behind(&self, bytes: u64) -> bool {
-        // Where the system does not do it so, it is slower, and no more.
-        self.behind.get_or_init(|| Behind::start(&self.file, bytes).ok()).is_some()
+        // Without support of the system, writes are only slower.
+        self.direct_writer.get_or_init(|| DirectWriter::start(&self.file, bytes).ok()).is_some()
     }
 
     fn extent(&self, offset: u64, length: u64) -> io::Result<(u64, bool)> {
-        if let Some(behind) = self.behind() {
-            behind.wait_for(offset, length);
+        if let Some(writer) = self.direct_writer() {
+            writer.wait_for(offset, length);
         }
         let data = match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
             Ok(data) => data,
-            // No data from here to the end.
+            // No data up to the end.
             Err(Errno::NXIO) => return Ok((length, false)),
-            // A block device, or a file system that does not tell.
+            // A block device, or a file system that cannot report holes.
             Err(_) => return Ok((length, true)),
         };
         if data > offset {
@@ -206,11 +206,11 @@ impl Disk for FileDisk {
 }
 
 impl Drop for FileDisk {
-    /// Gives the lock back at once: a program that was just forked elsewhere holds a copy of the descriptor until it
-    /// becomes another, and with it the lock.
+    /// Releases the lock at once: a process that was just forked elsewhere holds a copy of the descriptor until it
+    /// executes another program, and with it the lock.
     fn drop(&mut self) {
-        // What waits is written while nobody else may write.
-        drop(self.behind.take());
+        // Queued writes are done while nobody else may write.
+        drop(self.direct_writer.take());
         let _ = self.file.unlock();
     }
 }

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Zeros are written in such pieces where no room can be given back.
+/// The size of a write of zeros, if the file system cannot punch holes.
 const ZEROS: usize = 1 << 20;
 
-/// Makes a hole of these bytes where the system can, and zeros where it cannot.
+/// Punches a hole or, if the file system cannot, writes zeros.
 pub(super) fn punch(file: &File, offset: u64, length: u64) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     match rustix::fs::fallocate(file, flags, offset, length) {

@@ -1,36 +1,36 @@
-//! Blocks in memory, of which only what is written is taken.
+//! Blocks in memory, allocated when they are written.
 
 use crate::device::block::blocks_in;
 use crate::device::{Extent, Lba};
 use std::sync::RwLock;
 
-/// Blocks that are taken and given back at once.
+/// The number of blocks that are allocated and freed together.
 const CHUNK_BLOCKS: u64 = 64;
 
-/// Locks, each over every so manieth chunk: threads that work in different chunks seldom meet.
+/// The number of locks. Chunk c belongs to lock c mod `SHARDS`: threads in different chunks seldom contend.
 const SHARDS: usize = 16;
 
 /// The chunks of one lock.
 type Shard = RwLock<Vec<Option<Box<[u8]>>>>;
 
-/// Blocks in memory, which threads share. What was never written reads as zeros and takes no memory.
+/// Blocks in memory, shared by threads. A block that was never written reads as zeros and takes no memory.
 #[derive(Debug)]
 pub struct Memory {
     width: usize,
-    /// Chunk c is in shard c mod [`SHARDS`], which has chunks as far as the last that was ever written.
+    /// Chunk c is in shard c mod [`SHARDS`]; a shard extends to its last written chunk.
     shards: Box<[Shard; SHARDS]>,
 }
 
-/// Nothing that holds one of the locks can panic but by a bug of this file.
+/// Code that holds one of the locks does not panic.
 const UNBROKEN: &str = "no thread panicked in memory";
 
 impl Memory {
-    /// For blocks of so many bytes each.
+    /// An empty memory for blocks of `width` bytes.
     pub fn new(width: usize) -> Memory {
         Memory { width, shards: Default::default() }
     }
 
-    /// Bytes that stand for a block.
+    /// Bytes of a buffer for one block.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -67,7 +67,7 @@ impl Memory {
         }
     }
 
-    /// Makes `blocks` blocks read as zeros, and gives back the memory of those that can be.
+    /// Makes `blocks` blocks read as zeros, and frees whole chunks.
     pub fn clear(&self, first: Lba, blocks: u64) {
         let (mut block, end) = (first.0, (first.0 + blocks).min(self.end()));
         while block < end {
@@ -83,13 +83,13 @@ impl Memory {
         }
     }
 
-    /// The first block behind all that was ever written, or a later one.
+    /// The end of the written blocks, rounded up.
     fn end(&self) -> u64 {
         let longest = self.shards.iter().map(|shard| shard.read().expect(UNBROKEN).len()).max().unwrap_or(0);
         longest as u64 * SHARDS as u64 * CHUNK_BLOCKS
     }
 
-    /// How the blocks from `first` on, at most `blocks`, are stored.
+    /// The state of the blocks from `first` on, at most `blocks`.
     pub fn extent(&self, first: Lba, blocks: u64) -> Extent {
         let is_stored = |block: u64| {
             let (shard, index) = self.shard((block / CHUNK_BLOCKS) as usize);
@@ -105,13 +105,13 @@ impl Memory {
         while next < last && is_stored(next) == kind {
             next += CHUNK_BLOCKS;
         }
-        // Behind all that was ever written nothing is stored.
+        // Behind the written blocks nothing is stored.
         let next = if !kind && next >= last { end } else { next };
         Extent { blocks: next.min(end) - first.0, is_stored: kind }
     }
 }
 
-/// The chunk of a block, the bytes before it there, and how many of `length` bytes are in that chunk.
+/// The chunk of a block, its offset there in bytes, and the part of `length` bytes in that chunk.
 fn place(block: u64, length: usize, width: usize) -> (usize, usize, usize) {
     let within = (block % CHUNK_BLOCKS) as usize;
     let room = (CHUNK_BLOCKS as usize - within) * width;

@@ -1,15 +1,15 @@
-//! Where a device's blocks lie: in memory, or on a disk.
+//! The storage of a device's blocks: in memory, or on a disk.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `memory` | blocks in memory |
-//! | `disk` | the seam under an image: bytes that stay |
+//! | `disk` | the seam below an image: persistent bytes |
 //! | `file` | a file, or a block device of the system, as a disk |
-//! | `hole` | holes in it |
-//! | `behind` | its large writes, past the page cache |
-//! | `error` | why an image cannot be made or opened |
+//! | `hole` | holes in a file |
+//! | `direct_writer` | asynchronous direct writes to a file |
+//! | `error` | errors of creating and opening an image |
 
-mod behind;
+mod direct_writer;
 mod disk;
 mod error;
 mod file;
@@ -25,16 +25,16 @@ use super::{DeviceError, Extent, Lba};
 use crate::units::BLOCK_BYTES;
 use std::io;
 
-/// Where a device's blocks lie.
+/// The storage of a device's blocks.
 pub enum Store {
     /// In memory.
     Memory(Memory),
-    /// On a disk, from its first byte on: what a kernel would find on the device.
+    /// On a disk, from its first byte on: the image is raw.
     Disk(Box<dyn Disk>),
 }
 
 impl Store {
-    /// Bytes that stand for a block.
+    /// Bytes of a buffer for one block.
     pub fn width(&self) -> usize {
         match self {
             Store::Memory(memory) => memory.width(),
@@ -60,7 +60,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes `blocks` blocks read as zeros, and gives back the room of those that can be.
+    /// Makes `blocks` blocks read as zeros, and frees their space if possible.
     pub fn clear(&self, first: Lba, blocks: u64) -> Result<(), DeviceError> {
         match self {
             Store::Memory(memory) => memory.clear(first, blocks),
@@ -73,7 +73,7 @@ impl Store {
         Ok(())
     }
 
-    /// How the blocks from `first` on, at most `blocks`, are stored.
+    /// The state of the blocks from `first` on, at most `blocks`.
     pub fn extent(&self, first: Lba, blocks: u64) -> Result<Extent, DeviceError> {
         match self {
             Store::Memory(memory) => Ok(memory.extent(first, blocks)),
@@ -83,14 +83,14 @@ impl Store {
                     "look for holes",
                     first,
                 ))?;
-                // A block that is stored in part is stored.
+                // A partly stored block counts as stored.
                 let whole = if is_stored { bytes.div_ceil(BLOCK_BYTES) } else { bytes / BLOCK_BYTES };
                 Ok(Extent { blocks: whole.clamp(1, blocks.max(1)), is_stored: is_stored || whole == 0 })
             }
         }
     }
 
-    /// Writes may be on their way when they are answered: see [`Disk::write_behind`].
+    /// Allows writes to be in flight when they are answered: see [`Disk::write_behind`].
     pub fn write_behind(&self, bytes: u64) -> bool {
         match self {
             Store::Memory(_) => false,
@@ -98,7 +98,7 @@ impl Store {
         }
     }
 
-    /// Makes all that was written durable.
+    /// Makes all writes durable.
     pub fn sync(&self) -> Result<(), DeviceError> {
         match self {
             Store::Memory(_) => Ok(()),
@@ -107,7 +107,7 @@ impl Store {
     }
 }
 
-/// Says what failed, on which disk, and where.
+/// Wraps an error with the action, the disk and the block.
 #[allow(clippy::borrowed_box, reason = "the message is only made when something failed")]
 fn failed<'a>(disk: &'a Box<dyn Disk>, doing: &'a str, first: Lba) -> impl FnOnce(io::Error) -> DeviceError + 'a {
     move |source| DeviceError::Io { doing: format!("{doing} at block {} of {}", first.0, disk.name()), source }

@@ -1,10 +1,10 @@
-//! The flash under the zones: which pages a request programs or reads, and how long that takes.
+//! The flash below the zones: the pages that a request programs or reads, and its duration.
 //!
-//! A zone is one erase block on each plane, its pages go round the planes. A zone with fewer pages than there are planes
-//! takes one page on each of so many, and the next zone begins where it ends.
+//! A zone is one erase block on each plane, and its pages go to the planes in turn. A zone with fewer pages than planes
+//! takes one page on each of that many planes, and the next zone begins where it ends.
 //!
-//! A write is done when it is in the drive's buffer, which capacitors keep over a cut of power. What does not fill a page
-//! stays there until it does. Full pages wait there for their planes: there is room for one for each plane.
+//! A write is done when it is in the drive's buffer, which survives a power cut (capacitors). A partial page stays
+//! there until it is full. Full pages wait there for their planes; the buffer holds one for each plane.
 
 use super::shape::ZnsShape;
 use crate::device::FlashAccount;
@@ -21,7 +21,7 @@ pub(super) struct Flash {
     page_bytes: u64,
     capacity_pages: u64,
     units: u32,
-    /// Planes that a zone lies on.
+    /// The number of planes of a zone.
     width: u32,
     pages_per_block: u64,
     zones: u64,
@@ -29,21 +29,21 @@ pub(super) struct Flash {
     programmed_pages: u64,
     read_pages: u64,
     erased_blocks: u64,
-    /// Pages of erased blocks that had not been programmed.
+    /// Pages of erased blocks that were not programmed.
     pub erased_unprogrammed_pages: u64,
-    /// Blocks of padding that were programmed because a zone was finished.
+    /// Blocks of padding, programmed when a zone was finished.
     pub padded_blocks: u64,
-    /// Blocks that were in the buffer when their zone was reset.
+    /// Blocks in the buffer that were dropped by a reset of their zone.
     pub dropped_blocks: u64,
-    /// The plane that serves a conventional zone next.
+    /// The plane that serves the next page of a conventional zone.
     next_unit: u32,
-    /// When each place for a full page in the buffer was or will be free, and which is taken next.
+    /// The time at which each page of the buffer was or will be free, and the one to take next.
     buffer: Box<[Time]>,
     next_place: usize,
 }
 
 impl Flash {
-    /// The flash of a drive of this shape, which takes time or not.
+    /// The flash of a drive of this shape; `is_timed` enables the timing model.
     pub fn new(shape: &ZnsShape, is_timed: bool) -> Flash {
         let units = shape.channels * shape.dies * shape.planes;
         let page_bytes = u64::from(shape.page_bytes);
@@ -77,21 +77,21 @@ impl Flash {
         self.timing.is_some()
     }
 
-    /// Whole pages that so many blocks from a zone's start fill.
+    /// The number of full pages in the first `blocks` blocks of a zone.
     #[inline]
     fn pages_filled(&self, blocks: u64) -> u64 {
         blocks * BLOCK_BYTES / self.page_bytes
     }
 
-    /// The plane of a page of a zone. Zones that lie on all planes begin each on another.
+    /// The plane of a page of a zone. Zones on all planes begin on different ones.
     #[inline]
     fn unit(&self, zone: u32, page: u64) -> u32 {
         let first = if self.width == self.units { u64::from(zone) } else { u64::from(zone) * u64::from(self.width) };
         ((first + page % u64::from(self.width)) % u64::from(self.units)) as u32
     }
 
-    /// Puts blocks of a zone into the buffer, and programs the pages that they fill. Answers when the buffer has taken
-    /// them all.
+    /// Puts blocks of a zone into the buffer, and programs the pages that they fill. Returns the time at which the
+    /// buffer has taken them all.
     #[inline]
     pub fn write(&mut self, zone: u32, blocks: Range<u64>, at: Time) -> Time {
         let pages = self.pages_filled(blocks.start)..self.pages_filled(blocks.end);
@@ -106,19 +106,19 @@ impl Flash {
         taken
     }
 
-    /// Takes a full page into the buffer when there is room, and programs it. Answers when the buffer has taken it.
+    /// Takes a full page into the buffer when it has space, and programs it. Returns the time at which the buffer has
+    /// taken it.
     fn program_buffered(&mut self, unit: u32, at: Time) -> Time {
         let Some(timing) = &mut self.timing else { return at };
         let place = &mut self.buffer[self.next_place];
         let taken = at.max(*place);
-        // The page is out of the buffer when it has gone over its channel.
+        // The page leaves the buffer after its transfer over the channel.
         *place = timing.program(EraseBlock(unit), taken) - self.program_ns;
         self.next_place = (self.next_place + 1) % self.buffer.len();
         taken
     }
 
-    /// Reads blocks of a zone of which `written` are written: the pages that are programmed from flash, others from the
-    /// buffer.
+    /// Reads blocks of a zone with `written` blocks: programmed pages from flash, others from the buffer.
     pub fn read(&mut self, zone: u32, blocks: Range<u64>, written: u64, at: Time) -> Time {
         let filled = self.pages_filled(written);
         let from = (blocks.start * BLOCK_BYTES / self.page_bytes).min(filled);
@@ -133,8 +133,8 @@ impl Flash {
         done
     }
 
-    /// Programs the pages of a zone that are not programmed, what is in the buffer in the first of them. Answers when
-    /// the last is.
+    /// Programs the remaining pages of a zone, with the content of the buffer in the first of them. Returns the
+    /// completion time.
     pub fn finish(&mut self, zone: u32, written: u64, at: Time) -> Time {
         let pages = self.pages_filled(written)..self.capacity_pages;
         self.padded_blocks += self.capacity_pages * self.page_bytes / BLOCK_BYTES - written;
@@ -148,13 +148,14 @@ impl Flash {
         done
     }
 
-    /// Whether a zone with so many blocks written has a page programmed, and must be erased to be empty. A zone that is
-    /// full has them all.
+    /// True if a zone with `written` blocks has a programmed page, and must be erased to be empty. All pages of a full
+    /// zone are programmed.
     pub fn needs_erase(&self, written: u64, is_full: bool) -> bool {
         is_full || self.pages_filled(written) > 0
     }
 
-    /// Empties a zone: drops what is in the buffer and, if a page is programmed, erases a block on each of its planes.
+    /// Resets a zone: drops its blocks in the buffer and, if a page is programmed, erases a block on each of its
+    /// planes.
     pub fn reset(&mut self, zone: u32, written: u64, is_full: bool, at: Time) -> Time {
         let filled = if is_full { self.capacity_pages } else { self.pages_filled(written) };
         if !is_full {
@@ -175,8 +176,8 @@ impl Flash {
         done
     }
 
-    /// Serves blocks of a conventional zone: as many pages as they touch, on one plane after the other. How such a drive
-    /// keeps them on flash is not looked at, so they are not counted as pages.
+    /// Serves blocks of a conventional zone: as many pages as they touch, on the planes in turn. Their layout on flash
+    /// is not modelled, so they do not count as pages.
     pub fn pass_conventional(&mut self, blocks: Range<u64>, is_write: bool, at: Time) -> Time {
         let from = blocks.start * BLOCK_BYTES / self.page_bytes;
         let end = (blocks.end * BLOCK_BYTES).div_ceil(self.page_bytes);
@@ -193,7 +194,7 @@ impl Flash {
         done
     }
 
-    /// What it has counted; `erases` says how often each sequential zone was erased.
+    /// Its counts; `erases` are those of each sequential zone.
     pub fn account(&self, erases: impl Iterator<Item = u32>) -> FlashAccount {
         let block_bytes = self.pages_per_block * self.page_bytes;
         FlashAccount {

@@ -1,4 +1,4 @@
-//! The bytes of an image. docs/stations/zns.md has them as a picture.
+//! The bytes of an image. docs/stations/zns.md has a diagram.
 
 use super::machine::Record;
 use super::shape::{MOST_ZONES, ZnsShape};
@@ -10,10 +10,10 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 const MAGIC: [u8; 8] = *b"FLASHZNS";
 const VERSION: u32 = 1;
-/// The data begins at a multiple of this.
+/// The alignment of the data.
 const ALIGNMENT: u64 = 1 << 20;
 const HEADER_FIELDS: usize = 112;
-/// Records in a block of a zone table; the rest is its [`Trailer`].
+/// The number of records in a block of a zone table; the rest is its [`Trailer`].
 pub(super) const RECORDS_PER_BLOCK: usize = 170;
 pub(super) const BLOCK: usize = BLOCK_BYTES as usize;
 
@@ -55,8 +55,8 @@ struct Epoch {
     crc: U32,
 }
 
-/// A record of a zone table. Its checksum is 0 in the durable table, whose blocks have one: a CRC over structures that each
-/// end with their own CRC of the same kind is the same for all of them, and would take a torn block for a whole one.
+/// A record of a zone table. Its checksum is 0 in the durable table, whose blocks have one: the CRC over structures
+/// that each end with their own CRC of the same kind is a constant, and would accept a torn block.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy)]
 #[repr(C)]
 pub(super) struct ZoneRecord {
@@ -80,7 +80,7 @@ struct TableBlock {
 const _: () = assert!(size_of::<Header>() == BLOCK && size_of::<TableBlock>() == BLOCK);
 const _: () = assert!(size_of::<ZoneRecord>() == 24);
 
-/// What is wrong with the bytes of an image.
+/// An invalid field of an image.
 #[derive(Debug)]
 pub(super) struct Damage {
     pub field: String,
@@ -94,10 +94,10 @@ impl Damage {
     }
 }
 
-/// Where the parts of an image lie, in bytes from its start.
+/// The positions of the parts of an image, in bytes from its start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    /// Blocks of each of the three zone tables.
+    /// The number of blocks in each of the three zone tables.
     pub table_blocks: u64,
 }
 
@@ -130,13 +130,13 @@ impl Layout {
         self.durable(3, 0).next_multiple_of(ALIGNMENT)
     }
 
-    /// Bytes of the whole image.
+    /// The length of the image in bytes.
     pub fn length(&self, shape: &ZnsShape) -> u64 {
         self.data() + shape.size_bytes()
     }
 }
 
-/// The header of an image of this shape.
+/// Encodes the header of an image of this shape.
 pub(super) fn encode_header(shape: &ZnsShape) -> Block {
     let mut header = Header {
         magic: MAGIC,
@@ -166,7 +166,7 @@ pub(super) fn encode_header(shape: &ZnsShape) -> Block {
     zerocopy::transmute!(header)
 }
 
-/// Reads a header: the shape, which is one that can be.
+/// Decodes a header, and validates the shape.
 pub(super) fn decode_header(block: Block) -> Result<ZnsShape, Damage> {
     let header: Header = zerocopy::transmute!(block);
     if header.magic != MAGIC {
@@ -224,7 +224,7 @@ pub(super) fn decode_header(block: Block) -> Result<ZnsShape, Damage> {
     Ok(shape)
 }
 
-/// The block that says in which epoch the running table was written.
+/// Encodes the block with the epoch of the running table.
 pub(super) fn encode_epoch(epoch: Option<[u8; 16]>) -> Block {
     let mut fields =
         Epoch { epoch: epoch.unwrap_or_default(), is_known: u32::from(epoch.is_some()).into(), crc: 0.into() };
@@ -234,7 +234,7 @@ pub(super) fn encode_epoch(epoch: Option<[u8; 16]>) -> Block {
     block
 }
 
-/// The epoch in which the running table was written, if that is known.
+/// The epoch of the running table, if known.
 pub(super) fn decode_epoch(block: &Block) -> Option<[u8; 16]> {
     let (fields, _) = Epoch::read_from_prefix(block).ok()?;
     let is_right = fields.crc.get() == checksum(fields.as_bytes()) && fields.is_known.get() == 1;
@@ -242,7 +242,7 @@ pub(super) fn decode_epoch(block: &Block) -> Option<[u8; 16]> {
 }
 
 fn number_of(state: ZoneState) -> u8 {
-    // As in a zone descriptor (section 3.4.2.2.3 of the specification).
+    // The numbers of a zone descriptor (section 3.4.2.2.3 of the specification).
     match state {
         ZoneState::Empty => 0x1,
         ZoneState::ImplicitlyOpen => 0x2,
@@ -267,7 +267,7 @@ fn state_of(number: u8) -> Option<ZoneState> {
     })
 }
 
-/// A zone's record in the running table.
+/// Encodes a zone's record in the running table.
 pub(super) fn encode_record(zone: u32, record: &Record) -> ZoneRecord {
     let mut bytes = record_of(zone, record);
     bytes.crc = checksum(bytes.as_bytes()).into();
@@ -290,7 +290,7 @@ impl ZoneRecord {
         self.crc.get() == checksum(self.as_bytes())
     }
 
-    /// What it says of `zone`, of a drive of this shape.
+    /// Decodes the record of `zone` of a drive of this shape.
     fn decode(&self, zone: u32, shape: &ZnsShape) -> Result<Record, Damage> {
         let damage = |field: &str, found: String, expected: String| {
             Err(Damage::new(format!("the {field} in the record of zone {zone}"), found, expected))
@@ -320,7 +320,7 @@ impl ZoneRecord {
     }
 }
 
-/// A block of the durable table.
+/// Encodes a block of the durable table.
 pub(super) fn encode_durable_block(block: u64, records: &[Record], generation: u64) -> Block {
     let mut bytes = table_block(block, records, record_of);
     bytes.generation = generation.into();
@@ -328,7 +328,7 @@ pub(super) fn encode_durable_block(block: u64, records: &[Record], generation: u
     zerocopy::transmute!(bytes)
 }
 
-/// A block of the running table, which has neither a generation nor a checksum.
+/// Encodes a block of the running table, which has neither a generation nor a checksum.
 pub(super) fn encode_running_block(block: u64, records: &[Record]) -> Block {
     zerocopy::transmute!(table_block(block, records, encode_record))
 }
@@ -342,14 +342,13 @@ fn table_block(block: u64, records: &[Record], encode: fn(u32, &Record) -> ZoneR
     bytes
 }
 
-/// The generation of a block of a durable zone table; `None` if it was torn.
+/// The generation of a block of a durable zone table; `None` if it is torn.
 pub(super) fn generation_of(block: &Block) -> Option<u64> {
     let bytes = TableBlock::ref_from_bytes(block).ok()?;
     (bytes.crc.get() == checksum(block)).then(|| bytes.generation.get())
 }
 
-/// The records of a block of the durable table, each replaced by that of the running table if there is one and it is
-/// whole.
+/// Decodes the records of a block of the durable table. A valid record of the running table replaces each.
 pub(super) fn decode_table_block(
     number: u64,
     durable: &Block,

@@ -1,12 +1,12 @@
-//! A drive's zones on a disk, so that they outlive the program and the machine.
+//! The persistent state of a drive's zones, on a disk.
 //!
-//! Two zone tables. The *durable* one says what the last flush left; each of its blocks has two copies, which are written in turn.
-//! The *running* one is written with every change, and counts only as long as the epoch lasts in which it was written: a
-//! program that is killed loses nothing that it answered.
+//! There are two zone tables. The *durable* one holds the state of the last flush; each of its blocks has two copies,
+//! written in turn. The *running* one is written with every change, and is valid only within its epoch: a killed
+//! program loses no answered command.
 //!
-//! When the power is cut the durable table is all there is, and it is right: data is synced before the record that says
-//! it is there, and **what lies below a durable write pointer is not touched before a durable record says that the zone is
-//! empty**. So a zone that is reset and written again at once costs a flush in between.
+//! After a power cut only the durable table is used, and it is correct: data is synced before the record that covers
+//! it, and **blocks below a durable write pointer are not overwritten before a durable record makes the zone empty**.
+//! So a reset zone that is written at once costs a flush in between.
 
 use super::format::{
     self, BLOCK, Block, Damage, Layout, RECORDS_PER_BLOCK, decode_table_block, encode_durable_block, encode_epoch,
@@ -20,22 +20,22 @@ use crate::units::BLOCK_BYTES;
 use std::io;
 use zerocopy::IntoBytes;
 
-/// No drive flushes so often: a larger number is damage.
+/// No drive flushes this often: a larger number is damage.
 const MOST_GENERATIONS: u64 = 1 << 60;
 
-/// A drive's zones on a disk.
+/// The zones of a drive on a disk.
 pub(super) struct Image {
     disk: Box<dyn Disk>,
     layout: Layout,
     zone_blocks: u64,
-    /// Of each block of the durable table: its generation, the copy that is newest, and whether records have changed since.
+    /// For each block of the durable table: its generation, its newest copy, and whether records have changed since.
     table: Vec<TablePlace>,
-    /// Of each zone, how many blocks a durable record says are written.
+    /// The number of written blocks of each zone by its durable record.
     durable: Vec<u64>,
-    /// Zones that were reset since the last flush: their room is given back when that is durable.
+    /// Zones reset since the last flush: their space is freed once that is durable.
     resets: Vec<u32>,
     is_unsynced: bool,
-    /// A sync failed: what is durable is not known any more.
+    /// True after a failed sync: the durable state is unknown.
     is_lost: bool,
 }
 
@@ -47,7 +47,7 @@ struct TablePlace {
 }
 
 impl Image {
-    /// Makes the image of a new drive on a disk that is all zeros and long enough.
+    /// Creates the image of a new drive on a disk of zeros that is long enough.
     pub fn create(disk: Box<dyn Disk>, shape: &ZnsShape) -> Result<(Image, Vec<Record>), ImageError> {
         let layout = Layout::of(shape.zones);
         let records = vec![Record::NEW; shape.zones as usize];
@@ -57,7 +57,7 @@ impl Image {
             let bytes = encode_durable_block(block, &records, 1);
             disk.write_at(layout.durable(0, block), &bytes).map_err(ImageError::io(&name, "write"))?;
         }
-        // The header last: without it there is no image.
+        // The header is last: without it there is no image.
         disk.sync()
             .and_then(|()| disk.write_at(0, &encode_header(shape)))
             .and_then(|()| disk.sync())
@@ -65,7 +65,7 @@ impl Image {
         Image::load(disk, shape)
     }
 
-    /// The shape of the drive on this disk.
+    /// Reads the geometry of the drive on this disk.
     pub fn read_shape(disk: &dyn Disk) -> Result<ZnsShape, ImageError> {
         if disk.length() < BLOCK_BYTES {
             return Err(damaged(disk, Damage::short(disk.length(), BLOCK_BYTES)));
@@ -77,7 +77,7 @@ impl Image {
         Ok(shape)
     }
 
-    /// Finds what each zone was when the image was last written to, and goes on from there.
+    /// Loads the last state of each zone, and continues from there.
     pub fn load(disk: Box<dyn Disk>, shape: &ZnsShape) -> Result<(Image, Vec<Record>), ImageError> {
         let layout = Layout::of(shape.zones);
         let name = disk.name().to_string();
@@ -111,7 +111,7 @@ impl Image {
             durable.extend(found.iter().map(|(kept, _)| kept.written));
             records.extend(found.iter().map(|(_, newest)| without_power(*newest)));
         }
-        // The running table is whole again before it counts for this epoch.
+        // The running table is completed before it is valid for this epoch.
         for block in 0..layout.table_blocks {
             disk.write_at(layout.running(block), &encode_running_block(block, &records))
                 .map_err(ImageError::io(&name, "write"))?;
@@ -143,24 +143,24 @@ impl Image {
         self.disk.write_at(offset, buffer).map_err(|source| self.failed("write", first, source))
     }
 
-    /// Whether the blocks of a zone from `from` on must not be touched before a flush.
+    /// True if the blocks of a zone from `from` on must not be overwritten before a flush.
     #[inline]
     pub fn is_below_durable(&self, zone: u32, from: u64) -> bool {
         from < self.durable[zone as usize]
     }
 
-    /// Refuses to change anything after a sync has failed.
+    /// Fails after a failed sync: nothing may be changed any more.
     pub fn check_writable(&self) -> Result<(), DeviceError> {
         if self.is_lost {
             return Err(DeviceError::ReadOnly {
                 what: self.disk.name().to_string(),
-                why: "making it durable failed, so that nobody knows what it holds: open it again".to_string(),
+                why: "making it durable failed, and its content is unknown: open it again".to_string(),
             });
         }
         Ok(())
     }
 
-    /// Keeps what a zone has become.
+    /// Stores the new state of a zone.
     pub fn keep(&mut self, zone: u32, record: &Record) -> Result<(), DeviceError> {
         self.is_unsynced = true;
         self.table[zone as usize / RECORDS_PER_BLOCK].is_changed = true;
@@ -171,18 +171,18 @@ impl Image {
             .map_err(|source| self.failed("keep the state of the zone", first, source))
     }
 
-    /// Remembers that the room of a zone can be given back.
+    /// Records that the space of a zone can be freed.
     pub fn was_reset(&mut self, zone: u32) {
         self.resets.push(zone);
     }
 
-    /// Makes durable all that was written, and then the records of the zones.
+    /// Makes all written data durable, and then the records of the zones.
     pub fn flush(&mut self, records: &[Record]) -> Result<(), DeviceError> {
         self.check_writable()?;
         if !self.is_unsynced {
             return Ok(());
         }
-        // The kernel takes what it could not write for written the next time: a second try would succeed and be wrong.
+        // After a failed write, the kernel marks its pages clean: a second sync would succeed without the data.
         self.try_flush(records).map_err(|source| {
             self.is_lost = true;
             DeviceError::Io { doing: format!("make {} durable", self.disk.name()), source }
@@ -254,7 +254,7 @@ impl Damage {
     }
 }
 
-/// A zone after a loss of power: a drive closes what was open, and forgets that what holds nothing was active.
+/// The state of a zone after a loss of power: open zones are closed, and empty ones are not active.
 fn without_power(record: Record) -> Record {
     let state = match record.state {
         ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed if record.written == 0 => {

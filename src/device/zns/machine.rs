@@ -1,39 +1,39 @@
 //! The state machine of zones (NVMe Zoned Namespace Command Set Specification 1.1, section 2.1.1.2).
 //!
-//! It says what a command changes, and changes nothing itself until it is told that the change is stored: so that a command
-//! that fails leaves the drive as it was.
+//! It computes the change of a command, and applies the change only after it is stored: a failed command leaves the
+//! drive unchanged.
 
 use super::shape::ZnsShape;
 use crate::device::{ZoneError, ZoneState};
 
-/// What a drive remembers of a zone.
+/// The state of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     /// Its state.
     pub state: ZoneState,
-    /// Blocks from its start that hold data. The write pointer, but of a zone that was finished before it was filled.
+    /// Blocks with data, from its start: the write pointer, except in a zone that was finished early.
     pub written: u64,
-    /// How often it was erased.
+    /// The number of its erases.
     pub erases: u32,
 }
 
 impl Record {
-    /// Of a zone of a new drive.
+    /// The state of a zone of a new drive.
     pub const NEW: Record = Record { state: ZoneState::Empty, written: 0, erases: 0 };
 }
 
-/// What a command changes.
+/// The change of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Change {
     /// The zone.
     pub zone: u32,
-    /// What it becomes.
+    /// Its new state.
     pub record: Record,
-    /// An implicitly open zone that is closed to make room.
+    /// An implicitly open zone that is closed to free a resource.
     pub closes: Option<u32>,
 }
 
-/// What a Zone Management Send command asks for.
+/// The action of a Zone Management Send command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Open,
@@ -53,7 +53,7 @@ impl Action {
     }
 }
 
-/// The zones of a drive, and the resources that they take.
+/// The zones of a drive, and the open and active resources.
 #[derive(Debug)]
 pub(super) struct Machine {
     records: Vec<Record>,
@@ -65,7 +65,7 @@ pub(super) struct Machine {
     max_active: u32,
     open: u32,
     active: u32,
-    /// The zones that are implicitly open, the one longest so first; kept only if there is a limit.
+    /// The implicitly open zones, the longest open first; kept only if there is a limit.
     implicitly_open: Vec<u32>,
 }
 
@@ -78,7 +78,7 @@ fn is_active(state: ZoneState) -> bool {
 }
 
 impl Machine {
-    /// For a drive of this shape whose zones are so. None is open: a drive closes all when it loses power.
+    /// The zones of a drive of this shape. None is open: a drive closes all when it loses power.
     pub fn new(shape: &ZnsShape, records: Vec<Record>) -> Machine {
         assert_eq!(records.len(), shape.zones as usize, "each zone of the drive has a record");
         debug_assert!(!records.iter().any(|record| is_open(record.state)), "no zone is open when a drive gets power");
@@ -97,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// What is remembered of the zones.
+    /// The states of all zones.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
@@ -111,7 +111,7 @@ impl Machine {
         zone < self.conventional
     }
 
-    /// A read of `count` blocks of a zone.
+    /// Checks a read of `count` blocks of a zone.
     #[inline]
     pub fn check_read(&self, zone: u32, from: u64, count: u64) -> Result<(), ZoneError> {
         if self.record(zone).state == ZoneState::Offline {
@@ -120,7 +120,7 @@ impl Machine {
         self.check_within(zone, from, count, self.zone_blocks)
     }
 
-    /// A write of `count` blocks, at least one, to a conventional zone.
+    /// Checks a write of `count` blocks, at least one, to a conventional zone.
     pub fn check_conventional_write(&self, zone: u32, from: u64, count: u64) -> Result<(), ZoneError> {
         match self.record(zone).state {
             ZoneState::ReadOnly => Err(ZoneError::IsReadOnly { zone }),
@@ -136,7 +136,7 @@ impl Machine {
         }
     }
 
-    /// What a write of `count` blocks, at least one, to a sequential zone changes.
+    /// The change of a write of `count` blocks, at least one, to a sequential zone.
     #[inline]
     pub fn write(&self, zone: u32, from: u64, count: u64) -> Result<Change, ZoneError> {
         debug_assert!(!self.is_conventional(zone) && count > 0, "zone {zone} is sequential, and something is written");
@@ -161,7 +161,7 @@ impl Machine {
         Ok(Change { zone, record: Record { state, written, ..*record }, closes })
     }
 
-    /// What a command changes; `None` if the zone is so already.
+    /// The change of a command; `None` if the zone is in that state already.
     pub fn manage(&self, zone: u32, action: Action) -> Result<Option<Change>, ZoneError> {
         use ZoneState::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen};
         let record = *self.record(zone);
@@ -189,7 +189,7 @@ impl Machine {
         Ok(Some(Change { zone, record, closes }))
     }
 
-    /// What a fault changes: a zone goes read-only or offline, from any state but that there is no way back.
+    /// The change of a fault: a zone becomes read-only or offline, from any state; offline is final.
     pub fn fail(&self, zone: u32, state: ZoneState) -> Result<Option<Change>, ZoneError> {
         let record = *self.record(zone);
         match (record.state, state) {
@@ -204,14 +204,14 @@ impl Machine {
         }
     }
 
-    /// What the zone is after one more erase: empty or, if that was the last it stood, offline.
+    /// The state of a zone after one more erase: empty or, after its last erase, offline.
     pub fn erased(&self, record: Record) -> Record {
         let erases = record.erases.saturating_add(1);
         let state = if erases >= self.endurance { ZoneState::Offline } else { record.state };
         Record { state, erases, ..record }
     }
 
-    /// Whether `zone`, which is empty or closed, may be opened, and which zone is closed for it.
+    /// Checks that `zone`, which is empty or closed, may be opened; returns the zone to close for it.
     fn room_for(&self, zone: u32, state: ZoneState) -> Result<Option<u32>, ZoneError> {
         if state == ZoneState::Empty && self.max_active > 0 && self.active >= self.max_active {
             return Err(ZoneError::TooManyActive { zone, limit: self.max_active });
@@ -225,12 +225,12 @@ impl Machine {
         }
     }
 
-    /// What the zone that is closed to make room becomes.
+    /// The state of the zone that is closed to free a resource.
     pub fn closed(&self, zone: u32) -> Record {
         Record { state: ZoneState::Closed, ..*self.record(zone) }
     }
 
-    /// Makes a change.
+    /// Applies a change.
     #[inline]
     pub fn apply(&mut self, change: &Change) {
         if let Some(zone) = change.closes {
@@ -238,7 +238,7 @@ impl Machine {
             self.set(zone, self.closed(zone));
         }
         self.set(change.zone, change.record);
-        debug_assert!(change.record.written <= self.zone_blocks, "zone {} holds what it has room for", change.zone);
+        debug_assert!(change.record.written <= self.zone_blocks, "zone {} has at most its blocks written", change.zone);
     }
 
     #[inline]

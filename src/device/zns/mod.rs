@@ -1,17 +1,17 @@
 //! A ZNS drive: zones that are written in order and reset whole (NVMe Zoned Namespace Command Set Specification 1.1).
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
-//! | `settings`, `shape` | the options, and the shape that they and an image's header say |
-//! | `machine` | the states of the zones, and what a command changes |
-//! | `flash` | the pages and erase blocks below the zones, and how long they take |
-//! | `system` | a zoned block device of the system in its place |
-//! | `image`, `format` | zones on a disk that outlive program and machine, and the bytes there |
+//! | `settings`, `shape` | the options, and the geometry that they and an image's header define |
+//! | `machine` | the states of the zones, and the changes of a command |
+//! | `flash` | the pages and erase blocks below the zones, and their timing |
+//! | `system` | a zoned block device of the system instead of a drive |
+//! | `image`, `format` | the persistent state of the zones on a disk, and its encoding |
 //!
-//! A command is checked against the state machine, its data is stored, its change is kept, and only then made: a command
-//! that fails leaves the drive as it was. Fault model: a zone wears out (it goes offline with the erase that is its last),
-//! or is told to fail ([`Zns::set_state`]). With an image, what was answered survives the program's death; what was
-//! flushed survives a cut of power, and no write pointer then stands beyond data that is there.
+//! A command is checked against the state machine, its data is stored, its change is stored, and only then applied: a
+//! failed command leaves the drive unchanged. Fault model: a zone wears out (its last erase takes it offline), or fails
+//! on request ([`Zns::set_state`]). With an image, answered commands survive the program's death; flushed ones survive
+//! a power cut, and no write pointer then exceeds the data.
 
 mod flash;
 mod format;
@@ -35,7 +35,7 @@ use flash::Flash;
 use image::Image;
 use machine::{Action, Change, Machine, Record};
 
-/// Where the blocks lie.
+/// The storage of the blocks.
 enum Media {
     Memory(Memory),
     Image(Image),
@@ -56,45 +56,45 @@ pub struct Zns {
 }
 
 impl Zns {
-    /// A new drive in memory, of blocks of `width` bytes.
+    /// A new drive in memory, with blocks of `width` bytes.
     ///
     /// # Panics
     ///
-    /// If the settings name an image or a device: a bug of the caller.
+    /// If the settings have an image or a device: a bug of the caller.
     pub fn new(settings: &ZnsSettings, width: usize) -> Zns {
-        assert!(settings.is_in_memory(), "what is not in memory is made or opened");
-        let shape = settings.shape().expect("looked at when the settings were read");
+        assert!(settings.is_in_memory(), "only a drive in memory is new");
+        let shape = settings.shape().expect("validated when the settings were parsed");
         let records = vec![Record::NEW; shape.zones as usize];
         Zns::of(shape, records, Media::Memory(Memory::new(width)), settings.is_timed)
     }
 
-    /// Makes the image that the settings name, and opens it. What is there already is only replaced with `force`.
+    /// Creates the image of the settings, and opens it. An existing file is replaced only with `force`.
     ///
     /// # Panics
     ///
-    /// If the settings name no image: a bug of the caller.
+    /// If the settings have no image: a bug of the caller.
     pub fn create(settings: &ZnsSettings, force: bool) -> Result<Zns, ImageError> {
         let path = settings.image.as_deref().expect("the settings name an image");
         let length = Zns::image_bytes(&settings.shape()?);
         Zns::create_on(Box::new(FileDisk::create(path, length, force)?), settings)
     }
 
-    /// Opens the image that the settings name: its shape is its own, and an option that says otherwise is an error.
+    /// Opens the image of the settings, with its own geometry; an option that contradicts it is an error.
     ///
     /// # Panics
     ///
-    /// If the settings name no image: a bug of the caller.
+    /// If the settings have no image: a bug of the caller.
     pub fn open(settings: &ZnsSettings) -> Result<Zns, ImageError> {
         let path = settings.image.as_deref().expect("the settings name an image");
         Zns::open_on(Box::new(FileDisk::open(path)?), settings)
     }
 
-    /// Bytes of the image of a drive of this shape, of which only what is written takes room.
+    /// The length of the image of a drive of this shape, in bytes; the file is sparse.
     pub fn image_bytes(shape: &ZnsShape) -> u64 {
         format::Layout::of(shape.zones).length(shape)
     }
 
-    /// Makes the image of a new drive on a disk of zeros.
+    /// Creates the image of a new drive on a disk of zeros.
     pub fn create_on(disk: Box<dyn Disk>, settings: &ZnsSettings) -> Result<Zns, ImageError> {
         let shape = settings.shape()?;
         let (image, records) = Image::create(disk, &shape)?;
@@ -123,18 +123,18 @@ impl Zns {
         }
     }
 
-    /// The shape, as its options or its image say it.
+    /// The geometry, from its options or its image.
     pub fn drive_shape(&self) -> &ZnsShape {
         &self.shape
     }
 
-    /// How often a zone was erased.
+    /// The number of erases of a zone.
     pub fn erases(&self, zone: u32) -> u32 {
         self.machine.record(zone).erases
     }
 
-    /// Makes a zone read-only or offline, as a fault would: a seam for tests, and for who wants to see what the layers
-    /// above do then. From offline there is no way back. An image remembers it.
+    /// Makes a zone read-only or offline, as a fault would: a seam for tests, and for experiments with the layers
+    /// above. Offline is final. An image keeps it.
     pub fn set_state(&mut self, zone: u32, state: ZoneState) -> Result<(), DeviceError> {
         self.check_zone(zone)?;
         match self.machine.fail(zone, state)? {
@@ -143,7 +143,7 @@ impl Zns {
         }
     }
 
-    /// The zone that holds `first`, and the block within it. Refuses what reaches beyond the end of the drive.
+    /// The zone of `first`, and the block in it. Rejects a range beyond the end of the drive.
     #[inline]
     fn locate(&self, first: Lba, count: u64) -> Result<(u32, u64), DeviceError> {
         check_range(first, count, self.shape.blocks())?;
@@ -156,7 +156,7 @@ impl Zns {
         check_range(Lba(u64::from(zone) * zone_blocks), zone_blocks, blocks)
     }
 
-    /// Keeps a change, and makes it.
+    /// Stores a change, and applies it.
     #[inline]
     fn make(&mut self, change: &Change) -> Result<(), DeviceError> {
         if let Media::Image(image) = &mut self.media {
@@ -341,10 +341,10 @@ impl ZonedDevice for Zns {
 }
 
 impl Drop for Zns {
-    /// What was answered is made durable, so that an image that was closed is whole on another machine too.
+    /// Flushes, so that a closed image is complete on another machine, too.
     fn drop(&mut self) {
         if let Media::Image(image) = &mut self.media {
-            // Nobody is there to be told; what was flushed is safe in any case.
+            // The error cannot be reported here; flushed data is safe in any case.
             let _ = image.flush(self.machine.records());
         }
     }

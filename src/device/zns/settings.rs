@@ -3,80 +3,80 @@
 use super::shape::ZnsShape;
 use super::{Zns, open_system_device};
 use crate::device::nand::{Latencies, PageBytes, Preset};
-use crate::device::station::{DeviceSettings, Making, Opening, StationError, Storage};
+use crate::device::station::{DeviceSettings, MakeOptions, OpenOptions, StationError, Storage};
 use crate::device::{ImageError, Medium};
 use crate::expression::{ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::{BLOCK_BYTES, format_size};
 use std::path::PathBuf;
 
-/// The longest that an operation of the flash may take.
+/// The maximum duration of a flash operation, in nanoseconds.
 pub(super) const MOST_NS: u64 = 10_000_000_000;
 
-/// The station `zns`. Its flash is by default a quarter of the drive of preset `tlc`, chip for chip: 16 planes of 16 KiB pages
-/// store 1.2 GB a second.
+/// The station `zns`. By default its flash is a quarter of the drive of preset `tlc`, with the same chips: 16 planes of
+/// 16 KiB pages store 1.2 GB a second.
 pub static KIND: Kind = Kind {
     name: "zns",
-    about: "a ZNS drive: zones that are written in order and reset whole, each erase blocks on flash that wears out",
+    about: "a ZNS drive: zones that are written in order and reset whole, each on erase blocks of flash that wears out",
     options: &[
         OptionKind {
             name: "image",
             values: Values::File,
             default: "",
-            about: "a file that keeps data, states, write pointers and erase counts (not set: in memory)",
+            about: "a file for data, states, write pointers and erase counts (not set: in memory)",
         },
         OptionKind {
             name: "device",
             values: Values::File,
             default: "",
-            about: "a zoned block device of the system, which has all of this itself: no other option goes with it",
+            about: "a zoned block device of the system; excludes all other options",
         },
         OptionKind {
             name: "size",
             values: Values::Size(8192, 1 << 44),
             default: "4G",
-            about: "bytes of all zones, in whole zones; like all of the shape, an image that is there has its own",
+            about: "bytes of all zones, in whole zones; an existing image has its own geometry",
         },
         OptionKind {
             name: "zone",
             values: Values::Size(8192, 1 << 40),
             default: "64M",
-            about: "from the start of a zone to the start of the next; a power of two",
+            about: "bytes from a zone's start to the next zone's start; a power of two",
         },
         OptionKind {
             name: "capacity",
             values: Values::Size(BLOCK_BYTES, 1 << 40),
             default: "",
-            about: "bytes of a zone that can be written (not set: all)",
+            about: "writable bytes of a zone (not set: all)",
         },
         OptionKind {
             name: "conventional",
             values: Values::Count(0, 1 << 20),
             default: "0",
-            about: "the first so many zones can be written anywhere, as on SMR disks; NVMe has none such",
+            about: "the number of conventional zones, the first ones, as on SMR disks; NVMe has none",
         },
         OptionKind {
             name: "max-open",
             values: Values::Count(0, 1 << 20),
             default: "0",
-            about: "zones that may be open at once (0: no limit)",
+            about: "the maximum number of open zones (0: no limit)",
         },
         OptionKind {
             name: "max-active",
             values: Values::Count(0, 1 << 20),
             default: "0",
-            about: "zones that may be open or closed at once (0: no limit)",
+            about: "the maximum number of open and closed zones (0: no limit)",
         },
         OptionKind {
             name: "preset",
             values: Values::Choice(words::<&'static Preset>),
             default: "",
-            about: "a known drive's pages, channels, dies, planes, times and endurance; options written beside it come first",
+            about: "a known drive's pages, channels, dies, planes, times and endurance; options written beside it take precedence",
         },
         OptionKind {
             name: "page",
             values: Values::Choice(words::<PageBytes>),
             default: "16K",
-            about: "bytes programmed at once; less waits in the drive's buffer",
+            about: "bytes of a flash page; a partial page waits in the drive's buffer",
         },
         OptionKind {
             name: "channels",
@@ -90,42 +90,42 @@ pub static KIND: Kind = Kind {
             name: "timing",
             values: Values::Switch,
             default: "on",
-            about: "whether operations take time; off is faster and counts the same",
+            about: "on: operations take time; off is faster and counts the same",
         },
         OptionKind {
             name: "read",
             values: Values::Duration(0, 1_000_000_000),
             default: "58us",
-            about: "a page from the array to its register",
+            about: "the time to read a page from the array to its register",
         },
         OptionKind {
             name: "program",
             values: Values::Duration(0, 1_000_000_000),
             default: "187us",
-            about: "a page from its register to the array",
+            about: "the time to program a page from its register to the array",
         },
         OptionKind {
             name: "erase",
             values: Values::Duration(0, MOST_NS),
             default: "3500us",
-            about: "a zone, on all planes at once",
+            about: "the time to erase a zone, on all planes in parallel",
         },
         OptionKind {
             name: "transfer",
             values: Values::Duration(0, 1_000_000_000),
             default: "36us",
-            about: "a page over the channel",
+            about: "the time to transfer a page over the channel",
         },
         OptionKind {
             name: "endurance",
             values: Values::Count(1, 10_000_000),
             default: "3000",
-            about: "erases a zone stands; the last leaves it offline",
+            about: "erases before a zone is worn out; the last one takes it offline",
         },
     ],
 };
 
-/// The options that an image keeps and that say what it is: others than the image's are refused.
+/// The options that an image stores: other values than the image's are rejected.
 const KEPT: [&str; 11] = [
     "size",
     "zone",
@@ -139,31 +139,31 @@ const KEPT: [&str; 11] = [
     "planes",
     "endurance",
 ];
-/// The options that an image keeps as defaults: they can be other ones from run to run.
+/// The options that an image stores as defaults: they may differ from run to run.
 const TIMES: [&str; 4] = ["read", "program", "erase", "transfer"];
 
-/// The options of `zns`, read.
+/// The parsed options of `zns`.
 #[derive(Debug, Clone)]
 pub struct ZnsSettings {
     /// The image, if the drive has one.
     pub image: Option<PathBuf>,
-    /// The zoned block device of the system that is taken instead of a drive.
+    /// The zoned block device of the system, if one replaces the drive.
     pub device: Option<PathBuf>,
-    /// Whether operations take time.
+    /// True if operations take time.
     pub is_timed: bool,
-    /// The term with every option written out that means something.
+    /// The term with all option values that have an effect.
     pub written_out: String,
     settings: Settings,
 }
 
 impl ZnsSettings {
-    /// Reads a term; no file is opened. Errors point at the option that is wrong. The shape of what has an image is looked
-    /// at when the image is made or opened.
+    /// Parses a term without opening a file. Errors point at the wrong option. The geometry of an image is validated
+    /// when the image is created or opened.
     pub fn read(term: &Term) -> Result<ZnsSettings, ExpressionError> {
         let mut settings = term.settle(&KIND)?;
         if settings.is_set("preset") {
             let preset: &'static Preset = settings.choice("preset");
-            // The size and the erase blocks are the zones' own matter here.
+            // The size and the erase blocks follow from the zones here.
             let is_of_flash = |option: &str| option != "size" && option != "pages-per-block";
             for (option, value) in preset.values.iter().filter(|(option, _)| is_of_flash(option)) {
                 settings.set_default(option, value);
@@ -174,7 +174,7 @@ impl ZnsSettings {
         if device.is_some() {
             let others = KIND.options.iter().map(|option| option.name).filter(|name| *name != "device");
             if let Some(other) = others.into_iter().find(|name| settings.is_given(name)) {
-                let message = format!("{other} is the device's own matter");
+                let message = format!("{other} is determined by the device");
                 return Err(settings.error(other, message, "leave it out, or leave device= out".to_string()));
             }
             let written_out = format!("{}:device={}", KIND.name, settings.text("device"));
@@ -200,12 +200,12 @@ impl ZnsSettings {
         Ok(read)
     }
 
-    /// Whether the drive is a new one in memory.
+    /// True for a new drive in memory.
     pub fn is_in_memory(&self) -> bool {
         self.image.is_none() && self.device.is_none()
     }
 
-    /// The shape of a new drive.
+    /// The geometry of a new drive.
     pub fn shape(&self) -> Result<ZnsShape, ExpressionError> {
         let settings = &self.settings;
         let (size, zone) = (settings.size("size"), settings.size("zone"));
@@ -258,8 +258,8 @@ impl ZnsSettings {
         }
     }
 
-    /// The shape of an image as these settings ask for it: the image's own, with the times that are written here. An
-    /// option that says other than the image is refused.
+    /// The geometry of an image: its own, with the times that are written here. An option that contradicts the image is
+    /// rejected.
     pub(super) fn of_image(&self, image: &str, mut shape: ZnsShape) -> Result<ZnsShape, ImageError> {
         let settings = &self.settings;
         for option in KEPT.into_iter().filter(|option| settings.is_given(option)) {
@@ -296,7 +296,7 @@ impl DeviceSettings for ZnsSettings {
         self.image.as_deref().or(self.device.as_deref()).map_or(Storage::Memory, Storage::File)
     }
 
-    fn open(&self, _: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+    fn open(&self, _: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
         Ok(Medium::Zones(match (&self.device, &self.image) {
             (Some(device), _) => open_system_device(device)?,
             (None, Some(_)) => Box::new(Zns::open(self)?),
@@ -304,8 +304,8 @@ impl DeviceSettings for ZnsSettings {
         }))
     }
 
-    /// A device of the system is taken as it is.
-    fn make(&self, _: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
+    /// A device of the system is used unchanged.
+    fn make(&self, _: Vec<Medium>, making: &MakeOptions) -> Result<Medium, StationError> {
         Ok(Medium::Zones(match &self.device {
             Some(device) => open_system_device(device)?,
             None => Box::new(Zns::create(self, making.force)?),

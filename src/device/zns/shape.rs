@@ -1,66 +1,66 @@
-//! The shape of a ZNS drive: what its options and an image's header both say.
+//! The geometry of a ZNS drive, as its options and an image's header define it.
 
 use crate::device::nand::{Latencies, PageBytes};
 use crate::expression::Choice;
 use crate::units::{BLOCK_BYTES, format_size};
 
-/// More zones are refused: each takes memory, and 32 bytes of an image.
+/// The maximum number of zones: each takes memory, and 32 bytes of an image.
 pub(super) const MOST_ZONES: u64 = 1 << 20;
-/// A zone has more than one block, and not so many that a count of pages overflows.
+/// The maximum number of blocks in a zone: a count of pages must not overflow.
 const MOST_ZONE_BLOCKS: u64 = 1 << 30;
 
-/// The shape of a ZNS drive.
+/// The geometry of a ZNS drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ZnsShape {
-    /// Zones.
+    /// The number of zones.
     pub zones: u32,
-    /// How many of them, the first, are conventional.
+    /// The number of conventional zones, the first ones.
     pub conventional: u32,
-    /// Blocks from the start of a zone to the start of the next; a power of two.
+    /// Blocks from a zone's start to the next zone's start; a power of two.
     pub zone_blocks: u64,
-    /// Blocks of a sequential zone that can be written.
+    /// Writable blocks of a sequential zone.
     pub capacity_blocks: u64,
-    /// Sequential zones that may be open at once; 0 for no limit.
+    /// The maximum number of open sequential zones; 0 for no limit.
     pub max_open: u32,
-    /// Sequential zones that may be open or closed at once; 0 for no limit.
+    /// The maximum number of open and closed sequential zones; 0 for no limit.
     pub max_active: u32,
     /// Bytes of a flash page.
     pub page_bytes: u32,
-    /// Buses.
+    /// The number of channels (buses).
     pub channels: u32,
     /// Dies on each channel.
     pub dies: u32,
     /// Planes in each die.
     pub planes: u32,
-    /// Erases that a zone stands.
+    /// The maximum number of erases of a zone.
     pub endurance: u32,
-    /// How long the flash takes, if it is to take time.
+    /// The times of flash operations, if they are modelled.
     pub latencies: Latencies,
 }
 
-/// What is wrong with a shape.
+/// An invalid value in a shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Flaw {
-    /// The option by which it is set.
+    /// The option that sets it.
     pub option: &'static str,
-    /// What it is.
+    /// Its value.
     pub found: String,
-    /// What it could be.
+    /// A valid value.
     pub expected: String,
 }
 
 impl ZnsShape {
-    /// Bytes of the whole drive, what lies between capacity and size of its zones included.
+    /// Bytes of the drive, including the gap between capacity and size of its zones.
     pub fn size_bytes(&self) -> u64 {
         u64::from(self.zones) * self.zone_blocks * BLOCK_BYTES
     }
 
-    /// Blocks of the whole drive.
+    /// The number of blocks of the drive.
     pub(super) fn blocks(&self) -> u64 {
         u64::from(self.zones) * self.zone_blocks
     }
 
-    /// The value of each option that an image keeps, as it would be written.
+    /// The value of an option that an image stores, as text.
     pub(super) fn option(&self, name: &str) -> String {
         match name {
             "size" => format_size(self.size_bytes()),
@@ -78,7 +78,7 @@ impl ZnsShape {
         }
     }
 
-    /// What the shape breaks of the rules that hold for all, if it breaks one. An image's header may hold anything.
+    /// The first value that breaks a rule, if any. An image's header may hold anything.
     pub(super) fn flaw(&self) -> Option<Flaw> {
         let flaw = |option, expected: String| Some(Flaw { option, found: self.option(option), expected });
         if !self.zone_blocks.is_power_of_two() || !(2..=MOST_ZONE_BLOCKS).contains(&self.zone_blocks) {

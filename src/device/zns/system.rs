@@ -1,7 +1,7 @@
-//! A zoned block device of the system in a drive's place.
+//! A zoned block device of the system instead of a drive.
 //!
-//! Its zones are managed by requests to the kernel, for which this library, without unsafe code, has no words. The program
-//! has them, and says here once how such a device is opened.
+//! Zones of the kernel are managed by ioctls, which need unsafe code; this library has none. The program registers a
+//! function that opens such a device.
 
 use crate::device::{DeviceError, ZonedDevice};
 use std::path::Path;
@@ -12,12 +12,12 @@ pub type OpenSystemDevice = fn(&Path) -> Result<Box<dyn ZonedDevice>, DeviceErro
 
 static OPEN: OnceLock<OpenSystemDevice> = OnceLock::new();
 
-/// Says how zoned block devices of the system are opened. The first word counts.
+/// Registers the function that opens zoned block devices of the system. Only the first call has an effect.
 pub fn open_system_devices_with(open: OpenSystemDevice) {
     let _ = OPEN.set(open);
 }
 
-/// Opens a zoned block device of the system: what `zns:device=` names.
+/// Opens a zoned block device of the system, for `zns:device=`.
 pub fn open_system_device(path: &Path) -> Result<Box<dyn ZonedDevice>, DeviceError> {
     let no_way = || DeviceError::Station {
         station: "zns",

@@ -4,7 +4,7 @@
 //! key    0 object   8 type   9 offset (the chunk's logical address)                       17 bytes
 //! chunk  0 length   24 type   44 stripes   46 substripes   48 stripe: device 0, offset 8   48 + 32 a stripe
 //! node   48 its own place   96 items   100 level   101 items
-//! leaf's item     key, 17 data's offset behind 101, 21 data's length                      25 bytes
+//! leaf's item     key, 17 data's offset after 101, 21 data's length                      25 bytes
 //! inner item      key, 17 child's logical address, 25 generation                          33 bytes
 //! ```
 

@@ -33,7 +33,7 @@ pub(super) fn read(device: &mut Device) -> Result<Option<Layout>, LayoutError> {
     let node_bytes = superblock.le32(148);
     for (name, bytes) in [("sector", sector_bytes), ("node", u64::from(node_bytes))] {
         if !bytes.is_power_of_two() || !(512..=65536).contains(&bytes) {
-            return Err(damaged(STRUCTURE, format!("a {name} of {bytes} bytes is no power of two up to 65536")));
+            return Err(damaged(STRUCTURE, format!("a {name} of {bytes} bytes is not a power of two up to 65536")));
         }
     }
     let device_number = superblock.le64(201);

@@ -34,7 +34,7 @@ pub(super) fn read(device: &mut Device, superblock: &Superblock) -> Result<Group
     for number in 0..superblock.groups.div_ceil(in_block) {
         let place = descriptor_block(superblock, number);
         if place >= superblock.blocks {
-            let reason = format!("block {number} of them would be at block {place}, behind the end");
+            let reason = format!("block {number} of them would be at block {place}, beyond the end");
             return Err(damaged("the ext group descriptors", reason));
         }
         let block = device.read(place * superblock.block_bytes, superblock.block_bytes as usize)?;
@@ -127,18 +127,18 @@ fn descriptions(superblock: &Superblock, group: u64) -> Vec<(u64, u64)> {
     if has_superblock {
         blocks.push((start, 1));
     }
-    let behind = start + u64::from(has_superblock);
+    let after_superblock = start + u64::from(has_superblock);
     let in_block = superblock.descriptors_of_block();
     let descriptor_blocks = superblock.groups.div_ceil(in_block);
     let is_in_meta_group = superblock.first_meta_group.is_some_and(|first| group / in_block >= first);
     if is_in_meta_group {
         // The first, the second and the last group of a meta group hold its descriptor block.
         if [0, 1, in_block - 1].contains(&(group % in_block)) {
-            blocks.push((behind, 1));
+            blocks.push((after_superblock, 1));
         }
     } else if has_superblock {
         let together = superblock.first_meta_group.unwrap_or(descriptor_blocks).min(descriptor_blocks);
-        blocks.push((behind, together + superblock.reserved_descriptor_blocks));
+        blocks.push((after_superblock, together + superblock.reserved_descriptor_blocks));
     }
     blocks
 }

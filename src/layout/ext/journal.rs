@@ -31,7 +31,7 @@ pub(super) fn extents(
 fn from_inode(device: &mut Device, superblock: &Superblock, at: u64) -> Result<Vec<Range<u64>>, LayoutError> {
     let inode = Inode(device.read(at, INODE_BYTES)?);
     if !inode.is_file() {
-        return Err(damaged(STRUCTURE, "it is no plain file"));
+        return Err(damaged(STRUCTURE, "it is not a regular file"));
     }
     whole(device, superblock, inode.size(), &inode.map(), inode.has_extents())
 }

@@ -1,7 +1,7 @@
-//! A block device, as the engine drives it.
+//! A block device as a backend of the engine.
 
 use super::{Backend, HostWrite};
-use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, holding};
+use crate::device::{Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, fill_with_stamp};
 use crate::label::Label;
 use crate::run::accounts::stored_bytes;
 use crate::run::blocks::{AT_ONCE, TORN, covered, cut, parts, touched};
@@ -10,13 +10,13 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 
-/// A block device.
+/// A block device as a backend.
 pub struct DeviceBackend {
     device: Box<dyn BlockDevice>,
     width: usize,
     blocks: u64,
     is_timed: bool,
-    /// As much as is written or read at once.
+    /// Holds the largest part of a request.
     buffer: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl DeviceBackend {
     }
 }
 
-/// The stamp that a block holds; `None` for zeros.
+/// The stamp of a block; `None` for zeros.
 fn stamp_of(block: &[u8]) -> Option<u32> {
     let mut words =
         block.chunks_exact(STAMP_BYTES).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
@@ -71,7 +71,7 @@ impl Backend for DeviceBackend {
 
     fn prefetch(&self, _offset: u64) {}
 
-    /// Until the device says that there will be more only later.
+    /// Works until the device has nothing more that is due.
     fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
         while self.device.work(at)?.is_some_and(|more| more <= at) {}
         Ok(())
@@ -85,7 +85,7 @@ impl Backend for DeviceBackend {
         let mut done = begin;
         for (block, count) in parts(touched(range)) {
             let buffer = &mut self.buffer[..count as usize * self.width];
-            holding(write.stamp, buffer);
+            fill_with_stamp(write.stamp, buffer);
             done = done.max(self.device.write(Lba(block), buffer, Label::host(write.content), begin)?);
         }
         Ok(done)

@@ -1,4 +1,4 @@
-//! A translation layer on flash, as the engine drives it.
+//! A translation layer on flash as a backend of the engine.
 
 use super::{Backend, HostWrite};
 use crate::device::Account;
@@ -7,7 +7,7 @@ use crate::run::error::RunError;
 use crate::time::Time;
 use crate::translation::{Requests, Translation, account_in_pages};
 
-/// A translation layer on flash.
+/// A translation layer on flash as a backend.
 pub struct DriveBackend<L> {
     layer: L,
     requests: Requests,
@@ -41,7 +41,7 @@ impl<L: Translation> Backend for DriveBackend<L> {
         self.layer.prefetch(self.requests.first_page(offset));
     }
 
-    /// If nothing is in flight, the layer has the time for itself.
+    /// The layer gets the time in which nothing is in flight.
     #[inline]
     fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError> {
         if L::TIMED && at > last_done {
@@ -70,7 +70,7 @@ impl<L: Translation> Backend for DriveBackend<L> {
         Ok((pages.start.into()..pages.end.into(), done))
     }
 
-    /// Writes are on flash when they are done: a flush costs nothing itself.
+    /// A write is on flash when it is done: a flush costs nothing itself.
     fn flush(&mut self, at: Time) -> Result<Time, RunError> {
         Ok(at)
     }

@@ -1,8 +1,7 @@
-//! A file in a volume of sfs, as the engine drives it: what a virtual machine's disk is to the file system that it lies
-//! in.
+//! A file in a volume of sfs as a backend of the engine, like a virtual machine's disk image.
 
 use super::{Backend, HostWrite};
-use crate::device::{Account, STAMP_BYTES, holding};
+use crate::device::{Account, STAMP_BYTES, fill_with_stamp};
 use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::{Census, FileKind, InodeNumber, NewFile, Sfs, SfsError};
@@ -14,19 +13,19 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 
-/// How much of a volume a block workload finds taken.
+/// The space that a block workload finds used in a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileShape {
-    /// Bytes of the file in which it runs; `None` for nine tenths of what is free.
+    /// The size of the workload's file, in bytes; `None` for nine tenths of the free space.
     pub bytes: Option<u64>,
-    /// The share of all blocks that the file, and one beside it that is never written again, take together (section 4.1
-    /// of the SFS paper: dummy blocks). `None`: there is none beside it.
+    /// The share of all blocks that the file and a dummy file take together; the dummy file is never overwritten
+    /// (section 4.1 of the SFS paper: dummy blocks). `None` for no dummy file.
     pub utilization: Option<f64>,
-    /// The file is made durable after so many writes, besides what the workload asks for.
+    /// The number of writes after which the file is synced, besides the workload's own flushes.
     pub fsync_every: Option<u64>,
 }
 
-/// A file in a volume.
+/// A file in a volume as a backend.
 pub struct FileBackend {
     volume: Sfs,
     file: InodeNumber,
@@ -35,12 +34,12 @@ pub struct FileBackend {
     buffer: Vec<u8>,
     fsync_every: Option<u64>,
     writes: u64,
-    /// When the file beside it was written.
+    /// The time at which the dummy file was written.
     dummy: Option<Tick>,
 }
 
 impl FileBackend {
-    /// Makes the files in an empty volume. The one beside is written once, in order; the workload's own is reserved.
+    /// Makes the files in an empty volume. The dummy file is written once, in order; the workload's file is reserved.
     pub fn new(mut volume: Sfs, shape: FileShape) -> Result<FileBackend, SfsError> {
         let space = volume.space();
         let bytes = shape.bytes.unwrap_or(space.free_blocks * 9 / 10 * BLOCK_BYTES);
@@ -122,7 +121,7 @@ impl Backend for FileBackend {
         }
         for (block, count) in parts(touched(range)) {
             let bytes = &mut self.buffer[..count as usize * self.width];
-            holding(write.stamp, bytes);
+            fill_with_stamp(write.stamp, bytes);
             self.volume.write_whole(self.file, block, bytes, write.content)?;
         }
         self.writes += 1;

@@ -1,6 +1,6 @@
-//! What the engine drives: the inside of a drive with no dynamic call per page, or any block device.
+//! The backends of the engine: the inside of a drive with no dynamic call per page, or any block device.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `drive` | a translation layer on flash |
 //! | `device` | a block device |
@@ -21,7 +21,7 @@ use crate::fs::sfs::Census;
 use crate::label::Content;
 use crate::time::Time;
 
-/// What of a host's write its address does not say.
+/// The fields of a host's write besides its range.
 #[derive(Clone, Copy)]
 pub(super) struct HostWrite {
     pub content: Content,
@@ -29,44 +29,43 @@ pub(super) struct HostWrite {
     pub stamp: u32,
 }
 
-/// What the engine drives. Ranges are (offset, length) in bytes, within what is exported.
+/// A backend of the engine. Ranges are (offset, length) in bytes, within the exported space.
 pub(super) trait Backend {
-    /// Whether times mean anything.
+    /// True if completion times are modelled.
     fn is_timed(&self) -> bool;
 
-    /// Bytes that a stamp stands for: a flash page or a block, a power of two. What a write covers in part of one is
-    /// read before, and written whole.
+    /// Bytes of a unit, the granularity of stamps: a flash page or a block, a power of two. A unit that is written in
+    /// part is read before, and written whole.
     fn unit_bytes(&self) -> u64;
 
-    /// Bytes that can be written.
+    /// The exported bytes.
     fn exported_bytes(&self) -> u64;
 
-    /// `offset` will be asked for soon.
+    /// Prefetches the entry for `offset`, which is used soon.
     fn prefetch(&self, offset: u64);
 
-    /// It is `at`, and the last request that was issued will be done, or was, at `last_done`: lets the backend do what
-    /// it does in the background.
+    /// Does background work at time `at`; the latest request is done at `last_done`.
     fn work(&mut self, last_done: Time, at: Time) -> Result<(), RunError>;
 
-    /// Writes, and says when it is done.
+    /// Writes; returns the completion time.
     fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError>;
 
-    /// Reads, and says when it is done. `see` is shown the number of each unit, and its stamp.
+    /// Reads; returns the completion time. `see` gets the number and the stamp of each unit.
     fn read(&mut self, range: (u64, u64), at: Time, see: impl FnMut(u64, Option<u32>)) -> Result<Time, RunError>;
 
-    /// Discards the units that are covered whole. Says which, and when that is done.
+    /// Discards the units that are covered completely. Returns them and the completion time.
     fn discard(&mut self, range: (u64, u64), at: Time) -> Result<(std::ops::Range<u64>, Time), RunError>;
 
-    /// Makes durable all that was done until now; `at` all requests before are done.
+    /// Makes everything durable that was done before; all earlier requests are done at `at`.
     fn flush(&mut self, at: Time) -> Result<Time, RunError>;
 
-    /// What it and all below it have counted since they were new.
+    /// The counts of the backend and everything below it, since they were new.
     fn account(&self) -> Account;
 
-    /// Bytes that the media have stored since they were new, for whatever cause.
+    /// Bytes stored by the media since they were new, for any cause.
     fn stored_bytes(&self) -> u64;
 
-    /// Of a file in a volume of sfs: what lives in the segments, but for those that only ever held the file beside it.
+    /// For a file in a volume of sfs: live blocks by segment, without segments that only ever held the dummy file.
     fn census(&self) -> Option<Census> {
         None
     }

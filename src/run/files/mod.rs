@@ -177,7 +177,7 @@ fn result_of<F: FileSystem>(
     let mut tally = Tally::default();
     lanes.iter().for_each(|lane| tally.merge(&lane.tally));
     let seconds = stages.iter().filter(|stage| stage.counted).map(|stage| stage.seconds).sum::<f64>();
-    let moved_mib = (tally.read_bytes + tally.written_bytes) as f64 / (1 << 20) as f64;
+    let transferred_mib = (tally.read_bytes + tally.written_bytes) as f64 / (1 << 20) as f64;
     let latencies = tally.latencies.iter();
     FileRunResult {
         path: run.path.clone(),
@@ -197,7 +197,7 @@ fn result_of<F: FileSystem>(
         bytes: MovedBytes { read: tally.read_bytes, written: tally.written_bytes },
         stages,
         latency_ns: latencies.filter_map(|(class, latency)| Some((*class, latency.percentiles()?))).collect(),
-        throughput_mib_s: (seconds > 0.0).then(|| moved_mib / seconds),
+        throughput_mib_s: (seconds > 0.0).then(|| transferred_mib / seconds),
         warnings: lanes.iter().flat_map(|lane| lane.lane.warnings()).collect(),
         options: [
             run.part.name().map(|part| format!("--only {part}")),

@@ -4,7 +4,7 @@ use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
 use crate::translation::page_level::{Miss, PageMap};
 use crate::translation::prefetch::prefetch;
 use crate::translation::segmented_lru::SegmentedLru;
-use crate::translation::{NOWHERE, bits_for};
+use crate::translation::{UNMAPPED, bits_for};
 
 /// A cached entry.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub struct CachedMap {
     dirty: Vec<u32>,
     /// True if a translation page must be written, as `on_flash` has changed.
     is_stale: Vec<bool>,
-    /// The translation pages of those that no miss is about to write; some may have been written since.
+    /// The stale translation pages that no miss is about to write; some may have been written since.
     stale: Vec<u32>,
     hits: u64,
     misses: u64,
@@ -44,10 +44,10 @@ impl CachedMap {
         CachedMap {
             exported: exported_pages as u32,
             entries_per_page,
-            on_flash: vec![NOWHERE; exported_pages as usize],
-            directory: vec![NOWHERE; translation_pages],
+            on_flash: vec![UNMAPPED; exported_pages as usize],
+            directory: vec![UNMAPPED; translation_pages],
             table: SegmentedLru::new(table.0, table.1, exported_pages),
-            cached: vec![Entry { place: NOWHERE, is_dirty: false }; table.0 as usize],
+            cached: vec![Entry { place: UNMAPPED, is_dirty: false }; table.0 as usize],
             dirty: vec![0; translation_pages],
             is_stale: vec![false; translation_pages],
             stale: Vec::new(),
@@ -136,7 +136,7 @@ impl PageMap for CachedMap {
     }
 
     #[inline]
-    fn place(&self, page: LogicalPage) -> u32 {
+    fn lookup(&self, page: LogicalPage) -> u32 {
         if page.0 >= self.exported {
             return self.directory[(page.0 - self.exported) as usize];
         }
@@ -147,13 +147,13 @@ impl PageMap for CachedMap {
     }
 
     #[inline]
-    fn replace(&mut self, page: LogicalPage, to: u32) -> u32 {
+    fn update(&mut self, page: LogicalPage, to: u32) -> u32 {
         let slot = self.table.slot(page.0).expect("the entry was requested, and nothing was since");
         self.set_cached(page, slot, to)
     }
 
     #[inline]
-    fn moved(&mut self, page: LogicalPage, to: PhysicalPage) {
+    fn record_move(&mut self, page: LogicalPage, to: PhysicalPage) {
         if page.0 >= self.exported {
             self.directory[(page.0 - self.exported) as usize] = to.0;
         } else if let Some(slot) = self.table.slot(page.0) {
@@ -167,7 +167,7 @@ impl PageMap for CachedMap {
         }
     }
 
-    fn written(&mut self, page: LogicalPage, to: PhysicalPage) {
+    fn record_write(&mut self, page: LogicalPage, to: PhysicalPage) {
         let translation_page = page.0 - self.exported;
         self.flush_entries(translation_page);
         self.is_stale[translation_page as usize] = false;
@@ -190,7 +190,7 @@ impl PageMap for CachedMap {
         assert_eq!(places.len() as u64, self.pages(), "each page of the map has a place, or is nowhere");
         let (exported, directory) = places.split_at(self.exported as usize);
         self.table = SegmentedLru::new(capacity, lost.table.protected_capacity(), u64::from(self.exported));
-        self.cached = vec![Entry { place: NOWHERE, is_dirty: false }; capacity as usize];
+        self.cached = vec![Entry { place: UNMAPPED, is_dirty: false }; capacity as usize];
         self.directory = directory.to_vec();
         self.on_flash = exported.to_vec();
         (self.hits, self.misses, self.batched) = (lost.hits, lost.misses, lost.batched);
@@ -206,7 +206,7 @@ impl PageMap for CachedMap {
     }
 
     fn pages_on_flash(&self) -> u64 {
-        self.directory.iter().filter(|&&place| place != NOWHERE).count() as u64
+        self.directory.iter().filter(|&&place| place != UNMAPPED).count() as u64
     }
 
     fn pages(&self) -> u64 {

@@ -21,7 +21,7 @@ pub use settings::{FastSettings, KIND};
 use super::free_blocks::FreeBlocks;
 use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
-use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError, bits_for, read_newest};
+use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, bits_for, read_newest};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Content, Tally};
 use crate::time::Time;
@@ -49,7 +49,7 @@ struct Merges {
 /// FAST on flash.
 pub struct Fast<T> {
     nand: Nand<T>,
-    /// The block map: the data block of each logical block, or [`NOWHERE`].
+    /// The block map: the data block of each logical block, or [`UNMAPPED`].
     data_blocks: Vec<u32>,
     /// The page map of the log blocks: the physical page of each page whose newest version is in a log block.
     logged: Vec<u32>,
@@ -80,8 +80,8 @@ impl<T: Timing> Fast<T> {
     fn without_blocks(nand: Nand<T>, settings: &FastSettings) -> Fast<T> {
         let geometry = *nand.geometry();
         Fast {
-            data_blocks: vec![NOWHERE; settings.logical_blocks as usize],
-            logged: vec![NOWHERE; settings.exported_pages as usize],
+            data_blocks: vec![UNMAPPED; settings.logical_blocks as usize],
+            logged: vec![UNMAPPED; settings.exported_pages as usize],
             valid: ValidPages::new(&geometry),
             present: vec![0; settings.logical_blocks as usize],
             sequential: None,
@@ -125,14 +125,14 @@ impl<T: Timing> Fast<T> {
     #[inline]
     fn data_block(&self, of: LogicalBlock) -> Option<EraseBlock> {
         let block = self.data_blocks[of.0 as usize];
-        (block != NOWHERE).then_some(EraseBlock(block))
+        (block != UNMAPPED).then_some(EraseBlock(block))
     }
 
     /// The physical page of the newest version of a page.
     #[inline]
-    fn place(&self, page: LogicalPage) -> Option<PhysicalPage> {
+    fn lookup(&self, page: LogicalPage) -> Option<PhysicalPage> {
         let logged = self.logged[page.0 as usize];
-        if logged != NOWHERE {
+        if logged != UNMAPPED {
             return Some(PhysicalPage(logged));
         }
         let (of, offset) = self.split(page);
@@ -261,11 +261,11 @@ impl<T: Timing> Fast<T> {
         let first = self.page(of, 0).0;
         let mut offset = self.programmed(target);
         let mut done = at;
-        let last = (offset..pages_per_block).rev().find(|&offset| self.place(LogicalPage(first + offset)).is_some());
+        let last = (offset..pages_per_block).rev().find(|&offset| self.lookup(LogicalPage(first + offset)).is_some());
         let end = last.map_or(offset, |last| last + 1);
         while offset < end {
             let to = self.at_offset(target, offset);
-            match self.place(LogicalPage(first + offset)) {
+            match self.lookup(LogicalPage(first + offset)) {
                 None => {
                     self.fillers += 1;
                     self.sent.add(Cause::Merge, Content::Mapping, 1);
@@ -281,7 +281,7 @@ impl<T: Timing> Fast<T> {
         }
         self.forget_logged(of, target);
         let old = std::mem::replace(&mut self.data_blocks[of.0 as usize], target.0);
-        if old != NOWHERE {
+        if old != UNMAPPED {
             self.erase(EraseBlock(old), done)?;
         }
         Ok(())
@@ -292,8 +292,8 @@ impl<T: Timing> Fast<T> {
         let first = self.page(of, 0).0;
         for page in first..first + self.pages_per_block() {
             let place = self.logged[page as usize];
-            if place != NOWHERE && self.nand.geometry().block_of(PhysicalPage(place)) == block {
-                self.logged[page as usize] = NOWHERE;
+            if place != UNMAPPED && self.nand.geometry().block_of(PhysicalPage(place)) == block {
+                self.logged[page as usize] = UNMAPPED;
             }
         }
     }
@@ -303,7 +303,7 @@ impl<T: Timing> Fast<T> {
     fn run_length(&self, page: u32, end: u32, from: PhysicalPage) -> u32 {
         let rest_of_block = self.pages_per_block() - self.nand.geometry().page_in_block(from);
         let most = (end - page).min(rest_of_block).min(u64::BITS);
-        let follows = |run: &u32| self.place(LogicalPage(page + run)) == Some(PhysicalPage(from.0 + run));
+        let follows = |run: &u32| self.lookup(LogicalPage(page + run)) == Some(PhysicalPage(from.0 + run));
         1 + (1..most).take_while(follows).count() as u32
     }
 
@@ -328,8 +328,8 @@ impl<T: Timing> Fast<T> {
         if let Some(log) = self.sequential.take_if(|log| log.of == of) {
             done = self.erase(log.block, at)?;
         }
-        let data = std::mem::replace(&mut self.data_blocks[of.0 as usize], NOWHERE);
-        if data != NOWHERE {
+        let data = std::mem::replace(&mut self.data_blocks[of.0 as usize], UNMAPPED);
+        if data != UNMAPPED {
             done = done.max(self.erase(EraseBlock(data), at)?);
         }
         Ok(done)
@@ -347,11 +347,11 @@ impl<T: Timing> Translation for Fast<T> {
     fn write(&mut self, write: PageWrite, at: Time) -> Result<Time, TranslationError> {
         let (to, is_logged) = self.place_for(write.page, at)?;
         let (of, _) = self.split(write.page);
-        match self.place(write.page) {
+        match self.lookup(write.page) {
             Some(from) => self.valid.clear(from),
             None => self.present[of.0 as usize] += 1,
         }
-        self.logged[write.page.0 as usize] = if is_logged { to.0 } else { NOWHERE };
+        self.logged[write.page.0 as usize] = if is_logged { to.0 } else { UNMAPPED };
         debug_assert!(!self.valid.contains(to), "page {} is given out once between erases", to.0);
         self.valid.set(to);
         self.sent.add(Cause::HostWrite, write.content, 1);
@@ -365,14 +365,14 @@ impl<T: Timing> Translation for Fast<T> {
 
     #[inline]
     fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
-        let Some(from) = self.place(page) else { return Ok((None, at)) };
+        let Some(from) = self.lookup(page) else { return Ok((None, at)) };
         read_newest(&mut self.nand, page, from, at)
     }
 
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
-        let Some(from) = self.place(page) else { return Ok(at) };
+        let Some(from) = self.lookup(page) else { return Ok(at) };
         self.valid.clear(from);
-        self.logged[page.0 as usize] = NOWHERE;
+        self.logged[page.0 as usize] = UNMAPPED;
         let (of, _) = self.split(page);
         debug_assert!(self.present[of.0 as usize] > 0, "each page that is somewhere is counted");
         self.present[of.0 as usize] -= 1;

@@ -9,7 +9,7 @@ use super::{EraseBlock, Fast, LogicalBlock};
 use crate::device::nand::{PhysicalPage, Timing};
 use crate::time::Time;
 use crate::translation::free_blocks::FoundBlock;
-use crate::translation::{NOWHERE, TranslationError, newest_versions};
+use crate::translation::{TranslationError, UNMAPPED, newest_versions};
 use std::collections::BTreeMap;
 
 /// The age of a version: see [`crate::device::nand::Found::sequence`].
@@ -23,7 +23,7 @@ pub fn rebuilt<T: Timing>(lost: Fast<T>) -> Result<Fast<T>, TranslationError> {
     drive.sent = drive.nand.counts().programmed.clone();
     drive.logged = newest_versions(&drive.nand, settings.exported_pages);
     for (page, place) in (0u32..).zip(&drive.logged) {
-        if *place != NOWHERE {
+        if *place != UNMAPPED {
             drive.valid.set(PhysicalPage(*place));
             drive.present[(page / drive.nand.geometry().pages_per_block) as usize] += 1;
         }
@@ -71,8 +71,8 @@ impl<T: Timing> Fast<T> {
         for offset in 0..self.programmed(newer) {
             let page = self.page(of, offset).0 as usize;
             let place = PhysicalPage(self.logged[page]);
-            if place.0 != NOWHERE && self.nand.geometry().block_of(place) == base {
-                self.logged[page] = NOWHERE;
+            if place.0 != UNMAPPED && self.nand.geometry().block_of(place) == base {
+                self.logged[page] = UNMAPPED;
                 self.valid.clear(place);
                 self.present[of.0 as usize] -= 1;
             }

@@ -168,16 +168,13 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 self.valid.set_run(to, room);
                 let map = &mut self.map;
                 let programmed = self.nand.copy((from, pages), to, cause, at, |spare, to| {
-                    map.moved(spare.logical_page(), to);
+                    map.record_move(spare.logical_page(), to);
                     copied[spare.content() as usize] += 1;
                 })?;
                 done = done.max(programmed);
             }
         }
-        debug_assert!(
-            words.clone().all(|word| self.valid.word(word) == 0),
-            "what is valid was copied before the erase"
-        );
+        debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
         for (content, count) in Content::ALL.into_iter().zip(copied) {
             self.sent.add(cause, content, count);
             self.written += count;

@@ -1,6 +1,6 @@
 //! The seam of the map of a page-level layer.
 
-use super::NOWHERE;
+use super::UNMAPPED;
 use crate::device::nand::{Geometry, LogicalPage, PhysicalPage};
 use crate::translation::bits_for;
 use crate::translation::prefetch::prefetch;
@@ -27,17 +27,17 @@ pub trait PageMap {
     /// Requests the entry of an exported page; it is in RAM afterwards. Returns the work if it was not.
     fn request(&mut self, page: LogicalPage) -> Option<Miss>;
 
-    /// The physical page of a page, or `NOWHERE`; also for the map's own pages.
-    fn place(&self, page: LogicalPage) -> u32;
+    /// The physical page of a page, or `UNMAPPED`; also for the map's own pages.
+    fn lookup(&self, page: LogicalPage) -> u32;
 
     /// Maps an exported page, whose entry has been requested, to `to`. Returns its old physical page.
-    fn replace(&mut self, page: LogicalPage, to: u32) -> u32;
+    fn update(&mut self, page: LogicalPage, to: u32) -> u32;
 
     /// Maps a page to its copy at `to`, whether its entry is in RAM or not; also for the map's own pages.
-    fn moved(&mut self, page: LogicalPage, to: PhysicalPage);
+    fn record_move(&mut self, page: LogicalPage, to: PhysicalPage);
 
     /// Maps one of the map's own pages to `to`, written with the newest entries.
-    fn written(&mut self, page: LogicalPage, to: PhysicalPage);
+    fn record_write(&mut self, page: LogicalPage, to: PhysicalPage);
 
     /// The next map page on flash that is out of date without dirty entries in RAM.
     fn next_stale(&mut self) -> Option<LogicalPage>;
@@ -70,7 +70,7 @@ pub struct RamMap {
 impl RamMap {
     /// A map without mapped pages.
     pub fn new(exported_pages: u64) -> RamMap {
-        RamMap { places: vec![NOWHERE; exported_pages as usize] }
+        RamMap { places: vec![UNMAPPED; exported_pages as usize] }
     }
 }
 
@@ -84,21 +84,21 @@ impl PageMap for RamMap {
     }
 
     #[inline]
-    fn place(&self, page: LogicalPage) -> u32 {
+    fn lookup(&self, page: LogicalPage) -> u32 {
         self.places[page.0 as usize]
     }
 
     #[inline]
-    fn replace(&mut self, page: LogicalPage, to: u32) -> u32 {
+    fn update(&mut self, page: LogicalPage, to: u32) -> u32 {
         std::mem::replace(&mut self.places[page.0 as usize], to)
     }
 
     #[inline]
-    fn moved(&mut self, page: LogicalPage, to: PhysicalPage) {
+    fn record_move(&mut self, page: LogicalPage, to: PhysicalPage) {
         self.places[page.0 as usize] = to.0;
     }
 
-    fn written(&mut self, page: LogicalPage, _to: PhysicalPage) {
+    fn record_write(&mut self, page: LogicalPage, _to: PhysicalPage) {
         unreachable!("page {} is exported: none of the map is on flash", page.0);
     }
 

@@ -5,7 +5,7 @@ use super::{Miss, PageLevel, PageMap};
 use crate::device::nand::{LogicalPage, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Content};
 use crate::time::Time;
-use crate::translation::{NOWHERE, TranslationError};
+use crate::translation::{TranslationError, UNMAPPED};
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// Loads the map entry of `page` into RAM; returns the completion time.
@@ -23,8 +23,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if let Some(page) = miss.write {
             at = self.write_map_page(page, Cause::Mapping, at)?;
         }
-        let place = miss.read.map_or(NOWHERE, |page| self.map.place(page));
-        if place != NOWHERE {
+        let place = miss.read.map_or(UNMAPPED, |page| self.map.lookup(page));
+        if place != UNMAPPED {
             (.., at) = self.nand.read(PhysicalPage(place), Cause::Mapping, at)?;
         }
         Ok(at)
@@ -38,8 +38,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         at: Time,
     ) -> Result<Time, TranslationError> {
         let mut at = at;
-        let before = self.map.place(page);
-        if before != NOWHERE {
+        let before = self.map.lookup(page);
+        if before != UNMAPPED {
             (.., at) = self.nand.read(PhysicalPage(before), cause, at)?;
         }
         let stream = self.settings.streams.count();
@@ -51,11 +51,11 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
             _ => self.copy_run(stream, cause, 1)?.0,
         };
         // Collection may have moved the page.
-        let before = self.map.place(page);
-        if before != NOWHERE {
+        let before = self.map.lookup(page);
+        if before != UNMAPPED {
             self.invalidate(PhysicalPage(before));
         }
-        self.map.written(page, to);
+        self.map.record_write(page, to);
         self.valid.set(to);
         self.written += 1;
         self.sent.add(cause, Content::Mapping, 1);

@@ -32,7 +32,7 @@ use super::free_blocks::FreeBlocks;
 use super::frontier::Frontier;
 use super::valid_pages::ValidPages;
 use super::victims::Victims;
-use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError, read_newest};
+use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newest};
 use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Tally};
 use crate::time::Time;
@@ -158,8 +158,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         };
         debug_assert!(u64::from(write.page.0) < self.settings.exported_pages, "the host has no page {}", write.page.0);
         debug_assert!(!self.valid.contains(to), "page {} is given out once between erases", to.0);
-        let from = self.map.replace(write.page, to.0);
-        if from != NOWHERE {
+        let from = self.map.update(write.page, to.0);
+        if from != UNMAPPED {
             self.invalidate(PhysicalPage(from));
         }
         self.valid.set(to);
@@ -172,8 +172,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
     #[inline]
     fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
         let at = self.load_entry(page, at)?;
-        let from = self.map.place(page);
-        if from == NOWHERE {
+        let from = self.map.lookup(page);
+        if from == UNMAPPED {
             return Ok((None, at));
         }
         read_newest(&mut self.nand, page, PhysicalPage(from), at)
@@ -181,8 +181,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
 
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
         let at = self.load_entry(page, at)?;
-        if self.map.place(page) != NOWHERE {
-            let from = self.map.replace(page, NOWHERE);
+        if self.map.lookup(page) != UNMAPPED {
+            let from = self.map.update(page, UNMAPPED);
             self.invalidate(PhysicalPage(from));
         }
         Ok(at)

@@ -5,7 +5,7 @@ use crate::device::nand::{EraseBlock, PhysicalPage, Timing};
 use crate::label::Cause;
 use crate::time::Time;
 use crate::translation::free_blocks::FoundBlock;
-use crate::translation::{NOWHERE, TranslationError, newest_versions};
+use crate::translation::{TranslationError, UNMAPPED, newest_versions};
 
 /// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel<T, M>, TranslationError> {
@@ -15,7 +15,7 @@ pub fn rebuilt<T: Timing, M: PageMap>(lost: PageLevel<T, M>) -> Result<PageLevel
     drive.sent = drive.nand.counts().programmed.clone();
     drive.written = drive.sent.total();
     let places = newest_versions(&drive.nand, drive.map.pages());
-    for place in places.iter().filter(|&&place| place != NOWHERE) {
+    for place in places.iter().filter(|&&place| place != UNMAPPED) {
         drive.valid.set(PhysicalPage(*place));
     }
     drive.map.rebuilt(places);

@@ -174,11 +174,7 @@ pub(crate) fn exported_share(settings: &Settings) -> Result<f64, ExpressionError
 pub(crate) fn help_for_spare_blocks(geometry: &Geometry, spare_blocks: u32) -> String {
     let most = f64::from(geometry.blocks.saturating_sub(spare_blocks)) / f64::from(geometry.blocks.max(1));
     let percent = (most * 1000.0).floor() / 10.0;
-    if percent >= 1.0 {
-        format!("a larger size would do, or export={percent}%")
-    } else {
-        "a larger size would do".to_string()
-    }
+    if percent >= 1.0 { format!("take a larger size, or export={percent}%") } else { "take a larger size".to_string() }
 }
 
 /// The property by which pages are separated into streams.
@@ -256,16 +252,16 @@ impl PageSettings {
         let (victim, kind, wear) =
             (settings.choice("victim"), settings.choice("streams"), settings.choice::<Wear>("wear"));
         if settings.is_given("d") && victim != Victim::DChoices {
-            let help = "write victim=d-choices beside it, or take it away".to_string();
-            return Err(settings.error("d", "d means nothing without victim=d-choices".to_string(), help));
+            let help = "add victim=d-choices, or remove it".to_string();
+            return Err(settings.error("d", "d has no effect without victim=d-choices".to_string(), help));
         }
         if settings.is_given("hints") && kind != StreamKind::Hint {
-            let help = "write streams=hint beside it, or take it away".to_string();
-            return Err(settings.error("hints", "hints means nothing without streams=hint".to_string(), help));
+            let help = "add streams=hint, or remove it".to_string();
+            return Err(settings.error("hints", "hints has no effect without streams=hint".to_string(), help));
         }
         if settings.is_given("wear-gap") && wear != Wear::Static {
-            let help = "write wear=static beside it, or take it away".to_string();
-            return Err(settings.error("wear-gap", "wear-gap means nothing without wear=static".to_string(), help));
+            let help = "add wear=static, or remove it".to_string();
+            return Err(settings.error("wear-gap", "wear-gap has no effect without wear=static".to_string(), help));
         }
         let streams = match kind {
             StreamKind::None => Streams::None,
@@ -318,7 +314,7 @@ impl PageSettings {
         let help = || format!("write {} shares that add up to 100%", streams.count());
         if streams.count() == 1 {
             let message = "there is one stream: it has all the spare space".to_string();
-            let help = "write streams=hint or streams=content beside it, or take it away".to_string();
+            let help = "add streams=hint or streams=content, or remove it".to_string();
             return Err(settings.error("spare-shares", message, help));
         }
         if shares.len() != streams.count() {
@@ -368,9 +364,9 @@ impl PageSettings {
         let share = 1.0 - needed as f64 / geometry.pages() as f64;
         let help = if share > 0.01 {
             let share = (share * 1000.0).floor() / 10.0;
-            format!("size={} would do, or export={share}%", format_size(size))
+            format!("take size={}, or export={share}%", format_size(size))
         } else {
-            format!("size={} would do", format_size(size))
+            format!("take size={}", format_size(size))
         };
         let option = if settings.is_given("op") { "op" } else { "export" };
         Err(settings.error(option, message, help))

@@ -6,7 +6,7 @@
 use super::SuperblockSettings;
 use crate::device::nand::{LogicalPage, Nand, NandError, PhysicalPage, Timing};
 use crate::time::Time;
-use crate::translation::NOWHERE;
+use crate::translation::UNMAPPED;
 use crate::translation::segmented_lru::SegmentedLru;
 
 /// The groups in RAM; the least recently used is evicted.
@@ -64,7 +64,7 @@ impl MapCache {
         self.groups.insert(group);
         let first = (group * self.group) as usize;
         let end = (first + self.group as usize).min(map.len());
-        let Some(&written) = map[first..end].iter().find(|&&place| place != NOWHERE) else { return Ok(at) };
+        let Some(&written) = map[first..end].iter().find(|&&place| place != UNMAPPED) else { return Ok(at) };
         let mut at = at;
         for _ in 0..self.levels {
             // The cost does not depend on which page's spare area is read.

@@ -23,7 +23,7 @@ use super::free_blocks::FreeBlocks;
 use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::victims::Victims;
-use super::{Flash, NOWHERE, PageWrite, Translation, TranslationError, VictimPolicy, bits_for, read_newest};
+use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, VictimPolicy, bits_for, read_newest};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Tally};
 use crate::time::Time;
@@ -85,7 +85,7 @@ impl<T: Timing> SuperblockFtl<T> {
         // After a power cut a superblock may have a few blocks above its maximum.
         let most_pages = (settings.blocks + settings.updates + 3) * geometry.pages_per_block;
         SuperblockFtl {
-            map: vec![NOWHERE; settings.exported_pages as usize],
+            map: vec![UNMAPPED; settings.exported_pages as usize],
             cache: MapCache::new(settings),
             valid: ValidPages::new(&geometry),
             free: FreeBlocks::new(&geometry, true),
@@ -148,7 +148,7 @@ impl<T: Timing> SuperblockFtl<T> {
         let first = geometry.first_page(block).0;
         let owned = &mut self.owned[superblock];
         debug_assert_eq!(owned.room(), 0, "the open block is full");
-        debug_assert!(!owned.blocks.contains(&block), "block {} is free, and nobody's", block.0);
+        debug_assert!(!owned.blocks.contains(&block), "block {} is free, and owned by no superblock", block.0);
         owned.blocks.push(block);
         (owned.next, owned.end) = (first, first + geometry.pages_per_block);
         self.room += u64::from(geometry.pages_per_block);
@@ -240,7 +240,7 @@ impl<T: Timing> SuperblockFtl<T> {
         }
         debug_assert!(
             self.valid.words_of(victim).all(|word| self.valid.word(word) == 0),
-            "what is valid in block {} was copied before the erase",
+            "valid pages of block {} were copied before the erase",
             victim.0
         );
         let invalid = std::mem::take(&mut self.invalid[victim.index()]);
@@ -335,7 +335,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
         owned.valid += 1;
         self.room -= 1;
         let from = std::mem::replace(&mut self.map[write.page.0 as usize], to.0);
-        if from != NOWHERE {
+        if from != UNMAPPED {
             self.invalidate(superblock, PhysicalPage(from));
         } else {
             self.update_victim(superblock);
@@ -350,7 +350,7 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
     fn read(&mut self, page: LogicalPage, at: Time) -> Result<(Option<u32>, Time), TranslationError> {
         let at = self.cache.load(page, &self.map, &mut self.nand, at)?;
         let from = self.map[page.0 as usize];
-        if from == NOWHERE {
+        if from == UNMAPPED {
             return Ok((None, at));
         }
         read_newest(&mut self.nand, page, PhysicalPage(from), at)
@@ -358,8 +358,8 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
 
     fn discard(&mut self, page: LogicalPage, at: Time) -> Result<Time, TranslationError> {
         let at = self.cache.load(page, &self.map, &mut self.nand, at)?;
-        let from = std::mem::replace(&mut self.map[page.0 as usize], NOWHERE);
-        if from != NOWHERE {
+        let from = std::mem::replace(&mut self.map[page.0 as usize], UNMAPPED);
+        if from != UNMAPPED {
             let superblock = self.superblock_of(page);
             self.invalidate(superblock, PhysicalPage(from));
             self.update_victim(superblock);

@@ -4,7 +4,7 @@ use super::{EraseBlock, SuperblockFtl};
 use crate::device::nand::{PhysicalPage, Timing};
 use crate::time::Time;
 use crate::translation::free_blocks::FoundBlock;
-use crate::translation::{NOWHERE, TranslationError, newest_versions};
+use crate::translation::{TranslationError, UNMAPPED, newest_versions};
 
 /// Rebuilds all state that was in RAM.
 pub fn rebuilt<T: Timing>(lost: SuperblockFtl<T>) -> Result<SuperblockFtl<T>, TranslationError> {
@@ -13,7 +13,7 @@ pub fn rebuilt<T: Timing>(lost: SuperblockFtl<T>) -> Result<SuperblockFtl<T>, Tr
     // The counts are lost, too: they continue from the flash's.
     drive.sent = drive.nand.counts().programmed.clone();
     drive.map = newest_versions(&drive.nand, settings.exported_pages);
-    for place in drive.map.iter().filter(|&&place| place != NOWHERE) {
+    for place in drive.map.iter().filter(|&&place| place != UNMAPPED) {
         drive.valid.set(PhysicalPage(*place));
     }
     let geometry = *drive.nand.geometry();

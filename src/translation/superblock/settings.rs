@@ -93,7 +93,7 @@ impl SuperblockSettings {
         if superblocks == 0 {
             let message =
                 format!("the drive is too small: it exports less than a superblock, which has {blocks} blocks");
-            let help = format!("at most blocks={} would do", (f64::from(geometry.blocks) * share) as u32);
+            let help = format!("take at most blocks={}", (f64::from(geometry.blocks) * share) as u32);
             return Err(settings.error("blocks", message, help));
         }
         if spare <= reserve {

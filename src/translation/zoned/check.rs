@@ -137,8 +137,7 @@ fn check_bits(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> 
         let (Use::Data(chunk) | Use::Buffer(chunk)) = uses[zone.index()] else {
             if metadata.weight(zone) > 0 {
                 let weight = metadata.weight(zone);
-                let what =
-                    format!("zone {} belongs to no chunk, and {weight} of its blocks are said to be valid", zone.0);
+                let what = format!("zone {} belongs to no chunk, and {weight} of its blocks are marked valid", zone.0);
                 findings.push(Finding::repairable(what));
             }
             continue;
@@ -148,7 +147,7 @@ fn check_bits(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> 
             let lost = (written..blocks).filter(|block| metadata.is_valid(zone, *block)).count();
             if lost > 0 {
                 findings.push(Finding::repairable(format!(
-                    "chunk {chunk}: {lost} blocks should lie behind the write pointer {written} of zone {}: the device has lost them, and a repair gives them up",
+                    "chunk {chunk}: {lost} blocks should lie beyond the write pointer {written} of zone {}: the device has lost them, and a repair gives them up",
                     zone.0
                 )));
             }
@@ -162,13 +161,13 @@ fn check_bits(media: &Media, metadata: &Metadata, uses: &[Use]) -> Vec<Finding> 
         let twice = metadata.valid_in_both(data, buffer).count();
         if twice > 0 {
             findings.push(Finding::repairable(format!(
-                "chunk {chunk}: {twice} blocks are said to be valid in zones {} and {}: the data zone counts",
+                "chunk {chunk}: {twice} blocks are marked valid in zones {} and {}: the data zone is used",
                 data.0, buffer.0
             )));
         }
         if media.class(data).is_conventional() {
             findings.push(Finding::repairable(format!(
-                "chunk {chunk} has the conventional zones {} and {}, of which one is a journal's: the stock kernel would not reclaim them rightly",
+                "chunk {chunk} has the conventional zones {} and {}, one of them a journal zone: the stock kernel would not reclaim them correctly",
                 data.0, buffer.0
             )));
         }
@@ -307,8 +306,8 @@ pub fn survey(devices: Devices) -> Result<Survey, ZonedVolumeError> {
     let (label, reserved_zones) = (superblock.identity.label_text(), superblock.reserved_zones);
     let bits = check_bits(&opened.media, metadata, &opened.uses);
     let states = check_states(&opened.media, metadata, &opened.uses);
-    let told = opened.warnings.iter().map(|warning| warning.what.clone());
-    let warnings = told.chain(bits.into_iter().chain(states).map(|finding| finding.what)).collect();
+    let from_open = opened.warnings.iter().map(|warning| warning.what.clone());
+    let warnings = from_open.chain(bits.into_iter().chain(states).map(|finding| finding.what)).collect();
     let status = opened.status();
     Ok(Survey { label, generations, zone_blocks: blocks, reserved_zones, status, warnings, chunks, zones })
 }

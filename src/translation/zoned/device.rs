@@ -101,11 +101,11 @@ impl Abilities for DmZoned {
         self.volume().background(now)
     }
 
-    fn journal_is_at(&self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
+    fn set_journal(&self, journal: &[Range<Lba>]) -> Result<(), DeviceError> {
         self.volume().set_journals(journal)
     }
 
-    fn leave(&self, at: Time) -> Result<Time, DeviceError> {
+    fn make_portable(&self, at: Time) -> Result<Time, DeviceError> {
         self.volume().close(at)
     }
 }

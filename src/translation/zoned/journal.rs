@@ -3,7 +3,7 @@
 //! A write with the journal's label goes to the journal zone of its chunk, which is conventional and never reclaimed;
 //! other writes never go there. The paper flags such writes in a patched kernel; here the label comes from the
 //! workload, or from the file system's own metadata, which also locates the journal
-//! ([`Abilities::journal_is_at`](crate::device::Abilities::journal_is_at)).
+//! ([`Abilities::set_journal`](crate::device::Abilities::set_journal)).
 //!
 //! | the chunk has | chunk is all journal | chunk is journal in part |
 //! |---|---|---|

@@ -1,6 +1,6 @@
-//! Lost blocks: behind a write pointer, or in worn-out zones.
+//! Lost blocks: beyond a write pointer, or in worn-out zones.
 //!
-//! A block that is valid by the bitmap but lies behind its zone's write pointer is lost: the zoned device is an older
+//! A block that is valid by the bitmap but lies beyond its zone's write pointer is lost: the zoned device is an older
 //! copy, or has lost durable data. Such a block stays valid and cannot be read until it is overwritten, discarded, or
 //! given up by fsck: opening the volume must not turn it into zeros and call the volume clean. Reclaim skips its chunk.
 
@@ -32,7 +32,7 @@ pub(super) fn list(zones: &[(ZoneId, &'static str)]) -> String {
 }
 
 impl Volume {
-    /// The number of valid blocks behind the write pointer of a zone.
+    /// The number of valid blocks beyond the write pointer of a zone.
     pub(super) fn lost_blocks(&self, zone: ZoneId) -> u32 {
         let blocks = self.media.zone_blocks;
         let mut block = self.zones.write_pointer(zone);
@@ -60,7 +60,7 @@ impl Volume {
         self.warnings.add(
             LOST_BLOCKS,
             format!(
-                "the device has lost {blocks} blocks, which should lie behind the write pointers of {} zones; reading them fails; is it an older copy? 'flashpath fsck' gives them up",
+                "the device has lost {blocks} blocks, which should lie beyond the write pointers of {} zones; reading them fails; is it an older copy? 'flashpath fsck' gives them up",
                 lost.len()
             ),
         );
@@ -83,14 +83,14 @@ impl Volume {
         self.lost.contains(&zone) && self.lost_blocks(zone) > 0
     }
 
-    /// Fails if valid blocks up to `end` lie behind the write pointer of the zone.
+    /// Fails if valid blocks up to `end` lie beyond the write pointer of the zone.
     #[inline]
     pub(super) fn check_not_lost(&self, zone: ZoneId, end: u32) -> Result<(), DeviceError> {
         if self.lost.is_empty() || !self.lost.contains(&zone) || end <= self.zones.write_pointer(zone) {
             return Ok(());
         }
         let (zone, written) = (zone.0, self.zones.write_pointer(zone));
-        let reason = format!("the device has lost what lay behind block {written} of zone {zone}");
+        let reason = format!("the device has lost the blocks after block {written} of zone {zone}");
         Err(DeviceError::Station { station: "dm-zoned", reason })
     }
 

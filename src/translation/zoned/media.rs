@@ -91,7 +91,7 @@ impl Media {
     pub fn new(devices: Devices) -> Result<Media, ZonedVolumeError> {
         let unsuitable = |reason: String| Err(ZonedVolumeError::Unsuitable(reason));
         let Some(first) = devices.zoned.first() else {
-            return unsuitable("dm-zoned needs a zoned device: write +zns: behind the conventional one".to_string());
+            return unsuitable("dm-zoned needs a zoned device: write +zns: after the conventional one".to_string());
         };
         let (zone_blocks, width) = (first.shape().zone_blocks, first.block_width());
         // The kernel's bound on a chunk, and the limit of a 32-bit map entry.

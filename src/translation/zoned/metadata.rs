@@ -222,7 +222,7 @@ impl Metadata {
     pub fn to_bytes(&self, block: u32, bytes: &mut [u8]) {
         assert!(
             block >= 1 && u64::from(block) < self.shape.set_blocks() && bytes.len() as u64 == BLOCK_BYTES,
-            "block {block} is one of the set's, behind its super block"
+            "block {block} is one of in the set, after its super block"
         );
         let index = (block - 1) as usize;
         if block <= self.shape.map_blocks {

@@ -117,7 +117,7 @@ struct Volume {
     /// The reason why the volume is read-only: a commit failed, and the state of the media is unknown.
     broken: Option<String>,
     warnings: Warnings,
-    /// Sequential data zones with lost blocks: valid behind the write pointer.
+    /// Sequential data zones with lost blocks: valid beyond the write pointer.
     lost: BTreeSet<ZoneId>,
 }
 
@@ -278,9 +278,9 @@ impl Volume {
         self.read_blocks += count;
         let (mut done, mut rest) = (at, buffer);
         for part in self.parts(first, count) {
-            let (bytes, behind) = rest.split_at_mut(part.2 as usize * width);
+            let (bytes, after) = rest.split_at_mut(part.2 as usize * width);
             done = done.max(self.read_part(part, bytes, at)?);
-            rest = behind;
+            rest = after;
         }
         Ok(done)
     }
@@ -292,10 +292,10 @@ impl Volume {
         self.check_writable()?;
         let (mut done, mut rest) = (at, buffer);
         for part in self.parts(first, count) {
-            let (bytes, behind) = rest.split_at(part.2 as usize * width);
+            let (bytes, after) = rest.split_at(part.2 as usize * width);
             done = done.max(self.write_part(part, bytes, label, at)?);
             self.received.add(label.cause, label.content, u64::from(part.2));
-            rest = behind;
+            rest = after;
         }
         Ok(done)
     }

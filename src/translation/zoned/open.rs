@@ -235,14 +235,14 @@ pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
         (Ok(first), Err(error)) => {
             warnings.add(
                 SUPER_BLOCK,
-                format!("the second metadata set is damaged, and is made again from the first: {error}"),
+                format!("the second metadata set is damaged, and is restored from the first: {error}"),
             );
             (0, first)
         }
         (Err(error), Ok(second)) => {
             warnings.add(
                 SUPER_BLOCK,
-                format!("the first metadata set is damaged, and is made again from the second: {error}"),
+                format!("the first metadata set is damaged, and is restored from the second: {error}"),
             );
             (1, second)
         }
@@ -264,7 +264,7 @@ pub(super) fn open_sets(mut media: Media) -> Result<Opened, ZonedVolumeError> {
                 return Err(error);
             };
             let Ok(uses) = self::uses(&media, &sets, &other_metadata) else { return Err(error) };
-            warnings.add(METADATA, format!("one metadata set is damaged, and is made again from the other: {error}"));
+            warnings.add(METADATA, format!("one metadata set is damaged, and is restored from the other: {error}"));
             (sets.primary, metadata) = (other, other_metadata);
             uses
         }

@@ -17,7 +17,7 @@ use super::lost::RECLAIM_FAILED;
 use super::media::{ZoneClass, ZoneId};
 use super::metadata::Entry;
 use super::zones::Use;
-use crate::device::{DeviceError, holding};
+use crate::device::{DeviceError, fill_with_stamp};
 use crate::label::{Cause, Content, Label};
 use crate::time::Time;
 
@@ -293,7 +293,7 @@ impl Volume {
     fn fill(&mut self, to: ZoneId, (first, end): (u32, u32), now: Time) -> Result<Time, DeviceError> {
         let mut buffer = std::mem::take(&mut self.worker.buffer);
         buffer.resize((end - first) as usize * self.media.width, 0);
-        holding(0, &mut buffer);
+        fill_with_stamp(0, &mut buffer);
         let label = Label { cause: Cause::Reclaim, content: Content::Mapping };
         let filled = self.media.write(to, first, &buffer, label, now);
         self.worker.buffer = buffer;

@@ -69,14 +69,14 @@ impl Volume {
         let lost = self.lost.iter().filter(|zone| self.has_lost(**zone)).count();
         if lost > 0 {
             let reason = format!(
-                "no conventional zone is free, and reclaim leaves {lost} chunks alone of which the device has lost blocks: 'flashpath fsck' gives them up"
+                "no conventional zone is free, and reclaim skips {lost} chunks with lost blocks: 'flashpath fsck' gives the blocks up"
             );
             return DeviceError::Station { station: "dm-zoned", reason };
         }
         let worn_out = self.worn_out_zones();
         let why = match worn_out.len() {
             0 => format!(
-                "every zone holds data, and none is left to reclaim with: it has {} reserved zones, and {} would do; copy it to a volume that is made anew",
+                "every zone holds data, and none is free for reclaim: it has {} reserved zones and needs {}; copy it to a new volume",
                 self.sets.superblock.reserved_zones,
                 self.media.first_zones_beside().len() + 1
             ),

@@ -3,7 +3,7 @@
 use super::error::ZonedVolumeError;
 use super::{Devices, DmZoned, Uuids, ZonedSettings, mkfs};
 use crate::device::Medium;
-use crate::device::station::{DeviceNode, DeviceSettings, Making, Offer, Opening, StationError};
+use crate::device::station::{DeviceNode, DeviceSettings, MakeOptions, Offer, OpenOptions, StationError};
 use crate::device::zns::ZnsSettings;
 use crate::expression::{ExpressionError, Term};
 
@@ -17,7 +17,7 @@ pub fn read(term: &Term, below: &[DeviceNode]) -> Result<ZonedSettings, Expressi
     };
     if let Some(DeviceNode { term: wrong, .. }) = zoned.iter().find(|node| is_conventional(node)) {
         let (message, help) = match conventional {
-            Some(_) => ("dm-zoned has one conventional device", "take it away, or make the first one larger"),
+            Some(_) => ("dm-zoned has one conventional device", "remove it, or make the first one larger"),
             None => ("the conventional device comes first", "write conv before the zns, and + between them"),
         };
         return Err(wrong.error(wrong.span.clone(), message.to_string(), help.to_string()));
@@ -25,11 +25,11 @@ pub fn read(term: &Term, below: &[DeviceNode]) -> Result<ZonedSettings, Expressi
     if let (Some(alone), []) = (conventional, zoned) {
         let message = "dm-zoned has no zones here: a zoned device is missing".to_string();
         let end = alone.term.span.end..alone.term.span.end;
-        return Err(alone.term.error(end, message, "write +zns:size=4G behind it".to_string()));
+        return Err(alone.term.error(end, message, "write +zns:size=4G after it".to_string()));
     }
     if let (None, [_, DeviceNode { term: second, .. }, ..]) = (conventional, zoned) {
         let message = "several zoned devices need a conventional one before them".to_string();
-        let help = "write conv:size=1G+ before the first, or take this one away".to_string();
+        let help = "write conv:size=1G+ before the first, or remove this one".to_string();
         return Err(second.error(second.span.clone(), message, help));
     }
     if conventional.is_none() {
@@ -42,7 +42,7 @@ pub fn read(term: &Term, below: &[DeviceNode]) -> Result<ZonedSettings, Expressi
 fn check_conventional_zones(node: &DeviceNode) -> Result<(), ExpressionError> {
     let drive = node.settings::<ZnsSettings>().filter(|drive| drive.is_in_memory());
     if drive.map(ZnsSettings::shape).transpose()?.is_some_and(|shape| shape.conventional == 0) {
-        let message = "dm-zoned keeps its metadata and what is written anew in conventional zones, and there are none";
+        let message = "dm-zoned needs conventional zones for its metadata and for new writes, and there are none";
         let help = "write conv:size=1G+ before it, or conventional=16 among its options".to_string();
         return Err(node.term.error(node.term.span.clone(), message.to_string(), help));
     }
@@ -79,7 +79,7 @@ impl DeviceSettings for ZonedSettings {
         true
     }
 
-    fn open(&self, below: Vec<Medium>, opening: &Opening) -> Result<Medium, StationError> {
+    fn open(&self, below: Vec<Medium>, opening: &OpenOptions) -> Result<Medium, StationError> {
         let devices = Devices::of(below);
         let volume = match opening.is_new {
             true => DmZoned::create(devices, self, opening.seed)?,
@@ -88,7 +88,7 @@ impl DeviceSettings for ZonedSettings {
         Ok(Medium::Blocks(Box::new(volume)))
     }
 
-    fn make(&self, below: Vec<Medium>, making: &Making) -> Result<Medium, StationError> {
+    fn make(&self, below: Vec<Medium>, making: &MakeOptions) -> Result<Medium, StationError> {
         let devices = Devices::of(below);
         let numbers = Uuids::from_seed(making.seed, devices.zoned.len());
         let devices = mkfs(devices, self, &numbers)?;

@@ -25,7 +25,9 @@ use crate::resident::worker;
 use crate::resident::{cannot, clock, seconds, wall_time_ns};
 use crate::volume::owner;
 use flashpath::fs::sfs::Sfs;
-use flashpath::run::{Path, give, is_in_memory, mark_lost_changes, open_file_system, open_file_system_despite_damage};
+use flashpath::run::{
+    Path, is_in_memory, mark_lost_changes, open_file_system, open_file_system_despite_damage, set_owner,
+};
 use flashpath_fuse::{AccessTimes, Caching, CallError, Mounted, SharedVolume, VolumeSharing, Wishes};
 use options::MountOptions;
 use std::path::PathBuf;
@@ -203,7 +205,7 @@ fn prepare(volume: &mut Sfs, path: &Path) -> Result<(), Failure> {
         );
     }
     if is_in_memory(path) {
-        give(volume, owner::myself()).map_err(|error| cannot("make the root directory", error))?;
+        set_owner(volume, owner::myself()).map_err(|error| cannot("make the root directory", error))?;
     }
     Ok(())
 }

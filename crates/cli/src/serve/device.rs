@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use flashpath::device::BlockDevice;
-use flashpath::run::{Holds, Labelling, Path, open_device};
+use flashpath::run::{Labelling, Path, Payload, open_device};
 use flashpath::time::Time;
 
 /// Opens the path as a device that can be served.
@@ -15,7 +15,7 @@ pub fn open(text: &str, seed: u64) -> Result<Box<dyn BlockDevice>, Failure> {
             Some("leave the file system out: the client makes one on the device".into()),
         ));
     }
-    let device = open_device(&path, Holds::Bytes, seed)?;
+    let device = open_device(&path, Payload::Bytes, seed)?;
     let labelling = Labelling::new(device, Time::ZERO).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Box::new(labelling))
 }

@@ -125,5 +125,5 @@ fn a_device_of_the_kernel_answers_as_the_drive_in_memory_does() {
 fn a_device_without_zones_is_refused_by_its_name() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = open(file.path()).map(drop).unwrap_err().to_string();
-    assert!(error.contains(&file.path().display().to_string()) && error.contains("is no block device"), "{error}");
+    assert!(error.contains(&file.path().display().to_string()) && error.contains("is not a block device"), "{error}");
 }

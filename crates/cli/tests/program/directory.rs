@@ -87,7 +87,7 @@ fn a_limit_holds_in_a_directory_too() {
 fn a_second_run_in_the_same_directory_is_refused() {
     let bench = Bench::new();
     run(&bench, "untar:files=10", &[]);
-    let answer = bench.refuses(&["run", "untar:files=10", "--in", "."], &["holds untar already", "take it away"]);
+    let answer = bench.refuses(&["run", "untar:files=10", "--in", "."], &["holds untar already", "remove it"]);
     assert_eq!(answer.stdout, "", "nothing was measured");
     run(&bench, "uniform:writes=64K", &["--size", "1M"]);
     bench.refuses(&["run", "uniform", "--in", ".", "--size", "1M"], &["holds flashpath.disk already"]);

@@ -16,7 +16,7 @@ fn a_wrong_path_is_refused_at_its_place() {
         ("page/nand:endurance=0", "a whole number from 1"),
         ("page/nand:size=10T", "larger pages"),
         ("nand:size=64M/page", "write it last"),
-        ("page", "write /nand behind it"),
+        ("page", "write /nand after it"),
         ("page//nand", "a name is missing here"),
         ("", "a name is missing here"),
         ("größe/nand", "unknown station 'größe'"),
@@ -31,9 +31,9 @@ fn a_drive_too_small_for_its_reserves_is_refused_with_a_size_that_works() {
     for (size, rest) in [("1M", ""), ("64M", ",page=16K"), ("64M", ",channels=64"), ("1M", ",pages-per-block=3,dies=8")]
     {
         let small = format!("page/nand:timing=off,size={size}{rest}");
-        let answer =
-            bench.refuses(&["run", "uniform:writes=64K", "--on", &small], &["too small for its reserves", "would do"]);
-        let size = answer.stderr.rsplit("size=").next().unwrap().split(' ').next().unwrap();
+        let answer = bench
+            .refuses(&["run", "uniform:writes=64K", "--on", &small], &["too small for its reserves", "take size="]);
+        let size = answer.stderr.rsplit("size=").next().unwrap().split(|c: char| !c.is_alphanumeric()).next().unwrap();
         let large = format!("page/nand:timing=off,size={size}{rest}");
         assert_eq!(bench.flashpath(&["run", "uniform:writes=64K", "--on", &large]).code, Some(0), "{large}");
     }

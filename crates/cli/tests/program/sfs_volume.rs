@@ -51,7 +51,7 @@ fn a_volume_on_zones_is_checked_too() {
 fn images_without_a_volume_are_refused_with_the_right_exit_bit() {
     let bench = made();
     for (path, code, why) in [
-        ("sfs/page/nand:size=1G", 16, "what is in memory is new each time"),
+        ("sfs/page/nand:size=1G", 16, "storage in memory is new in each run"),
         ("sfs/conv:image=missing", 8, "missing"),
         ("sfs:segment=1M/conv:image=A", 8, "segment"),
         ("sfs/", 16, "sfs"),

@@ -82,7 +82,7 @@ impl Formats {
         let header = read(&instance.join("events/header_page"))?;
         let unknown = |what: &str| {
             KernelError::missing(
-                format!("the kernel describes its {what} in a way that is not understood"),
+                format!("the kernel describes its {what} in an unknown format"),
                 "report it, with the files events/header_page and events/block/block_bio_queue/format of tracefs",
             )
         };

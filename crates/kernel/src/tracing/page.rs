@@ -3,7 +3,7 @@
 //! ```text
 //! page   0 time of the first event (8)   8 length of the events, flags in bits 30 and 31   16 events
 //! event  type (5 bits), nanoseconds since the one before (27 bits), then by type:
-//!        0 a word that counts itself and the bytes behind it   1 to 28 so many words
+//!        0 a word that counts itself and the bytes after it    1 to 28 that many words
 //!        29 padding: a word of length, or the end of the page   30 a word: higher bits of the nanoseconds
 //!        31 a word: higher bits of an absolute time
 //! ```

@@ -4,7 +4,7 @@ use crate::ReproduceError;
 use flashpath::device::station::StationError;
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use flashpath::label::{Cause, Content, Label};
-use flashpath::run::{Holds, Path};
+use flashpath::run::{Path, Payload};
 use flashpath::time::Time;
 use flashpath::translation::zoned::{Devices, DmZoned, ZonedSettings};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZone
     let failed = |error: StationError| ReproduceError::failed(error.to_string());
     let wrong = || ReproduceError::failed(format!("{} is not dm-zoned on a conventional device", path.text));
     let settings = path.device.settings::<ZonedSettings>().ok_or_else(wrong)?;
-    let mut devices = Devices::of(path.device.open_below(Holds::Stamps, seed).map_err(failed)?);
+    let mut devices = Devices::of(path.device.open_below(Payload::Stamps, seed).map_err(failed)?);
     let zone_blocks = devices.zoned.first().map_or(1, |device| device.shape().zone_blocks);
     let zones = JournalZones::default();
     let device = devices.conventional.take().ok_or_else(wrong)?;

@@ -7,7 +7,7 @@ use crate::resident::worker::Worker;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
 use flashpath::run::shared::{ServeError, SharedDevice, Sharing};
-use flashpath::run::{Holds, Labelling, Path, open_device};
+use flashpath::run::{Labelling, Path, Payload, open_device};
 use flashpath::time::Time;
 use flashpath_fuse::{Leaving, Mounted};
 use flashpath_kernel::{FileSystem, LoopDevice, Mkfs, Mount, make_mounts_private};
@@ -40,7 +40,7 @@ impl KernelStack {
         make_mounts_private()?;
         let make = make_of(settings);
         make.check()?;
-        let device = open_device(path, Holds::Bytes, seed)?;
+        let device = open_device(path, Payload::Bytes, seed)?;
         let device = Labelling::new(device, Time::ZERO).map_err(|error| Failure::failed(error.to_string()))?;
         let began = Instant::now();
         let clock = Box::new(move || Time(began.elapsed().as_nanos() as u64));

@@ -7,7 +7,7 @@ use crate::run::in_directory;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::WorkloadResult;
-use flashpath::run::{DoneInFiles, FileRun, Part, RunError, RunFault, run_files};
+use flashpath::run::{FileRun, FilesRun, Part, RunError, RunFault, run_files};
 use flashpath::units::BLOCK_BYTES;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -30,7 +30,7 @@ pub fn work(
     mount: &Path,
     free_bytes: u64,
     stop: &AtomicBool,
-) -> Result<DoneInFiles, Failure> {
+) -> Result<FilesRun, Failure> {
     match source {
         Source::Shell(text) => shell(command, text, mount, stop),
         Source::FioJob(job) => fio(command, job, mount, stop),
@@ -49,12 +49,12 @@ fn unknown(name: &str) -> WorkloadResult {
     }
 }
 
-fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<DoneInFiles, Failure> {
+fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<FilesRun, Failure> {
     let mut shell = Command::new("sh");
     shell.args(["-c", text]).env("FLASHPATH_MOUNT", mount).stdout(io::stderr());
     let ended = run(shell, mount, stop).map_err(|error| Failure::failed(format!("cannot run sh: {error}")))?;
     let warning = "the reads and writes of a command in its files are not counted: there is no write amplification";
-    Ok(DoneInFiles {
+    Ok(FilesRun {
         workload: unknown(&command.workload),
         seconds: ended.seconds,
         latency_ns: None,
@@ -67,7 +67,7 @@ fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<D
 
 /// Runs fio itself: our own reader of jobs, which waits for each request, would not keep the job's depth, engine and
 /// threads.
-fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<DoneInFiles, Failure> {
+fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<FilesRun, Failure> {
     let job = job.canonicalize().map_err(|error| Failure::failed(format!("cannot read {}: {error}", job.display())))?;
     refuse_files_elsewhere(&job)?;
     // Beside the mount point, not in it: fio's output is not part of the run.
@@ -101,7 +101,7 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Don
         }
         None => failure = failure.or_else(|| Some(RunFault::Program("fio wrote no report".to_string()).into())),
     }
-    Ok(DoneInFiles {
+    Ok(FilesRun {
         workload,
         seconds,
         latency_ns: None,
@@ -128,13 +128,7 @@ fn refuse_files_elsewhere(job: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ours(
-    command: &Run,
-    source: &Source,
-    mount: &Path,
-    free_bytes: u64,
-    stop: &AtomicBool,
-) -> Result<DoneInFiles, Failure> {
+fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &AtomicBool) -> Result<FilesRun, Failure> {
     // Half of the free space leaves room for the file system's own blocks.
     let size = command.size.unwrap_or((free_bytes / 2) & !((1 << 20) - 1));
     let opened = in_directory::open(command, source, Some(size))?;
@@ -156,7 +150,7 @@ fn ours(
     });
     bar.finish();
     let result = outcome.result;
-    Ok(DoneInFiles {
+    Ok(FilesRun {
         workload: WorkloadResult { name: command.workload.clone(), ..result.workload },
         seconds: result.seconds_counted,
         latency_ns: None,
