@@ -46,6 +46,8 @@ pub(super) const OLDEST_VERSION: u32 = 1;
 pub(super) const LOST: u32 = 2;
 /// "SFSL", the first bytes of a summary.
 pub(super) const SUMMARY_MAGIC: [u8; 4] = *b"SFSL";
+/// Counters on the media, such as the number of a checkpoint, are below this.
+pub(super) const LARGEST: u64 = 1 << 62;
 /// Numbers that a grouping may keep in the superblock.
 pub(super) const MEMORY: usize = 32;
 /// Places in an inode for its blocks, or for the roots of its map.

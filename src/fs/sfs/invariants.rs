@@ -16,8 +16,8 @@
 
 use super::error::SfsError;
 use super::format::{
-    BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, Kind, LOST, MEMORY, NO_GROUP, Pointer, SummaryHeader, Superblock,
-    UsageEntry, VERSION,
+    BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, Kind, LARGEST, LOST, MEMORY, NO_GROUP, Pointer, SummaryHeader,
+    Superblock, UsageEntry, VERSION,
 };
 use super::inode_file::INODES;
 use super::log::Summary;
@@ -28,9 +28,6 @@ use super::{FileKind, Sfs};
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 use zerocopy::{FromBytes, IntoBytes};
-
-/// Numbers that are counted up, such as those of checkpoints, do not come so far.
-pub(super) const LARGEST: u64 = 1 << 62;
 
 /// Blocks that the summary of a usage file has at most: there is one of those that it tells of for each 85 segments.
 const MOST_SUMMARY_BLOCKS: u32 = 64;

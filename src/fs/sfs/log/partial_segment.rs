@@ -1,7 +1,6 @@
 //! A partial segment, as its summary describes it.
 
-use crate::fs::sfs::format::{BlockRecord, Kind, NO_GROUP, SummaryHeader};
-use crate::fs::sfs::invariants::LARGEST;
+use crate::fs::sfs::format::{BlockRecord, Kind, LARGEST, NO_GROUP, SummaryHeader};
 use crate::fs::sfs::records::{self, Record};
 use zerocopy::FromBytes;
 

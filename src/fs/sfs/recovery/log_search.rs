@@ -12,8 +12,7 @@
 
 use super::log_order::{FoundPartials, durable_up_to};
 use crate::device::DeviceError;
-use crate::fs::sfs::format::Superblock;
-use crate::fs::sfs::invariants::LARGEST;
+use crate::fs::sfs::format::{LARGEST, Superblock};
 use crate::fs::sfs::log::{LogReader, PartialSegment, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
