@@ -54,7 +54,7 @@ fn a_compressed_trace_that_was_cut_off_is_refused() {
 fn addresses_beyond_the_drive_are_refused_with_a_size_that_works() {
     let bench = Bench::new();
     bench.write("far.csv", format!("{HEADER}0,0,write,1073741824,4096,data,0\n"));
-    let answer = bench.refuses(&["run", "far.csv", "--on", DRIVE], &["2G would do"]);
+    let answer = bench.refuses(&["run", "far.csv", "--on", DRIVE], &["use a path that exports 2G"]);
     assert!(answer.stderr.contains("far.csv"));
     assert_eq!(bench.flashpath(&["run", "far.csv", "--on", "page/nand:size=2G,timing=off"]).code, Some(0));
     for way in ["wrap", "scale"] {
