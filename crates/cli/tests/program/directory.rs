@@ -71,7 +71,7 @@ fn block_workloads_run_inside_one_file_of_the_given_size() {
         assert!(result["latency_ns"]["write"]["count"].as_u64().unwrap() > 100, "{workload}: {result}");
         let options: Vec<&str> = result["options"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
         assert!(options.contains(&"--size 2M"), "{options:?}");
-        let warns = result["warnings"].to_string().contains("keeps 8 requests in flight");
+        let warns = result["warnings"].to_string().contains("queue depth is 8");
         assert_eq!(warns, name == "j.fio", "{result}");
     }
 }

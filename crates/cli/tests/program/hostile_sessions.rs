@@ -122,7 +122,7 @@ fn attack(socket: &Path, random: &mut Random) -> std::io::Result<()> {
 }
 
 /// The good client and its writes.
-struct Good {
+struct GoodClient {
     client: Client,
     chunks: Vec<u8>,
     random: Random,
@@ -130,7 +130,7 @@ struct Good {
 
 const CHUNK: usize = 64 << 10;
 
-impl Good {
+impl GoodClient {
     fn works(&mut self) {
         let chunk = self.random.below(self.chunks.len() as u64) as usize;
         let offset = MIDDLE + (chunk * CHUNK) as u64;
@@ -154,7 +154,7 @@ fn open_files(served: &Served) -> usize {
 }
 
 /// Runs the attackers of a round and the good client in parallel.
-fn attacked_together(socket: &Path, good: &mut Good, seed: u64, sessions: &AtomicU64) {
+fn attacked_together(socket: &Path, good: &mut GoodClient, seed: u64, sessions: &AtomicU64) {
     let are_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let attackers: Vec<_> = (0..ATTACKERS)
@@ -194,7 +194,7 @@ fn survives(name: &'static str, more: &[&str], most_memory: u64) {
     let served = Served::nbd(&bench, &path, more);
     let socket = bench.path("s");
     let chunks = vec![0; (SIZE - MIDDLE) as usize / CHUNK];
-    let mut good = Good { client: Client::connect(&socket), chunks, random: Random::new(0, "a good client") };
+    let mut good = GoodClient { client: Client::connect(&socket), chunks, random: Random::new(0, "a good client") };
     good.works();
     let (files, threads) = (open_files(&served), status(&served, "Threads:"));
     let sessions = AtomicU64::new(0);

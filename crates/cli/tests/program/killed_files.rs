@@ -27,7 +27,7 @@ const MOST_SECTORS: u64 = 200;
 
 /// The versions of a file.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct Versions {
     sectors: u64,
     /// The latest version synced before the kill.
     durable: u64,
@@ -50,7 +50,7 @@ fn version_of(file: u64, number: u64, bytes: &[u8]) -> Option<u64> {
 }
 
 /// Writes a version of a file and fsyncs it.
-fn write(place: &Path, file: u64, known: &Known, beside: bool) -> io::Result<()> {
+fn write(place: &Path, file: u64, known: &Versions, beside: bool) -> io::Result<()> {
     let name = place.join(file.to_string());
     let target = if beside { place.join(format!("{file}.new")) } else { name.clone() };
     let target_file = File::options().write(true).create(true).truncate(false).open(&target)?;
@@ -71,7 +71,7 @@ fn keep_writing(
     place: &Path,
     writer: u64,
     mut random: Random,
-    files: &Mutex<Vec<Known>>,
+    files: &Mutex<Vec<Versions>>,
     killed: &AtomicBool,
     synced: &AtomicU64,
 ) {
@@ -105,13 +105,13 @@ fn keep_writing(
 
 /// Checks the files after the kill, and takes their versions for the next round. Returns the number of fsyncs answered
 /// after the kill whose version is missing.
-fn check(place: &Path, files: &mut [Known], context: &str) -> u64 {
+fn check(place: &Path, files: &mut [Versions], context: &str) -> u64 {
     let mut lost_later = 0;
     for (file, known) in (0..).zip(files.iter_mut()) {
         let bytes = match fs::read(place.join(file.to_string())) {
             Ok(bytes) => bytes,
             Err(error) if known.durable == 0 && error.kind() == io::ErrorKind::NotFound => {
-                *known = Known { sectors: known.sectors, ..Known::default() };
+                *known = Versions { sectors: known.sectors, ..Versions::default() };
                 continue;
             }
             Err(error) => panic!("{context}: file {file}, version {}: {error}", known.durable),
@@ -192,7 +192,7 @@ fn kill_again_and_again(name: &'static str, is_direct: bool) {
     succeeds(mkfs.args(["-q", "-F", "-E", "lazy_itable_init=0", "a"]));
     let mut campaign = Campaign::new(name, "SERVER_KILL_SECONDS");
     let mut random = Random::new(0, name);
-    let known = |_| Known { sectors: 1 + random.below(MOST_SECTORS), ..Known::default() };
+    let known = |_| Versions { sectors: 1 + random.below(MOST_SECTORS), ..Versions::default() };
     let mut files = Mutex::new((0..WRITERS * FILES).map(known).collect::<Vec<_>>());
     let (mut syncs, mut lost_later) = (0, 0);
     while let Some((mut random, seed)) = campaign.round() {

@@ -22,7 +22,7 @@ const LONGEST: u64 = 150;
 
 /// The versions of a block. They are numbered over all blocks; 0 is the initial content.
 #[derive(Clone, Default)]
-struct Known {
+struct Versions {
     /// The oldest allowed version.
     durable: u64,
     /// The latest answered version.
@@ -33,7 +33,7 @@ struct Known {
 
 /// The versions of all blocks.
 struct Oracle {
-    blocks: Vec<Known>,
+    blocks: Vec<Versions>,
     version: u64,
 }
 
@@ -48,7 +48,7 @@ fn content(block: u64, version: u64, is_zero: bool) -> Vec<u8> {
 
 impl Oracle {
     fn new() -> Oracle {
-        Oracle { blocks: vec![Known::default(); BLOCKS as usize], version: 0 }
+        Oracle { blocks: vec![Versions::default(); BLOCKS as usize], version: 0 }
     }
 
     /// The answered versions, which become durable with the answer of a later flush.
@@ -83,11 +83,11 @@ impl Oracle {
                         known.asked
                     );
                     // Answered but unflushed versions are lost: a flush of the next server does not cover them.
-                    *known = Known::default();
+                    *known = Versions::default();
                     continue;
                 };
                 newer += u64::from(version > durable);
-                *known = Known { durable: version, answered: version, asked: vec![(version, is_zero)] };
+                *known = Versions { durable: version, answered: version, asked: vec![(version, is_zero)] };
             }
         }
         newer

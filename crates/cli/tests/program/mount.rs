@@ -374,7 +374,8 @@ fn the_free_space_of_df_can_be_used_and_comes_back() {
 fn a_second_mount_at_the_same_place_is_refused() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
-    bench.refuses(&["mount", PATH, "m"], &["m is a mount point already, of sfs/conv", "flashpath umount m ends it"]);
+    bench
+        .refuses(&["mount", PATH, "m"], &["m is a mount point already, of sfs/conv", "end it with flashpath umount m"]);
     fs::write(bench.path("m/still"), "it works").unwrap();
     served.end();
 }
@@ -478,7 +479,7 @@ fn paths_without_a_file_system_and_unusable_mount_points_are_refused() {
         (&["mount", "kernel-ext4/conv:size=64M", "m"], "kernel-ext4"),
         (&["mount", PATH, "full"], "full is not empty"),
         (&["mount", PATH, "nowhere/m"], "cannot use the directory nowhere/m"),
-        (&["mount", PATH, "m", "--stats", "0"], "a number of seconds"),
+        (&["mount", PATH, "m", "--stats", "0"], "expected seconds"),
         (&["mount", PATH, "m", "--stats", "1", "--background"], "cannot be used with"),
     ] {
         bench.refuses(arguments, &[expected]);
