@@ -3,7 +3,10 @@
 use super::open::{OpenError, make_medium, open_medium};
 use super::path::Path;
 use crate::device::station::{Holds, Making, StationError, remove};
-use crate::fs::sfs::{Change, Identity, InodeNumber, Sfs, SfsError, SfsSettings, Timestamp};
+use crate::fs::sfs::{Identity, Sfs, SfsSettings, SfsVolume, Timestamp};
+use crate::fs::volume::{Call, Change, InodeNumber, Locked, Volume, VolumeError};
+use crate::task::Task;
+use crate::time::Time;
 use std::path::Path as FilePath;
 
 /// The user and the group that own the root directory of a new volume.
@@ -67,16 +70,19 @@ pub(super) fn make_sfs(
 fn make_on(path: &Path, making: &Making, wall_origin_ns: i64, owner: Option<Owner>) -> Result<(), OpenError> {
     let medium = make_medium(path, making)?;
     let identity = Identity { seed: making.seed, origin: Timestamp(wall_origin_ns) };
-    let mut volume = Sfs::create(medium, sfs_of(path)?, identity).map_err(failed(path))?;
+    let volume = SfsVolume::new(Sfs::create(medium, sfs_of(path)?, identity).map_err(failed(path))?);
+    let task = Task::at(Time::ZERO);
+    let call = Call::by_root(&task);
     owner
-        .map_or(Ok(()), |owner| give(&mut volume, owner))
-        .and_then(|()| volume.unmount())
+        .map_or(Ok(()), |owner| give(&volume, &call, owner))
+        .and_then(|()| volume.unmount(&call))
         .map_err(|error| failed(path)(error.into()))
 }
 
 /// Gives the root directory of a new volume to its owner.
-pub fn give(volume: &mut Sfs, (user, group): Owner) -> Result<(), SfsError> {
-    volume.change(InodeNumber::ROOT, &Change { user: Some(user), group: Some(group), ..Change::default() }).map(drop)
+pub fn give(volume: &dyn Volume, call: &Call, (user, group): Owner) -> Result<(), VolumeError> {
+    let mut owned = |_: &mut dyn Locked| Ok(Some(Change { user: Some(user), group: Some(group), ..Change::default() }));
+    volume.change(call, InodeNumber::ROOT, &mut owned).map(drop)
 }
 
 /// True if all of a path is in memory, and so is new each time.

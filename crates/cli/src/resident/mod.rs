@@ -8,7 +8,7 @@
 //! | `background` | the same command in a process of its own |
 //! | `log` | where the lines go that nobody is there to read |
 //! | `farewell` | how a mount ended, for whoever waits for it |
-//! | `worker` | the thread in which is done what nobody asked for |
+//! | `worker` | the background worker |
 //! | `watch` | the thread that tells figures and failures |
 //! | `heard` | what the stations of a path warn of, each told once |
 //! | `leave` | unmounting, in use or not |

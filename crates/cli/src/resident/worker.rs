@@ -1,11 +1,10 @@
-//! The thread in which a device or a volume does what it does by itself: reclaim, cleaning, commits of metadata.
+//! The background worker: the thread in which a device or a volume does reclaim, cleaning, commits of metadata.
 
 use super::cannot;
 use crate::failure::Failure;
 use crate::tell;
-use flashpath::run::shared::{EventCount, SharedDevice};
+use flashpath::run::shared::{Served, Shared};
 use flashpath::time::Time;
-use flashpath_fuse::SharedVolume;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -18,85 +17,27 @@ const COURTESY: Duration = Duration::from_micros(50);
 /// How long it waits after an error.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// What does something by itself, and shares its lock with those who ask it for something.
-pub trait Diligent: Send + Sync + 'static {
-    /// What it is, for a warning.
-    const NAME: &'static str;
-
-    /// Does a bounded piece. Answers when there will be more; `None`: not before something was asked for.
-    fn work(&self) -> Result<Option<Time>, String>;
-
-    /// Its own time.
-    fn now(&self) -> Time;
-
-    /// Requests that have begun so far.
-    fn begun(&self) -> &EventCount;
-
-    /// Requests that want a turn now.
-    fn wanting(&self) -> u64;
-}
-
-impl Diligent for SharedDevice {
-    const NAME: &'static str = "device";
-
-    fn work(&self) -> Result<Option<Time>, String> {
-        self.work().map_err(|error| error.to_string())
-    }
-
-    fn now(&self) -> Time {
-        self.now()
-    }
-
-    fn begun(&self) -> &EventCount {
-        self.begun()
-    }
-
-    fn wanting(&self) -> u64 {
-        self.wanting()
-    }
-}
-
-impl Diligent for SharedVolume {
-    const NAME: &'static str = "volume";
-
-    fn work(&self) -> Result<Option<Time>, String> {
-        self.work().map_err(|error| error.to_string())
-    }
-
-    fn now(&self) -> Time {
-        self.now()
-    }
-
-    fn begun(&self) -> &EventCount {
-        self.begun()
-    }
-
-    fn wanting(&self) -> u64 {
-        self.wanting()
-    }
-}
-
 /// The thread that works in the background.
-pub struct Worker<D> {
-    diligent: Arc<D>,
+pub struct Worker<T> {
+    shared: Arc<Shared<T>>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl<D: Diligent> Worker<D> {
+impl<T: Served> Worker<T> {
     /// Starts it. Fails if the system starts no thread.
-    pub fn start(diligent: Arc<D>) -> Result<Worker<D>, Failure> {
+    pub fn start(shared: Arc<Shared<T>>) -> Result<Worker<T>, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (works, stopped) = (Arc::clone(&diligent), Arc::clone(&stop));
+        let (works, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
         let thread = Builder::new().name("work".into()).spawn(move || work(&*works, &stopped));
         let thread = thread.map_err(|error| cannot("start a thread", error))?;
-        Ok(Worker { diligent, stop, thread })
+        Ok(Worker { shared, stop, thread })
     }
 
     /// Lets it finish its piece, and waits for its end.
     pub fn stop(self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.diligent.begun().wake();
+        self.shared.begun().wake();
         self.thread.thread().unpark();
         // If it panicked, the next request says so.
         let _ = self.thread.join();
@@ -104,11 +45,11 @@ impl<D: Diligent> Worker<D> {
 }
 
 /// Serves, and beside it lets work what does something by itself, if there is such. Ends with the serving.
-pub fn beside<D: Diligent>(
-    diligent: Option<Arc<D>>,
+pub fn beside<T: Served>(
+    shared: Option<Arc<Shared<T>>>,
     serve: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let worker = diligent.map(Worker::start).transpose()?;
+    let worker = shared.map(Worker::start).transpose()?;
     let served = serve();
     if let Some(worker) = worker {
         worker.stop();
@@ -116,22 +57,23 @@ pub fn beside<D: Diligent>(
     served
 }
 
-fn work<D: Diligent>(diligent: &D, stop: &AtomicBool) {
+fn work<T: Served>(shared: &Shared<T>, stop: &AtomicBool) {
     let mut last_error = String::new();
     while !stop.load(Ordering::SeqCst) {
-        let seen = diligent.begun().read();
-        match diligent.work() {
+        let seen = shared.begun().read();
+        match shared.work() {
             Ok(Some(next)) => {
-                if next > diligent.now() {
-                    rest(diligent, seen, Some(next), stop);
-                } else if diligent.wanting() > 0 {
+                if next > shared.now() {
+                    rest(shared, seen, Some(next), stop);
+                } else if shared.wanting() > 0 {
                     std::thread::sleep(COURTESY);
                 }
             }
-            Ok(None) => rest(diligent, seen, None, stop),
+            Ok(None) => rest(shared, seen, None, stop),
             Err(error) => {
+                let error = error.to_string();
                 if error != last_error {
-                    tell(&format!("warning: the {} cannot work in the background: {error}", D::NAME));
+                    tell(&format!("warning: the {} cannot work in the background: {error}", T::NAME));
                     last_error = error;
                 }
                 std::thread::park_timeout(AFTER_ERROR);
@@ -141,10 +83,10 @@ fn work<D: Diligent>(diligent: &D, stop: &AtomicBool) {
 }
 
 /// Waits until something is due, or more was asked for than was `seen`.
-fn rest<D: Diligent>(diligent: &D, seen: u64, due: Option<Time>, stop: &AtomicBool) {
-    let left = || due.map(|due| Duration::from_nanos(due.since_ns(diligent.now())));
-    diligent.begun().wait(seen, left(), || stop.load(Ordering::SeqCst));
-    if diligent.begun().read() != seen && !stop.load(Ordering::SeqCst) {
+fn rest<T: Served>(shared: &Shared<T>, seen: u64, due: Option<Time>, stop: &AtomicBool) {
+    let left = || due.map(|due| Duration::from_nanos(due.since_ns(shared.now())));
+    shared.begun().wait(seen, left(), || stop.load(Ordering::SeqCst));
+    if shared.begun().read() != seen && !stop.load(Ordering::SeqCst) {
         std::thread::park_timeout(left().map_or(PAUSE, |left| left.min(PAUSE)));
     }
 }
@@ -152,46 +94,52 @@ fn rest<D: Diligent>(diligent: &D, seen: u64, due: Option<Time>, stop: &AtomicBo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flashpath::run::shared::{Broken, Sharing};
     use std::sync::atomic::AtomicU64;
 
     /// Does nothing unless asked to, and counts how often it looks whether there is something to do.
     #[derive(Default)]
     struct Idle {
-        requests: EventCount,
-        looks: AtomicU64,
+        looks: Arc<AtomicU64>,
     }
 
-    impl Diligent for Idle {
-        const NAME: &'static str = "idler";
+    #[derive(Debug)]
+    struct Never;
 
-        fn work(&self) -> Result<Option<Time>, String> {
+    impl std::fmt::Display for Never {
+        fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(to, "never")
+        }
+    }
+
+    impl From<Broken> for Never {
+        fn from(_: Broken) -> Never {
+            Never
+        }
+    }
+
+    impl Served for Idle {
+        const NAME: &'static str = "idler";
+        type Error = Never;
+
+        fn work(&self, _: Time) -> Result<Option<Time>, Never> {
             self.looks.fetch_add(1, Ordering::SeqCst);
             Ok(None)
-        }
-
-        fn now(&self) -> Time {
-            Time::ZERO
-        }
-
-        fn begun(&self) -> &EventCount {
-            &self.requests
-        }
-
-        fn wanting(&self) -> u64 {
-            0
         }
     }
 
     #[test]
     fn whatever_has_nothing_to_do_is_looked_at_when_something_was_asked_for() {
-        let idle = Arc::new(Idle::default());
+        let looked = Arc::new(AtomicU64::new(0));
+        let idle = Idle { looks: Arc::clone(&looked) };
+        let idle = Arc::new(Shared::over(idle, Sharing::default(), Box::new(|| Time::ZERO)));
         let served = beside(Some(Arc::clone(&idle)), || {
             // It has looked once before anything was asked for: what is asked for then lets it look again.
             for looks in 1..4 {
-                while idle.looks.load(Ordering::SeqCst) < looks {
+                while looked.load(Ordering::SeqCst) < looks {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                idle.requests.advance();
+                idle.begun().advance();
             }
             Ok(())
         });
