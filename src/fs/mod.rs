@@ -6,6 +6,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | [`volume`] | the seam of a mounted file system, and the words of its calls |
+//! | [`posix`] | the rules that are every file system's, around a volume |
 //! | [`sfs`] | the log-structured file system that groups blocks by hotness |
 //! | [`directory`] | a real directory as a [`FileSystem`], and so any file system that this machine has mounted |
 //! | [`in_process`] | a volume as a [`FileSystem`], without a kernel between |
@@ -19,6 +20,7 @@
 pub mod directory;
 pub mod in_process;
 pub mod kernel;
+pub mod posix;
 pub mod sfs;
 pub mod volume;
 

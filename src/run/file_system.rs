@@ -3,7 +3,10 @@
 use super::open::{OpenError, make_medium, open_medium};
 use super::path::Path;
 use crate::device::station::{MakeOptions, Payload, StationError, remove};
-use crate::fs::sfs::{Change, Identity, InodeNumber, Sfs, SfsError, SfsSettings, Timestamp};
+use crate::fs::sfs::{Identity, Sfs, SfsSettings, SfsVolume, Timestamp};
+use crate::fs::volume::{Call, Change, InodeNumber, Locked, Volume, VolumeError};
+use crate::task::Task;
+use crate::time::Time;
 use std::path::Path as FilePath;
 
 /// The user and group IDs of the root directory's owner in a new volume.
@@ -66,16 +69,19 @@ pub(super) fn make_sfs(
 fn make_on(path: &Path, making: &MakeOptions, wall_origin_ns: i64, owner: Option<Owner>) -> Result<(), OpenError> {
     let medium = make_medium(path, making)?;
     let identity = Identity { seed: making.seed, origin: Timestamp(wall_origin_ns) };
-    let mut volume = Sfs::create(medium, sfs_of(path)?, identity).map_err(failed(path))?;
+    let volume = SfsVolume::new(Sfs::create(medium, sfs_of(path)?, identity).map_err(failed(path))?);
+    let task = Task::at(Time::ZERO);
+    let call = Call::by_root(&task);
     owner
-        .map_or(Ok(()), |owner| set_owner(&mut volume, owner))
-        .and_then(|()| volume.unmount())
+        .map_or(Ok(()), |owner| set_owner(&volume, &call, owner))
+        .and_then(|()| volume.unmount(&call))
         .map_err(|error| failed(path)(error.into()))
 }
 
-/// Sets the owner of a new volume's root directory.
-pub fn set_owner(volume: &mut Sfs, (user, group): Owner) -> Result<(), SfsError> {
-    volume.change(InodeNumber::ROOT, &Change { user: Some(user), group: Some(group), ..Change::default() }).map(drop)
+/// Gives the root directory of a new volume to its owner.
+pub fn set_owner(volume: &dyn Volume, call: &Call, (user, group): Owner) -> Result<(), VolumeError> {
+    let mut owned = |_: &mut dyn Locked| Ok(Some(Change { user: Some(user), group: Some(group), ..Change::default() }));
+    volume.change(call, InodeNumber::ROOT, &mut owned).map(drop)
 }
 
 /// True if the whole path is in memory, and so new in each run.

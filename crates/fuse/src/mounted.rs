@@ -4,9 +4,8 @@ use crate::error::MountError;
 use crate::file_system::{Caching, FileSystem};
 use crate::mount_point::{prepare, source_name, unmount};
 use crate::one_file::OneFile;
-use crate::shared_volume::SharedVolume;
-use crate::sharing::AccessTimes;
-use flashpath::run::shared::SharedDevice;
+use flashpath::fs::posix::AccessTimes;
+use flashpath::run::shared::{SharedDevice, SharedVolume};
 use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use nix::errno::Errno;
 use nix::mount::MntFlags;
@@ -132,7 +131,7 @@ impl Mounted {
         let forbidden = wishes.forbidden;
         let more = [
             (sharing.read_only, MountOption::RO),
-            (sharing.access_times == AccessTimes::Never, MountOption::NoAtime),
+            (volume.posix().usage().access_times == AccessTimes::Never, MountOption::NoAtime),
             (forbidden.set_id, MountOption::NoSuid),
             (is_root && !forbidden.set_id, MountOption::Suid),
             (forbidden.devices, MountOption::NoDev),

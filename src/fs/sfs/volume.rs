@@ -187,8 +187,8 @@ impl Volume for SfsVolume {
         })
     }
 
-    fn target(&self, call: &Call, inode: InodeNumber) -> Result<Vec<u8>, VolumeError> {
-        self.turn(call, |sfs| sfs.target(inode))
+    fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
+        self.turn(call, |sfs| Ok((sfs.target(inode)?, sfs.attributes(inode)?.times)))
     }
 
     fn list(&self, call: &Call, directory: InodeNumber, from: u64, take: TakeEntry) -> Result<Times, VolumeError> {

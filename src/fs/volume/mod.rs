@@ -166,8 +166,8 @@ pub trait Volume: Send + Sync {
         rule: Option<NameRule>,
     ) -> Result<(), VolumeError>;
 
-    /// What a symbolic link points at.
-    fn target(&self, call: &Call, inode: InodeNumber) -> Result<Vec<u8>, VolumeError>;
+    /// What a symbolic link points at, and its time stamps as they were then.
+    fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError>;
 
     /// Lists a directory from `from` on (0, or an entry's `next`), `.` and `..` first, until `take` answers false.
     /// Entries that are there all the time are listed once each.

@@ -1,6 +1,6 @@
 //! What is known of a file, in the kernel's words.
 
-use flashpath::fs::sfs::{Attributes, FileKind, Timestamp};
+use flashpath::fs::volume::{Attributes, FileKind, Timestamp};
 use fuser::{FileAttr, FileType, INodeNo};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

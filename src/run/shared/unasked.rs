@@ -4,7 +4,7 @@
 //! FUSE hands neither sync(2) nor syncfs(2) on to a file system like this, and lets umount(8) return before the last
 //! checkpoint is taken. So what is changed must not wait for long in memory.
 
-use flashpath::time::Time;
+use crate::time::Time;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Without a request for so long, what has changed is made durable.
