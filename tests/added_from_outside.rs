@@ -1,4 +1,5 @@
-//! A station, a translation layer, a grouping and a cleaner that this test adds to the tables through the public API.
+//! A station, a translation layer, a grouping, a cleaner and a trace format that this test adds to the tables through the
+//! public API.
 
 use flashpath::device::nand::{Geometry, Nand, Timing};
 use flashpath::device::station::{DeviceNode, DeviceSettings, Offer, OpenOptions, StationError, only_blocks};
@@ -12,7 +13,9 @@ use flashpath::run::{Below, FileSystemSettings, Options, Path, STATIONS, Station
 use flashpath::time::Time;
 use flashpath::translation::FlashLayer;
 use flashpath::translation::page_level::{self, PageLevel, PageSettings, RamMap};
+use flashpath::workload::Action;
 use flashpath::workload::generator::generator;
+use flashpath::workload::trace::{FORMATS, Format, LineParser, Reason, Request, TraceOptions, scan};
 use std::sync::{Arc, LazyLock, Mutex};
 
 /// A station that delays every write.
@@ -261,4 +264,44 @@ fn a_grouping_and_a_cleaner_from_outside_are_named_like_any_other() {
     let unknown = Path::read_with("sfs:cleaner=newest/conv", &table).expect_err("there is no such cleaner");
     assert!(unknown.help.contains("greedy or oldest"), "{unknown}");
     assert!(Path::read("sfs:grouping=often/conv").is_err(), "the library's own table does not have it");
+}
+
+/// A trace format: `action@offset+length` in bytes, a microsecond apart.
+#[derive(Default)]
+struct Places {
+    lines: u64,
+}
+
+impl LineParser for Places {
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
+        let text = std::str::from_utf8(line).map_err(|_| "it is no text")?;
+        let (action, place) = text.split_once('@').ok_or("there is no @")?;
+        let (offset, length) = place.split_once('+').ok_or("there is no +")?;
+        let action = match action {
+            "read" => Action::Read,
+            "write" => Action::Write,
+            _ => return Err("the action is neither read nor write"),
+        };
+        let extent = (offset.parse().map_err(|_| "the offset"), length.parse().map_err(|_| "the length"));
+        self.lines += 1;
+        Ok(Some(Request::new(self.lines * 1000, action, (extent.0?, extent.1?))))
+    }
+}
+
+static OWN_FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| [FORMATS, &[Format::lines::<Places>("places")]].concat());
+
+#[test]
+fn a_trace_format_from_outside_is_recognised_and_read_like_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace");
+    std::fs::write(&file, "write@0+8192\nread@4096+4096\nwrite@8192\nwrite@8192+4096\n").unwrap();
+    let own = TraceOptions { formats: &OWN_FORMATS, ..TraceOptions::default() };
+    for options in [own.clone(), TraceOptions { format: Format::named(&OWN_FORMATS, "places"), ..own }] {
+        let summary = scan(&file, &options).unwrap();
+        assert_eq!((summary.format.name(), summary.writes, summary.reads), ("places", 2, 1));
+        assert_eq!((summary.written_bytes, summary.rejected), (12288, 1));
+        assert!(summary.first_rejected[0].to_string().contains("there is no +"), "{:?}", summary.first_rejected);
+    }
+    let unknown = scan(&file, &TraceOptions::default()).unwrap_err().to_string();
+    assert!(unknown.contains("unknown format") && !unknown.contains("places"), "{unknown}");
 }

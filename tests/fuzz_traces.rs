@@ -4,7 +4,7 @@
 //! coverage-guided fuzzer in `fuzz/`.
 
 use flashpath::random::Random;
-use flashpath::workload::trace::{Addresses, Format, OutputFormat, Stage, TraceOptions, TraceWorkload, convert};
+use flashpath::workload::trace::{Addresses, FORMATS, OutputFormat, Stage, TraceOptions, TraceWorkload, convert};
 use flashpath::workload::{Action, Workload};
 use properties::check_trace;
 
@@ -82,7 +82,7 @@ fn damaged_traces_never_panic_and_emit_only_sane_operations() {
             let mut data = seed.clone();
             let other = &seeds[random.below(seeds.len() as u64) as usize];
             mutate(&mut data, &mut random, other);
-            let forced = Format::ALL[random.below(Format::ALL.len() as u64) as usize];
+            let forced = &FORMATS[random.below(FORMATS.len() as u64) as usize];
             let options = TraceOptions {
                 format: (round % 4 == 0).then_some(forced),
                 stage: (round % 7 == 0).then_some(Stage::Issue),

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use clap::Args;
 use flashpath::expression::{Term, nearest, parse_term};
-use flashpath::workload::trace::{Addresses, Format, Stage, TraceOptions, TraceWorkload};
+use flashpath::workload::trace::{Addresses, FORMATS, Format, Stage, TraceOptions, TraceWorkload};
 use flashpath::workload::{Workload, files, fio_job, generator};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Reading {
     /// The trace's format [default: recognised by content]
     #[arg(long, value_parser = format, hide_possible_values = true)]
-    pub format: Option<Format>,
+    pub format: Option<&'static Format>,
     /// Only this device of the trace, numbered from 0 in order of appearance
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
@@ -23,9 +23,9 @@ pub struct Reading {
     pub stage: Option<Stage>,
 }
 
-fn format(name: &str) -> Result<Format, String> {
-    Format::parse(name).ok_or_else(|| {
-        let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
+fn format(name: &str) -> Result<&'static Format, String> {
+    Format::named(FORMATS, name).ok_or_else(|| {
+        let names: Vec<_> = FORMATS.iter().map(Format::name).collect();
         format!("unknown format; known are: {}", names.join(", "))
     })
 }

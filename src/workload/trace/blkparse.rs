@@ -1,11 +1,11 @@
 //! Text of the kernel's block layer: blkparse's output, and `block_bio_queue` lines of ftrace.
 
 use super::fields::{Reason, decimal, number, take_byte, take_field, take_number, take_word};
-use super::format::Stage;
 use super::intake::Request;
 use super::lines::LineParser;
 use super::numbering::Numbering;
 use super::rwbs;
+use super::stage::Stage;
 use memchr::memmem;
 use std::collections::BTreeMap;
 
@@ -50,18 +50,16 @@ pub(super) struct Blkparse {
     other_actions: BTreeMap<u8, u64>,
 }
 
-impl Blkparse {
-    pub fn new(stage: Stage) -> Blkparse {
-        Blkparse { stage, ..Blkparse::default() }
-    }
-}
-
 /// True for a line that begins blkparse's summary: `CPU0 (sda):` or `Total (sda):`.
 fn begins_summary(line: &[u8]) -> bool {
     (line.starts_with(b"CPU") || line.starts_with(b"Total")) && line.ends_with(b":") && line.contains(&b'(')
 }
 
 impl LineParser for Blkparse {
+    fn take_stage(&mut self, stage: Stage) {
+        self.stage = stage;
+    }
+
     fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
         if self.in_summary || begins_summary(line) {
             self.in_summary = true;
@@ -145,9 +143,9 @@ impl LineParser for Ftrace {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TraceOptions;
     use super::super::samples;
     use super::super::testing::{operation, read_sample, read_sample_with};
-    use super::super::{Format, TraceOptions};
     use super::*;
     use crate::label::Content;
     use crate::workload::Action;
@@ -162,14 +160,14 @@ mod tests {
         ];
         expected[2].device = 1;
         expected[3].content = Content::Journal;
-        assert_eq!(read_sample(samples::BLKPARSE, Format::Blkparse), expected);
+        assert_eq!(read_sample(samples::BLKPARSE, "blkparse"), expected);
     }
 
     #[test]
     fn a_stage_of_blkparse_can_be_chosen() {
         for (stage, time_ns) in [(Stage::Issue, 0), (Stage::Complete, 0)] {
             let options = TraceOptions { stage: Some(stage), ..TraceOptions::default() };
-            let operations = read_sample_with(samples::BLKPARSE, Format::Blkparse, options);
+            let operations = read_sample_with(samples::BLKPARSE, "blkparse", options);
             assert_eq!(operations, [operation(time_ns, Action::Write, 3_932_216 * 512, 4096)]);
         }
     }
@@ -183,7 +181,7 @@ mod tests {
         ];
         expected[2].content = Content::Journal;
         expected[2].device = 1;
-        assert_eq!(read_sample(samples::FTRACE, Format::Ftrace), expected);
+        assert_eq!(read_sample(samples::FTRACE, "ftrace"), expected);
     }
 
     #[test]

@@ -15,12 +15,12 @@
 //! Source: the kernel's `blktrace_api.h`.
 
 use super::fields::{Reason, SECTOR_BYTES, extent};
-use super::format::Stage;
 use super::intake::{Intake, Request};
 use super::numbering::Numbering;
 use super::open::Input;
 use super::records::RecordReader;
 use super::rejected::Place;
+use super::stage::Stage;
 use super::vscsi::bytes_at;
 use crate::label::Content;
 use crate::workload::{Action, Operation};
@@ -287,9 +287,9 @@ impl RecordReader for BlktraceReader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TraceOptions;
     use super::super::samples;
     use super::super::testing::{operation, read_sample, read_sample_with, reader_of};
-    use super::super::{Format, TraceOptions};
     use super::*;
 
     fn expected() -> Vec<Operation> {
@@ -310,7 +310,7 @@ mod tests {
         for version in [7, 8] {
             for big_endian in [false, true] {
                 let sample = samples::blktrace(version, big_endian);
-                assert_eq!(read_sample(&sample, Format::Blktrace), expected(), "version {version}");
+                assert_eq!(read_sample(&sample, "blktrace"), expected(), "version {version}");
             }
         }
     }
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn another_stage_can_be_chosen() {
         let options = TraceOptions { stage: Some(Stage::Issue), ..TraceOptions::default() };
-        let operations = read_sample_with(&samples::blktrace(7, false), Format::Blktrace, options);
+        let operations = read_sample_with(&samples::blktrace(7, false), "blktrace", options);
         assert_eq!(operations, [operation(0, Action::Write, 3_932_216 * 512, 8192)]);
     }
 

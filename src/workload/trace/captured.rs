@@ -112,14 +112,13 @@ impl LineParser for Operations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
     use super::super::samples;
     use super::super::testing::{operation, read_sample};
     use super::*;
 
     #[test]
     fn a_captured_line_is_read_field_by_field() {
-        let operations = read_sample(samples::CAPTURED, Format::Captured);
+        let operations = read_sample(samples::CAPTURED, "captured");
         let mut expected = vec![
             operation(0, Action::Read, 4104 * 512, 4096),
             operation(63_000, Action::Write, 4_456_448 * 512, 16_384),
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn converted_lines_are_read_field_by_field() {
-        let operations = read_sample(samples::OPERATIONS, Format::Operations);
+        let operations = read_sample(samples::OPERATIONS, "operations");
         let mut expected = vec![
             operation(5, Action::Write, 4096, 8192),
             operation(9, Action::Flush, 0, 0),

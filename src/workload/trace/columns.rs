@@ -127,7 +127,6 @@ impl LineParser for Midas {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
     use super::super::samples;
     use super::super::testing::{operation, read_sample};
     use super::*;
@@ -137,7 +136,7 @@ mod tests {
         let mut expected =
             vec![operation(0, Action::Read, 283_193_184 * 512, 4096), operation(40, Action::Write, 16 * 512, 8192)];
         expected[1].device = 1;
-        assert_eq!(read_sample(samples::FIU, Format::Fiu), expected);
+        assert_eq!(read_sample(samples::FIU, "fiu"), expected);
     }
 
     #[test]
@@ -147,7 +146,7 @@ mod tests {
             operation(500_000, Action::Read, 576_560 * 512, 2560),
         ];
         expected[1].device = 1;
-        assert_eq!(read_sample(samples::DISKSIM, Format::DiskSim), expected);
+        assert_eq!(read_sample(samples::DISKSIM, "disksim"), expected);
     }
 
     #[test]
@@ -157,8 +156,8 @@ mod tests {
             operation(315_000, Action::Read, 197_570_570 * 512, 8192),
         ];
         expected[1].device = 1;
-        assert_eq!(read_sample(samples::MQSIM, Format::Mqsim), expected);
-        assert_eq!(read_sample(samples::MQSIM, Format::Ssdsim), expected);
+        assert_eq!(read_sample(samples::MQSIM, "mqsim"), expected);
+        assert_eq!(read_sample(samples::MQSIM, "ssdsim"), expected);
     }
 
     #[test]
@@ -168,7 +167,7 @@ mod tests {
             operation(91_077_000, Action::Read, 5 * 4096, 8192),
             operation(91_083_000, Action::Discard, 6 * 4096, 8192),
         ];
-        assert_eq!(read_sample(samples::MIDAS, Format::Midas), expected);
+        assert_eq!(read_sample(samples::MIDAS, "midas"), expected);
     }
 
     #[test]

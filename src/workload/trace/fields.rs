@@ -1,10 +1,10 @@
 //! Strict parsing of numbers and fields in lines of bytes, without allocation or a check for UTF-8.
 
 /// The reason for rejecting a line or record.
-pub(super) type Reason = &'static str;
+pub type Reason = &'static str;
 
 /// The first byte and the length of a request.
-pub(super) type Extent = (u64, u64);
+pub type Extent = (u64, u64);
 
 /// Bytes of a sector in all formats that count sectors.
 pub(super) const SECTOR_BYTES: u64 = 512;

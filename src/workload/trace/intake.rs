@@ -8,7 +8,7 @@ use crate::workload::{Action, Operation};
 
 /// The request of a line or record, with the time as in the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Request {
+pub struct Request {
     /// `time_ns` counts from the trace's own origin.
     pub operation: Operation,
     /// True if the request flushes first.

@@ -8,22 +8,16 @@ use crate::workload::Action;
 
 /// Version 2: `file action [offset length]`; time passes only in `wait` lines, whose offset counts microseconds.
 /// Version 3: `milliseconds file action [offset length]`. Offsets and lengths are bytes; each file is a device.
-#[derive(Debug)]
-pub(super) struct Iolog {
-    version: u8,
+#[derive(Debug, Default)]
+pub(super) struct Iolog<const VERSION: u8> {
     saw_header: bool,
     clock_us: u64,
     devices: Numbering<Vec<u8>>,
 }
 
-impl Iolog {
-    /// Version 2 or 3.
-    pub fn new(version: u8) -> Iolog {
-        Iolog { version, saw_header: false, clock_us: 0, devices: Numbering::default() }
-    }
-
+impl<const VERSION: u8> Iolog<VERSION> {
     fn header(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
-        let expected: &[u8] = if self.version == 2 { b"fio version 2 iolog" } else { b"fio version 3 iolog" };
+        let expected: &[u8] = if VERSION == 2 { b"fio version 2 iolog" } else { b"fio version 3 iolog" };
         if line.trim_ascii_end() != expected {
             return Err("the log does not begin with `fio version N iolog`, where N is its version");
         }
@@ -56,14 +50,14 @@ struct Call<'a> {
     length: u64,
 }
 
-impl LineParser for Iolog {
+impl<const VERSION: u8> LineParser for Iolog<VERSION> {
     fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
         if !self.saw_header {
             return self.header(line);
         }
         let mut rest = line;
         let mut time_us = self.clock_us;
-        if self.version == 3 {
+        if VERSION == 3 {
             let time_ms = number(take_word(&mut rest)).ok_or("the time is not a whole number of milliseconds")?;
             time_us = time_ms.checked_mul(1000).ok_or("the time does not fit 64 bits")?;
         }
@@ -76,7 +70,7 @@ impl LineParser for Iolog {
             b"sync" | b"datasync" => {
                 return Ok(Some(Request::flush(time_ns).on(self.devices.number(call.file)?)));
             }
-            b"wait" if self.version == 2 => {
+            b"wait" if VERSION == 2 => {
                 self.clock_us = time_us.checked_add(call.offset).ok_or("the time does not fit 64 bits")?;
                 return Ok(None);
             }
@@ -90,7 +84,6 @@ impl LineParser for Iolog {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
     use super::super::samples;
     use super::super::testing::{operation, read_sample};
     use super::*;
@@ -105,7 +98,7 @@ mod tests {
         ];
         expected[1].device = 1;
         expected[3].device = 1;
-        assert_eq!(read_sample(samples::FIO_V2, Format::FioV2), expected);
+        assert_eq!(read_sample(samples::FIO_V2, "fio-v2"), expected);
     }
 
     #[test]
@@ -115,13 +108,13 @@ mod tests {
             operation(2_000_000, Action::Read, 0, 4096),
             operation(3_000_000, Action::Flush, 0, 0),
         ];
-        assert_eq!(read_sample(samples::FIO_V3, Format::FioV3), expected);
+        assert_eq!(read_sample(samples::FIO_V3, "fio-v3"), expected);
     }
 
     #[test]
     fn lines_without_a_header_or_a_known_action_are_rejected() {
-        assert!(Iolog::new(2).parse(b"/dev/sdb write 4096 8192").is_err());
-        let mut log = Iolog::new(3);
+        assert!(Iolog::<2>::default().parse(b"/dev/sdb write 4096 8192").is_err());
+        let mut log = Iolog::<3>::default();
         assert_eq!(log.parse(b"fio version 3 iolog"), Ok(None));
         for wrong in ["/f write 0 512", "1 /f write 0 0", "1 /f erase 0 1", "1 write 0 1", "1 /f wait 5 0", "add"] {
             assert!(log.parse(wrong.as_bytes()).is_err(), "{wrong}");

@@ -4,23 +4,55 @@ use super::fields::Reason;
 use super::intake::{Intake, Request};
 use super::open::{Input, LONGEST_LINE, Line};
 use super::rejected::Place;
+use super::stage::Stage;
 use crate::workload::Operation;
 use std::io;
 
-/// Reads lines of one format.
-pub(super) trait LineParser: Send {
+/// Parses lines of one format. A new one is made for each trace.
+pub trait LineParser: Default + Send + 'static {
     /// The request of a nonblank line; `None` for a valid line without a request, such as a header or another event; or
     /// the reason for rejecting it.
     fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason>;
+
+    /// Selects the stage of requests, in formats with stages.
+    fn take_stage(&mut self, _stage: Stage) {}
 
     /// Notes for the user about the lines read.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+}
 
-    /// Appends at most `limit` operations. Each parser has its own copy of this loop: a dynamic call for each batch,
-    /// not each line.
-    fn read_lines(
+/// The lines of a trace, with the parser of its format.
+pub(super) trait Lines: Send {
+    /// True if the parser accepts the line.
+    fn fits(&mut self, line: &[u8]) -> bool;
+
+    fn notes(&self) -> Vec<String>;
+
+    /// Appends at most `limit` operations.
+    fn read(
+        &mut self,
+        input: &mut Input,
+        intake: &mut Intake,
+        out: &mut Vec<Operation>,
+        limit: usize,
+    ) -> io::Result<()>;
+}
+
+/// A parser and its own copy of the reading loop: a dynamic call for each batch, not each line.
+pub(super) struct Parsed<P>(pub P);
+
+impl<P: LineParser> Lines for Parsed<P> {
+    fn fits(&mut self, line: &[u8]) -> bool {
+        self.0.parse(line).is_ok()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.0.notes()
+    }
+
+    fn read(
         &mut self,
         input: &mut Input,
         intake: &mut Intake,
@@ -41,7 +73,7 @@ pub(super) trait LineParser: Send {
                     intake.rejections.add(Place::Line(number), &reason, b"");
                 }
                 Some(Line::Bytes(line)) if line.trim_ascii_start().is_empty() => {}
-                Some(Line::Bytes(line)) => intake.settle(self.parse(line), || Place::Line(number), line, out),
+                Some(Line::Bytes(line)) => intake.settle(self.0.parse(line), || Place::Line(number), line, out),
             }
         }
         Ok(())

@@ -5,7 +5,8 @@
 //! | `open` | decompression, lines, records |
 //! | `recognise` | the format of a file, by its content |
 //! | `reader` | one pass over a trace: [`TraceReader`] |
-//! | `records`, `parsers` | the interface of the formats, and the parsers of the text formats |
+//! | `format`, `table` | a format, and the table of formats: [`Format`], [`FORMATS`] |
+//! | `records`, `lines` | the interfaces of the formats: records, and a parser of one line |
 //! | `intake` | common to all formats: times, devices, rejections |
 //! | `captured`, `comma_separated`, `columns`, `blkparse`, `iolog`, `strace` | the text formats |
 //! | `vscsi`, `blktrace`, `columnar` | the binary formats |
@@ -33,7 +34,6 @@ mod iolog;
 mod lines;
 mod numbering;
 mod open;
-mod parsers;
 mod placement;
 mod reader;
 mod recognise;
@@ -41,9 +41,11 @@ mod records;
 mod rejected;
 mod replay;
 mod rwbs;
+mod stage;
 mod strace;
 mod strace_call;
 mod summary;
+mod table;
 mod vscsi;
 mod writer;
 
@@ -53,14 +55,19 @@ mod samples;
 mod testing;
 
 pub use convert::{ConvertSummary, convert};
-pub use format::{Format, Stage};
+pub use fields::{Extent, Reason};
+pub use format::Format;
+pub use intake::Request;
+pub use lines::LineParser;
 pub use open::Compression;
 pub use placement::Addresses;
 pub use reader::TraceReader;
 pub use rejected::{KEPT_REJECTIONS, Place, Rejected};
 pub use replay::TraceWorkload;
 pub use rwbs::Letters;
+pub use stage::Stage;
 pub use summary::{DeviceSummary, TraceSummary, scan};
+pub use table::FORMATS;
 pub use writer::{OutputFormat, TraceWriter};
 
 use super::WorkloadError;
@@ -68,8 +75,10 @@ use super::WorkloadError;
 /// The options for reading and replaying a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceOptions {
+    /// The table of known formats.
+    pub formats: &'static [Format],
     /// The format; `None` to recognise it.
-    pub format: Option<Format>,
+    pub format: Option<&'static Format>,
     /// Read only this device, numbered from 0 in order of appearance.
     pub device: Option<u32>,
     /// The stage of requests to read; [`Stage::Queue`] by default. An error for formats without stages.
@@ -85,6 +94,7 @@ pub struct TraceOptions {
 impl Default for TraceOptions {
     fn default() -> TraceOptions {
         TraceOptions {
+            formats: FORMATS,
             format: None,
             device: None,
             stage: None,

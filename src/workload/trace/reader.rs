@@ -1,16 +1,14 @@
 //! Reads a trace of any format as a stream of operations.
 
-use super::blktrace::BlktraceReader;
 use super::columnar::{self, ParquetReader};
-use super::format::{Format, Stage};
+use super::format::{Format, Records};
 use super::intake::Intake;
-use super::lines::LineParser;
+use super::lines::Lines;
 use super::open::{Compression, Input};
-use super::parsers::line_parser;
 use super::recognise;
 use super::records::RecordReader;
 use super::rejected::Rejected;
-use super::vscsi::VscsiReader;
+use super::stage::Stage;
 use super::{TraceOptions, unusable};
 use crate::workload::{Operation, WorkloadError};
 use std::fs::File;
@@ -21,13 +19,13 @@ const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 struct TextReader {
     input: Input,
-    parser: Box<dyn LineParser>,
+    lines: Box<dyn Lines>,
     intake: Intake,
 }
 
 impl RecordReader for TextReader {
     fn read_batch(&mut self, out: &mut Vec<Operation>, limit: usize) -> io::Result<()> {
-        self.parser.read_lines(&mut self.input, &mut self.intake, out, limit)
+        self.lines.read(&mut self.input, &mut self.intake, out, limit)
     }
 
     fn intake(&self) -> &Intake {
@@ -39,7 +37,7 @@ impl RecordReader for TextReader {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.parser.notes()
+        self.lines.notes()
     }
 }
 
@@ -50,7 +48,7 @@ impl RecordReader for TextReader {
 /// ignored here.
 pub struct TraceReader {
     name: String,
-    format: Format,
+    format: &'static Format,
     compression: Compression,
     records: Box<dyn RecordReader>,
     emitted: u64,
@@ -69,7 +67,7 @@ impl TraceReader {
         let mut head = Vec::with_capacity(columnar::MAGIC.len());
         file.by_ref().take(columnar::MAGIC.len() as u64).read_to_end(&mut head).map_err(read)?;
         if head == columnar::MAGIC {
-            return TraceReader::of_parquet(&name, options, |intake| ParquetReader::open(file, intake));
+            return TraceReader::of_parquet(&name, file, options);
         }
         TraceReader::from_reader(&name, Box::new(io::Cursor::new(head).chain(file)), options)
     }
@@ -93,55 +91,56 @@ impl TraceReader {
         }
         let (format, recognition_notes) = match options.format {
             Some(format) => (format, Vec::new()),
-            None => recognise::recognise(&head, input.shows_the_end(), options.stage.unwrap_or_default())
-                .map_err(|reason| unusable(name, reason))?,
+            None => {
+                let stage = options.stage.unwrap_or_default();
+                recognise::recognise(options.formats, &head, input.shows_the_end(), stage)
+                    .map_err(|reason| unusable(name, reason))?
+            }
         };
-        if let Some(reason) = format.refusal() {
-            return Err(unusable(name, reason.to_string()));
-        }
-        if format == Format::Parquet {
-            let bytes = input.read_to_end(columnar::MOST_STREAMED_BYTES).map_err(damaged)?;
-            let bytes = bytes.ok_or_else(|| {
-                unusable(name, "a Parquet trace of more than 1 GiB must be an uncompressed file".to_string())
-            })?;
-            let mut reader =
-                TraceReader::of_parquet(name, options, |intake| ParquetReader::of_bytes(bytes.into(), intake))?;
-            reader.compression = compression;
-            return Ok(reader);
-        }
-        let stage = stage_of(name, format, options)?;
         let intake = Intake::new(options.device);
-        let records: Box<dyn RecordReader> = match format {
-            Format::Vscsi => Box::new(VscsiReader::new(input, intake)),
-            Format::Blktrace => Box::new(BlktraceReader::new(input, intake, stage)),
-            _ => {
-                let parser = line_parser(format, stage)
-                    .ok_or_else(|| unusable(name, format!("the format {format} cannot be read")))?;
-                let from_zero = format == Format::Operations;
-                let intake = if from_zero { intake.with_times_from_zero() } else { intake };
-                Box::new(TextReader { input, parser, intake })
+        let intake = if format.times_from_zero { intake.with_times_from_zero() } else { intake };
+        let records: Box<dyn RecordReader> = match &format.records {
+            Records::Refused { why, .. } => return Err(unusable(name, (*why).to_string())),
+            Records::Parquet => {
+                let bytes = input.read_to_end(columnar::MOST_STREAMED_BYTES).map_err(damaged)?;
+                let bytes = bytes.ok_or_else(|| {
+                    let why = "a Parquet trace of more than 1 GiB must be an uncompressed file";
+                    unusable(name, why.to_string())
+                })?;
+                stage_of(name, format, options)?;
+                Box::new(ParquetReader::of_bytes(bytes.into(), intake).map_err(|reason| unusable(name, reason))?)
+            }
+            Records::Binary { open, .. } => open(input, intake, stage_of(name, format, options)?),
+            Records::Lines(open) => {
+                Box::new(TextReader { input, lines: open(stage_of(name, format, options)?), intake })
             }
         };
         Ok(TraceReader::new(name, format, compression, records, recognition_notes, options))
     }
 
-    fn of_parquet(
-        name: &str,
-        options: &TraceOptions,
-        open: impl FnOnce(Intake) -> Result<ParquetReader, String>,
-    ) -> Result<TraceReader, WorkloadError> {
-        if let Some(format) = options.format.filter(|format| *format != Format::Parquet) {
-            return Err(unusable(name, format!("a Parquet file, not of the format {format}")));
-        }
-        stage_of(name, Format::Parquet, options)?;
+    /// Reads a Parquet file from its end.
+    fn of_parquet(name: &str, file: File, options: &TraceOptions) -> Result<TraceReader, WorkloadError> {
+        let is_parquet = |format: &Format| matches!(format.records, Records::Parquet);
+        let known = options.formats.iter().find(|format| is_parquet(format));
+        let format = match (options.format, known) {
+            (None, Some(format)) => format,
+            (Some(format), _) if is_parquet(format) => format,
+            (Some(format), _) => {
+                return Err(unusable(name, format!("a Parquet file, not of the format {format}")));
+            }
+            (None, None) => {
+                return Err(unusable(name, "a Parquet file, which is none of the known formats".to_string()));
+            }
+        };
+        stage_of(name, format, options)?;
         let intake = Intake::new(options.device).with_times_from_zero();
-        let records = Box::new(open(intake).map_err(|reason| unusable(name, reason))?);
-        Ok(TraceReader::new(name, Format::Parquet, Compression::None, records, Vec::new(), options))
+        let records = Box::new(ParquetReader::open(file, intake).map_err(|reason| unusable(name, reason))?);
+        Ok(TraceReader::new(name, format, Compression::None, records, Vec::new(), options))
     }
 
     fn new(
         name: &str,
-        format: Format,
+        format: &'static Format,
         compression: Compression,
         records: Box<dyn RecordReader>,
         recognition_notes: Vec<String>,
@@ -180,7 +179,7 @@ impl TraceReader {
     }
 
     /// The format of the trace.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> &'static Format {
         self.format
     }
 
@@ -236,9 +235,9 @@ impl TraceReader {
     }
 }
 
-fn stage_of(name: &str, format: Format, options: &TraceOptions) -> Result<Stage, WorkloadError> {
+fn stage_of(name: &str, format: &Format, options: &TraceOptions) -> Result<Stage, WorkloadError> {
     match options.stage {
-        Some(stage) if !format.has_stages() => Err(unusable(
+        Some(stage) if !format.has_stages => Err(unusable(
             name,
             format!("the format {format} has no action {}: only blkparse and blktrace have", stage.letter() as char),
         )),

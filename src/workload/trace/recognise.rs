@@ -3,10 +3,10 @@
 //! Binary formats are recognised by magic numbers or by fields with few valid values. For text, the first lines are
 //! given to the strict parser of every format; the one that accepts the most wins.
 
-use super::format::{Format, Stage};
-use super::lines::LineParser;
-use super::parsers::line_parser;
-use super::{blktrace, columnar, vscsi};
+use super::format::{Format, Records};
+use super::lines::Lines;
+use super::stage::Stage;
+use super::{columnar, vscsi};
 
 /// The examined part of a file, in bytes.
 pub(super) const HEAD_BYTES: usize = 64 << 10;
@@ -17,27 +17,36 @@ const ORACLE_BYTES: usize = 24;
 const FILEBENCH_WORDS: [&[u8]; 4] = [b"define fileset", b"define process", b"define posset", b"define randvar"];
 
 /// The format and notes for the user about the choice; or the reason why there is none.
-pub(super) fn recognise(head: &[u8], is_whole: bool, stage: Stage) -> Result<(Format, Vec<String>), String> {
-    if head.starts_with(columnar::MAGIC) {
-        return Ok((Format::Parquet, Vec::new()));
-    }
-    if blktrace::recognises(head) {
-        return Ok((Format::Blktrace, Vec::new()));
-    }
-    if vscsi::recognises(head) {
-        return Ok((Format::Vscsi, Vec::new()));
+pub(super) fn recognise(
+    formats: &'static [Format],
+    head: &[u8],
+    is_whole: bool,
+    stage: Stage,
+) -> Result<(&'static Format, Vec<String>), String> {
+    let begins_as = |format: &&Format| match &format.records {
+        Records::Parquet => head.starts_with(columnar::MAGIC),
+        Records::Binary { begins, .. } => begins(head),
+        Records::Lines(_) | Records::Refused { .. } => false,
+    };
+    if let Some(format) = formats.iter().find(begins_as) {
+        return Ok((format, Vec::new()));
     }
     if vscsi::recognises_version_2(head) {
         return Err("it looks like a vscsi trace of version 2; only version 1 can be read".to_string());
     }
-    if is_oracle_general(head) {
-        return Ok((Format::OracleGeneral, Vec::new()));
+    let is_refused = |format: &&Format| match &format.records {
+        Records::Refused { begins, .. } => begins(head),
+        Records::Lines(_) | Records::Binary { .. } | Records::Parquet => false,
+    };
+    if let Some(format) = formats.iter().find(is_refused) {
+        return Ok((format, Vec::new()));
     }
-    let lines = first_lines(head, is_whole);
-    if lines.iter().any(|line| FILEBENCH_WORDS.iter().any(|word| line.starts_with(word))) {
-        return Ok((Format::Filebench, Vec::new()));
-    }
-    recognise_text(&lines, stage).ok_or_else(|| why_unknown(head))
+    recognise_text(formats, &first_lines(head, is_whole), stage).ok_or_else(|| why_unknown(formats, head))
+}
+
+/// True for a filebench workload model.
+pub(super) fn is_filebench(head: &[u8]) -> bool {
+    first_lines(head, true).iter().any(|line| FILEBENCH_WORDS.iter().any(|word| line.starts_with(word)))
 }
 
 fn first_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
@@ -50,23 +59,15 @@ fn first_lines(head: &[u8], is_whole: bool) -> Vec<&[u8]> {
     trimmed.filter(|line| !line.trim_ascii_start().is_empty()).take(MOST_LINES).collect()
 }
 
-fn recognise_text(lines: &[&[u8]], stage: Stage) -> Option<(Format, Vec<String>)> {
-    let mut scores: Vec<(Format, usize)> = Vec::new();
-    for format in Format::ALL {
-        if let Some(mut parser) = line_parser(format, stage).filter(|_| format != Format::Ssdsim) {
-            scores.push((format, score(parser.as_mut(), lines)));
-        }
-    }
+fn recognise_text(formats: &'static [Format], lines: &[&[u8]], stage: Stage) -> Option<(&'static Format, Vec<String>)> {
+    let scores = formats.iter().filter(|format| !format.by_name_alone).filter_map(|format| match &format.records {
+        Records::Lines(open) => Some((format, score(&mut *open(stage), lines))),
+        Records::Binary { .. } | Records::Parquet | Records::Refused { .. } => None,
+    });
+    let scores: Vec<(&Format, usize)> = scores.collect();
     let best = scores.iter().map(|(_, score)| *score).max().filter(|best| *best > 0 && 2 * best >= lines.len())?;
     let (format, _) = *scores.iter().find(|(_, score)| *score == best)?;
-    let mut notes = Vec::new();
-    if format == Format::Mqsim {
-        notes.push(
-            "MQSim, SSDsim and DiskSim have the same fields in different units of time: it was read as mqsim, in \
-             nanoseconds (the format disksim reads milliseconds)"
-                .to_string(),
-        );
-    }
+    let mut notes: Vec<String> = format.note.iter().map(ToString::to_string).collect();
     if best < lines.len() {
         notes
             .push(format!("it was read as the format {format}, which {best} of its first {} lines match", lines.len()));
@@ -75,13 +76,13 @@ fn recognise_text(lines: &[&[u8]], stage: Stage) -> Option<(Format, Vec<String>)
 }
 
 /// The number of lines that the parser accepts.
-fn score(parser: &mut dyn LineParser, lines: &[&[u8]]) -> usize {
-    lines.iter().filter(|line| parser.parse(line).is_ok()).count()
+fn score(parser: &mut dyn Lines, lines: &[&[u8]]) -> usize {
+    lines.iter().filter(|line| parser.fits(line)).count()
 }
 
 /// True for oracleGeneral. It has no magic number: its times never go back, its sizes are small, and the next access to
 /// an object is in the future or never (-1).
-fn is_oracle_general(head: &[u8]) -> bool {
+pub(super) fn is_oracle_general(head: &[u8]) -> bool {
     let mut earlier = 0;
     let mut records = head.chunks_exact(ORACLE_BYTES).take(64).peekable();
     records.peek().is_some()
@@ -95,8 +96,8 @@ fn is_oracle_general(head: &[u8]) -> bool {
         })
 }
 
-fn why_unknown(head: &[u8]) -> String {
-    let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+fn why_unknown(formats: &[Format], head: &[u8]) -> String {
+    let names: Vec<&str> = formats.iter().map(Format::name).collect();
     let line = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or(head);
     let excerpt = line[..line.len().min(EXCERPT_BYTES)].escape_ascii();
     format!(
@@ -107,11 +108,11 @@ fn why_unknown(head: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
+    use super::super::{FORMATS, samples};
     use super::*;
 
-    fn format_of(bytes: &[u8]) -> Result<Format, String> {
-        recognise(bytes, true, Stage::default()).map(|(format, _)| format)
+    fn format_of(bytes: &[u8]) -> Result<&'static Format, String> {
+        recognise(FORMATS, bytes, true, Stage::default()).map(|(format, _)| format)
     }
 
     #[test]
@@ -139,10 +140,10 @@ mod tests {
 
     #[test]
     fn a_choice_between_formats_of_the_same_layout_is_noted() {
-        let (format, notes) = recognise(samples::MQSIM, true, Stage::default()).unwrap();
-        assert_eq!(format, Format::Mqsim);
+        let (format, notes) = recognise(FORMATS, samples::MQSIM, true, Stage::default()).unwrap();
+        assert_eq!(format.name(), "mqsim");
         assert!(notes[0].contains("disksim"), "{notes:?}");
-        assert_eq!(recognise(samples::DISKSIM, true, Stage::default()).unwrap().1, [] as [String; 0]);
+        assert_eq!(recognise(FORMATS, samples::DISKSIM, true, Stage::default()).unwrap().1, [] as [String; 0]);
     }
 
     #[test]
@@ -157,8 +158,8 @@ mod tests {
     #[test]
     fn a_few_bad_lines_do_not_hide_the_format_and_are_reported() {
         let lines = [b"garbage\n", samples::ALIBABA, b"\n1,2\n"].concat();
-        let (format, notes) = recognise(&lines, true, Stage::default()).unwrap();
-        assert_eq!(format, Format::Alibaba);
+        let (format, notes) = recognise(FORMATS, &lines, true, Stage::default()).unwrap();
+        assert_eq!(format.name(), "alibaba");
         assert!(notes[0].contains("2 of its first 4 lines"), "{notes:?}");
     }
 

@@ -301,7 +301,6 @@ impl LineParser for Strace {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
     use super::super::samples;
     use super::super::testing::{operation, read_sample};
     use super::*;
@@ -321,7 +320,7 @@ mod tests {
         for call in &mut expected[5..] {
             call.device = 1;
         }
-        assert_eq!(read_sample(samples::STRACE, Format::Strace), expected);
+        assert_eq!(read_sample(samples::STRACE, "strace"), expected);
     }
 
     fn offsets(lines: &[&str]) -> Vec<u64> {

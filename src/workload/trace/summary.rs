@@ -25,7 +25,7 @@ pub struct TraceSummary {
     /// The file.
     pub file: String,
     /// The format, recognised or given.
-    pub format: Format,
+    pub format: &'static Format,
     /// The compression of the file.
     pub compression: Compression,
     /// The number of operations selected by the options.

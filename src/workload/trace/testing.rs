@@ -1,6 +1,6 @@
 //! Shared by the tests of the formats.
 
-use super::{Format, TraceOptions, TraceReader};
+use super::{FORMATS, Format, TraceOptions, TraceReader};
 use crate::label::Content;
 use crate::workload::{Action, Operation};
 use std::io::Cursor;
@@ -14,14 +14,14 @@ pub(super) fn reader_of(bytes: &[u8], options: TraceOptions) -> TraceReader {
     TraceReader::from_reader("sample", Box::new(Cursor::new(bytes.to_vec())), &options).unwrap()
 }
 
-/// The operations of a valid sample, read as `format`.
-pub(super) fn read_sample(bytes: &[u8], format: Format) -> Vec<Operation> {
+/// The operations of a valid sample, read as the format of this name.
+pub(super) fn read_sample(bytes: &[u8], format: &str) -> Vec<Operation> {
     read_sample_with(bytes, format, TraceOptions::default())
 }
 
 /// As [`read_sample`], with options. Asserts that batches of one and of many give the same.
-pub(super) fn read_sample_with(bytes: &[u8], format: Format, options: TraceOptions) -> Vec<Operation> {
-    let options = TraceOptions { format: Some(format), ..options };
+pub(super) fn read_sample_with(bytes: &[u8], format: &str, options: TraceOptions) -> Vec<Operation> {
+    let options = TraceOptions { format: Format::named(FORMATS, format), ..options };
     let [single, many] = [1, 1000].map(|limit| {
         let mut reader = reader_of(bytes, options.clone());
         let mut operations = Vec::new();

@@ -119,7 +119,6 @@ impl RecordReader for VscsiReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
     use super::super::samples;
     use super::super::testing::{operation, read_sample};
     use super::*;
@@ -131,7 +130,7 @@ mod tests {
             operation(1_500_000, Action::Read, 96 * 512, 8192),
             operation(1_600_000, Action::Write, 1 << 31, 4096),
         ];
-        assert_eq!(read_sample(&samples::vscsi(), Format::Vscsi), expected);
+        assert_eq!(read_sample(&samples::vscsi(), "vscsi"), expected);
     }
 
     #[test]

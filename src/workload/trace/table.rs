@@ -1,0 +1,89 @@
+//! The table of formats.
+
+use super::blkparse::{Blkparse, Ftrace};
+use super::blktrace::{self, BlktraceReader};
+use super::captured::{Captured, Operations};
+use super::columns::{DiskSim, Fiu, Midas, Mqsim};
+use super::comma_separated::{Alibaba, Msr, Spc, Systor, Tencent, VscsiCsv};
+use super::format::Format;
+use super::iolog::Iolog;
+use super::recognise;
+use super::strace::Strace;
+use super::vscsi::{self, VscsiReader};
+
+/// All formats in the order of recognition: of two equally good matches, the first wins. A captured line ends in any text, so
+/// that stricter formats come before it.
+pub static FORMATS: &[Format] = &[
+    // `time_ns,device,action,offset_bytes,length_bytes,content,stream`: the output of `convert`.
+    Format::lines::<Operations>("operations").with_times_from_zero(),
+    // The same columns in a Parquet file.
+    Format::parquet("parquet").with_times_from_zero(),
+    // blktrace's binary records, version 7 or 8, in either byte order.
+    Format::binary("blktrace", blktrace::recognises, |input, intake, stage| {
+        Box::new(BlktraceReader::new(input, intake, stage))
+    })
+    .with_stages(),
+    // VMware's vscsiStats, binary, version 1 (CloudPhysics).
+    Format::binary("vscsi", vscsi::recognises, |input, intake, _| Box::new(VscsiReader::new(input, intake))),
+    // MSR Cambridge (SNIA 388).
+    Format::lines::<Msr>("msr"),
+    // The Storage Performance Council's format: UMass Financial and WebSearch.
+    Format::lines::<Spc>("spc"),
+    // Alibaba's block traces of 2020.
+    Format::lines::<Alibaba>("alibaba"),
+    // Tencent's cloud block storage traces.
+    Format::lines::<Tencent>("tencent"),
+    // SYSTOR'17: a virtual desktop infrastructure's LUNs (SNIA 4928).
+    Format::lines::<Systor>("systor17"),
+    // VMware's vscsiStats as CSV.
+    Format::lines::<VscsiCsv>("vscsi-csv"),
+    // `time_us,rwbs,sector,nsect,comm`: block events of a kernel.
+    Format::lines::<Captured>("captured"),
+    // blkparse's output.
+    Format::lines::<Blkparse>("blkparse").with_stages(),
+    // `block_bio_queue` lines of ftrace.
+    Format::lines::<Ftrace>("ftrace"),
+    // fio's I/O logs.
+    Format::lines::<Iolog<2>>("fio-v2"),
+    Format::lines::<Iolog<3>>("fio-v3"),
+    // FIU's traces with a hash per block (SNIA 391).
+    Format::lines::<Fiu>("fiu"),
+    // MQSim's format: times are nanoseconds.
+    Format::lines::<Mqsim>("mqsim").with_note(
+        "MQSim, SSDsim and DiskSim have the same fields in different units of time: it was read as mqsim, in \
+         nanoseconds (the format disksim reads milliseconds)",
+    ),
+    // SSDsim's format: the layout of MQSim's.
+    Format::lines::<Mqsim>("ssdsim").by_name_alone(),
+    // DiskSim's ASCII format: times are milliseconds.
+    Format::lines::<DiskSim>("disksim"),
+    // The format of MiDAS (FAST'24).
+    Format::lines::<Midas>("midas"),
+    // File calls of `strace -f -ttt -yy`: every file is a device.
+    Format::lines::<Strace>("strace"),
+    Format::refused(
+        "oracle-general",
+        recognise::is_oracle_general,
+        "an oracleGeneral trace (libCacheSim) has no field that tells reads from writes: \
+         it cannot drive a simulator of writes. Use the trace it was made from",
+    ),
+    Format::refused(
+        "filebench",
+        recognise::is_filebench,
+        "a filebench workload model is a program, not a trace. \
+         Run it and capture the file system's writes",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_found_by_its_name() {
+        for format in FORMATS {
+            assert_eq!(Format::named(FORMATS, format.name()), Some(format));
+        }
+        assert_eq!(Format::named(FORMATS, "vhd"), None);
+    }
+}
