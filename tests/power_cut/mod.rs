@@ -114,6 +114,14 @@ fn no_power() -> DeviceError {
     DeviceError::Station { station: "test", reason: "no power".to_string() }
 }
 
+fn check_range(first: Lba, count: usize, blocks: u64) -> Result<(), DeviceError> {
+    let count = count as u64;
+    match first.0.checked_add(count) {
+        Some(end) if end <= blocks => Ok(()),
+        _ => Err(DeviceError::BeyondEnd { first, count, blocks }),
+    }
+}
+
 /// A conventional device. Clones share its content.
 #[derive(Clone)]
 pub struct Disk(Arc<Mutex<DiskState>>, Power);
@@ -209,6 +217,7 @@ impl BlockDevice for Disk {
             return Err(no_power());
         }
         let mut state = self.0.lock().unwrap();
+        check_range(first, buffer.len() / BLOCK, state.blocks)?;
         for (block, bytes) in (first.0..).zip(buffer.chunks_exact_mut(BLOCK)) {
             match state.live.get(&block) {
                 Some(live) => bytes.copy_from_slice(live),
@@ -220,10 +229,10 @@ impl BlockDevice for Disk {
     }
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        check_range(first, buffer.len() / BLOCK, self.blocks())?;
         let fails = self.1.operation()?;
         let mut state = self.0.lock().unwrap();
         for (block, bytes) in (first.0..).zip(buffer.chunks_exact(BLOCK)) {
-            assert!(block < state.blocks);
             state.pending.push((block, bytes.into()));
             state.live.insert(block, bytes.into());
             state.received.add(label.cause, label.content, 1);
@@ -236,6 +245,7 @@ impl BlockDevice for Disk {
             return Err(no_power());
         }
         let mut state = self.0.lock().unwrap();
+        check_range(first, blocks as usize, state.blocks)?;
         let zeros: Block = Arc::from([0; BLOCK]);
         for block in first.0..first.0 + blocks {
             state.pending.push((block, zeros.clone()));

@@ -4,13 +4,15 @@
 //! |---|---|
 //! | `settings` | the options of `conv` |
 //! | `service` | the timing model |
+//! | `under_way` | requests for the same blocks of an image, one after another |
 //!
-//! The only lock held across I/O is that of a flush, against another flush. An image is raw: the device's bytes, and
-//! nothing else. A flush makes the image durable (fdatasync). The flash in the drive and its translation layer are not
-//! modelled here.
+//! Requests of an image run at once unless one of them writes a block that the other touches. The only other lock held across
+//! I/O is that of a flush, against another flush. An image is raw: the device's bytes, and nothing else. A flush makes the
+//! image durable (fdatasync). The flash in the drive and its translation layer are not modelled here.
 
 mod service;
 mod settings;
+mod under_way;
 
 pub use service::{Service, ServiceTimes};
 pub use settings::{ConvFtl, ConvSettings, KIND};
@@ -23,6 +25,7 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
+use under_way::{Turn, UnderWay};
 
 /// Code that holds one of the locks does not panic.
 const UNBROKEN: &str = "no thread panicked in conv";
@@ -33,6 +36,8 @@ pub struct Conventional {
     blocks: u64,
     service: Option<Mutex<Service>>,
     counts: Mutex<Counts>,
+    /// The requests of an image. Memory locks its blocks itself.
+    under_way: Option<UnderWay>,
     /// True after a failed sync: the durable state is unknown.
     is_lost: AtomicBool,
     /// Held during a sync. Of two concurrent syncs only one would get an error.
@@ -98,6 +103,7 @@ impl Conventional {
 
     fn on(store: Store, blocks: u64, times: Option<ServiceTimes>) -> Conventional {
         Conventional {
+            under_way: matches!(store, Store::Disk(_)).then(UnderWay::default),
             store,
             blocks,
             service: times.map(|times| Mutex::new(Service::new(times))),
@@ -114,6 +120,10 @@ impl Conventional {
     /// The completion time of the service that `ask` requests.
     fn served(&self, at: Time, ask: impl FnOnce(&mut Service) -> Time) -> Time {
         self.service.as_ref().map_or(at, |service| ask(&mut service.lock().expect(UNBROKEN)))
+    }
+
+    fn begin(&self, first: Lba, blocks: u64, is_write: bool) -> Option<Turn<'_>> {
+        self.under_way.as_ref().map(|under_way| under_way.begin(first, blocks, is_write))
     }
 
     fn check_writable(&self) -> Result<(), DeviceError> {
@@ -139,7 +149,9 @@ impl BlockDevice for Conventional {
     fn read(&self, first: Lba, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
         let count = blocks_in(buffer.len(), self.store.width());
         check_range(first, count, self.blocks)?;
+        let turn = self.begin(first, count, false);
         self.store.read(first, buffer)?;
+        drop(turn);
         self.counts().read_blocks += count;
         Ok(self.served(at, |service| service.read(first, count, at)))
     }
@@ -148,7 +160,9 @@ impl BlockDevice for Conventional {
         let count = blocks_in(buffer.len(), self.store.width());
         check_range(first, count, self.blocks)?;
         self.check_writable()?;
+        let turn = self.begin(first, count, true);
         self.store.write(first, buffer)?;
+        drop(turn);
         self.counts().received.add(label.cause, label.content, count);
         Ok(self.served(at, |service| service.write(count, at)))
     }
@@ -156,7 +170,9 @@ impl BlockDevice for Conventional {
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
         check_range(first, blocks, self.blocks)?;
         self.check_writable()?;
+        let turn = self.begin(first, blocks, true);
         self.store.clear(first, blocks)?;
+        drop(turn);
         self.counts().discarded_blocks += blocks;
         Ok(at)
     }

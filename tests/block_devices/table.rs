@@ -1,0 +1,108 @@
+//! The devices: every station that offers blocks, in each of its ways, and every wrapper.
+
+use crate::BLOCK;
+use crate::failing_disk::FailingDisk;
+use crate::power_cut::{Disk, Power};
+use flashpath::device::BlockDevice;
+use flashpath::device::conv::{ConvSettings, Conventional};
+use flashpath::expression::parse_term;
+use flashpath::run::{Labelling, Path, Payload, open_device};
+use flashpath::time::Time;
+use std::fs::File;
+use tempfile::TempDir;
+
+/// Blocks of an image.
+const IMAGE_BLOCKS: u64 = 1024;
+
+/// A device of the table.
+pub struct Row {
+    pub name: &'static str,
+    /// True if it reads for itself, beside what it is asked for.
+    reads_more: bool,
+    open: fn(&TempDir) -> Box<dyn BlockDevice>,
+}
+
+/// A device that is open, and where its images lie.
+pub struct Opened {
+    pub name: &'static str,
+    pub reads_more: bool,
+    pub device: Box<dyn BlockDevice>,
+    _images: TempDir,
+}
+
+impl Row {
+    /// A new one, of which all blocks are zeros.
+    pub fn open(&self) -> Opened {
+        let images = TempDir::new().unwrap();
+        Opened { name: self.name, reads_more: self.reads_more, device: (self.open)(&images), _images: images }
+    }
+}
+
+/// The device of a path; IMAGE stands for a file of its own.
+fn path(images: &TempDir, text: &str) -> Box<dyn BlockDevice> {
+    let image = images.path().join("image");
+    if text.contains("IMAGE") {
+        File::create(&image).unwrap().set_len(IMAGE_BLOCKS * BLOCK as u64).unwrap();
+    }
+    let path = Path::read(&text.replace("IMAGE", image.to_str().unwrap())).unwrap_or_else(|error| panic!("{error}"));
+    open_device(&path, Payload::Bytes, 1).unwrap()
+}
+
+macro_rules! paths {
+    ($($text:literal),* $(,)?) => {
+        [$(Row { name: $text, reads_more: false, open: |images| path(images, $text) }),*]
+    };
+}
+
+/// Every station, by its path.
+static PATHS: [Row; 17] = paths![
+    "conv:size=4M",
+    "conv:size=4M,timing=off",
+    "conv:image=IMAGE",
+    "conv:size=32M,ftl=page",
+    "page/nand:size=64M,pages-per-block=64",
+    "page/nand:size=64M,pages-per-block=64,timing=off",
+    "dftl/nand:size=64M,pages-per-block=64",
+    "fast/nand:size=64M,pages-per-block=64",
+    "superblock/nand:size=64M,pages-per-block=64,page=8K",
+    "dm-zoned:reserved=3/conv:size=8M+zns:size=64M,zone=1M",
+    "dm-zoned:reserved=3/zns:size=64M,zone=1M,conventional=8",
+    "cache:size=256K,policy=lru/conv:size=4M",
+    "cache:size=256K,policy=fifo/conv:size=4M,timing=off",
+    "cache:size=256K,policy=clock/page/nand:size=64M,pages-per-block=64",
+    "cache:size=256K/conv:size=2M+conv:image=IMAGE",
+    "cache:size=64K/cache:size=256K/conv:size=4M",
+    "dm-zoned:reserved=3/cache:size=256K/conv:size=8M+zns:size=64M,zone=1M",
+];
+
+/// Wrappers of a device, or of a disk below one.
+static WRAPPERS: [Row; 4] = [
+    Row {
+        name: "labelled conv",
+        reads_more: true,
+        open: |images| Box::new(Labelling::new(path(images, "conv:size=4M"), Time::ZERO).unwrap()),
+    },
+    Row {
+        name: "labelled cache on an image",
+        reads_more: true,
+        open: |images| Box::new(Labelling::new(path(images, "cache:size=256K/conv:image=IMAGE"), Time::ZERO).unwrap()),
+    },
+    Row {
+        name: "conv on a disk that can fail",
+        reads_more: false,
+        open: |_| {
+            let disk = FailingDisk::holding(vec![0; IMAGE_BLOCKS as usize * BLOCK]);
+            let settings = ConvSettings::read(&parse_term("conv:image=x").unwrap()).unwrap();
+            Box::new(Conventional::open_on(Box::new(disk), &settings).unwrap())
+        },
+    },
+    Row {
+        name: "a disk whose power can fail",
+        reads_more: false,
+        open: |_| Box::new(Disk::new(&Power::new(), IMAGE_BLOCKS, 0)),
+    },
+];
+
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    PATHS.iter().chain(&WRAPPERS)
+}
