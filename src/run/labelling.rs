@@ -99,24 +99,31 @@ impl<D: BlockDevice> Labelling<D> {
         }
     }
 
+    /// The content of the first block of `buffer`, which is at `first`, and the bytes of the run of blocks with that content.
+    fn next_run(&self, first: Lba, buffer: &[u8]) -> (Content, usize) {
+        let layouts = self.layouts();
+        let content_of = |(number, block): (u64, &[u8])| {
+            layouts.file_systems.content_of((first.0 + number).saturating_mul(BLOCK_BYTES), block)
+        };
+        let mut contents = (0..).zip(buffer.chunks_exact(BLOCK_BYTES as usize)).map(content_of);
+        let content = contents.next().expect("a write holds blocks");
+        let blocks = 1 + contents.take_while(|other| *other == content).count();
+        (content, blocks * BLOCK_BYTES as usize)
+    }
+
     /// Writes each run of blocks of one content with its label.
     fn write_labelled(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         let width = self.device.block_width();
         if label.content != Content::Data || width as u64 != BLOCK_BYTES {
             return self.device.write(first, buffer, label, at);
         }
-        let layouts = self.layouts();
-        let content_of = |(number, block): (u64, &[u8])| {
-            layouts.file_systems.content_of((first.0 + number).saturating_mul(BLOCK_BYTES), block)
-        };
-        let contents: Vec<Content> = (0..).zip(buffer.chunks_exact(width)).map(content_of).collect();
-        drop(layouts);
-        let (mut block, mut done) = (0, at);
-        for run in contents.chunk_by(|a, b| a == b) {
-            let part = &buffer[block * width..(block + run.len()) * width];
-            let label = Label { content: run[0], ..label };
-            done = done.max(self.device.write(first + block as u64, part, label, at)?);
-            block += run.len();
+        let (mut next, mut rest, mut done) = (first, buffer, at);
+        while !rest.is_empty() {
+            let (content, length) = self.next_run(next, rest);
+            let (run, behind) = rest.split_at(length);
+            done = done.max(self.device.write(next, run, Label { content, ..label }, at)?);
+            next = next + (length / width) as u64;
+            rest = behind;
         }
         Ok(done)
     }

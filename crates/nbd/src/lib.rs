@@ -10,7 +10,7 @@
 //! | `connection` | one client, from its first byte to its last |
 //! | `handshake` | the negotiation of options |
 //! | `transmission` | requests and their replies |
-//! | `input` | buffered input from a client |
+//! | `input`, `polling` | buffered input from a client; waiting for it without a sleep |
 //! | `replies`, `paced` | reply buffers: sent promptly, or at their completion time |
 //!
 //! The one export has no name and takes several connections at once; a flush on one covers all writes that were
@@ -28,6 +28,7 @@ mod error;
 mod handshake;
 mod input;
 mod paced;
+mod polling;
 mod replies;
 mod server;
 mod socket;

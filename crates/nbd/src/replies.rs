@@ -29,9 +29,12 @@ pub trait Replies {
     }
 }
 
-/// The maximum number of replies in one call. If all of a deep queue left in one, the client would wait for the last of
-/// them, and then the server for the client.
-const AT_ONCE: u32 = 8;
+/// The maximum number of replies in one call. If many more left in one, the client would wait for the last of them, and then
+/// the server for the client.
+const AT_ONCE: u32 = 32;
+
+/// Buffered bytes that are sent at once, so that the client receives them while the next are read.
+const LARGE: usize = 64 << 10;
 
 /// Replies in the order of their requests; replies to requests that arrived together leave together.
 pub struct Prompt<W> {
@@ -73,7 +76,7 @@ impl<W: Write> Replies for Prompt<W> {
 
     fn end(&mut self, _done: Time) -> Result<(), ConnectionError> {
         self.count += 1;
-        if self.count == AT_ONCE { self.send() } else { Ok(()) }
+        if self.count >= AT_ONCE || self.length >= LARGE { self.send() } else { Ok(()) }
     }
 
     fn before_waiting(&mut self) -> Result<(), ConnectionError> {

@@ -4,6 +4,7 @@ use crate::connection::serve_requests;
 use crate::error::ConnectionError;
 use crate::handshake::shake_hands;
 use crate::input::Input;
+use crate::polling::Polling;
 use crate::socket::{Listener, Socket};
 use crate::waiting_room::{Place, WaitingRoom};
 use flashpath::run::shared::SharedDevice;
@@ -161,8 +162,8 @@ impl Shared {
     /// Serves one client from its first byte to its last.
     fn serve(&self, number: u64, socket: &Socket, newcomer: Place) -> Result<(), ConnectionError> {
         let until = Instant::now().checked_add(self.limits.handshake);
-        let mut input = Input::new(Impatient { socket: socket.clone(), until });
-        let mut output = Impatient { socket: socket.clone(), until };
+        let mut input = Input::new(Impatient { socket: socket.clone(), until, polling: Polling::default() });
+        let mut output = Impatient { socket: socket.clone(), until, polling: Polling::default() };
         let mut admit = || self.admit(number, socket, &newcomer);
         let agreed = shake_hands(&self.device, &mut input, &mut output, &mut admit)?;
         drop(newcomer);
@@ -215,6 +216,7 @@ fn accept(shared: &Arc<Shared>) {
 struct Impatient {
     socket: Socket,
     until: Option<Instant>,
+    polling: Polling,
 }
 
 impl Impatient {
@@ -232,7 +234,7 @@ impl Impatient {
 impl Read for Impatient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.hurry()?;
-        self.socket.read(buffer)
+        self.polling.read(&mut self.socket, buffer)
     }
 }
 

@@ -19,6 +19,10 @@ use std::time::Duration;
 /// Connections that the kernel holds until they are accepted.
 const BACKLOG: i32 = 64;
 
+/// Bytes of a Unix socket's send buffer. The default is filled by one reply of 128 KiB: the sender then sleeps until the client has
+/// received most of it, and the client until there is more.
+const SEND_BUFFER: usize = 1 << 20;
+
 /// A listening socket. A Unix socket's name is removed when it is closed or dropped.
 #[derive(Debug)]
 pub struct Listener {
@@ -110,8 +114,10 @@ impl Listener {
         loop {
             match net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
                 Ok(socket) => {
-                    if matches!(self.address, Address::Loopback(_)) {
-                        sockopt::set_tcp_nodelay(&socket, true)?;
+                    match self.address {
+                        Address::Loopback(_) => sockopt::set_tcp_nodelay(&socket, true)?,
+                        // The kernel may grant less.
+                        Address::Unix(_) => sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?,
                     }
                     return Ok(Some(Socket(Arc::new(socket))));
                 }
@@ -166,6 +172,15 @@ impl Socket {
     pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, Some(patience))?;
         Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, Some(patience))?)
+    }
+
+    /// Reads the bytes that have arrived; `None` if there are none.
+    pub fn read_available(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match net::recv(&self.0, buffer, RecvFlags::DONTWAIT) {
+            Ok((count, _)) => Ok(Some(count)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Ends the input: a reader gets the bytes that have arrived, and then the end.

@@ -40,6 +40,12 @@ pub(super) struct Bytes {
     regions: [RwLock<()>; LOCKS as usize],
 }
 
+/// Locks that are shared: one without a list of them, as most requests take one.
+struct Shared<'a> {
+    _only: Option<RwLockReadGuard<'a, ()>>,
+    _several: Vec<RwLockReadGuard<'a, ()>>,
+}
+
 /// A range of bytes as blocks: a part of one, whole ones, and a part of another.
 struct Split {
     /// Bytes in the first block, which is not whole; 0 if it is.
@@ -73,12 +79,15 @@ impl Bytes {
     }
 
     /// Holds off who would change a part of a block of this range. The locks are taken in one order by everyone.
-    fn share(&self, range: Range<u64>) -> Vec<RwLockReadGuard<'_, ()>> {
-        let regions = range.start / REGION_BYTES..range.end.div_ceil(REGION_BYTES);
-        let locks: BTreeSet<u64> = regions.take(LOCKS as usize).map(|region| region % LOCKS).collect();
-        let locks = locks.into_iter().map(|lock| &self.regions[lock as usize]);
+    fn share(&self, range: Range<u64>) -> Shared<'_> {
         // They protect nothing that could be broken.
-        locks.map(|lock| lock.read().unwrap_or_else(PoisonError::into_inner)).collect()
+        let read = |lock: u64| self.regions[lock as usize].read().unwrap_or_else(PoisonError::into_inner);
+        let regions = range.start / REGION_BYTES..range.end.div_ceil(REGION_BYTES);
+        if regions.end - regions.start == 1 {
+            return Shared { _only: Some(read(regions.start % LOCKS)), _several: Vec::new() };
+        }
+        let locks: BTreeSet<u64> = regions.take(LOCKS as usize).map(|region| region % LOCKS).collect();
+        Shared { _only: None, _several: locks.into_iter().map(read).collect() }
     }
 
     /// Holds off who would change the block at `offset`.
