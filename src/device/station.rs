@@ -184,9 +184,9 @@ impl DeviceNode {
         self.storages().iter().all(|storage| *storage == Storage::Memory)
     }
 
-    /// True if a part of it is in memory.
-    pub fn is_partly_in_memory(&self) -> bool {
-        self.storages().contains(&Storage::Memory)
+    /// An error if a part of it is in memory, as a volume on it would not outlast the run.
+    pub fn check_outlasts_a_run(&self) -> Result<(), StationError> {
+        if self.storages().contains(&Storage::Memory) { Err(StationError::Mixed) } else { Ok(()) }
     }
 
     /// All images and block devices of the system.
@@ -200,8 +200,8 @@ impl DeviceNode {
 
     fn opening(&self, holds: Payload, seed: u64) -> Result<OpenOptions, StationError> {
         let is_new = self.is_in_memory();
-        if !is_new && self.is_partly_in_memory() {
-            return Err(StationError::Mixed);
+        if !is_new {
+            self.check_outlasts_a_run()?;
         }
         Ok(OpenOptions { holds: if is_new { holds } else { Payload::Bytes }, seed, is_new })
     }
@@ -226,9 +226,7 @@ impl DeviceNode {
     /// Makes the images and the volumes, from the bottom up. Existing images are replaced only with `force`; after a
     /// failure, unfinished images are removed.
     pub fn make(&self, making: &MakeOptions) -> Result<Medium, StationError> {
-        if self.is_partly_in_memory() {
-            return Err(StationError::Mixed);
-        }
+        self.check_outlasts_a_run()?;
         let files = self.files();
         if let Some(image) = files.iter().find(|file| file.is_file() && !making.force) {
             let bytes = image.metadata().map_or(0, |metadata| metadata.len());

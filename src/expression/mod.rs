@@ -495,6 +495,17 @@ impl Settings {
         parse_shares(self.text(name)).expect("checked when settled")
     }
 
+    /// The value in its normal form: a size of 4096 is 4K.
+    pub fn normalised(&self, name: &str) -> String {
+        let text = self.text(name);
+        match self.get(name).option.values {
+            Values::Size(..) => units::parse_size(text).map(units::format_size),
+            Values::Count(..) => text.parse::<u64>().ok().map(|count| count.to_string()),
+            _ => None,
+        }
+        .unwrap_or_else(|| text.to_string())
+    }
+
     /// An error at the value of option `name`, or at the term's name for a default.
     pub fn error(&self, name: &str, message: String, help: String) -> ExpressionError {
         let span = self.get(name).span.clone().unwrap_or(self.term.name.span.clone());
@@ -584,6 +595,7 @@ mod tests {
         assert!(settings.switch("lit"));
         assert!(!settings.is_set("parts"));
         assert_eq!(settings.written_out(&[]), "lamp:size=8K,lit=on");
+        assert_eq!(settle("lamp:size=8192").unwrap().normalised("size"), "8K");
     }
 
     #[test]

@@ -14,6 +14,22 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+/// Does something with the timing of this flash. It is of another type with and without, so that `timing=off` leaves nothing behind.
+macro_rules! with_timing {
+    ($flash:expr, |$timing:ident| $act:expr) => {
+        match $flash.latencies {
+            None => {
+                let $timing = Untimed;
+                $act
+            }
+            Some(latencies) => {
+                let $timing = Reserving::new($flash.geometry, latencies);
+                $act
+            }
+        }
+    };
+}
+
 /// A [`FlashLayer`] of any type.
 pub(super) trait AnyLayer: Debug + Any + Send + Sync {
     fn written_out(&self) -> &str;
@@ -63,24 +79,12 @@ impl<L: FlashLayer> AnyLayer for L {
                 None => drive,
             })
         }
-        match flash.latencies {
-            None => boxed(self, erased(flash, false, Untimed), opening, offered),
-            Some(latencies) => {
-                let timing = Reserving::new(flash.geometry, latencies);
-                boxed(self, erased(flash, false, timing), opening, offered)
-            }
-        }
+        with_timing!(flash, |timing| boxed(self, erased(flash, false, timing), opening, offered))
     }
 
     fn run(&self, flash: &NandSettings, keeps_versions: bool, run: EngineRun<'_>) -> Outcome {
         let seed = run.seed;
-        match flash.latencies {
-            None => run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, Untimed), seed))),
-            Some(latencies) => {
-                let timing = Reserving::new(flash.geometry, latencies);
-                run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, timing), seed)))
-            }
-        }
+        with_timing!(flash, |timing| run.run(DriveBackend::new(self.on(erased(flash, keeps_versions, timing), seed))))
     }
 }
 

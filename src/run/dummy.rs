@@ -9,18 +9,13 @@ use crate::label::Content;
 /// The stamp of its blocks, which no workload reaches.
 const STAMP: u32 = TORN - 1;
 
+/// A file of root that only root may write: the files that a run makes besides those of a workload.
+pub(super) const PLAIN_FILE: NewFile<'static> =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+
 /// Writes the dummy file once, in order, in the root of an empty volume, and makes it durable. It is never overwritten.
 pub(super) fn write_dummy(volume: &mut Sfs, blocks: u64) -> Result<(), SfsError> {
-    let new = NewFile {
-        kind: FileKind::Regular,
-        permissions: 0o644,
-        user: 0,
-        group: 0,
-        device: 0,
-        target: b"",
-        attributes: &[],
-    };
-    let dummy = volume.make(InodeNumber::ROOT, b"dummy", &new)?;
+    let dummy = volume.make(InodeNumber::ROOT, b"dummy", &PLAIN_FILE)?;
     let width = volume.block_width();
     let mut buffer = vec![0; AT_ONCE as usize * width];
     fill_with_stamp(STAMP, &mut buffer);

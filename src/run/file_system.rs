@@ -2,7 +2,7 @@
 
 use super::open::{OpenError, make_medium, open_medium};
 use super::path::Path;
-use crate::device::station::{MakeOptions, Payload, StationError, remove};
+use crate::device::station::{MakeOptions, Payload, remove};
 use crate::fs::sfs::{Identity, Sfs, SfsSettings, SfsVolume, Timestamp};
 use crate::fs::volume::{Call, Change, InodeNumber, Locked, Volume, VolumeError};
 use crate::task::Task;
@@ -59,9 +59,7 @@ pub(super) fn make_sfs(
     wall_origin_ns: i64,
     owner: Option<Owner>,
 ) -> Result<(), OpenError> {
-    if path.device.is_partly_in_memory() {
-        return Err(OpenError::no_volume(path, StationError::Mixed));
-    }
+    path.device.check_outlasts_a_run().map_err(OpenError::of_station(path))?;
     let new: Vec<&FilePath> = path.device.files().into_iter().filter(|file| !file.exists()).collect();
     make_on(path, making, wall_origin_ns, owner).inspect_err(|_| remove(&new))
 }

@@ -2,10 +2,9 @@
 
 use super::path::Path;
 use crate::device::station::{MakeOptions, Payload, StationError};
-use crate::device::{BlockDevice, DeviceError, ImageError, Medium};
+use crate::device::{BlockDevice, Medium};
 use crate::expression::ExpressionError;
 use crate::fs::sfs::OpenSfsError;
-use std::error::Error;
 
 /// The reason why a path cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -13,20 +12,9 @@ pub enum OpenError {
     /// The path is invalid.
     #[error(transparent)]
     Path(#[from] ExpressionError),
-    /// A device cannot be opened.
+    /// A station cannot be opened or made.
     #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// An image cannot be used.
-    #[error(transparent)]
-    Image(#[from] ImageError),
-    /// The devices do not hold a volume of a station, or cannot.
-    #[error("{source}")]
-    Volume {
-        /// True if there is a volume with an inconsistent structure.
-        is_damaged: bool,
-        /// The reason.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    Station(StationError),
     /// The volume of a file system cannot be made or opened.
     #[error("{path}: {source}")]
     FileSystem {
@@ -55,10 +43,8 @@ impl OpenError {
     /// Converts the error of a station of `path`.
     pub(super) fn of_station(path: &Path) -> impl Fn(StationError) -> OpenError + '_ {
         |error| match error {
-            StationError::Device(error) => error.into(),
-            StationError::Image(error) => error.into(),
-            StationError::Volume { is_damaged, source } => OpenError::Volume { is_damaged, source },
             error @ StationError::Mixed => OpenError::no_volume(path, error),
+            error => OpenError::Station(error),
         }
     }
 

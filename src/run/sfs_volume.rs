@@ -4,7 +4,7 @@ use super::file_system::{failed, sfs_of};
 use super::open::{OpenError, open_medium};
 use super::path::Path;
 use crate::device::Medium;
-use crate::device::station::{Payload, StationError};
+use crate::device::station::Payload;
 use crate::fs::sfs::{
     Finding, Identity, Repaired, SegmentMap, SfsSettings, Timestamp, check, mark_lost, repair, segment_map,
 };
@@ -12,9 +12,7 @@ use crate::fs::sfs::{
 /// The settings and the medium of a volume that is there already.
 fn open(path: &Path) -> Result<(&SfsSettings, Medium), OpenError> {
     let settings = sfs_of(path)?;
-    if path.device.is_partly_in_memory() {
-        return Err(OpenError::no_volume(path, StationError::Mixed));
-    }
+    path.device.check_outlasts_a_run().map_err(OpenError::of_station(path))?;
     Ok((settings, open_medium(path, Payload::Bytes, 0)?))
 }
 

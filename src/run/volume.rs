@@ -3,7 +3,7 @@
 use super::file_system::{Owner, make_sfs};
 use super::open::{OpenError, make_medium};
 use super::path::Path;
-use crate::device::station::{MakeOptions, Payload, StationError};
+use crate::device::station::{MakeOptions, Payload};
 use crate::translation::zoned::{Devices, Finding, Survey, ZonedSettings, ZonedVolumeError, check, repair, survey};
 
 /// Makes the images of a path, and empty volumes on them. Existing images are replaced only with `force`; after a
@@ -42,9 +42,7 @@ fn open(path: &Path) -> Result<(&ZonedSettings, Devices), OpenError> {
     let Some(settings) = path.device.settings::<ZonedSettings>() else {
         return Err(OpenError::no_volume(path, "its top is not dm-zoned"));
     };
-    if path.device.is_partly_in_memory() {
-        return Err(OpenError::no_volume(path, StationError::Mixed));
-    }
+    path.device.check_outlasts_a_run().map_err(OpenError::of_station(path))?;
     let below = path.device.open_below(Payload::Bytes, 0).map_err(OpenError::of_station(path))?;
     Ok((settings, Devices::of(below)))
 }

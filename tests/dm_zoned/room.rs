@@ -8,6 +8,7 @@
 use super::model::{Model, check_sums};
 use super::power_cuts::seeds;
 use super::{Machine, block_of, settings};
+use flashpath::device::station::StationError;
 use flashpath::device::{BlockDevice, DeviceError, Lba, STAMP_BYTES, fill_with_stamp};
 use flashpath::label::{Content, Label};
 use flashpath::random::Random;
@@ -149,7 +150,7 @@ fn work(geometry: &Geometry, seed: u64) {
     let path = geometry.path();
     let device = match open_device(&Path::read(&path).unwrap(), Payload::Stamps, seed) {
         Ok(device) => device,
-        Err(OpenError::Volume { is_damaged: false, source }) => {
+        Err(OpenError::Station(StationError::Volume { is_damaged: false, source })) => {
             assert!(geometry.is_impossible(), "{path} is refused: {source}");
             return;
         }

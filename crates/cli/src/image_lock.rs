@@ -3,6 +3,7 @@
 
 use crate::print_message;
 use flashpath::device::ImageError;
+use flashpath::device::station::StationError;
 use flashpath::run::OpenError;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ impl Patience {
         let mut is_announced = false;
         loop {
             match open() {
-                Err(OpenError::Image(ImageError::InUse { image })) if Instant::now() < until => {
+                Err(OpenError::Station(StationError::Image(ImageError::InUse { image }))) if Instant::now() < until => {
                     if !std::mem::replace(&mut is_announced, true) {
                         let seconds = self.most.as_secs_f64();
                         print_message(&format!("{image} is in use: waiting up to {seconds} s for it (--wait SECONDS)"));

@@ -263,11 +263,7 @@ impl ZnsSettings {
     pub(super) fn of_image(&self, image: &str, mut shape: ZnsShape) -> Result<ZnsShape, ImageError> {
         let settings = &self.settings;
         for option in KEPT.into_iter().filter(|option| settings.is_given(option)) {
-            let asked = match option {
-                "size" | "zone" | "capacity" | "page" => format_size(settings.size(option)),
-                _ => settings.count(option).to_string(),
-            };
-            let made = shape.option(option);
+            let (asked, made) = (settings.normalised(option), shape.option(option));
             if asked != made {
                 return Err(ImageError::Contradicts { image: image.to_string(), option, asked, made });
             }

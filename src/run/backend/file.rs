@@ -4,10 +4,10 @@ use super::{Backend, HostWrite};
 use crate::device::{Account, STAMP_BYTES, fill_with_stamp};
 use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
-use crate::fs::sfs::{Census, FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use crate::fs::sfs::{Census, InodeNumber, Sfs, SfsError};
 use crate::run::accounts::stored_bytes;
 use crate::run::blocks::{AT_ONCE, covered, cut, parts, touched};
-use crate::run::dummy::write_dummy;
+use crate::run::dummy::{PLAIN_FILE, write_dummy};
 use crate::run::error::RunError;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -51,16 +51,7 @@ impl FileBackend {
             write_dummy(&mut volume, taken.saturating_sub(blocks + blocks / 64))?;
             last_dummy = Some(volume.census().tick);
         }
-        let new = NewFile {
-            kind: FileKind::Regular,
-            permissions: 0o644,
-            user: 0,
-            group: 0,
-            device: 0,
-            target: b"",
-            attributes: &[],
-        };
-        let file = volume.make(InodeNumber::ROOT, b"disk", &new)?;
+        let file = volume.make(InodeNumber::ROOT, b"disk", &PLAIN_FILE)?;
         if blocks > 0 {
             volume.allocate(file, 0, blocks * BLOCK_BYTES, false)?;
         }

@@ -6,6 +6,8 @@ mod sfs;
 
 use crate::failure::Failure;
 use crate::image_lock::Patience;
+use flashpath::device::ImageError;
+use flashpath::device::station::StationError;
 use flashpath::run::{OpenError, Path, check_volume, make_volume, repair_volume, survey_volume};
 use flashpath::translation::zoned::{Remedy, Survey};
 use flashpath::units::{BLOCK_BYTES, format_size};
@@ -50,7 +52,7 @@ impl Mkfs {
         let owner = self.owner.as_deref().map_or_else(|| Ok(owner::myself()), owner::read)?;
         let make = || make_volume(&path, self.force, seed, crate::resident::wall_time_ns(), Some(owner));
         self.patience.open(make).map_err(|error| match error {
-            OpenError::Image(flashpath::device::ImageError::Exists { .. }) => {
+            OpenError::Station(StationError::Image(ImageError::Exists { .. })) => {
                 Failure::input(error.to_string(), Some("--force makes it anew, and what it holds is lost".into()))
             }
             error => error.into(),
@@ -95,7 +97,7 @@ impl Fsck {
             let code = match error {
                 OpenError::NoVolume { .. } => USAGE,
                 // The devices work, and what is on them is no volume, or not this one.
-                OpenError::Volume { is_damaged: true, .. } => LEFT,
+                OpenError::Station(StationError::Volume { is_damaged: true, .. }) => LEFT,
                 _ => OPERATIONAL,
             };
             ended(error.into(), code)
