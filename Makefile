@@ -7,6 +7,7 @@ VMA_SCALE ?= 1
 SFS_SCALE ?= 1/16
 ZNS_SCALE ?= 1
 SEEDS ?= 100
+SCHEDULES ?= 30000
 DAMAGE_SECONDS ?= 600
 CAMPAIGN_SECONDS ?= 60
 
@@ -27,6 +28,7 @@ help:
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  run real programs on a mounted sfs volume, each with a check of its own data"
 	@echo "make crash   cut the power of every translation layer, dm-zoned and sfs at random operations, SEEDS=$(SEEDS) times each;"
+	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each;"
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each;"
@@ -64,6 +66,7 @@ test: export SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 test: needs check
 	@mkdir -p target && rm -f "$$SKIPPED_TESTS"
 	cargo test --workspace --locked
+	cargo test -p flashpath --locked --features checked-gates --test checked_gates
 	@if [ -s "$$SKIPPED_TESTS" ]; then cat "$$SKIPPED_TESTS"; else echo "no test was skipped"; fi
 
 check:
@@ -97,6 +100,7 @@ fuzz:
 	@scripts/fuzz $(SECONDS_OF_FUZZING)
 
 crash:
+	CHECKED_SCHEDULES=$(SCHEDULES) cargo test -p flashpath --release --locked --features checked-gates --test checked_gates
 	POWER_CUT_SEEDS=$(SEEDS) SFS_DAMAGE_SECONDS=$(DAMAGE_SECONDS) cargo test --release --locked --test translation --test dm_zoned --test sfs --test served_cuts
 	BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) cargo test --release --locked --test block_devices
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store

@@ -2,7 +2,7 @@
 //! is old or new on the device below. The caches are small, so that blocks are evicted again and again.
 
 use flashpath::device::cache::{Cache, CacheSettings, Place, Policy};
-use flashpath::device::conv::Conventional;
+use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, fill_with_stamp};
 use flashpath::expression::parse_term;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile};
@@ -298,4 +298,33 @@ fn volumes_are_made_and_found_again_on_images_under_any_stack() {
     let mixed = Path::read("sfs/dm-zoned/conv:size=8M+zns:image=B,size=64M,zone=1M").unwrap();
     let error = make_volume(&mixed, false, 7, 0, None).unwrap_err().to_string();
     assert!(error.contains("storage in memory is new in each run"), "{error}");
+}
+
+/// A cache on a device of one unit that reads a block in 100 us and writes one in 200 us.
+fn cache_on_one_unit() -> Cache {
+    let below = ConvSettings::read(&parse_term("conv:size=1M,read=100us,write=200us,units=1").unwrap()).unwrap();
+    let settings = CacheSettings::read(&parse_term("cache:size=64K,access=1us").unwrap(), 1).unwrap();
+    let below = Box::new(Conventional::new(&below, STAMP_BYTES));
+    Cache::new(&settings, Place::memory(STAMP_BYTES), below)
+}
+
+/// A block that another thread was reading was answered from memory before it had come from below: the cache did not
+/// remember from when on it has it.
+#[test]
+fn a_block_that_is_being_read_is_there_when_it_has_come_from_below() {
+    let (cache, mut bytes) = (cache_on_one_unit(), [0; STAMP_BYTES]);
+    assert_eq!(cache.read(Lba(7), &mut bytes, Time(0)).unwrap(), Time(100_000));
+    assert_eq!(cache.read(Lba(7), &mut bytes, Time(10_000)).unwrap(), Time(101_000), "asked while it is on its way");
+    assert_eq!(cache.read(Lba(7), &mut bytes, Time(300_000)).unwrap(), Time(301_000));
+}
+
+/// Of two flushes at once the second found nothing dirty and was answered at once, before what it promises was below.
+#[test]
+fn a_flush_waits_for_what_another_is_writing_back() {
+    let cache = cache_on_one_unit();
+    assert_eq!(cache.write(Lba(7), &[1; STAMP_BYTES], DATA, Time(0)).unwrap(), Time(1000));
+    let first = cache.flush(Time(2000)).unwrap();
+    assert!(first >= Time(202_000), "{first:?}");
+    assert_eq!(cache.flush(Time(3000)).unwrap(), first);
+    assert_eq!(cache.flush(Time(900_000)).unwrap(), Time(900_000));
 }

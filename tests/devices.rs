@@ -181,3 +181,52 @@ fn a_write_of_part_of_a_block_reads_the_block_before() {
     assert!(result.workload.written_blocks > 0);
     assert_eq!(result.write_amplification.total, Some(1.0), "blocks are counted whole on both sides");
 }
+
+/// Threads of a front end ask in any order of times. A device serves in the order of calls: it answers no request before
+/// its own time, and a read returns the newest write before it.
+#[test]
+fn a_device_asked_at_an_earlier_time_than_before_serves_in_the_order_of_calls() {
+    let caches = ["cache:size=1M/conv:size=32M".to_string(), format!("cache:size=1M/{}", DRIVES[0])];
+    for text in DRIVES.map(str::to_string).into_iter().chain(caches).chain(["conv:size=32M".into(), TIMED.into()]) {
+        let run = || {
+            let device = open_device(&Path::read(&text).unwrap(), Payload::Stamps, 3).unwrap();
+            let (mut random, mut newest, mut answers) = (Random::new(3, "times"), [0u32; 512], Vec::new());
+            for stamp in 1..6000u32 {
+                // From here up to 2 ms before and behind.
+                let at = Time(u64::from(stamp) * 20_000 + random.below(4_000_000));
+                let block = random.below(512);
+                let mut bytes = stamp.to_le_bytes();
+                let done = match random.below(8) {
+                    0..3 => {
+                        newest[block as usize] = stamp;
+                        device.write(Lba(block), &bytes, Label::host(Content::Data), at).unwrap()
+                    }
+                    3 => device.flush(at).unwrap(),
+                    4 => {
+                        device.work(at).unwrap();
+                        at
+                    }
+                    _ => {
+                        let done = device.read(Lba(block), &mut bytes, at).unwrap();
+                        assert_eq!(u32::from_le_bytes(bytes), newest[block as usize], "{text}: block {block}");
+                        done
+                    }
+                };
+                assert!(done >= at, "{text}: asked at {at:?} and done at {done:?}");
+                answers.push(done);
+            }
+            answers
+        };
+        assert_eq!(run(), run(), "{text}: the same calls come out the same");
+    }
+}
+
+/// Of two requests for one unit the one that is asked for first is served first, although it comes at a later time.
+#[test]
+fn planes_and_units_remember_until_when_they_are_taken() {
+    let path = Path::read("conv:size=1M,read=100us,write=200us,units=1").unwrap();
+    let device = open_device(&path, Payload::Stamps, 3).unwrap();
+    let mut bytes = [0; 4];
+    assert_eq!(device.read(Lba(0), &mut bytes, Time(1_000_000)).unwrap(), Time(1_100_000));
+    assert_eq!(device.read(Lba(1), &mut bytes, Time(0)).unwrap(), Time(1_200_000));
+}

@@ -8,3 +8,5 @@ mod model;
 mod parts;
 #[path = "file_workloads/runs.rs"]
 mod runs;
+#[path = "file_workloads/simulated.rs"]
+mod simulated;

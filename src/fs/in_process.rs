@@ -1,12 +1,13 @@
 //! A volume of [`sfs`](super::sfs) in this process as a [`FileSystem`]: no kernel between the workload and it.
 //!
 //! The volume is behind one gate: a task goes in, its operation begins at the task's clock, or when the one before it has
-//! ended if that is later, and the task waits until the operation has ended.
+//! ended if that is later, and the task waits until the operation has ended. The CPU time of a call is spent by the kinds of
+//! steps that an operation of its kind takes: the volume does not tell of its own.
 
 use super::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
 use super::{Durable, FileSystem, FileSystemError, Room};
 use crate::device::Account;
-use crate::task::{Gate, Task};
+use crate::task::{Gate, Step, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 
@@ -28,12 +29,12 @@ impl InProcess {
         InProcess { volume: Gate::new("volume", volume) }
     }
 
-    /// When the last operation ended.
+    /// The time at which the last operation ended.
     pub fn now(&self) -> Time {
         self.look(Sfs::now)
     }
 
-    /// What the volume, and what is below it, has counted.
+    /// The counts of the volume and everything below it.
     pub fn account(&self) -> Account {
         self.look(Sfs::account)
     }
@@ -59,9 +60,12 @@ impl InProcess {
         task: &Task<'_>,
         operation: &'static str,
         path: &str,
+        steps: &[(Step, u64)],
         act: impl FnOnce(&mut Sfs) -> Result<T, SfsError>,
     ) -> Result<T, FileSystemError> {
+        task.spend(Step::Call, 1);
         let mut volume = self.volume.enter(task);
+        steps.iter().for_each(|(step, times)| task.spend(*step, *times));
         volume.begin(task.now());
         let mut due = || -> Result<(), SfsError> {
             while volume.is_timed() && volume.work()?.is_some_and(|more| more <= volume.now()) {}
@@ -77,9 +81,10 @@ impl InProcess {
         task: &Task<'_>,
         operation: &'static str,
         path: &str,
+        steps: &[(Step, u64)],
         act: impl FnOnce(&mut Sfs) -> Result<InodeNumber, SfsError>,
     ) -> Result<InProcessFile, FileSystemError> {
-        let inode = self.call(task, operation, path, |volume| {
+        let inode = self.call(task, operation, path, steps, |volume| {
             let inode = act(volume)?;
             volume.retain(inode)?;
             Ok(inode)
@@ -115,30 +120,69 @@ fn make(volume: &mut Sfs, path: &str, kind: FileKind, permissions: u16) -> Resul
     )
 }
 
+/// An inode is changed.
+const CHANGED: (Step, u64) = (Step::InodeChanged, 1);
+
+/// A file is made durable: the log says so, and its inode with it.
+const SYNC: &[(Step, u64)] = &[CHANGED, (Step::LogRecord, 1)];
+
+/// Each name of a path is found.
+fn look_up(path: &str) -> [(Step, u64); 1] {
+    [(Step::NameLookedUp, path.split('/').count() as u64)]
+}
+
+/// A name comes or goes: it is looked for; the directory changes, and the inode; the log says so.
+fn change_of_name(path: &str) -> [(Step, u64); 3] {
+    [look_up(path)[0], (Step::InodeChanged, 2), (Step::LogRecord, 1)]
+}
+
+fn rename_steps(from: &str, to: &str) -> [(Step, u64); 4] {
+    [look_up(from)[0], look_up(to)[0], (Step::InodeChanged, 3), (Step::LogRecord, 2)]
+}
+
+/// Each block is found and copied.
+fn read_steps(offset: u64, length: usize) -> [(Step, u64); 2] {
+    let blocks = touched(offset, length as u64);
+    [(Step::MapStep, blocks), (Step::BlockCopied, blocks)]
+}
+
+/// Each block is found, copied and summed, and the inode changes.
+fn write_steps(offset: u64, length: usize) -> [(Step, u64); 4] {
+    let [found, copied] = read_steps(offset, length);
+    [found, copied, (Step::BlockSummed, copied.1), CHANGED]
+}
+
+/// Blocks that these bytes touch.
+fn touched(offset: u64, length: u64) -> u64 {
+    if length == 0 { 0 } else { (offset.saturating_add(length) - 1) / BLOCK_BYTES - offset / BLOCK_BYTES + 1 }
+}
+
 impl FileSystem for InProcess {
     type File = InProcessFile;
 
     fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.call(task, "make directory", path, |volume| make(volume, path, FileKind::Directory, 0o755).map(drop))
+        self.call(task, "make directory", path, &change_of_name(path), |volume| {
+            make(volume, path, FileKind::Directory, 0o755).map(drop)
+        })
     }
 
     fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.call(task, "remove directory", path, |volume| {
+        self.call(task, "remove directory", path, &change_of_name(path), |volume| {
             let (directory, name) = parent(volume, path)?;
             volume.remove_directory(directory, name)
         })
     }
 
     fn create(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
-        self.opened(task, "create", path, |volume| make(volume, path, FileKind::Regular, 0o644))
+        self.opened(task, "create", path, &change_of_name(path), |volume| make(volume, path, FileKind::Regular, 0o644))
     }
 
     fn open(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
-        self.opened(task, "open", path, |volume| find(volume, path))
+        self.opened(task, "open", path, &look_up(path), |volume| find(volume, path))
     }
 
     fn close(&self, task: &Task<'_>, file: InProcessFile) -> Result<(), FileSystemError> {
-        self.call(task, "close", &file.path, |volume| volume.release(file.inode, 1))
+        self.call(task, "close", &file.path, &[], |volume| volume.release(file.inode, 1))
     }
 
     fn read_at(
@@ -148,7 +192,9 @@ impl FileSystem for InProcess {
         offset: u64,
         bytes: &mut [u8],
     ) -> Result<usize, FileSystemError> {
-        self.call(task, "read", &file.path, |volume| volume.read(file.inode, offset, bytes))
+        self.call(task, "read", &file.path, &read_steps(offset, bytes.len()), |volume| {
+            volume.read(file.inode, offset, bytes)
+        })
     }
 
     fn write_at(
@@ -158,16 +204,18 @@ impl FileSystem for InProcess {
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), FileSystemError> {
-        self.call(task, "write", &file.path, |volume| volume.write(file.inode, offset, bytes))
+        self.call(task, "write", &file.path, &write_steps(offset, bytes.len()), |volume| {
+            volume.write(file.inode, offset, bytes)
+        })
     }
 
     fn sync_file(&self, task: &Task<'_>, file: &InProcessFile, what: Durable) -> Result<(), FileSystemError> {
-        self.call(task, "sync", &file.path, |volume| volume.sync_file(file.inode, what))
+        self.call(task, "sync", &file.path, SYNC, |volume| volume.sync_file(file.inode, what))
     }
 
     fn truncate(&self, task: &Task<'_>, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {
         let change = Change { size: Some(length), ..Change::default() };
-        self.call(task, "truncate", &file.path, |volume| volume.change(file.inode, &change).map(drop))
+        self.call(task, "truncate", &file.path, &[CHANGED], |volume| volume.change(file.inode, &change).map(drop))
     }
 
     fn preallocate(
@@ -177,22 +225,26 @@ impl FileSystem for InProcess {
         offset: u64,
         length: u64,
     ) -> Result<(), FileSystemError> {
-        self.call(task, "preallocate", &file.path, |volume| volume.allocate(file.inode, offset, length, false))
+        self.call(task, "preallocate", &file.path, &[CHANGED, (Step::MapStep, touched(offset, length))], |volume| {
+            volume.allocate(file.inode, offset, length, false)
+        })
     }
 
     fn discard(&self, task: &Task<'_>, file: &InProcessFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.call(task, "discard", &file.path, |volume| volume.punch(file.inode, offset, length))
+        self.call(task, "discard", &file.path, &[CHANGED, (Step::MapStep, touched(offset, length))], |volume| {
+            volume.punch(file.inode, offset, length)
+        })
     }
 
     fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.call(task, "unlink", path, |volume| {
+        self.call(task, "unlink", path, &change_of_name(path), |volume| {
             let (directory, name) = parent(volume, path)?;
             volume.unlink(directory, name)
         })
     }
 
     fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
-        self.call(task, "rename", from, |volume| {
+        self.call(task, "rename", from, &rename_steps(from, to), |volume| {
             let (from_directory, from_name) = parent(volume, from)?;
             let (to_directory, to_name) = parent(volume, to)?;
             volume.rename((from_directory, from_name), (to_directory, to_name), Taken::Replace)
@@ -200,14 +252,14 @@ impl FileSystem for InProcess {
     }
 
     fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
-        self.call(task, "stat", path, |volume| {
+        self.call(task, "stat", path, &look_up(path), |volume| {
             let inode = find(volume, path)?;
             Ok(volume.attributes(inode)?.size)
         })
     }
 
     fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError> {
-        self.call(task, "sync", "", Sfs::sync)
+        self.call(task, "sync", "", SYNC, Sfs::sync)
     }
 
     fn room(&self) -> Option<Room> {

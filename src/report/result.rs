@@ -49,6 +49,19 @@ pub struct RunResult {
     /// The options of the run beyond its seed, as arguments of `flashpath run`: `--fill`, `--limit 1000`. With the
     /// workload, the seed and the full path, they repeat the run.
     pub options: Vec<String>,
+    /// The CPU time of a file system that counted as simulated time; absent where there is no file system, or it is the
+    /// kernel's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuResult>,
+}
+
+/// A table of CPU time.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct CpuResult {
+    /// Where it is from; `off` if no CPU time counted.
+    pub table: String,
+    /// Nanoseconds of each kind of step.
+    pub ns: BTreeMap<&'static str, u64>,
 }
 
 /// The workload's side of a run.

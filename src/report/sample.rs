@@ -129,6 +129,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
         }],
         warnings: Vec::new(),
         options: vec!["--fill".into()],
+        cpu: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors of a run, by their fault: the input's or the run's.
 
+use super::threads::ThreadsFault;
 use crate::device::DeviceError;
 use crate::fs::FileSystemError;
 use crate::fs::sfs::SfsError;
@@ -121,6 +122,9 @@ pub enum RunFault {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// The threads of a simulated run did not come to their end.
+    #[error(transparent)]
+    Threads(#[from] ThreadsFault),
     /// A program that did the work failed: its name and error.
     #[error("{0}")]
     Program(String),
@@ -146,6 +150,7 @@ fault! {
     DeviceError => RunFault,
     SfsError => RunFault,
     FileSystemError => RunFault,
+    ThreadsFault => RunFault,
 }
 
 /// A difference from the state after the setup.

@@ -7,6 +7,7 @@ use super::path::Path;
 use crate::device::Account;
 use crate::label::{Cause, Content};
 use crate::report::{Latencies, WorkloadResult};
+use crate::task::CpuTable;
 use crate::units::BLOCK_BYTES;
 
 /// The operations of a run in a file system.
@@ -22,6 +23,8 @@ pub struct FilesRun {
     pub warnings: Vec<String>,
     /// The options of the command line that affect it.
     pub options: Vec<String>,
+    /// The CPU time that counted as simulated time; `None` without a simulation.
+    pub cpu: Option<CpuTable>,
     /// True if the caller interrupted it.
     pub interrupted: bool,
     /// The reason of a failure.
@@ -62,6 +65,7 @@ impl Outcome {
             steady: None,
             warnings: done.warnings,
             options: done.options,
+            cpu: done.cpu,
             interrupted: done.interrupted,
             failure: done.failure,
             workload,

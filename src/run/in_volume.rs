@@ -2,9 +2,9 @@
 
 use super::dummy::write_dummy;
 use super::engine::Progress;
-use super::error::{InputFault, RunError};
+use super::error::{InputFault, RunError, RunFault};
 use super::file_system::{failed, simulated_file_system};
-use super::files::{FileRun, Part, preconditioned, run_files};
+use super::files::{FileRun, Part, Threads, preconditioned, run_files};
 use super::in_files::FilesRun;
 use super::open::OpenError;
 use super::outcome::Outcome;
@@ -12,13 +12,13 @@ use super::path::Path;
 use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
 use crate::report::Latencies;
-use crate::task::Task;
+use crate::task::{CpuTable, Task};
 use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileWorkload;
 use std::sync::OnceLock;
 
 /// How a file workload is run in a volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeOptions {
     /// End after so many operations of the counted stages.
     pub limit: Option<u64>,
@@ -27,6 +27,8 @@ pub struct VolumeOptions {
     pub dummy_bytes: u64,
     /// Bytes that the first counted stage writes to files before anything is counted.
     pub precondition_bytes: u64,
+    /// The CPU time that counts, as simulated time.
+    pub cpu: CpuTable,
 }
 
 /// Runs a file workload in a new volume of the sfs on top of `path`, on stamps in memory. Its seed is the volume's,
@@ -47,23 +49,25 @@ pub(super) fn run_in_volume(
         write_dummy(&mut volume, blocks).map_err(|error| failed(path)(error.into()))?;
     }
     let files = InProcess::new(volume);
-    let clock = || files.now().0;
+    let (is_timed, size_bytes) = (files.is_timed(), files.size_bytes());
+    let (begin, new) = (files.now(), files.account());
     let before = OnceLock::new();
-    let begin_counting = || {
+    let begin_counting = |task: &Task<'_>| {
         // What was written before is not counted later. An error shows again in what follows.
-        let _ = files.sync(&Task::at(files.now()));
+        let _ = files.sync(task);
         before.get_or_init(|| files.account());
     };
     let run = FileRun {
         path: path.text.clone(),
         limit: options.limit,
         part: Part::Whole,
-        in_turn: true,
+        threads: Threads::Simulated { begin, costs: &options.cpu.costs },
         begin_counting: &begin_counting,
-        clock: &clock,
     };
     let outcome = run_files(&files, preconditioned(workload, options.precondition_bytes), &run, watch);
-    let synced = files.sync(&Task::at(files.now()));
+    let is_broken = matches!(outcome.failure, Some(RunError::Run(RunFault::Threads(_))));
+    // What threads left half done is entered by nobody: neither synced nor counted.
+    let synced = if is_broken { Ok(()) } else { files.sync(&Task::at(files.now())) };
     let failure = outcome.failure.or(synced.err().map(Into::into)).map(|error| match error {
         RunError::Input(InputFault::Empty(name)) if options.precondition_bytes > 0 => InputFault::Spent(name).into(),
         error => error,
@@ -72,14 +76,16 @@ pub(super) fn run_in_volume(
     let (read, write) = (measured.latency_ns.get("read").cloned(), measured.latency_ns.get("write").cloned());
     let done = FilesRun {
         workload: measured.workload,
-        seconds: if files.is_timed() { measured.seconds_counted } else { 0.0 },
-        latency_ns: files.is_timed().then_some(Latencies { read, write }),
+        seconds: if is_timed { measured.seconds_counted } else { 0.0 },
+        latency_ns: is_timed.then_some(Latencies { read, write }),
         warnings: measured.warnings,
         options: measured.options,
+        cpu: Some(options.cpu.clone()),
         interrupted: measured.interrupted,
         failure,
     };
-    let after = files.account();
-    let before = before.into_inner().unwrap_or_else(|| after.clone());
-    Ok(Outcome::in_files(path, seed, done, (&before, &after), files.size_bytes()))
+    let before = before.into_inner();
+    let after = if is_broken { before.clone().unwrap_or(new) } else { files.account() };
+    let before = before.unwrap_or_else(|| after.clone());
+    Ok(Outcome::in_files(path, seed, done, (&before, &after), size_bytes))
 }

@@ -22,6 +22,7 @@
 //! | `error` | errors of a run, by their fault |
 //! | `simulation` | simulated runs |
 //! | `in_files` | the outcome of a run in the files of a file system |
+//! | `threads` | the threads of a simulated run: coroutines, and which goes next |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
 //! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; the dummy file |
 
@@ -47,6 +48,7 @@ pub mod shared;
 mod simulation;
 mod stations;
 mod steady;
+mod threads;
 mod volume;
 mod windows;
 
@@ -58,7 +60,7 @@ pub use error::{InputFault, RunError, RunFault, SetupFault};
 pub use file_system::{
     Owner, is_in_memory, open_file_system, open_file_system_despite_damage, set_owner, simulated_file_system,
 };
-pub use files::{FileOutcome, FileRun, Part, run_files};
+pub use files::{FileOutcome, FileRun, Part, Threads, run_files};
 pub use in_files::FilesRun;
 pub use in_volume::VolumeOptions;
 pub use labelling::Labelling;
@@ -68,6 +70,7 @@ pub use path::Path;
 pub use sfs_volume::{check_file_system, map_segments, mark_lost_changes, repair_file_system};
 pub use simulation::{OpenBlocks, Work, simulate};
 pub use stations::{Below, FileSystemSettings, ReadDevice, STATIONS, Station, names_offering};
+pub use threads::ThreadsFault;
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;

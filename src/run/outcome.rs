@@ -8,7 +8,8 @@ use super::steady::steady_from;
 use crate::device::Account;
 use crate::fs::sfs::Census;
 use crate::label::{Cause, Content};
-use crate::report::{Latencies, LedgerRow, RunResult, Window, WorkloadResult, WriteAmplification};
+use crate::report::{CpuResult, Latencies, LedgerRow, RunResult, Window, WorkloadResult, WriteAmplification};
+use crate::task::CpuTable;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 
@@ -50,6 +51,8 @@ pub(super) struct Measured {
     pub steady: Option<(u64, f64)>,
     pub warnings: Vec<String>,
     pub options: Vec<String>,
+    /// The CPU time that counted as simulated time; `None` without a file system.
+    pub cpu: Option<CpuTable>,
     /// True if the caller interrupted the run.
     pub interrupted: bool,
     pub failure: Option<RunError>,
@@ -91,6 +94,9 @@ impl Outcome {
             workload,
             warnings,
             options: measured.options,
+            cpu: measured
+                .cpu
+                .map(|table: CpuTable| CpuResult { ns: table.costs.named().collect(), table: table.name.into_owned() }),
         };
         Outcome { result, failure: measured.failure.or(broken), census: None }
     }
@@ -155,6 +161,7 @@ fn measured<B: Backend>(
         steady,
         warnings,
         options: options.arguments(),
+        cpu: run.backend.cpu(),
         interrupted: matches!(ended, Ok(false)),
         failure: ended.err(),
         workload: served,

@@ -7,12 +7,12 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 
-/// What one task at a time may hold. It remembers when the last one left it: who came earlier goes on from then. Who waits
-/// for it goes in by the order in which they came.
+/// A value that one task at a time may hold. It remembers when the last one left: who came earlier goes on from then. Tasks
+/// that wait for it go in by the order in which they came.
 pub struct Gate<T> {
     name: &'static str,
     held: Mutex<T>,
-    /// When it became free.
+    /// The time at which it became free.
     free_from: AtomicU64,
 }
 
@@ -35,12 +35,12 @@ impl<T> Gate<T> {
         guard
     }
 
-    /// What is inside, without a gate around it: nobody else has it.
+    /// The value inside, without entering: nobody else has it.
     pub fn get_mut(&mut self) -> &mut T {
         self.held.get_mut().expect("no task has panicked inside")
     }
 
-    /// What is inside, for good.
+    /// Takes the value out.
     pub fn into_inner(self) -> T {
         self.held.into_inner().expect("no task has panicked inside")
     }

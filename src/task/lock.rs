@@ -8,7 +8,7 @@ pub(super) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWri
 
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
-/// What is said of a gate inside which a task has panicked.
+/// The message for a gate inside which a task has panicked.
 const BROKEN: &str = "a task has panicked inside, and what it left may be half done";
 
 /// A lock that a task of a system thread waited for, or that a simulated task took when it was its turn.

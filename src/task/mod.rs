@@ -1,4 +1,4 @@
-//! Who works, and its clock: the seam between code that threads share and what its threads are.
+//! A thread of work and its clock: the seam between code that threads share and what its threads are.
 //!
 //! A [`Task`] is one thread of work with a clock of its own. What tasks share stands behind a [`Gate`] or a
 //! [`SharedGate`], which remembers until when it was held. The same code then runs
@@ -10,12 +10,12 @@
 //!
 //! `docs/threads.md` is the design, with a drawing.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `gate` | [`Gate`]: one task at a time |
 //! | `shared_gate` | [`SharedGate`]: many readers or one writer |
 //! | `lock` | the locks below both: the system's, or a model checker's |
-//! | `step` | [`Step`] and [`Costs`]: the CPU time of each kind of work |
+//! | `step` | [`Step`], [`Costs`] and [`CpuTable`]: the CPU time of each kind of work |
 //!
 //! Two rules hold for whoever is handed a `&Task`:
 //!
@@ -30,7 +30,7 @@ mod step;
 
 pub use gate::{Gate, GateGuard};
 pub use shared_gate::{ReadGuard, SharedGate, WriteGuard};
-pub use step::{Costs, Step};
+pub use step::{Costs, CpuTable, Step};
 
 use crate::time::Time;
 use std::cell::Cell;
@@ -64,8 +64,8 @@ impl<'run> Task<'run> {
         self.now.get()
     }
 
-    /// What it waits for is there at `at`: its clock goes on to then, and never back. Those who are behind go first, so
-    /// that what it does next is done when its time has come, behind a gate or not.
+    /// Waits until `at`: its clock goes on to then, and never back. Those who are behind go first, so that it does nothing
+    /// before its time, behind a gate or not.
     pub fn wait_until(&self, at: Time) {
         if at > self.now() {
             self.now.set(at);
@@ -114,7 +114,7 @@ impl<'run> Task<'run> {
     }
 }
 
-/// How a task goes through a gate.
+/// The way in which a task goes through a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Beside others who share it.
@@ -123,7 +123,7 @@ pub enum Access {
     Alone,
 }
 
-/// Which gate: where it lies in memory, as it does not move while somebody is inside or waits at it; and its name.
+/// A gate, by its place in memory, which stays while somebody is inside or waits at it; and its name.
 #[derive(Clone, Copy, Debug)]
 pub struct GateId {
     /// Its address: no two gates have the same at once.

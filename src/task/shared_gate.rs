@@ -7,15 +7,15 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 
-/// What many tasks may read at once, or one may change. A reader that came earlier than the last writer left goes on from
+/// A value that many tasks may read at once, or one may change. A reader that came earlier than the last writer left goes on from
 /// then; a writer waits for readers too. Who waits goes in by the order in which they came: a reader does not overtake a
 /// writer that waits, and so a task that is inside to read must not go in again.
 pub struct SharedGate<T> {
     name: &'static str,
     held: RwLock<T>,
-    /// When the last writer left.
+    /// The time at which the last writer left.
     free_of_writers: AtomicU64,
-    /// When the last reader left.
+    /// The time at which the last reader left.
     free_of_readers: AtomicU64,
 }
 
@@ -53,12 +53,12 @@ impl<T> SharedGate<T> {
         guard
     }
 
-    /// What is inside, without a gate around it: nobody else has it.
+    /// The value inside, without entering: nobody else has it.
     pub fn get_mut(&mut self) -> &mut T {
         self.held.get_mut().expect("no writer has panicked inside")
     }
 
-    /// What is inside, for good.
+    /// Takes the value out.
     pub fn into_inner(self) -> T {
         self.held.into_inner().expect("no writer has panicked inside")
     }

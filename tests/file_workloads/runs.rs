@@ -4,7 +4,9 @@ use crate::model::{Model, SMALL, workload};
 use flashpath::expression::parse_term;
 use flashpath::fs::directory::{Directory, DirectoryFile};
 use flashpath::fs::{Durable, FileSystem, FileSystemError};
-use flashpath::run::{DISK_FILE, DiskFile, FileOutcome, FileRun, InputFault, Part, RunError, RunFault, run_files};
+use flashpath::run::{
+    DISK_FILE, DiskFile, FileOutcome, FileRun, InputFault, Part, RunError, RunFault, Threads, run_files,
+};
 use flashpath::task::Task;
 use flashpath::workload::files::FileWorkload;
 use flashpath::workload::generator::generator;
@@ -28,7 +30,7 @@ pub fn run_part<F: FileSystem>(
     let time = AtomicU64::new(0);
     let clock = || time.fetch_add(1000, Ordering::Relaxed);
     let options =
-        FileRun { path: "here".to_string(), limit, part, in_turn: false, begin_counting: &|| {}, clock: &clock };
+        FileRun { path: "here".to_string(), limit, part, begin_counting: &|_| {}, threads: Threads::System(&clock) };
     run_files(files, workload, &options, &mut |_| goes_on)
 }
 

@@ -7,8 +7,10 @@
 // These macros panic if the stream is full.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod calibrate;
 mod capture;
 mod convert;
+mod cpu;
 mod failure;
 mod image_lock;
 mod invocation;
@@ -69,6 +71,8 @@ enum Command {
     Capture(capture::Capture),
     /// Reproduce the papers' figures: their experiments, with the paper's numbers beside ours
     Reproduce(reproduce::Reproduce),
+    /// Measure the CPU time of each kind of file system step on this machine, for run --cpu
+    Calibrate(calibrate::Calibrate),
     /// Convert a trace of any format to CSV or Parquet
     Convert(convert::Convert),
 }
@@ -91,6 +95,7 @@ fn main() -> ExitCode {
         Command::Serve(command) => command.run(),
         Command::Capture(command) => command.run(),
         Command::Reproduce(command) => command.run(),
+        Command::Calibrate(command) => command.run(),
         Command::Convert(command) => command.run(),
     };
     match ended {

@@ -59,6 +59,8 @@ mod serve_nbd;
 mod serve_watch;
 #[path = "program/sfs_volume.rs"]
 mod sfs_volume;
+#[path = "program/simulated_threads.rs"]
+mod simulated_threads;
 #[path = "program/stopped.rs"]
 mod stopped;
 #[path = "program/traces.rs"]

@@ -9,6 +9,7 @@ use flashpath::run::{
     DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, VolumeOptions, Work, prepare,
     simulate,
 };
+use flashpath::task::CpuTable;
 use flashpath::units::format_size;
 use flashpath::workload::files::file_workload;
 use flashpath::workload::trace::{TraceOptions, TraceWorkload};
@@ -249,7 +250,9 @@ impl<'a> Lab<'a> {
         aging: u64,
     ) -> Result<RunResult, ReproduceError> {
         let workload = with_cached_reads(file_workload(&parse_term(expression)?, self.seed)?);
-        let options = VolumeOptions { dummy_bytes: dummy, precondition_bytes: aging, limit: None };
+        // The paper's figures are of devices: no CPU time is added to theirs.
+        let cpu = CpuTable::OFF;
+        let options = VolumeOptions { dummy_bytes: dummy, precondition_bytes: aging, limit: None, cpu };
         Ok(self.run(path, Work::Files(workload, options))?.result)
     }
 

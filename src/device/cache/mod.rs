@@ -59,6 +59,8 @@ struct Slot {
     label: Label,
     /// The time at which it became dirty.
     dirty_since: Option<Time>,
+    /// The time from which its bytes are there: an earlier read waits until then.
+    there_from: Time,
 }
 
 #[derive(Default)]
@@ -92,6 +94,8 @@ struct State {
     dirty: BTreeMap<u64, u32>,
     /// Blocks in the order in which they became dirty; some are clean again.
     ages: VecDeque<(Time, u64)>,
+    /// The time at which all blocks that were written back are stored below.
+    written_back: Time,
     received: Tally,
     sent: Tally,
     read_blocks: u64,
@@ -132,6 +136,7 @@ impl Cache {
             map: BTreeMap::new(),
             dirty: BTreeMap::new(),
             ages: VecDeque::new(),
+            written_back: Time::ZERO,
             received: Tally::default(),
             sent: Tally::default(),
             read_blocks: 0,
@@ -147,6 +152,7 @@ impl Cache {
 
 impl State {
     fn load(&mut self, slot: u32, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+        let at = at.max(self.slots[slot as usize].there_from);
         match &mut self.place {
             Holder::Memory(memory) => {
                 memory.read(Lba(slot.into()), buffer);
@@ -176,7 +182,7 @@ impl State {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.slots.len() < self.capacity as usize => {
-                self.slots.push(Slot { lba, label: FILL, dirty_since: None });
+                self.slots.push(Slot { lba, label: FILL, dirty_since: None, there_from: at });
                 self.slots.len() as u32 - 1
             }
             None => {
@@ -190,7 +196,7 @@ impl State {
                 self.free.pop().expect("it was just given back")
             }
         };
-        self.slots[slot as usize] = Slot { lba, label: FILL, dirty_since: None };
+        self.slots[slot as usize] = Slot { lba, label: FILL, dirty_since: None, there_from: at };
         self.map.insert(lba, slot);
         self.order.add(slot);
         Ok((slot, done))
@@ -231,12 +237,14 @@ impl State {
         }
         self.sent.add(label.cause, label.content, count);
         self.events.written_back += count;
+        self.written_back = self.written_back.max(done);
         Ok(done)
     }
 
-    /// Writes back all dirty blocks, in address order.
+    /// Writes back all dirty blocks, in address order. Returns when they, and all blocks that were written back before, are
+    /// stored below.
     fn write_back_all(&mut self, at: Time) -> Result<Time, DeviceError> {
-        let mut done = at;
+        let mut done = at.max(self.written_back);
         while let Some((&lba, _)) = self.dirty.first_key_value() {
             done = done.max(self.write_back(self.dirty_run(lba), at)?);
         }
@@ -254,6 +262,7 @@ impl State {
                 self.forget(lba);
                 break;
             }
+            self.slots[slot as usize].there_from = done;
         }
         Ok(done)
     }
@@ -270,6 +279,7 @@ impl State {
         self.order.touch(slot);
         let slot_of = &mut self.slots[slot as usize];
         slot_of.label = label;
+        slot_of.there_from = slot_of.there_from.max(done);
         if slot_of.dirty_since.is_none() {
             slot_of.dirty_since = Some(at);
             self.dirty.insert(lba, slot);

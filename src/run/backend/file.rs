@@ -9,6 +9,7 @@ use crate::run::accounts::stored_bytes;
 use crate::run::blocks::{AT_ONCE, covered, cut, parts, touched};
 use crate::run::dummy::{PLAIN_FILE, write_dummy};
 use crate::run::error::RunError;
+use crate::task::CpuTable;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
@@ -142,6 +143,11 @@ impl Backend for FileBackend {
         self.volume.begin(at);
         self.volume.sync_file(self.file, Durable::Data)?;
         Ok(self.volume.now())
+    }
+
+    /// The engine asks for blocks, and none of its calls takes CPU time.
+    fn cpu(&self) -> Option<CpuTable> {
+        Some(CpuTable::OFF)
     }
 
     fn account(&self) -> Account {

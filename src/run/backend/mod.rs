@@ -19,6 +19,7 @@ use super::error::RunError;
 use crate::device::Account;
 use crate::fs::sfs::Census;
 use crate::label::Content;
+use crate::task::CpuTable;
 use crate::time::Time;
 
 /// The fields of a host's write besides its range.
@@ -64,6 +65,11 @@ pub(super) trait Backend {
 
     /// Bytes stored by the media since they were new, for any cause.
     fn stored_bytes(&self) -> u64;
+
+    /// The table of CPU time that counts; `None` without a file system.
+    fn cpu(&self) -> Option<CpuTable> {
+        None
+    }
 
     /// For a file in a volume of sfs: live blocks by segment, without segments that only ever held the dummy file.
     fn census(&self) -> Option<Census> {

@@ -18,7 +18,7 @@ impl<F: FileSystem> Floor<'_, F> {
         lane: &mut LaneRun<F>,
         operation: &FileOperation,
     ) -> Result<u64, RunError> {
-        let (files, clock) = (self.files, self.run.clock);
+        let (files, clock) = (self.files, || self.time_of(task));
         let timed = |call: &mut dyn FnMut() -> Result<(), FileSystemError>| {
             let began = clock();
             call()?;
@@ -91,9 +91,9 @@ impl<F: FileSystem> Floor<'_, F> {
         while at < offset + length {
             let bytes = room(&mut lane.buffer, (offset + length - at).min(LARGEST_CALL));
             contents::fill(self.seed, file, version, at, bytes);
-            let began = (self.run.clock)();
+            let began = self.time_of(task);
             self.files.write_at(task, opened(&lane.open, file), at, bytes)?;
-            latency_ns += (self.run.clock)().saturating_sub(began);
+            latency_ns += self.time_of(task).saturating_sub(began);
             at += bytes.len() as u64;
         }
         Ok(latency_ns)
@@ -111,9 +111,9 @@ impl<F: FileSystem> Floor<'_, F> {
         while at < offset + length {
             let bytes = room(&mut lane.buffer, (offset + length - at).min(LARGEST_CALL));
             let asked = bytes.len();
-            let began = (self.run.clock)();
+            let began = self.time_of(task);
             let read = self.files.read_at(task, opened(&lane.open, file), at, bytes)?;
-            latency_ns += (self.run.clock)().saturating_sub(began);
+            latency_ns += self.time_of(task).saturating_sub(began);
             if read < asked {
                 lane.write_path(file);
                 let path = lane.path.clone();

@@ -1,11 +1,12 @@
 //! A stage: all lanes go through it at once, each in a thread of its own.
 
-use super::FileRun;
 use super::lane::LaneRun;
+use super::{FileRun, Threads};
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
 use crate::run::error::{RunError, RunFault};
-use crate::task::Task;
+use crate::run::threads::ThreadsFault;
+use crate::task::{Alone, Task};
 use crate::time::Time;
 use crate::workload::files::{FileOperation, Stage};
 use std::sync::Mutex;
@@ -13,10 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// How often `watch` is called at most, in nanoseconds.
+/// The least time between two calls of `watch`, in nanoseconds.
 const WATCH_EVERY_NS: u64 = 50_000_000;
 
-/// What all lanes share.
+/// After how many steps of lanes it is called where time is simulated.
+const WATCH_EVERY_STEPS: u64 = 64;
+
+/// The state that all lanes share.
 pub(super) struct Floor<'a, F> {
     pub(super) files: &'a F,
     pub(super) seed: u64,
@@ -25,49 +29,101 @@ pub(super) struct Floor<'a, F> {
     /// Operations of all lanes.
     done: AtomicU64,
     failure: Mutex<Option<RunError>>,
+    /// The instant of simulated time that all lanes have reached.
+    reached: AtomicU64,
 }
 
-/// Who is told how far a run is, and may end it.
+/// The watcher of a run, which may end it.
 pub(super) struct Watch<'a> {
     watch: &'a mut dyn FnMut(&Progress) -> bool,
     /// When it was called last, in nanoseconds; 0 if it was not.
     called_ns: u64,
+    /// Checks of whether a call is due.
+    asked: u64,
 }
 
 impl<'a> Watch<'a> {
     pub(super) fn new(watch: &'a mut dyn FnMut(&Progress) -> bool) -> Watch<'a> {
-        Watch { watch, called_ns: 0 }
+        Watch { watch, called_ns: 0, asked: 0 }
     }
 
     /// The next stage is told of at once.
-    fn begin(&mut self) {
-        self.called_ns = 0;
+    pub(super) fn begin(&mut self) {
+        (self.called_ns, self.asked) = (0, 0);
     }
 }
 
 impl<'a, F: FileSystem> Floor<'a, F> {
     pub(super) fn new(files: &'a F, seed: u64, run: &'a FileRun<'a>) -> Floor<'a, F> {
-        Floor { files, seed, run, stop: AtomicBool::new(false), done: AtomicU64::new(0), failure: Mutex::default() }
+        let begin = if let Threads::Simulated { begin, .. } = run.threads { begin } else { Time::ZERO };
+        let (stop, done, reached) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(begin.0));
+        Floor { files, seed, run, stop, done, failure: Mutex::default(), reached }
     }
 
     pub(super) fn into_failure(self) -> Option<RunError> {
         self.failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Calls `watch` if it is time to.
+    /// Calls `watch` if it is time to: of simulated time nobody knows how long it takes, so that steps are counted.
     pub(super) fn ask(&self, watch: &mut Watch<'_>, progress: &Progress) {
-        let now = (self.run.clock)();
-        if now.saturating_sub(watch.called_ns) >= WATCH_EVERY_NS || watch.called_ns == 0 {
-            watch.called_ns = now.max(1);
-            if !(watch.watch)(progress) {
-                self.stop.store(true, Ordering::Relaxed);
+        let is_due = match self.run.threads {
+            Threads::System(clock) => {
+                let now = clock();
+                let is_due = watch.called_ns == 0 || now.saturating_sub(watch.called_ns) >= WATCH_EVERY_NS;
+                watch.called_ns = if is_due { now.max(1) } else { watch.called_ns };
+                is_due
             }
+            Threads::Simulated { .. } => {
+                watch.asked += 1;
+                watch.asked % WATCH_EVERY_STEPS == 1
+            }
+        };
+        if is_due && !(watch.watch)(progress) {
+            self.stop.store(true, Ordering::Relaxed);
         }
     }
 
-    /// A task whose work begins now.
-    pub(super) fn task(&self) -> Task<'static> {
-        Task::at(Time((self.run.clock)()))
+    /// The time between stages, in nanoseconds.
+    pub(super) fn now_ns(&self) -> u64 {
+        match self.run.threads {
+            Threads::System(clock) => clock(),
+            Threads::Simulated { .. } => self.reached.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The time at which a lane's task is, in nanoseconds.
+    pub(super) fn time_of(&self, task: &Task<'_>) -> u64 {
+        match self.run.threads {
+            Threads::System(clock) => clock(),
+            Threads::Simulated { .. } => task.now().0,
+        }
+    }
+
+    /// Does something while no lane runs. Simulated time goes on by what it takes.
+    pub(super) fn alone<T>(&self, act: impl FnOnce(&Task<'_>) -> T) -> T {
+        let now = Time(self.now_ns());
+        let Threads::Simulated { costs, .. } = self.run.threads else { return act(&Task::at(now)) };
+        let task = Task::simulated(now, costs, &Alone);
+        let answer = act(&task);
+        self.reached.store(task.now().0, Ordering::Relaxed);
+        answer
+    }
+
+    /// All lanes have come to the end of a stage, the last of them at `end`.
+    pub(super) fn reach(&self, end: Time) {
+        self.reached.store(end.0, Ordering::Relaxed);
+    }
+
+    /// Simulated threads did not come to their end. Whatever failed before, this is worse: their gates are not to be entered.
+    pub(super) fn break_off(&self, fault: ThreadsFault) {
+        self.stop.store(true, Ordering::Relaxed);
+        *self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(fault.into());
+    }
+
+    /// True if simulated threads did not come to their end.
+    pub(super) fn has_broken_threads(&self) -> bool {
+        let failure = self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        matches!(*failure, Some(RunError::Run(RunFault::Threads(_))))
     }
 
     pub(super) fn stops(&self) -> bool {
@@ -95,7 +151,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
             for (place, lane) in others.iter_mut().enumerate() {
                 let guard = running.enter();
                 let work = move || {
-                    self.run_lane(number, stage, lane, &mut |_| {});
+                    self.run_lane(&self.task(), number, stage, lane, &mut |_| {});
                     drop(guard);
                 };
                 // A thread that cannot be had takes its guard with it.
@@ -103,7 +159,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
                     self.fail(RunFault::Thread { number: place + 2, source }.into());
                 }
             }
-            self.run_lane(number, stage, first, &mut ask);
+            self.run_lane(&self.task(), number, stage, first, &mut ask);
             while running.count.load(Ordering::Acquire) > 0 {
                 std::thread::park_timeout(Duration::from_nanos(WATCH_EVERY_NS));
                 ask(None);
@@ -111,38 +167,36 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         });
     }
 
-    /// The lanes take turns, a step each, until all are at the end of the stage.
-    pub(super) fn run_stage_in_turn(
-        &self,
-        number: usize,
-        stage: Stage,
-        lanes: &mut [LaneRun<F>],
-        watch: &mut Watch<'_>,
-    ) {
-        let done_before = self.done.load(Ordering::Relaxed);
-        watch.begin();
-        let mut going: Vec<&mut LaneRun<F>> = lanes.iter_mut().collect();
-        while !going.is_empty() && !self.stops() {
-            going.retain_mut(|lane| !self.stops() && self.step(number, stage, lane));
-            let requests = self.done.load(Ordering::Relaxed) - done_before;
-            let share = going.first().and_then(|lane| lane.lane.progress(number));
-            self.ask(watch, &Progress { phase: stage.name, requests, share });
-        }
+    /// A task on a thread of the system, whose clock is that of the run.
+    fn task(&self) -> Task<'static> {
+        Task::at(Time(self.now_ns()))
+    }
+
+    /// The operations that all lanes have done.
+    pub(super) fn operations(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
     }
 
     /// Runs a lane to the end of the stage, of its limit, or of the run.
-    fn run_lane(&self, number: usize, stage: Stage, lane: &mut LaneRun<F>, ask: &mut dyn FnMut(Option<f64>)) {
-        while !self.stops() && self.step(number, stage, lane) {
+    pub(super) fn run_lane(
+        &self,
+        task: &Task<'_>,
+        number: usize,
+        stage: Stage,
+        lane: &mut LaneRun<F>,
+        ask: &mut dyn FnMut(Option<f64>),
+    ) {
+        while !self.stops() && self.step(task, number, stage, lane) {
             ask(lane.lane.progress(number));
         }
     }
 
     /// Does what a lane asks for next, and says whether it goes on.
-    fn step(&self, number: usize, stage: Stage, lane: &mut LaneRun<F>) -> bool {
+    fn step(&self, task: &Task<'_>, number: usize, stage: Stage, lane: &mut LaneRun<F>) -> bool {
         let mut operations = std::mem::take(&mut lane.operations);
         operations.clear();
         let goes_on = match lane.lane.step(number, &mut operations) {
-            Ok(true) => self.apply_all(stage, lane, &operations),
+            Ok(true) => self.apply_all(task, stage, lane, &operations),
             Ok(false) => false,
             Err(error) => {
                 self.fail(error.into());
@@ -157,13 +211,12 @@ impl<'a, F: FileSystem> Floor<'a, F> {
     }
 
     /// Answers whether the lane goes on.
-    fn apply_all(&self, stage: Stage, lane: &mut LaneRun<F>, operations: &[FileOperation]) -> bool {
-        let task = self.task();
+    fn apply_all(&self, task: &Task<'_>, stage: Stage, lane: &mut LaneRun<F>, operations: &[FileOperation]) -> bool {
         for operation in operations {
             if self.stops() || stage.counted && lane.left == Some(0) {
                 return false;
             }
-            match self.apply(&task, lane, operation) {
+            match self.apply(task, lane, operation) {
                 Ok(latency_ns) if stage.counted => {
                     lane.tally.count(operation, latency_ns);
                     lane.left = lane.left.map(|left| left - 1);

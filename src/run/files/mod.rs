@@ -1,9 +1,10 @@
-//! What drives a file workload through a file system: stage by stage, as fast as it goes: each lane in
-//! a thread of its own, or, where time is simulated, in turn.
+//! Runs a file workload in a file system: stage by stage, as fast as it goes: each lane in
+//! a thread of its own, which is one of the system or a simulated one.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `floor` | a stage: all lanes go through it at once |
+//! | `simulated` | a stage in simulated threads |
 //! | `calls` | one operation as calls of the file system |
 //! | `lane` | what a lane has open, and what it has done |
 //! | `tally` | what was done in the counted stages |
@@ -15,6 +16,7 @@ mod floor;
 mod lane;
 mod precondition;
 mod setup;
+mod simulated;
 mod tally;
 
 pub(super) use precondition::preconditioned;
@@ -23,29 +25,42 @@ use super::engine::Progress;
 use super::error::{InputFault, RunError, RunFault, SetupFault};
 use crate::fs::FileSystem;
 use crate::report::{FileRunResult, LatencyHistogram, MovedBytes, StageResult, WorkloadResult};
+use crate::task::{Costs, Task};
+use crate::time::Time;
 use crate::workload::files::{FileWorkload, Setup};
 use floor::{Floor, Watch};
 use lane::LaneRun;
 use tally::Tally;
 
-/// How a file workload is run.
+/// The options of a run of a file workload.
 pub struct FileRun<'a> {
-    /// Where the files are, as reports call it.
+    /// The place of the files, as reports call it.
     pub path: String,
     /// End after so many operations of the counted stages; each lane gets its share.
     pub limit: Option<u64>,
-    /// Which stages are gone through.
+    /// The stages that are run.
     pub part: Part,
-    /// Whether the lanes take turns on the calling thread, a step each, in place of a thread of its own for each: so a
-    /// run comes out the same every time.
-    pub in_turn: bool,
-    /// Called once, before the first counted stage.
-    pub begin_counting: &'a (dyn Fn() + Sync),
-    /// The time in nanoseconds, from any beginning on.
-    pub clock: &'a (dyn Fn() -> u64 + Sync),
+    /// The threads in which lanes run.
+    pub threads: Threads<'a>,
+    /// Called once, before the first counted stage, on behalf of a task whose work begins when the setup has ended.
+    pub begin_counting: &'a (dyn Fn(&Task<'_>) + Sync),
 }
 
-/// Which stages of a workload are gone through. The setup is the stages before the first counted one; the two parts one
+/// The threads in which lanes run.
+#[derive(Clone, Copy)]
+pub enum Threads<'a> {
+    /// Threads of the system. This is the time in nanoseconds, from any beginning on.
+    System(&'a (dyn Fn() -> u64 + Sync)),
+    /// Simulated threads, each with a clock of its own, so that a run comes out the same every time.
+    Simulated {
+        /// The begin of the run.
+        begin: Time,
+        /// The CPU time of each step.
+        costs: &'a Costs,
+    },
+}
+
+/// The stages of a workload that are run. The setup is the stages before the first counted one; the two parts one
 /// after the other, by whichever processes, leave what the whole leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
@@ -71,9 +86,9 @@ impl Part {
 /// The end of a run. The result tells what was measured, even if the run failed on its way.
 #[derive(Debug)]
 pub struct FileOutcome {
-    /// What was measured.
+    /// The measurements.
     pub result: FileRunResult,
-    /// Why the run failed; `None` if it did not.
+    /// The reason of a failure.
     pub failure: Option<RunError>,
 }
 
@@ -102,29 +117,31 @@ pub fn run_files<F: FileSystem>(
     let refused = if first == 0 { does_not_fit(files, made) } else { None };
     let end = if refused.is_some() { first } else { end };
     let mut told = Vec::new();
-    let began = (run.clock)();
+    let began = floor.now_ns();
     floor.skip(&stages[..first], &name, &mut lanes, &mut watch);
     for (number, stage) in stages.iter().enumerate().take(end).skip(first) {
+        let has_counted = stages[..number].iter().any(|stage| stage.counted);
         // Where a lane has come to its limit, a later stage would miss what it has not made.
-        if floor.stops() || lanes.iter().any(|lane| lane.left == Some(0)) {
+        if floor.stops() || has_counted && lanes.iter().any(|lane| lane.left == Some(0)) {
             break;
         }
         if number == setup {
-            (run.begin_counting)();
+            floor.alone(|task| (run.begin_counting)(task));
         }
-        let (stage_began, before) = ((run.clock)(), requests(&lanes));
-        match run.in_turn {
-            true => floor.run_stage_in_turn(number, *stage, &mut lanes, &mut watch),
-            false => floor.run_stage(number, *stage, &mut lanes, &mut watch),
+        let (stage_began, before) = (floor.now_ns(), requests(&lanes));
+        match run.threads {
+            Threads::System(_) => floor.run_stage(number, *stage, &mut lanes, &mut watch),
+            Threads::Simulated { costs, .. } => floor.simulate_stage(number, *stage, &mut lanes, &mut watch, costs),
         }
-        let seconds = (run.clock)().saturating_sub(stage_began) as f64 / 1e9;
+        let seconds = floor.now_ns().saturating_sub(stage_began) as f64 / 1e9;
         let requests = requests(&lanes) - before;
         told.push(StageResult { name: stage.name, counted: stage.counted, seconds, requests });
     }
-    for lane in &mut lanes {
-        floor.close_all(&floor.task(), lane);
+    // What simulated threads left half done is not to be entered.
+    if !floor.has_broken_threads() {
+        lanes.iter_mut().for_each(|lane| floor.alone(|task| floor.close_all(task, lane)));
     }
-    let seconds_wall = (run.clock)().saturating_sub(began) as f64 / 1e9;
+    let seconds_wall = floor.now_ns().saturating_sub(began) as f64 / 1e9;
     let interrupted = floor.stops();
     let failure = refused.or(floor.into_failure());
     let mut result = FileRunResult {
@@ -140,7 +157,7 @@ pub fn run_files<F: FileSystem>(
     FileOutcome { failure: failure.or(is_empty.then(|| InputFault::Empty(name).into())), result }
 }
 
-/// Why a setup need not be begun: the file system has no room for it.
+/// The fault of a setup for which the file system has no room.
 fn does_not_fit<F: FileSystem>(files: &F, setup: Setup) -> Option<RunError> {
     let Setup { files: wanted, bytes_each } = setup;
     let room = files.room()?.files_of(bytes_each);

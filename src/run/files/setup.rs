@@ -63,7 +63,7 @@ impl<F: FileSystem> Floor<'_, F> {
             }
             lane.write_path(name);
             let path = || lane.path.clone();
-            let found = match self.files.length(&self.task(), &lane.path) {
+            let found = match self.alone(|task| self.files.length(task, &lane.path)) {
                 Err(error) if matches!(error.source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                     return Err(InputFault::NotSetUp(SetupFault::Missing(path())).into());
                 }
@@ -85,10 +85,9 @@ impl<F: FileSystem> Floor<'_, F> {
         let (mut expected, mut found) = (vec![0; length], vec![0; length]);
         contents::fill(self.seed, write.file, write.version, write.offset, &mut expected);
         lane.write_path(write.file);
-        let task = self.task();
-        let file = self.files.open(&task, &lane.path)?;
-        let read = self.files.read_at(&task, &file, write.offset, &mut found);
-        self.files.close(&task, file)?;
+        let file = self.alone(|task| self.files.open(task, &lane.path))?;
+        let read = self.alone(|task| self.files.read_at(task, &file, write.offset, &mut found));
+        self.alone(|task| self.files.close(task, file))?;
         if read? == length && found == expected {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use crate::run::Run;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::{FileRunResult, files_json, files_table, write_file};
-use flashpath::run::{DiskFile, FileRun, Part, RunError, run_files};
+use flashpath::run::{DiskFile, FileRun, Part, RunError, Threads, run_files};
 use flashpath::workload::files::{FileWorkload, file_workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,9 +25,9 @@ pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> R
         path: path.clone(),
         limit: command.limit,
         part: command.only.unwrap_or_default(),
-        in_turn: false,
-        begin_counting: &|| {},
-        clock: &clock,
+
+        begin_counting: &|_| {},
+        threads: Threads::System(&clock),
     };
     let mut bar = Bars::new(command.quiet).add(&path);
     let mut outcome = run_files(&directory, workload, &options, &mut |progress| {

@@ -12,6 +12,7 @@ use flashpath::report;
 use flashpath::run::{
     FileShape, OpenBlocks, Options, Outcome, Part, Path, Replay, VolumeOptions, Work, prepare, simulate,
 };
+use flashpath::task::CpuTable;
 use flashpath::workload::Workload;
 use flashpath::workload::files::file_workload;
 use std::cell::Cell;
@@ -70,6 +71,11 @@ pub struct Run {
     /// options and seed
     #[arg(long, value_name = "PART", conflicts_with = "on", value_parser = one_of(&Part::WORDS), help_heading = "File system")]
     pub only: Option<Part>,
+    /// CPU time of a file workload in a volume of sfs: off, a file of 'flashpath calibrate --json', or steps that differ
+    /// from the table in the program, such as call=800,block-copied=250. The result says which table counted [default: the
+    /// table in the program]
+    #[arg(long, value_name = "TABLE", conflicts_with = "directory", value_parser = crate::cpu::table, help_heading = "File system")]
+    cpu: Option<CpuTable>,
     #[command(flatten)]
     pub replaying: Replaying,
     /// Write the results as JSON; - is standard output, instead of the table
@@ -159,6 +165,11 @@ impl Run {
                 return Err(Failure::input(message, Some(help)));
             }
         }
+        if let (Some(_), Some(path)) = (&self.cpu, paths.first().filter(|_| !matches!(source, Source::Files(_)))) {
+            let message =
+                format!("--cpu is for file workloads, and {} on {} asks for blocks", self.workload, path.text);
+            return Err(Failure::input(message, Some("leave it out: blocks cost no CPU time".to_string())));
+        }
         self.check_files(source, paths)?;
         if self.timed.is_some() {
             if !source.has_times() {
@@ -225,6 +236,7 @@ impl Run {
             (self.precondition.is_some(), "--precondition"),
             (self.verify, "--verify"),
             (self.utilization.is_some(), "--utilization"),
+            (self.cpu.is_some(), "--cpu"),
         ] {
             if given {
                 let message =
@@ -352,7 +364,8 @@ impl Runner<'_> {
             FileShape { bytes: command.size, utilization: command.utilization, fsync_every: command.fsync_every };
         let work = match (&self.source, path.sfs()) {
             (Source::Files(term), Some(_)) => {
-                let options = VolumeOptions { limit: command.limit, ..VolumeOptions::default() };
+                let cpu = command.cpu.clone().unwrap_or_default();
+                let options = VolumeOptions { limit: command.limit, cpu, ..VolumeOptions::default() };
                 Work::Files(file_workload(term, command.seed)?, options)
             }
             (_, Some(_)) => Work::InFile(shape, open),
@@ -367,9 +380,10 @@ impl Runner<'_> {
         bar.finish();
         let mut outcome = outcome?;
         outcome.result.seconds_wall = began.get().elapsed().as_secs_f64();
-        if is_of_blocks {
-            outcome.result.options.extend(command.replaying.arguments());
-        }
+        outcome.result.options.extend(match is_of_blocks {
+            true => command.replaying.arguments(),
+            false => command.cpu.as_ref().and_then(crate::cpu::argument).into_iter().collect(),
+        });
         Ok(outcome)
     }
 }

@@ -4,6 +4,7 @@ use super::bench::Bench;
 use flashpath::expression::parse_term;
 use flashpath::report::RunResult;
 use flashpath::run::{InputFault, OpenError, Outcome, Path, RunError, VolumeOptions, Work, simulate};
+use flashpath::task::CpuTable;
 use flashpath::workload::files::file_workload;
 use serde_json::Value;
 use std::process::Command;
@@ -95,7 +96,8 @@ fn mail_counted(layer: &str, options: VolumeOptions) -> RunResult {
     outcome.result
 }
 
-const AGED: VolumeOptions = VolumeOptions { limit: None, dummy_bytes: 168 << 20, precondition_bytes: 80 << 20 };
+const AGED: VolumeOptions =
+    VolumeOptions { limit: None, dummy_bytes: 168 << 20, precondition_bytes: 80 << 20, cpu: CpuTable::OFF };
 
 fn blocks_of(result: &RunResult, station: &str) -> f64 {
     result.ledger.iter().filter(|row| row.station == station).map(|row| row.blocks).sum()

@@ -308,7 +308,7 @@ fn conditions(lab: &Lab, drive: &str, volume: u64) -> Vec<(String, String)> {
             format!(
                 "in place of RES: varmail writes small files, as a desktop does, and fsyncs each, so that a loop is \
                  assumed to write {MAIL_TAKES} times the {} that it appends; figure 12 counts the appended bytes. \
-                 sfs serves the same calls in simulated time; the setup and the loops that append the first {}, \
+                 sfs serves the same calls in simulated time, without CPU time (`--cpu off`); the setup and the loops that append the first {}, \
                  {:.0} % of all, are not counted; reads are assumed to hit the page cache, as in the kernel's run",
                 size(MAIL_APPENDS),
                 size(lab.scaled(AGING, 4096) / MAIL_TAKES),

@@ -7,7 +7,7 @@ use crate::run::in_directory;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::WorkloadResult;
-use flashpath::run::{FileRun, FilesRun, Part, RunError, RunFault, run_files};
+use flashpath::run::{FileRun, FilesRun, Part, RunError, RunFault, Threads, run_files};
 use flashpath::units::BLOCK_BYTES;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -60,6 +60,7 @@ fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<F
         latency_ns: None,
         warnings: vec![warning.to_string()],
         options: Vec::new(),
+        cpu: None,
         interrupted: ended.interrupted,
         failure: ended.problem("the command"),
     })
@@ -107,6 +108,7 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Fil
         latency_ns: None,
         warnings: Vec::new(),
         options: Vec::new(),
+        cpu: None,
         interrupted: ended.interrupted,
         failure,
     })
@@ -139,9 +141,9 @@ fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &At
         path: command.workload.clone(),
         limit: command.limit,
         part: Part::Whole,
-        in_turn: false,
-        begin_counting: &|| {},
-        clock: &clock,
+
+        begin_counting: &|_| {},
+        threads: Threads::System(&clock),
     };
     let mut bar = Bars::new(command.quiet).add(&command.workload);
     let outcome = run_files(&directory, opened.workload, &run, &mut |progress| {
@@ -156,6 +158,7 @@ fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &At
         latency_ns: None,
         warnings: result.warnings.into_iter().chain(opened.warning).collect(),
         options: result.options.into_iter().chain(opened.arguments).collect(),
+        cpu: None,
         interrupted: result.interrupted,
         failure: outcome.failure,
     })

@@ -1,0 +1,143 @@
+//! File workloads with threads in a volume of sfs: simulated threads, and their CPU time.
+
+use super::bench::Bench;
+use serde_json::Value;
+
+const MAIL: &str = "varmail:files=400,size=8K,threads=16,loops=400";
+
+fn without_wall(mut result: Value) -> Value {
+    result.as_object_mut().unwrap().remove("seconds_wall").unwrap();
+    result
+}
+
+#[test]
+fn sixteen_threads_come_out_the_same_each_time_on_every_kind_of_device() {
+    for device in [
+        "conv:size=256M",
+        "conv:size=256M,timing=off",
+        "page/nand:size=256M",
+        "page/nand:size=256M,timing=off",
+        "zns:size=256M,zone=4M",
+        "dm-zoned/conv:size=64M+zns:size=512M,zone=16M",
+        "cache:size=8M/conv:size=256M",
+    ] {
+        let run = || {
+            without_wall(Bench::new().json(
+                MAIL,
+                &format!("{}/{device}", if device.starts_with("zns") { "sfs" } else { "sfs:segment=1M" }),
+                &["--seed", "7"],
+            ))
+        };
+        let result = run();
+        assert_eq!(result, run(), "{device}");
+        // An append of no bytes is no operation.
+        let requests = result["workload"]["requests"].as_u64().unwrap();
+        assert!((400 * 13 - 10..=400 * 13).contains(&requests), "{device}: {requests}");
+        assert!(result["sums"].as_array().unwrap().iter().all(|sum| sum["holds"] == true), "{device}");
+        let is_timed = !device.ends_with("off");
+        assert_eq!(result["seconds_simulated"].as_f64().is_some_and(|seconds| seconds > 0.0), is_timed, "{device}");
+        assert_eq!(result["latency_ns"]["read"].is_object(), is_timed, "{device}");
+    }
+}
+
+#[test]
+fn the_result_says_which_table_of_cpu_time_counted_and_more_of_it_takes_longer() {
+    let path = "sfs:segment=1M/conv:size=256M";
+    let run = |more: &[&str]| {
+        let bench = Bench::new();
+        bench.write("table.json", table(5000));
+        without_wall(bench.json("varmail:files=100,threads=1,loops=100", path, more))
+    };
+    let seconds = |result: &Value| result["seconds_simulated"].as_f64().unwrap();
+    let (default, off, written) = (run(&[]), run(&["--cpu", "off"]), run(&["--cpu", "call=5000"]));
+    let file = run(&["--cpu", "table.json"]);
+    assert!(default["cpu"]["table"].as_str().unwrap().starts_with("the program's own: "), "{}", default["cpu"]);
+    assert!(default["cpu"]["ns"].as_object().unwrap().values().all(|ns| ns.as_u64().unwrap() > 0));
+    assert_eq!(off["cpu"]["table"], "off");
+    assert!(off["cpu"]["ns"].as_object().unwrap().values().all(|ns| ns == 0));
+    assert!(written["cpu"]["table"].as_str().unwrap().ends_with("but for call=5000"), "{}", written["cpu"]);
+    assert_eq!(file["cpu"]["table"], "table.json: a test");
+    assert!(seconds(&off) < seconds(&default) && seconds(&default) < seconds(&written), "{off} {default} {written}");
+    assert!(seconds(&written) < seconds(&file), "all steps cost 5 us there");
+    // What is left out cannot be what differs: the options repeat the run.
+    let options = |result: &Value| {
+        result["options"].as_array().unwrap().iter().any(|text| text.as_str().unwrap().contains("--cpu"))
+    };
+    assert_eq!([&default, &off, &written, &file].map(options), [false, true, true, true]);
+    let again =
+        file["options"].as_array().unwrap().iter().find_map(|text| text.as_str()?.strip_prefix("--cpu ")).unwrap();
+    assert_eq!(seconds(&run(&["--cpu", again])), seconds(&file));
+    // Counters are those of the calls: a thread alone makes the same.
+    assert_eq!(default["workload"], off["workload"]);
+}
+
+fn table(ns: u64) -> String {
+    let steps = ["call", "name-looked-up", "block-copied", "block-summed", "map-step", "log-record", "inode-changed"];
+    let steps: Vec<String> = steps.iter().map(|step| format!("\"{step}\":{{\"ns\":{ns}}}")).collect();
+    format!("{{\"machine\":\"a test\",\"steps\":{{{}}}}}", steps.join(","))
+}
+
+#[test]
+fn a_table_that_is_none_or_does_not_apply_is_refused() {
+    let bench = Bench::new();
+    bench.write("broken.json", "{}");
+    for (workload, path, table, said) in [
+        (MAIL, "sfs/conv:size=256M", "nosuch", "no step=nanoseconds"),
+        (MAIL, "sfs/conv:size=256M", "cull=1", "there is no step cull"),
+        (MAIL, "sfs/conv:size=256M", "broken.json", "it has no steps"),
+        ("uniform:writes=1M", "sfs/conv:size=256M", "off", "--cpu is for file workloads"),
+        ("uniform:writes=1M", "page/nand:size=256M", "off", "--cpu is for file workloads"),
+        (MAIL, "kernel-ext4/conv:size=256M", "off", "--cpu is for simulated runs"),
+    ] {
+        let answer = bench.flashpath(&["run", workload, "--on", path, "--cpu", table]);
+        assert!(answer.stderr.contains(said), "{table}: {answer:?}");
+        assert_eq!(answer.code, Some(2), "{table}");
+    }
+    let answer = bench.flashpath(&["run", "varmail", "--in", ".", "--cpu", "off"]);
+    assert!(answer.code == Some(2) && answer.stderr.contains("cannot be used with"), "{answer:?}");
+}
+
+#[test]
+fn a_block_workload_in_a_volume_says_that_no_cpu_time_counts_and_a_drive_says_nothing() {
+    let bench = Bench::new();
+    let volume = bench.json("uniform:writes=1M", "sfs:segment=1M/conv:size=256M", &["--size", "16M"]);
+    assert_eq!(volume["cpu"]["table"], "off");
+    assert!(bench.json("uniform:writes=1M", "page/nand:size=256M", &[]).get("cpu").is_none());
+}
+
+#[test]
+fn sixteen_threads_in_a_volume_that_fills_or_on_a_drive_that_wears_out_say_so() {
+    let bench = Bench::new();
+    for (workload, path, said) in [
+        (
+            "varmail:files=2000,threads=16,prealloc=10%,loops=100000,append=256K",
+            "sfs:segment=1M/conv:size=64M",
+            "the file system is full",
+        ),
+        ("varmail:files=4000,threads=16,loops=100000", "sfs:segment=1M/page/nand:size=128M,endurance=3", "worn out"),
+        ("varmail:files=200000,threads=16", "sfs:segment=1M/conv:size=64M", "there is room for"),
+        ("varmail:files=16,threads=16", "sfs:segment=1M/conv:size=1M", "sfs"),
+    ] {
+        let answer = bench.flashpath(&["run", workload, "--on", path]);
+        assert!(answer.stderr.contains(said) && !answer.stderr.contains("panicked"), "{path}: {answer:?}");
+        assert!(matches!(answer.code, Some(1 | 2)), "{path}: {answer:?}");
+    }
+}
+
+#[test]
+fn calibrate_measures_every_step_and_run_takes_its_table() {
+    let bench = Bench::new();
+    let answer = bench.flashpath(&["calibrate", "--rounds", "5", "--json", "mine.json"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let table: Value = serde_json::from_slice(&std::fs::read(bench.path("mine.json")).unwrap()).unwrap();
+    let steps = table["steps"].as_object().unwrap();
+    assert_eq!(steps.len(), 7);
+    for (step, measured) in steps {
+        let [low, ns, high] = ["low", "ns", "high"].map(|name| measured[name].as_u64().unwrap());
+        assert!(1 <= low && low <= ns && ns <= high, "{step}: {measured}");
+        assert!(answer.stdout.contains(step.as_str()) && answer.stdout.contains(&ns.to_string()), "{}", answer.stdout);
+    }
+    let result =
+        bench.json("varmail:files=50,threads=2,loops=10", "sfs:segment=1M/conv:size=64M", &["--cpu", "mine.json"]);
+    assert_eq!(result["cpu"]["ns"]["call"], steps["call"]["ns"]);
+}

@@ -1,0 +1,190 @@
+//! The gates under a model checker: the code that runs with threads of the system, under every order of them that it finds.
+//! Built with the feature `checked-gates`, by which the locks below the gates are the checker's.
+//!
+//! `CHECKED_SCHEDULES` says how many orders of each program are tried: some in `make test`, many in `make crash`.
+
+use flashpath::device::conv::Conventional;
+use flashpath::device::{BlockDevice, Lba, Medium};
+use flashpath::expression::parse_term;
+use flashpath::fs::in_process::InProcess;
+use flashpath::fs::sfs::{Identity, Sfs, SfsSettings, Timestamp};
+use flashpath::fs::{Durable, FileSystem};
+use flashpath::label::{Content, Label};
+use flashpath::task::{Gate, SharedGate, Task};
+use flashpath::time::Time;
+use flashpath::units::BLOCK_BYTES;
+use shuttle::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+fn schedules() -> usize {
+    std::env::var("CHECKED_SCHEDULES").ok().map_or(300, |text| text.parse().expect("CHECKED_SCHEDULES is a number"))
+}
+
+/// Runs a program under random orders, and under orders that differ in few places, in which most faults show.
+fn check(program: impl Fn() + Send + Sync + Clone + 'static) {
+    shuttle::check_random(program.clone(), schedules());
+    shuttle::check_pct(program, schedules(), 3);
+}
+
+/// Runs so many threads to their end.
+fn together(threads: u64, work: impl Fn(u64) + Send + Sync + 'static) {
+    let work = Arc::new(work);
+    let threads: Vec<_> = (0..threads)
+        .map(|number| {
+            let work = Arc::clone(&work);
+            thread::spawn(move || work(number))
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn one_task_at_a_time_is_inside_of_a_gate_and_goes_on_from_when_it_became_free() {
+    check(|| {
+        let gate = Arc::new(Gate::new("one", Vec::new()));
+        let inside = Arc::clone(&gate);
+        together(3, move |number| {
+            let task = Task::at(Time(number));
+            for _ in 0..2 {
+                let mut stays = inside.enter(&task);
+                let from = task.now();
+                thread::yield_now();
+                task.wait_until(from + 10);
+                stays.push((from, task.now()));
+            }
+        });
+        let stays = Arc::into_inner(gate).unwrap().into_inner();
+        assert_eq!(stays.len(), 6, "nothing is lost");
+        assert!(stays.windows(2).all(|two| two[0].1 <= two[1].0), "two overlap in time: {stays:?}");
+    });
+}
+
+#[test]
+fn readers_share_a_gate_and_a_writer_has_it_alone() {
+    check(|| {
+        let (gate, readers) = (SharedGate::new("one", 0u64), AtomicUsize::new(0));
+        together(4, move |number| {
+            let task = Task::at(Time(number));
+            if number < 2 {
+                let value = gate.read(&task);
+                readers.fetch_add(1, SeqCst);
+                let before = *value;
+                thread::yield_now();
+                assert_eq!(*value, before, "it changes under a reader");
+                readers.fetch_sub(1, SeqCst);
+            } else {
+                let mut value = gate.write(&task);
+                let before = *value;
+                thread::yield_now();
+                assert_eq!((readers.load(SeqCst), *value), (0, before), "a writer is alone");
+                *value += 1;
+                task.wait_until(task.now() + 10);
+            }
+            if number == 3 {
+                let late = Task::at(Time(0));
+                drop(gate.read(&late));
+                assert!(late.now() >= task.now(), "it waited for the writers");
+            }
+        });
+    });
+}
+
+/// A log on a device: its tail is behind a gate, its blocks are not.
+struct Log {
+    device: Conventional,
+    tail: Gate<u64>,
+    /// Records that are written whole, behind each other from the first on.
+    written: SharedGate<Vec<bool>>,
+    takes_gate: bool,
+}
+
+impl Log {
+    fn new(takes_gate: bool) -> Log {
+        let device = Conventional::in_memory(64, BLOCK_BYTES as usize);
+        Log { device, tail: Gate::new("tail", 0), written: SharedGate::new("written", vec![false; 64]), takes_gate }
+    }
+
+    /// Adds a record, and says where.
+    fn add(&self, task: &Task<'_>, record: u8) -> u64 {
+        let place = if self.takes_gate {
+            let mut tail = self.tail.enter(task);
+            *tail += 1;
+            *tail - 1
+        } else {
+            let seen = *self.tail.enter(task);
+            *self.tail.enter(task) = seen + 1;
+            seen
+        };
+        let label = Label::host(Content::Data);
+        task.ask(|at| self.device.write(Lba(place), &[record; BLOCK_BYTES as usize], label, at)).unwrap();
+        self.written.write(task)[place as usize] = true;
+        place
+    }
+
+    /// How many records from the first on are whole.
+    fn whole(&self, task: &Task<'_>) -> usize {
+        self.written.read(task).iter().take_while(|written| **written).count()
+    }
+}
+
+fn fill_a_log(takes_gate: bool) {
+    let log = Arc::new(Log::new(takes_gate));
+    let shared = Arc::clone(&log);
+    together(3, move |number| {
+        let task = Task::at(Time::ZERO);
+        for round in 0..2 {
+            let record = (1 + 2 * number + round) as u8;
+            let place = shared.add(&task, record);
+            let mut bytes = vec![0; BLOCK_BYTES as usize];
+            task.ask(|at| shared.device.read(Lba(place), &mut bytes, at)).unwrap();
+            assert!(bytes.iter().all(|byte| *byte == record), "record {record} is its own");
+            let whole = shared.whole(&task);
+            thread::yield_now();
+            assert!(whole <= shared.whole(&task), "what is whole stays so");
+        }
+    });
+    assert_eq!(log.whole(&Task::at(Time::ZERO)), 6, "no place is left out");
+}
+
+#[test]
+fn records_of_a_log_have_places_of_their_own() {
+    check(|| fill_a_log(true));
+}
+
+/// The checker finds what the gate is for: without it this would be a test that cannot fail.
+#[test]
+#[should_panic]
+fn a_log_that_looks_at_its_tail_and_sets_it_later_is_found_out() {
+    check(|| fill_a_log(false));
+}
+
+#[test]
+fn threads_share_a_volume_and_each_finds_what_it_wrote() {
+    let settings = SfsSettings::read(&parse_term("sfs:segment=256K").unwrap()).unwrap();
+    shuttle::check_random(
+        move || {
+            let device = Medium::Blocks(Box::new(Conventional::in_memory(4096, BLOCK_BYTES as usize)));
+            let volume = Sfs::create(device, &settings, Identity { seed: 1, origin: Timestamp(0) }).unwrap();
+            let (files, done) = (InProcess::new(volume), AtomicU64::new(0));
+            together(3, move |number| {
+                let task = Task::at(Time::ZERO);
+                let (name, renamed) = (format!("new {number}"), format!("file {number}"));
+                let file = files.create(&task, &name).unwrap();
+                files.write_at(&task, &file, 0, &[number as u8 + 1; 5000]).unwrap();
+                files.sync_file(&task, &file, Durable::All).unwrap();
+                files.rename(&task, &name, &renamed).unwrap();
+                let mut bytes = [0; 5000];
+                assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 5000);
+                assert!(bytes.iter().all(|byte| *byte == number as u8 + 1));
+                files.close(&task, file).unwrap();
+                if done.fetch_add(1, SeqCst) == 2 {
+                    for number in 0..3 {
+                        assert_eq!(files.length(&task, &format!("file {number}")).unwrap(), 5000);
+                    }
+                }
+            });
+        },
+        schedules() / 10,
+    );
+}
