@@ -5,10 +5,13 @@
 //! an inode is held from the first lookup until the kernel forgets it.
 
 use crate::answers::Answers;
-use crate::error::CallError;
-use crate::files::{Caller, Files, Made, Wish, kind_of_mode, system_attributes, system_kind};
-use crate::shared_volume::SharedVolume;
-use flashpath::fs::sfs::{Attributes, FileKind, InodeNumber};
+use crate::asked::{allocation, must_exist, new_time, renaming, seek};
+use crate::attributes::{kind_of_mode, system_attributes, system_kind, timestamp};
+use crate::caller::as_caller;
+use flashpath::fs::Durable;
+use flashpath::fs::posix::{Made, Posix, Wish};
+use flashpath::fs::volume::{Attributes, Call, Caller, FileKind, Hold, InodeNumber, VolumeError};
+use flashpath::run::shared::{CallError, SharedVolume};
 use flashpath::time::Time;
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
@@ -25,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How long the kernel may believe what it is told.
+/// The time for which the kernel may keep what it is told.
 const LONG: Duration = Duration::from_secs(3600);
 /// The longest write that the kernel may send, in bytes.
 const LONGEST_WRITE: u32 = 1 << 20;
@@ -34,12 +37,12 @@ const MOST_AHEAD: u16 = 64;
 const BLOCK_BYTES: u32 = 4096;
 const LONGEST_NAME: u32 = 255;
 
-/// What the kernel may do where it can, and the volume is right without.
+/// Optional abilities of the kernel, which the volume is right without.
 ///
-/// `FUSE_ASYNC_DIO` is not among them: with it the kernel answers a program's asynchronous O_DIRECT write without taking
-/// out of its page cache what others have read meanwhile, and everyone finds old bytes there from then on. To invalidate
-/// these pages from here before each answer hangs: who reads them holds them locked and waits for a place among the
-/// requests in the background, which the unanswered writes take.
+/// `FUSE_ASYNC_DIO` is not among them: with it the kernel answers a program's asynchronous O_DIRECT write without
+/// taking out of its page cache what others have read meanwhile, and everyone finds old bytes there from then on. To
+/// invalidate these pages from here before each answer hangs: who reads them holds them locked and waits for a place
+/// among the requests in the background, which the unanswered writes take.
 const WISHES: [InitFlags; 11] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_EXPORT_SUPPORT,
@@ -55,11 +58,11 @@ const WISHES: [InitFlags; 11] = [
 ];
 
 thread_local! {
-    /// What is read goes through here, so that no request begins with fresh memory.
+    /// The buffer of reads, so that no request begins with fresh memory.
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where writes wait until they are sent here.
+/// The place where writes wait until they are sent here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Caching {
     /// Nowhere: each write is a request.
@@ -92,15 +95,24 @@ impl FileSystem {
         Ok(FileSystem { volume, answers, caching, opens_without_asking, opens_directories_without_asking })
     }
 
-    fn empty(&self, reply: ReplyEmpty, turn: impl FnOnce(&mut Files) -> Result<(), CallError>) {
-        match self.volume.call(turn) {
+    /// Makes a call to the volume for whoever makes the request. Answers with the time at which it is done.
+    fn call<T>(
+        &self,
+        request: &Request,
+        act: impl FnOnce(&Posix, &Call) -> Result<T, VolumeError>,
+    ) -> Result<(T, Time), Errno> {
+        as_caller(request, 0, |caller| self.volume.call(caller, act)).map_err(errno)
+    }
+
+    fn empty(&self, request: &Request, reply: ReplyEmpty, act: impl FnOnce(&Posix, &Call) -> Result<(), VolumeError>) {
+        match self.call(request, act) {
             Ok(((), done)) => self.answers.send(done, 0, move || reply.ok()),
             Err(errno) => reply.error(errno),
         }
     }
 
-    fn entry(&self, reply: ReplyEntry, turn: impl FnOnce(&mut Files) -> Result<Option<Attributes>, CallError>) {
-        match self.volume.call(turn) {
+    fn entry(&self, reply: ReplyEntry, found: Result<(Option<Attributes>, Time), Errno>) {
+        match found {
             Ok((Some(attributes), done)) => self.answers.send(done, 0, move || {
                 reply.entry(&LONG, &system_attributes(&attributes), generation(&attributes));
             }),
@@ -110,8 +122,25 @@ impl FileSystem {
         }
     }
 
-    fn attributes(&self, reply: ReplyAttr, turn: impl FnOnce(&mut Files) -> Result<Attributes, CallError>) {
-        match self.volume.call(turn) {
+    /// Makes a file, which the kernel knows from now on.
+    fn make(
+        &self,
+        request: &Request,
+        (parent, name): (INodeNo, &OsStr),
+        made: &Made,
+        umask: u32,
+    ) -> Result<(Attributes, Time), Errno> {
+        let name = (inode(parent), name.as_bytes());
+        let make = |posix: &Posix, call: &Call| posix.make(call, name, made, Hold::Yes);
+        as_caller(request, umask, |caller| self.volume.call(caller, make)).map_err(errno)
+    }
+
+    fn made(&self, reply: ReplyEntry, made: Result<(Attributes, Time), Errno>) {
+        self.entry(reply, made.map(|(attributes, done)| (Some(attributes), done)));
+    }
+
+    fn attributes(&self, reply: ReplyAttr, found: Result<(Attributes, Time), Errno>) {
+        match found {
             Ok((attributes, done)) => {
                 self.answers.send(done, 0, move || reply.attr(&LONG, &system_attributes(&attributes)));
             }
@@ -120,8 +149,8 @@ impl FileSystem {
     }
 
     /// Answers with bytes, or, if none fit, with their number.
-    fn extended(&self, size: u32, reply: ReplyXattr, turn: impl FnOnce(&mut Files) -> Result<Vec<u8>, CallError>) {
-        match self.volume.call(turn) {
+    fn extended(&self, size: u32, reply: ReplyXattr, found: Result<(Vec<u8>, Time), Errno>) {
+        match found {
             Err(errno) => reply.error(errno),
             Ok((bytes, done)) => self.answers.send(done, bytes.len(), move || match u32::try_from(bytes.len()) {
                 Ok(length) if size == 0 => reply.size(length),
@@ -170,14 +199,12 @@ fn owner(request: &Request) -> (u32, u32) {
     (request.uid(), request.gid())
 }
 
-fn caller(request: &Request) -> Caller {
-    Caller { user: request.uid(), group: request.gid(), thread: request.pid() }
+fn errno(error: CallError) -> Errno {
+    Errno::from_i32(error.errno().raw_os_error())
 }
 
-/// Who changes a file, unless it may leave set-id bits where they are (CAP_FSETID): of that the request tells only the
-/// user.
-fn unprivileged(request: &Request) -> Option<Caller> {
-    (request.uid() != 0).then(|| caller(request))
+fn durable(only_data: bool) -> Durable {
+    if only_data { Durable::Data } else { Durable::All }
 }
 
 fn has(flags: OpenFlags, flag: OFlag) -> bool {
@@ -202,17 +229,18 @@ impl Filesystem for FileSystem {
         Ok(())
     }
 
-    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, |files| files.lookup(inode(parent), name.as_bytes()));
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = (inode(parent), name.as_bytes());
+        self.entry(reply, self.call(request, |posix, call| posix.lookup(call, name, Hold::Yes)));
     }
 
-    fn forget(&self, _request: &Request, number: INodeNo, times: u64) {
+    fn forget(&self, request: &Request, number: INodeNo, times: u64) {
         // There is no answer; what went wrong was told.
-        let _ = self.volume.call(|files| files.forget(inode(number), times));
+        let _ = self.call(request, |posix, call| posix.forget(call, inode(number), times));
     }
 
-    fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        self.attributes(reply, |files| files.attributes(inode(number)));
+    fn getattr(&self, request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        self.attributes(reply, self.call(request, |posix, call| posix.attributes(call, inode(number))));
     }
 
     fn setattr(
@@ -226,19 +254,28 @@ impl Filesystem for FileSystem {
         accessed: Option<TimeOrNow>,
         modified: Option<TimeOrNow>,
         changed: Option<SystemTime>,
-        _handle: Option<FileHandle>,
+        handle: Option<FileHandle>,
         _created: Option<SystemTime>,
         _change_time: Option<SystemTime>,
         _backup_time: Option<SystemTime>,
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let wish = Wish { mode, user, group, size, accessed, modified, changed };
-        self.attributes(reply, |files| files.change(inode(number), &wish, &caller(request)));
+        let wish = Wish {
+            mode,
+            user,
+            group,
+            size,
+            is_open: handle.is_some(),
+            accessed: accessed.map(new_time),
+            modified: modified.map(new_time),
+            changed: changed.map(timestamp),
+        };
+        self.attributes(reply, self.call(request, |posix, call| posix.change(call, inode(number), &wish)));
     }
 
-    fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
-        match self.volume.call(|files| files.target(inode(number))) {
+    fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
+        match self.call(request, |posix, call| posix.target(call, inode(number))) {
             Ok((target, done)) => self.answers.send(done, target.len(), move || reply.data(&target)),
             Err(errno) => reply.error(errno),
         }
@@ -256,19 +293,19 @@ impl Filesystem for FileSystem {
     ) {
         let Some(kind) = kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
         let device = if matches!(kind, FileKind::CharacterDevice | FileKind::BlockDevice) { device } else { 0 };
-        let made = Made { kind, mode, umask, owner: owner(request), device, target: &[] };
-        self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
+        let made = Made { kind, mode, device, target: &[] };
+        self.made(reply, self.make(request, (parent, name), &made, umask));
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
-        let made = Made { kind: FileKind::Directory, mode, umask, owner: owner(request), device: 0, target: &[] };
-        self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
+        let made = Made { kind: FileKind::Directory, mode, device: 0, target: &[] };
+        self.made(reply, self.make(request, (parent, name), &made, umask));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let target = target.as_os_str().as_bytes();
-        let made = Made { kind: FileKind::Symlink, mode: 0o777, umask: 0, owner: owner(request), device: 0, target };
-        self.entry(reply, |files| files.make(inode(parent), name.as_bytes(), &made).map(Some));
+        let made = Made { kind: FileKind::Symlink, mode: 0o777, device: 0, target };
+        self.made(reply, self.make(request, (parent, name), &made, 0));
     }
 
     fn create(
@@ -281,8 +318,8 @@ impl Filesystem for FileSystem {
         _flags: i32,
         reply: ReplyCreate,
     ) {
-        let made = Made { kind: FileKind::Regular, mode, umask, owner: owner(request), device: 0, target: &[] };
-        match self.volume.call(|files| files.make(inode(parent), name.as_bytes(), &made)) {
+        let made = Made { kind: FileKind::Regular, mode, device: 0, target: &[] };
+        match self.make(request, (parent, name), &made, umask) {
             Ok((attributes, done)) => self.answers.send(done, 0, move || {
                 let (system, generation) = (system_attributes(&attributes), generation(&attributes));
                 reply.created(&LONG, &system, generation, FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
@@ -291,12 +328,12 @@ impl Filesystem for FileSystem {
         }
     }
 
-    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(reply, |files| files.unlink(inode(parent), name.as_bytes()));
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(request, reply, |posix, call| posix.unlink(call, (inode(parent), name.as_bytes())));
     }
 
-    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(reply, |files| files.remove_directory(inode(parent), name.as_bytes()));
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(request, reply, |posix, call| posix.remove_directory(call, (inode(parent), name.as_bytes())));
     }
 
     fn rename(
@@ -310,11 +347,15 @@ impl Filesystem for FileSystem {
         reply: ReplyEmpty,
     ) {
         let (from, to) = ((inode(parent), name.as_bytes()), (inode(new_parent), new_name.as_bytes()));
-        self.empty(reply, |files| files.rename(from, to, flags, owner(request)));
+        match renaming(flags, owner(request)) {
+            Ok(how) => self.empty(request, reply, |posix, call| posix.rename(call, from, to, how)),
+            Err(errno) => reply.error(errno),
+        }
     }
 
-    fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, |files| files.link(inode(number), inode(parent), name.as_bytes()).map(Some));
+    fn link(&self, request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = (inode(parent), name.as_bytes());
+        self.made(reply, self.call(request, |posix, call| posix.link(call, inode(number), name, Hold::Yes)));
     }
 
     /// Nothing needs to be known of an open file. O_TRUNC comes as a setattr, O_APPEND is the kernel's to do, and
@@ -327,13 +368,14 @@ impl Filesystem for FileSystem {
         self.opened(self.opens_directories_without_asking, FopenFlags::FOPEN_CACHE_DIR, reply);
     }
 
-    /// A close has nothing to do either, and the kernel stops asking: it would wait for an answer at each close, of a file
-    /// that was only read, too.
+    /// A close has nothing to do either, and the kernel stops asking: it would wait for an answer at each close, of a
+    /// file that was only read, too.
     fn flush(&self, _request: &Request, _number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }
 
-    /// Nobody waits for this. It comes for files that were opened by making them: the kernel has asked for no other open.
+    /// Nobody waits for this. It comes for files that were opened by making them: the kernel has asked for no other
+    /// open.
     fn release(
         &self,
         _request: &Request,
@@ -350,7 +392,7 @@ impl Filesystem for FileSystem {
 
     fn read(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         _handle: FileHandle,
         offset: u64,
@@ -361,7 +403,7 @@ impl Filesystem for FileSystem {
     ) {
         let is_silent = has(flags, OFlag::O_NOATIME);
         let read = |bytes: &mut [u8]| {
-            let read = self.volume.call(|files| files.read(inode(number), offset, bytes, is_silent));
+            let read = self.call(request, |posix, call| posix.read(call, inode(number), offset, bytes, is_silent));
             read.inspect(|(length, _)| self.volume.moved(*length as u64, 0))
         };
         if self.answers.are_late() {
@@ -394,11 +436,13 @@ impl Filesystem for FileSystem {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        // Here the kernel says itself who may leave the bits.
-        let by = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
+        // Here the kernel says itself who may leave set-id bits where they are.
+        let keeps_set_id = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let is_durable = has(flags, OFlag::O_DSYNC) && !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let length = data.len() as u32;
-        match self.volume.call(|files| files.write(inode(number), offset, data, by.as_ref(), is_durable)) {
+        let write = |posix: &Posix, call: &Call| posix.write(call, inode(number), offset, data, is_durable);
+        let written = as_caller(request, 0, |caller| self.volume.call(Caller { keeps_set_id, ..caller }, write));
+        match written.map_err(errno) {
             Ok(((), done)) => {
                 self.volume.moved(0, u64::from(length));
                 self.answers.send(done, 0, move || reply.written(length));
@@ -407,12 +451,12 @@ impl Filesystem for FileSystem {
         }
     }
 
-    fn fsync(&self, _request: &Request, number: INodeNo, _handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
-        self.empty(reply, |files| files.sync(inode(number), only_data));
+    fn fsync(&self, request: &Request, number: INodeNo, _handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
+        self.empty(request, reply, |posix, call| posix.sync_file(call, inode(number), durable(only_data)));
     }
 
-    fn fsyncdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
-        self.empty(reply, |files| files.sync(inode(number), only_data));
+    fn fsyncdir(&self, request: &Request, number: INodeNo, _handle: FileHandle, only_data: bool, reply: ReplyEmpty) {
+        self.empty(request, reply, |posix, call| posix.sync_file(call, inode(number), durable(only_data)));
     }
 
     fn fallocate(
@@ -425,12 +469,17 @@ impl Filesystem for FileSystem {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.empty(reply, |files| files.allocate(inode(number), offset, length, mode, unprivileged(request).as_ref()));
+        match allocation(mode) {
+            Ok(how) => {
+                self.empty(request, reply, |posix, call| posix.allocate(call, inode(number), (offset, length), how))
+            }
+            Err(errno) => reply.error(errno),
+        }
     }
 
     fn lseek(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         _handle: FileHandle,
         offset: i64,
@@ -441,8 +490,14 @@ impl Filesystem for FileSystem {
             // What waits in the page cache is not known here: the kernel takes the file for one without holes.
             return reply.error(Errno::ENOSYS);
         }
-        match self.volume.call(|files| files.seek(inode(number), offset, whence)) {
-            Ok((offset, done)) => self.answers.send(done, 0, move || reply.offset(offset)),
+        let sought = seek(offset, whence)
+            .and_then(|(offset, what)| self.call(request, |posix, call| posix.seek(call, inode(number), offset, what)));
+        match sought {
+            Ok((Some(offset), done)) => match i64::try_from(offset) {
+                Ok(offset) => self.answers.send(done, 0, move || reply.offset(offset)),
+                Err(_) => reply.error(Errno::EOVERFLOW),
+            },
+            Ok((None, _)) => reply.error(Errno::ENXIO),
             Err(errno) => reply.error(errno),
         }
     }
@@ -461,7 +516,7 @@ impl Filesystem for FileSystem {
         reply: ReplyWrite,
     ) {
         let (from, to) = ((inode(from), from_offset), (inode(to), to_offset));
-        match self.volume.call(|files| files.copy(from, to, length, unprivileged(request).as_ref())) {
+        match self.call(request, |posix, call| posix.copy(call, from, to, length)) {
             Ok((copied, done)) => {
                 self.volume.moved(u64::from(copied), u64::from(copied));
                 self.answers.send(done, 0, move || reply.written(copied));
@@ -470,10 +525,10 @@ impl Filesystem for FileSystem {
         }
     }
 
-    fn readdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, from: u64, mut reply: ReplyDirectory) {
+    fn readdir(&self, request: &Request, number: INodeNo, _handle: FileHandle, from: u64, mut reply: ReplyDirectory) {
         let mut bytes = 0;
-        let listed: Result<((), Time), Errno> = self.volume.call(|files| {
-            files.list(inode(number), from, &mut |entry| {
+        let listed = self.call(request, |posix, call| {
+            posix.list(call, inode(number), from, &mut |entry| {
                 bytes += entry.name.len();
                 let number = INodeNo(entry.inode.0);
                 !reply.add(number, entry.next, system_kind(entry.kind), OsStr::from_bytes(entry.name))
@@ -487,18 +542,19 @@ impl Filesystem for FileSystem {
 
     fn readdirplus(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         _handle: FileHandle,
         from: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
         let mut bytes = 0;
-        let listed: Result<((), Time), Errno> = self.volume.call(|files| {
-            files.list_with_attributes(inode(number), from, &mut |entry| {
+        let listed = self.call(request, |posix, call| {
+            posix.list_with_attributes(call, inode(number), from, &mut |full| {
+                let (entry, attributes) = (&full.entry, &full.attributes);
                 bytes += size_of::<FileAttr>() + entry.name.len();
-                let (system, generation) = (system_attributes(&entry.attributes), generation(&entry.attributes));
-                !reply.add(system.ino, entry.next, OsStr::from_bytes(&entry.name), &LONG, &system, generation)
+                let (system, generation) = (system_attributes(attributes), generation(attributes));
+                !reply.add(system.ino, entry.next, OsStr::from_bytes(entry.name), &LONG, &system, generation)
             })
         });
         match listed {
@@ -507,8 +563,8 @@ impl Filesystem for FileSystem {
         }
     }
 
-    fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
-        match self.volume.call(|files| Ok(files.space())) {
+    fn statfs(&self, request: &Request, _number: INodeNo, reply: ReplyStatfs) {
+        match self.call(request, Posix::space) {
             Ok((space, done)) => self.answers.send(done, 0, move || {
                 let (free, available) = (space.free_blocks, space.available_blocks);
                 let (inodes, free_inodes) = (space.inodes, space.free_inodes);
@@ -537,20 +593,26 @@ impl Filesystem for FileSystem {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        self.empty(reply, |files| {
-            files.set_extended_attribute(inode(number), name.as_bytes(), value, flags, &caller(request))
-        });
+        match must_exist(flags) {
+            Ok(exists) => self.empty(request, reply, |posix, call| {
+                posix.set_extended_attribute(call, inode(number), name.as_bytes(), value, exists)
+            }),
+            Err(errno) => reply.error(errno),
+        }
     }
 
-    fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        self.extended(size, reply, |files| files.extended_attribute(inode(number), name.as_bytes()));
+    fn getxattr(&self, request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let get = |posix: &Posix, call: &Call| posix.extended_attribute(call, inode(number), name.as_bytes());
+        self.extended(size, reply, self.call(request, get));
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        self.extended(size, reply, |files| files.extended_attributes(inode(number), request.uid()));
+        let list = |posix: &Posix, call: &Call| posix.extended_attributes(call, inode(number));
+        self.extended(size, reply, self.call(request, list));
     }
 
-    fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.empty(reply, |files| files.remove_extended_attribute(inode(number), name.as_bytes()));
+    fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.as_bytes();
+        self.empty(request, reply, |posix, call| posix.remove_extended_attribute(call, inode(number), name));
     }
 }

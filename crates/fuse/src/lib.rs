@@ -1,19 +1,18 @@
-//! File systems through FUSE: an SFS volume as a directory of this machine, and a device as one file, for losetup and
-//! for whatever reads and writes a file.
+//! File systems through FUSE: a mounted volume as a directory of this machine, and a device as one file, for losetup
+//! and for whatever reads and writes a file.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `one_file` | a file system that has one file, and its requests |
 //! | `file_system` | the requests to a mounted volume, and their answers |
-//! | `files` | what these requests do: names, attributes, contents, listings, extended attributes |
-//! | `shared_volume` | the volume behind its lock, with its clock |
-//! | `sharing` | how it is shared |
-//! | `error` | why a request or a mount fails |
-//! | `unasked` | when changes are made durable although nobody syncs |
-//! | `complaints` | what is told of failures, and how often |
+//! | `attributes`, `caller`, `asked` | what is known of a file, who makes a request, and what it asks for: the kernel's words |
 //! | `answers` | how answers leave: promptly, or when their time has come |
 //! | `mounted` | the mount, from its beginning to its end in good order |
 //! | `mount_point` | the directory that becomes one, and what is mounted at it |
+//! | `error` | why a mount fails |
+//!
+//! The work of requests to a volume is in the library: the rules of every file system in `fs::posix`, the rest behind
+//! `fs::volume::Volume`.
 //!
 //! The one file has the device's size, always. Writes go to the device when they are made, not later: a crash of this
 //! program loses nothing that was answered. What a crash loses of a volume's files is what was not synced, as with any
@@ -22,21 +21,16 @@
 #![allow(clippy::disallowed_methods, reason = "a front end has threads, and waits for the kernel")]
 
 mod answers;
-mod complaints;
+mod asked;
+mod attributes;
+mod caller;
 mod error;
 mod file_system;
-mod files;
 mod mount_point;
 mod mounted;
 mod one_file;
-mod shared_volume;
-mod sharing;
-mod unasked;
 
-pub use complaints::Tell;
-pub use error::{CallError, MountError};
+pub use error::MountError;
 pub use file_system::Caching;
 pub use mount_point::{FuseMount, unmount};
 pub use mounted::{Forbidden, Leaving, Mounted, Wishes};
-pub use shared_volume::{SharedVolume, Traffic};
-pub use sharing::{AccessTimes, VolumeSharing};

@@ -1,10 +1,9 @@
 //! Bytes over a device of whole blocks, for threads that share it.
 //!
-//! A range that covers a block in part is read, changed and written. Nothing else may change that block meanwhile, or the
-//! bytes beside the range would come back as they were before: so it excludes all changes near it, and whole blocks
-//! exclude nothing.
+//! A range that covers a block in part is read, changed and written. Nothing else may change that block meanwhile, or
+//! the bytes beside the range would come back as they were before: so it excludes all changes near it, and whole
+//! blocks exclude nothing.
 
-use super::ByteExtent;
 use crate::device::{BlockDevice, DeviceError, Lba};
 use crate::label::{Content, Label};
 use crate::time::Time;
@@ -24,6 +23,15 @@ static ZEROS: [u8; 64 * BLOCK] = [0; 64 * BLOCK];
 const LOCKS: u64 = 64;
 /// Bytes of a region: most requests are smaller, and take one lock.
 const REGION_BYTES: u64 = 1 << 20;
+
+/// Bytes that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteExtent {
+    /// Bytes.
+    pub length: u64,
+    /// Whether anything is stored there. What is not reads as zeros.
+    pub is_stored: bool,
+}
 
 /// A device whose ranges need not be whole blocks.
 pub(super) struct Bytes {

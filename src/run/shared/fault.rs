@@ -1,6 +1,9 @@
 //! Why a request failed, in the words that front ends tell their clients.
 
+use super::Broken;
 use crate::device::{DeviceError, ZoneError};
+use crate::fs::volume::VolumeError;
+use rustix::io::Errno;
 
 /// Why a request could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +33,39 @@ pub enum ServeError {
         /// Bytes that stand for a block.
         width: usize,
     },
+}
+
+impl From<Broken> for ServeError {
+    fn from(_: Broken) -> ServeError {
+        ServeError::Broken
+    }
+}
+
+/// Why a request to a mounted volume fails.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The volume refuses, or fails.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    /// An earlier request went wrong within the volume.
+    #[error("an earlier request has broken the volume: what was not synced before is lost")]
+    Broken,
+}
+
+impl From<Broken> for CallError {
+    fn from(_: Broken) -> CallError {
+        CallError::Broken
+    }
+}
+
+impl CallError {
+    /// The error number of the system call.
+    pub fn errno(&self) -> Errno {
+        match self {
+            CallError::Volume(error) => error.errno(),
+            CallError::Broken => Errno::IO,
+        }
+    }
 }
 
 /// What a client can do about it: NBD and the kernel have a number for each.

@@ -1,43 +1,52 @@
-//! A device that several clients use at once, byte by byte: what every front end stands on.
+//! Things that several clients use at once, through a front end: a served device, or a mounted volume.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `mod` | the device, and its requests |
+//! | `mod` | [`Shared`]: the clock, the requests and the counts of whatever is shared; what a panic does |
+//! | `device` | a device, byte by byte |
 //! | `bytes` | bytes over whole blocks: parts are read, changed and written back |
+//! | `volume` | a mounted volume |
+//! | `unasked` | when its changes are made durable although nobody syncs |
+//! | `complaints` | what is told of its failures, and how often |
 //! | `counts` | what the clients asked for, and how long it took |
 //! | `fault` | why a request failed |
 //! | `due` | answers that wait for their time |
 //! | `event_count` | a count of events that can be waited for |
 //!
-//! There is no lock around the device, which locks what it must inside: requests of several clients go at once. A flush
-//! covers what any client was told is written, as a write is answered when the device has taken it. A range that begins or
-//! ends within a block excludes others near it: neighbours that write parts of one block do not lose each other's bytes.
+//! There is no lock around what is shared: it locks what it must, inside, and requests of several clients go at once. A
+//! flush covers what any client was told is written, as a write is answered when the device has taken it.
 //!
-//! The library has no clock: whoever shares the device hands one in.
+//! The library has no clock: whoever shares something hands one in.
 
 mod bytes;
+mod complaints;
 mod counts;
+mod device;
 mod due;
 mod event_count;
 mod fault;
+mod unasked;
+mod volume;
 
+pub use bytes::ByteExtent;
+pub use complaints::Tell;
 pub use counts::{Counts, LATENCY_BOUNDS_NS, Latencies, Request, RequestCounts};
+pub use device::{ServedDevice, SharedDevice};
 pub use due::{Abandoned, DueQueue};
 pub use event_count::EventCount;
-pub use fault::{Fault, ServeError};
+pub use fault::{CallError, Fault, ServeError};
+pub use volume::{MountedVolume, SharedVolume, Traffic};
 
-use crate::device::{Account, BlockDevice};
 use crate::time::Time;
-use crate::units::BLOCK_BYTES;
-use bytes::Bytes;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Answers the time since the device was opened.
+/// Answers the time since what is shared was opened.
 pub type Clock = Box<dyn Fn() -> Time + Send + Sync>;
 
-/// How a device is shared.
+/// The options of sharing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
     /// Nothing may be changed.
@@ -46,83 +55,62 @@ pub struct Sharing {
     pub paced: bool,
 }
 
-/// Bytes that are alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ByteExtent {
-    /// Bytes.
-    pub length: u64,
-    /// Whether anything is stored there. What is not reads as zeros.
-    pub is_stored: bool,
+/// A thing that can be shared.
+pub trait Served: Send + Sync + 'static {
+    /// The name in warnings.
+    const NAME: &'static str;
+
+    /// Why a request fails.
+    type Error: fmt::Display + From<Broken>;
+
+    /// Does a bounded piece of its background work at `at`. Answers when there will be more; `None`: not before
+    /// something was asked for.
+    fn work(&self, at: Time) -> Result<Option<Time>, Self::Error>;
 }
 
-/// A device and its clock.
+/// An earlier request has panicked inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// Something and its clock, shared by many threads.
 ///
-/// Requests answer the time at which they are done; who does not pace ignores it. Offsets and lengths are in bytes, of any
-/// alignment; a length of 0 does nothing.
-pub struct SharedDevice {
+/// A request that panics fails, and so does every later one: what it left behind may be in any state, and nobody
+/// looks at it again.
+pub struct Shared<T> {
     clock: Clock,
     sharing: Sharing,
-    size_bytes: u64,
     /// Requests so far, whatever became of them: whoever works in the background waits for them.
     begun: EventCount,
     /// Requests that are being served.
     wanting: AtomicU64,
-    /// Whenever there may be something to tell of the device.
+    /// Whenever there may be something to tell of it.
     news: Arc<EventCount>,
-    bytes: Bytes,
-    counts: Mutex<Counts>,
-    /// A thread panicked in the device, which may be in any state now.
+    /// A thread panicked inside.
     is_broken: AtomicBool,
+    served: T,
 }
 
-/// Notes a panic in the device.
-struct Watch<'a>(&'a SharedDevice);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.is_broken.store(true, Ordering::Release);
-        }
-    }
-}
-
-impl fmt::Debug for SharedDevice {
+impl<T> fmt::Debug for Shared<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SharedDevice { sharing, size_bytes, .. } = self;
-        formatter.debug_struct("SharedDevice").field("sharing", sharing).field("size_bytes", size_bytes).finish()
+        formatter.debug_struct("Shared").field("sharing", &self.sharing).finish_non_exhaustive()
     }
 }
 
-impl SharedDevice {
-    /// Shares `device`, whose blocks must be carried as bytes: clients read what they wrote.
-    ///
-    /// # Errors
-    ///
-    /// [`ServeError::NoBytes`] if they are carried as stamps.
-    pub fn new(device: Box<dyn BlockDevice>, sharing: Sharing, clock: Clock) -> Result<SharedDevice, ServeError> {
-        if device.block_width() as u64 != BLOCK_BYTES {
-            return Err(ServeError::NoBytes { width: device.block_width() });
-        }
-        let size_bytes = device.blocks() * BLOCK_BYTES;
-        Ok(SharedDevice {
+impl<T: Served> Shared<T> {
+    /// Shares it, by this clock.
+    pub fn over(served: T, sharing: Sharing, clock: Clock) -> Shared<T> {
+        Shared {
             clock,
             sharing,
-            size_bytes,
             begun: EventCount::default(),
             wanting: AtomicU64::new(0),
             news: Arc::default(),
-            bytes: Bytes::new(device),
-            counts: Mutex::default(),
             is_broken: AtomicBool::new(false),
-        })
+            served,
+        }
     }
 
-    /// Bytes of the device, a multiple of 4096.
-    pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    /// How it is shared.
+    /// The options with which it is shared.
     pub fn sharing(&self) -> Sharing {
         self.sharing
     }
@@ -132,144 +120,50 @@ impl SharedDevice {
         (self.clock)()
     }
 
-    /// Fills `buffer` from `offset`.
-    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<Time, ServeError> {
-        let length = buffer.len() as u64;
-        self.serve(Request::Read, offset, length, |bytes, at| bytes.read(offset, buffer, at))
-    }
-
-    /// Writes `buffer` at `offset`; if `durable`, it survives a cut of power as soon as this answers.
-    pub fn write(&self, offset: u64, buffer: &[u8], durable: bool) -> Result<Time, ServeError> {
-        self.check_writable()?;
-        let length = buffer.len() as u64;
-        self.serve(Request::Write, offset, length, |bytes, at| {
-            let done = bytes.write(offset, buffer, at)?;
-            if durable { bytes.flush(done) } else { Ok(done) }
-        })
-    }
-
-    /// Makes a range read as zeros, to the byte. Its whole blocks are discarded, unless `keep_stored` asks for zeros that
-    /// are written, so that later writes there find their room.
-    pub fn write_zeroes(&self, offset: u64, length: u64, keep_stored: bool, durable: bool) -> Result<Time, ServeError> {
-        self.check_writable()?;
-        self.serve(Request::WriteZeroes, offset, length, |bytes, at| {
-            let done = bytes.zero(offset, length, keep_stored, at)?;
-            if durable { bytes.flush(done) } else { Ok(done) }
-        })
-    }
-
-    /// Discards the whole blocks of a range; what it holds of others stays.
-    pub fn discard(&self, offset: u64, length: u64, durable: bool) -> Result<Time, ServeError> {
-        self.check_writable()?;
-        self.serve(Request::Discard, offset, length, |bytes, at| {
-            let done = bytes.discard(offset, length, at)?;
-            if durable { bytes.flush(done) } else { Ok(done) }
-        })
-    }
-
-    /// Makes durable all that any client was told is done.
-    pub fn flush(&self) -> Result<Time, ServeError> {
-        self.serve(Request::Flush, 0, 0, |bytes, at| bytes.flush(at))
-    }
-
-    /// Ends in good order, as [`BlockDevice::close`] does.
-    pub fn close(&self) -> Result<Time, ServeError> {
-        let _watch = self.watch()?;
-        Ok(self.bytes.device().close(self.now())?)
-    }
-
-    /// How the bytes from `offset` on are stored: at least one of them and at most `length`, which is not 0.
-    pub fn extent(&self, offset: u64, length: u64) -> Result<ByteExtent, ServeError> {
-        self.check_range(offset, length)?;
-        let _watch = self.watch()?;
-        Ok(self.bytes.extent(offset, length)?)
-    }
-
-    /// Does a bounded piece of the device's background work, as [`work`](crate::device::Abilities::work) does.
-    pub fn work(&self) -> Result<Option<Time>, ServeError> {
-        let _watch = self.watch()?;
-        let worked = self.bytes.device().work(self.now());
-        self.news.advance();
-        Ok(worked?)
-    }
-
-    /// Requests that have begun since the device was opened.
+    /// Requests that have begun since it was opened.
     pub fn begun(&self) -> &EventCount {
         &self.begun
     }
 
-    /// Events of which there may be something to tell: a request failed, or the device did something by itself.
-    pub fn news(&self) -> Arc<EventCount> {
-        Arc::clone(&self.news)
-    }
-
-    /// Requests that want a turn now. Work in the background lets them go first.
+    /// Requests that are being served now. Work in the background lets them go first.
     pub fn wanting(&self) -> u64 {
         self.wanting.load(Ordering::Relaxed)
     }
 
-    /// What the stations have counted since the device was opened.
-    pub fn account(&self) -> Result<Account, ServeError> {
-        let _watch = self.watch()?;
-        Ok(self.bytes.device().account())
+    /// Events of which there may be something to tell: a request failed, or it did something by itself.
+    pub fn news(&self) -> Arc<EventCount> {
+        Arc::clone(&self.news)
     }
 
-    /// What the clients have asked for since the device was opened.
-    pub fn counts(&self) -> Result<Counts, ServeError> {
-        Ok(self.counted().clone())
+    /// Does a bounded piece of its background work. Answers when there will be more.
+    pub fn work(&self) -> Result<Option<Time>, T::Error> {
+        let worked = self.beside(T::work);
+        self.news.advance();
+        worked
     }
 
-    fn check_writable(&self) -> Result<(), ServeError> {
-        if self.sharing.read_only { Err(ServeError::ReadOnly) } else { Ok(()) }
-    }
-
-    fn check_range(&self, offset: u64, length: u64) -> Result<(), ServeError> {
-        match offset.checked_add(length) {
-            Some(end) if end <= self.size_bytes => Ok(()),
-            _ => Err(ServeError::BeyondEnd { offset, length, size_bytes: self.size_bytes }),
-        }
-    }
-
-    /// Serves one request.
-    fn serve(
-        &self,
-        request: Request,
-        offset: u64,
-        length: u64,
-        act: impl FnOnce(&Bytes, Time) -> Result<Time, crate::device::DeviceError>,
-    ) -> Result<Time, ServeError> {
-        self.check_range(offset, length)?;
-        let at = self.now();
+    /// Serves a client's request, which comes now.
+    fn request<R>(&self, act: impl FnOnce(&T, Time) -> Result<R, T::Error>) -> Result<R, T::Error> {
         self.begun.advance();
-        let _watch = self.watch()?;
         self.wanting.fetch_add(1, Ordering::Relaxed);
-        let acted = act(&self.bytes, at);
+        let acted = self.beside(act);
         self.wanting.fetch_sub(1, Ordering::Relaxed);
-        match acted {
-            Ok(done) => {
-                let answered = if self.sharing.paced { done.max(self.now()) } else { self.now() };
-                self.counted().served(request, length, answered.since_ns(at));
-                Ok(done)
-            }
-            Err(error) => {
-                self.counted().failed(request, &error);
-                self.news.advance();
-                Err(error.into())
-            }
+        if acted.is_err() {
+            self.news.advance();
         }
+        acted
     }
 
-    /// The device is asked for something, unless it is broken. If it panics, it is from then on.
-    fn watch(&self) -> Result<Watch<'_>, ServeError> {
+    /// Does something that no client asked for.
+    fn beside<R>(&self, act: impl FnOnce(&T, Time) -> Result<R, T::Error>) -> Result<R, T::Error> {
         if self.is_broken.load(Ordering::Acquire) {
-            return Err(ServeError::Broken);
+            return Err(Broken.into());
         }
-        Ok(Watch(self))
-    }
-
-    fn counted(&self) -> MutexGuard<'_, Counts> {
-        // Numbers can be added to, whoever panicked.
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        let at = self.now();
+        catch_unwind(AssertUnwindSafe(|| act(&self.served, at))).unwrap_or_else(|_| {
+            self.is_broken.store(true, Ordering::Release);
+            Err(Broken.into())
+        })
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::image_lock::patience;
-use flashpath_fuse::{AccessTimes, Caching, Forbidden};
+use flashpath::fs::posix::AccessTimes;
+use flashpath_fuse::{Caching, Forbidden};
 use std::path::PathBuf;
 use std::time::Duration;
 

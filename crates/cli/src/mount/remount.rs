@@ -5,7 +5,8 @@
 use super::options::MountOptions;
 use crate::failure::Failure;
 use crate::resident::cannot;
-use flashpath_fuse::{AccessTimes, FuseMount};
+use flashpath::fs::posix::AccessTimes;
+use flashpath_fuse::FuseMount;
 use nix::mount::MsFlags;
 use std::fs::File;
 use std::path::Path;

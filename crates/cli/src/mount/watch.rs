@@ -2,9 +2,9 @@
 
 use crate::resident::warnings::PrintedWarnings;
 use crate::resident::watch::Watched;
-use flashpath::fs::sfs::Space;
+use flashpath::fs::volume::Space;
+use flashpath::run::shared::{SharedVolume, Traffic};
 use flashpath::units::{BLOCK_BYTES, human_size};
-use flashpath_fuse::{SharedVolume, Traffic};
 use std::sync::Arc;
 
 /// A volume, and what was told of it.

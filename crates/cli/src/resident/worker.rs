@@ -3,9 +3,8 @@
 use super::cannot;
 use crate::failure::Failure;
 use crate::print_message;
-use flashpath::run::shared::{EventCount, SharedDevice};
+use flashpath::run::shared::{Served, Shared};
 use flashpath::time::Time;
-use flashpath_fuse::SharedVolume;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -18,75 +17,16 @@ const COURTESY: Duration = Duration::from_micros(50);
 /// The pause after an error.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// A device or volume with background work.
-pub trait BackgroundWork: Send + Sync + 'static {
-    /// The name in warnings.
-    const NAME: &'static str;
-
-    /// Does a bounded piece of work. Returns the time of the next piece; `None` if there is none before the next
-    /// request.
-    fn work(&self) -> Result<Option<Time>, String>;
-
-    /// Its current time.
-    fn now(&self) -> Time;
-
-    /// The count of requests begun so far.
-    fn begun(&self) -> &EventCount;
-
-    /// The number of requests waiting for their turn.
-    fn wanting(&self) -> u64;
-}
-
-impl BackgroundWork for SharedDevice {
-    const NAME: &'static str = "device";
-
-    fn work(&self) -> Result<Option<Time>, String> {
-        self.work().map_err(|error| error.to_string())
-    }
-
-    fn now(&self) -> Time {
-        self.now()
-    }
-
-    fn begun(&self) -> &EventCount {
-        self.begun()
-    }
-
-    fn wanting(&self) -> u64 {
-        self.wanting()
-    }
-}
-
-impl BackgroundWork for SharedVolume {
-    const NAME: &'static str = "volume";
-
-    fn work(&self) -> Result<Option<Time>, String> {
-        self.work().map_err(|error| error.to_string())
-    }
-
-    fn now(&self) -> Time {
-        self.now()
-    }
-
-    fn begun(&self) -> &EventCount {
-        self.begun()
-    }
-
-    fn wanting(&self) -> u64 {
-        self.wanting()
-    }
-}
-
 /// The worker thread.
-pub struct Worker<D> {
-    target: Arc<D>,
+pub struct Worker<T> {
+    target: Arc<Shared<T>>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl<D: BackgroundWork> Worker<D> {
+impl<T: Served> Worker<T> {
     /// Starts the thread. Fails if the system cannot.
-    pub fn start(target: Arc<D>) -> Result<Worker<D>, Failure> {
+    pub fn start(target: Arc<Shared<T>>) -> Result<Worker<T>, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let (works, stopped) = (Arc::clone(&target), Arc::clone(&stop));
         let thread = Builder::new().name("work".into()).spawn(move || work(&*works, &stopped));
@@ -105,8 +45,8 @@ impl<D: BackgroundWork> Worker<D> {
 }
 
 /// Calls `serve` with a background worker for `target`, if given.
-pub fn run_with_worker<D: BackgroundWork>(
-    target: Option<Arc<D>>,
+pub fn run_with_worker<T: Served>(
+    target: Option<Arc<Shared<T>>>,
     serve: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let worker = target.map(Worker::start).transpose()?;
@@ -117,7 +57,7 @@ pub fn run_with_worker<D: BackgroundWork>(
     served
 }
 
-fn work<D: BackgroundWork>(target: &D, stop: &AtomicBool) {
+fn work<T: Served>(target: &Shared<T>, stop: &AtomicBool) {
     let mut last_error = String::new();
     while !stop.load(Ordering::SeqCst) {
         let seen = target.begun().read();
@@ -131,8 +71,9 @@ fn work<D: BackgroundWork>(target: &D, stop: &AtomicBool) {
             }
             Ok(None) => wait(target, seen, None, stop),
             Err(error) => {
+                let error = error.to_string();
                 if error != last_error {
-                    print_message(&format!("warning: the {} cannot work in the background: {error}", D::NAME));
+                    print_message(&format!("warning: the {} cannot work in the background: {error}", T::NAME));
                     last_error = error;
                 }
                 std::thread::park_timeout(AFTER_ERROR);
@@ -142,7 +83,7 @@ fn work<D: BackgroundWork>(target: &D, stop: &AtomicBool) {
 }
 
 /// Waits until work is due or more requests than `seen` have begun.
-fn wait<D: BackgroundWork>(target: &D, seen: u64, due: Option<Time>, stop: &AtomicBool) {
+fn wait<T: Served>(target: &Shared<T>, seen: u64, due: Option<Time>, stop: &AtomicBool) {
     let left = || due.map(|due| Duration::from_nanos(due.since_ns(target.now())));
     target.begun().wait(seen, left(), || stop.load(Ordering::SeqCst));
     if target.begun().read() != seen && !stop.load(Ordering::SeqCst) {
@@ -153,46 +94,52 @@ fn wait<D: BackgroundWork>(target: &D, seen: u64, due: Option<Time>, stop: &Atom
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flashpath::run::shared::{Broken, Sharing};
     use std::sync::atomic::AtomicU64;
 
     /// Has no work, and counts the looks for it.
     #[derive(Default)]
     struct Idle {
-        requests: EventCount,
-        looks: AtomicU64,
+        looks: Arc<AtomicU64>,
     }
 
-    impl BackgroundWork for Idle {
-        const NAME: &'static str = "idler";
+    #[derive(Debug)]
+    struct Never;
 
-        fn work(&self) -> Result<Option<Time>, String> {
+    impl std::fmt::Display for Never {
+        fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(to, "never")
+        }
+    }
+
+    impl From<Broken> for Never {
+        fn from(_: Broken) -> Never {
+            Never
+        }
+    }
+
+    impl Served for Idle {
+        const NAME: &'static str = "idler";
+        type Error = Never;
+
+        fn work(&self, _: Time) -> Result<Option<Time>, Never> {
             self.looks.fetch_add(1, Ordering::SeqCst);
             Ok(None)
-        }
-
-        fn now(&self) -> Time {
-            Time::ZERO
-        }
-
-        fn begun(&self) -> &EventCount {
-            &self.requests
-        }
-
-        fn wanting(&self) -> u64 {
-            0
         }
     }
 
     #[test]
-    fn an_idle_worker_looks_for_work_after_each_request() {
-        let idle = Arc::new(Idle::default());
+    fn whatever_has_nothing_to_do_is_looked_at_when_something_was_asked_for() {
+        let looked = Arc::new(AtomicU64::new(0));
+        let idle = Idle { looks: Arc::clone(&looked) };
+        let idle = Arc::new(Shared::over(idle, Sharing::default(), Box::new(|| Time::ZERO)));
         let served = run_with_worker(Some(Arc::clone(&idle)), || {
-            // It looks once at the start, and again after each request.
+            // It has looked once before anything was asked for: what is asked for then lets it look again.
             for looks in 1..4 {
-                while idle.looks.load(Ordering::SeqCst) < looks {
+                while looked.load(Ordering::SeqCst) < looks {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                idle.requests.advance();
+                idle.begun().advance();
             }
             Ok(())
         });

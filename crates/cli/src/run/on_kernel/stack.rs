@@ -6,7 +6,7 @@ use crate::resident::warnings::PrintedWarnings;
 use crate::resident::worker::Worker;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
-use flashpath::run::shared::{ServeError, SharedDevice, Sharing};
+use flashpath::run::shared::{ServeError, ServedDevice, SharedDevice, Sharing};
 use flashpath::run::{Labelling, Path, Payload, open_device};
 use flashpath::time::Time;
 use flashpath_fuse::{Leaving, Mounted};
@@ -26,7 +26,7 @@ pub struct KernelStack {
     mount: Option<Mount>,
     disk: Option<LoopDevice>,
     served: Option<Mounted>,
-    worker: Option<Worker<SharedDevice>>,
+    worker: Option<Worker<ServedDevice>>,
     device: Arc<SharedDevice>,
     file_system: FileSystem,
     /// The directory of the mount points.

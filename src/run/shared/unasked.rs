@@ -4,7 +4,7 @@
 //! FUSE hands neither sync(2) nor syncfs(2) on to a file system like this, and lets umount(8) return before the last
 //! checkpoint is taken. So what is changed must not wait for long in memory.
 
-use flashpath::time::Time;
+use crate::time::Time;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Without a request for so long, what has changed is made durable.
@@ -14,7 +14,7 @@ const CLOSED_NS: u64 = 5_000_000_000;
 /// No file was closed since the last checkpoint.
 const NONE: u64 = u64::MAX;
 
-/// What the kernel asked for, and when.
+/// The times of the kernel's requests.
 pub struct Unasked {
     last_request_ns: AtomicU64,
     /// When the first file was closed since what has changed was last made durable.
@@ -37,7 +37,7 @@ impl Unasked {
         self.closed_ns.fetch_min(now.0, Ordering::Relaxed);
     }
 
-    /// What has changed is being made durable.
+    /// Changes are being made durable.
     pub fn stored(&self) {
         self.closed_ns.store(NONE, Ordering::Relaxed);
     }

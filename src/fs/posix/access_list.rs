@@ -1,16 +1,12 @@
-//! POSIX access control lists. The kernel checks them and keeps them in mind; here they are kept, in step with the mode
-//! of the file, and handed down to what is made in a directory. They are extended attributes, in the kernel's form:
+//! POSIX access control lists (IEEE 1003.1e draft 17): in step with the mode of the file, and handed down to what is
+//! made in a directory. They are extended attributes, in Linux's form:
 //!
 //! ```text
 //!  0  u32  2, the version      then, for each entry: u16 tag, u16 permissions, u32 user or group
 //! ```
 
-use super::Files;
-use super::caller::Caller;
-use super::names::Made;
-use crate::error::CallError;
-use flashpath::fs::sfs::{FileKind, InodeNumber, SfsError};
-use fuser::Errno;
+use crate::fs::volume::{Caller, ExtendedChange, InodeNumber, Locked, VolumeError};
+use std::borrow::Cow;
 
 /// The list of a file.
 pub const ACCESS: &[u8] = b"system.posix_acl_access";
@@ -25,7 +21,6 @@ const OWNING_GROUP: u16 = 4;
 const GROUP: u16 = 8;
 const MASK: u16 = 16;
 const OTHERS: u16 = 32;
-const SET_GROUP: u16 = 0o2000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
@@ -36,11 +31,11 @@ struct Entry {
 
 /// A list of who may do what. It has an entry for the owner, the owning group and all others each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct AccessList(Vec<Entry>);
+pub struct AccessList(Vec<Entry>);
 
 impl AccessList {
     /// The list in these bytes; `None` if they are none.
-    fn read(bytes: &[u8]) -> Option<AccessList> {
+    pub fn read(bytes: &[u8]) -> Option<AccessList> {
         let entries = bytes.strip_prefix(&VERSION)?.chunks(ENTRY);
         let entries: Option<Vec<Entry>> = entries
             .map(|entry| {
@@ -59,7 +54,7 @@ impl AccessList {
         is_whole.then_some(list)
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = VERSION.to_vec();
         for entry in &self.0 {
             bytes.extend_from_slice(&entry.tag.to_le_bytes());
@@ -80,18 +75,18 @@ impl AccessList {
     }
 
     /// True if it says no more than a mode does.
-    fn is_mode(&self) -> bool {
+    pub fn is_mode(&self) -> bool {
         self.0.len() == 3
     }
 
     /// The permissions of a mode that stand for it.
-    fn mode(&mut self) -> u16 {
+    pub fn mode(&mut self) -> u16 {
         let group = self.group_tag();
         *self.of(OWNER) << 6 | *self.of(group) << 3 | *self.of(OTHERS)
     }
 
     /// chmod was called.
-    fn set_mode(&mut self, mode: u16) {
+    pub fn set_mode(&mut self, mode: u16) {
         let group = self.group_tag();
         for (tag, shift) in [(OWNER, 6), (group, 3), (OTHERS, 0)] {
             *self.of(tag) = mode >> shift & 7;
@@ -99,93 +94,57 @@ impl AccessList {
     }
 
     /// The list of a file that is made with this mode: each may do what both say.
-    fn narrow(&mut self, mode: u16) {
+    pub fn narrow(&mut self, mode: u16) {
         let both = self.mode() & mode;
         self.set_mode(both);
     }
-}
 
-/// What a file that is being made has of the directory's default list.
-#[derive(Debug, Default)]
-pub struct Inherited {
-    /// The low twelve bits of its mode.
-    pub permissions: u16,
-    /// Its own list, if that says more than the mode.
-    access: Option<Vec<u8>>,
-    /// What it hands down.
-    default: Option<Vec<u8>>,
-}
-
-impl Inherited {
-    /// Its extended attributes.
-    pub fn attributes(&self) -> Vec<(&[u8], &[u8])> {
-        let lists = [(ACCESS, &self.access), (DEFAULT, &self.default)];
-        lists.into_iter().filter_map(|(name, list)| Some((name, list.as_deref()?))).collect()
-    }
-}
-
-impl Files {
-    /// What a file that is made in `directory` has of its default list. Without one, the umask counts.
-    pub(super) fn inherit(&mut self, directory: InodeNumber, made: &Made) -> Result<Inherited, CallError> {
-        let mode = (made.mode & 0o7777) as u16;
-        if made.kind == FileKind::Symlink {
-            return Ok(Inherited { permissions: mode, ..Inherited::default() });
+    /// True if it lets a caller who does not own the file do what `is_enough` says of permissions. `group`: which one
+    /// owns the file.
+    pub fn allows(&self, caller: &Caller, group: u32, is_enough: impl Fn(u16) -> bool) -> bool {
+        let mask = self.0.iter().find(|entry| entry.tag == MASK).map_or(7, |entry| entry.permissions);
+        let id = |entry: &Entry| u32::from_le_bytes(entry.id);
+        if let Some(user) = self.0.iter().find(|entry| entry.tag == USER && id(entry) == caller.user) {
+            return is_enough(user.permissions & mask);
         }
-        let Some(default) = self.access_list(directory, DEFAULT)? else {
-            return Ok(Inherited { permissions: mode & !(made.umask as u16 & 0o777), ..Inherited::default() });
-        };
-        let mut access = default.clone();
-        access.narrow(mode);
-        Ok(Inherited {
-            permissions: mode & !0o777 | access.mode(),
-            access: (!access.is_mode()).then(|| access.bytes()),
-            default: (made.kind == FileKind::Directory).then(|| default.bytes()),
-        })
-    }
-
-    /// Sets a list. The list of a file changes its mode, and is not kept if it says no more than that.
-    pub(super) fn set_access_list(
-        &mut self,
-        inode: InodeNumber,
-        name: &[u8],
-        value: &[u8],
-        caller: &Caller,
-    ) -> Result<(), CallError> {
-        let mut list = AccessList::read(value).ok_or(Errno::EINVAL)?;
-        let attributes = self.volume.attributes(inode)?;
-        if name == DEFAULT {
-            if attributes.kind != FileKind::Directory {
-                return Err(Errno::EACCES.into());
+        let mut is_in_one = false;
+        for entry in &self.0 {
+            let is_its = match entry.tag {
+                OWNING_GROUP => caller.is_in(group),
+                GROUP => caller.is_in(id(entry)),
+                _ => false,
+            };
+            if is_its && is_enough(entry.permissions & mask) {
+                return true;
             }
-            return Ok(self.volume.set_extended_attribute(inode, name, value, None)?);
+            is_in_one |= is_its;
         }
-        let mut permissions = attributes.permissions & !0o777 | list.mode();
-        if !caller.keeps_group_bit(attributes.group) {
-            permissions &= !SET_GROUP;
-        }
-        let kept = (!list.is_mode()).then_some(value);
-        Ok(self.volume.set_access_list(inode, ACCESS, kept, permissions)?)
+        // Who is in a group that is named is none of the others.
+        !is_in_one && self.0.iter().any(|entry| entry.tag == OTHERS && is_enough(entry.permissions))
     }
+}
 
-    /// Puts a file's list in step with its new permissions, if it has one. Both are changed at once.
-    pub(super) fn follow_mode(&mut self, inode: InodeNumber, permissions: u16) -> Result<(), CallError> {
-        if let Some(mut list) = self.access_list(inode, ACCESS)? {
-            list.set_mode(permissions);
-            self.volume.set_access_list(inode, ACCESS, Some(&list.bytes()), permissions)?;
-        }
-        Ok(())
+/// The list of a file, if it has one of this name.
+pub fn of(locked: &mut dyn Locked, inode: InodeNumber, name: &[u8]) -> Result<Option<AccessList>, VolumeError> {
+    match locked.extended_attribute(inode, name)? {
+        Some(bytes) => AccessList::read(&bytes).map(Some).ok_or_else(|| {
+            let what = format!("the access control list of inode {}", inode.0);
+            VolumeError::Damaged { what, why: "its entries make no list".to_string() }
+        }),
+        None => Ok(None),
     }
+}
 
-    fn access_list(&mut self, inode: InodeNumber, name: &[u8]) -> Result<Option<AccessList>, CallError> {
-        match self.volume.extended_attribute(inode, name) {
-            Ok(bytes) => AccessList::read(&bytes).map(Some).ok_or_else(|| {
-                let what = format!("the access control list of inode {}", inode.0);
-                SfsError::Damaged { what, why: "its entries make no list".to_string() }.into()
-            }),
-            Err(SfsError::NoAttribute) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
+/// The list of a file that gets new permissions, in step with them; `None` if it has none.
+pub fn following_mode(
+    locked: &mut dyn Locked,
+    inode: InodeNumber,
+    permissions: u16,
+) -> Result<Option<ExtendedChange<'static>>, VolumeError> {
+    Ok(of(locked, inode, ACCESS)?.map(|mut list| {
+        list.set_mode(permissions);
+        ExtendedChange { name: ACCESS, value: Some(Cow::Owned(list.bytes())) }
+    }))
 }
 
 #[cfg(test)]
@@ -226,5 +185,27 @@ mod tests {
         let mut plain = list(&[(OWNER, 7), (OWNING_GROUP, 5), (OTHERS, 5)]);
         plain.narrow(0o666);
         assert_eq!((plain.mode(), plain.is_mode()), (0o644, true));
+    }
+
+    #[test]
+    fn a_named_user_or_group_has_what_the_mask_leaves_and_is_none_of_the_others() {
+        let named = |tag, permissions, id: u32| Entry { tag, permissions, id: id.to_le_bytes() };
+        let list = AccessList(vec![
+            named(OWNER, 7, 0),
+            named(USER, 7, 10),
+            named(USER, 0, 11),
+            named(OWNING_GROUP, 4, 0),
+            named(GROUP, 6, 20),
+            named(MASK, 5, 0),
+            named(OTHERS, 2, 0),
+        ]);
+        let may = |user, group, wanted: u16| {
+            let caller = Caller { user, group, ..Caller::ROOT };
+            list.allows(&caller, 99, |bits| bits & wanted == wanted)
+        };
+        assert!(may(10, 1, 5) && !may(10, 1, 2), "the mask takes writing away");
+        assert!(!may(11, 20, 4), "an entry of the user counts before those of groups");
+        assert!(may(12, 99, 4) && may(12, 20, 4) && !may(12, 20, 2));
+        assert!(may(12, 1, 2) && !may(12, 1, 4), "the others are not masked");
     }
 }

@@ -1,22 +1,22 @@
-//! What is told of failures: each once, and not too many of them.
+//! Messages about failures: each once, and not too many of them.
 
+use crate::time::Time;
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
-/// Where a line for the user goes.
+/// The receiver of a line for the user.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Different lines that are remembered; a damaged volume could have any number.
 const MOST_REMEMBERED: usize = 1000;
-/// Lines that are told within [`WINDOW`].
+/// Lines that are told within [`WINDOW_NS`].
 const MOST_AT_ONCE: usize = 10;
-const WINDOW: Duration = Duration::from_secs(10);
+const WINDOW_NS: u64 = 10_000_000_000;
 
-/// What was told so far.
+/// Messages that were given so far.
 pub struct Complaints {
     tell: Tell,
     told: BTreeSet<String>,
-    window_began: Instant,
+    window_began: Time,
     in_window: usize,
     /// Lines that were held back since the last that was told.
     held_back: u64,
@@ -25,19 +25,15 @@ pub struct Complaints {
 impl Complaints {
     /// Nothing was told yet.
     pub fn new(tell: Tell) -> Complaints {
-        Complaints { tell, told: BTreeSet::new(), window_began: Instant::now(), in_window: 0, held_back: 0 }
+        Complaints { tell, told: BTreeSet::new(), window_began: Time::ZERO, in_window: 0, held_back: 0 }
     }
 
     /// Tells it, if it is new.
-    pub fn add(&mut self, line: &str) {
-        self.add_at(line, Instant::now());
-    }
-
-    fn add_at(&mut self, line: &str, now: Instant) {
+    pub fn add(&mut self, line: &str, now: Time) {
         if self.told.contains(line) {
             return;
         }
-        if now.duration_since(self.window_began) >= WINDOW {
+        if now.since_ns(self.window_began) >= WINDOW_NS {
             (self.window_began, self.in_window) = (now, 0);
         }
         if self.in_window >= MOST_AT_ONCE || self.told.len() >= MOST_REMEMBERED {
@@ -74,11 +70,11 @@ mod tests {
         let mut complaints = Complaints::new(Box::new(move |line| takes.lock().unwrap().push(line.to_string())));
         let now = complaints.window_began;
         for number in 0..15 {
-            complaints.add_at(&format!("inode {}", number), now);
-            complaints.add_at("inode 0", now);
+            complaints.add(&format!("inode {}", number), now);
+            complaints.add("inode 0", now);
         }
         assert_eq!(lines.lock().unwrap().len(), 10);
-        complaints.add_at("inode 99", now + WINDOW);
+        complaints.add("inode 99", now + WINDOW_NS);
         assert_eq!(lines.lock().unwrap()[10..], ["warning: 5 more failures were not told", "inode 99"]);
         complaints.end();
         assert_eq!(lines.lock().unwrap().len(), 12);

@@ -1,0 +1,49 @@
+//! The caller of a request, as the kernel says.
+
+use flashpath::fs::volume::Caller;
+use fuser::Request;
+use std::fs::read_to_string;
+
+/// Lets `act` go on as whoever makes a request. `umask`: of a request that makes a file.
+///
+/// Of the groups beside the first a request tells nothing, and /proc does: the thread waits for its answer. One that
+/// cannot be looked at is in none. Who may leave set-id bits where they are (CAP_FSETID) it does not tell either:
+/// that is root.
+pub fn as_caller<T>(request: &Request, umask: u32, act: impl FnOnce(Caller) -> T) -> T {
+    let thread = request.pid();
+    let more_groups = |group| thread_is_in(thread, group);
+    let user = request.uid();
+    act(Caller {
+        user,
+        group: request.gid(),
+        more_groups: &more_groups,
+        umask: (umask & 0o777) as u16,
+        keeps_set_id: user == 0,
+    })
+}
+
+/// True if a thread is in this group beside its first. 0 is the number of one that cannot be seen from here.
+fn thread_is_in(thread: u32, group: u32) -> bool {
+    thread != 0
+        && read_to_string(format!("/proc/{thread}/status"))
+            .is_ok_and(|status| groups(&status).any(|other| other == group))
+}
+
+/// The groups beside the first, as /proc/.../status lists them.
+fn groups(status: &str) -> impl Iterator<Item = u32> + '_ {
+    let listed = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or("");
+    listed.split_whitespace().filter_map(|group| group.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_of_a_thread_are_read_from_its_status() {
+        let status = "Name:\tcat\nGid:\t5\t5\t5\t5\nGroups:\t4 24 1000 \nNStgid:\t7\n";
+        assert_eq!(groups(status).collect::<Vec<_>>(), [4, 24, 1000]);
+        assert_eq!(groups("Name:\tcat\n").count(), 0);
+        assert!(!thread_is_in(0, 7));
+    }
+}

@@ -1,0 +1,194 @@
+//! Finding, making, linking, renaming and removing.
+
+use super::Posix;
+use super::access_list::{self, ACCESS, DEFAULT};
+use super::permission::{Wanted, check, check_delete};
+use super::privileges::{GROUP_EXECUTES, SET_GROUP, keeps_group_bit};
+use crate::fs::volume::{
+    Attributes, Call, Caller, FileKind, Found, Hold, Inherited, InodeNumber, Locked, Name, NameRule, NewFile, Renaming,
+    Taken, VolumeError,
+};
+
+/// A file that is to be made: what of it a request says.
+#[derive(Clone, Copy, Debug)]
+pub struct Made<'a> {
+    /// The kind.
+    pub kind: FileKind,
+    /// Its mode, as it was asked for; the umask is not taken off.
+    pub mode: u32,
+    /// The device that it stands for.
+    pub device: u32,
+    /// The target of a symbolic link.
+    pub target: &'a [u8],
+}
+
+impl Posix {
+    /// The file of this name; `None` if there is none. The name `.` is asked for of any inode, by its number alone:
+    /// somebody kept a file handle longer than the kernel its inode.
+    pub fn lookup(&self, call: &Call, name: Name, hold: Hold) -> Result<Option<Attributes>, VolumeError> {
+        let found = match name {
+            (inode, b".") if hold == Hold::Yes => self.volume.hold(call, inode),
+            (inode, b".") => self.volume.attributes(call, inode),
+            name => {
+                self.check_look(call, name.0, Wanted::EXECUTE)?;
+                self.volume.lookup(call, name, hold)
+            }
+        };
+        match found {
+            Ok(attributes) => Ok(Some(attributes)),
+            Err(VolumeError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a file, which belongs to the caller.
+    pub fn make(&self, call: &Call, name: Name, made: &Made, hold: Hold) -> Result<Attributes, VolumeError> {
+        let Caller { user, group, .. } = call.caller;
+        let (kind, device, target) = (made.kind, u64::from(made.device), made.target);
+        let new = NewFile { kind, permissions: 0, user, group, device, target, attributes: &[] };
+        let mut rule = |locked: &mut dyn Locked, found: Found| {
+            if self.checks(call) {
+                let is_device = matches!(kind, FileKind::CharacterDevice | FileKind::BlockDevice);
+                check_make(locked, &call.caller, name.0, found.file)?;
+                if is_device && found.file.is_none() {
+                    return Err(VolumeError::NotPermitted("only root makes device files"));
+                }
+            }
+            inherit(locked, call, name.0, made)
+        };
+        self.volume.make(call, name, &new, hold, Some(&mut rule))
+    }
+
+    /// Gives a file one more name.
+    pub fn link(&self, call: &Call, inode: InodeNumber, name: Name, hold: Hold) -> Result<Attributes, VolumeError> {
+        let mut rule = |locked: &mut dyn Locked, found: Found| check_make(locked, &call.caller, name.0, found.file);
+        self.volume.link(call, inode, name, hold, self.asked(call, &mut rule))
+    }
+
+    /// Takes a name away.
+    pub fn unlink(&self, call: &Call, name: Name) -> Result<(), VolumeError> {
+        let mut rule = |locked: &mut dyn Locked, found: Found| check_remove(locked, &call.caller, name.0, found.file);
+        self.volume.unlink(call, name, self.asked(call, &mut rule))
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_directory(&self, call: &Call, name: Name) -> Result<(), VolumeError> {
+        let mut rule = |locked: &mut dyn Locked, found: Found| check_remove(locked, &call.caller, name.0, found.file);
+        self.volume.remove_directory(call, name, self.asked(call, &mut rule))
+    }
+
+    /// Renames.
+    pub fn rename(&self, call: &Call, from: Name, to: Name, how: Renaming) -> Result<(), VolumeError> {
+        let mut rule = |locked: &mut dyn Locked, found: Found| {
+            check_rename(locked, &call.caller, (from.0, to.0), found, how.taken)
+        };
+        self.volume.rename(call, from, to, how, self.asked(call, &mut rule))
+    }
+
+    /// The target of a symbolic link.
+    pub fn target(&self, call: &Call, inode: InodeNumber) -> Result<Vec<u8>, VolumeError> {
+        let (target, times) = self.volume.target(call, inode)?;
+        self.note_read(call, inode, FileKind::Symlink, times);
+        Ok(target)
+    }
+
+    /// The rule, if permissions are checked here.
+    fn asked<'r>(&self, call: &Call, rule: NameRule<'r>) -> Option<NameRule<'r>> {
+        if self.checks(call) { Some(rule) } else { None }
+    }
+}
+
+/// The part that a new file has of `directory`: its group, if the directory says so, and its default list.
+/// Without one, the umask counts.
+fn inherit(
+    locked: &mut dyn Locked,
+    call: &Call,
+    directory: InodeNumber,
+    made: &Made,
+) -> Result<Inherited, VolumeError> {
+    let mut mode = (made.mode & 0o7777) as u16;
+    let parent = locked.attributes(directory)?;
+    let mut group = call.caller.group;
+    if parent.permissions & SET_GROUP != 0 {
+        group = parent.group;
+        if made.kind == FileKind::Directory {
+            mode |= SET_GROUP;
+        } else if mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP | GROUP_EXECUTES
+            && !keeps_group_bit(&call.caller, group)
+        {
+            // It would run as a group that its maker is not in.
+            mode &= !SET_GROUP;
+        }
+    }
+    if made.kind == FileKind::Symlink {
+        return Ok(Inherited { permissions: mode, group, attributes: Vec::new() });
+    }
+    let Some(default) = access_list::of(locked, directory, DEFAULT)? else {
+        let permissions = mode & !(call.caller.umask & 0o777);
+        return Ok(Inherited { permissions, group, attributes: Vec::new() });
+    };
+    let mut access = default.clone();
+    access.narrow(mode);
+    let permissions = mode & !0o777 | access.mode();
+    let mut attributes = Vec::new();
+    if !access.is_mode() {
+        attributes.push((ACCESS, access.bytes()));
+    }
+    if made.kind == FileKind::Directory {
+        attributes.push((DEFAULT, default.bytes()));
+    }
+    Ok(Inherited { permissions, group, attributes })
+}
+
+/// Fails unless the caller may put a name into a directory. One that is taken fails for that reason.
+fn check_make(
+    locked: &mut dyn Locked,
+    caller: &Caller,
+    directory: InodeNumber,
+    file: Option<InodeNumber>,
+) -> Result<(), VolumeError> {
+    let wanted = if file.is_some() { Wanted::EXECUTE } else { Wanted::WRITE | Wanted::EXECUTE };
+    check(locked, caller, directory, wanted)
+}
+
+/// Fails unless the caller may take a name away. One that is not there fails for that reason.
+fn check_remove(
+    locked: &mut dyn Locked,
+    caller: &Caller,
+    directory: InodeNumber,
+    file: Option<InodeNumber>,
+) -> Result<(), VolumeError> {
+    match file {
+        Some(file) => check_delete(locked, caller, directory, file),
+        None => check(locked, caller, directory, Wanted::EXECUTE),
+    }
+}
+
+fn check_rename(
+    locked: &mut dyn Locked,
+    caller: &Caller,
+    (from, to): (InodeNumber, InodeNumber),
+    found: Found,
+    taken: Taken,
+) -> Result<(), VolumeError> {
+    for directory in [from, to] {
+        check(locked, caller, directory, Wanted::EXECUTE)?;
+    }
+    let Some(file) = found.file else { return Ok(()) };
+    if found.there == Some(file) || found.there.is_some() && taken == Taken::Refuse {
+        return Ok(());
+    }
+    check_delete(locked, caller, from, file)?;
+    match found.there {
+        Some(there) => check_delete(locked, caller, to, there)?,
+        None => check(locked, caller, to, Wanted::WRITE | Wanted::EXECUTE)?,
+    }
+    // A directory that moves has another parent: its `..` is changed.
+    let exchanged = found.there.filter(|_| taken == Taken::Exchange);
+    for moved in [Some(file), exchanged].into_iter().flatten() {
+        if from != to && locked.attributes(moved)?.kind == FileKind::Directory {
+            check(locked, caller, moved, Wanted::WRITE)?;
+        }
+    }
+    Ok(())
+}
