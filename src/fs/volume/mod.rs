@@ -80,8 +80,9 @@ pub enum Seek {
 pub struct Renaming {
     /// The outcome if the new name is taken.
     pub taken: Taken,
-    /// The user and the group (unless the directory's set-group-id bit names another) of a whiteout that is left under the old name (`RENAME_WHITEOUT`): a character device 0,
-    /// which overlayfs takes for "nothing is here, whatever a lower layer says". An exchange leaves none.
+    /// The user and the group of a whiteout that is left under the old name (`RENAME_WHITEOUT`): a character device 0,
+    /// which overlayfs takes for "nothing is here, whatever a lower layer says". A directory's set-group-id bit counts
+    /// for its group. An exchange leaves none.
     pub whiteout: Option<(u32, u32)>,
 }
 
