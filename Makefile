@@ -13,6 +13,7 @@ CAMPAIGN_SECONDS ?= 60
 # The prefix of `make install`; the helper names for mount(8) and umount(8) are in /sbin.
 PREFIX ?= /usr/local
 FAILING_STORE_SECONDS ?= 120
+VOLUME_CASES ?= 2000
 
 .PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs install
 
@@ -28,6 +29,7 @@ help:
 	@echo "make crash   cut the power of every translation layer, dm-zoned and sfs at random operations, SEEDS=$(SEEDS) times each;"
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
+	@echo "             compare sfs with tree over random calls, VOLUME_CASES=$(VOLUME_CASES) sequences;"
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each"
 	@echo "make install install the program in PREFIX=$(PREFIX), with its helper names for mount(8) and umount(8) in /sbin"
 
@@ -97,6 +99,7 @@ fuzz:
 crash:
 	POWER_CUT_SEEDS=$(SEEDS) SFS_DAMAGE_SECONDS=$(DAMAGE_SECONDS) cargo test --release --locked --test translation --test dm_zoned --test sfs --test served_cuts
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
+	VOLUME_CASES=$(VOLUME_CASES) cargo test --release --locked --test volumes random_calls
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 

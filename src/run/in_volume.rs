@@ -1,9 +1,9 @@
-//! A file workload in a volume of sfs in this process: in simulated time, and the same each time.
+//! A file workload in a volume in this process: in simulated time, and the same each time.
 
 use super::dummy::write_dummy;
 use super::engine::Progress;
 use super::error::{InputFault, RunError};
-use super::file_system::{failed, simulated_file_system};
+use super::file_system::{failed_call, simulated_file_system};
 use super::files::{FileRun, Part, preconditioned, run_files};
 use super::in_files::FilesRun;
 use super::open::OpenError;
@@ -11,8 +11,10 @@ use super::outcome::Outcome;
 use super::path::Path;
 use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
+use crate::fs::volume::Call;
 use crate::report::Latencies;
 use crate::task::Task;
+use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileWorkload;
 use std::sync::OnceLock;
@@ -29,7 +31,7 @@ pub struct VolumeOptions {
     pub precondition_bytes: u64,
 }
 
-/// Runs a file workload in a new volume of the sfs on top of `path`, on stamps in memory. Its seed is the volume's,
+/// Runs a file workload in a new volume of the file system on top of `path`, on stamps in memory. Its seed is the volume's,
 /// too. Counted is what its counted stages do, until all of it is written. `watch` is called now and then, and ends the
 /// run by answering false.
 ///
@@ -41,18 +43,19 @@ pub(super) fn run_in_volume(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, OpenError> {
     let seed = workload.seed;
-    let mut volume = simulated_file_system(path, seed)?;
+    let volume = simulated_file_system(path, seed)?;
     if options.dummy_bytes > 0 {
-        let blocks = options.dummy_bytes.div_ceil(BLOCK_BYTES);
-        write_dummy(&mut volume, blocks).map_err(|error| failed(path)(error.into()))?;
+        let (task, blocks) = (Task::at(Time::ZERO), options.dummy_bytes.div_ceil(BLOCK_BYTES));
+        write_dummy(&*volume, &Call::by_root(&task), blocks).map_err(failed_call(path))?;
     }
     let files = InProcess::new(volume);
+    let size_bytes = files.size_bytes().map_err(failed_call(path))?;
     let clock = || files.now().0;
     let before = OnceLock::new();
     let begin_counting = || {
         // What was written before is not counted later. An error shows again in what follows.
         let _ = files.sync(&Task::at(files.now()));
-        before.get_or_init(|| files.account());
+        let _ = files.account().map(|account| before.get_or_init(|| account));
     };
     let run = FileRun {
         path: path.text.clone(),
@@ -79,7 +82,7 @@ pub(super) fn run_in_volume(
         interrupted: measured.interrupted,
         failure,
     };
-    let after = files.account();
+    let after = files.account().map_err(failed_call(path))?;
     let before = before.into_inner().unwrap_or_else(|| after.clone());
-    Ok(Outcome::in_files(path, seed, done, (&before, &after), files.size_bytes()))
+    Ok(Outcome::in_files(path, seed, done, (&before, &after), size_bytes))
 }

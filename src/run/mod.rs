@@ -6,24 +6,24 @@
 //! | file | role |
 //! |---|---|
 //! | `stations` | the table of stations |
-//! | `drive` | a translation layer on flash in a path |
-//! | `path` | parses a path |
-//! | `open` | opens the devices of a path |
-//! | `file_system` | opens and makes the file system on top of a path |
-//! | `volume` | makes volumes on images; checks, repairs and describes those of dm-zoned |
-//! | `sfs_volume` | checks, repairs and describes volumes of sfs on images |
-//! | `labelling` | labels the writes of a file system by reading its metadata |
-//! | `engine` | fill, precondition, and the counted run of a block workload |
-//! | `backend` | the backends of the engine |
-//! | `blocks` | splits ranges of bytes into blocks |
-//! | `pace`, `windows`, `steady` | issue times; windows of a run; its steady state |
-//! | `outcome` | the outcome of a run: the only place that makes results |
-//! | `accounts` | ledger, wear and sums, computed from the stations' accounts |
-//! | `error` | errors of a run, by their fault |
-//! | `simulation` | simulated runs |
-//! | `in_files` | the outcome of a run in the files of a file system |
+//! | `drive` | a translation layer on flash in its place in a path |
+//! | `path` | the path that a text means |
+//! | `open` | from a path to its devices |
+//! | `file_system` | from a path to the file system on its top |
+//! | `volume` | volumes on images: made, and, of dm-zoned, checked, repaired, looked at |
+//! | `stored_volume` | volumes of file systems on images: checked, repaired, looked at |
+//! | `labelling` | labels for what a file system writes, read from its own metadata |
+//! | `engine` | fill, preconditioning, and the run that counts |
+//! | `backend` | what the engine drives |
+//! | `blocks` | the blocks of a range of bytes |
+//! | `pace`, `windows`, `steady` | when requests are issued; a run in windows; from where on it is steady |
+//! | `outcome` | what a run ends with: the one place where a result is drawn up |
+//! | `accounts` | ledger, wear and sums, from the accounts of the stations |
+//! | `error` | why a run did not end well, by whose fault |
+//! | `simulation` | from a path and what is run on it to an outcome |
+//! | `in_files` | the outcome of a run in the files of a path's file system |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
-//! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; the dummy file |
+//! | `in_volume`, `dummy` | a file workload in a volume in this process; what takes space in it beside |
 
 mod accounts;
 mod backend;
@@ -42,11 +42,11 @@ mod open;
 mod outcome;
 mod pace;
 mod path;
-mod sfs_volume;
 pub mod shared;
 mod simulation;
 mod stations;
 mod steady;
+mod stored_volume;
 mod volume;
 mod windows;
 
@@ -55,9 +55,7 @@ pub use disk_file::{DISK_FILE, DiskFile};
 pub use drive::DriveSettings;
 pub use engine::{Options, Progress, Replay};
 pub use error::{InputFault, RunError, RunFault, SetupFault};
-pub use file_system::{
-    Owner, is_in_memory, open_file_system, open_file_system_despite_damage, set_owner, simulated_file_system,
-};
+pub use file_system::{Owner, is_in_memory, open_file_system, set_owner, simulated_file_system, simulated_space};
 pub use files::{FileOutcome, FileRun, Part, run_files};
 pub use in_files::FilesRun;
 pub use in_volume::VolumeOptions;
@@ -65,9 +63,9 @@ pub use labelling::Labelling;
 pub use open::{OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::Path;
-pub use sfs_volume::{check_file_system, map_segments, mark_lost_changes, repair_file_system};
 pub use simulation::{OpenBlocks, Work, simulate};
-pub use stations::{Below, FileSystemSettings, ReadDevice, STATIONS, Station, names_offering};
+pub use stations::{Below, FileSystemSettings, ReadDevice, ReadVolume, STATIONS, Station, names_offering};
+pub use stored_volume::{check_file_system, inspect_file_system, mark_lost_changes, repair_file_system};
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;
@@ -75,6 +73,7 @@ use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 pub use backend::FileShape;
 use backend::{Backend, DeviceBackend, FileBackend};
+use file_system::simulated_sfs;
 
 /// A path that is ready to run.
 pub struct Prepared<'a> {
@@ -100,7 +99,7 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
     if path.kernel().is_some() {
         return Err(OpenError::NeedsKernel(path.text.clone()));
     }
-    let driven = match (path.sfs(), path.drive()) {
+    let driven = match (path.volume_settings(), path.drive()) {
         (Some(_), _) => return prepare_file(path, seed, FileShape::default()),
         (None, Some(drive)) => Driven::Drive(drive),
         (None, None) => Driven::Device(open_device(path, Payload::Stamps, seed)?),
@@ -110,8 +109,8 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
 
 /// Prepares a path with sfs on top for a block workload in a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
-    let volume = simulated_file_system(path, seed)?;
-    let file = FileBackend::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
+    let volume = simulated_sfs(path, seed)?;
+    let file = FileBackend::new(volume, shape).map_err(file_system::failed_call(path))?;
     Ok(Prepared { path, seed, driven: Driven::File(Box::new(file)) })
 }
 

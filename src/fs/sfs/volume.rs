@@ -4,8 +4,8 @@ use super::{InodeNumber, NewFile, Sfs, Timestamp};
 use crate::device::Account;
 use crate::fs::Durable;
 use crate::fs::volume::{
-    Allocation, Attributes, Call, ChangeRule, Found, FullEntry, Hold, Locked, Name, NameRule, NewFileRule, ReadBytes,
-    Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times, Volume, VolumeError,
+    Allocation, Attributes, Call, ChangeRule, Damage, Found, FullEntry, Hold, Locked, Name, NameRule, NewFileRule,
+    ReadBytes, Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times, Volume, VolumeError,
 };
 use crate::task::Gate;
 use crate::time::Time;
@@ -28,6 +28,15 @@ impl SfsVolume {
     pub fn new(sfs: Sfs) -> SfsVolume {
         let (number, is_timed, origin) = (sfs.number(), sfs.is_timed(), sfs.origin);
         SfsVolume { mounted: Gate::new("volume", Some(sfs)), number, is_timed, origin }
+    }
+
+    /// The volume, for one that has it alone.
+    ///
+    /// # Panics
+    ///
+    /// If it is unmounted.
+    pub fn into_inner(self) -> Sfs {
+        self.mounted.into_inner().expect("it is mounted")
     }
 
     /// Makes a call: it begins when its task comes, or when the call before it has ended.
@@ -81,7 +90,7 @@ fn held(sfs: &mut Sfs, inode: InodeNumber, hold: Hold) -> Result<Attributes, Vol
     Ok(attributes)
 }
 
-/// What is changed beside the bytes that are written.
+/// Makes the change that goes with a write.
 fn change_beside(sfs: &mut Sfs, inode: InodeNumber, rule: Option<ChangeRule>) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
     match rule(&mut Inside(sfs))? {
@@ -313,7 +322,7 @@ impl Volume for SfsVolume {
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
         self.turn(call, |sfs| {
-            let damage = sfs.damage().iter().map(|finding| (finding.to_string(), finding.repair.clone())).collect();
+            let damage = sfs.damage().iter().map(Damage::from).collect();
             let read_only = sfs.read_only().map(str::to_string);
             Ok(State { read_only, damage, has_lost_before: sfs.has_lost_before() })
         })
