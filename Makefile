@@ -15,6 +15,7 @@ CAMPAIGN_SECONDS ?= 60
 PREFIX ?= /usr/local
 FAILING_STORE_SECONDS ?= 120
 BLOCK_DEVICE_SECONDS ?= 5
+VOLUME_CASES ?= 2000
 
 .PHONY: help demo test check bench bench-paced results fuzz crash build needs zoned-guest programs install
 
@@ -31,6 +32,7 @@ help:
 	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each;"
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
+	@echo "             compare sfs with tree over random calls, VOLUME_CASES=$(VOLUME_CASES) sequences;"
 	@echo "             make random writes, fsyncs, punches and reads of a store fail, FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) each;"
 	@echo "             share every block device among threads, BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) each"
 	@echo "make install install the program in PREFIX=$(PREFIX), with its helper names for mount(8) and umount(8) in /sbin"
@@ -104,6 +106,7 @@ crash:
 	POWER_CUT_SEEDS=$(SEEDS) SFS_DAMAGE_SECONDS=$(DAMAGE_SECONDS) cargo test --release --locked --test translation --test dm_zoned --test sfs --test served_cuts
 	BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) cargo test --release --locked --test block_devices
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
+	VOLUME_CASES=$(VOLUME_CASES) cargo test --release --locked --test volumes random_calls
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 

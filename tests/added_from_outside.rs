@@ -9,7 +9,7 @@ use flashpath::fs::sfs::placement::table::{POLICIES, Policies, ReadCleaner, Read
 use flashpath::fs::sfs::placement::{BlockView, Cleaner, Grouping, GroupingSettings, SegmentView, Tick};
 use flashpath::fs::sfs::{self, SfsSettings};
 use flashpath::label::{Label, Tally};
-use flashpath::run::{Below, FileSystemSettings, Options, Path, STATIONS, Station, prepare};
+use flashpath::run::{Below, Options, Path, STATIONS, Station, prepare};
 use flashpath::time::Time;
 use flashpath::translation::FlashLayer;
 use flashpath::translation::page_level::{self, PageLevel, PageSettings, RamMap};
@@ -234,9 +234,9 @@ static OWN_SFS: LazyLock<&'static Kind> = LazyLock::new(|| {
 
 #[test]
 fn a_grouping_and_a_cleaner_from_outside_are_named_like_any_other() {
-    let own = Station::file_system(*OWN_SFS, &[Offer::Blocks], |term| {
-        Ok(FileSystemSettings::Sfs(Box::new(SfsSettings::read_with(term, *OWN_SFS, &OWN_POLICIES)?)))
-    });
+    let below = Below { takes: &[Offer::Blocks], count: (1, 1), example: None };
+    let own =
+        Station::volume(*OWN_SFS, below, |term| Ok(Arc::new(SfsSettings::read_with(term, *OWN_SFS, &OWN_POLICIES)?)));
     let others = STATIONS.iter().filter(|station| station.kind.name != "sfs").cloned();
     let table: Vec<Station> = std::iter::once(own).chain(others).collect();
     let copied = |text: &str| {

@@ -5,12 +5,14 @@ use flashpath::device::cache::{Cache, CacheSettings, Place, Policy};
 use flashpath::device::conv::{ConvSettings, Conventional};
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba, STAMP_BYTES, fill_with_stamp};
 use flashpath::expression::parse_term;
-use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile};
+use flashpath::fs::station::{Access, Mounting};
+use flashpath::fs::volume::{Call, FileKind, Hold, InodeNumber, NewFile};
 use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
 use flashpath::run::{
     Options, Path, Payload, check_file_system, check_volume, make_volume, open_device, open_file_system, prepare,
 };
+use flashpath::task::Task;
 use flashpath::time::Time;
 use flashpath::workload::generator::generator;
 use std::collections::BTreeSet;
@@ -277,17 +279,19 @@ fn volumes_are_made_and_found_again_on_images_under_any_stack() {
         make_volume(&path, false, 7, 0, None).unwrap_or_else(|error| panic!("{text}: {error}"));
         let exists = make_volume(&path, false, 7, 0, None).expect_err("the images are there").to_string();
         assert!(exists.contains("exists") || exists.contains("is there"), "{text}: {exists}");
-        let mut volume = open_file_system(&path, 1, 0, false).unwrap();
-        let file = volume.make(InodeNumber::ROOT, b"file", &NEW).unwrap();
+        let (task, mounting, name) = (Task::at(Time::ZERO), Mounting::at(1, 0), (InodeNumber::ROOT, &b"file"[..]));
+        let call = Call::by_root(&task);
+        let volume = open_file_system(&path, &mounting, Access::IfWhole).unwrap();
+        let file = volume.make(&call, name, &NEW, Hold::No, None).unwrap().inode;
         let bytes: Vec<u8> = (0..3_000_000u32).map(|number| (number / 7) as u8).collect();
-        volume.write(file, 0, &bytes).unwrap();
-        volume.unmount().unwrap();
+        volume.write(&call, file, 0, &bytes, None).unwrap();
+        volume.unmount(&call).unwrap();
         drop(volume);
         assert_eq!(check_file_system(&path).unwrap(), [], "{text}");
-        let mut volume = open_file_system(&path, 1, 0, true).unwrap();
-        let file = volume.lookup(InodeNumber::ROOT, b"file").unwrap();
+        let volume = open_file_system(&path, &mounting, Access::ReadOnly).unwrap();
+        let file = volume.lookup(&call, name, Hold::No).unwrap().inode;
         let mut found = vec![0; bytes.len()];
-        assert_eq!(volume.read(file, 0, &mut found).unwrap(), bytes.len());
+        assert_eq!(volume.read(&call, file, 0, &mut found).unwrap().length, bytes.len());
         assert!(found == bytes, "{text}");
         if text.contains("dm-zoned") {
             drop(volume);

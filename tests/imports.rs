@@ -124,6 +124,22 @@ fn every_crate_imports_only_what_the_table_allows() {
     assert_eq!(folders, known, "each crate is in the table");
 }
 
+/// File systems of this program. Who mounts, checks or serves one reaches it through the table of stations.
+const FILE_SYSTEMS: [&str; 2] = ["sfs", "tree"];
+
+#[test]
+fn the_program_and_its_mounts_know_no_file_system_by_name() {
+    for root in ["crates/fuse/src/lib.rs", "crates/cli/src/main.rs"] {
+        for module in read_crate(&project(root)).values() {
+            for reference in &module.references {
+                let names: Vec<&str> = reference.names.iter().map(String::as_str).collect();
+                let is_named = matches!(names[..], ["flashpath", "fs", name, ..] if FILE_SYSTEMS.contains(&name));
+                assert!(!is_named, "{}: {}", module.file.display(), reference.names.join("::"));
+            }
+        }
+    }
+}
+
 #[test]
 fn no_parts_of_a_folder_import_each_other_in_a_circle() {
     let mut found = BTreeSet::new();

@@ -1,19 +1,23 @@
-//! A volume of [`sfs`](super::sfs) in this process as a [`FileSystem`]: no kernel between the workload and it.
+//! A volume in this process as a [`FileSystem`]: no kernel between the workload and it.
 //!
-//! The volume is behind one gate: a task goes in, its operation begins at the task's clock, or when the one before it has
-//! ended if that is later, and the task waits until the operation has ended. The CPU time of a call is spent by the kinds of
-//! steps that an operation of its kind takes: the volume does not tell of its own.
+//! An operation begins at its task's clock, does first what is due in the background, and is some calls to the
+//! volume, by root: one for each name of its path, and one for itself.
 
-use super::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
+use super::posix::{AccessTimes, Checks, Made, Posix, Usage, Wish};
+use super::volume::{Allocation, Call, FileKind, Hold, InodeNumber, Name, Renaming, Taken, Volume, VolumeError};
 use super::{Durable, FileSystem, FileSystemError, Room};
 use crate::device::Account;
-use crate::task::{Gate, Step, Task};
+use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The files of a volume.
 pub struct InProcess {
-    volume: Gate<Sfs>,
+    posix: Posix,
+    /// When the last operation ended.
+    ended: AtomicU64,
 }
 
 /// An open file of an [`InProcess`].
@@ -24,34 +28,34 @@ pub struct InProcessFile {
 }
 
 impl InProcess {
-    /// The files of this volume.
-    pub fn new(volume: Sfs) -> InProcess {
-        InProcess { volume: Gate::new("volume", volume) }
+    /// The files of this volume. Operations begin when the volume was made at the earliest.
+    pub fn new(volume: Arc<dyn Volume>) -> InProcess {
+        let task = Task::at(Time::ZERO);
+        // An error shows again at the first operation.
+        let _ = volume.space(&Call::by_root(&task));
+        // Nobody can ask here when a file was read.
+        let usage = Usage { checks: Checks::Here, access_times: AccessTimes::Never, ..Usage::default() };
+        InProcess { posix: Posix::new(volume, usage), ended: AtomicU64::new(task.now().0) }
     }
 
-    /// The time at which the last operation ended.
+    /// When the last operation ended.
     pub fn now(&self) -> Time {
-        self.look(Sfs::now)
+        Time(self.ended.load(Ordering::Relaxed))
     }
 
-    /// The counts of the volume and everything below it.
-    pub fn account(&self) -> Account {
-        self.look(Sfs::account)
+    /// The account of the volume and of the stations below it.
+    pub fn account(&self) -> Result<Account, VolumeError> {
+        self.posix.volume().account(&Call::by_root(&Task::at(Time::ZERO)))
     }
 
     /// Bytes that files can have in the volume.
-    pub fn size_bytes(&self) -> u64 {
-        self.look(|volume| volume.space().blocks * BLOCK_BYTES)
+    pub fn size_bytes(&self) -> Result<u64, VolumeError> {
+        Ok(self.posix.space(&Call::by_root(&Task::at(Time::ZERO)))?.blocks * BLOCK_BYTES)
     }
 
     /// True if what is below the volume has a timing model.
     pub fn is_timed(&self) -> bool {
-        self.look(Sfs::is_timed)
-    }
-
-    /// Looks at the volume while no simulated task is inside.
-    fn look<T>(&self, look: impl FnOnce(&Sfs) -> T) -> T {
-        look(&self.volume.enter(&Task::at(Time::ZERO)))
+        self.posix.volume().is_timed()
     }
 
     /// Does one operation, and before it what is due in the background.
@@ -60,129 +64,82 @@ impl InProcess {
         task: &Task<'_>,
         operation: &'static str,
         path: &str,
-        steps: &[(Step, u64)],
-        act: impl FnOnce(&mut Sfs) -> Result<T, SfsError>,
+        act: impl FnOnce(&Posix, &Call) -> Result<T, VolumeError>,
     ) -> Result<T, FileSystemError> {
-        task.spend(Step::Call, 1);
-        let mut volume = self.volume.enter(task);
-        steps.iter().for_each(|(step, times)| task.spend(*step, *times));
-        volume.begin(task.now());
-        let mut due = || -> Result<(), SfsError> {
-            while volume.is_timed() && volume.work()?.is_some_and(|more| more <= volume.now()) {}
+        let call = Call::by_root(task);
+        let volume = self.posix.volume();
+        let due = || -> Result<(), VolumeError> {
+            while volume.is_timed() && volume.work(&call)?.is_some_and(|more| more <= task.now()) {}
             Ok(())
         };
-        let answer = due().and_then(|()| act(&mut volume));
-        task.wait_until(volume.now());
+        let answer = due().and_then(|()| act(&self.posix, &call));
+        self.ended.fetch_max(task.now().0, Ordering::Relaxed);
         answer.map_err(|error| FileSystemError { operation, path: path.to_string(), source: error.into() })
-    }
-
-    fn opened(
-        &self,
-        task: &Task<'_>,
-        operation: &'static str,
-        path: &str,
-        steps: &[(Step, u64)],
-        act: impl FnOnce(&mut Sfs) -> Result<InodeNumber, SfsError>,
-    ) -> Result<InProcessFile, FileSystemError> {
-        let inode = self.call(task, operation, path, steps, |volume| {
-            let inode = act(volume)?;
-            volume.retain(inode)?;
-            Ok(inode)
-        })?;
-        Ok(InProcessFile { inode, path: path.into() })
     }
 }
 
 /// The directory that a path's last name is in, and that name.
-fn parent<'a>(volume: &mut Sfs, path: &'a str) -> Result<(InodeNumber, &'a [u8]), SfsError> {
+fn parent<'a>(posix: &Posix, call: &Call, path: &'a str) -> Result<Name<'a>, VolumeError> {
     if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
-        return Err(SfsError::Invalid("the path is not one below the root"));
+        return Err(VolumeError::Invalid("the path is not one below the root"));
     }
     let (directories, name) = path.rsplit_once('/').map_or(("", path), |(directories, name)| (directories, name));
     let mut directory = InodeNumber::ROOT;
     for name in directories.split('/').filter(|name| !name.is_empty()) {
-        directory = volume.lookup(directory, name.as_bytes())?;
+        directory = find(posix, call, (directory, name.as_bytes()), Hold::No)?.0;
     }
     Ok((directory, name.as_bytes()))
 }
 
-fn find(volume: &mut Sfs, path: &str) -> Result<InodeNumber, SfsError> {
-    let (directory, name) = parent(volume, path)?;
-    volume.lookup(directory, name)
+/// The inode that has a name, and its size.
+fn find(posix: &Posix, call: &Call, name: Name, hold: Hold) -> Result<(InodeNumber, u64), VolumeError> {
+    let found = posix.lookup(call, name, hold)?.ok_or(VolumeError::NotFound)?;
+    Ok((found.inode, found.size))
 }
 
-fn make(volume: &mut Sfs, path: &str, kind: FileKind, permissions: u16) -> Result<InodeNumber, SfsError> {
-    let (directory, name) = parent(volume, path)?;
-    volume.make(
-        directory,
-        name,
-        &NewFile { kind, permissions, user: 0, group: 0, device: 0, target: b"", attributes: &[] },
-    )
-}
-
-/// An inode is changed.
-const CHANGED: (Step, u64) = (Step::InodeChanged, 1);
-
-/// A file is made durable: the log says so, and its inode with it.
-const SYNC: &[(Step, u64)] = &[CHANGED, (Step::LogRecord, 1)];
-
-/// Each name of a path is found.
-fn look_up(path: &str) -> [(Step, u64); 1] {
-    [(Step::NameLookedUp, path.split('/').count() as u64)]
-}
-
-/// A name comes or goes: it is looked for; the directory changes, and the inode; the log says so.
-fn change_of_name(path: &str) -> [(Step, u64); 3] {
-    [look_up(path)[0], (Step::InodeChanged, 2), (Step::LogRecord, 1)]
-}
-
-fn rename_steps(from: &str, to: &str) -> [(Step, u64); 4] {
-    [look_up(from)[0], look_up(to)[0], (Step::InodeChanged, 3), (Step::LogRecord, 2)]
-}
-
-/// Each block is found and copied.
-fn read_steps(offset: u64, length: usize) -> [(Step, u64); 2] {
-    let blocks = touched(offset, length as u64);
-    [(Step::MapStep, blocks), (Step::BlockCopied, blocks)]
-}
-
-/// Each block is found, copied and summed, and the inode changes.
-fn write_steps(offset: u64, length: usize) -> [(Step, u64); 4] {
-    let [found, copied] = read_steps(offset, length);
-    [found, copied, (Step::BlockSummed, copied.1), CHANGED]
-}
-
-/// Blocks that these bytes touch.
-fn touched(offset: u64, length: u64) -> u64 {
-    if length == 0 { 0 } else { (offset.saturating_add(length) - 1) / BLOCK_BYTES - offset / BLOCK_BYTES + 1 }
+fn make(
+    posix: &Posix,
+    call: &Call,
+    path: &str,
+    (kind, mode): (FileKind, u32),
+    hold: Hold,
+) -> Result<InodeNumber, VolumeError> {
+    let name = parent(posix, call, path)?;
+    Ok(posix.make(call, name, &Made { kind, mode, device: 0, target: b"" }, hold)?.inode)
 }
 
 impl FileSystem for InProcess {
     type File = InProcessFile;
 
     fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.call(task, "make directory", path, &change_of_name(path), |volume| {
-            make(volume, path, FileKind::Directory, 0o755).map(drop)
+        self.call(task, "make directory", path, |posix, call| {
+            make(posix, call, path, (FileKind::Directory, 0o755), Hold::No).map(drop)
         })
     }
 
     fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.call(task, "remove directory", path, &change_of_name(path), |volume| {
-            let (directory, name) = parent(volume, path)?;
-            volume.remove_directory(directory, name)
+        self.call(task, "remove directory", path, |posix, call| {
+            let name = parent(posix, call, path)?;
+            posix.remove_directory(call, name)
         })
     }
 
     fn create(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
-        self.opened(task, "create", path, &change_of_name(path), |volume| make(volume, path, FileKind::Regular, 0o644))
+        let inode = self
+            .call(task, "create", path, |posix, call| make(posix, call, path, (FileKind::Regular, 0o644), Hold::Yes))?;
+        Ok(InProcessFile { inode, path: path.into() })
     }
 
     fn open(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
-        self.opened(task, "open", path, &look_up(path), |volume| find(volume, path))
+        let (inode, _) = self.call(task, "open", path, |posix, call| {
+            let name = parent(posix, call, path)?;
+            find(posix, call, name, Hold::Yes)
+        })?;
+        Ok(InProcessFile { inode, path: path.into() })
     }
 
     fn close(&self, task: &Task<'_>, file: InProcessFile) -> Result<(), FileSystemError> {
-        self.call(task, "close", &file.path, &[], |volume| volume.release(file.inode, 1))
+        self.call(task, "close", &file.path, |posix, call| posix.forget(call, file.inode, 1))
     }
 
     fn read_at(
@@ -192,9 +149,7 @@ impl FileSystem for InProcess {
         offset: u64,
         bytes: &mut [u8],
     ) -> Result<usize, FileSystemError> {
-        self.call(task, "read", &file.path, &read_steps(offset, bytes.len()), |volume| {
-            volume.read(file.inode, offset, bytes)
-        })
+        self.call(task, "read", &file.path, |posix, call| posix.read(call, file.inode, offset, bytes, true))
     }
 
     fn write_at(
@@ -204,18 +159,16 @@ impl FileSystem for InProcess {
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), FileSystemError> {
-        self.call(task, "write", &file.path, &write_steps(offset, bytes.len()), |volume| {
-            volume.write(file.inode, offset, bytes)
-        })
+        self.call(task, "write", &file.path, |posix, call| posix.write(call, file.inode, offset, bytes, false))
     }
 
     fn sync_file(&self, task: &Task<'_>, file: &InProcessFile, what: Durable) -> Result<(), FileSystemError> {
-        self.call(task, "sync", &file.path, SYNC, |volume| volume.sync_file(file.inode, what))
+        self.call(task, "sync", &file.path, |posix, call| posix.sync_file(call, file.inode, what))
     }
 
     fn truncate(&self, task: &Task<'_>, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {
-        let change = Change { size: Some(length), ..Change::default() };
-        self.call(task, "truncate", &file.path, &[CHANGED], |volume| volume.change(file.inode, &change).map(drop))
+        let wish = Wish { size: Some(length), is_open: true, ..Wish::default() };
+        self.call(task, "truncate", &file.path, |posix, call| posix.change(call, file.inode, &wish).map(drop))
     }
 
     fn preallocate(
@@ -225,45 +178,45 @@ impl FileSystem for InProcess {
         offset: u64,
         length: u64,
     ) -> Result<(), FileSystemError> {
-        self.call(task, "preallocate", &file.path, &[CHANGED, (Step::MapStep, touched(offset, length))], |volume| {
-            volume.allocate(file.inode, offset, length, false)
+        let how = Allocation::Reserve { keep_size: false };
+        self.call(task, "preallocate", &file.path, |posix, call| {
+            posix.allocate(call, file.inode, (offset, length), how)
         })
     }
 
     fn discard(&self, task: &Task<'_>, file: &InProcessFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.call(task, "discard", &file.path, &[CHANGED, (Step::MapStep, touched(offset, length))], |volume| {
-            volume.punch(file.inode, offset, length)
+        self.call(task, "discard", &file.path, |posix, call| {
+            posix.allocate(call, file.inode, (offset, length), Allocation::Punch)
         })
     }
 
     fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.call(task, "unlink", path, &change_of_name(path), |volume| {
-            let (directory, name) = parent(volume, path)?;
-            volume.unlink(directory, name)
+        self.call(task, "unlink", path, |posix, call| {
+            let name = parent(posix, call, path)?;
+            posix.unlink(call, name)
         })
     }
 
     fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
-        self.call(task, "rename", from, &rename_steps(from, to), |volume| {
-            let (from_directory, from_name) = parent(volume, from)?;
-            let (to_directory, to_name) = parent(volume, to)?;
-            volume.rename((from_directory, from_name), (to_directory, to_name), Taken::Replace)
+        self.call(task, "rename", from, |posix, call| {
+            let (from, to) = (parent(posix, call, from)?, parent(posix, call, to)?);
+            posix.rename(call, from, to, Renaming { taken: Taken::Replace, whiteout: None })
         })
     }
 
     fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
-        self.call(task, "stat", path, &look_up(path), |volume| {
-            let inode = find(volume, path)?;
-            Ok(volume.attributes(inode)?.size)
+        self.call(task, "stat", path, |posix, call| {
+            let name = parent(posix, call, path)?;
+            Ok(find(posix, call, name, Hold::No)?.1)
         })
     }
 
     fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError> {
-        self.call(task, "sync", "", SYNC, Sfs::sync)
+        self.call(task, "sync", "", |posix, call| posix.volume().sync(call))
     }
 
     fn room(&self) -> Option<Room> {
-        let space = self.look(Sfs::space);
+        let space = self.posix.space(&Call::by_root(&Task::at(Time::ZERO))).ok()?;
         Some(Room { files: Some(space.free_inodes), bytes: space.free_blocks * BLOCK_BYTES })
     }
 }
@@ -273,13 +226,13 @@ mod tests {
     use super::*;
     use crate::device::conv::Conventional;
     use crate::expression::parse_term;
-    use crate::fs::sfs::{Identity, Medium, SfsSettings, Timestamp};
+    use crate::fs::sfs::{Identity, Medium, Sfs, SfsSettings, SfsVolume, Timestamp};
 
     fn files() -> InProcess {
         let device = Medium::Blocks(Box::new(Conventional::in_memory(16384, BLOCK_BYTES as usize)));
         let settings = SfsSettings::read(&parse_term("sfs:segment=1M").unwrap()).unwrap();
         let identity = Identity { seed: 1, origin: Timestamp(0) };
-        InProcess::new(Sfs::create(device, &settings, identity).unwrap())
+        InProcess::new(Arc::new(SfsVolume::new(Sfs::create(device, &settings, identity).unwrap())))
     }
 
     #[test]

@@ -6,8 +6,10 @@
 //! | file | what it is |
 //! |---|---|
 //! | [`volume`] | the seam of a mounted file system, and the words of its calls |
+//! | [`station`] | a file system as a path names it, and what can be done with its volumes |
 //! | [`posix`] | the rules that are every file system's, around a volume |
 //! | [`sfs`] | the log-structured file system that groups blocks by hotness |
+//! | [`tree`] | a file system in memory: the reference model, and a front end's own cost |
 //! | [`directory`] | a real directory as a [`FileSystem`], and so any file system that this machine has mounted |
 //! | [`in_process`] | a volume as a [`FileSystem`], without a kernel between |
 //!
@@ -22,6 +24,8 @@ pub mod in_process;
 pub mod kernel;
 pub mod posix;
 pub mod sfs;
+pub mod station;
+pub mod tree;
 pub mod volume;
 
 use crate::task::Task;

@@ -2,11 +2,10 @@
 //! blocks).
 
 use super::blocks::{AT_ONCE, TORN, parts};
-use crate::device::fill_with_stamp;
-use crate::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
-use crate::label::Content;
+use crate::fs::volume::{Call, FileKind, Hold, InodeNumber, NewFile, Volume, VolumeError};
+use crate::units::BLOCK_BYTES;
 
-/// The stamp of its blocks, which no workload reaches.
+/// The stamp that its blocks begin with, which no workload reaches.
 const STAMP: u32 = TORN - 1;
 
 /// A file of root that only root may write: the files that a run makes besides those of a workload.
@@ -14,13 +13,14 @@ pub(super) const PLAIN_FILE: NewFile<'static> =
     NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
 
 /// Writes the dummy file once, in order, in the root of an empty volume, and makes it durable. It is never overwritten.
-pub(super) fn write_dummy(volume: &mut Sfs, blocks: u64) -> Result<(), SfsError> {
-    let dummy = volume.make(InodeNumber::ROOT, b"dummy", &PLAIN_FILE)?;
-    let width = volume.block_width();
-    let mut buffer = vec![0; AT_ONCE as usize * width];
-    fill_with_stamp(STAMP, &mut buffer);
-    for (at, count) in parts(0..blocks) {
-        volume.write_whole(dummy, at, &buffer[..count as usize * width], Content::Data)?;
+pub(super) fn write_dummy(volume: &dyn Volume, call: &Call, blocks: u64) -> Result<(), VolumeError> {
+    let dummy = volume.make(call, (InodeNumber::ROOT, b"dummy"), &PLAIN_FILE, Hold::No, None)?.inode;
+    let mut buffer = vec![0; (AT_ONCE * BLOCK_BYTES) as usize];
+    for block in buffer.chunks_exact_mut(BLOCK_BYTES as usize) {
+        block[..size_of_val(&STAMP)].copy_from_slice(&STAMP.to_le_bytes());
     }
-    volume.sync()
+    for (at, count) in parts(0..blocks) {
+        volume.write(call, dummy, at * BLOCK_BYTES, &buffer[..(count * BLOCK_BYTES) as usize], None)?;
+    }
+    volume.sync(call)
 }

@@ -2,78 +2,100 @@
 
 use super::open::{OpenError, make_medium, open_medium};
 use super::path::Path;
+use crate::device::Medium;
 use crate::device::station::{MakeOptions, Payload, remove};
-use crate::fs::sfs::{Identity, Sfs, SfsSettings, SfsVolume, Timestamp};
-use crate::fs::volume::{Call, Change, InodeNumber, Locked, Volume, VolumeError};
+use crate::fs::sfs::{Identity, Sfs, SfsSettings, Timestamp};
+use crate::fs::station::{Access, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
+use crate::fs::volume::{Call, Change, InodeNumber, Locked, Space, Volume, VolumeError};
 use crate::task::Task;
 use crate::time::Time;
 use std::path::Path as FilePath;
+use std::sync::Arc;
 
 /// The user and group IDs of the root directory's owner in a new volume.
 pub type Owner = (u32, u32);
 
-/// Opens the volume of a path with `sfs` on top. A volume in memory is made; one on an image must exist.
-/// `wall_origin_ns` is the wall clock at [`Time::ZERO`](crate::time::Time::ZERO), 0 in a simulation.
-pub fn open_file_system(path: &Path, seed: u64, wall_origin_ns: i64, read_only: bool) -> Result<Sfs, OpenError> {
-    let settings = sfs_of(path)?;
-    let medium = open_medium(path, Payload::Bytes, seed)?;
-    let identity = Identity { seed, origin: Timestamp(wall_origin_ns) };
-    let opened = match is_in_memory(path) {
-        true => Sfs::create(medium, settings, identity),
-        false => Sfs::open(medium, settings, identity, read_only),
-    };
-    opened.map_err(failed(path))
-}
-
-/// Opens a volume with a damaged log, as [`Sfs::open_despite_damage`] does.
-pub fn open_file_system_despite_damage(path: &Path, seed: u64, wall_origin_ns: i64) -> Result<Sfs, OpenError> {
+/// Opens the volume of the file system on top of a path. What is in memory is made anew; what lies in an image must
+/// have been made before.
+pub fn open_file_system(path: &Path, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, OpenError> {
+    let settings = settings_of(path)?;
     if is_in_memory(path) {
-        return open_file_system(path, seed, wall_origin_ns, false);
+        return create(path, settings, Payload::Bytes, mounting);
     }
-    let settings = sfs_of(path)?;
-    let medium = open_medium(path, Payload::Bytes, seed)?;
-    let identity = Identity { seed, origin: Timestamp(wall_origin_ns) };
-    Sfs::open_despite_damage(medium, settings, identity).map_err(failed(path))
+    let medium = open_medium(path, Payload::Bytes, mounting.seed)?;
+    stored(path, settings)?.open(medium, mounting, access).map_err(failed(path))
 }
 
-/// Makes a volume of stamps in memory, for a simulated workload.
-pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
-    let settings = sfs_of(path)?;
-    if !is_in_memory(path) {
-        let what = "a simulation writes stamps, and an image would lose its content: remove image=".to_string();
-        return Err(OpenError::NoVolume { path: path.text.clone(), what });
-    }
-    if settings.memory_bytes.is_some() {
-        let what = "a simulation keeps all metadata in memory, as stamps cannot be read back: remove memory=";
-        return Err(OpenError::NoVolume { path: path.text.clone(), what: what.to_string() });
-    }
+/// Makes a volume of stamps in memory, in which a file workload is simulated.
+pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Arc<dyn Volume>, OpenError> {
+    let settings = settings_of(path)?;
+    check_simulated(path, settings)?;
+    create(path, settings, Payload::Stamps, &Mounting::at(seed, 0))
+}
+
+/// The space in such a volume.
+pub fn simulated_space(path: &Path, seed: u64) -> Result<Space, OpenError> {
+    let volume = simulated_file_system(path, seed)?;
+    volume.space(&Call::by_root(&Task::at(Time::ZERO))).map_err(failed_call(path))
+}
+
+/// The same of sfs, in which a block workload runs in a file.
+pub(super) fn simulated_sfs(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
+    let settings = settings_of(path)?;
+    let Some(sfs) = path.settings::<SfsSettings>() else {
+        let what = "block workloads run in a file of sfs; this file system takes file workloads, such as varmail";
+        return Err(OpenError::Unfit { path: path.text.clone(), what: what.to_string() });
+    };
+    check_simulated(path, settings)?;
     let medium = open_medium(path, Payload::Stamps, seed)?;
-    Sfs::create(medium, settings, Identity { seed, origin: Timestamp(0) }).map_err(failed(path))
+    Sfs::create(medium, sfs, Identity { seed, origin: Timestamp(0) }).map_err(|error| failed(path)(error.into()))
 }
 
-/// Makes the images of a path with `sfs` on top, and an empty volume on them. After a failure, unfinished images are
-/// removed.
-pub(super) fn make_sfs(
+fn check_simulated(path: &Path, settings: &dyn VolumeSettings) -> Result<(), OpenError> {
+    if !is_in_memory(path) {
+        let what = "a simulation writes stamps, and an image would lose what it holds: leave image= away";
+        return Err(OpenError::no_volume(path, what));
+    }
+    settings.refuses_simulation().map_or(Ok(()), |why| Err(OpenError::no_volume(path, why)))
+}
+
+/// Makes and mounts an empty volume on what is below it in the path.
+fn create(
+    path: &Path,
+    settings: &dyn VolumeSettings,
+    payload: Payload,
+    mounting: &Mounting,
+) -> Result<Arc<dyn Volume>, OpenError> {
+    let below: Option<Medium> = match &path.device {
+        Some(_) => Some(open_medium(path, payload, mounting.seed)?),
+        None => None,
+    };
+    settings.create(below, mounting).map_err(failed(path))
+}
+
+/// Makes the images of a path with a file system on top, and an empty volume on them. Those that a failure leaves
+/// half made are removed.
+pub(super) fn make_file_system(
     path: &Path,
     making: &MakeOptions,
     wall_origin_ns: i64,
     owner: Option<Owner>,
 ) -> Result<(), OpenError> {
-    path.device.check_outlasts_a_run().map_err(OpenError::of_station(path))?;
-    let new: Vec<&FilePath> = path.device.files().into_iter().filter(|file| !file.exists()).collect();
+    let device = on_images(path)?;
+    let new: Vec<&FilePath> = device.files().into_iter().filter(|file| !file.exists()).collect();
     make_on(path, making, wall_origin_ns, owner).inspect_err(|_| remove(&new))
 }
 
 fn make_on(path: &Path, making: &MakeOptions, wall_origin_ns: i64, owner: Option<Owner>) -> Result<(), OpenError> {
     let medium = make_medium(path, making)?;
-    let identity = Identity { seed: making.seed, origin: Timestamp(wall_origin_ns) };
-    let volume = SfsVolume::new(Sfs::create(medium, sfs_of(path)?, identity).map_err(failed(path))?);
+    let mounting = Mounting::at(making.seed, wall_origin_ns);
+    let volume = settings_of(path)?.create(Some(medium), &mounting).map_err(failed(path))?;
     let task = Task::at(Time::ZERO);
     let call = Call::by_root(&task);
     owner
-        .map_or(Ok(()), |owner| set_owner(&volume, &call, owner))
+        .map_or(Ok(()), |owner| set_owner(&*volume, &call, owner))
         .and_then(|()| volume.unmount(&call))
-        .map_err(|error| failed(path)(error.into()))
+        .map_err(failed_call(path))
 }
 
 /// Gives the root directory of a new volume to its owner.
@@ -84,13 +106,31 @@ pub fn set_owner(volume: &dyn Volume, call: &Call, (user, group): Owner) -> Resu
 
 /// True if the whole path is in memory, and so new in each run.
 pub fn is_in_memory(path: &Path) -> bool {
-    path.device.is_in_memory()
+    path.device.as_ref().is_none_or(|device| device.is_in_memory())
 }
 
-pub(super) fn sfs_of(path: &Path) -> Result<&SfsSettings, OpenError> {
-    path.sfs().ok_or_else(|| OpenError::NoFileSystem(path.text.clone()))
+/// The device of a path whose volumes outlast a mount.
+pub(super) fn on_images(path: &Path) -> Result<&crate::device::station::DeviceNode, OpenError> {
+    stored(path, settings_of(path)?)?;
+    let device = path.device.as_ref().expect("a stored volume is stored on a device");
+    device.check_outlasts_a_run().map_err(OpenError::of_station(path))?;
+    Ok(device)
 }
 
-pub(super) fn failed(path: &Path) -> impl Fn(crate::fs::sfs::OpenSfsError) -> OpenError + '_ {
-    |source| OpenError::FileSystem { path: path.text.clone(), source }
+pub(super) fn settings_of(path: &Path) -> Result<&dyn VolumeSettings, OpenError> {
+    path.volume_settings().ok_or_else(|| OpenError::NoFileSystem(path.text.clone()))
+}
+
+pub(super) fn stored<'s>(path: &Path, settings: &'s dyn VolumeSettings) -> Result<&'s dyn StoredVolumes, OpenError> {
+    let nothing = || OpenError::no_volume(path, "its files are in memory, and nothing of them outlasts a mount");
+    settings.stored().ok_or_else(nothing)
+}
+
+pub(super) fn failed(path: &Path) -> impl Fn(VolumeFault) -> OpenError + '_ {
+    |fault| OpenError::FileSystem { path: path.text.clone(), fault }
+}
+
+/// A call to the new volume of a path failed.
+pub(super) fn failed_call(path: &Path) -> impl Fn(VolumeError) -> OpenError + '_ {
+    |error| failed(path)(VolumeFault { is_lost: false, source: Box::new(error) })
 }

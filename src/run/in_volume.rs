@@ -1,9 +1,9 @@
-//! A file workload in a volume of sfs in this process: in simulated time, and the same each time.
+//! A file workload in a volume in this process: in simulated time, and the same each time.
 
 use super::dummy::write_dummy;
 use super::engine::Progress;
 use super::error::{InputFault, RunError, RunFault};
-use super::file_system::{failed, simulated_file_system};
+use super::file_system::{failed_call, simulated_file_system};
 use super::files::{FileRun, Part, Threads, preconditioned, run_files};
 use super::in_files::FilesRun;
 use super::open::OpenError;
@@ -11,8 +11,10 @@ use super::outcome::Outcome;
 use super::path::Path;
 use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
+use crate::fs::volume::Call;
 use crate::report::Latencies;
 use crate::task::{CpuTable, Task};
+use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileWorkload;
 use std::sync::OnceLock;
@@ -31,7 +33,7 @@ pub struct VolumeOptions {
     pub cpu: CpuTable,
 }
 
-/// Runs a file workload in a new volume of the sfs on top of `path`, on stamps in memory. Its seed is the volume's,
+/// Runs a file workload in a new volume of the file system on top of `path`, on stamps in memory. Its seed is the volume's,
 /// too. Counted is what its counted stages do, until all of it is written. `watch` is called now and then, and ends the
 /// run by answering false.
 ///
@@ -43,19 +45,20 @@ pub(super) fn run_in_volume(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, OpenError> {
     let seed = workload.seed;
-    let mut volume = simulated_file_system(path, seed)?;
+    let volume = simulated_file_system(path, seed)?;
     if options.dummy_bytes > 0 {
-        let blocks = options.dummy_bytes.div_ceil(BLOCK_BYTES);
-        write_dummy(&mut volume, blocks).map_err(|error| failed(path)(error.into()))?;
+        let (task, blocks) = (Task::at(Time::ZERO), options.dummy_bytes.div_ceil(BLOCK_BYTES));
+        write_dummy(&*volume, &Call::by_root(&task), blocks).map_err(failed_call(path))?;
     }
     let files = InProcess::new(volume);
-    let (is_timed, size_bytes) = (files.is_timed(), files.size_bytes());
-    let (begin, new) = (files.now(), files.account());
+    let size_bytes = files.size_bytes().map_err(failed_call(path))?;
+    let is_timed = files.is_timed();
+    let (begin, new) = (files.now(), files.account().map_err(failed_call(path))?);
     let before = OnceLock::new();
     let begin_counting = |task: &Task<'_>| {
         // What was written before is not counted later. An error shows again in what follows.
         let _ = files.sync(task);
-        before.get_or_init(|| files.account());
+        let _ = files.account().map(|account| before.get_or_init(|| account));
     };
     let run = FileRun {
         path: path.text.clone(),
@@ -85,7 +88,10 @@ pub(super) fn run_in_volume(
         failure,
     };
     let before = before.into_inner();
-    let after = if is_broken { before.clone().unwrap_or(new) } else { files.account() };
+    let after = match is_broken {
+        true => before.clone().unwrap_or(new),
+        false => files.account().map_err(failed_call(path))?,
+    };
     let before = before.unwrap_or_else(|| after.clone());
     Ok(Outcome::in_files(path, seed, done, (&before, &after), size_bytes))
 }

@@ -11,7 +11,7 @@
 //! | `open` | opens the devices of a path |
 //! | `file_system` | opens and makes the file system on top of a path |
 //! | `volume` | makes volumes on images; checks, repairs and describes those of dm-zoned |
-//! | `sfs_volume` | checks, repairs and describes volumes of sfs on images |
+//! | `stored_volume` | checks, repairs and describes volumes of file systems on images |
 //! | `labelling` | labels the writes of a file system by reading its metadata |
 //! | `engine` | fill, precondition, and the counted run of a block workload |
 //! | `backend` | the backends of the engine |
@@ -24,7 +24,7 @@
 //! | `in_files` | the outcome of a run in the files of a file system |
 //! | `threads` | the threads of a simulated run: coroutines, and which goes next |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
-//! | `in_volume`, `dummy` | a file workload in a volume of sfs in this process; the dummy file |
+//! | `in_volume`, `dummy` | a file workload in a volume in this process; what takes space in it beside |
 
 mod accounts;
 mod backend;
@@ -43,11 +43,11 @@ mod open;
 mod outcome;
 mod pace;
 mod path;
-mod sfs_volume;
 pub mod shared;
 mod simulation;
 mod stations;
 mod steady;
+mod stored_volume;
 mod threads;
 mod volume;
 mod windows;
@@ -57,9 +57,7 @@ pub use disk_file::{DISK_FILE, DiskFile};
 pub use drive::DriveSettings;
 pub use engine::{Options, Progress, Replay};
 pub use error::{InputFault, RunError, RunFault, SetupFault};
-pub use file_system::{
-    Owner, is_in_memory, open_file_system, open_file_system_despite_damage, set_owner, simulated_file_system,
-};
+pub use file_system::{Owner, is_in_memory, open_file_system, set_owner, simulated_file_system, simulated_space};
 pub use files::{FileOutcome, FileRun, Part, Threads, run_files};
 pub use in_files::FilesRun;
 pub use in_volume::VolumeOptions;
@@ -67,9 +65,9 @@ pub use labelling::Labelling;
 pub use open::{OpenError, open_device};
 pub use outcome::Outcome;
 pub use path::Path;
-pub use sfs_volume::{check_file_system, map_segments, mark_lost_changes, repair_file_system};
 pub use simulation::{OpenBlocks, Work, simulate};
-pub use stations::{Below, FileSystemSettings, ReadDevice, STATIONS, Station, names_offering};
+pub use stations::{Below, FileSystemSettings, ReadDevice, ReadVolume, STATIONS, Station, names_offering};
+pub use stored_volume::{check_file_system, inspect_file_system, mark_lost_changes, repair_file_system};
 pub use threads::ThreadsFault;
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
@@ -78,6 +76,7 @@ use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 pub use backend::FileShape;
 use backend::{Backend, DeviceBackend, FileBackend};
+use file_system::simulated_sfs;
 
 /// A path that is ready to run.
 pub struct Prepared<'a> {
@@ -103,7 +102,7 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
     if path.kernel().is_some() {
         return Err(OpenError::NeedsKernel(path.text.clone()));
     }
-    let driven = match (path.sfs(), path.drive()) {
+    let driven = match (path.volume_settings(), path.drive()) {
         (Some(_), _) => return prepare_file(path, seed, FileShape::default()),
         (None, Some(drive)) => Driven::Drive(drive),
         (None, None) => Driven::Device(open_device(path, Payload::Stamps, seed)?),
@@ -113,8 +112,8 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
 
 /// Prepares a path with sfs on top for a block workload in a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
-    let volume = simulated_file_system(path, seed)?;
-    let file = FileBackend::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
+    let volume = simulated_sfs(path, seed)?;
+    let file = FileBackend::new(volume, shape).map_err(file_system::failed_call(path))?;
     Ok(Prepared { path, seed, driven: Driven::File(Box::new(file)) })
 }
 

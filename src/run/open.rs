@@ -1,10 +1,10 @@
 //! Opens the devices of a path.
 
 use super::path::Path;
-use crate::device::station::{MakeOptions, Payload, StationError};
+use crate::device::station::{DeviceNode, MakeOptions, Payload, StationError};
 use crate::device::{BlockDevice, Medium};
 use crate::expression::ExpressionError;
-use crate::fs::sfs::OpenSfsError;
+use crate::fs::station::VolumeFault;
 
 /// The reason why a path cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -16,12 +16,21 @@ pub enum OpenError {
     #[error(transparent)]
     Station(StationError),
     /// The volume of a file system cannot be made or opened.
-    #[error("{path}: {source}")]
+    #[error("{path}: {fault}")]
     FileSystem {
         /// The path.
         path: String,
-        /// The reason.
-        source: OpenSfsError,
+        /// What is wrong.
+        #[source]
+        fault: VolumeFault,
+    },
+    /// What is on top of a path does not carry what should run on it.
+    #[error("{path}: {what}")]
+    Unfit {
+        /// The path.
+        path: String,
+        /// What would be right.
+        what: String,
     },
     /// The top station is not a file system of this program.
     #[error("{0} has no file system of this program on top: write sfs/ before it")]
@@ -64,13 +73,18 @@ pub fn open_device(path: &Path, holds: Payload, seed: u64) -> Result<Box<dyn Blo
     }
 }
 
-/// Opens the part of a path below its file system.
-pub(super) fn open_medium(path: &Path, holds: Payload, seed: u64) -> Result<Medium, OpenError> {
-    path.device.open(holds, seed).map_err(OpenError::of_station(path))
+/// Opens what is below the file system of a path.
+pub(super) fn open_medium(path: &Path, payload: Payload, seed: u64) -> Result<Medium, OpenError> {
+    device(path)?.open(payload, seed).map_err(OpenError::of_station(path))
 }
 
-/// Makes the images of a path, and the volumes of the stations below its file system. Existing images are replaced only
-/// with `force`; after a failure, unfinished images are removed.
+/// The device of a path.
+fn device(path: &Path) -> Result<&DeviceNode, OpenError> {
+    path.device.as_ref().ok_or_else(|| OpenError::no_volume(path, "it keeps files, and stands on no device"))
+}
+
+/// Makes the images of a path, and the volumes of the stations below its file system. Images that are there already are
+/// replaced only with `force`; those that a failure leaves half made are removed.
 pub(super) fn make_medium(path: &Path, making: &MakeOptions) -> Result<Medium, OpenError> {
-    path.device.make(making).map_err(OpenError::of_station(path))
+    device(path)?.make(making).map_err(OpenError::of_station(path))
 }

@@ -10,7 +10,8 @@ use crate::device::nand::NandSettings;
 use crate::device::station::DeviceNode;
 use crate::expression::{ExpressionError, Term, one_of, parse_path};
 use crate::fs::kernel::KernelSettings;
-use crate::fs::sfs::SfsSettings;
+use crate::fs::station::VolumeSettings;
+use std::any::Any;
 use std::sync::Arc;
 
 /// A path: a device, and the file system on top, if there is one.
@@ -22,8 +23,8 @@ pub struct Path {
     pub in_full: String,
     /// The file system on top.
     pub file_system: Option<FileSystemSettings>,
-    /// The device below it, or below the workload.
-    pub device: DeviceNode,
+    /// The device below it, or below the workload; `None` if the file system stands on nothing.
+    pub device: Option<DeviceNode>,
 }
 
 impl Path {
@@ -42,7 +43,7 @@ impl Path {
         }
         let (file_system, device) = tree.read()?;
         let on_top = file_system.iter().map(|settings| settings.written_out().to_string());
-        let in_full = on_top.chain([device.written_out()]).collect::<Vec<_>>().join("/");
+        let in_full = on_top.chain(device.iter().map(DeviceNode::written_out)).collect::<Vec<_>>().join("/");
         Ok(Path { text: text.to_string(), in_full, file_system, device })
     }
 
@@ -55,29 +56,27 @@ impl Path {
     pub fn kernel(&self) -> Option<&KernelSettings> {
         match &self.file_system {
             Some(FileSystemSettings::Kernel(settings)) => Some(settings),
-            Some(FileSystemSettings::Sfs(_)) | None => None,
+            Some(FileSystemSettings::Own(_)) | None => None,
         }
     }
 
-    /// The options of sfs, if it is on top.
-    pub fn sfs(&self) -> Option<&SfsSettings> {
+    /// The options of the file system of this program on top, if there is one.
+    pub fn volume_settings(&self) -> Option<&dyn VolumeSettings> {
         match &self.file_system {
-            Some(FileSystemSettings::Sfs(settings)) => Some(settings),
+            Some(FileSystemSettings::Own(settings)) => Some(&**settings),
             Some(FileSystemSettings::Kernel(_)) | None => None,
         }
     }
 
-    /// Limits the memory of sfs, if it is on top and the path does not set a limit.
-    pub fn with_machine_memory(mut self, bytes: u64) -> Path {
-        if let Some(FileSystemSettings::Sfs(settings)) = &mut self.file_system {
-            settings.machine_memory_bytes = Some(bytes);
-        }
-        self
+    /// The same, if they are of this type.
+    pub fn settings<S: VolumeSettings>(&self) -> Option<&S> {
+        let settings: &dyn Any = self.volume_settings()?;
+        settings.downcast_ref()
     }
 
     /// The drive, if the device is a translation layer on flash.
     pub fn drive(&self) -> Option<&DriveSettings> {
-        self.device.settings()
+        self.device.as_ref()?.settings()
     }
 }
 
@@ -92,7 +91,7 @@ struct OpenStation<'s> {
 enum Part {
     Flash(NandSettings),
     Device(DeviceNode),
-    Files(FileSystemSettings, DeviceNode),
+    Files(FileSystemSettings, Option<DeviceNode>),
 }
 
 /// The stations from the top of the tree to the last term.
@@ -165,8 +164,8 @@ impl<'s> Tree<'s> {
         Ok(())
     }
 
-    /// Completes the tree. The top must offer files, or blocks that can be overwritten.
-    fn read(mut self) -> Result<(Option<FileSystemSettings>, DeviceNode), ExpressionError> {
+    /// Reads all of it. What is on top must offer files, or blocks that can be written again.
+    fn read(mut self) -> Result<(Option<FileSystemSettings>, Option<DeviceNode>), ExpressionError> {
         let last = self.open.last().expect("a path has a station");
         self.check_end(last)?;
         let (top, term) = (self.open[0].station, self.open[0].term.clone());
@@ -182,7 +181,7 @@ impl<'s> Tree<'s> {
         let top = self.open.pop().expect("a path has a station");
         match self.read_station(top)? {
             Part::Files(settings, device) => Ok((Some(settings), device)),
-            Part::Device(device) => Ok((None, device)),
+            Part::Device(device) => Ok((None, Some(device))),
             Part::Flash(_) => unreachable!("flash carries no workload"),
         }
     }
@@ -224,10 +223,8 @@ impl<'s> Tree<'s> {
                 let settings = read(&term, &below)?;
                 Part::Device(DeviceNode::new(term, station.offers, settings, below))
             }
-            Read::FileSystem(read) => {
-                let settings = read(&term)?;
-                Part::Files(settings, devices(below).pop().expect("it takes one device"))
-            }
+            Read::Volume(read) => Part::Files(FileSystemSettings::Own(read(&term)?), devices(below).pop()),
+            Read::Kernel(read) => Part::Files(FileSystemSettings::Kernel(read(&term)?), devices(below).pop()),
         })
     }
 }
@@ -324,7 +321,7 @@ mod tests {
             ("sfs/cache/cache/conv+page/nand", "cache(cache(conv page))"),
             ("dm-zoned/page/nand+zns", "dm-zoned(page zns)"),
         ] {
-            assert_eq!(names(&Path::read(text).unwrap().device), tree, "{text}");
+            assert_eq!(names(&Path::read(text).unwrap().device.unwrap()), tree, "{text}");
         }
     }
 

@@ -7,6 +7,8 @@ use crate::device::{cache, conv, nand};
 use crate::expression::{ExpressionError, Kind, Term};
 use crate::fs::kernel::{self, KernelFileSystem, KernelSettings};
 use crate::fs::sfs::{self, SfsSettings};
+use crate::fs::station::VolumeSettings;
+use crate::fs::tree::{self, TreeSettings};
 use crate::translation::dftl::{self, DftlSettings};
 use crate::translation::fast::{self, FastSettings};
 use crate::translation::page_level::{self, PageSettings};
@@ -19,15 +21,15 @@ use std::sync::Arc;
 pub enum FileSystemSettings {
     /// One of the running kernel's.
     Kernel(KernelSettings),
-    /// sfs.
-    Sfs(Box<SfsSettings>),
+    /// One of this program.
+    Own(Arc<dyn VolumeSettings>),
 }
 
 impl FileSystemSettings {
     pub(super) fn written_out(&self) -> &str {
         match self {
             FileSystemSettings::Kernel(settings) => &settings.written_out,
-            FileSystemSettings::Sfs(settings) => &settings.written_out,
+            FileSystemSettings::Own(settings) => settings.written_out(),
         }
     }
 }
@@ -66,9 +68,14 @@ pub(super) enum Read {
     Layer(ReadLayer),
     /// A device.
     Device(ReadDevice),
-    /// A file system.
-    FileSystem(fn(&Term) -> Result<FileSystemSettings, ExpressionError>),
+    /// A file system of this program.
+    Volume(ReadVolume),
+    /// A file system of the kernel.
+    Kernel(fn(&Term) -> Result<KernelSettings, ExpressionError>),
 }
+
+/// How the term of a file system of this program is read.
+pub type ReadVolume = fn(&Term) -> Result<Arc<dyn VolumeSettings>, ExpressionError>;
 
 /// How the term of a device is read, with the devices that stand below it.
 pub type ReadDevice = fn(&Term, &[DeviceNode]) -> Result<Arc<dyn DeviceSettings>, ExpressionError>;
@@ -103,14 +110,15 @@ impl Station {
         Station { kind, level: "translation", offers: Offer::Blocks, below, read: Read::Layer(read_layer::<L>) }
     }
 
-    /// A file system.
-    pub const fn file_system(
-        kind: &'static Kind,
-        takes: &'static [Offer],
-        read: fn(&Term) -> Result<FileSystemSettings, ExpressionError>,
-    ) -> Station {
-        let below = one(takes);
-        Station { kind, level: "file system", offers: Offer::Files, below, read: Read::FileSystem(read) }
+    /// A file system of this program.
+    pub const fn volume(kind: &'static Kind, below: Below, read: ReadVolume) -> Station {
+        Station { kind, level: "file system", offers: Offer::Files, below, read: Read::Volume(read) }
+    }
+
+    /// A file system of the kernel.
+    const fn of_kernel(kind: &'static Kind, read: fn(&Term) -> Result<KernelSettings, ExpressionError>) -> Station {
+        let below = one(BLOCKS);
+        Station { kind, level: "file system", offers: Offer::Files, below, read: Read::Kernel(read) }
     }
 
     /// True if a workload can stand on it.
@@ -121,12 +129,11 @@ impl Station {
 
 /// All stations, from the top of a path to the bottom.
 pub static STATIONS: &[Station] = &[
-    Station::file_system(&sfs::KIND, BLOCKS_OR_ZONES, |term| {
-        Ok(FileSystemSettings::Sfs(Box::new(SfsSettings::read(term)?)))
-    }),
-    Station::file_system(&kernel::EXT4, BLOCKS, |term| kernel_settings(term, KernelFileSystem::Ext4, &kernel::EXT4)),
-    Station::file_system(&kernel::BTRFS, BLOCKS, |term| kernel_settings(term, KernelFileSystem::Btrfs, &kernel::BTRFS)),
-    Station::file_system(&kernel::XFS, BLOCKS, |term| kernel_settings(term, KernelFileSystem::Xfs, &kernel::XFS)),
+    Station::volume(&sfs::KIND, one(BLOCKS_OR_ZONES), |term| Ok(Arc::new(SfsSettings::read(term)?))),
+    Station::volume(&tree::KIND, NOTHING, |term| Ok(Arc::new(TreeSettings::read(term)?))),
+    Station::of_kernel(&kernel::EXT4, |term| kernel_settings(term, KernelFileSystem::Ext4, &kernel::EXT4)),
+    Station::of_kernel(&kernel::BTRFS, |term| kernel_settings(term, KernelFileSystem::Btrfs, &kernel::BTRFS)),
+    Station::of_kernel(&kernel::XFS, |term| kernel_settings(term, KernelFileSystem::Xfs, &kernel::XFS)),
     Station::device(
         &cache::KIND,
         "cache",
@@ -160,8 +167,8 @@ fn kernel_settings(
     term: &Term,
     file_system: KernelFileSystem,
     kind: &'static Kind,
-) -> Result<FileSystemSettings, ExpressionError> {
-    Ok(FileSystemSettings::Kernel(KernelSettings::read(term, file_system, kind)?))
+) -> Result<KernelSettings, ExpressionError> {
+    KernelSettings::read(term, file_system, kind)
 }
 
 /// The row with a term's name.
@@ -175,7 +182,7 @@ pub(super) fn named<'s>(stations: &'s [Station], term: &Term) -> Result<&'s Stat
 fn layer_named(stations: &[Station], term: &Term) -> Result<ReadLayer, ExpressionError> {
     match named(stations, term)?.read {
         Read::Layer(read) => Ok(read),
-        Read::Flash | Read::Device(_) | Read::FileSystem(_) => {
+        Read::Flash | Read::Device(_) | Read::Volume(_) | Read::Kernel(_) => {
             let message = format!("{} is no translation layer on flash", term.name.text);
             Err(term.error(term.span.clone(), message, "take page, dftl, fast or superblock".to_string()))
         }

@@ -1,14 +1,14 @@
 //! Makes volumes on images; checks, repairs and describes those of dm-zoned.
 
-use super::file_system::{Owner, make_sfs};
+use super::file_system::{Owner, make_file_system};
 use super::open::{OpenError, make_medium};
 use super::path::Path;
-use crate::device::station::{MakeOptions, Payload};
+use crate::device::station::{DeviceNode, MakeOptions, Payload};
 use crate::translation::zoned::{Devices, Finding, Survey, ZonedSettings, ZonedVolumeError, check, repair, survey};
 
-/// Makes the images of a path, and empty volumes on them. Existing images are replaced only with `force`; after a
-/// failure, unfinished images are removed. `seed` is that of the volume's UUIDs: each volume needs another. `owner`
-/// owns the root directory of a volume of sfs; root by default.
+/// Makes the images of a path, and empty volumes on them. Images that are there already are replaced only with `force`;
+/// those that a failure leaves half made are removed. `seed` is that of the volume's numbers: no two volumes should have
+/// one seed. `owner` is that of the root directory of a file system, root's if there is none.
 pub fn make_volume(
     path: &Path,
     force: bool,
@@ -17,12 +17,12 @@ pub fn make_volume(
     owner: Option<Owner>,
 ) -> Result<(), OpenError> {
     let making = MakeOptions { force, seed };
-    if path.sfs().is_some() {
-        return make_sfs(path, &making, wall_origin_ns, owner);
+    if path.volume_settings().is_some() {
+        return make_file_system(path, &making, wall_origin_ns, owner);
     }
     check_kernel(path)?;
-    if !path.device.has_volume() {
-        return Err(OpenError::no_volume(path, "it has no sfs and no dm-zoned"));
+    if !path.device.as_ref().is_some_and(DeviceNode::has_volume) {
+        return Err(OpenError::no_volume(path, "there is no file system of this program and no dm-zoned in it"));
     }
     make_medium(path, &making).map(drop)
 }
@@ -39,11 +39,12 @@ fn check_kernel(path: &Path) -> Result<(), OpenError> {
 /// The devices of the dm-zoned at the top of a path, and its options.
 fn open(path: &Path) -> Result<(&ZonedSettings, Devices), OpenError> {
     check_kernel(path)?;
-    let Some(settings) = path.device.settings::<ZonedSettings>() else {
-        return Err(OpenError::no_volume(path, "its top is not dm-zoned"));
+    let zoned = path.device.as_ref().and_then(|device| Some((device, device.settings::<ZonedSettings>()?)));
+    let Some((device, settings)) = zoned else {
+        return Err(OpenError::no_volume(path, "there is no dm-zoned on its top"));
     };
-    path.device.check_outlasts_a_run().map_err(OpenError::of_station(path))?;
-    let below = path.device.open_below(Payload::Bytes, 0).map_err(OpenError::of_station(path))?;
+    device.check_outlasts_a_run().map_err(OpenError::of_station(path))?;
+    let below = device.open_below(Payload::Bytes, 0).map_err(OpenError::of_station(path))?;
     Ok((settings, Devices::of(below)))
 }
 

@@ -55,7 +55,7 @@ fn blocks_that_a_stale_zoned_device_has_lost_fail_and_stay_found_until_fsck_give
     let machine = stale();
     for _ in 0..2 {
         let found = findings(&machine);
-        assert!(found.len() == 1 && found[0].what.contains("chunk 1: 4 blocks should lie behind"), "{found:?}");
+        assert!(found.len() == 1 && found[0].what.contains("chunk 1: 4 blocks should lie beyond"), "{found:?}");
         assert!(survey(machine.devices()).unwrap().warnings[0].contains("chunk 1: 4 blocks"));
         // After opening, using and closing the volume, the lost blocks are still known.
         let mut volume = machine.open(TEXT);

@@ -1,12 +1,11 @@
 //! `flashpath calibrate`: measures on this machine what each kind of step of a file system takes.
 
 use crate::failure::Failure;
-use flashpath::device::conv::Conventional;
-use flashpath::expression::parse_term;
 use flashpath::fs::in_process::{InProcess, InProcessFile};
-use flashpath::fs::sfs::{Identity, Medium, Sfs, SfsSettings, Timestamp};
+use flashpath::fs::station::{Access, Mounting};
 use flashpath::fs::{Durable, FileSystem, FileSystemError};
 use flashpath::report;
+use flashpath::run::{Path, open_file_system};
 use flashpath::task::{Step, Task};
 use flashpath::time::Time;
 use flashpath::units::BLOCK_BYTES;
@@ -110,11 +109,9 @@ type Answer = Result<(), FileSystemError>;
 
 impl Bench {
     fn new() -> Result<Bench, FileSystemError> {
-        let device = Medium::Blocks(Box::new(Conventional::in_memory(256 << 8, BLOCK_BYTES as usize)));
-        let settings = parse_term("sfs:segment=1M").ok().and_then(|term| SfsSettings::read(&term).ok());
-        let settings = settings.expect("these options are known");
-        let identity = Identity { seed: 1, origin: Timestamp(0) };
-        let files = InProcess::new(Sfs::create(device, &settings, identity).expect("memory holds a volume"));
+        let path = Path::read("sfs:segment=1M/conv:size=256M,timing=off").expect("the stations are in the table");
+        let volume = open_file_system(&path, &Mounting::at(1, 0), Access::IfWhole).expect("memory holds a volume");
+        let files = InProcess::new(volume);
         let task = Task::at(Time::ZERO);
         let mut directory = String::new();
         for _ in 0..DEPTH {

@@ -61,7 +61,7 @@ enum Command {
     Fsck(volume::Fsck),
     /// Show the content of a volume on images
     Inspect(volume::Inspect),
-    /// Mount a path with sfs on top, until a signal or an unmount
+    /// Mount a path with a file system of this program on top, until a signal or an unmount
     Mount(mount::Mount),
     /// Unmount a mount of `mount` or `serve --file`, and wait until all data is stored
     Umount(umount::Umount),

@@ -1,4 +1,4 @@
-//! What a request asks for, in the kernel's words.
+//! Arguments of requests, from the kernel's words.
 
 use crate::attributes::timestamp;
 use flashpath::fs::posix::NewTime;
@@ -6,10 +6,10 @@ use flashpath::fs::volume::{Allocation, Renaming, Seek, Taken};
 use fuser::{Errno, RenameFlags, TimeOrNow};
 use nix::fcntl::FallocateFlags;
 
-/// What lseek is asked for (`linux/fs.h`).
+/// The values of `whence` (`linux/fs.h`).
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
-/// What setxattr is asked for (`linux/xattr.h`).
+/// The flags of setxattr (`linux/xattr.h`).
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
 
@@ -21,7 +21,7 @@ pub fn new_time(time: TimeOrNow) -> NewTime {
     }
 }
 
-/// What renameat2 is asked for. A whiteout belongs to `owner`, a user and a group.
+/// The options of renameat2. A whiteout belongs to `owner`, a user and a group.
 pub fn renaming(flags: RenameFlags, owner: (u32, u32)) -> Result<Renaming, Errno> {
     let whiteout = flags.contains(RenameFlags::RENAME_WHITEOUT).then_some(owner);
     let flags = flags - RenameFlags::RENAME_WHITEOUT;
@@ -37,7 +37,7 @@ pub fn renaming(flags: RenameFlags, owner: (u32, u32)) -> Result<Renaming, Errno
     Ok(Renaming { taken, whiteout })
 }
 
-/// What fallocate is asked for.
+/// The work that fallocate is asked for.
 pub fn allocation(mode: i32) -> Result<Allocation, Errno> {
     let mode = FallocateFlags::from_bits(mode).ok_or(Errno::EOPNOTSUPP)?;
     let keep_size = mode.contains(FallocateFlags::FALLOC_FL_KEEP_SIZE);
@@ -53,7 +53,7 @@ pub fn allocation(mode: i32) -> Result<Allocation, Errno> {
     }
 }
 
-/// What lseek looks for, and from where on.
+/// The offset and the target of lseek.
 pub fn seek(offset: i64, whence: i32) -> Result<(u64, Seek), Errno> {
     let what = match whence {
         SEEK_DATA => Seek::Data,

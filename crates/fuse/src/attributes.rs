@@ -1,4 +1,4 @@
-//! What is known of a file, in the kernel's words.
+//! Attributes of a file, in the kernel's words.
 
 use flashpath::fs::volume::{Attributes, FileKind, Timestamp};
 use fuser::{FileAttr, FileType, INodeNo};
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Sectors of 512 bytes in a block: the unit of `st_blocks`.
 const SECTORS: u64 = 8;
 const BLOCK_BYTES: u32 = 4096;
-/// Which bits of a mode are the kind of the file.
+/// The bits of a mode that are the kind of the file.
 const KIND_BITS: u32 = 0o170_000;
 
 /// The attributes as they are answered.
@@ -45,7 +45,7 @@ pub fn system_kind(kind: FileKind) -> FileType {
     }
 }
 
-/// What mknod is asked to make; `None` for what it cannot make.
+/// The kind that mknod is asked to make; `None` if it cannot make it.
 pub fn kind_of_mode(mode: u32) -> Option<FileKind> {
     Some(match mode & KIND_BITS {
         0o100_000 | 0 => FileKind::Regular,

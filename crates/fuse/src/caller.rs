@@ -1,4 +1,4 @@
-//! Who makes a request, as the kernel says.
+//! The caller of a request, as the kernel says.
 
 use flashpath::fs::volume::Caller;
 use fuser::Request;
@@ -6,8 +6,9 @@ use std::fs::read_to_string;
 
 /// Lets `act` go on as whoever makes a request. `umask`: of a request that makes a file.
 ///
-/// Of the groups beside the first a request tells nothing, and /proc does: the thread waits for its answer. One that cannot
-/// be looked at is in none. Who may leave set-id bits where they are (CAP_FSETID) it does not tell either: that is root.
+/// Of the groups beside the first a request tells nothing, and /proc does: the thread waits for its answer. One that
+/// cannot be looked at is in none. Who may leave set-id bits where they are (CAP_FSETID) it does not tell either:
+/// that is root.
 pub fn as_caller<T>(request: &Request, umask: u32, act: impl FnOnce(Caller) -> T) -> T {
     let thread = request.pid();
     let more_groups = |group| thread_is_in(thread, group);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Why it could not be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// What is written is no file in a directory.
+    /// The place names no file in a directory.
     #[error("{0} names no file in a directory")]
     Name(PathBuf),
     /// The directory is used for something else.
@@ -17,7 +17,7 @@ pub enum MountError {
     Taken {
         /// The directory.
         directory: PathBuf,
-        /// What is mounted there.
+        /// The mount that is there.
         what: String,
     },
     /// The directory cannot be used, or made.
@@ -25,7 +25,7 @@ pub enum MountError {
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The system does not mount it.
@@ -33,7 +33,7 @@ pub enum MountError {
     Mount {
         /// The directory.
         directory: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How long the kernel may believe what it is told.
+/// The time for which the kernel may keep what it is told.
 const LONG: Duration = Duration::from_secs(3600);
 /// The longest write that the kernel may send, in bytes.
 const LONGEST_WRITE: u32 = 1 << 20;
@@ -37,12 +37,12 @@ const MOST_AHEAD: u16 = 64;
 const BLOCK_BYTES: u32 = 4096;
 const LONGEST_NAME: u32 = 255;
 
-/// What the kernel may do where it can, and the volume is right without.
+/// Optional abilities of the kernel, which the volume is right without.
 ///
-/// `FUSE_ASYNC_DIO` is not among them: with it the kernel answers a program's asynchronous O_DIRECT write without taking
-/// out of its page cache what others have read meanwhile, and everyone finds old bytes there from then on. To invalidate
-/// these pages from here before each answer hangs: who reads them holds them locked and waits for a place among the
-/// requests in the background, which the unanswered writes take.
+/// `FUSE_ASYNC_DIO` is not among them: with it the kernel answers a program's asynchronous O_DIRECT write without
+/// taking out of its page cache what others have read meanwhile, and everyone finds old bytes there from then on. To
+/// invalidate these pages from here before each answer hangs: who reads them holds them locked and waits for a place
+/// among the requests in the background, which the unanswered writes take.
 const WISHES: [InitFlags; 11] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_EXPORT_SUPPORT,
@@ -58,11 +58,11 @@ const WISHES: [InitFlags; 11] = [
 ];
 
 thread_local! {
-    /// What is read goes through here, so that no request begins with fresh memory.
+    /// The buffer of reads, so that no request begins with fresh memory.
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where writes wait until they are sent here.
+/// The place where writes wait until they are sent here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Caching {
     /// Nowhere: each write is a request.
@@ -368,13 +368,14 @@ impl Filesystem for FileSystem {
         self.opened(self.opens_directories_without_asking, FopenFlags::FOPEN_CACHE_DIR, reply);
     }
 
-    /// A close has nothing to do either, and the kernel stops asking: it would wait for an answer at each close, of a file
-    /// that was only read, too.
+    /// A close has nothing to do either, and the kernel stops asking: it would wait for an answer at each close, of a
+    /// file that was only read, too.
     fn flush(&self, _request: &Request, _number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }
 
-    /// Nobody waits for this. It comes for files that were opened by making them: the kernel has asked for no other open.
+    /// Nobody waits for this. It comes for files that were opened by making them: the kernel has asked for no other
+    /// open.
     fn release(
         &self,
         _request: &Request,

@@ -1,7 +1,7 @@
-//! File systems through FUSE: a mounted volume as a directory of this machine, and a device as one file, for losetup and
-//! for whatever reads and writes a file.
+//! File systems through FUSE: a mounted volume as a directory of this machine, and a device as one file, for losetup
+//! and for whatever reads and writes a file.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `one_file` | a file system that has one file, and its requests |
 //! | `file_system` | the requests to a mounted volume, and their answers |
@@ -11,7 +11,7 @@
 //! | `mount_point` | the directory that becomes one, and what is mounted at it |
 //! | `error` | why a mount fails |
 //!
-//! What the requests to a volume do stands in the library: what is every file system's in `fs::posix`, the rest behind
+//! The work of requests to a volume is in the library: the rules of every file system in `fs::posix`, the rest behind
 //! `fs::volume::Volume`.
 //!
 //! The one file has the device's size, always. Writes go to the device when they are made, not later: a crash of this

@@ -22,7 +22,7 @@ const THREADS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How an attempt to unmount ended.
+/// The outcome of an attempt to unmount.
 #[derive(Debug)]
 pub enum Leaving {
     /// It is unmounted.
@@ -44,21 +44,23 @@ pub struct Forbidden {
     pub programs: bool,
 }
 
-/// How a volume is mounted.
+/// The options of a mount.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
-    /// What `df` and `mount` call it.
+    /// The name in `df` and `mount`.
     pub name: String,
+    /// The type that `mount` shows behind `fuse.`.
+    pub kind: String,
     /// Other users may use it, as far as its permissions let them. With root they always may.
     pub allow_other: bool,
-    /// Where writes wait.
+    /// The place where writes wait.
     pub caching: Caching,
     /// What nobody may do. Without root the system forbids the first two always.
     pub forbidden: Forbidden,
 }
 
-/// What `mount` shows behind `fuse.`. fuser hands the subtype on to fusermount3 only: with root, the kernel is told in its
-/// own words.
+/// What `mount` shows behind `fuse.`. fuser hands the subtype on to fusermount3 only: with root, the kernel is told
+/// in its own words.
 fn subtype(name: &str) -> MountOption {
     match geteuid().is_root() {
         true => MountOption::CUSTOM(format!("subtype={name}")),
@@ -77,13 +79,14 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts `device` as the file `place`. Its directory must be empty; if there is none, it is made, and removed at the
-    /// end. A mount that a server left behind when it was killed is taken away. `on_end` is called once nothing is mounted
-    /// there any more, whoever unmounted it.
+    /// Mounts `device` as the file `place`. Its directory must be empty; if there is none, it is made, and removed at
+    /// the end. A mount that a server left behind when it was killed is taken away. `on_end` is called once nothing
+    /// is mounted there any more, whoever unmounted it.
     ///
     /// # Errors
     ///
-    /// The directory cannot be used, or the system does not mount: there is no /dev/fuse, or without root no fusermount3.
+    /// The directory cannot be used, or the system does not mount: there is no /dev/fuse, or without root no
+    /// fusermount3.
     pub fn one_file(
         device: Arc<SharedDevice>,
         place: &Path,
@@ -109,12 +112,14 @@ impl Mounted {
         Self::mount(|| OneFile::new(device, name), directory, config, on_end)
     }
 
-    /// Mounts a volume at `directory`, as [`one_file`](Mounted::one_file) does with a file. With root, programs with set-id bits and
-    /// device files work as on any file system that root mounts; without, the system lets neither work.
+    /// Mounts a volume at `directory`, as [`one_file`](Mounted::one_file) does with a file. With root, programs with
+    /// set-id bits and device files work as on any file system that root mounts; without, the system lets neither
+    /// work.
     ///
     /// # Errors
     ///
-    /// Those of [`one_file`](Mounted::one_file); and without root others may only be let in if `/etc/fuse.conf` says so.
+    /// Those of [`one_file`](Mounted::one_file); and without root others may only be let in if `/etc/fuse.conf` says
+    /// so.
     pub fn volume(
         volume: Arc<SharedVolume>,
         directory: &Path,
@@ -125,7 +130,7 @@ impl Mounted {
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName(source_name(&wishes.name, !is_root)),
-            subtype("sfs"),
+            subtype(&wishes.kind),
             MountOption::DefaultPermissions,
         ];
         let forbidden = wishes.forbidden;

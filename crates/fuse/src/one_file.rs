@@ -28,12 +28,12 @@ const SECTOR_BYTES: u64 = 512;
 const BLOCK_BYTES: u32 = 4096;
 /// Bytes that are filled with zeros in one turn at the device.
 const ZEROS_AT_ONCE: u64 = 4 << 20;
-/// What lseek is asked for (`linux/fs.h`).
+/// The values of `whence` (`linux/fs.h`).
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
 thread_local! {
-    /// What is read goes through here, so that no request begins with fresh memory.
+    /// The buffer of reads, so that no request begins with fresh memory.
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,14 +1,11 @@
-//! POSIX access control lists (IEEE 1003.1e draft 17): in step with the mode of the file, and handed down to what is made
-//! in a directory. They are extended attributes, in Linux's form:
+//! POSIX access control lists (IEEE 1003.1e draft 17): in step with the mode of the file, and handed down to what is
+//! made in a directory. They are extended attributes, in Linux's form:
 //!
 //! ```text
 //!  0  u32  2, the version      then, for each entry: u16 tag, u16 permissions, u32 user or group
 //! ```
 
-use super::Posix;
-use super::permission::check_owner;
-use super::privileges::{SET_GROUP, keeps_group_bit};
-use crate::fs::volume::{Call, Caller, Change, ExtendedChange, FileKind, InodeNumber, Locked, VolumeError};
+use crate::fs::volume::{Caller, ExtendedChange, InodeNumber, Locked, VolumeError};
 use std::borrow::Cow;
 
 /// The list of a file.
@@ -148,43 +145,6 @@ pub fn following_mode(
         list.set_mode(permissions);
         ExtendedChange { name: ACCESS, value: Some(Cow::Owned(list.bytes())) }
     }))
-}
-
-impl Posix {
-    /// Sets a list. The list of a file changes its mode, and is not kept if it says no more than that.
-    pub(super) fn set_access_list(
-        &self,
-        call: &Call,
-        inode: InodeNumber,
-        name: &[u8],
-        value: &[u8],
-    ) -> Result<(), VolumeError> {
-        let mut list =
-            AccessList::read(value).ok_or(VolumeError::Invalid("the entries make no access control list"))?;
-        let mut rule = |locked: &mut dyn Locked| {
-            let attributes = locked.attributes(inode)?;
-            if self.checks(call) {
-                check_owner(&call.caller, &attributes)?;
-            }
-            if name == DEFAULT {
-                return match attributes.kind {
-                    FileKind::Directory => Ok(Some(set(DEFAULT, Some(value), None))),
-                    _ => Err(VolumeError::Denied),
-                };
-            }
-            let mut permissions = attributes.permissions & !0o777 | list.mode();
-            if !keeps_group_bit(&call.caller, attributes.group) {
-                permissions &= !SET_GROUP;
-            }
-            Ok(Some(set(ACCESS, (!list.is_mode()).then_some(value), Some(permissions))))
-        };
-        self.volume.change(call, inode, &mut rule).map(drop)
-    }
-}
-
-fn set<'c>(name: &'static [u8], value: Option<&'c [u8]>, permissions: Option<u16>) -> Change<'c> {
-    let extended = vec![ExtendedChange { name, value: value.map(Cow::Borrowed) }];
-    Change { permissions, extended, ..Change::default() }
 }
 
 #[cfg(test)]

@@ -15,14 +15,14 @@ pub enum NewTime {
     At(Timestamp),
 }
 
-/// What setattr is asked for: chmod, chown, truncate and utimensat in one.
+/// A request of setattr: chmod, chown, truncate and utimensat in one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     /// The mode; its low twelve bits count.
     pub mode: Option<u32>,
-    /// Who owns it.
+    /// The owner.
     pub user: Option<u32>,
-    /// Which group owns it.
+    /// The owning group.
     pub group: Option<u32>,
     /// Bytes.
     pub size: Option<u64>,
@@ -55,7 +55,7 @@ impl Posix {
         self.volume.change(call, inode, &mut rule)
     }
 
-    /// What is changed, when all of it may be.
+    /// The change that a permitted wish comes to.
     fn granted(
         &self,
         locked: &mut dyn Locked,

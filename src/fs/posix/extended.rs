@@ -3,13 +3,12 @@
 //! There are the namespaces `user`, `trusted` and `security`, and of `system` the access control lists.
 
 use super::Posix;
-use super::access_list::{ACCESS, DEFAULT};
+use super::access_list::{ACCESS, AccessList, DEFAULT};
 use super::permission::{Wanted, check, check_owner};
+use super::privileges::{CAPABILITY, SET_GROUP, keeps_group_bit};
 use crate::fs::volume::{Attributes, Call, Caller, Change, ExtendedChange, FileKind, InodeNumber, Locked, VolumeError};
 use std::borrow::Cow;
 
-/// The capabilities of a program.
-pub const CAPABILITY: &[u8] = b"security.capability";
 /// Names that only root is told.
 const TRUSTED: &[u8] = b"trusted.";
 const USER: &[u8] = b"user.";
@@ -92,6 +91,35 @@ impl Posix {
         };
         self.volume.change(call, inode, &mut rule).map(drop)
     }
+
+    /// Sets a list. The list of a file changes its mode, and is not kept if it says no more than that.
+    fn set_access_list(&self, call: &Call, inode: InodeNumber, name: &[u8], value: &[u8]) -> Result<(), VolumeError> {
+        let mut list =
+            AccessList::read(value).ok_or(VolumeError::Invalid("the entries make no access control list"))?;
+        let mut rule = |locked: &mut dyn Locked| {
+            let attributes = locked.attributes(inode)?;
+            if self.checks(call) {
+                check_owner(&call.caller, &attributes)?;
+            }
+            if name == DEFAULT {
+                return match attributes.kind {
+                    FileKind::Directory => Ok(Some(set(DEFAULT, Some(value), None))),
+                    _ => Err(VolumeError::Denied),
+                };
+            }
+            let mut permissions = attributes.permissions & !0o777 | list.mode();
+            if !keeps_group_bit(&call.caller, attributes.group) {
+                permissions &= !SET_GROUP;
+            }
+            Ok(Some(set(ACCESS, (!list.is_mode()).then_some(value), Some(permissions))))
+        };
+        self.volume.change(call, inode, &mut rule).map(drop)
+    }
+}
+
+fn set<'c>(name: &'static [u8], value: Option<&'c [u8]>, permissions: Option<u16>) -> Change<'c> {
+    let extended = vec![ExtendedChange { name, value: value.map(Cow::Borrowed) }];
+    Change { permissions, extended, ..Change::default() }
 }
 
 /// Fails unless the caller may set or take away an attribute of this name (xattr(7)).

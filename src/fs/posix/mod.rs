@@ -1,11 +1,11 @@
 //! The rules of POSIX that are every file system's, once: [`Posix`] around a [`Volume`].
 //!
-//! What a file system does by itself is to keep names, attributes and bytes. Here is what it does not have to know: who may
+//! A file system itself keeps names, attributes and bytes. These rules it does not have to know: who may
 //! do what, which bits of a mode a change takes away, what a new file inherits, how access control lists follow the
 //! mode, which reads are noted, and what an extended attribute may be called. Rules that look before they allow are
 //! handed to the volume, which asks them behind its own gates ([`rules`](super::volume::Locked)).
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `permission` | who may do what, by mode and access control list |
 //! | `access_list` | access control lists, in step with modes |
@@ -37,7 +37,7 @@ use super::volume::{Attributes, Call, InodeNumber, Space, Timestamp, Volume, Vol
 use privileges::WithoutCapability;
 use std::sync::Arc;
 
-/// Who checks whether a caller may do what it asks for.
+/// The side that checks permissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
     /// The kernel did, before it asked (`default_permissions`).
@@ -47,14 +47,14 @@ pub enum Checks {
     Here,
 }
 
-/// How a volume is used.
+/// The options of a mounted volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Who checks permissions.
+    /// The side that checks permissions.
     pub checks: Checks,
     /// Nothing may be changed, and no read is noted.
     pub read_only: bool,
-    /// Which reads are noted.
+    /// Reads that are noted.
     pub access_times: AccessTimes,
     /// Reads of directories are not.
     pub ignores_directory_reads: bool,
@@ -78,12 +78,12 @@ impl Posix {
         &*self.volume
     }
 
-    /// How it is used.
+    /// The options with which it is used.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// What is known of a file.
+    /// The attributes of a file.
     pub fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
         self.volume.attributes(call, inode)
     }
@@ -93,7 +93,7 @@ impl Posix {
         self.volume.sync_file(call, inode, what)
     }
 
-    /// How much there is, and how much is left.
+    /// The space: all, and free.
     pub fn space(&self, call: &Call) -> Result<Space, VolumeError> {
         self.volume.space(call)
     }

@@ -12,19 +12,19 @@ use crate::fs::volume::{
 /// A file that is to be made: what of it a request says.
 #[derive(Clone, Copy, Debug)]
 pub struct Made<'a> {
-    /// What it is.
+    /// The kind.
     pub kind: FileKind,
     /// Its mode, as it was asked for; the umask is not taken off.
     pub mode: u32,
     /// The device that it stands for.
     pub device: u32,
-    /// What a symbolic link points at.
+    /// The target of a symbolic link.
     pub target: &'a [u8],
 }
 
 impl Posix {
-    /// The file of this name; `None` if there is none. The name `.` is asked for of any inode, by its number alone: somebody
-    /// kept a file handle longer than the kernel its inode.
+    /// The file of this name; `None` if there is none. The name `.` is asked for of any inode, by its number alone:
+    /// somebody kept a file handle longer than the kernel its inode.
     pub fn lookup(&self, call: &Call, name: Name, hold: Hold) -> Result<Option<Attributes>, VolumeError> {
         let found = match name {
             (inode, b".") if hold == Hold::Yes => self.volume.hold(call, inode),
@@ -85,7 +85,7 @@ impl Posix {
         self.volume.rename(call, from, to, how, self.asked(call, &mut rule))
     }
 
-    /// What a symbolic link points at.
+    /// The target of a symbolic link.
     pub fn target(&self, call: &Call, inode: InodeNumber) -> Result<Vec<u8>, VolumeError> {
         let (target, times) = self.volume.target(call, inode)?;
         self.note_read(call, inode, FileKind::Symlink, times);
@@ -98,7 +98,7 @@ impl Posix {
     }
 }
 
-/// What a file that is made in `directory` has of it: its group, if the directory says so, and its default list.
+/// The part that a new file has of `directory`: its group, if the directory says so, and its default list.
 /// Without one, the umask counts.
 fn inherit(
     locked: &mut dyn Locked,

@@ -1,4 +1,4 @@
-//! Who may do what, by mode and access control list (POSIX.1-2017 4.5; IEEE 1003.1e draft 17, 23.1.5).
+//! Permissions, by mode and access control list (POSIX.1-2017 4.5; IEEE 1003.1e draft 17, 23.1.5).
 
 use super::access_list::{self, ACCESS};
 use super::{Checks, Posix};
@@ -8,7 +8,7 @@ use std::ops::BitOr;
 const STICKY: u16 = 0o1000;
 const ANY_EXECUTE: u16 = 0o111;
 
-/// What somebody wants to do with a file.
+/// An access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted(u16);
 

@@ -1,14 +1,15 @@
-//! What a change takes away: bits that run a program as someone else, and capabilities.
+//! Privileges that a change takes away: bits that run a program as someone else, and capabilities.
 //!
-//! Another owner takes the set-user-id bit away from whatever is no directory, and the set-group-id bit where the group may
-//! execute, or who changes it is not in the group; so does a write or a truncation by anyone who may not leave the bits
-//! where they are (CAP_FSETID). All of them take the file's capabilities away.
+//! Another owner takes the set-user-id bit away from whatever is no directory, and the set-group-id bit where the
+//! group may execute, or who changes it is not in the group; so does a write or a truncation by anyone who may not
+//! leave the bits where they are (CAP_FSETID). All of them take the file's capabilities away.
 
 use super::Posix;
-use super::extended::CAPABILITY;
 use crate::fs::volume::{Attributes, Call, Caller, Change, ExtendedChange, FileKind, InodeNumber, Locked, VolumeError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The capabilities of a program, as an extended attribute.
+pub const CAPABILITY: &[u8] = b"security.capability";
 const SET_USER: u16 = 0o4000;
 pub const SET_GROUP: u16 = 0o2000;
 pub const GROUP_EXECUTES: u16 = 0o0010;
@@ -16,12 +17,12 @@ pub const GROUP_EXECUTES: u16 = 0o0010;
 const MOST_KNOWN: usize = 1 << 14;
 
 impl Posix {
-    /// What a write takes away from a file. `None`: it is known that there is nothing to take.
+    /// True if it is known that a write takes no privilege from a file.
     pub(super) fn is_harmless(&self, call: &Call, inode: InodeNumber) -> bool {
         call.caller.keeps_set_id && self.without_capability.contains(inode)
     }
 
-    /// What of a file is changed when it is written to.
+    /// The change that goes with a write to a file.
     pub(super) fn without_privileges(
         &self,
         locked: &mut dyn Locked,

@@ -1,4 +1,4 @@
-//! Which reads are noted in a file's time of access.
+//! The reads that are noted in a file's time of access.
 
 use super::Posix;
 use crate::fs::volume::{Call, Change, FileKind, InodeNumber, Locked, Times, Timestamp};
@@ -6,7 +6,7 @@ use crate::fs::volume::{Call, Change, FileKind, InodeNumber, Locked, Times, Time
 /// After so long, a read is noted although the file has not changed since the last (relatime).
 const STALE_NS: i64 = 24 * 3600 * 1_000_000_000;
 
-/// Which reads are noted in a file's time of access.
+/// The reads that are noted in a file's time of access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessTimes {
     /// The first after each change, and one a day.

@@ -24,8 +24,6 @@ const STEP: u64 = 8;
 pub(super) const MOST_BLOCKS: u64 = (1 << 32) * STEP / BLOCK as u64;
 /// Bytes that a name takes in an index: a node of the tree has 5 to 11 of them.
 const INDEX_BYTES: usize = 16;
-/// The longest name.
-pub(super) const LONGEST_NAME: usize = 255;
 
 /// The index of a directory.
 #[derive(Debug, Default)]

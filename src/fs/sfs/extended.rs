@@ -10,14 +10,9 @@ use super::attributes::{InodeNumber, NewFile};
 use super::format::BLOCK;
 use super::records::Record;
 use super::{Sfs, SfsError};
+use crate::fs::volume::{LONGEST_LIST, LONGEST_NAME, LONGEST_VALUE};
 use std::collections::BTreeMap;
 
-/// The longest name, with its prefix.
-const LONGEST_NAME: usize = 255;
-/// The longest value (`XATTR_SIZE_MAX` of Linux).
-const LONGEST_VALUE: usize = 64 << 10;
-/// The longest list of names, each with a zero behind it (`XATTR_LIST_MAX` of Linux).
-const LONGEST_LIST: usize = 64 << 10;
 /// Blocks of attributes that a file can have on a volume of any size: one such value, and some small ones.
 const FEW_BLOCKS: usize = 18;
 /// Bytes that a record of the log takes.

@@ -1,31 +1,16 @@
 //! Calls about names: who is called what. Those that rename are in `renames`.
 
 use super::attributes::{DirectoryEntry, FileKind, InodeNumber, NewFile};
-use super::directory::{self, Index, LONGEST_NAME};
+use super::directory::{self, Index};
 use super::extended::blocks_of_attributes;
 use super::format::BLOCK;
 use super::inode::Inode;
 use super::records::Record;
 use super::{Sfs, SfsError};
+use crate::fs::volume::{LONGEST_NAME, LONGEST_TARGET, MOST_LINKS, check_name, check_removed_name};
 
-/// The longest target of a symbolic link.
-const LONGEST_TARGET: usize = 4095;
-/// Names that a file can have.
-const MOST_LINKS: u32 = 65_000;
 /// Set-group-id.
 const SETGID: u16 = 0o2000;
-
-pub(super) fn check_name(name: &[u8]) -> Result<(), SfsError> {
-    match name {
-        b"" => Err(SfsError::NotFound),
-        b"." | b".." => Err(SfsError::Invalid("'.' and '..' can be neither made nor taken away")),
-        name if name.len() > LONGEST_NAME => Err(SfsError::NameTooLong),
-        name if name.contains(&b'/') || name.contains(&0) => {
-            Err(SfsError::Invalid("a name has no '/' and no zero byte"))
-        }
-        _ => Ok(()),
-    }
-}
 
 impl Sfs {
     /// The inode that has this name in a directory. (`.` and `..` are names, too.)
@@ -172,11 +157,7 @@ impl Sfs {
     /// Removes an empty directory.
     pub fn remove_directory(&mut self, directory: InodeNumber, name: &[u8]) -> Result<(), SfsError> {
         self.check_writable()?;
-        match name {
-            b"." => return Err(SfsError::Invalid("'.' cannot be removed")),
-            b".." => return Err(SfsError::NotEmpty),
-            name => check_name(name)?,
-        }
+        check_removed_name(name)?;
         self.directory(directory.0)?;
         let (inode, kind, _) = self.find_name(directory.0, name)?.ok_or(SfsError::NotFound)?;
         if kind != FileKind::Directory {

@@ -2,9 +2,9 @@
 //! operation of the log, so that a crash leaves all of it or nothing.
 
 use super::attributes::{FileKind, InodeNumber, NewFile, Taken};
-use super::names::check_name;
 use super::records::Record;
 use super::{Sfs, SfsError};
+use crate::fs::volume::check_name;
 
 impl Sfs {
     /// Renames.

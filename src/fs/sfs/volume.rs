@@ -3,9 +3,10 @@
 use super::{InodeNumber, NewFile, Sfs, Timestamp};
 use crate::device::Account;
 use crate::fs::Durable;
+use crate::fs::volume::steps::{self, Steps};
 use crate::fs::volume::{
-    Allocation, Attributes, Call, ChangeRule, Found, FullEntry, Hold, Locked, Name, NameRule, NewFileRule, ReadBytes,
-    Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times, Volume, VolumeError,
+    Allocation, Attributes, Call, ChangeRule, Damage, Found, FullEntry, Hold, Locked, Name, NameRule, NewFileRule,
+    ReadBytes, Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times, Volume, VolumeError,
 };
 use crate::task::Gate;
 use crate::time::Time;
@@ -30,10 +31,25 @@ impl SfsVolume {
         SfsVolume { mounted: Gate::new("volume", Some(sfs)), number, is_timed, origin }
     }
 
+    /// The volume, for one that has it alone.
+    ///
+    /// # Panics
+    ///
+    /// If it is unmounted.
+    pub fn into_inner(self) -> Sfs {
+        self.mounted.into_inner().expect("it is mounted")
+    }
+
     /// Makes a call: it begins when its task comes, or when the call before it has ended.
-    fn turn<T>(&self, call: &Call, act: impl FnOnce(&mut Sfs) -> Result<T, VolumeError>) -> Result<T, VolumeError> {
+    fn turn<T>(
+        &self,
+        call: &Call,
+        steps: &Steps,
+        act: impl FnOnce(&mut Sfs) -> Result<T, VolumeError>,
+    ) -> Result<T, VolumeError> {
         let mut mounted = self.mounted.enter(call.task);
         let sfs = mounted.as_mut().ok_or(VolumeError::Unmounted)?;
+        call.spend(steps);
         sfs.begin(call.task.now());
         let answer = act(sfs);
         call.task.wait_until(sfs.now());
@@ -81,7 +97,7 @@ fn held(sfs: &mut Sfs, inode: InodeNumber, hold: Hold) -> Result<Attributes, Vol
     Ok(attributes)
 }
 
-/// What is changed beside the bytes that are written.
+/// Makes the change that goes with a write.
 fn change_beside(sfs: &mut Sfs, inode: InodeNumber, rule: Option<ChangeRule>) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
     match rule(&mut Inside(sfs))? {
@@ -92,18 +108,18 @@ fn change_beside(sfs: &mut Sfs, inode: InodeNumber, rule: Option<ChangeRule>) ->
 
 impl Volume for SfsVolume {
     fn lookup(&self, call: &Call, (directory, name): Name, hold: Hold) -> Result<Attributes, VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, steps::LOOKUP, |sfs| {
             let inode = sfs.lookup(directory, name)?;
             held(sfs, inode, hold)
         })
     }
 
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.turn(call, |sfs| sfs.attributes(inode))
+        self.turn(call, steps::LOOK, |sfs| sfs.attributes(inode))
     }
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
-        self.turn(call, |sfs| match rule(&mut Inside(sfs))? {
+        self.turn(call, steps::CHANGE, |sfs| match rule(&mut Inside(sfs))? {
             Some(change) => sfs.change(inode, &change),
             None => sfs.attributes(inode),
         })
@@ -117,7 +133,7 @@ impl Volume for SfsVolume {
         hold: Hold,
         rule: Option<NewFileRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, steps::NAME, |sfs| {
             let inode = match rule {
                 None => sfs.make(directory, name, new)?,
                 Some(rule) => {
@@ -141,7 +157,7 @@ impl Volume for SfsVolume {
         hold: Hold,
         rule: Option<NameRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, steps::NAME, |sfs| {
             ask(sfs, (directory, name), rule)?;
             sfs.link(inode, directory, name)?;
             held(sfs, inode, hold)
@@ -149,7 +165,7 @@ impl Volume for SfsVolume {
     }
 
     fn unlink(&self, call: &Call, (directory, name): Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, steps::NAME, |sfs| {
             ask(sfs, (directory, name), rule)?;
             sfs.unlink(directory, name)
         })
@@ -161,7 +177,7 @@ impl Volume for SfsVolume {
         (directory, name): Name,
         rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, steps::NAME, |sfs| {
             ask(sfs, (directory, name), rule)?;
             sfs.remove_directory(directory, name)
         })
@@ -175,7 +191,7 @@ impl Volume for SfsVolume {
         how: Renaming,
         rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, steps::RENAME, |sfs| {
             if let Some(rule) = rule {
                 let found = Found { file: found(sfs, from)?, there: found(sfs, to)? };
                 rule(&mut Inside(sfs), found)?;
@@ -188,11 +204,11 @@ impl Volume for SfsVolume {
     }
 
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
-        self.turn(call, |sfs| Ok((sfs.target(inode)?, sfs.attributes(inode)?.times)))
+        self.turn(call, steps::LOOK, |sfs| Ok((sfs.target(inode)?, sfs.attributes(inode)?.times)))
     }
 
     fn list(&self, call: &Call, directory: InodeNumber, from: u64, take: TakeEntry) -> Result<Times, VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, steps::LOOKUP, |sfs| {
             sfs.list(directory, from, take)?;
             Ok(sfs.attributes(directory)?.times)
         })
@@ -206,14 +222,14 @@ impl Volume for SfsVolume {
         hold: Hold,
         take: TakeFullEntry,
     ) -> Result<Times, VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, steps::LOOKUP, |sfs| {
             list_with_attributes(sfs, directory, from, hold, take)?;
             Ok(sfs.attributes(directory)?.times)
         })
     }
 
     fn read(&self, call: &Call, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<ReadBytes, VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, &steps::read(offset, bytes.len()), |sfs| {
             let length = sfs.read(inode, offset, bytes)?;
             debug_assert!(length <= bytes.len(), "no more is read than was asked for");
             Ok(ReadBytes { length, times: sfs.attributes(inode)?.times })
@@ -228,7 +244,7 @@ impl Volume for SfsVolume {
         bytes: &[u8],
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, &steps::write(offset, bytes.len()), |sfs| {
             change_beside(sfs, inode, rule)?;
             sfs.write(inode, offset, bytes)
         })
@@ -242,7 +258,7 @@ impl Volume for SfsVolume {
         how: Allocation,
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.turn(call, |sfs| {
+        self.turn(call, &steps::allocate(offset, length), |sfs| {
             change_beside(sfs, inode, rule)?;
             match how {
                 Allocation::Reserve { keep_size } => sfs.allocate(inode, offset, length, keep_size),
@@ -256,46 +272,46 @@ impl Volume for SfsVolume {
     }
 
     fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
-        self.turn(call, |sfs| sfs.seek(inode, offset, what == Seek::Data))
+        self.turn(call, steps::LOOK, |sfs| sfs.seek(inode, offset, what == Seek::Data))
     }
 
     fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError> {
-        self.turn(call, |sfs| sfs.extended_attribute(inode, name))
+        self.turn(call, steps::LOOK, |sfs| sfs.extended_attribute(inode, name))
     }
 
     fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError> {
-        self.turn(call, |sfs| sfs.extended_attributes(inode))
+        self.turn(call, steps::LOOK, |sfs| sfs.extended_attributes(inode))
     }
 
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
-        self.turn(call, |sfs| sfs.sync_file(inode, what))
+        self.turn(call, steps::SYNC, |sfs| sfs.sync_file(inode, what))
     }
 
     fn sync(&self, call: &Call) -> Result<(), VolumeError> {
-        self.turn(call, Sfs::sync)
+        self.turn(call, steps::SYNC, Sfs::sync)
     }
 
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.turn(call, |sfs| held(sfs, inode, Hold::Yes))
+        self.turn(call, steps::LOOK, |sfs| held(sfs, inode, Hold::Yes))
     }
 
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
         match inode {
             InodeNumber::ROOT => Ok(()),
-            inode => self.turn(call, |sfs| sfs.release(inode, times)),
+            inode => self.turn(call, steps::LOOK, |sfs| sfs.release(inode, times)),
         }
     }
 
     fn space(&self, call: &Call) -> Result<Space, VolumeError> {
-        self.turn(call, |sfs| Ok(sfs.space()))
+        self.turn(call, steps::NONE, |sfs| Ok(sfs.space()))
     }
 
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError> {
-        self.turn(call, Sfs::work)
+        self.turn(call, steps::NONE, Sfs::work)
     }
 
     fn is_changed(&self, call: &Call) -> bool {
-        self.turn(call, |sfs| Ok(sfs.is_changed() && sfs.read_only().is_none())).unwrap_or(false)
+        self.turn(call, steps::NONE, |sfs| Ok(sfs.is_changed() && sfs.read_only().is_none())).unwrap_or(false)
     }
 
     fn unmount(&self, call: &Call) -> Result<(), VolumeError> {
@@ -308,12 +324,12 @@ impl Volume for SfsVolume {
     }
 
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
-        self.turn(call, |sfs| Ok(sfs.account()))
+        self.turn(call, steps::NONE, |sfs| Ok(sfs.account()))
     }
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
-        self.turn(call, |sfs| {
-            let damage = sfs.damage().iter().map(|finding| (finding.to_string(), finding.repair.clone())).collect();
+        self.turn(call, steps::NONE, |sfs| {
+            let damage = sfs.damage().iter().map(Damage::from).collect();
             let read_only = sfs.read_only().map(str::to_string);
             Ok(State { read_only, damage, has_lost_before: sfs.has_lost_before() })
         })

@@ -1,4 +1,4 @@
-//! What is known of a file, and what of it is changed.
+//! Attributes of a file, and changes of them.
 
 use super::times::{Times, Timestamp};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ impl InodeNumber {
     pub const ROOT: InodeNumber = InodeNumber(1);
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FileKind {
@@ -48,22 +48,22 @@ impl FileKind {
     }
 }
 
-/// What is known of a file.
+/// The attributes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// Its inode.
     pub inode: InodeNumber,
-    /// Which of the files it is that had the inode's number.
+    /// The generation, which tells it from all files that had the inode's number before.
     pub generation: u32,
-    /// What it is.
+    /// The kind.
     pub kind: FileKind,
     /// The low twelve bits of its mode: permissions, set-id and sticky bits.
     pub permissions: u16,
     /// Names it has; of a directory 2 and one for each directory in it.
     pub links: u32,
-    /// Who owns it.
+    /// The owner.
     pub user: u32,
-    /// Which group owns it.
+    /// The owning group.
     pub group: u32,
     /// The device that it stands for (`st_rdev`).
     pub device: u64,
@@ -75,14 +75,14 @@ pub struct Attributes {
     pub times: Times,
 }
 
-/// What of a file is changed; what is `None` stays. The time of change becomes now, unless it is given.
+/// A change of attributes; those that are `None` stay. The time of change becomes now, unless it is given.
 #[derive(Clone, Debug, Default)]
 pub struct Change<'c> {
     /// The low twelve bits of the mode.
     pub permissions: Option<u16>,
-    /// Who owns it.
+    /// The owner.
     pub user: Option<u32>,
-    /// Which group owns it.
+    /// The owning group.
     pub group: Option<u32>,
     /// Bytes: it is cut off, or lengthened by zeros.
     pub size: Option<u64>,
@@ -108,23 +108,23 @@ pub struct ExtendedChange<'c> {
 /// A file that is to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFile<'a> {
-    /// What it is.
+    /// The kind.
     pub kind: FileKind,
     /// The low twelve bits of its mode.
     pub permissions: u16,
-    /// Who owns it.
+    /// The owner.
     pub user: u32,
-    /// Which group owns it, unless the directory's set-group-id bit says otherwise.
+    /// The owning group, unless the directory's set-group-id bit says otherwise.
     pub group: u32,
     /// The device that it stands for.
     pub device: u64,
-    /// What a symbolic link points at; empty for all else.
+    /// The target of a symbolic link; empty for all else.
     pub target: &'a [u8],
     /// Extended attributes that it has from the beginning, each a name and a value.
     pub attributes: &'a [(&'a [u8], &'a [u8])],
 }
 
-/// What a rename does where the new name is taken.
+/// The outcome of a rename to a name that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// The file that has it loses it.
@@ -138,11 +138,11 @@ pub enum Taken {
 /// An entry of a directory, as it is listed.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectoryEntry<'a> {
-    /// Where the listing goes on behind it.
+    /// The place in the listing behind it.
     pub next: u64,
     /// The inode.
     pub inode: InodeNumber,
-    /// What it is.
+    /// The kind.
     pub kind: FileKind,
     /// The name.
     pub name: &'a [u8],
@@ -155,7 +155,7 @@ impl DirectoryEntry<'_> {
     }
 }
 
-/// How much there is, and how much is left. Blocks are of 4 KiB.
+/// The space of a volume, in blocks of 4 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// Blocks that files can have.

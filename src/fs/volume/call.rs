@@ -7,7 +7,7 @@ use crate::task::Task;
 pub struct Call<'a> {
     /// The thread of work that makes it. Its clock says when the call begins, and once it is answered, when it is done.
     pub task: &'a Task<'a>,
-    /// Who makes it.
+    /// The caller.
     pub caller: Caller<'a>,
 }
 
@@ -18,7 +18,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Who makes a call.
+/// The user that makes a call.
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
     /// The user. 0 is root, who may do everything.

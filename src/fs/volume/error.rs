@@ -25,7 +25,7 @@ pub enum VolumeError {
     /// A name has more than 255 bytes, or a symbolic link's target more than 4095 (ENAMETOOLONG).
     #[error("the name is too long")]
     NameTooLong,
-    /// What is asked for makes no sense (EINVAL).
+    /// The request makes no sense (EINVAL).
     #[error("{0}")]
     Invalid(&'static str),
     /// Only the owner, or root, may do that, or nobody (EPERM).
@@ -66,12 +66,12 @@ pub enum VolumeError {
     /// The volume can only be read (EROFS).
     #[error("the volume can only be read: {0}")]
     ReadOnly(String),
-    /// What is stored is not what was written (EIO).
+    /// Stored bytes are not those that were written (EIO).
     #[error("{what} is damaged: {why}")]
     Damaged {
         /// The structure, and where it lies.
         what: String,
-        /// What is wrong with it.
+        /// The defect.
         why: String,
     },
     /// The device fails (EIO).
@@ -86,7 +86,7 @@ pub enum VolumeError {
 }
 
 impl VolumeError {
-    /// What a system call would fail with.
+    /// The error number of a system call.
     pub fn errno(&self) -> Errno {
         match self {
             VolumeError::NotFound => Errno::NOENT,
@@ -125,12 +125,13 @@ impl From<VolumeError> for io::Error {
     }
 }
 
-/// What a failed write or flush has cost.
+/// The cost of a failed write or flush.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// What failed.
+    /// The failure.
     pub why: String,
-    /// Files and directories that were changed since the last checkpoint. An fsync may have stored some of these changes.
+    /// Files and directories that were changed since the last checkpoint. An fsync may have stored some of these
+    /// changes.
     pub inodes: u64,
     /// The first of them by number.
     pub first_inodes: Vec<u64>,

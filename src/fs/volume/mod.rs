@@ -6,18 +6,22 @@
 //! [`posix`](super::posix). Where a rule looks at a file and then something is done to it, the volume takes the rule
 //! along, and asks it behind its own gates (`rules`): nobody comes between the look and the deed.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `call` | who makes a call, and when |
 //! | `attributes` | what is known of a file, and what of it is changed |
 //! | `times` | its time stamps, and which event sets which |
+//! | `limits` | the limits that are Linux's, and what a name may be |
 //! | `rules` | what a volume asks behind its gates |
 //! | `error` | why a call fails |
+//! | `steps` | the CPU time of each kind of call |
 
 mod attributes;
 mod call;
 mod error;
+mod limits;
 mod rules;
+pub mod steps;
 mod times;
 
 pub use attributes::{
@@ -25,6 +29,9 @@ pub use attributes::{
 };
 pub use call::{Call, Caller};
 pub use error::{Lost, VolumeError};
+pub use limits::{
+    LONGEST_FILE, LONGEST_LIST, LONGEST_NAME, LONGEST_TARGET, LONGEST_VALUE, MOST_LINKS, check_name, check_removed_name,
+};
 pub use rules::{ChangeRule, Found, Inherited, Locked, NameRule, NewFileRule};
 pub use times::{Times, Timestamp};
 
@@ -44,7 +51,7 @@ pub enum Hold {
     No,
 }
 
-/// What fallocate does to a range of a file.
+/// The work of fallocate on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
     /// Its blocks are reserved, and what is not stored reads as zeros. The file grows to its end, or not.
@@ -61,7 +68,7 @@ pub enum Allocation {
     },
 }
 
-/// What a seek looks for.
+/// The target of a seek.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek {
     /// A byte that is stored.
@@ -70,20 +77,21 @@ pub enum Seek {
     Hole,
 }
 
-/// How a rename goes.
+/// The options of a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renaming {
-    /// What happens where the new name is taken.
+    /// The outcome if the new name is taken.
     pub taken: Taken,
     /// The user and the group of a whiteout that is left under the old name (`RENAME_WHITEOUT`): a character device 0,
-    /// which overlayfs takes for "nothing is here, whatever a lower layer says". An exchange leaves none.
+    /// which overlayfs takes for "nothing is here, whatever a lower layer says". A directory's set-group-id bit counts
+    /// for its group. An exchange leaves none.
     pub whiteout: Option<(u32, u32)>,
 }
 
-/// What was read of a file.
+/// The answer to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadBytes {
-    /// How many bytes: less than asked for only at the end of the file.
+    /// Bytes read: less than asked for only at the end of the file.
     pub length: usize,
     /// The time stamps as they were then. The volume notes no read: who reads does, with [`Volume::change`].
     pub times: Times,
@@ -94,7 +102,7 @@ pub struct ReadBytes {
 pub struct FullEntry<'a> {
     /// The entry.
     pub entry: DirectoryEntry<'a>,
-    /// What is known of the file.
+    /// The attributes of the file.
     pub attributes: Attributes,
 }
 
@@ -103,15 +111,24 @@ pub type TakeEntry<'t> = &'t mut dyn FnMut(DirectoryEntry<'_>) -> bool;
 /// The same with attributes.
 pub type TakeFullEntry<'t> = &'t mut dyn FnMut(&FullEntry<'_>) -> bool;
 
-/// What whoever mounts a volume should know of its state.
+/// The state of a volume that its user should know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Why it can only be read, if so.
     pub read_only: Option<String>,
-    /// What the mount has found damaged: what it is, and what a repair would do.
-    pub damage: Vec<(String, String)>,
+    /// Damage that the mount has found.
+    pub damage: Vec<Damage>,
     /// True if the mount before this one lost something, and could leave a mark.
     pub has_lost_before: bool,
+}
+
+/// Something that is wrong with a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The place, the value there, and the right one.
+    pub what: String,
+    /// The remedy that a repair applies.
+    pub repair: String,
 }
 
 /// A mounted file system, as calls by inode and name, which threads share.
@@ -123,7 +140,7 @@ pub trait Volume: Send + Sync {
     /// The file of this name in a directory. (`.` and `..` are names, too.)
     fn lookup(&self, call: &Call, name: Name, hold: Hold) -> Result<Attributes, VolumeError>;
 
-    /// What is known of a file.
+    /// The attributes of a file.
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError>;
 
     /// Changes what is known of a file, its size among it, as the rule says.
@@ -166,7 +183,7 @@ pub trait Volume: Send + Sync {
         rule: Option<NameRule>,
     ) -> Result<(), VolumeError>;
 
-    /// What a symbolic link points at, and its time stamps as they were then.
+    /// The target of a symbolic link, and its time stamps as they were then.
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError>;
 
     /// Lists a directory from `from` on (0, or an entry's `next`), `.` and `..` first, until `take` answers false.
@@ -227,7 +244,7 @@ pub trait Volume: Send + Sync {
     /// Lets an inode go that was held `times` times.
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError>;
 
-    /// How much there is, and how much is left.
+    /// The space: all, and free.
     fn space(&self, call: &Call) -> Result<Space, VolumeError>;
 
     /// Does a bounded piece of what is due in the background. Answers when there will be more; `None`: not before it is
@@ -244,10 +261,10 @@ pub trait Volume: Send + Sync {
     /// [`VolumeError::Lost`] if a write or flush has failed since the mount: what that has cost.
     fn unmount(&self, call: &Call) -> Result<(), VolumeError>;
 
-    /// What it, and what is below it, has counted since it was mounted.
+    /// The account of it and of the stations below it since it was mounted.
     fn account(&self, call: &Call) -> Result<Account, VolumeError>;
 
-    /// What whoever mounts it should know.
+    /// The state that its user should know.
     fn state(&self, call: &Call) -> Result<State, VolumeError>;
 
     /// The volume's own number, by which it is known from others.

@@ -1,4 +1,4 @@
-//! What a volume asks behind its gates: between the look at a file and what is done to it nobody changes it.
+//! Rules that a volume asks behind its gates: nobody changes a file between the look at it and the deed.
 //!
 //! A rule may be asked more than once for one call, and must not change anything itself. What it refuses is not done.
 
@@ -7,14 +7,14 @@ use super::error::VolumeError;
 
 /// The files of a call, as they are behind the gates that the call has gone through.
 pub trait Locked {
-    /// What is known of a file.
+    /// The attributes of a file.
     fn attributes(&mut self, inode: InodeNumber) -> Result<Attributes, VolumeError>;
 
     /// The value of an extended attribute; `None` if there is none of this name.
     fn extended_attribute(&mut self, inode: InodeNumber, name: &[u8]) -> Result<Option<Vec<u8>>, VolumeError>;
 }
 
-/// What is changed of the file that the call is about; `None`: nothing. It may look at that file alone.
+/// Says the change of the file that the call is about; `None`: there is none. It may look at that file alone.
 pub type ChangeRule<'r, 'c> = &'r mut dyn FnMut(&mut dyn Locked) -> Result<Option<Change<'c>>, VolumeError>;
 
 /// The files that the names of a call have.
@@ -26,20 +26,21 @@ pub struct Found {
     pub there: Option<InodeNumber>,
 }
 
-/// Refuses a change of names. It may look at the directories of the call and at the files that were found in them. It is
-/// asked before the volume itself refuses anything but names that cannot be.
+/// Refuses a change of names. It may look at the directories of the call and at the files that were found in them. It
+/// is asked before the volume itself refuses anything but names that cannot be.
 pub type NameRule<'r> = &'r mut dyn FnMut(&mut dyn Locked, Found) -> Result<(), VolumeError>;
 
-/// What a new file has of the directory in which it is made.
+/// The part that a new file has of the directory in which it is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inherited {
     /// The low twelve bits of its mode.
     pub permissions: u16,
-    /// Which group owns it.
+    /// The owning group.
     pub group: u32,
     /// Extended attributes that it has from the beginning, each a name and a value.
     pub attributes: Vec<(&'static [u8], Vec<u8>)>,
 }
 
-/// Says what a new file inherits, or refuses to make it. It may look at the directory, and at the file that has the name.
+/// Says what a new file inherits, or refuses to make it. It may look at the directory, and at the file that has the
+/// name.
 pub type NewFileRule<'r> = &'r mut dyn FnMut(&mut dyn Locked, Found) -> Result<Inherited, VolumeError>;

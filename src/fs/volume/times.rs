@@ -29,7 +29,7 @@ impl Times {
         (self.modified, self.changed) = (now, now);
     }
 
-    /// What is known of it changed, and not its bytes: its mode, owner, extended attributes, or one of its names.
+    /// Its mode, owner, extended attributes, or one of its names changed, and not its bytes.
     pub fn changed(&mut self, now: Timestamp) {
         self.changed = now;
     }

@@ -4,12 +4,13 @@ use super::{Backend, HostWrite};
 use crate::device::{Account, STAMP_BYTES, fill_with_stamp};
 use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
-use crate::fs::sfs::{Census, InodeNumber, Sfs, SfsError};
+use crate::fs::sfs::{Census, InodeNumber, Sfs, SfsError, SfsVolume};
+use crate::fs::volume::Call;
 use crate::run::accounts::stored_bytes;
 use crate::run::blocks::{AT_ONCE, covered, cut, parts, touched};
 use crate::run::dummy::{PLAIN_FILE, write_dummy};
 use crate::run::error::RunError;
-use crate::task::CpuTable;
+use crate::task::{CpuTable, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
@@ -49,7 +50,9 @@ impl FileBackend {
         let mut last_dummy = None;
         if let Some(utilization) = shape.utilization {
             let taken = (space.blocks as f64 * utilization) as u64;
-            write_dummy(&mut volume, taken.saturating_sub(blocks + blocks / 64))?;
+            let (task, shared) = (Task::at(volume.now()), SfsVolume::new(volume));
+            write_dummy(&shared, &Call::by_root(&task), taken.saturating_sub(blocks + blocks / 64))?;
+            volume = shared.into_inner();
             last_dummy = Some(volume.census().tick);
         }
         let file = volume.make(InodeNumber::ROOT, b"disk", &PLAIN_FILE)?;

@@ -1,8 +1,8 @@
 //! Bytes over a device of whole blocks, for threads that share it.
 //!
-//! A range that covers a block in part is read, changed and written. Nothing else may change that block meanwhile, or the
-//! bytes beside the range would come back as they were before: so it excludes all changes near it, and whole blocks
-//! exclude nothing.
+//! A range that covers a block in part is read, changed and written. Nothing else may change that block meanwhile, or
+//! the bytes beside the range would come back as they were before: so it excludes all changes near it, and whole
+//! blocks exclude nothing.
 
 use crate::device::{BlockDevice, DeviceError, Lba};
 use crate::label::{Content, Label};

@@ -1,9 +1,9 @@
-//! What is told of failures: each once, and not too many of them.
+//! Messages about failures: each once, and not too many of them.
 
 use crate::time::Time;
 use std::collections::BTreeSet;
 
-/// Where a line for the user goes.
+/// The receiver of a line for the user.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Different lines that are remembered; a damaged volume could have any number.
@@ -12,7 +12,7 @@ const MOST_REMEMBERED: usize = 1000;
 const MOST_AT_ONCE: usize = 10;
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// What was told so far.
+/// Messages that were given so far.
 pub struct Complaints {
     tell: Tell,
     told: BTreeSet<String>,

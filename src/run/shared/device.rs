@@ -21,8 +21,8 @@ pub struct ServedDevice {
 
 /// A device and its clock.
 ///
-/// Requests answer the time at which they are done; who does not pace ignores it. Offsets and lengths are in bytes, of any
-/// alignment; a length of 0 does nothing.
+/// Requests answer the time at which they are done; who does not pace ignores it. Offsets and lengths are in bytes,
+/// of any alignment; a length of 0 does nothing.
 pub type SharedDevice = Shared<ServedDevice>;
 
 impl Served for ServedDevice {
@@ -84,8 +84,8 @@ impl SharedDevice {
         })
     }
 
-    /// Makes a range read as zeros, to the byte. Its whole blocks are discarded, unless `keep_stored` asks for zeros that
-    /// are written, so that later writes there find their room.
+    /// Makes a range read as zeros, to the byte. Its whole blocks are discarded, unless `keep_stored` asks for zeros
+    /// that are written, so that later writes there find their room.
     pub fn write_zeroes(&self, offset: u64, length: u64, keep_stored: bool, durable: bool) -> Result<Time, ServeError> {
         self.check_writable()?;
         self.serve(Request::WriteZeroes, offset, length, |bytes, at| {
@@ -113,18 +113,18 @@ impl SharedDevice {
         self.beside(|served, at| Ok(served.bytes.device().close(at)?))
     }
 
-    /// How the bytes from `offset` on are stored: at least one of them and at most `length`, which is not 0.
+    /// The state of the bytes from `offset` on: at least one of them and at most `length`, which is not 0.
     pub fn extent(&self, offset: u64, length: u64) -> Result<ByteExtent, ServeError> {
         self.served.check_range(offset, length)?;
         self.beside(|served, _| Ok(served.bytes.extent(offset, length)?))
     }
 
-    /// What the stations have counted since the device was opened.
+    /// The accounts of the stations since the device was opened.
     pub fn account(&self) -> Result<Account, ServeError> {
         self.beside(|served, _| Ok(served.bytes.device().account()))
     }
 
-    /// What the clients have asked for since the device was opened.
+    /// The counts of clients' requests since the device was opened.
     pub fn counts(&self) -> Result<Counts, ServeError> {
         Ok(self.served.counted().clone())
     }

@@ -59,7 +59,7 @@ impl From<Broken> for CallError {
 }
 
 impl CallError {
-    /// What the system call fails with.
+    /// The error number of the system call.
     pub fn errno(&self) -> Errno {
         match self {
             CallError::Volume(error) => error.errno(),

@@ -1,6 +1,6 @@
-//! What several clients use at once, through a front end: a served device, or a mounted volume.
+//! Things that several clients use at once, through a front end: a served device, or a mounted volume.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `mod` | [`Shared`]: the clock, the requests and the counts of whatever is shared; what a panic does |
 //! | `device` | a device, byte by byte |
@@ -46,7 +46,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Answers the time since what is shared was opened.
 pub type Clock = Box<dyn Fn() -> Time + Send + Sync>;
 
-/// How something is shared.
+/// The options of sharing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
     /// Nothing may be changed.
@@ -55,16 +55,16 @@ pub struct Sharing {
     pub paced: bool,
 }
 
-/// What can be shared.
+/// A thing that can be shared.
 pub trait Served: Send + Sync + 'static {
-    /// What it is, for a warning.
+    /// The name in warnings.
     const NAME: &'static str;
 
     /// Why a request fails.
     type Error: fmt::Display + From<Broken>;
 
-    /// Does a bounded piece of its background work at `at`. Answers when there will be more; `None`: not before something
-    /// was asked for.
+    /// Does a bounded piece of its background work at `at`. Answers when there will be more; `None`: not before
+    /// something was asked for.
     fn work(&self, at: Time) -> Result<Option<Time>, Self::Error>;
 }
 
@@ -74,8 +74,8 @@ pub struct Broken;
 
 /// Something and its clock, shared by many threads.
 ///
-/// A request that panics fails, and so does every later one: what it left behind may be in any state, and nobody looks at
-/// it again.
+/// A request that panics fails, and so does every later one: what it left behind may be in any state, and nobody
+/// looks at it again.
 pub struct Shared<T> {
     clock: Clock,
     sharing: Sharing,
@@ -110,7 +110,7 @@ impl<T: Served> Shared<T> {
         }
     }
 
-    /// How it is shared.
+    /// The options with which it is shared.
     pub fn sharing(&self) -> Sharing {
         self.sharing
     }

@@ -102,8 +102,8 @@ fn latencies_are_counted_below_their_bounds() {
     assert_eq!((read.counts[0], read.counts[1], read.counts[22]), (2, 1, 1));
 }
 
-/// Threads write ranges that lie side by side, within blocks and across them: nobody loses a byte to a neighbour, and what
-/// was answered is read.
+/// Threads write ranges that lie side by side, within blocks and across them: nobody loses a byte to a neighbour, and
+/// what was answered is read.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test has threads")]
 fn threads_that_write_parts_of_the_same_blocks_lose_nothing() {

@@ -14,7 +14,7 @@ const CLOSED_NS: u64 = 5_000_000_000;
 /// No file was closed since the last checkpoint.
 const NONE: u64 = u64::MAX;
 
-/// What the kernel asked for, and when.
+/// The times of the kernel's requests.
 pub struct Unasked {
     last_request_ns: AtomicU64,
     /// When the first file was closed since what has changed was last made durable.
@@ -37,7 +37,7 @@ impl Unasked {
         self.closed_ns.fetch_min(now.0, Ordering::Relaxed);
     }
 
-    /// What has changed is being made durable.
+    /// Changes are being made durable.
     pub fn stored(&self) {
         self.closed_ns.store(NONE, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! A mounted volume that the kernel's threads use at once.
 //!
-//! Nothing that goes wrong within a request ends the program: what fails is an error number for the caller, and one line
-//! for the user if it is the volume's fault.
+//! Nothing that goes wrong within a request ends the program: what fails is an error number for the caller, and one
+//! line for the user if it is the volume's fault.
 
 use super::complaints::{Complaints, Tell};
 use super::fault::CallError;
@@ -15,7 +15,7 @@ use crate::time::Time;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was asked of a volume since it was mounted.
+/// The requests to a volume since it was mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Requests of any kind.
@@ -100,7 +100,7 @@ impl SharedVolume {
         self.served.unasked.closed(self.now());
     }
 
-    /// What was asked of it.
+    /// The requests so far.
     pub fn traffic(&self) -> Traffic {
         Traffic {
             requests: self.begun.read(),
@@ -109,17 +109,18 @@ impl SharedVolume {
         }
     }
 
-    /// What its stations have counted, and what they warn of.
+    /// The accounts and warnings of its stations.
     pub fn account(&self) -> Result<Account, CallError> {
         self.beside(|served, at| Ok(served.posix.volume().account(&Call::by_root(&Task::at(at)))?))
     }
 
-    /// How much there is, and how much is left.
+    /// The space: all, and free.
     pub fn space(&self) -> Result<Space, CallError> {
         self.beside(|served, at| Ok(served.posix.volume().space(&Call::by_root(&Task::at(at)))?))
     }
 
-    /// Ends in good order, as [`Volume::unmount`](crate::fs::volume::Volume::unmount) does. Requests that come later fail.
+    /// Ends in good order, as [`Volume::unmount`](crate::fs::volume::Volume::unmount) does. Requests that come later
+    /// fail.
     pub fn unmount(&self) -> Result<(), CallError> {
         if let Ok(mut complaints) = self.served.complaints.lock() {
             complaints.end();

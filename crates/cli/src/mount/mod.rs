@@ -25,12 +25,10 @@ use crate::resident::worker;
 use crate::resident::{cannot, clock, seconds, wall_time_ns};
 use crate::volume::owner;
 use flashpath::fs::posix::{AccessTimes, Checks, Posix, Usage};
-use flashpath::fs::sfs::SfsVolume;
+use flashpath::fs::station::{Access, Mounting};
 use flashpath::fs::volume::{Call, State, Volume};
 use flashpath::run::shared::{CallError, SharedVolume, Sharing};
-use flashpath::run::{
-    Path, is_in_memory, mark_lost_changes, open_file_system, open_file_system_despite_damage, set_owner,
-};
+use flashpath::run::{Path, is_in_memory, mark_lost_changes, open_file_system, set_owner};
 use flashpath::task::Task;
 use flashpath::time::Time;
 use flashpath_fuse::{Caching, Mounted, Wishes};
@@ -40,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use watch::WatchedVolume;
 
-/// Mount a path with sfs on top, until an interrupt, SIGTERM, SIGHUP, or an unmount
+/// Mount a path with a file system of this program on top, until an interrupt, SIGTERM, SIGHUP, or an unmount
 #[derive(clap::Args)]
 #[command(mut_arg("background", |option| option.help(BACKGROUND)))]
 pub struct Mount {
@@ -103,15 +101,17 @@ impl Mount {
             return remount::remount(&self.directory, &options);
         }
         let Some(signals) = self.process.begin()? else { return Ok(()) };
-        let path = Path::read(&self.path)?.with_machine_memory(memory::machine_share());
-        let (clock, wall_origin_ns) = (clock(), wall_time_ns());
-        let open = || match self.despite_damage {
-            true => open_file_system_despite_damage(&path, self.process.seed, wall_origin_ns),
-            false => open_file_system(&path, self.process.seed, wall_origin_ns, options.read_only),
+        let path = Path::read(&self.path)?;
+        let (clock, memory_bytes) = (clock(), Some(memory::machine_share()));
+        let mounting = Mounting { memory_bytes, ..Mounting::at(self.process.seed, wall_time_ns()) };
+        let access = match (self.despite_damage, options.read_only) {
+            (true, _) => Access::DespiteDamage,
+            (false, true) => Access::ReadOnly,
+            (false, false) => Access::IfWhole,
         };
-        let volume: Arc<dyn Volume> = Arc::new(SfsVolume::new(self.patience.open(open)?));
+        let volume = self.patience.open(|| open_file_system(&path, &mounting, access))?;
         let state = look(&*volume, &path)?;
-        let (read_only, number) = (state.read_only.is_some(), volume.number());
+        let (read_only, number) = (options.read_only || state.read_only.is_some(), volume.number());
         // What was found on the way is told before it is mounted: in the background nobody listens later.
         let warnings = Arc::new(PrintedWarnings::default());
         let usage = Usage {
@@ -124,10 +124,12 @@ impl Mount {
         let volume = Arc::new(SharedVolume::new(Posix::new(volume, usage), sharing, clock, Box::new(print_message)));
         warnings.print_new(&volume.account().map_err(|error| cannot("look at what was opened", error))?);
         // Who only reads does not want segments to be cleaned, either.
-        let works = (!read_only).then(|| Arc::clone(&volume));
+        let worker_target = (!read_only).then(|| Arc::clone(&volume));
         let mut exit_notifier = ExitNotifier::default();
-        let served =
-            worker::run_with_worker(works, || self.serve(&volume, &warnings, &options, &signals, &mut exit_notifier));
+        let kind = path.volume_settings().map_or("flashpath", |settings| settings.mounted_as());
+        let served = worker::run_with_worker(worker_target, || {
+            self.serve(&volume, &warnings, (&options, kind), &signals, &mut exit_notifier)
+        });
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
         let unmounted = volume.unmount().map_err(|error| self.lost(&path, number, &error));
         let ended = match (served, unmounted) {
@@ -164,12 +166,13 @@ impl Mount {
         &self,
         volume: &Arc<SharedVolume>,
         warnings: &Arc<PrintedWarnings>,
-        options: &MountOptions,
+        (options, kind): (&MountOptions, &str),
         signals: &Signals,
         exit_notifier: &mut ExitNotifier,
     ) -> Result<(), Failure> {
         let wishes = Wishes {
             name: self.path.clone(),
+            kind: kind.to_string(),
             allow_other: options.allow_other,
             caching: options.caching,
             forbidden: options.forbidden,
@@ -199,7 +202,8 @@ impl Mount {
     }
 }
 
-/// What is to be said or done before anybody uses it.
+/// Looks at a volume that was opened, says what is to be said before anybody uses it, and gives a new one to who runs this
+/// program.
 fn look(volume: &dyn Volume, path: &Path) -> Result<State, Failure> {
     let task = Task::at(Time::ZERO);
     let call = Call::by_root(&task);
@@ -224,11 +228,9 @@ fn tell_damage(path: &Path, state: &State) {
     if state.damage.is_empty() {
         return;
     }
-    state
-        .damage
-        .iter()
-        .take(MOST_TOLD)
-        .for_each(|(what, repair)| print_message(&format!("warning: {what} ({repair})")));
+    for damage in state.damage.iter().take(MOST_TOLD) {
+        print_message(&format!("warning: {} ({})", damage.what, damage.repair));
+    }
     let path = &path.text;
     print_message(&match state.read_only {
         Some(_) => format!(

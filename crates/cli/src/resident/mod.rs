@@ -2,16 +2,16 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `mod` | clocks and errors |
-//! | `process` | begins in the foreground or background, reports readiness, waits for the end |
-//! | `signals` | signals and unmounts that end the process |
-//! | `background` | the child process of `--background` |
-//! | `log` | the log file |
-//! | `exit_notifier` | sends the exit status to `flashpath umount` |
-//! | `worker` | the background worker: reclaim, cleaning, commits |
-//! | `watch` | the thread that prints figures and failures |
-//! | `warnings` | the stations' warnings, each printed once |
-//! | `unmount` | unmounts, and waits while the mount is in use |
+//! | `mod` | the clocks, and the words of what failed |
+//! | `stay` | how they begin, say that they are ready, and wait |
+//! | `signals` | who tells them to end |
+//! | `background` | the same command in a process of its own |
+//! | `log` | where the lines go that nobody is there to read |
+//! | `farewell` | how a mount ended, for whoever waits for it |
+//! | `worker` | the background worker |
+//! | `watch` | the thread that tells figures and failures |
+//! | `heard` | what the stations of a path warn of, each told once |
+//! | `leave` | unmounting, in use or not |
 
 pub mod background;
 pub mod exit_notifier;

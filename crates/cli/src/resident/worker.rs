@@ -17,27 +17,27 @@ const COURTESY: Duration = Duration::from_micros(50);
 /// The pause after an error.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// The thread that works in the background.
+/// The worker thread.
 pub struct Worker<T> {
-    shared: Arc<Shared<T>>,
+    target: Arc<Shared<T>>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
 impl<T: Served> Worker<T> {
-    /// Starts it. Fails if the system starts no thread.
-    pub fn start(shared: Arc<Shared<T>>) -> Result<Worker<T>, Failure> {
+    /// Starts the thread. Fails if the system cannot.
+    pub fn start(target: Arc<Shared<T>>) -> Result<Worker<T>, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (works, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
+        let (works, stopped) = (Arc::clone(&target), Arc::clone(&stop));
         let thread = Builder::new().name("work".into()).spawn(move || work(&*works, &stopped));
         let thread = thread.map_err(|error| cannot("start a thread", error))?;
-        Ok(Worker { shared, stop, thread })
+        Ok(Worker { target, stop, thread })
     }
 
     /// Stops the thread after its current piece of work.
     pub fn stop(self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.shared.begun().wake();
+        self.target.begun().wake();
         self.thread.thread().unpark();
         // If it panicked, the next request reports it.
         let _ = self.thread.join();
@@ -46,10 +46,10 @@ impl<T: Served> Worker<T> {
 
 /// Calls `serve` with a background worker for `target`, if given.
 pub fn run_with_worker<T: Served>(
-    shared: Option<Arc<Shared<T>>>,
+    target: Option<Arc<Shared<T>>>,
     serve: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let worker = shared.map(Worker::start).transpose()?;
+    let worker = target.map(Worker::start).transpose()?;
     let served = serve();
     if let Some(worker) = worker {
         worker.stop();
@@ -57,19 +57,19 @@ pub fn run_with_worker<T: Served>(
     served
 }
 
-fn work<T: Served>(shared: &Shared<T>, stop: &AtomicBool) {
+fn work<T: Served>(target: &Shared<T>, stop: &AtomicBool) {
     let mut last_error = String::new();
     while !stop.load(Ordering::SeqCst) {
-        let seen = shared.begun().read();
-        match shared.work() {
+        let seen = target.begun().read();
+        match target.work() {
             Ok(Some(next)) => {
-                if next > shared.now() {
-                    wait(shared, seen, Some(next), stop);
-                } else if shared.wanting() > 0 {
+                if next > target.now() {
+                    wait(target, seen, Some(next), stop);
+                } else if target.wanting() > 0 {
                     std::thread::sleep(COURTESY);
                 }
             }
-            Ok(None) => wait(shared, seen, None, stop),
+            Ok(None) => wait(target, seen, None, stop),
             Err(error) => {
                 let error = error.to_string();
                 if error != last_error {
@@ -83,10 +83,10 @@ fn work<T: Served>(shared: &Shared<T>, stop: &AtomicBool) {
 }
 
 /// Waits until work is due or more requests than `seen` have begun.
-fn wait<T: Served>(shared: &Shared<T>, seen: u64, due: Option<Time>, stop: &AtomicBool) {
-    let left = || due.map(|due| Duration::from_nanos(due.since_ns(shared.now())));
-    shared.begun().wait(seen, left(), || stop.load(Ordering::SeqCst));
-    if shared.begun().read() != seen && !stop.load(Ordering::SeqCst) {
+fn wait<T: Served>(target: &Shared<T>, seen: u64, due: Option<Time>, stop: &AtomicBool) {
+    let left = || due.map(|due| Duration::from_nanos(due.since_ns(target.now())));
+    target.begun().wait(seen, left(), || stop.load(Ordering::SeqCst));
+    if target.begun().read() != seen && !stop.load(Ordering::SeqCst) {
         std::thread::park_timeout(left().map_or(PAUSE, |left| left.min(PAUSE)));
     }
 }

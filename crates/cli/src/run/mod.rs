@@ -159,7 +159,7 @@ impl Run {
             (self.utilization.is_some(), "--utilization"),
             (self.fsync_every.is_some(), "--fsync-every"),
         ] {
-            if let Some(path) = paths.iter().find(|path| given && path.sfs().is_none()) {
+            if let Some(path) = paths.iter().find(|path| given && path.volume_settings().is_none()) {
                 let message = format!("{option} is for files, and {} has no file system on top", path.text);
                 let help = "leave it out, use --in DIR, or put sfs/ or kernel-ext4/ before the path".to_string();
                 return Err(Failure::input(message, Some(help)));
@@ -190,12 +190,12 @@ impl Run {
     /// Checks that a file workload has a file system, and a command a kernel file system.
     fn check_files(&self, source: &Source, paths: &[Path]) -> Result<(), Failure> {
         let (name, can_have): (&str, fn(&Path) -> bool) = match source {
-            Source::Files(term) => (&term.name.text, |path| path.sfs().is_some()),
+            Source::Files(term) => (&term.name.text, |path| path.volume_settings().is_some()),
             Source::Shell(_) => ("a command", |_| false),
             _ => return Ok(()),
         };
         if let Some(path) = paths.iter().find(|path| !can_have(path)) {
-            let (message, help) = match path.sfs() {
+            let (message, help) = match path.volume_settings() {
                 Some(_) => (
                     format!("a command needs a mounted file system, and {} runs inside this process", path.text),
                     "mount it with 'flashpath mount', or use kernel-ext4/ instead of sfs/",
@@ -362,7 +362,7 @@ impl Runner<'_> {
         });
         let shape =
             FileShape { bytes: command.size, utilization: command.utilization, fsync_every: command.fsync_every };
-        let work = match (&self.source, path.sfs()) {
+        let work = match (&self.source, path.volume_settings()) {
             (Source::Files(term), Some(_)) => {
                 let cpu = command.cpu.clone().unwrap_or_default();
                 let options = VolumeOptions { limit: command.limit, cpu, ..VolumeOptions::default() };

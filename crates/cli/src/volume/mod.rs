@@ -1,14 +1,14 @@
-//! `flashpath mkfs`, `fsck` and `inspect`: volumes on images. `sfs` is what they do with one of sfs, `owner` who owns
-//! a new one; the rest here is of dm-zoned.
+//! `flashpath mkfs`, `fsck` and `inspect`: volumes on images. `files` is what they do with one of a file system,
+//! `owner` who owns a new one; the rest here is of dm-zoned.
 
+mod files;
 pub mod owner;
-mod sfs;
 
 use crate::failure::Failure;
 use crate::image_lock::Patience;
 use flashpath::device::ImageError;
 use flashpath::device::station::StationError;
-use flashpath::run::{OpenError, Path, check_volume, make_volume, repair_volume, survey_volume};
+use flashpath::run::{OpenError, Path, check_volume, inspect_file_system, make_volume, repair_volume, survey_volume};
 use flashpath::translation::zoned::{Remedy, Survey};
 use flashpath::units::{BLOCK_BYTES, format_size};
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub struct Mkfs {
     /// Replace images that are there already
     #[arg(long)]
     force: bool,
-    /// Who owns the root directory of sfs: names or numbers [default: who makes it]
+    /// Who owns the root directory of a file system: names or numbers [default: who makes it]
     #[arg(long, value_name = "USER[:GROUP]")]
     owner: Option<String>,
     #[command(flatten)]
@@ -45,8 +45,11 @@ impl Mkfs {
     pub fn run(self) -> Result<(), Failure> {
         let path = Path::read(&self.path)?;
         let seed = self.seed.map_or_else(drawn_seed, Ok)?;
-        if self.owner.is_some() && path.sfs().is_none() {
-            let message = format!("{} has no sfs on top, and so no directory that --owner could own", self.path);
+        if self.owner.is_some() && path.volume_settings().is_none() {
+            let message = format!(
+                "{} has no file system of this program on top, and so no directory that --owner could own",
+                self.path
+            );
             return Err(Failure::input(message, None));
         }
         let owner = self.owner.as_deref().map_or_else(|| Ok(owner::myself()), owner::read)?;
@@ -57,7 +60,7 @@ impl Mkfs {
             }
             error => error.into(),
         })?;
-        if path.sfs().is_some() {
+        if path.volume_settings().is_some() {
             return crate::print(&format!("{}: an empty volume\n", path.text));
         }
         let survey = survey_volume(&path)?;
@@ -90,8 +93,8 @@ impl Fsck {
     /// Checks, repairs, and answers by exit code.
     pub fn run(self) -> Result<(), Failure> {
         let path = Path::read(&self.path).map_err(|error| ended(error.into(), USAGE))?;
-        if path.sfs().is_some() {
-            return sfs::fsck(&path, self.dry_run, self.patience);
+        if path.volume_settings().is_some() {
+            return files::fsck(&path, self.dry_run, self.patience);
         }
         let failed = |error: OpenError| {
             let code = match error {
@@ -150,7 +153,7 @@ pub struct Inspect {
     /// Write it as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw it as SVG, of a volume of sfs; - is standard output
+    /// Draw it as SVG, of a volume of a file system; - is standard output
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
     /// List every zone or segment, too
@@ -162,19 +165,21 @@ impl Inspect {
     /// Prints it.
     pub fn run(self) -> Result<(), Failure> {
         let path = Path::read(&self.path)?;
-        if path.sfs().is_some() {
-            let map = sfs::look(&path)?;
+        if path.volume_settings().is_some() {
+            let inspection = inspect_file_system(&path)?;
             if let Some(file) = &self.picture {
-                write(file, &sfs::picture(&path, &map)?)?;
+                write(file, &files::picture(&path, &inspection.picture)?)?;
             }
+            let parts = if self.zones { &inspection.parts[..] } else { "" };
             return match (&self.json, &self.picture) {
-                (Some(file), _) => write(file, &json(serde_json::to_string_pretty(&map))?),
+                (Some(file), _) => write(file, &inspection.json),
                 (None, Some(_)) => Ok(()),
-                (None, None) => crate::print(&sfs::table(&map, self.zones)),
+                (None, None) => crate::print(&(inspection.summary + parts)),
             };
         }
         if self.picture.is_some() {
-            let message = format!("{} has no sfs on top, and only a volume of sfs is drawn", self.path);
+            let message =
+                format!("{} has no file system of this program on top, and only its volumes are drawn", self.path);
             return Err(Failure::input(message, None));
         }
         let survey = survey_volume(&path)?;

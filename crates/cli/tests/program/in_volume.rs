@@ -35,6 +35,25 @@ fn a_file_workload_runs_in_simulated_time_and_comes_out_the_same_each_time() {
 }
 
 #[test]
+fn a_tree_takes_file_workloads_and_nothing_that_needs_a_device() {
+    let bench = Bench::new();
+    let result = bench.json(SMALL, "tree", &[]);
+    assert!(blocks(&result, "tree") >= blocks(&result, "workload") && blocks(&result, "workload") > 0);
+    assert!(result["sums"].as_array().unwrap().iter().all(|sum| sum["holds"] == true));
+    assert!(result["latency_ns"]["read"].is_null(), "it has no timing model");
+    for (arguments, expected) in [
+        (&["run", "uniform:writes=1M", "--on", "tree"][..], "block workloads run in a file of sfs"),
+        (&["mkfs", "tree"], "nothing of them outlasts a mount"),
+        (&["fsck", "tree"], "nothing of them outlasts a mount"),
+        (&["inspect", "tree"], "nothing of them outlasts a mount"),
+        (&["run", SMALL, "--on", "tree/conv"], "nothing can stand below tree"),
+    ] {
+        let refused = bench.flashpath(arguments);
+        assert!(refused.code != Some(0) && refused.stderr.contains(expected), "{arguments:?}: {refused:?}");
+    }
+}
+
+#[test]
 fn an_fsync_after_each_write_costs_a_summary_and_no_checkpoint() {
     let run = |more: &[&str]| {
         let arguments = [&["--size", "64M"], more].concat();

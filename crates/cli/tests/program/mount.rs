@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// A volume in memory.
 const PATH: &str = "sfs/conv:size=256M,timing=off";
+/// Another file system.
+const TREE: &str = "tree:size=256M";
 /// A volume on an image.
 const IMAGE: &str = "sfs/conv:image=volume.img,size=256M,timing=off";
 
@@ -39,9 +41,13 @@ fn names(place: PathBuf) -> Vec<String> {
 
 #[test]
 fn files_are_made_written_renamed_and_removed_in_it() {
+    [PATH, TREE].into_iter().for_each(use_files);
+}
+
+fn use_files(path: &str) {
     let Some(bench) = bench_to_mount_in() else { return };
-    let served = mount(&bench, PATH, &[]);
-    assert_eq!(served.ready, format!("mounted {PATH} at m\n"));
+    let served = mount(&bench, path, &[]);
+    assert_eq!(served.ready, format!("mounted {path} at m\n"));
     let place = bench.path("m");
     fs::create_dir(place.join("a")).unwrap();
     fs::write(place.join("a/one"), "first").unwrap();

@@ -16,8 +16,9 @@ pub type JournalZones = Arc<Mutex<Vec<u32>>>;
 pub fn open(path: &Path, seed: u64) -> Result<(Box<dyn BlockDevice>, JournalZones), ReproduceError> {
     let failed = |error: StationError| ReproduceError::failed(error.to_string());
     let wrong = || ReproduceError::failed(format!("{} is not dm-zoned on a conventional device", path.text));
-    let settings = path.device.settings::<ZonedSettings>().ok_or_else(wrong)?;
-    let mut devices = Devices::of(path.device.open_below(Payload::Stamps, seed).map_err(failed)?);
+    let node = path.device.as_ref().ok_or_else(wrong)?;
+    let settings = node.settings::<ZonedSettings>().ok_or_else(wrong)?;
+    let mut devices = Devices::of(node.open_below(Payload::Stamps, seed).map_err(failed)?);
     let zone_blocks = devices.zoned.first().map_or(1, |device| device.shape().zone_blocks);
     let zones = JournalZones::default();
     let device = devices.conventional.take().ok_or_else(wrong)?;

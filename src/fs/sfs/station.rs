@@ -1,0 +1,93 @@
+//! sfs as a station of a path.
+
+use super::error::OpenSfsError;
+use super::make::Identity;
+use super::segment_table::inspection;
+use super::{Finding, Sfs, SfsSettings, SfsVolume, check, mark_lost, repair, segment_map};
+use crate::device::Medium;
+use crate::fs::station::{Access, Inspection, Mended, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
+use crate::fs::volume::{Damage, Volume};
+use std::sync::Arc;
+
+impl From<OpenSfsError> for VolumeFault {
+    fn from(error: OpenSfsError) -> VolumeFault {
+        VolumeFault { is_lost: matches!(error, OpenSfsError::Superblocks(_)), source: Box::new(error) }
+    }
+}
+
+impl From<&Finding> for Damage {
+    fn from(finding: &Finding) -> Damage {
+        Damage { what: finding.to_string(), repair: finding.repair.clone() }
+    }
+}
+
+fn damages(findings: &[Finding]) -> Vec<Damage> {
+    findings.iter().map(Damage::from).collect()
+}
+
+impl From<&Mounting> for Identity {
+    fn from(mounting: &Mounting) -> Identity {
+        Identity { seed: mounting.seed, origin: mounting.origin }
+    }
+}
+
+impl SfsSettings {
+    /// The same, with the memory that a mount may take.
+    fn within(&self, mounting: &Mounting) -> SfsSettings {
+        let machine_memory_bytes = mounting.memory_bytes.or(self.machine_memory_bytes);
+        SfsSettings { machine_memory_bytes, ..self.clone() }
+    }
+}
+
+impl VolumeSettings for SfsSettings {
+    fn written_out(&self) -> &str {
+        &self.written_out
+    }
+
+    fn mounted_as(&self) -> &'static str {
+        super::KIND.name
+    }
+
+    fn refuses_simulation(&self) -> Option<&'static str> {
+        let reason = "a simulation keeps all metadata in memory, as stamps cannot be read back: leave memory= away";
+        self.memory_bytes.map(|_| reason)
+    }
+
+    fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
+        let medium = below.expect("the table of stations says that sfs stands on a device");
+        Ok(Arc::new(SfsVolume::new(Sfs::create(medium, &self.within(mounting), mounting.into())?)))
+    }
+
+    fn stored(&self) -> Option<&dyn StoredVolumes> {
+        Some(self)
+    }
+}
+
+impl StoredVolumes for SfsSettings {
+    fn open(&self, medium: Medium, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
+        let (settings, identity) = (self.within(mounting), mounting.into());
+        let opened = match access {
+            Access::ReadOnly => Sfs::open(medium, &settings, identity, true),
+            Access::IfWhole => Sfs::open(medium, &settings, identity, false),
+            Access::DespiteDamage => Sfs::open_despite_damage(medium, &settings, identity),
+        };
+        Ok(Arc::new(SfsVolume::new(opened?)))
+    }
+
+    fn check(&self, medium: Medium) -> Result<Vec<Damage>, VolumeFault> {
+        Ok(damages(&check(medium, self)?))
+    }
+
+    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<Mended, VolumeFault> {
+        let repaired = repair(medium, self, mounting.into())?;
+        Ok(Mended { repaired: damages(&repaired.findings), left: damages(&repaired.left) })
+    }
+
+    fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault> {
+        Ok(mark_lost(medium, number)?)
+    }
+
+    fn inspect(&self, medium: Medium) -> Result<Inspection, VolumeFault> {
+        Ok(inspection(&segment_map(medium, self)?))
+    }
+}

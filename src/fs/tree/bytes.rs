@@ -1,0 +1,136 @@
+//! The bytes of a file: blocks that are stored or reserved, and holes between them.
+
+use crate::fs::volume::Seek;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub const BLOCK: u64 = 4096;
+
+/// The blocks of a file. What lies behind its end in the last one is zero.
+#[derive(Debug, Default)]
+pub struct Bytes {
+    /// By number; `None` if it is reserved, and reads as zeros.
+    blocks: BTreeMap<u64, Option<Box<[u8; BLOCK as usize]>>>,
+}
+
+/// The parts of a range of bytes, each within one block: its number, and the bytes in it.
+fn parts(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let end = offset + length;
+    (offset / BLOCK..end.div_ceil(BLOCK)).map(move |block| {
+        let first = block * BLOCK;
+        (block, (offset.max(first) - first) as usize..(end - first).min(BLOCK) as usize)
+    })
+}
+
+impl Bytes {
+    /// Blocks that it has.
+    pub fn count(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
+    /// Blocks of a range that it has not.
+    pub fn missing(&self, range: Range<u64>) -> u64 {
+        range.end - range.start - self.blocks.range(range).count() as u64
+    }
+
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        for (block, part) in parts(offset, rest.len() as u64) {
+            let (into, behind) = rest.split_at_mut(part.len());
+            match self.blocks.get(&block) {
+                Some(Some(stored)) => into.copy_from_slice(&stored[part]),
+                Some(None) | None => into.fill(0),
+            }
+            rest = behind;
+        }
+    }
+
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let mut rest = bytes;
+        for (block, part) in parts(offset, bytes.len() as u64) {
+            let (from, behind) = rest.split_at(part.len());
+            let stored = self.blocks.entry(block).or_default();
+            stored.get_or_insert_with(|| Box::new([0; BLOCK as usize]))[part].copy_from_slice(from);
+            rest = behind;
+        }
+    }
+
+    pub fn reserve(&mut self, range: Range<u64>) {
+        for block in range {
+            self.blocks.entry(block).or_default();
+        }
+    }
+
+    /// Makes a range read as zeros, and gives its whole blocks back.
+    pub fn punch(&mut self, offset: u64, end: u64) {
+        let whole = offset.div_ceil(BLOCK)..end / BLOCK;
+        let gone: Vec<u64> = match whole.is_empty() {
+            true => Vec::new(),
+            false => self.blocks.range(whole).map(|(block, _)| *block).collect(),
+        };
+        for block in gone {
+            self.blocks.remove(&block);
+        }
+        let [head, tail] = [offset / BLOCK, end / BLOCK];
+        for block in if head == tail { vec![head] } else { vec![head, tail] } {
+            if let Some(Some(stored)) = self.blocks.get_mut(&block) {
+                let first = block * BLOCK;
+                let (from, to) = (offset.max(first) - first, (end - first).min(BLOCK));
+                stored[from as usize..to as usize].fill(0);
+            }
+        }
+    }
+
+    /// Cuts it off at `size` bytes: what is reserved behind is given back, too.
+    pub fn cut(&mut self, size: u64) {
+        self.blocks.split_off(&size.div_ceil(BLOCK));
+        if let Some(Some(last)) = self.blocks.get_mut(&(size / BLOCK)) {
+            last[(size % BLOCK) as usize..].fill(0);
+        }
+    }
+
+    /// The next byte from `offset` on, which is before `size`, that is stored, or that is not.
+    pub fn seek(&self, offset: u64, size: u64, what: Seek) -> Option<u64> {
+        let stored = self.blocks.range(offset / BLOCK..size.div_ceil(BLOCK)).filter(|(_, block)| block.is_some());
+        let mut stored = stored.map(|(block, _)| *block);
+        match what {
+            Seek::Data => stored.next().map(|block| offset.max(block * BLOCK)),
+            Seek::Hole => {
+                let mut hole = offset / BLOCK;
+                while stored.next() == Some(hole) {
+                    hole += 1;
+                }
+                Some(offset.max(hole * BLOCK).min(size))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_punched_or_cut_off_reads_as_zeros_and_gives_its_blocks_back() {
+        let mut bytes = Bytes::default();
+        bytes.write(1000, &[7; 12000]);
+        assert_eq!((bytes.count(), bytes.missing(0..10)), (4, 6));
+        bytes.punch(2000, 9000);
+        let mut found = [9; 13000];
+        bytes.read(0, &mut found);
+        let is_stored = |at: usize| (1000..2000).contains(&at) || at >= 9000;
+        assert!(found.iter().enumerate().all(|(at, byte)| *byte == if is_stored(at) { 7 } else { 0 }));
+        assert_eq!(bytes.count(), 3);
+        assert_eq!(bytes.seek(0, 13000, Seek::Hole), Some(4096));
+        assert_eq!(bytes.seek(5000, 13000, Seek::Data), Some(8192));
+        assert_eq!(bytes.seek(9000, 13000, Seek::Hole), Some(13000));
+        bytes.reserve(4..6);
+        assert_eq!((bytes.count(), bytes.seek(16000, 20000, Seek::Data)), (5, None));
+        bytes.cut(9500);
+        bytes.write(12000, &[5]);
+        bytes.read(9000, &mut found[..3001]);
+        assert_eq!((found[499], found[500], found[2999], found[3000]), (7, 0, 0, 5));
+        bytes.punch(0, u64::MAX);
+        assert_eq!(bytes.count(), 0);
+    }
+}

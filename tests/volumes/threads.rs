@@ -1,0 +1,106 @@
+//! Real threads on one volume: each in a directory of its own, where the outcome is determined, and all in one they
+//! share, where what is left must agree with itself.
+
+use crate::remounts::on_images;
+use crate::world::{ROOT, World};
+use flashpath::fs::station::Access;
+use flashpath::fs::volume::{Caller, FileKind, InodeNumber, Renaming, Taken};
+use flashpath::random::Random;
+use flashpath::run::{Path, check_file_system, make_volume};
+use std::collections::BTreeMap;
+
+const THREADS: u64 = 4;
+const STEPS: u64 = 400;
+
+/// The files that a thread has left in its own directory: the bytes of each, by name.
+type Left = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Works in `own`, where nobody else does, and in `shared`, where all do.
+fn work(world: &World, thread: u64, own: InodeNumber, shared: InodeNumber) -> Left {
+    let mut random = Random::new(thread, "threads on a volume");
+    let mut left = Left::new();
+    let how = Renaming { taken: Taken::Replace, whiteout: None };
+    for step in 0..STEPS {
+        let name = format!("file {}", random.below(12)).into_bytes();
+        let other = format!("file {}", random.below(12)).into_bytes();
+        match random.below(6) {
+            0 | 1 => {
+                let (offset, length) = (random.below(30_000), random.below(20_000) as usize + 1);
+                let file = world.find((own, &name)).unwrap_or_else(|| world.file((own, &name), 0o644));
+                world.write(file, offset, &vec![step as u8; length]);
+                let bytes = left.entry(name).or_default();
+                let end = offset as usize + length;
+                bytes.resize(bytes.len().max(end), 0);
+                bytes[offset as usize..end].fill(step as u8);
+            }
+            2 => {
+                let gone = world.by(Caller::ROOT, |posix, call| posix.unlink(call, (own, &name)));
+                assert_eq!(gone.is_ok(), left.remove(&name).is_some(), "{}", world.name);
+            }
+            3 => {
+                let moved = world.by(Caller::ROOT, |posix, call| posix.rename(call, (own, &name), (own, &other), how));
+                assert_eq!(moved.is_ok(), left.contains_key(&name), "{}", world.name);
+                if name != other
+                    && let Some(bytes) = left.remove(&name)
+                {
+                    left.insert(other, bytes);
+                }
+            }
+            // In the shared directory others may always have come first.
+            4 => drop(world.make(Caller::ROOT, (shared, &name), FileKind::Regular, 0o644)),
+            _ => {
+                let _ = world.by(Caller::ROOT, |posix, call| match step % 3 {
+                    0 => posix.unlink(call, (shared, &name)),
+                    1 => posix.rename(call, (shared, &name), (shared, &other), how),
+                    _ => posix.volume().work(call).map(drop),
+                });
+            }
+        }
+        if step % 50 == thread {
+            world.root(|posix, call| posix.volume().sync(call));
+        }
+    }
+    left
+}
+
+/// All threads at once; then what each left is there, and what they share agrees with itself.
+fn run(world: &World) {
+    let shared = world.directory((ROOT, b"shared"), 0o755, (0, 0));
+    let own: Vec<InodeNumber> =
+        (0..THREADS).map(|thread| world.directory((ROOT, &[b'0' + thread as u8]), 0o755, (0, 0))).collect();
+    let left: Vec<Left> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            own.iter().zip(0..).map(|(own, thread)| scope.spawn(move || work(world, thread, *own, shared))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for (directory, left) in own.iter().zip(&left) {
+        assert_eq!(world.names(*directory), left.keys().cloned().collect::<Vec<_>>(), "{}", world.name);
+        for (name, bytes) in left {
+            assert!(world.read(world.find((*directory, name)).unwrap()) == *bytes, "{}: {name:?}", world.name);
+        }
+    }
+    for name in world.names(shared) {
+        let file = world.find((shared, &name)).expect("what is listed is found");
+        assert_eq!(world.attributes(file).links, 1, "{}", world.name);
+    }
+    assert_eq!(world.attributes(ROOT).links as u64, 2 + 1 + THREADS);
+}
+
+#[test]
+fn threads_lose_nothing_in_their_own_directories_and_agree_on_the_shared_one() {
+    crate::world::each(run);
+}
+
+#[test]
+fn a_volume_on_which_threads_worked_is_clean_afterwards() {
+    let place = tempfile::tempdir().unwrap();
+    for text in on_images(place.path()) {
+        let path = Path::read(&text).unwrap();
+        make_volume(&path, false, 3, 0, None).unwrap();
+        let world = World::opened(&text, Access::IfWhole, 0);
+        run(&world);
+        world.unmount();
+        drop(world);
+        assert_eq!(check_file_system(&path).unwrap(), [], "{text}");
+    }
+}
