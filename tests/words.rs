@@ -15,7 +15,7 @@ const OPENERS: [(&str, u32); 16] = [
     ("src/fs", 11),
     ("src/layout", 1),
     ("src/report", 1),
-    ("src/run", 8),
+    ("src/run", 5),
     ("src/task", 0),
     ("src/translation", 1),
     ("src/workload", 1),

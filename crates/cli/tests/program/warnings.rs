@@ -27,7 +27,7 @@ fn a_zns_image_that_is_older_than_its_volume_is_reported_everywhere_and_is_not_c
         let checked = bench.flashpath(&["fsck", "-n", PATH]);
         assert!(checked.code == Some(4) && checked.stdout.contains("the device has lost them"), "{checked:?}");
         let looked_at = bench.flashpath(&["inspect", PATH]);
-        assert!(looked_at.stdout.contains("warning: chunk 0: 2 blocks should lie behind"), "{looked_at:?}");
+        assert!(looked_at.stdout.contains("warning: chunk 0: 2 blocks should lie beyond"), "{looked_at:?}");
         let served = Served::nbd(&bench, PATH, &["--metrics", "metrics", "--stats", "0.1"]);
         let line = "flashpath_warnings_total{station=\"dm-zoned\",number=\"0\",kind=\"lost-blocks\"} 1\n";
         assert!(page().contains(line), "{}", page());
