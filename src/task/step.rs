@@ -15,7 +15,8 @@ pub enum Step {
     BlockSummed,
     /// One step down a map of blocks: a page found in memory and an entry read or set.
     MapStep,
-    /// One record added to the log.
+    /// One record added to the log and stored with it. A record that waits for others costs less: for changes of names
+    /// this is an upper bound.
     LogRecord,
     /// One inode read or changed.
     InodeChanged,
@@ -41,8 +42,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// The table that `flashpath calibrate` measured on the machine of [`CpuTable::MEASURED_ON`].
-    pub const MEASURED: Costs = Costs { ns: [150, 60, 110, 260, 40, 190, 90] };
+    /// The table that `flashpath calibrate --rounds 101` measured on the machine of [`CpuTable::MEASURED_ON`]: medians of
+    /// five runs of a release build, 22 November 2026.
+    pub const MEASURED: Costs = Costs { ns: [43, 150, 225, 189, 40, 6100, 86] };
 
     /// No CPU time at all.
     pub const fn none() -> Costs {

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(bytes.seek(5000, 13000, Seek::Data), Some(8192));
         assert_eq!(bytes.seek(9000, 13000, Seek::Hole), Some(13000));
         bytes.reserve(4..6);
-        assert_eq!((bytes.count(), bytes.seek(16000, 20000, Seek::Data)), (5, None));
+        assert_eq!((bytes.count(), bytes.seek(16384, 20000, Seek::Data)), (5, None));
         bytes.cut(9500);
         bytes.write(12000, &[5]);
         bytes.read(9000, &mut found[..3001]);

@@ -79,7 +79,10 @@ fn times_that_go_back_are_counted() {
     let rows = "5000,0,write,0,4096,data,0\n1000,0,write,0,4096,data,0\n2000,0,write,0,4096,data,0\n9000,0,write,0,4096,data,0\n";
     bench.write("back.csv", format!("{HEADER}{rows}"));
     let result = bench.json("back.csv", TIMED, &["--timed"]);
-    assert!(result["warnings"].to_string().contains("2 operations have a time before that of an earlier one"), "{result}");
+    assert!(
+        result["warnings"].to_string().contains("2 operations have a time before that of an earlier one"),
+        "{result}"
+    );
 }
 
 #[test]
