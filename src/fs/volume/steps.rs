@@ -1,5 +1,5 @@
 //! The CPU time of a call to a volume, as the steps that a call of its kind takes. A volume spends it behind its own
-//! gates, so that calls that exclude each other also take the processor one after the other.
+//! gates, so that calls that exclude each other also take the processor one after the other. `sfs` does; `tree` spends none yet.
 
 use super::Call;
 use crate::task::Step;
@@ -10,7 +10,7 @@ pub type Steps = [(Step, u64)];
 
 /// Costs no step: what a mount or a run asks of a volume for itself.
 pub const NONE: &Steps = &[];
-/// Looks at an inode.
+/// Reads an inode.
 pub const LOOK: &Steps = &[(Step::Call, 1), (Step::InodeChanged, 1)];
 /// Finds a name in a directory.
 pub const LOOKUP: &Steps = &[(Step::Call, 1), (Step::NameLookedUp, 1)];
