@@ -11,6 +11,7 @@ use flashpath::random::Random;
 use flashpath::run::{
     Options, Path, Payload, check_file_system, check_volume, make_volume, open_device, open_file_system, prepare,
 };
+use flashpath::task::Task;
 use flashpath::time::Time;
 use flashpath::workload::generator::generator;
 use std::collections::BTreeSet;
@@ -263,6 +264,7 @@ fn a_hit_takes_the_time_of_memory_and_a_miss_that_of_the_device() {
 /// Volumes on images below a cache, of dm-zoned and of a file system on dm-zoned: made, filled, checked, opened again.
 #[test]
 fn volumes_are_made_and_found_again_on_images_under_any_stack() {
+    let task = &Task::at(Time::ZERO);
     for text in [
         "sfs/cache:size=1M/conv:image=A,size=32M",
         "sfs/cache:size=1M/conv:image=C,size=2M+conv:image=A,size=32M",
@@ -277,17 +279,17 @@ fn volumes_are_made_and_found_again_on_images_under_any_stack() {
         make_volume(&path, false, 7, 0, None).unwrap_or_else(|error| panic!("{text}: {error}"));
         let exists = make_volume(&path, false, 7, 0, None).expect_err("the images are there").to_string();
         assert!(exists.contains("exists") || exists.contains("is there"), "{text}: {exists}");
-        let mut volume = open_file_system(&path, 1, 0, false).unwrap();
-        let file = volume.make(InodeNumber::ROOT, b"file", &NEW).unwrap();
+        let mut volume = open_file_system(task, &path, 1, 0, false).unwrap();
+        let file = volume.make(task, InodeNumber::ROOT, b"file", &NEW).unwrap();
         let bytes: Vec<u8> = (0..3_000_000u32).map(|number| (number / 7) as u8).collect();
-        volume.write(file, 0, &bytes).unwrap();
-        volume.unmount().unwrap();
+        volume.write(task, file, 0, &bytes).unwrap();
+        volume.unmount(task).unwrap();
         drop(volume);
         assert_eq!(check_file_system(&path).unwrap(), [], "{text}");
-        let mut volume = open_file_system(&path, 1, 0, true).unwrap();
-        let file = volume.lookup(InodeNumber::ROOT, b"file").unwrap();
+        let mut volume = open_file_system(task, &path, 1, 0, true).unwrap();
+        let file = volume.lookup(task, InodeNumber::ROOT, b"file").unwrap();
         let mut found = vec![0; bytes.len()];
-        assert_eq!(volume.read(file, 0, &mut found).unwrap(), bytes.len());
+        assert_eq!(volume.read(task, file, 0, &mut found).unwrap(), bytes.len());
         assert!(found == bytes, "{text}");
         if text.contains("dm-zoned") {
             drop(volume);

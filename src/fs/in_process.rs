@@ -23,14 +23,18 @@ pub struct InProcessFile {
 }
 
 impl InProcess {
-    /// The files of this volume.
-    pub fn new(volume: Sfs) -> InProcess {
-        InProcess { volume: Gate::new("volume", volume) }
+    /// The files of this volume. Its first operation begins at `now` or later.
+    pub fn new(volume: Sfs, now: Time) -> InProcess {
+        let volume = Gate::new("volume", volume);
+        drop(volume.enter(&Task::at(now)));
+        InProcess { volume }
     }
 
     /// When the last operation ended.
     pub fn now(&self) -> Time {
-        self.look(Sfs::now)
+        let task = Task::at(Time::ZERO);
+        drop(self.volume.enter(&task));
+        task.now()
     }
 
     /// What the volume, and what is below it, has counted.
@@ -62,13 +66,11 @@ impl InProcess {
         act: impl FnOnce(&mut Sfs) -> Result<T, SfsError>,
     ) -> Result<T, FileSystemError> {
         let mut volume = self.volume.enter(task);
-        volume.begin(task.now());
         let mut due = || -> Result<(), SfsError> {
-            while volume.is_timed() && volume.work()?.is_some_and(|more| more <= volume.now()) {}
+            while volume.is_timed() && volume.work(task)?.is_some_and(|more| more <= task.now()) {}
             Ok(())
         };
         let answer = due().and_then(|()| act(&mut volume));
-        task.wait_until(volume.now());
         answer.map_err(|error| FileSystemError { operation, path: path.to_string(), source: error.into() })
     }
 
@@ -81,7 +83,7 @@ impl InProcess {
     ) -> Result<InProcessFile, FileSystemError> {
         let inode = self.call(task, operation, path, |volume| {
             let inode = act(volume)?;
-            volume.retain(inode)?;
+            volume.retain(task, inode)?;
             Ok(inode)
         })?;
         Ok(InProcessFile { inode, path: path.into() })
@@ -89,26 +91,33 @@ impl InProcess {
 }
 
 /// The directory that a path's last name is in, and that name.
-fn parent<'a>(volume: &mut Sfs, path: &'a str) -> Result<(InodeNumber, &'a [u8]), SfsError> {
+fn parent<'a>(task: &Task<'_>, volume: &mut Sfs, path: &'a str) -> Result<(InodeNumber, &'a [u8]), SfsError> {
     if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
         return Err(SfsError::Invalid("the path is not one below the root"));
     }
     let (directories, name) = path.rsplit_once('/').map_or(("", path), |(directories, name)| (directories, name));
     let mut directory = InodeNumber::ROOT;
     for name in directories.split('/').filter(|name| !name.is_empty()) {
-        directory = volume.lookup(directory, name.as_bytes())?;
+        directory = volume.lookup(task, directory, name.as_bytes())?;
     }
     Ok((directory, name.as_bytes()))
 }
 
-fn find(volume: &mut Sfs, path: &str) -> Result<InodeNumber, SfsError> {
-    let (directory, name) = parent(volume, path)?;
-    volume.lookup(directory, name)
+fn find(task: &Task<'_>, volume: &mut Sfs, path: &str) -> Result<InodeNumber, SfsError> {
+    let (directory, name) = parent(task, volume, path)?;
+    volume.lookup(task, directory, name)
 }
 
-fn make(volume: &mut Sfs, path: &str, kind: FileKind, permissions: u16) -> Result<InodeNumber, SfsError> {
-    let (directory, name) = parent(volume, path)?;
+fn make(
+    task: &Task<'_>,
+    volume: &mut Sfs,
+    path: &str,
+    kind: FileKind,
+    permissions: u16,
+) -> Result<InodeNumber, SfsError> {
+    let (directory, name) = parent(task, volume, path)?;
     volume.make(
+        task,
         directory,
         name,
         &NewFile { kind, permissions, user: 0, group: 0, device: 0, target: b"", attributes: &[] },
@@ -119,26 +128,26 @@ impl FileSystem for InProcess {
     type File = InProcessFile;
 
     fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.call(task, "make directory", path, |volume| make(volume, path, FileKind::Directory, 0o755).map(drop))
+        self.call(task, "make directory", path, |volume| make(task, volume, path, FileKind::Directory, 0o755).map(drop))
     }
 
     fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
         self.call(task, "remove directory", path, |volume| {
-            let (directory, name) = parent(volume, path)?;
-            volume.remove_directory(directory, name)
+            let (directory, name) = parent(task, volume, path)?;
+            volume.remove_directory(task, directory, name)
         })
     }
 
     fn create(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
-        self.opened(task, "create", path, |volume| make(volume, path, FileKind::Regular, 0o644))
+        self.opened(task, "create", path, |volume| make(task, volume, path, FileKind::Regular, 0o644))
     }
 
     fn open(&self, task: &Task<'_>, path: &str) -> Result<InProcessFile, FileSystemError> {
-        self.opened(task, "open", path, |volume| find(volume, path))
+        self.opened(task, "open", path, |volume| find(task, volume, path))
     }
 
     fn close(&self, task: &Task<'_>, file: InProcessFile) -> Result<(), FileSystemError> {
-        self.call(task, "close", &file.path, |volume| volume.release(file.inode, 1))
+        self.call(task, "close", &file.path, |volume| volume.release(task, file.inode, 1))
     }
 
     fn read_at(
@@ -148,7 +157,7 @@ impl FileSystem for InProcess {
         offset: u64,
         bytes: &mut [u8],
     ) -> Result<usize, FileSystemError> {
-        self.call(task, "read", &file.path, |volume| volume.read(file.inode, offset, bytes))
+        self.call(task, "read", &file.path, |volume| volume.read(task, file.inode, offset, bytes))
     }
 
     fn write_at(
@@ -158,16 +167,16 @@ impl FileSystem for InProcess {
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), FileSystemError> {
-        self.call(task, "write", &file.path, |volume| volume.write(file.inode, offset, bytes))
+        self.call(task, "write", &file.path, |volume| volume.write(task, file.inode, offset, bytes))
     }
 
     fn sync_file(&self, task: &Task<'_>, file: &InProcessFile, what: Durable) -> Result<(), FileSystemError> {
-        self.call(task, "sync", &file.path, |volume| volume.sync_file(file.inode, what))
+        self.call(task, "sync", &file.path, |volume| volume.sync_file(task, file.inode, what))
     }
 
     fn truncate(&self, task: &Task<'_>, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {
         let change = Change { size: Some(length), ..Change::default() };
-        self.call(task, "truncate", &file.path, |volume| volume.change(file.inode, &change).map(drop))
+        self.call(task, "truncate", &file.path, |volume| volume.change(task, file.inode, &change).map(drop))
     }
 
     fn preallocate(
@@ -177,37 +186,37 @@ impl FileSystem for InProcess {
         offset: u64,
         length: u64,
     ) -> Result<(), FileSystemError> {
-        self.call(task, "preallocate", &file.path, |volume| volume.allocate(file.inode, offset, length, false))
+        self.call(task, "preallocate", &file.path, |volume| volume.allocate(task, file.inode, offset, length, false))
     }
 
     fn discard(&self, task: &Task<'_>, file: &InProcessFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.call(task, "discard", &file.path, |volume| volume.punch(file.inode, offset, length))
+        self.call(task, "discard", &file.path, |volume| volume.punch(task, file.inode, offset, length))
     }
 
     fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
         self.call(task, "unlink", path, |volume| {
-            let (directory, name) = parent(volume, path)?;
-            volume.unlink(directory, name)
+            let (directory, name) = parent(task, volume, path)?;
+            volume.unlink(task, directory, name)
         })
     }
 
     fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
         self.call(task, "rename", from, |volume| {
-            let (from_directory, from_name) = parent(volume, from)?;
-            let (to_directory, to_name) = parent(volume, to)?;
-            volume.rename((from_directory, from_name), (to_directory, to_name), Taken::Replace)
+            let (from_directory, from_name) = parent(task, volume, from)?;
+            let (to_directory, to_name) = parent(task, volume, to)?;
+            volume.rename(task, (from_directory, from_name), (to_directory, to_name), Taken::Replace)
         })
     }
 
     fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
         self.call(task, "stat", path, |volume| {
-            let inode = find(volume, path)?;
-            Ok(volume.attributes(inode)?.size)
+            let inode = find(task, volume, path)?;
+            Ok(volume.attributes(task, inode)?.size)
         })
     }
 
     fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError> {
-        self.call(task, "sync", "", Sfs::sync)
+        self.call(task, "sync", "", |volume| volume.sync(task))
     }
 
     fn room(&self) -> Option<Room> {
@@ -227,7 +236,7 @@ mod tests {
         let device = Medium::Blocks(Box::new(Conventional::in_memory(16384, BLOCK_BYTES as usize)));
         let settings = SfsSettings::read(&parse_term("sfs:segment=1M").unwrap()).unwrap();
         let identity = Identity { seed: 1, origin: Timestamp(0) };
-        InProcess::new(Sfs::create(device, &settings, identity).unwrap())
+        InProcess::new(Sfs::create(&Task::at(Time::ZERO), device, &settings, identity).unwrap(), Time::ZERO)
     }
 
     #[test]

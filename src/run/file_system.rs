@@ -13,31 +13,42 @@ use std::path::Path as FilePath;
 pub type Owner = (u32, u32);
 
 /// Opens the volume of a path with `sfs` on top. A volume in memory is made; one on an image must exist.
-/// `wall_origin_ns` is the wall clock at [`Time::ZERO`](crate::time::Time::ZERO), 0 in a simulation.
-pub fn open_file_system(path: &Path, seed: u64, wall_origin_ns: i64, read_only: bool) -> Result<Sfs, OpenError> {
+/// `wall_origin_ns` is the wall clock at [`Time::ZERO`], 0 in a simulation.
+pub fn open_file_system(
+    task: &Task<'_>,
+    path: &Path,
+    seed: u64,
+    wall_origin_ns: i64,
+    read_only: bool,
+) -> Result<Sfs, OpenError> {
     let settings = sfs_of(path)?;
     let medium = open_medium(path, Payload::Bytes, seed)?;
     let identity = Identity { seed, origin: Timestamp(wall_origin_ns) };
     let opened = match is_in_memory(path) {
-        true => Sfs::create(medium, settings, identity),
-        false => Sfs::open(medium, settings, identity, read_only),
+        true => Sfs::create(task, medium, settings, identity),
+        false => Sfs::open(task, medium, settings, identity, read_only),
     };
     opened.map_err(failed(path))
 }
 
 /// Opens a volume with a damaged log, as [`Sfs::open_despite_damage`] does.
-pub fn open_file_system_despite_damage(path: &Path, seed: u64, wall_origin_ns: i64) -> Result<Sfs, OpenError> {
+pub fn open_file_system_despite_damage(
+    task: &Task<'_>,
+    path: &Path,
+    seed: u64,
+    wall_origin_ns: i64,
+) -> Result<Sfs, OpenError> {
     if is_in_memory(path) {
-        return open_file_system(path, seed, wall_origin_ns, false);
+        return open_file_system(task, path, seed, wall_origin_ns, false);
     }
     let settings = sfs_of(path)?;
     let medium = open_medium(path, Payload::Bytes, seed)?;
     let identity = Identity { seed, origin: Timestamp(wall_origin_ns) };
-    Sfs::open_despite_damage(medium, settings, identity).map_err(failed(path))
+    Sfs::open_despite_damage(task, medium, settings, identity).map_err(failed(path))
 }
 
 /// Makes a volume of stamps in memory, for a simulated workload.
-pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
+pub fn simulated_file_system(task: &Task<'_>, path: &Path, seed: u64) -> Result<Sfs, OpenError> {
     let settings = sfs_of(path)?;
     if !is_in_memory(path) {
         let what = "a simulation writes stamps, and an image would lose its content: remove image=".to_string();
@@ -48,7 +59,7 @@ pub fn simulated_file_system(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
         return Err(OpenError::NoVolume { path: path.text.clone(), what: what.to_string() });
     }
     let medium = open_medium(path, Payload::Stamps, seed)?;
-    Sfs::create(medium, settings, Identity { seed, origin: Timestamp(0) }).map_err(failed(path))
+    Sfs::create(task, medium, settings, Identity { seed, origin: Timestamp(0) }).map_err(failed(path))
 }
 
 /// Makes the images of a path with `sfs` on top, and an empty volume on them. After a failure, unfinished images are
@@ -67,8 +78,9 @@ pub(super) fn make_sfs(
 fn make_on(path: &Path, making: &MakeOptions, wall_origin_ns: i64, owner: Option<Owner>) -> Result<(), OpenError> {
     let medium = make_medium(path, making)?;
     let identity = Identity { seed: making.seed, origin: Timestamp(wall_origin_ns) };
-    let volume = SfsVolume::new(Sfs::create(medium, sfs_of(path)?, identity).map_err(failed(path))?);
     let task = Task::at(Time::ZERO);
+    let volume = Sfs::create(&task, medium, sfs_of(path)?, identity).map_err(failed(path))?;
+    let volume = SfsVolume::new(volume, task.now());
     let call = Call::by_root(&task);
     owner
         .map_or(Ok(()), |owner| set_owner(&volume, &call, owner))

@@ -13,6 +13,7 @@ use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
 use crate::report::Latencies;
 use crate::task::Task;
+use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileWorkload;
 use std::sync::OnceLock;
@@ -41,12 +42,13 @@ pub(super) fn run_in_volume(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, OpenError> {
     let seed = workload.seed;
-    let mut volume = simulated_file_system(path, seed)?;
+    let making = &Task::at(Time::ZERO);
+    let mut volume = simulated_file_system(making, path, seed)?;
     if options.dummy_bytes > 0 {
         let blocks = options.dummy_bytes.div_ceil(BLOCK_BYTES);
-        write_dummy(&mut volume, blocks).map_err(|error| failed(path)(error.into()))?;
+        write_dummy(making, &mut volume, blocks).map_err(|error| failed(path)(error.into()))?;
     }
-    let files = InProcess::new(volume);
+    let files = InProcess::new(volume, making.now());
     let clock = || files.now().0;
     let before = OnceLock::new();
     let begin_counting = || {

@@ -71,6 +71,8 @@ pub use stations::{Below, FileSystemSettings, ReadDevice, STATIONS, Station, nam
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;
+use crate::task::Task;
+use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 pub use backend::FileShape;
@@ -110,8 +112,9 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
 
 /// Prepares a path with sfs on top for a block workload in a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
-    let volume = simulated_file_system(path, seed)?;
-    let file = FileBackend::new(volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
+    let task = &Task::at(Time::ZERO);
+    let volume = simulated_file_system(task, path, seed)?;
+    let file = FileBackend::new(task, volume, shape).map_err(|error| file_system::failed(path)(error.into()))?;
     Ok(Prepared { path, seed, driven: Driven::File(Box::new(file)) })
 }
 

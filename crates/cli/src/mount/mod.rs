@@ -105,11 +105,12 @@ impl Mount {
         let Some(signals) = self.process.begin()? else { return Ok(()) };
         let path = Path::read(&self.path)?.with_machine_memory(memory::machine_share());
         let (clock, wall_origin_ns) = (clock(), wall_time_ns());
+        let task = &Task::at(Time::ZERO);
         let open = || match self.despite_damage {
-            true => open_file_system_despite_damage(&path, self.process.seed, wall_origin_ns),
-            false => open_file_system(&path, self.process.seed, wall_origin_ns, options.read_only),
+            true => open_file_system_despite_damage(task, &path, self.process.seed, wall_origin_ns),
+            false => open_file_system(task, &path, self.process.seed, wall_origin_ns, options.read_only),
         };
-        let volume: Arc<dyn Volume> = Arc::new(SfsVolume::new(self.patience.open(open)?));
+        let volume: Arc<dyn Volume> = Arc::new(SfsVolume::new(self.patience.open(open)?, task.now()));
         let state = look(&*volume, &path)?;
         let (read_only, number) = (state.read_only.is_some(), volume.number());
         // What was found on the way is told before it is mounted: in the background nobody listens later.

@@ -8,6 +8,8 @@ use crate::lab::{Aging, Experiment, Lab, drive};
 use flashpath::report::RunResult;
 use flashpath::report::figure::{Figure, Panel};
 use flashpath::run::{Path, simulated_file_system};
+use flashpath::task::Task;
+use flashpath::time::Time;
 use flashpath::units::format_size;
 
 const LAYERS: [&str; 2] = ["fast", "page"];
@@ -214,7 +216,7 @@ fn on_sfs(lab: &Lab, load: &Load, options: &str, drive: &str, volume: u64) -> Re
             lab.run_in_file(&path, shape, aging, |bytes| lab.generator(&expression, bytes))?.result
         }
         WorksOn::Files => {
-            let room = simulated_file_system(&path, lab.seed)?.space().blocks * 4096;
+            let room = simulated_file_system(&Task::at(Time::ZERO), &path, lab.seed)?.space().blocks * 4096;
             let live = (room as f64 * FULL.share) as u64 & !4095;
             lab.run_in_volume(&path, &expression, live.saturating_sub(file), aging)?
         }

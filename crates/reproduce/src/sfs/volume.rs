@@ -9,6 +9,8 @@ use flashpath::fs::sfs::Census;
 use flashpath::label::Cause;
 use flashpath::report::RunResult;
 use flashpath::run::{FileShape, Path, simulated_file_system};
+use flashpath::task::Task;
+use flashpath::time::Time;
 use flashpath::units::format_size;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -238,7 +240,7 @@ pub fn shape(
     if full.of == Reading::Volume {
         return Ok(shape(full.share));
     }
-    let usable = simulated_file_system(path, lab.seed)?.space().blocks as f64;
+    let usable = simulated_file_system(&Task::at(Time::ZERO), path, lab.seed)?.space().blocks as f64;
     // The shape subtracts the file's metadata, and counts blocks of the space for files.
     let taken = live_blocks(device_bytes, full.share) + (file_bytes / 4096 / 64) as f64;
     Ok(shape(taken / usable))
