@@ -43,6 +43,8 @@ mod slow_store;
 mod space;
 #[path = "sfs/superblocks.rs"]
 mod superblocks;
+#[path = "sfs/threads.rs"]
+mod threads;
 #[path = "sfs/unclean.rs"]
 mod unclean;
 #[path = "sfs/unclean_damage.rs"]
@@ -55,6 +57,8 @@ mod wrong_fields;
 use flashpath::device::BlockDevice;
 use flashpath::expression::parse_term;
 use flashpath::fs::sfs::{Identity, Medium, Sfs, SfsSettings, Timestamp};
+use flashpath::task::Task;
+use flashpath::time::Time;
 
 /// Ends the options of a volume that has next to no memory for metadata: less than can be written, as the volumes of
 /// these tests are small.
@@ -74,9 +78,9 @@ fn blocks(device: impl BlockDevice + 'static) -> Medium {
 }
 
 fn create(medium: Medium, text: &str) -> Sfs {
-    Sfs::create(medium, &settings(text), IDENTITY).unwrap()
+    Sfs::create(&Task::at(Time::ZERO), medium, &settings(text), IDENTITY).unwrap()
 }
 
 fn open(medium: Medium, text: &str) -> Sfs {
-    Sfs::open(medium, &settings(text), IDENTITY, false).unwrap()
+    Sfs::open(&Task::at(Time::ZERO), medium, &settings(text), IDENTITY, false).unwrap()
 }

@@ -232,7 +232,9 @@ mod tests {
         let device = Medium::Blocks(Box::new(Conventional::in_memory(16384, BLOCK_BYTES as usize)));
         let settings = SfsSettings::read(&parse_term("sfs:segment=1M").unwrap()).unwrap();
         let identity = Identity { seed: 1, origin: Timestamp(0) };
-        InProcess::new(Arc::new(SfsVolume::new(Sfs::create(device, &settings, identity).unwrap())))
+        let task = Task::at(Time::ZERO);
+        let sfs = Sfs::create(&task, device, &settings, identity).unwrap();
+        InProcess::new(Arc::new(SfsVolume::new(sfs, task.now())))
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn simulated_space(path: &Path, seed: u64) -> Result<Space, OpenError> {
 }
 
 /// The same of sfs, in which a block workload runs in a file.
-pub(super) fn simulated_sfs(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
+pub(super) fn simulated_sfs(task: &Task<'_>, path: &Path, seed: u64) -> Result<Sfs, OpenError> {
     let settings = settings_of(path)?;
     let Some(sfs) = path.settings::<SfsSettings>() else {
         let what = "block workloads run in a file of sfs; this file system takes file workloads, such as varmail";
@@ -48,7 +48,7 @@ pub(super) fn simulated_sfs(path: &Path, seed: u64) -> Result<Sfs, OpenError> {
     };
     check_simulated(path, settings)?;
     let medium = open_medium(path, Payload::Stamps, seed)?;
-    Sfs::create(medium, sfs, Identity { seed, origin: Timestamp(0) }).map_err(|error| failed(path)(error.into()))
+    Sfs::create(task, medium, sfs, Identity { seed, origin: Timestamp(0) }).map_err(|error| failed(path)(error.into()))
 }
 
 fn check_simulated(path: &Path, settings: &dyn VolumeSettings) -> Result<(), OpenError> {

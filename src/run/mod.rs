@@ -72,6 +72,8 @@ pub use threads::ThreadsFault;
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
 
 use crate::device::BlockDevice;
+use crate::task::Task;
+use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 pub use backend::FileShape;
@@ -112,8 +114,9 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
 
 /// Prepares a path with sfs on top for a block workload in a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
-    let volume = simulated_sfs(path, seed)?;
-    let file = FileBackend::new(volume, shape).map_err(file_system::failed_call(path))?;
+    let task = &Task::at(Time::ZERO);
+    let volume = simulated_sfs(task, path, seed)?;
+    let file = FileBackend::new(task, volume, shape).map_err(file_system::failed_call(path))?;
     Ok(Prepared { path, seed, driven: Driven::File(Box::new(file)) })
 }
 

@@ -6,6 +6,8 @@ use super::machine::{Case, Machine};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 
 const LIST: &[u8] = b"system.posix_acl_access";
 
@@ -15,16 +17,16 @@ fn list(permissions: u16) -> Vec<u8> {
 }
 
 /// Makes files and changes their lists; answers the permissions that `/file` must have at least seen.
-fn work(sfs: &mut Sfs, durable: &mut u16) -> Result<(), SfsError> {
+fn work(task: &Task<'_>, sfs: &mut Sfs, durable: &mut u16) -> Result<(), SfsError> {
     for permissions in [0o640, 0o777, 0o600, 0o750, 0o666] {
         let first = list(permissions);
         let attributes = [(LIST, &first[..])];
         let kind = FileKind::Regular;
         let new = NewFile { kind, permissions, user: 1, group: 2, device: 0, target: b"", attributes: &attributes };
-        sfs.make(InodeNumber::ROOT, format!("{permissions:o}").as_bytes(), &new)?;
-        let file = find(sfs, "/file")?;
-        sfs.set_access_list(file, LIST, Some(&list(permissions)), permissions)?;
-        sfs.sync_file(file, Durable::All)?;
+        sfs.make(task, InodeNumber::ROOT, format!("{permissions:o}").as_bytes(), &new)?;
+        let file = find(task, sfs, "/file")?;
+        sfs.set_access_list(task, file, LIST, Some(&list(permissions)), permissions)?;
+        sfs.sync_file(task, file, Durable::All)?;
         *durable = permissions;
     }
     Ok(())
@@ -32,6 +34,7 @@ fn work(sfs: &mut Sfs, durable: &mut u16) -> Result<(), SfsError> {
 
 #[test]
 fn a_list_and_its_permissions_survive_a_cut_together() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         let base = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
         let mut sfs = base.create();
@@ -44,9 +47,9 @@ fn a_list_and_its_permissions_survive_a_cut_together() {
             target: b"",
             attributes: &[],
         };
-        let file = sfs.make(InodeNumber::ROOT, b"file", &new).unwrap();
-        sfs.set_access_list(file, LIST, Some(&list(0)), 0).unwrap();
-        sfs.unmount().unwrap();
+        let file = sfs.make(task, InodeNumber::ROOT, b"file", &new).unwrap();
+        sfs.set_access_list(task, file, LIST, Some(&list(0)), 0).unwrap();
+        sfs.unmount(task).unwrap();
         drop(sfs);
         let mut cut = 0;
         loop {
@@ -55,24 +58,29 @@ fn a_list_and_its_permissions_survive_a_cut_together() {
             let mut sfs = machine.open().unwrap();
             machine.power.cut_after(cut);
             let mut durable = 0;
-            let ended = work(&mut sfs, &mut durable);
+            let ended = work(task, &mut sfs, &mut durable);
             drop(sfs);
             machine.lose_power(&mut Random::new(cut, "access lists"));
             let mut sfs = machine.open().unwrap();
-            assert_eq!(sfs.check().unwrap(), [], "{}", case.0);
+            assert_eq!(sfs.check(task).unwrap(), [], "{}", case.0);
             let mut names = Vec::new();
-            sfs.list(InodeNumber::ROOT, 2, &mut |entry| {
+            sfs.list(task, InodeNumber::ROOT, 2, &mut |entry| {
                 names.push((entry.inode, String::from_utf8(entry.name.to_vec()).unwrap()));
                 true
             })
             .unwrap();
             for (inode, name) in &names {
-                let permissions = sfs.attributes(*inode).unwrap().permissions;
-                assert_eq!(sfs.extended_attribute(*inode, LIST).unwrap(), list(permissions), "{name}, {}", case.0);
+                let permissions = sfs.attributes(task, *inode).unwrap().permissions;
+                assert_eq!(
+                    sfs.extended_attribute(task, *inode, LIST).unwrap(),
+                    list(permissions),
+                    "{name}, {}",
+                    case.0
+                );
                 assert!(name == "file" || *name == format!("{permissions:o}"), "{name}, {}", case.0);
             }
-            let file = find(&mut sfs, "/file").unwrap();
-            let found = sfs.attributes(file).unwrap().permissions;
+            let file = find(task, &mut sfs, "/file").unwrap();
+            let found = sfs.attributes(task, file).unwrap().permissions;
             let order = [0, 0o640, 0o777, 0o600, 0o750, 0o666];
             let at = |permissions| order.iter().position(|other| *other == permissions);
             assert!(at(found) >= at(durable) && at(found).is_some(), "{found:o}, {durable:o}, {}", case.0);

@@ -3,6 +3,7 @@
 use super::model::split;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
+use flashpath::task::Task;
 
 /// A call. Paths begin with '/'; the root is "".
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,84 +74,84 @@ fn new_file(kind: FileKind, target: &[u8]) -> NewFile<'_> {
 }
 
 /// The inode of a path.
-pub fn find(sfs: &mut Sfs, path: &str) -> Result<InodeNumber, SfsError> {
+pub fn find(task: &Task<'_>, sfs: &mut Sfs, path: &str) -> Result<InodeNumber, SfsError> {
     path.split('/')
         .filter(|name| !name.is_empty())
-        .try_fold(InodeNumber::ROOT, |directory, name| sfs.lookup(directory, name.as_bytes()))
+        .try_fold(InodeNumber::ROOT, |directory, name| sfs.lookup(task, directory, name.as_bytes()))
 }
 
-fn place<'a>(sfs: &mut Sfs, path: &'a str) -> Result<(InodeNumber, &'a [u8]), SfsError> {
+fn place<'a>(task: &Task<'_>, sfs: &mut Sfs, path: &'a str) -> Result<(InodeNumber, &'a [u8]), SfsError> {
     let (directory, name) = split(path);
-    Ok((find(sfs, directory)?, name.as_bytes()))
+    Ok((find(task, sfs, directory)?, name.as_bytes()))
 }
 
 impl Call {
     /// Makes the call, number `step`. Answers the inode that it made, if it makes one.
-    pub fn run(&self, sfs: &mut Sfs, step: u64) -> Result<Option<InodeNumber>, SfsError> {
-        sfs.begin(sfs.now() + 1_000_000);
+    pub fn run(&self, task: &Task<'_>, sfs: &mut Sfs, step: u64) -> Result<Option<InodeNumber>, SfsError> {
+        task.wait_until(task.now() + 1_000_000);
         let mut make = |path: &str, kind, target: &[u8]| {
-            let (directory, name) = place(sfs, path)?;
-            sfs.make(directory, name, &new_file(kind, target)).map(Some)
+            let (directory, name) = place(task, sfs, path)?;
+            sfs.make(task, directory, name, &new_file(kind, target)).map(Some)
         };
         match self {
             Call::Create(path) => return make(path, FileKind::Regular, b""),
             Call::MakeDirectory(path) => return make(path, FileKind::Directory, b""),
             Call::Symlink(path, length) => return make(path, FileKind::Symlink, &target(step, *length)),
             Call::Write { path, offset, length } => {
-                let inode = find(sfs, path)?;
-                sfs.write(inode, *offset, &written(step, *offset, *length))?;
+                let inode = find(task, sfs, path)?;
+                sfs.write(task, inode, *offset, &written(step, *offset, *length))?;
             }
             Call::Truncate(path, size) => {
-                let inode = find(sfs, path)?;
-                sfs.change(inode, &Change { size: Some(*size), ..Change::default() })?;
+                let inode = find(task, sfs, path)?;
+                sfs.change(task, inode, &Change { size: Some(*size), ..Change::default() })?;
             }
             Call::Punch { path, offset, length } => {
-                let inode = find(sfs, path)?;
-                sfs.punch(inode, *offset, *length)?;
+                let inode = find(task, sfs, path)?;
+                sfs.punch(task, inode, *offset, *length)?;
             }
             Call::Allocate { path, offset, length, keeps_size } => {
-                let inode = find(sfs, path)?;
-                sfs.allocate(inode, *offset, *length, *keeps_size)?;
+                let inode = find(task, sfs, path)?;
+                sfs.allocate(task, inode, *offset, *length, *keeps_size)?;
             }
             Call::ZeroRange { path, offset, length, keeps_size } => {
-                let inode = find(sfs, path)?;
-                sfs.punch(inode, *offset, *length)?;
-                sfs.allocate(inode, *offset, *length, *keeps_size)?;
+                let inode = find(task, sfs, path)?;
+                sfs.punch(task, inode, *offset, *length)?;
+                sfs.allocate(task, inode, *offset, *length, *keeps_size)?;
             }
             Call::Link(from, to) => {
-                let inode = find(sfs, from)?;
-                let (directory, name) = place(sfs, to)?;
-                sfs.link(inode, directory, name)?;
+                let inode = find(task, sfs, from)?;
+                let (directory, name) = place(task, sfs, to)?;
+                sfs.link(task, inode, directory, name)?;
             }
             Call::Unlink(path) => {
-                let (directory, name) = place(sfs, path)?;
-                sfs.unlink(directory, name)?;
+                let (directory, name) = place(task, sfs, path)?;
+                sfs.unlink(task, directory, name)?;
             }
             Call::RemoveDirectory(path) => {
-                let (directory, name) = place(sfs, path)?;
-                sfs.remove_directory(directory, name)?;
+                let (directory, name) = place(task, sfs, path)?;
+                sfs.remove_directory(task, directory, name)?;
             }
             Call::Rename(from, to) | Call::Exchange(from, to) => {
                 let taken = if matches!(self, Call::Rename(..)) { Taken::Replace } else { Taken::Exchange };
-                let (from, to) = (place(sfs, from)?, place(sfs, to)?);
-                sfs.rename(from, to, taken)?;
+                let (from, to) = (place(task, sfs, from)?, place(task, sfs, to)?);
+                sfs.rename(task, from, to, taken)?;
             }
             Call::Whiteout(from, to) => {
-                let (from, to) = (place(sfs, from)?, place(sfs, to)?);
-                sfs.rename_with_whiteout(from, to, Taken::Replace, (1, 2))?;
+                let (from, to) = (place(task, sfs, from)?, place(task, sfs, to)?);
+                sfs.rename_with_whiteout(task, from, to, Taken::Replace, (1, 2))?;
             }
             Call::SetAttribute(path, name, length) => {
-                let inode = find(sfs, path)?;
-                sfs.set_extended_attribute(inode, name.as_bytes(), &value(step, *length), None)?;
+                let inode = find(task, sfs, path)?;
+                sfs.set_extended_attribute(task, inode, name.as_bytes(), &value(step, *length), None)?;
             }
             Call::SyncFile(path, what) => {
-                let inode = find(sfs, path)?;
-                sfs.sync_file(inode, *what)?;
+                let inode = find(task, sfs, path)?;
+                sfs.sync_file(task, inode, *what)?;
             }
-            Call::Sync => sfs.sync()?,
+            Call::Sync => sfs.sync(task)?,
             Call::Wait(milliseconds) => {
-                sfs.begin(sfs.now() + milliseconds * 1_000_000);
-                sfs.work()?;
+                task.wait_until(task.now() + milliseconds * 1_000_000);
+                sfs.work(task)?;
             }
         }
         Ok(None)

@@ -11,6 +11,7 @@ use flashpath::fs::sfs::{
 };
 use flashpath::label::Label;
 use flashpath::random::Random;
+use flashpath::task::Task;
 use flashpath::time::Time;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,12 +115,12 @@ struct Populated {
 const SIZE: usize = 128 * SEGMENT * BLOCK;
 
 /// Ends in good order, or in the middle of the work, behind a sync of some files.
-fn populate(seed: u64, is_unmounted: bool) -> Populated {
+fn populate(task: &Task<'_>, seed: u64, is_unmounted: bool) -> Populated {
     let image = Image::of(&Arc::new(vec![0; SIZE]));
     let mut sfs = create(blocks(image.clone()), "sfs:segment=64K");
     let mut worker = Worker::new(seed, 60_000);
     for _ in 0..600 {
-        match worker.step(&mut sfs) {
+        match worker.step(task, &mut sfs) {
             Ok(()) | Err(SfsError::NoSpace { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -134,33 +135,33 @@ fn populate(seed: u64, is_unmounted: bool) -> Populated {
         target: b"",
         attributes: &[],
     };
-    let large = sfs.make(InodeNumber::ROOT, b"large", &new).unwrap();
+    let large = sfs.make(task, InodeNumber::ROOT, b"large", &new).unwrap();
     let mut expected = vec![0; 298_000];
     for place in 0..60 {
         let at = place * 5000;
         expected[at..at + 3000].fill(place as u8 + 1);
-        sfs.write(large, at as u64, &vec![place as u8 + 1; 3000]).unwrap();
+        sfs.write(task, large, at as u64, &vec![place as u8 + 1; 3000]).unwrap();
     }
-    sfs.set_extended_attribute(large, b"user.colour", b"blue", None).unwrap();
+    sfs.set_extended_attribute(task, large, b"user.colour", b"blue", None).unwrap();
     // And one whose attributes take several blocks.
-    let wide = sfs.make(InodeNumber::ROOT, b"wide", &new).unwrap();
-    sfs.set_extended_attribute(wide, b"user.wide", &[7; 20_000], None).unwrap();
+    let wide = sfs.make(task, InodeNumber::ROOT, b"wide", &new).unwrap();
+    sfs.set_extended_attribute(task, wide, b"user.wide", &[7; 20_000], None).unwrap();
     worker.tree.insert("/wide".to_string(), Node::File { bytes: Vec::new(), links: 1 });
     worker.tree.insert("/large".to_string(), Node::File { bytes: expected, links: 1 });
-    sfs.sync().unwrap();
+    sfs.sync(task).unwrap();
     if is_unmounted {
-        sfs.unmount().unwrap();
+        sfs.unmount(task).unwrap();
     } else {
         for number in 0..40u8 {
             let path = format!("/synced{number}");
-            let inode = sfs.make(InodeNumber::ROOT, &path.as_bytes()[1..], &new).unwrap();
+            let inode = sfs.make(task, InodeNumber::ROOT, &path.as_bytes()[1..], &new).unwrap();
             let bytes = vec![number + 1; 9000];
-            sfs.write(inode, 0, &bytes).unwrap();
+            sfs.write(task, inode, 0, &bytes).unwrap();
             worker.tree.insert(path, Node::File { bytes, links: 1 });
         }
         for number in 0..40 {
-            let inode = resolve(&mut sfs, &format!("/synced{number}"));
-            sfs.sync_file(inode, flashpath::fs::Durable::All).unwrap();
+            let inode = resolve(task, &mut sfs, &format!("/synced{number}"));
+            sfs.sync_file(task, inode, flashpath::fs::Durable::All).unwrap();
         }
     }
     drop(sfs);
@@ -175,12 +176,12 @@ fn populate(seed: u64, is_unmounted: bool) -> Populated {
 type Read = Vec<Option<Vec<u8>>>;
 
 /// All that can be read, by path.
-fn read_all(sfs: &mut Sfs) -> BTreeMap<String, Read> {
+fn read_all(task: &Task<'_>, sfs: &mut Sfs) -> BTreeMap<String, Read> {
     let (mut all, mut left) = (BTreeMap::new(), vec![(InodeNumber::ROOT, String::new())]);
     while let Some((directory, path)) = left.pop() {
         let mut entries = Vec::new();
         // A directory that cannot be read has no names.
-        let _ = sfs.list(directory, 0, &mut |entry| {
+        let _ = sfs.list(task, directory, 0, &mut |entry| {
             entries.push((entry.inode, entry.kind, entry.name.to_vec()));
             true
         });
@@ -188,13 +189,13 @@ fn read_all(sfs: &mut Sfs) -> BTreeMap<String, Read> {
             let path = format!("{path}/{}", String::from_utf8_lossy(&name));
             match kind {
                 FileKind::Directory => left.push((inode, path)),
-                FileKind::Symlink => drop(all.insert(path, vec![sfs.target(inode).ok()])),
+                FileKind::Symlink => drop(all.insert(path, vec![sfs.target(task, inode).ok()])),
                 _ => {
-                    let Ok(attributes) = sfs.attributes(inode) else { continue };
+                    let Ok(attributes) = sfs.attributes(task, inode) else { continue };
                     let size = attributes.size.min(1 << 20);
                     let read = (0..size).step_by(BLOCK).map(|offset| {
                         let mut bytes = vec![0xee; BLOCK.min((size - offset) as usize)];
-                        sfs.read(inode, offset, &mut bytes).ok().map(|_| bytes)
+                        sfs.read(task, inode, offset, &mut bytes).ok().map(|_| bytes)
                     });
                     all.insert(path, read.collect());
                 }
@@ -275,11 +276,11 @@ struct Outcomes {
 }
 
 /// Mounts a damaged volume and reads all of it, checks it, repairs it, and checks and reads it again.
-fn examine(image: &Image, tree: &Tree, outcomes: &mut Outcomes, context: &str) -> Loss {
+fn examine(task: &Task<'_>, image: &Image, tree: &Tree, outcomes: &mut Outcomes, context: &str) -> Loss {
     let before = image.0.lock().unwrap().over.clone();
     // As it is, without a repair: only errors, and no wrong bytes.
-    if let Ok(mut sfs) = Sfs::open(blocks(image.clone()), &settings("sfs"), IDENTITY, true) {
-        compare(&read_all(&mut sfs), tree, &format!("{context}, damaged"));
+    if let Ok(mut sfs) = Sfs::open(&Task::at(Time::ZERO), blocks(image.clone()), &settings("sfs"), IDENTITY, true) {
+        compare(&read_all(task, &mut sfs), tree, &format!("{context}, damaged"));
     }
     let found = check(blocks(image.clone()), &settings("sfs"));
     assert_eq!(image.writes(), 0, "{context}: a check writes nothing");
@@ -305,12 +306,12 @@ fn examine(image: &Image, tree: &Tree, outcomes: &mut Outcomes, context: &str) -
     let mut sfs = open(blocks(image.clone()), "sfs");
     if repaired.findings.iter().any(|finding| finding.place.starts_with("checkpoint")) {
         // An older one took its place, as it says: the files are older, too.
-        read_all(&mut sfs);
+        read_all(task, &mut sfs);
         outcomes.older += 1;
         return Loss::default();
     }
-    let loss = compare(&read_all(&mut sfs), tree, &format!("{context}, repaired"));
-    assert_eq!(sfs.check().unwrap(), [], "{context}: mounted");
+    let loss = compare(&read_all(task, &mut sfs), tree, &format!("{context}, repaired"));
+    assert_eq!(sfs.check(task).unwrap(), [], "{context}: mounted");
     let is_lost = loss.missing.iter().chain(&loss.unreadable).any(|path| !is_of_log(path));
     assert!(!is_lost || !findings.is_empty(), "{context}: {loss:?} and nothing was found");
     // What is unreadable was told, by name.
@@ -329,10 +330,11 @@ fn examine(image: &Image, tree: &Tree, outcomes: &mut Outcomes, context: &str) -
 
 #[test]
 fn a_volume_with_some_of_everything_has_nothing_wrong_and_a_repair_writes_nothing() {
+    let task = &Task::at(Time::ZERO);
     for is_unmounted in [true, false] {
-        let volume = populate(3, is_unmounted);
+        let volume = populate(task, 3, is_unmounted);
         let image = Image::of(&volume.bytes);
-        let loss = examine(&image, &volume.tree, &mut Outcomes::default(), "whole");
+        let loss = examine(task, &image, &volume.tree, &mut Outcomes::default(), "whole");
         assert!(loss.missing.is_empty() && loss.unreadable.is_empty(), "{loss:?}");
     }
 }
@@ -407,7 +409,8 @@ fn damage(image: &Image, block: u64, random: &mut Random) -> &'static str {
 
 #[test]
 fn each_structure_is_damaged_and_what_it_stands_for_survives_where_the_log_tells_of_it() {
-    let volume = populate(4, true);
+    let task = &Task::at(Time::ZERO);
+    let volume = populate(task, 4, true);
     let classes = classes(&volume.bytes);
     assert_eq!(classes.len(), 9, "{:?}", classes.keys());
     let mut random = Random::new(5, "damage");
@@ -425,7 +428,7 @@ fn each_structure_is_damaged_and_what_it_stands_for_survives_where_the_log_tells
             let image = Image::of(&volume.bytes);
             let how = damage(&image, block, &mut random);
             let context = format!("{class:?}, round {round}, {how} in block {block}");
-            let loss = examine(&image, &volume.tree, outcomes.entry(*class).or_default(), &context);
+            let loss = examine(task, &image, &volume.tree, outcomes.entry(*class).or_default(), &context);
             let lost = loss.missing.len() + loss.unreadable.len();
             match class {
                 Class::Superblock | Class::Summary | Class::UsagePage | Class::DatPage | Class::DatTree => {
@@ -446,10 +449,11 @@ fn each_structure_is_damaged_and_what_it_stands_for_survives_where_the_log_tells
 
 #[test]
 fn random_damage_is_found_and_repaired() {
+    let task = &Task::at(Time::ZERO);
     let mut outcomes = Outcomes::default();
     let mut random = Random::new(6, "damage");
     for is_unmounted in [true, false] {
-        let volume = populate(7, is_unmounted);
+        let volume = populate(task, 7, is_unmounted);
         let classes = classes(&volume.bytes);
         let written: Vec<u64> = classes
             .iter()
@@ -466,7 +470,7 @@ fn random_damage_is_found_and_repaired() {
                 damaged.push((block, damage(&image, block, &mut random)));
             }
             let context = format!("unmounted {is_unmounted}, round {round}, {damaged:?}");
-            examine(&image, &volume.tree, &mut outcomes, &context);
+            examine(task, &image, &volume.tree, &mut outcomes, &context);
         }
     }
     eprintln!("{outcomes:?}");
@@ -475,7 +479,8 @@ fn random_damage_is_found_and_repaired() {
 
 #[test]
 fn without_the_newest_superblock_an_older_checkpoint_and_the_log_are_all_there_is() {
-    let volume = populate(8, false);
+    let task = &Task::at(Time::ZERO);
+    let volume = populate(task, 8, false);
     for block in [0, SEGMENT as u64 / 2] {
         let image = Image::of(&volume.bytes);
         image.change(block, |bytes| bytes[100] ^= 1);
@@ -484,7 +489,7 @@ fn without_the_newest_superblock_an_older_checkpoint_and_the_log_are_all_there_i
         let repaired = repair(blocks(image.clone()), &settings("sfs"), IDENTITY).unwrap();
         assert_eq!(repaired.left, []);
         assert_eq!(check(blocks(image.clone()), &settings("sfs")).unwrap(), []);
-        read_all(&mut open(blocks(image.clone()), "sfs"));
+        read_all(task, &mut open(blocks(image.clone()), "sfs"));
     }
     let image = Image::of(&volume.bytes);
     for block in [0, SEGMENT as u64 / 2] {
@@ -497,7 +502,8 @@ fn without_the_newest_superblock_an_older_checkpoint_and_the_log_are_all_there_i
 
 #[test]
 fn what_is_no_volume_or_only_a_part_of_one_is_refused() {
-    let volume = populate(9, true);
+    let task = &Task::at(Time::ZERO);
+    let volume = populate(task, 9, true);
     for part in [1, 8, 100, 2047] {
         let image = Image::of(&Arc::new(volume.bytes[..part * BLOCK].to_vec()));
         let error = check(blocks(image.clone()), &settings("sfs")).unwrap_err();
@@ -520,16 +526,18 @@ fn what_is_no_volume_or_only_a_part_of_one_is_refused() {
 
 #[test]
 fn a_file_that_holds_the_image_of_a_volume_is_not_taken_for_the_volume() {
-    let volume = populate(11, true);
+    let task = &Task::at(Time::ZERO);
+    let volume = populate(task, 11, true);
     let image = Image::of(&volume.bytes);
     // A later superblock of another volume, at a place where one with larger segments would have it.
     let other = Image::of(&Arc::new(vec![0; 2 * SIZE]));
     let mut sfs = create(blocks(other.clone()), "sfs:segment=128K");
-    (0..200).for_each(|_| sfs.sync().unwrap());
+    (0..200).for_each(|_| sfs.sync(task).unwrap());
     for _ in 0..100 {
         sfs.make(
+            task,
             InodeNumber::ROOT,
-            format!("{:?}", sfs.now()).as_bytes(),
+            format!("{:?}", task.now()).as_bytes(),
             &NewFile {
                 kind: FileKind::Regular,
                 permissions: 0,
@@ -541,21 +549,22 @@ fn a_file_that_holds_the_image_of_a_volume_is_not_taken_for_the_volume() {
             },
         )
         .ok();
-        sfs.begin(sfs.now() + 1_000_000_000);
-        sfs.sync().unwrap();
+        task.wait_until(task.now() + 1_000_000_000);
+        sfs.sync(task).unwrap();
     }
-    sfs.unmount().unwrap();
+    sfs.unmount(task).unwrap();
     let foreign = other.block(16);
     assert_eq!(&foreign[..8], b"FLASHSFS");
     image.change(16, |bytes| bytes.copy_from_slice(&foreign));
-    let mut sfs = Sfs::open(blocks(image.clone()), &settings("sfs"), IDENTITY, true).unwrap();
-    let loss = compare(&read_all(&mut sfs), &volume.tree, "foreign");
+    let mut sfs = Sfs::open(&Task::at(Time::ZERO), blocks(image.clone()), &settings("sfs"), IDENTITY, true).unwrap();
+    let loss = compare(&read_all(task, &mut sfs), &volume.tree, "foreign");
     assert!(loss.missing.is_empty(), "{loss:?}");
 }
 
 #[test]
 fn a_block_that_was_given_up_can_be_read_again_once_it_is_written() {
-    let volume = populate(12, true);
+    let task = &Task::at(Time::ZERO);
+    let volume = populate(task, 12, true);
     let image = Image::of(&volume.bytes);
     let classes = classes(&volume.bytes);
     let mut sfs = None;
@@ -572,21 +581,22 @@ fn a_block_that_was_given_up_can_be_read_again_once_it_is_written() {
         }
     }
     let (mut sfs, path, offset) = sfs.unwrap();
-    let inode = resolve(&mut sfs, &path);
+    let inode = resolve(task, &mut sfs, &path);
     let mut bytes = vec![0; BLOCK];
-    let error = sfs.read(inode, offset, &mut bytes).unwrap_err();
+    let error = sfs.read(task, inode, offset, &mut bytes).unwrap_err();
     assert!(error.errno() == Errno::IO && error.to_string().contains("gave it up"), "{error}");
     // Not in part: nobody knows the rest.
-    assert_eq!(sfs.write(inode, offset + 1, b"part").unwrap_err().errno(), Errno::IO);
-    sfs.write(inode, offset, &[9; BLOCK]).unwrap();
-    sfs.read(inode, offset, &mut bytes).unwrap();
+    assert_eq!(sfs.write(task, inode, offset + 1, b"part").unwrap_err().errno(), Errno::IO);
+    sfs.write(task, inode, offset, &[9; BLOCK]).unwrap();
+    sfs.read(task, inode, offset, &mut bytes).unwrap();
     assert_eq!(bytes, [9; BLOCK]);
-    sfs.unmount().unwrap();
+    sfs.unmount(task).unwrap();
     drop(image);
 }
 
 #[test]
 fn a_volume_at_work_has_nothing_wrong_at_any_moment() {
+    let task = &Task::at(Time::ZERO);
     let power = Power::new();
     for (seed, text) in [(13, "sfs:segment=64K"), (14, "sfs:grouping=dac,fsync=checkpoint,segment=64K"), (15, "sfs")] {
         let zones = Zones::new(&power, 90, 64, 0);
@@ -598,17 +608,17 @@ fn a_volume_at_work_has_nothing_wrong_at_any_moment() {
         let mut sfs = create(medium, text);
         let mut worker = Worker::new(seed, 120_000);
         for step in 0..3000 {
-            match worker.step(&mut sfs) {
+            match worker.step(task, &mut sfs) {
                 Ok(()) | Err(SfsError::NoSpace { .. }) => {}
                 Err(error) => panic!("{text}, step {step}: {error}"),
             }
             if step % 100 == 0 {
-                assert_eq!(sfs.check().unwrap(), [], "{text}, step {step}");
+                assert_eq!(sfs.check(task).unwrap(), [], "{text}, step {step}");
             }
         }
-        assert_eq!(tree_of(&mut sfs), worker.tree);
+        assert_eq!(tree_of(task, &mut sfs), worker.tree);
         if text == "sfs" {
-            sfs.unmount().unwrap();
+            sfs.unmount(task).unwrap();
             let medium = || Medium::Zones(Box::new(zones.clone()));
             assert_eq!(check(medium(), &settings("sfs")).unwrap(), []);
             // The newest superblock rots: the one before it is as good.

@@ -12,6 +12,7 @@ use flashpath::fs::Durable;
 use flashpath::fs::sfs::{Medium, Sfs, check, repair, segment_map};
 use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
+use flashpath::task::Task;
 use flashpath::time::Time;
 use std::ops::Range;
 
@@ -41,19 +42,19 @@ fn event(sfs: &Sfs, name: &str) -> u64 {
 
 /// A volume that is nearly full, and what it holds: a file that fills it, and one whose map blocks fill segments of
 /// their own.
-fn nearly_full(is_zoned: bool) -> (Machine, History) {
+fn nearly_full(task: &Task<'_>, is_zoned: bool) -> (Machine, History) {
     let machine = Machine::new(TEXT, 16, SEGMENTS, is_zoned);
     let mut sfs = machine.create();
     let mut calls = vec![Call::Create("/full".to_string()), Call::Create("/mapped".to_string())];
     calls.extend((0..FULL / CAPACITY).map(|part| write("/full", part * CAPACITY, CAPACITY)));
     for call in &calls {
-        call.run(&mut sfs, 1).unwrap();
+        call.run(task, &mut sfs, 1).unwrap();
     }
-    let mapped = find(&mut sfs, "/mapped").unwrap();
+    let mapped = find(task, &mut sfs, "/mapped").unwrap();
     // Reserved behind its end: there is nothing to read, and much to map.
-    (0..60).for_each(|block| sfs.allocate(mapped, block * STRIDE * BLOCK, BLOCK, true).unwrap());
-    let history = History::of(&look(&mut sfs).unwrap(), 1);
-    sfs.unmount().unwrap();
+    (0..60).for_each(|block| sfs.allocate(task, mapped, block * STRIDE * BLOCK, BLOCK, true).unwrap());
+    let history = History::of(&look(task, &mut sfs).unwrap(), 1);
+    sfs.unmount(task).unwrap();
     (machine, history)
 }
 
@@ -69,71 +70,74 @@ fn free(machine: &Machine) -> u64 {
 }
 
 /// All calls are made: answers the operations of the device, the checkpoints, and the segments written.
-fn work(machine: &Machine, history: &mut History, calls: &[Call]) -> (u64, u64, u64) {
-    let (sfs, operations) = machine.work(history, calls, None);
+fn work(task: &Task<'_>, machine: &Machine, history: &mut History, calls: &[Call]) -> (u64, u64, u64) {
+    let (sfs, operations) = machine.work(task, history, calls, None);
     (operations, event(&sfs, "checkpoints"), event(&sfs, "segments written"))
 }
 
 /// Cuts the power at each of these operations of the calls, and recovers.
-fn cut_at(base: &(Machine, History), calls: &[Call], operations: Range<u64>) {
+fn cut_at(task: &Task<'_>, base: &(Machine, History), calls: &[Call], operations: Range<u64>) {
     for cut in operations {
         let case = Case(format!("cut at operation {cut}"));
         let (machine, mut history) = (base.0.copy(), base.1.clone());
-        machine.work(&mut history, calls, Some(cut));
+        machine.work(task, &mut history, calls, Some(cut));
         machine.lose_power(&mut Random::new(cut, "directed cuts"));
-        machine.recover(&history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+        machine.recover(task, &history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
     }
 }
 
 /// Cuts recovery at each of its operations.
-fn cut_recovery(machine: &Machine, history: &History) {
+fn cut_recovery(task: &Task<'_>, machine: &Machine, history: &History) {
     let uncut = machine.copy();
-    uncut.recover(history).unwrap();
+    uncut.recover(task, history).unwrap();
     for cut in 0..uncut.power.operations() {
         let case = Case(format!("recovery is cut at operation {cut}"));
         let machine = machine.copy();
         machine.power.cut_after(cut);
         assert!(machine.open().is_err() || !machine.power.is_off(), "a mount is answered without power");
         machine.lose_power(&mut Random::new(cut, "directed cuts"));
-        machine.recover(history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+        machine.recover(task, history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
     }
 }
 
 /// The file with many map blocks is deleted, and the full one is written anew: the log frees segments that both leave.
-fn cut_where_the_log_frees(is_zoned: bool) {
-    let base = nearly_full(is_zoned);
+fn cut_where_the_log_frees(task: &Task<'_>, is_zoned: bool) {
+    let base = nearly_full(task, is_zoned);
     let mut calls = vec![Call::Unlink("/mapped".to_string())];
     calls.extend((0..FULL / CAPACITY).map(|part| write("/full", part * CAPACITY, CAPACITY)));
     calls.push(sync_file("/full"));
     let (machine, mut history) = (base.0.copy(), base.1.clone());
-    let (operations, checkpoints, written) = work(&machine, &mut history, &calls);
+    let (operations, checkpoints, written) = work(task, &machine, &mut history, &calls);
     let free = free(&base.0);
     assert!(checkpoints == 0 && written > free, "{checkpoints} checkpoints, {written} segments, {free} were free");
-    cut_at(&base, &calls, operations / 2..operations + 1);
-    cut_recovery(&machine, &history);
+    cut_at(task, &base, &calls, operations / 2..operations + 1);
+    cut_recovery(task, &machine, &history);
 }
 
 /// Holds three rules of segments that the log frees: that it says so before, durably; that it says all, with no call to
 /// sync anything; and that none is one of metadata, as recovery reads the map of a file that the log says is gone.
 #[test]
 fn what_the_log_frees_on_a_disk_is_needed_by_no_recovery() {
-    cut_where_the_log_frees(false);
+    let task = &Task::at(Time::ZERO);
+    cut_where_the_log_frees(task, false);
 }
 
 /// The same, where a segment that is free is a zone that is reset.
 #[test]
 fn what_the_log_frees_on_zones_is_needed_by_no_recovery() {
-    cut_where_the_log_frees(true);
+    let task = &Task::at(Time::ZERO);
+    cut_where_the_log_frees(task, true);
 }
 
 /// A repair ends with a checkpoint, for which there is no room but in what the log freed.
 #[test]
 fn a_volume_whose_log_goes_on_in_what_it_freed_can_be_checked_and_repaired() {
-    let (machine, mut history) = nearly_full(false);
+    let task = &Task::at(Time::ZERO);
+    let (machine, mut history) = nearly_full(task, false);
     let mut calls = vec![Call::Unlink("/mapped".to_string())];
     calls.extend((0..FULL / CAPACITY).map(|part| write("/full", part * CAPACITY, CAPACITY)));
     calls.push(sync_file("/full"));
-    let (_, checkpoints, _) = work(&machine, &mut history, &calls);
+    let (_, checkpoints, _) = work(task, &machine, &mut history, &calls);
     assert_eq!(checkpoints, 0);
     machine.lose_power(&mut Random::new(0, "directed cuts"));
     let Device::Blocks(disk) = &machine.device else { unreachable!("it lies on blocks") };
@@ -143,22 +147,23 @@ fn a_volume_whose_log_goes_on_in_what_it_freed_can_be_checked_and_repaired() {
     disk.clone().write(Lba(8), &[0; BLOCK as usize], SUPERBLOCK, Time::ZERO).unwrap();
     let repaired = repair(medium(), &settings(TEXT), IDENTITY).unwrap();
     assert_eq!((repaired.findings.len(), repaired.left), (1, vec![]), "{:?}", repaired.findings);
-    machine.recover(&history).unwrap();
+    machine.recover(task, &history).unwrap();
 }
 
 /// Holds the rule that a segment with a part of the log since the last checkpoint waits for the next one, though
 /// nothing in it is live: without it the log would have a gap, and end there.
 #[test]
 fn a_segment_of_the_log_waits_for_the_checkpoint_when_all_in_it_is_dead() {
-    let base = nearly_full(false);
+    let task = &Task::at(Time::ZERO);
+    let base = nearly_full(task, false);
     // The same again and again: what the log frees first is all that it may free.
     let hot = (0..60).map(|part| write("/full", part % 6 * CAPACITY, CAPACITY));
     let calls: Vec<Call> = hot.chain([sync_file("/full")]).collect();
     let (machine, mut history) = (base.0.copy(), base.1.clone());
-    let (operations, _, written) = work(&machine, &mut history, &calls);
+    let (operations, _, written) = work(task, &machine, &mut history, &calls);
     let free = free(&base.0);
     assert!(written > free + 20, "{written} segments, {free} were free");
-    cut_at(&base, &calls, operations - 40..operations);
+    cut_at(task, &base, &calls, operations - 40..operations);
     machine.lose_power(&mut Random::new(0, "directed cuts"));
-    machine.recover(&history).unwrap();
+    machine.recover(task, &history).unwrap();
 }

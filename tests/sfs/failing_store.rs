@@ -16,6 +16,8 @@ use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, Medium, OpenSfsError, Sfs, SfsError, mark_lost};
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 
@@ -114,10 +116,10 @@ impl Load {
     }
 
     /// Works until a call fails; answers which.
-    fn work(&mut self, sfs: &mut Sfs, calls: u64, disk: &FailingDisk) -> Result<Option<Call>, String> {
+    fn work(&mut self, task: &Task<'_>, sfs: &mut Sfs, calls: u64, disk: &FailingDisk) -> Result<Option<Call>, String> {
         for _ in 0..calls {
             let Some(call) = self.next() else { continue };
-            match call.run(sfs, self.history.step()) {
+            match call.run(task, sfs, self.history.step()) {
                 Ok(made) => {
                     self.history.apply(&call, made);
                     self.history.answered(&call);
@@ -125,7 +127,7 @@ impl Load {
                 Err(SfsError::NoSpace { .. }) if sfs.read_only().is_none() => {
                     if let Some(path) = self.pick(FileKind::Regular) {
                         let unlink = Call::Unlink(path);
-                        if unlink.run(sfs, self.history.step()).is_ok() {
+                        if unlink.run(task, sfs, self.history.step()).is_ok() {
                             self.history.apply(&unlink, None);
                         }
                     }
@@ -156,25 +158,26 @@ struct Base {
 }
 
 impl Base {
-    fn new(volume: (&'static str, bool), seed: u64) -> Base {
+    fn new(task: &Task<'_>, volume: (&'static str, bool), seed: u64) -> Base {
         let (text, is_zoned) = volume;
         let disk = new_disk(is_zoned);
-        let mut sfs = Sfs::create(medium(&disk, is_zoned).unwrap(), &settings(text), IDENTITY).unwrap();
-        let history = History::of(&look(&mut sfs).unwrap(), 0);
+        let mut sfs =
+            Sfs::create(&Task::at(Time::ZERO), medium(&disk, is_zoned).unwrap(), &settings(text), IDENTITY).unwrap();
+        let history = History::of(&look(task, &mut sfs).unwrap(), 0);
         let mut load = Load { random: Random::new(seed, "before the failure"), history, names: 0 };
-        load.work(&mut sfs, 150 + seed % 3 * 200, &disk).unwrap();
-        let history = History::of(&look(&mut sfs).unwrap(), load.history.step());
-        sfs.unmount().unwrap();
+        load.work(task, &mut sfs, 150 + seed % 3 * 200, &disk).unwrap();
+        let history = History::of(&look(task, &mut sfs).unwrap(), load.history.step());
+        sfs.unmount(task).unwrap();
         Base { volume, bytes: disk.bytes(), history }
     }
 
     fn open(&self, disk: &FailingDisk) -> Result<Sfs, String> {
-        let open = |medium| Sfs::open(medium, &settings(self.volume.0), IDENTITY, false);
+        let open = |medium| Sfs::open(&Task::at(Time::ZERO), medium, &settings(self.volume.0), IDENTITY, false);
         medium(disk, self.volume.1).and_then(|medium| open(medium).map_err(|error: OpenSfsError| error.to_string()))
     }
 
     /// Does the load with a fault; answers how many operations there were.
-    fn run(&self, fault: Option<Fault>, seed: u64, counts: &mut Counts) -> Result<[u64; 4], String> {
+    fn run(&self, task: &Task<'_>, fault: Option<Fault>, seed: u64, counts: &mut Counts) -> Result<[u64; 4], String> {
         let disk = FailingDisk::holding(self.bytes.clone());
         disk.fail(fault, seed);
         let mut load = Load { random: Random::new(seed, "load"), history: self.history.clone(), names: 1 << 20 };
@@ -183,8 +186,8 @@ impl Base {
             Err(_) if disk.has_failed() => counts.add("mount refused".to_string()),
             Err(error) => return Err(format!("it cannot be mounted: {error}")),
             Ok(mut sfs) => {
-                let failed = load.work(&mut sfs, CALLS, &disk)?;
-                lost = self.end(&mut sfs, &mut load, failed, &disk, counts)?;
+                let failed = load.work(task, &mut sfs, CALLS, &disk)?;
+                lost = self.end(task, &mut sfs, &mut load, failed, &disk, counts)?;
             }
         }
         let operations = disk.counts();
@@ -199,18 +202,19 @@ impl Base {
         if sfs.has_lost_before() != lost.is_some() {
             return Err(format!("it says that changes were lost: {}", sfs.has_lost_before()));
         }
-        let wrong = sfs.check().map_err(|error| format!("it cannot be checked: {error}"))?;
+        let wrong = sfs.check(task).map_err(|error| format!("it cannot be checked: {error}"))?;
         if let Some(finding) = wrong.first() {
             return Err(format!("{} things are wrong with it, the first: {finding}", wrong.len()));
         }
-        load.history.check(&look(&mut sfs)?)?;
-        sfs.unmount().map_err(|error| format!("healed, it cannot be unmounted: {error}"))?;
+        load.history.check(&look(task, &mut sfs)?)?;
+        sfs.unmount(task).map_err(|error| format!("healed, it cannot be unmounted: {error}"))?;
         Ok(operations)
     }
 
     /// Ends what was mounted, after a failed call or none. Answers the volume's number if changes were said to be lost.
     fn end(
         &self,
+        task: &Task<'_>,
         sfs: &mut Sfs,
         load: &mut Load,
         failed: Option<Call>,
@@ -219,19 +223,19 @@ impl Base {
     ) -> Result<Option<[u8; 16]>, String> {
         let is_read_only = sfs.read_only().is_some();
         if is_read_only {
-            let changed = Call::Create("/after".to_string()).run(sfs, load.history.step());
+            let changed = Call::Create("/after".to_string()).run(task, sfs, load.history.step());
             if !matches!(changed, Err(SfsError::ReadOnly(_))) {
                 return Err(format!("it can only be read, and answers a change with {changed:?}"));
             }
             // What is answered now must be true. If nothing waits, it is; what the failed call has done is not known.
-            if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
+            if sfs.sync(task).is_ok() || sfs.sync_file(task, InodeNumber::ROOT, Durable::All).is_ok() {
                 load.history.answered(&Call::Sync);
             }
             if let Some(call) = &failed {
                 load.history.apply(call, None);
             }
         }
-        match sfs.unmount() {
+        match sfs.unmount(task) {
             Ok(()) if is_read_only => Err("a write failed, and the unmount succeeds".to_string()),
             Ok(()) => {
                 load.history.answered(&Call::Sync);
@@ -266,18 +270,20 @@ fn number_of(variable: &str) -> u64 {
 
 #[test]
 fn what_was_synced_survives_any_operation_of_the_store_that_fails() {
+    let task = &Task::at(Time::ZERO);
     let mut budget = Budget::new(600);
     let mut counts = Counts::default();
     let mut seed = number_of("FAILING_STORE_SEED");
     let first = seed;
     while budget.goes_on() {
-        let base = Base::new(VOLUMES[seed as usize % VOLUMES.len()], seed);
-        let whole = base.run(None, seed, &mut counts).unwrap_or_else(|why| panic!("seed {seed}, no fault: {why}"));
+        let base = Base::new(task, VOLUMES[seed as usize % VOLUMES.len()], seed);
+        let whole =
+            base.run(task, None, seed, &mut counts).unwrap_or_else(|why| panic!("seed {seed}, no fault: {why}"));
         let mut random = Random::new(seed, "faults");
         for _ in 0..20 {
             let fault = Fault::any(whole, &mut random);
             let case = Case(format!("{}, seed {seed}, {fault:?}", base.volume.0));
-            base.run(Some(fault), seed, &mut counts).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+            base.run(task, Some(fault), seed, &mut counts).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
             counts.add(format!("{:?}", fault.operation));
             if !budget.goes_on() {
                 break;
@@ -292,16 +298,17 @@ fn what_was_synced_survives_any_operation_of_the_store_that_fails() {
 /// Each write, sync, punch and read of one short load, on blocks and on zones.
 #[test]
 fn every_operation_of_a_load_may_be_the_one_that_fails() {
+    let task = &Task::at(Time::ZERO);
     let mut counts = Counts::default();
     for volume in [VOLUMES[0], VOLUMES[3]] {
-        let base = Base::new(volume, 1);
-        let whole = base.run(None, 1, &mut counts).unwrap();
+        let base = Base::new(task, volume, 1);
+        let whole = base.run(task, None, 1, &mut counts).unwrap();
         for (operation, number) in super::failing_disk::OPERATIONS.into_iter().zip(whole) {
             // At most some hundred of a kind: most are reads.
             for after in (0..number).step_by(number.div_ceil(150).max(1) as usize) {
                 let fault = Fault { operation, after, error: Errno::IO, lasts: after % 2 == 1 };
                 let case = Case(format!("{}, {fault:?}", base.volume.0));
-                base.run(Some(fault), 1, &mut counts).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+                base.run(task, Some(fault), 1, &mut counts).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
             }
         }
     }
@@ -311,18 +318,19 @@ fn every_operation_of_a_load_may_be_the_one_that_fails() {
 /// What is written to a volume whose flush failed is not there, and a second sync must not say that it is.
 #[test]
 fn a_sync_that_failed_is_not_answered_the_second_time() {
-    let base = Base::new(VOLUMES[0], 2);
+    let task = &Task::at(Time::ZERO);
+    let base = Base::new(task, VOLUMES[0], 2);
     let disk = FailingDisk::holding(base.bytes.clone());
     let mut sfs = base.open(&disk).unwrap();
-    Call::Create("/new".to_string()).run(&mut sfs, 1).unwrap();
-    Call::Write { path: "/new".to_string(), offset: 0, length: BLOCK }.run(&mut sfs, 2).unwrap();
+    Call::Create("/new".to_string()).run(task, &mut sfs, 1).unwrap();
+    Call::Write { path: "/new".to_string(), offset: 0, length: BLOCK }.run(task, &mut sfs, 2).unwrap();
     disk.fail(
         Some(Fault { operation: super::failing_disk::Operation::Sync, after: 0, error: Errno::IO, lasts: false }),
         0,
     );
     let sync = Call::SyncFile("/new".to_string(), Durable::All);
-    assert!(sync.run(&mut sfs, 3).is_err() && sync.run(&mut sfs, 4).is_err() && sfs.sync().is_err());
+    assert!(sync.run(task, &mut sfs, 3).is_err() && sync.run(task, &mut sfs, 4).is_err() && sfs.sync(task).is_err());
     let lost = sfs.lost().expect("it knows").clone();
     assert!(lost.inodes == 2 && lost.blocks >= 1, "the file and the root: {lost:?}");
-    assert!(matches!(sfs.unmount(), Err(SfsError::Lost(_))));
+    assert!(matches!(sfs.unmount(task), Err(SfsError::Lost(_))));
 }

@@ -10,6 +10,7 @@ use super::calls::{Call, target, value, written};
 use super::model::split;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError};
+use flashpath::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
@@ -79,13 +80,13 @@ pub struct Look {
 }
 
 /// Looks at everything on a volume.
-pub fn look(sfs: &mut Sfs) -> Result<Look, String> {
+pub fn look(task: &Task<'_>, sfs: &mut Sfs) -> Result<Look, String> {
     let mut all = BTreeMap::new();
-    let mut blocks = sfs.attributes(InodeNumber::ROOT).map_err(|error| format!("the root: {error}"))?.blocks;
+    let mut blocks = sfs.attributes(task, InodeNumber::ROOT).map_err(|error| format!("the root: {error}"))?.blocks;
     let mut inodes = BTreeMap::new();
-    look_into(sfs, InodeNumber::ROOT, "", &mut all)?;
+    look_into(task, sfs, InodeNumber::ROOT, "", &mut all)?;
     for (path, found) in &all {
-        let of_inode = sfs.attributes(found.inode).map_err(|error| format!("{path}: {error}"))?.blocks;
+        let of_inode = sfs.attributes(task, found.inode).map_err(|error| format!("{path}: {error}"))?.blocks;
         if inodes.insert(found.inode, ()).is_none() {
             blocks += of_inode;
         }
@@ -100,13 +101,14 @@ pub fn look(sfs: &mut Sfs) -> Result<Look, String> {
 }
 
 fn look_into(
+    task: &Task<'_>,
     sfs: &mut Sfs,
     directory: InodeNumber,
     path: &str,
     all: &mut BTreeMap<String, Found>,
 ) -> Result<(), String> {
     let mut entries = Vec::new();
-    let listed = sfs.list(directory, 0, &mut |entry| {
+    let listed = sfs.list(task, directory, 0, &mut |entry| {
         entries.push((entry.inode, entry.kind, entry.name.to_vec()));
         true
     });
@@ -114,16 +116,16 @@ fn look_into(
     let mut directories = 0;
     for (inode, kind, name) in entries.into_iter().filter(|(.., name)| name != b"." && name != b"..") {
         let path = format!("{path}/{}", String::from_utf8_lossy(&name));
-        let found = look_at(sfs, directory, &name, inode, kind).map_err(|error| format!("{path}: {error}"))?;
+        let found = look_at(task, sfs, directory, &name, inode, kind).map_err(|error| format!("{path}: {error}"))?;
         if all.insert(path.clone(), found).is_some() {
             return Err(format!("{path} is there twice"));
         }
         if kind == FileKind::Directory {
             directories += 1;
-            look_into(sfs, inode, &path, all)?;
+            look_into(task, sfs, inode, &path, all)?;
         }
     }
-    let links = sfs.attributes(directory).map_err(|error| format!("directory '{path}': {error}"))?.links;
+    let links = sfs.attributes(task, directory).map_err(|error| format!("directory '{path}': {error}"))?.links;
     match links == 2 + directories {
         true => Ok(()),
         false => Err(format!("directory '{path}' has {links} links, and {directories} directories in it")),
@@ -131,6 +133,7 @@ fn look_into(
 }
 
 fn look_at(
+    task: &Task<'_>,
     sfs: &mut Sfs,
     directory: InodeNumber,
     name: &[u8],
@@ -138,32 +141,32 @@ fn look_at(
     kind: FileKind,
 ) -> Result<Found, String> {
     let words = |error: SfsError| error.to_string();
-    let seen = sfs.attributes(inode).map_err(words)?;
-    if seen.kind != kind || sfs.lookup(directory, name).map_err(words)? != inode {
+    let seen = sfs.attributes(task, inode).map_err(words)?;
+    if seen.kind != kind || sfs.lookup(task, directory, name).map_err(words)? != inode {
         return Err(format!("its entry says {kind:?} and inode {}, its inode {:?}", inode.0, seen.kind));
     }
     let mut attributes = Attributes::new();
-    for name in sfs.extended_attributes(inode).map_err(words)? {
-        let value = sfs.extended_attribute(inode, &name).map_err(words)?;
+    for name in sfs.extended_attributes(task, inode).map_err(words)? {
+        let value = sfs.extended_attribute(task, inode, &name).map_err(words)?;
         attributes.insert(name, value);
     }
     let bytes = match kind {
         FileKind::Regular => {
             let mut bytes = vec![0xee; seen.size as usize];
-            match sfs.read(inode, 0, &mut bytes).map_err(words)? {
+            match sfs.read(task, inode, 0, &mut bytes).map_err(words)? {
                 read if read == bytes.len() => bytes,
                 read => return Err(format!("{read} of {} bytes were read", bytes.len())),
             }
         }
-        FileKind::Symlink => sfs.target(inode).map_err(words)?,
-        FileKind::Directory if sfs.lookup(inode, b"..").map_err(words)? != directory => {
+        FileKind::Symlink => sfs.target(task, inode).map_err(words)?,
+        FileKind::Directory if sfs.lookup(task, inode, b"..").map_err(words)? != directory => {
             return Err("its '..' is another directory".to_string());
         }
         _ => Vec::new(),
     };
     let mut stored = Vec::new();
     while kind == FileKind::Regular
-        && let Some(place) = sfs.next_block(inode, stored.last().map_or(0, |last| last + 1)).map_err(words)?
+        && let Some(place) = sfs.next_block(task, inode, stored.last().map_or(0, |last| last + 1)).map_err(words)?
     {
         stored.push(place);
     }
@@ -494,8 +497,8 @@ impl History {
     /// The power failed in a call: what it has done itself is not known.
     ///
     /// If a sync still succeeds, nothing waits to be written, and all that was applied before is durable.
-    pub fn cut_in(&mut self, call: &Call, sfs: &mut Sfs) {
-        if sfs.sync().is_ok() || sfs.sync_file(InodeNumber::ROOT, Durable::All).is_ok() {
+    pub fn cut_in(&mut self, task: &Task<'_>, call: &Call, sfs: &mut Sfs) {
+        if sfs.sync(task).is_ok() || sfs.sync_file(task, InodeNumber::ROOT, Durable::All).is_ok() {
             self.answered(&Call::Sync);
         }
         self.apply(call, None);

@@ -7,6 +7,8 @@ use super::machine::{Case, Machine, seeds};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, Sfs, SfsError};
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 use std::collections::BTreeMap;
 
 /// Segments of a volume.
@@ -43,11 +45,11 @@ struct Life {
 }
 
 impl Life {
-    fn new(volume: (&'static str, bool), seed: u64) -> Life {
+    fn new(task: &Task<'_>, volume: (&'static str, bool), seed: u64) -> Life {
         let (text, is_zoned) = volume;
         let machine = Machine::new(text, 16, SEGMENTS, is_zoned);
         let mut sfs = machine.create();
-        let history = History::of(&look(&mut sfs).unwrap(), 0);
+        let history = History::of(&look(task, &mut sfs).unwrap(), 0);
         let random = Random::new(seed, "cuts under load");
         Life { machine, random, history, names: 0, is_full: false, counts: BTreeMap::new() }
     }
@@ -127,17 +129,17 @@ impl Life {
     }
 
     /// Works until the power fails, or so many calls are made.
-    fn work(&mut self, sfs: &mut Sfs, calls: u64) {
+    fn work(&mut self, task: &Task<'_>, sfs: &mut Sfs, calls: u64) {
         for _ in 0..calls {
             let Some(call) = self.next() else { continue };
-            match call.run(sfs, self.history.step()) {
+            match call.run(task, sfs, self.history.step()) {
                 Ok(made) => {
                     assert!(!self.machine.power.is_off(), "{call:?} is answered although the power failed");
                     self.history.apply(&call, made);
                     self.history.answered(&call);
                 }
                 Err(_) if self.machine.power.is_off() => {
-                    self.history.cut_in(&call, sfs);
+                    self.history.cut_in(task, &call, sfs);
                     break;
                 }
                 Err(SfsError::NoSpace { .. }) if sfs.read_only().is_none() => {
@@ -156,10 +158,10 @@ impl Life {
     }
 
     /// One life of the volume: work, a cut, as many cuts of recovery as are given, recovery.
-    fn live(&mut self, cut: u64, cuts_of_recovery: &[u64]) -> Result<(), String> {
+    fn live(&mut self, task: &Task<'_>, cut: u64, cuts_of_recovery: &[u64]) -> Result<(), String> {
         let mut sfs = self.machine.open().map_err(|error| format!("it cannot be mounted: {error}"))?;
         self.machine.power.cut_after(cut);
-        self.work(&mut sfs, 2000);
+        self.work(task, &mut sfs, 2000);
         drop(sfs);
         self.machine.lose_power(&mut self.random);
         for cut in cuts_of_recovery {
@@ -170,11 +172,11 @@ impl Life {
             }
             self.machine.lose_power(&mut self.random);
         }
-        self.recover()
+        self.recover(task)
     }
 
-    fn recover(&mut self) -> Result<(), String> {
-        let (_, found) = self.machine.recover(&self.history)?;
+    fn recover(&mut self, task: &Task<'_>) -> Result<(), String> {
+        let (_, found) = self.machine.recover(task, &self.history)?;
         // It was mounted and not unmounted: the next mount finds what this one made of it.
         self.machine.lose_power(&mut self.random);
         self.history = History::of(&found, self.history.step());
@@ -187,11 +189,12 @@ impl Life {
 
 #[test]
 fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
+    let task = &Task::at(Time::ZERO);
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut cuts = 0;
     for seed in 0..seeds() * 2 {
         for volume in VOLUMES {
-            let mut life = Life::new(volume, seed);
+            let mut life = Life::new(task, volume, seed);
             for number in 0..80 {
                 let cut = life.random.below(if number % 4 == 0 { 1500 } else { 200 });
                 let nested: Vec<u64> = (0..life.random.below(4)).map(|_| life.random.below(12)).collect();
@@ -199,7 +202,7 @@ fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
                     "{}, seed {seed}, life {number}, cut at operation {cut}, and at {nested:?} of recovery",
                     volume.0
                 ));
-                life.live(cut, &nested).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+                life.live(task, cut, &nested).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
                 cuts += 1 + nested.len();
             }
             life.counts.iter().for_each(|(event, count)| *counts.entry(event).or_default() += count);
@@ -213,19 +216,20 @@ fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
 
 #[test]
 fn a_volume_on_which_nothing_but_power_cuts_happens_can_always_be_mounted() {
+    let task = &Task::at(Time::ZERO);
     for volume in VOLUMES {
-        let mut life = Life::new(volume, 77);
+        let mut life = Life::new(task, volume, 77);
         let mut sfs = life.machine.open().unwrap();
-        life.work(&mut sfs, 2500);
+        life.work(task, &mut sfs, 2500);
         drop(sfs);
         for mount in 0..40 {
             let _case = Case(format!("{}, mount {mount}", volume.0));
             life.machine.lose_power(&mut life.random);
-            life.recover().unwrap();
+            life.recover(task).unwrap();
             let mut sfs = life.machine.open().unwrap();
             match mount % 3 {
-                0 => sfs.unmount().unwrap(),
-                1 => sfs.sync().unwrap(),
+                0 => sfs.unmount(task).unwrap(),
+                1 => sfs.sync(task).unwrap(),
                 _ => {}
             }
         }
@@ -234,19 +238,20 @@ fn a_volume_on_which_nothing_but_power_cuts_happens_can_always_be_mounted() {
 
 #[test]
 fn recovery_survives_a_cut_at_each_of_its_operations() {
+    let task = &Task::at(Time::ZERO);
     let mut cuts = 0;
     for seed in 0..seeds() * 4 {
         for volume in VOLUMES {
-            let mut life = Life::new(volume, 1000 + seed);
+            let mut life = Life::new(task, volume, 1000 + seed);
             let mut sfs = life.machine.open().unwrap();
             let cut = 200 + life.random.below(2000);
             life.machine.power.cut_after(cut);
-            life.work(&mut sfs, 4000);
+            life.work(task, &mut sfs, 4000);
             drop(sfs);
             life.machine.lose_power(&mut life.random);
 
             let uncut = life.machine.copy();
-            uncut.recover(&life.history).unwrap();
+            uncut.recover(task, &life.history).unwrap();
             let operations = uncut.power.operations();
             for nested in 0..operations {
                 let case = Case(format!(
@@ -261,7 +266,7 @@ fn recovery_survives_a_cut_at_each_of_its_operations() {
                     machine.lose_power(&mut life.random);
                     cuts += 1;
                 }
-                machine.recover(&life.history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+                machine.recover(task, &life.history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
             }
         }
     }

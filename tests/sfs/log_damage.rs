@@ -11,6 +11,8 @@ use super::unclean::{BLOCK, Partial, block, change, checked, image, log, opened_
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError, Structure};
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 use rustix::io::Errno;
 
 const FILES: u64 = 8;
@@ -29,18 +31,18 @@ fn name(file: u64) -> Vec<u8> {
 }
 
 /// A volume on which fifteen fsyncs followed the last checkpoint, of eight files in turn, and the mount was killed.
-pub fn killed(is_zoned: bool) -> Machine {
+pub fn killed(task: &Task<'_>, is_zoned: bool) -> Machine {
     let machine = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
     let mut sfs = machine.create();
     for file in 0..FILES {
-        let inode = sfs.make(InodeNumber::ROOT, &name(file), &NEW).unwrap();
-        sfs.write(inode, 0, &contents(100 + file)).unwrap();
+        let inode = sfs.make(task, InodeNumber::ROOT, &name(file), &NEW).unwrap();
+        sfs.write(task, inode, 0, &contents(100 + file)).unwrap();
     }
-    sfs.sync().unwrap();
+    sfs.sync(task).unwrap();
     for round in 0..SYNCS {
-        let inode = sfs.lookup(InodeNumber::ROOT, &name(round % FILES)).unwrap();
-        sfs.write(inode, 0, &contents(round)).unwrap();
-        sfs.sync_file(inode, Durable::All).unwrap();
+        let inode = sfs.lookup(task, InodeNumber::ROOT, &name(round % FILES)).unwrap();
+        sfs.write(task, inode, 0, &contents(round)).unwrap();
+        sfs.sync_file(task, inode, Durable::All).unwrap();
     }
     drop(sfs);
     machine
@@ -53,24 +55,24 @@ fn versions(file: u64) -> Vec<(Option<u64>, Vec<u8>)> {
 }
 
 /// All files are in the newest version that is not of this fsync.
-fn assert_without(sfs: &mut Sfs, lost: u64, context: &str) {
+fn assert_without(task: &Task<'_>, sfs: &mut Sfs, lost: u64, context: &str) {
     for file in 0..FILES {
         let expected = versions(file).into_iter().find(|(round, _)| *round != Some(lost)).unwrap().1;
-        let inode = sfs.lookup(InodeNumber::ROOT, &name(file)).unwrap();
+        let inode = sfs.lookup(task, InodeNumber::ROOT, &name(file)).unwrap();
         let mut bytes = vec![0; LENGTH + 1];
-        assert_eq!(sfs.read(inode, 0, &mut bytes).unwrap(), LENGTH, "{context}");
+        assert_eq!(sfs.read(task, inode, 0, &mut bytes).unwrap(), LENGTH, "{context}");
         assert!(bytes[..LENGTH] == expected, "{context}: file {file} begins {:?}", &bytes[..4]);
     }
 }
 
 /// All files are in their newest version, but for one block of one of them, which cannot be read.
-fn assert_all_but(sfs: &mut Sfs, damaged: (u64, u64), context: &str) {
+fn assert_all_but(task: &Task<'_>, sfs: &mut Sfs, damaged: (u64, u64), context: &str) {
     for file in 0..FILES {
         let expected = versions(file).remove(0).1;
-        let inode = sfs.lookup(InodeNumber::ROOT, &name(file)).unwrap();
+        let inode = sfs.lookup(task, InodeNumber::ROOT, &name(file)).unwrap();
         for (place, block) in (0..).zip(expected.chunks(BLOCK)) {
             let mut bytes = vec![0; block.len()];
-            match sfs.read(inode, place * BLOCK as u64, &mut bytes) {
+            match sfs.read(task, inode, place * BLOCK as u64, &mut bytes) {
                 Err(error) => assert!((file, place) == damaged && error.errno() == Errno::IO, "{context}: {error}"),
                 Ok(_) => assert!((file, place) != damaged && bytes == block, "{context}: {place} of file {file}"),
             }
@@ -79,12 +81,12 @@ fn assert_all_but(sfs: &mut Sfs, damaged: (u64, u64), context: &str) {
 }
 
 /// Each file can be read, and is in its newest version; or reading fails.
-pub fn assert_newest(sfs: &mut Sfs, context: &str) {
+pub fn assert_newest(task: &Task<'_>, sfs: &mut Sfs, context: &str) {
     for file in 0..FILES {
         let expected = versions(file).remove(0).1;
         let mut bytes = vec![0; LENGTH];
-        let inode = sfs.lookup(InodeNumber::ROOT, &name(file));
-        match inode.and_then(|inode| sfs.read(inode, 0, &mut bytes)) {
+        let inode = sfs.lookup(task, InodeNumber::ROOT, &name(file));
+        match inode.and_then(|inode| sfs.read(task, inode, 0, &mut bytes)) {
             Ok(_) => assert!(bytes == expected, "{context}: file {file} begins {:?}", &bytes[..4]),
             Err(error) => assert_eq!(error.errno(), Errno::IO, "{context}: file {file}: {error}"),
         }
@@ -96,24 +98,24 @@ fn is_told(error: SfsError) -> bool {
 }
 
 /// A damaged volume is checked, mounted, repaired and mounted again; what is there is asserted each time.
-fn examine(machine: &Machine, context: &str, assert: impl Fn(&mut Sfs, &str)) {
+fn examine(task: &Task<'_>, machine: &Machine, context: &str, assert: impl Fn(&mut Sfs, &str)) {
     let before = image(machine);
     let findings = checked(machine).unwrap();
     assert!(findings.iter().any(|finding| finding.structure == Structure::Log), "{context}: {findings:?}");
     let mut sfs = machine.open().unwrap();
     assert!(!sfs.damage().is_empty(), "{context}");
-    assert!(is_told(sfs.make(InodeNumber::ROOT, b"new", &NEW).unwrap_err()), "{context}");
+    assert!(is_told(sfs.make(task, InodeNumber::ROOT, b"new", &NEW).unwrap_err()), "{context}");
     assert(&mut sfs, context);
-    sfs.sync().unwrap();
-    sfs.unmount().unwrap();
+    sfs.sync(task).unwrap();
+    sfs.unmount(task).unwrap();
     drop(sfs);
     assert!(before == image(machine), "{context}: the mount has overwritten evidence");
     let despite = machine.copy();
     let mut sfs = opened_despite_damage(despite.medium()).unwrap();
     assert!(!sfs.damage().is_empty(), "{context}");
     assert(&mut sfs, context);
-    sfs.make(InodeNumber::ROOT, b"new", &NEW).unwrap();
-    sfs.unmount().unwrap();
+    sfs.make(task, InodeNumber::ROOT, b"new", &NEW).unwrap();
+    sfs.unmount(task).unwrap();
     let repaired = repaired(machine).unwrap();
     assert_eq!(repaired.left, [], "{context}");
     assert!(repaired.findings.iter().any(|finding| finding.structure == Structure::Log), "{context}");
@@ -121,7 +123,7 @@ fn examine(machine: &Machine, context: &str, assert: impl Fn(&mut Sfs, &str)) {
     let mut sfs = machine.open().unwrap();
     assert!(sfs.damage().is_empty() && sfs.read_only().is_none(), "{context}");
     assert(&mut sfs, context);
-    assert_eq!(sfs.check().unwrap(), [], "{context}");
+    assert_eq!(sfs.check(task).unwrap(), [], "{context}");
 }
 
 /// A way to damage a summary, with its name.
@@ -142,32 +144,35 @@ fn fsyncs(machine: &Machine) -> Vec<Partial> {
     log
 }
 
-fn damage_each_summary(is_zoned: bool) {
-    let killed = killed(is_zoned);
+fn damage_each_summary(task: &Task<'_>, is_zoned: bool) {
+    let killed = killed(task, is_zoned);
     for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
         for (how, damage) in damages() {
             let machine = killed.copy();
             change(&machine, partial.segment, partial.block, damage);
             let context = format!("zones {is_zoned}, {how} in the summary of fsync {round}");
-            examine(&machine, &context, |sfs, context| assert_without(sfs, round as u64, context));
+            examine(task, &machine, &context, |sfs, context| assert_without(task, sfs, round as u64, context));
         }
     }
 }
 
 #[test]
 fn a_damaged_summary_on_a_disk_is_told_and_costs_what_it_said_alone() {
-    damage_each_summary(false);
+    let task = &Task::at(Time::ZERO);
+    damage_each_summary(task, false);
 }
 
 #[test]
 fn a_damaged_summary_on_zones_is_told_and_costs_what_it_said_alone() {
-    damage_each_summary(true);
+    let task = &Task::at(Time::ZERO);
+    damage_each_summary(task, true);
 }
 
 #[test]
 fn a_damaged_block_of_a_file_in_the_log_costs_that_block_alone() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let killed = killed(is_zoned);
+        let killed = killed(task, is_zoned);
         for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
             for place in 0..partial.blocks {
                 let machine = killed.copy();
@@ -177,7 +182,7 @@ fn a_damaged_block_of_a_file_in_the_log_costs_that_block_alone() {
                 // What was written again since is whole.
                 let is_newest = round as u64 + FILES >= SYNCS;
                 let damaged = if is_newest { (round as u64 % FILES, place) } else { (u64::MAX, 0) };
-                examine(&machine, &context, |sfs, context| assert_all_but(sfs, damaged, context));
+                examine(task, &machine, &context, |sfs, context| assert_all_but(task, sfs, damaged, context));
                 let named = format!("/file{}", round as u64 % FILES);
                 let machine = killed.copy();
                 change(&machine, partial.segment, at, |bytes| bytes[77] ^= 8);
@@ -192,8 +197,9 @@ fn a_damaged_block_of_a_file_in_the_log_costs_that_block_alone() {
 /// Several at once: the first of the log, whose place only the superblock tells, with others.
 #[test]
 fn several_damaged_summaries_are_told_and_the_others_count() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let killed = killed(is_zoned);
+        let killed = killed(task, is_zoned);
         let log = fsyncs(&killed);
         let mut random = Random::new(3, "several summaries");
         for turn in 0..40 {
@@ -205,13 +211,13 @@ fn several_damaged_summaries_are_told_and_the_others_count() {
                 change(&machine, partial.segment, partial.block, |bytes| bytes.fill(0));
             }
             let context = format!("zones {is_zoned}, fsyncs {lost:?}");
-            examine(&machine, &context, |sfs, context| {
+            examine(task, &machine, &context, |sfs, context| {
                 for file in 0..FILES {
                     let is_there = |round: &Option<u64>| round.is_none_or(|round| !lost.contains(&round));
                     let expected = versions(file).into_iter().find(|(round, _)| is_there(round)).unwrap().1;
-                    let inode = sfs.lookup(InodeNumber::ROOT, &name(file)).unwrap();
+                    let inode = sfs.lookup(task, InodeNumber::ROOT, &name(file)).unwrap();
                     let mut bytes = vec![0; LENGTH];
-                    sfs.read(inode, 0, &mut bytes).unwrap();
+                    sfs.read(task, inode, 0, &mut bytes).unwrap();
                     assert!(bytes == expected, "{context}: file {file} begins {:?}", &bytes[..4]);
                 }
             });
@@ -223,8 +229,9 @@ fn several_damaged_summaries_are_told_and_the_others_count() {
 /// is whole lay there, and two later fsyncs were lost in silence.
 #[test]
 fn a_summary_over_another_hides_nothing_behind_it() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let killed = killed(is_zoned);
+        let killed = killed(task, is_zoned);
         let log = fsyncs(&killed);
         for round in 0..SYNCS as usize - 1 {
             for other in (0..SYNCS as usize).filter(|other| *other != round) {
@@ -232,7 +239,7 @@ fn a_summary_over_another_hides_nothing_behind_it() {
                 let stale = block(&killed, log[other].segment, log[other].block);
                 change(&machine, log[round].segment, log[round].block, |bytes| bytes.copy_from_slice(&stale));
                 let context = format!("zones {is_zoned}, the summary of fsync {other} over that of {round}");
-                examine(&machine, &context, |sfs, context| assert_without(sfs, round as u64, context));
+                examine(task, &machine, &context, |sfs, context| assert_without(task, sfs, round as u64, context));
             }
         }
     }
@@ -241,8 +248,9 @@ fn a_summary_over_another_hides_nothing_behind_it() {
 /// A summary with other records and a checksum that is right was applied, and the next one left out for it.
 #[test]
 fn a_summary_that_the_next_one_contradicts_is_lost_and_the_next_one_is_not() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let killed = killed(is_zoned);
+        let killed = killed(task, is_zoned);
         for (round, partial) in fsyncs(&killed).iter().enumerate().take(SYNCS as usize - 1) {
             // The clock, and of the first block its number, its inode and its place in it.
             for at in [33, 65, 77, 80] {
@@ -252,7 +260,7 @@ fn a_summary_that_the_next_one_contradicts_is_lost_and_the_next_one_is_not() {
                     seal_summary(bytes);
                 });
                 let context = format!("zones {is_zoned}, byte {at} of the summary of fsync {round}");
-                examine(&machine, &context, |sfs, context| assert_without(sfs, round as u64, context));
+                examine(task, &machine, &context, |sfs, context| assert_without(task, sfs, round as u64, context));
             }
         }
     }
@@ -262,8 +270,9 @@ fn a_summary_that_the_next_one_contradicts_is_lost_and_the_next_one_is_not() {
 /// before its flush: it ends the log, as it always has.
 #[test]
 fn the_last_partial_segment_cannot_be_told_from_a_torn_one() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let killed = killed(is_zoned);
+        let killed = killed(task, is_zoned);
         let last = fsyncs(&killed).pop().unwrap();
         for at in last.block..last.block + last.summary_blocks + last.blocks {
             let machine = killed.copy();
@@ -271,7 +280,7 @@ fn the_last_partial_segment_cannot_be_told_from_a_torn_one() {
             assert_eq!(checked(&machine).unwrap(), []);
             let mut sfs = machine.open().unwrap();
             assert!(sfs.damage().is_empty() && sfs.read_only().is_none());
-            assert_without(&mut sfs, SYNCS - 1, "the last");
+            assert_without(task, &mut sfs, SYNCS - 1, "the last");
         }
     }
 }
@@ -280,20 +289,21 @@ fn the_last_partial_segment_cannot_be_told_from_a_torn_one() {
 /// there must not read as zeros.
 #[test]
 fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
+    let task = &Task::at(Time::ZERO);
     const PART: usize = 3 * BLOCK + 2000;
     for is_zoned in [false, true] {
         let machine = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
         let mut sfs = machine.create();
-        let inode = sfs.make(InodeNumber::ROOT, b"journal", &NEW).unwrap();
+        let inode = sfs.make(task, InodeNumber::ROOT, b"journal", &NEW).unwrap();
         let mut expected = Vec::new();
         for part in 0..6 {
             let bytes = vec![part + 1; PART];
-            sfs.write(inode, expected.len() as u64, &bytes).unwrap();
+            sfs.write(task, inode, expected.len() as u64, &bytes).unwrap();
             expected.extend(bytes);
             if part == 0 {
-                sfs.sync().unwrap();
+                sfs.sync(task).unwrap();
             } else {
-                sfs.sync_file(inode, Durable::All).unwrap();
+                sfs.sync_file(task, inode, Durable::All).unwrap();
             }
         }
         drop(sfs);
@@ -302,12 +312,12 @@ fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
             change(&machine, partial.segment, partial.block, |bytes| bytes[60] ^= 1);
             // The blocks that the lost part alone holds. The next one has the block in which it ends.
             let lost = part * PART / BLOCK..(part + 1) * PART / BLOCK;
-            examine(&machine, &format!("zones {is_zoned}, part {part}"), |sfs, context| {
-                let inode = sfs.lookup(InodeNumber::ROOT, b"journal").unwrap();
-                assert_eq!(sfs.attributes(inode).unwrap().size, expected.len() as u64, "{context}");
+            examine(task, &machine, &format!("zones {is_zoned}, part {part}"), |sfs, context| {
+                let inode = sfs.lookup(task, InodeNumber::ROOT, b"journal").unwrap();
+                assert_eq!(sfs.attributes(task, inode).unwrap().size, expected.len() as u64, "{context}");
                 for (place, block) in expected.chunks(BLOCK).enumerate() {
                     let mut bytes = vec![0; block.len()];
-                    match sfs.read(inode, (place * BLOCK) as u64, &mut bytes) {
+                    match sfs.read(task, inode, (place * BLOCK) as u64, &mut bytes) {
                         Err(error) => {
                             assert!(lost.contains(&place) && error.errno() == Errno::IO, "{context}: {error}")
                         }
@@ -322,12 +332,13 @@ fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
 /// The fsync that told a file's name is lost, and a later one of the same file is there: the file is found again.
 #[test]
 fn a_file_whose_name_is_lost_goes_to_lost_and_found() {
+    let task = &Task::at(Time::ZERO);
     let machine = Machine::new("sfs:segment=64K", 16, 56, false);
     let mut sfs = machine.create();
-    let inode = sfs.make(InodeNumber::ROOT, b"nameless", &NEW).unwrap();
+    let inode = sfs.make(task, InodeNumber::ROOT, b"nameless", &NEW).unwrap();
     for round in 0..3 {
-        sfs.write(inode, 0, &contents(round)).unwrap();
-        sfs.sync_file(inode, Durable::All).unwrap();
+        sfs.write(task, inode, 0, &contents(round)).unwrap();
+        sfs.sync_file(task, inode, Durable::All).unwrap();
     }
     drop(sfs);
     let first = &log(&machine)[0];
@@ -335,9 +346,9 @@ fn a_file_whose_name_is_lost_goes_to_lost_and_found() {
     let found = repaired(&machine).unwrap();
     assert_eq!(found.left, []);
     let mut sfs = machine.open().unwrap();
-    let directory = sfs.lookup(InodeNumber::ROOT, b"lost+found").unwrap();
-    let inode = sfs.lookup(directory, format!("#{}", inode.0).as_bytes()).unwrap();
+    let directory = sfs.lookup(task, InodeNumber::ROOT, b"lost+found").unwrap();
+    let inode = sfs.lookup(task, directory, format!("#{}", inode.0).as_bytes()).unwrap();
     let mut bytes = vec![0; LENGTH];
-    sfs.read(inode, 0, &mut bytes).unwrap();
+    sfs.read(task, inode, 0, &mut bytes).unwrap();
     assert!(bytes == contents(2));
 }

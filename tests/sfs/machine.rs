@@ -6,6 +6,8 @@ use super::power_cut::{Disk, Power, Zones};
 use super::{IDENTITY, settings};
 use flashpath::fs::sfs::{Medium, OpenSfsError, Sfs};
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 
 /// What the volume lies on.
 pub enum Device {
@@ -54,29 +56,29 @@ impl Machine {
     }
 
     pub fn create(&self) -> Sfs {
-        Sfs::create(self.medium(), &settings(self.text), IDENTITY).unwrap()
+        Sfs::create(&Task::at(Time::ZERO), self.medium(), &settings(self.text), IDENTITY).unwrap()
     }
 
     pub fn open(&self) -> Result<Sfs, OpenSfsError> {
-        Sfs::open(self.medium(), &settings(self.text), IDENTITY, false)
+        Sfs::open(&Task::at(Time::ZERO), self.medium(), &settings(self.text), IDENTITY, false)
     }
 
     /// Makes calls on the mounted volume until the power fails, or to the end. Answers the volume, and how many operations
     /// of the device there were.
-    pub fn work(&self, history: &mut History, calls: &[Call], cut: Option<u64>) -> (Sfs, u64) {
+    pub fn work(&self, task: &Task<'_>, history: &mut History, calls: &[Call], cut: Option<u64>) -> (Sfs, u64) {
         let mut sfs = self.open().unwrap();
         let begun = self.power.operations();
         if let Some(cut) = cut {
             self.power.cut_after(cut);
         }
         for call in calls {
-            match call.run(&mut sfs, history.step()) {
+            match call.run(task, &mut sfs, history.step()) {
                 Ok(made) => {
                     history.apply(call, made);
                     history.answered(call);
                 }
                 Err(_) if self.power.is_off() => {
-                    history.cut_in(call, &mut sfs);
+                    history.cut_in(task, call, &mut sfs);
                     break;
                 }
                 Err(error) => panic!("{call:?}: {error}"),
@@ -95,16 +97,16 @@ impl Machine {
     }
 
     /// Mounts it after a cut, looks whether anything is wrong with it, and holds what is there against what may be.
-    pub fn recover(&self, history: &History) -> Result<(Sfs, Look), String> {
+    pub fn recover(&self, task: &Task<'_>, history: &History) -> Result<(Sfs, Look), String> {
         let mut sfs = self.open().map_err(|error| format!("it cannot be mounted: {error}"))?;
         if let Some(why) = sfs.read_only() {
             return Err(format!("a cut of power damages nothing, and {why}: {:?}", sfs.damage()));
         }
-        let wrong = sfs.check().map_err(|error| format!("it cannot be checked: {error}"))?;
+        let wrong = sfs.check(task).map_err(|error| format!("it cannot be checked: {error}"))?;
         if let Some(finding) = wrong.first() {
             return Err(format!("{} things are wrong with it, the first: {finding}", wrong.len()));
         }
-        let found = look(&mut sfs)?;
+        let found = look(task, &mut sfs)?;
         history.check(&found)?;
         Ok((sfs, found))
     }

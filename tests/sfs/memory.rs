@@ -7,6 +7,8 @@ use super::random_work::{Worker, assert_same};
 use super::{IDENTITY, blocks, create, open, settings};
 use flashpath::fs::sfs::{Change, FileKind, InodeNumber, MemoryUse, NewFile, OpenSfsError, Sfs, SfsError};
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 
 /// Segments of 256K, as a device of 96 MiB is cut into by default.
 const BOUND: u64 = 32 << 20;
@@ -26,6 +28,7 @@ fn assert_within(used: MemoryUse, when: &str) {
 /// 927 MiB, and what was only read was never let go.
 #[test]
 fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
+    let task = &Task::at(Time::ZERO);
     const FILES: u64 = 60_000;
     let power = Power::new();
     let disk = Disk::new(&power, 96 << 8, 0);
@@ -40,16 +43,16 @@ fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
     };
     let name = |number: u64| format!("file{number:07}").into_bytes();
     for number in 0..FILES {
-        let file = sfs.make(InodeNumber::ROOT, &name(number), &new_file()).unwrap();
+        let file = sfs.make(task, InodeNumber::ROOT, &name(number), &new_file()).unwrap();
         // As the kernel does, which forgets late.
-        sfs.retain(file).unwrap();
+        sfs.retain(task, file).unwrap();
         if number.is_multiple_of(100) {
-            sfs.write(file, 0, &[number as u8; 100]).unwrap();
+            sfs.write(task, file, 0, &[number as u8; 100]).unwrap();
         }
         look(&mut sfs, "made");
     }
     let mut listed = 0;
-    sfs.list(InodeNumber::ROOT, 0, &mut |entry| {
+    sfs.list(task, InodeNumber::ROOT, 0, &mut |entry| {
         listed += u64::from(entry.name.starts_with(b"file"));
         true
     })
@@ -59,31 +62,32 @@ fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
     let mut random = Random::new(5, "any order");
     for _ in 0..FILES {
         let number = random.below(FILES);
-        let file = sfs.lookup(InodeNumber::ROOT, &name(number)).unwrap();
+        let file = sfs.lookup(task, InodeNumber::ROOT, &name(number)).unwrap();
         let size = if number.is_multiple_of(100) { 100 } else { 0 };
-        assert_eq!(sfs.attributes(file).unwrap().size, size, "file {number}");
+        assert_eq!(sfs.attributes(task, file).unwrap().size, size, "file {number}");
         look(&mut sfs, "looked up");
     }
     // Changes of inodes alone, each in another page of the inode file.
     for number in (0..FILES).step_by(16) {
-        let file = sfs.lookup(InodeNumber::ROOT, &name(number)).unwrap();
-        sfs.change(file, &Change { permissions: Some(0o600), ..Change::default() }).unwrap();
+        let file = sfs.lookup(task, InodeNumber::ROOT, &name(number)).unwrap();
+        sfs.change(task, file, &Change { permissions: Some(0o600), ..Change::default() }).unwrap();
         look(&mut sfs, "changed");
     }
-    sfs.unmount().unwrap();
+    sfs.unmount(task).unwrap();
     let mut sfs = open(blocks(disk.clone()), &text);
     for number in 0..FILES {
-        sfs.unlink(InodeNumber::ROOT, &name(number)).unwrap();
+        sfs.unlink(task, InodeNumber::ROOT, &name(number)).unwrap();
         look(&mut sfs, "removed");
     }
-    sfs.sync().unwrap();
-    assert_eq!(tree_of(&mut sfs).len(), 0);
-    assert_eq!(sfs.check().unwrap(), []);
+    sfs.sync(task).unwrap();
+    assert_eq!(tree_of(task, &mut sfs).len(), 0);
+    assert_eq!(sfs.check(task).unwrap(), []);
     assert!(most.changed > MIB && most.cached > MIB, "the bound was not come near: {most:?}");
 }
 
 #[test]
 fn the_index_of_a_directory_that_is_not_used_goes_and_is_made_again() {
+    let task = &Task::at(Time::ZERO);
     const DIRECTORIES: u64 = 20;
     const NAMES: u64 = 1000;
     let power = Power::new();
@@ -92,18 +96,18 @@ fn the_index_of_a_directory_that_is_not_used_goes_and_is_made_again() {
     let directory = NewFile { kind: FileKind::Directory, ..new_file() };
     let mut most = 0;
     for number in 0..DIRECTORIES {
-        let directory = sfs.make(InodeNumber::ROOT, &name(number), &directory).unwrap();
+        let directory = sfs.make(task, InodeNumber::ROOT, &name(number), &directory).unwrap();
         for file in 0..NAMES {
-            sfs.make(directory, &name(file), &new_file()).unwrap();
+            sfs.make(task, directory, &name(file), &new_file()).unwrap();
             most = most.max(sfs.memory_use().indexes);
         }
     }
     let all = DIRECTORIES * NAMES * 16;
     for round in 0..2 {
         for number in 0..DIRECTORIES {
-            let directory = sfs.lookup(InodeNumber::ROOT, &name(number)).unwrap();
-            assert!(sfs.lookup(directory, &name(round * 7)).is_ok());
-            assert!(matches!(sfs.lookup(directory, b"none"), Err(SfsError::NotFound)));
+            let directory = sfs.lookup(task, InodeNumber::ROOT, &name(number)).unwrap();
+            assert!(sfs.lookup(task, directory, &name(round * 7)).is_ok());
+            assert!(matches!(sfs.lookup(task, directory, b"none"), Err(SfsError::NotFound)));
             most = most.max(sfs.memory_use().indexes);
         }
     }
@@ -114,6 +118,7 @@ fn the_index_of_a_directory_that_is_not_used_goes_and_is_made_again() {
 /// files after a mount read the whole directory again for each 2,500 of them.
 #[test]
 fn a_directory_is_read_twice_while_its_files_are_looked_up_one_after_another() {
+    let task = &Task::at(Time::ZERO);
     const FILES: u64 = 20_000;
     let power = Power::new();
     let disk = Disk::new(&power, 36 << 8, 0);
@@ -121,17 +126,17 @@ fn a_directory_is_read_twice_while_its_files_are_looked_up_one_after_another() {
     let mut sfs = create(blocks(disk.clone()), text);
     let name = |number: u64| format!("{number:0100}").into_bytes();
     let directory = NewFile { kind: FileKind::Directory, ..new_file() };
-    let directory = sfs.make(InodeNumber::ROOT, b"many", &directory).unwrap();
+    let directory = sfs.make(task, InodeNumber::ROOT, b"many", &directory).unwrap();
     for number in 0..FILES {
-        sfs.make(directory, &name(number), &new_file()).unwrap();
+        sfs.make(task, directory, &name(number), &new_file()).unwrap();
     }
-    let size = sfs.attributes(directory).unwrap().size;
-    sfs.unmount().unwrap();
+    let size = sfs.attributes(task, directory).unwrap().size;
+    sfs.unmount(task).unwrap();
     let mut sfs = open(blocks(disk), text);
     for number in 0..FILES {
-        let file = sfs.lookup(directory, &name(number)).unwrap();
-        sfs.retain(file).unwrap();
-        sfs.attributes(file).unwrap();
+        let file = sfs.lookup(task, directory, &name(number)).unwrap();
+        sfs.retain(task, file).unwrap();
+        sfs.attributes(task, file).unwrap();
     }
     let (read, has) = (sfs.account().read_blocks, size / 4096);
     assert!(has > 500 && read < 3 * has, "{read} blocks were read of a directory that has {has}");
@@ -139,6 +144,7 @@ fn a_directory_is_read_twice_while_its_files_are_looked_up_one_after_another() {
 
 #[test]
 fn random_work_within_little_memory_is_what_the_model_says() {
+    let task = &Task::at(Time::ZERO);
     for (seed, text) in [(11, "sfs:segment=64K,memory=28M"), (12, "sfs:segment=64K,fsync=checkpoint,memory=28M")] {
         let power = Power::new();
         let disk = Disk::new(&power, 24 << 8, 0);
@@ -146,60 +152,62 @@ fn random_work_within_little_memory_is_what_the_model_says() {
         let mut worker = Worker::new(seed, 200_000);
         for round in 0..4 * seeds() {
             for step in 0..1500 {
-                match worker.step(&mut sfs) {
+                match worker.step(task, &mut sfs) {
                     Ok(()) | Err(SfsError::NoSpace { .. }) => {}
                     Err(error) => panic!("{text}, round {round}, step {step}: {error}"),
                 }
             }
-            assert_same(&mut sfs, &worker.tree, &format!("{text}, round {round}"));
-            sfs.unmount().unwrap();
+            assert_same(task, &mut sfs, &worker.tree, &format!("{text}, round {round}"));
+            sfs.unmount(task).unwrap();
             sfs = open(blocks(disk.clone()), text);
-            assert_same(&mut sfs, &worker.tree, &format!("{text}, remounted after round {round}"));
+            assert_same(task, &mut sfs, &worker.tree, &format!("{text}, remounted after round {round}"));
         }
-        assert_eq!(sfs.check().unwrap(), []);
+        assert_eq!(sfs.check(task).unwrap(), []);
     }
 }
 
 #[test]
 fn an_inode_that_is_held_and_let_go_from_memory_lives_without_a_name_until_it_is_released() {
+    let task = &Task::at(Time::ZERO);
     let power = Power::new();
     let mut sfs = create(blocks(Disk::new(&power, 36 << 8, 0)), "sfs:segment=64K,memory=28M");
-    let held = sfs.make(InodeNumber::ROOT, b"held", &new_file()).unwrap();
-    sfs.write(held, 0, b"what it holds").unwrap();
+    let held = sfs.make(task, InodeNumber::ROOT, b"held", &new_file()).unwrap();
+    sfs.write(task, held, 0, b"what it holds").unwrap();
     for _ in 0..3 {
-        sfs.retain(held).unwrap();
+        sfs.retain(task, held).unwrap();
     }
     // Others push it out.
     for number in 0..10_000 {
         let name = format!("{number}").into_bytes();
-        let file = sfs.make(InodeNumber::ROOT, &name, &new_file()).unwrap();
-        sfs.retain(file).unwrap();
-        sfs.release(file, 1).unwrap();
+        let file = sfs.make(task, InodeNumber::ROOT, &name, &new_file()).unwrap();
+        sfs.retain(task, file).unwrap();
+        sfs.release(task, file, 1).unwrap();
     }
-    sfs.sync().unwrap();
-    sfs.unlink(InodeNumber::ROOT, b"held").unwrap();
-    sfs.sync().unwrap();
+    sfs.sync(task).unwrap();
+    sfs.unlink(task, InodeNumber::ROOT, b"held").unwrap();
+    sfs.sync(task).unwrap();
     let mut bytes = [0; 13];
-    sfs.release(held, 2).unwrap();
-    assert_eq!(sfs.read(held, 0, &mut bytes).unwrap(), 13);
+    sfs.release(task, held, 2).unwrap();
+    assert_eq!(sfs.read(task, held, 0, &mut bytes).unwrap(), 13);
     assert_eq!(&bytes, b"what it holds");
-    sfs.release(held, 1).unwrap();
-    assert!(matches!(sfs.attributes(held), Err(SfsError::NotFound)));
-    sfs.sync().unwrap();
-    assert_eq!(sfs.check().unwrap(), []);
+    sfs.release(task, held, 1).unwrap();
+    assert!(matches!(sfs.attributes(task, held), Err(SfsError::NotFound)));
+    sfs.sync(task).unwrap();
+    assert_eq!(sfs.check(task).unwrap(), []);
 }
 
 #[test]
 fn too_little_memory_for_the_segments_is_refused_and_the_machines_share_is_not() {
+    let task = &Task::at(Time::ZERO);
     let device = || blocks(Disk::new(&Power::new(), 96 << 8, 0));
-    let refused = Sfs::create(device(), &settings("sfs:segment=1M,memory=20M"), IDENTITY);
+    let refused = Sfs::create(&Task::at(Time::ZERO), device(), &settings("sfs:segment=1M,memory=20M"), IDENTITY);
     let Err(error @ OpenSfsError::Memory { .. }) = refused.map(drop) else { panic!("it was taken") };
     let said = error.to_string();
     assert!(said.contains("memory=20M") && said.contains("segments of 1M") && said.contains("memory=34M"), "{said}");
     let mut small_machine = settings("sfs:segment=1M");
     small_machine.machine_memory_bytes = Some(1 << 20);
-    let mut sfs = Sfs::create(device(), &small_machine, IDENTITY).unwrap();
+    let mut sfs = Sfs::create(&Task::at(Time::ZERO), device(), &small_machine, IDENTITY).unwrap();
     // How much there is room for is the volume's, and not the machine's.
     assert_eq!(sfs.space(), create(device(), "sfs:segment=1M").space());
-    sfs.make(InodeNumber::ROOT, b"file", &new_file()).unwrap();
+    sfs.make(task, InodeNumber::ROOT, b"file", &new_file()).unwrap();
 }

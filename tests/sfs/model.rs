@@ -1,6 +1,7 @@
 //! A file system that is only maps: what sfs must look like.
 
 use flashpath::fs::sfs::{FileKind, InodeNumber, Sfs};
+use flashpath::task::Task;
 use std::collections::BTreeMap;
 
 /// A file or directory of the model, by its path from the root.
@@ -15,15 +16,15 @@ pub enum Node {
 pub type Tree = BTreeMap<String, Node>;
 
 /// What a volume holds.
-pub fn tree_of(sfs: &mut Sfs) -> Tree {
+pub fn tree_of(task: &Task<'_>, sfs: &mut Sfs) -> Tree {
     let mut tree = Tree::new();
-    walk(sfs, InodeNumber::ROOT, "", &mut tree);
+    walk(task, sfs, InodeNumber::ROOT, "", &mut tree);
     tree
 }
 
-fn walk(sfs: &mut Sfs, directory: InodeNumber, path: &str, tree: &mut Tree) {
+fn walk(task: &Task<'_>, sfs: &mut Sfs, directory: InodeNumber, path: &str, tree: &mut Tree) {
     let mut entries = Vec::new();
-    sfs.list(directory, 0, &mut |entry| {
+    sfs.list(task, directory, 0, &mut |entry| {
         entries.push((entry.inode, entry.kind, entry.name.to_vec()));
         true
     })
@@ -31,21 +32,21 @@ fn walk(sfs: &mut Sfs, directory: InodeNumber, path: &str, tree: &mut Tree) {
     let mut directories = 0;
     for (inode, kind, name) in entries.into_iter().filter(|(.., name)| name != b"." && name != b"..") {
         let path = format!("{path}/{}", String::from_utf8(name.clone()).unwrap());
-        let attributes = sfs.attributes(inode).unwrap();
+        let attributes = sfs.attributes(task, inode).unwrap();
         assert_eq!(attributes.kind, kind, "{path}");
-        assert_eq!(sfs.lookup(directory, &name).unwrap(), inode, "{path}");
+        assert_eq!(sfs.lookup(task, directory, &name).unwrap(), inode, "{path}");
         let node = match kind {
             FileKind::Directory => {
                 directories += 1;
                 tree.insert(path.clone(), Node::Directory);
-                walk(sfs, inode, &path, tree);
+                walk(task, sfs, inode, &path, tree);
                 continue;
             }
-            FileKind::Symlink => Node::Symlink(sfs.target(inode).unwrap()),
+            FileKind::Symlink => Node::Symlink(sfs.target(task, inode).unwrap()),
             _ => {
                 let mut bytes = vec![0xee; attributes.size as usize];
                 assert_eq!(
-                    sfs.read(inode, 0, &mut bytes).unwrap_or_else(|error| panic!("{path}: {error}")),
+                    sfs.read(task, inode, 0, &mut bytes).unwrap_or_else(|error| panic!("{path}: {error}")),
                     bytes.len()
                 );
                 Node::File { bytes, links: attributes.links }
@@ -53,13 +54,13 @@ fn walk(sfs: &mut Sfs, directory: InodeNumber, path: &str, tree: &mut Tree) {
         };
         tree.insert(path, node);
     }
-    assert_eq!(sfs.attributes(directory).unwrap().links, 2 + directories, "links of directory '{path}'");
+    assert_eq!(sfs.attributes(task, directory).unwrap().links, 2 + directories, "links of directory '{path}'");
 }
 
 /// The inode of a path.
-pub fn resolve(sfs: &mut Sfs, path: &str) -> InodeNumber {
+pub fn resolve(task: &Task<'_>, sfs: &mut Sfs, path: &str) -> InodeNumber {
     path.split('/').filter(|name| !name.is_empty()).fold(InodeNumber::ROOT, |directory, name| {
-        sfs.lookup(directory, name.as_bytes()).unwrap_or_else(|error| panic!("{path}: {error}"))
+        sfs.lookup(task, directory, name.as_bytes()).unwrap_or_else(|error| panic!("{path}: {error}"))
     })
 }
 

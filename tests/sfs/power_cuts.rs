@@ -11,6 +11,8 @@ use super::model::split;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, SfsError};
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 
 /// Segments: the fewest that a volume of so small ones can have.
 const SEGMENTS: u64 = 56;
@@ -77,7 +79,7 @@ fn syncs(call: &Call) -> Vec<Option<Call>> {
 }
 
 /// A volume with a few files.
-fn base(is_zoned: bool, is_unmounted: bool) -> (Machine, History) {
+fn base(task: &Task<'_>, is_zoned: bool, is_unmounted: bool) -> (Machine, History) {
     let machine = Machine::new("sfs:segment=64K", 16, SEGMENTS, is_zoned);
     let mut sfs = machine.create();
     let text = str::to_string;
@@ -92,11 +94,11 @@ fn base(is_zoned: bool, is_unmounted: bool) -> (Machine, History) {
         Call::Sync,
     ];
     for (step, call) in (1..).zip(&calls) {
-        call.run(&mut sfs, step).unwrap();
+        call.run(task, &mut sfs, step).unwrap();
     }
-    let history = History::of(&look(&mut sfs).unwrap(), calls.len() as u64);
+    let history = History::of(&look(task, &mut sfs).unwrap(), calls.len() as u64);
     if is_unmounted {
-        sfs.unmount().unwrap();
+        sfs.unmount(task).unwrap();
     }
     drop(sfs);
     machine.lose_power(&mut Random::new(0, "nothing is lost"));
@@ -113,7 +115,7 @@ enum Ended {
 }
 
 /// Makes calls until the power fails.
-fn make(machine: &Machine, history: &mut History, calls: &[Vec<Call>], cut: Option<u64>) -> Ended {
+fn make(task: &Task<'_>, machine: &Machine, history: &mut History, calls: &[Vec<Call>], cut: Option<u64>) -> Ended {
     let mut sfs = machine.open().unwrap();
     let begun = machine.power.operations();
     if let Some(cut) = cut {
@@ -123,14 +125,14 @@ fn make(machine: &Machine, history: &mut History, calls: &[Vec<Call>], cut: Opti
     for part in calls {
         before_last = machine.power.operations() - begun;
         for call in part {
-            match call.run(&mut sfs, history.step()) {
+            match call.run(task, &mut sfs, history.step()) {
                 Ok(made) => {
                     history.apply(call, made);
                     history.answered(call);
                     assert!(!machine.power.is_off(), "{call:?} is answered although the power failed");
                 }
                 Err(_) if machine.power.is_off() => {
-                    history.cut_in(call, &mut sfs);
+                    history.cut_in(task, call, &mut sfs);
                     return Ended::Cut;
                 }
                 Err(SfsError::Device(error)) => panic!("{call:?}: {error}"),
@@ -143,7 +145,12 @@ fn make(machine: &Machine, history: &mut History, calls: &[Vec<Call>], cut: Opti
 }
 
 /// After recovery the volume must be as good as any: what is done to it is there after another mount.
-fn go_on(machine: &Machine, mut sfs: flashpath::fs::sfs::Sfs, mut history: History) -> Result<(), String> {
+fn go_on(
+    task: &Task<'_>,
+    machine: &Machine,
+    mut sfs: flashpath::fs::sfs::Sfs,
+    mut history: History,
+) -> Result<(), String> {
     let files: Vec<String> = history.paths(FileKind::Regular).into_iter().cloned().collect();
     let mut calls = vec![Call::Create("/more".to_string())];
     for path in files {
@@ -155,32 +162,32 @@ fn go_on(machine: &Machine, mut sfs: flashpath::fs::sfs::Sfs, mut history: Histo
     calls.push(Call::SyncFile("/more".to_string(), Durable::All));
     calls.push(Call::Sync);
     for call in calls {
-        let made = call.run(&mut sfs, history.step()).map_err(|error| format!("then {call:?}: {error}"))?;
+        let made = call.run(task, &mut sfs, history.step()).map_err(|error| format!("then {call:?}: {error}"))?;
         history.apply(&call, made);
         history.answered(&call);
     }
-    history.check(&look(&mut sfs)?).map_err(|why| format!("then: {why}"))?;
-    sfs.unmount().map_err(|error| format!("then it cannot be unmounted: {error}"))?;
+    history.check(&look(task, &mut sfs)?).map_err(|why| format!("then: {why}"))?;
+    sfs.unmount(task).map_err(|error| format!("then it cannot be unmounted: {error}"))?;
     drop(sfs);
-    machine.recover(&history).map_err(|why| format!("then, unmounted and mounted: {why}")).map(drop)
+    machine.recover(task, &history).map_err(|why| format!("then, unmounted and mounted: {why}")).map(drop)
 }
 
 /// Cuts a history at every operation behind all but its last call; answers at how many.
-fn cut_everywhere(base: &(Machine, History), calls: &[Vec<Call>], seed: u64) -> u64 {
+fn cut_everywhere(task: &Task<'_>, base: &(Machine, History), calls: &[Vec<Call>], seed: u64) -> u64 {
     let (machine, mut history) = (base.0.copy(), base.1.clone());
-    let Ended::Made(first, last) = make(&machine, &mut history, calls, None) else { return 0 };
+    let Ended::Made(first, last) = make(task, &machine, &mut history, calls, None) else { return 0 };
     for cut in first..=last {
         let case = Case(format!("{calls:?}, cut at operation {cut}, seed {seed}"));
         let (machine, mut history) = (base.0.copy(), base.1.clone());
-        make(&machine, &mut history, calls, Some(cut));
+        make(task, &machine, &mut history, calls, Some(cut));
         machine.lose_power(&mut Random::new(seed << 10 | cut, "cuts of short histories"));
         let overhead = base.1.overhead();
-        let recovered = machine.recover(&history).and_then(|(sfs, found)| {
+        let recovered = machine.recover(task, &history).and_then(|(sfs, found)| {
             if found.overhead > overhead {
                 return Err(format!("{} blocks are taken by nothing", found.overhead - overhead));
             }
             if (seed + cut).is_multiple_of(4) {
-                go_on(&machine, sfs, History::of(&found, history.step()))
+                go_on(task, &machine, sfs, History::of(&found, history.step()))
             } else {
                 Ok(())
             }
@@ -191,8 +198,8 @@ fn cut_everywhere(base: &(Machine, History), calls: &[Vec<Call>], seed: u64) -> 
 }
 
 /// Every history of one call, and of two.
-fn cut_all(is_zoned: bool) {
-    let bases = [base(is_zoned, true), base(is_zoned, false)];
+fn cut_all(task: &Task<'_>, is_zoned: bool) {
+    let bases = [base(task, is_zoned, true), base(task, is_zoned, false)];
     let all: Vec<Vec<Call>> = calls()
         .into_iter()
         .flat_map(|call| syncs(&call).into_iter().map(move |sync| [Some(call.clone()), sync]))
@@ -200,7 +207,7 @@ fn cut_all(is_zoned: bool) {
         .collect();
     let (mut histories, mut cuts) = (0, 0);
     let mut run = |base: usize, calls: &[Vec<Call>], seed: u64| {
-        let made = cut_everywhere(&bases[base], calls, seed);
+        let made = cut_everywhere(task, &bases[base], calls, seed);
         histories += u64::from(made > 0);
         cuts += made;
     };
@@ -226,29 +233,32 @@ fn cut_all(is_zoned: bool) {
 
 #[test]
 fn short_histories_survive_a_cut_at_every_operation_of_a_disk() {
-    cut_all(false);
+    let task = &Task::at(Time::ZERO);
+    cut_all(task, false);
 }
 
 #[test]
 fn short_histories_survive_a_cut_at_every_operation_of_zones() {
-    cut_all(true);
+    let task = &Task::at(Time::ZERO);
+    cut_all(task, true);
 }
 
 #[test]
 fn what_one_crash_cut_off_does_not_come_back_after_the_next() {
+    let task = &Task::at(Time::ZERO);
     // An fsync of many partial segments, of which the first is lost and others are not: the log ends before it. The
     // numbers that they have are given out again, by fewer, and so the rest of them lies where the log seems to go on.
     let machine = Machine::new("sfs:segment=64K,discard=off", 16, 560, false);
     let mut sfs = machine.create();
     let write = Call::Write { path: "/foo".to_string(), offset: 0, length: 120 * BLOCK };
     for (step, call) in (1..).zip([Call::Create("/foo".to_string()), write.clone(), Call::Sync]) {
-        call.run(&mut sfs, step).unwrap();
+        call.run(task, &mut sfs, step).unwrap();
     }
-    let base = (machine, History::of(&look(&mut sfs).unwrap(), 3));
+    let base = (machine, History::of(&look(task, &mut sfs).unwrap(), 3));
     drop(sfs);
     let calls = [vec![write, Call::SyncFile("/foo".to_string(), Durable::All)]];
     let (machine, mut history) = (base.0.copy(), base.1.clone());
-    let Ended::Made(_, operations) = make(&machine, &mut history, &calls, None) else {
+    let Ended::Made(_, operations) = make(task, &machine, &mut history, &calls, None) else {
         panic!("nothing stands against it")
     };
     assert!(operations > 15, "{operations}");
@@ -257,12 +267,12 @@ fn what_one_crash_cut_off_does_not_come_back_after_the_next() {
             let case = Case(format!("cut at operation {cut} of {operations}, seed {seed}"));
             let mut random = Random::new(seed << 10 | cut, "two crashes");
             let (machine, mut history) = (base.0.copy(), base.1.clone());
-            make(&machine, &mut history, &calls, Some(cut));
+            make(task, &machine, &mut history, &calls, Some(cut));
             machine.lose_power(&mut random);
-            let found = machine.recover(&history).unwrap_or_else(|why| panic!("{}: {why}", case.0)).1;
+            let found = machine.recover(task, &history).unwrap_or_else(|why| panic!("{}: {why}", case.0)).1;
             machine.lose_power(&mut random);
             let history = History::of(&found, history.step());
-            machine.recover(&history).unwrap_or_else(|why| panic!("{}, and once more: {why}", case.0));
+            machine.recover(task, &history).unwrap_or_else(|why| panic!("{}, and once more: {why}", case.0));
         }
     }
 }

@@ -6,6 +6,7 @@ use super::{blocks, create, open};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{Change, FileKind, NewFile, Sfs, SfsError, Taken};
 use flashpath::random::Random;
+use flashpath::task::Task;
 use flashpath::time::Time;
 
 /// Someone who does random things.
@@ -59,29 +60,29 @@ impl Worker {
     }
 
     /// Does one thing.
-    pub fn step(&mut self, sfs: &mut Sfs) -> Result<(), SfsError> {
-        sfs.begin(sfs.now() + 1_000_000);
+    pub fn step(&mut self, task: &Task<'_>, sfs: &mut Sfs) -> Result<(), SfsError> {
+        task.wait_until(task.now() + 1_000_000);
         match self.random.below(100) {
             0..=14 => {
                 let path = self.a_new_path();
                 let (directory, name) = split(&path);
-                let parent = resolve(sfs, directory);
-                sfs.make(parent, name.as_bytes(), &new_file(FileKind::Regular, b""))?;
+                let parent = resolve(task, sfs, directory);
+                sfs.make(task, parent, name.as_bytes(), &new_file(FileKind::Regular, b""))?;
                 self.tree.insert(path, Node::File { bytes: Vec::new(), links: 1 });
             }
             15..=18 => {
                 let path = self.a_new_path();
                 let (directory, name) = split(&path);
-                let parent = resolve(sfs, directory);
-                sfs.make(parent, name.as_bytes(), &new_file(FileKind::Directory, b""))?;
+                let parent = resolve(task, sfs, directory);
+                sfs.make(task, parent, name.as_bytes(), &new_file(FileKind::Directory, b""))?;
                 self.tree.insert(path, Node::Directory);
             }
             19..=20 => {
                 let path = self.a_new_path();
                 let (directory, name) = split(&path);
                 let target = vec![b't'; 1 + self.random.below(4095) as usize];
-                let parent = resolve(sfs, directory);
-                sfs.make(parent, name.as_bytes(), &new_file(FileKind::Symlink, &target))?;
+                let parent = resolve(task, sfs, directory);
+                sfs.make(task, parent, name.as_bytes(), &new_file(FileKind::Symlink, &target))?;
                 self.tree.insert(path, Node::Symlink(target));
             }
             21..=64 => {
@@ -90,8 +91,8 @@ impl Worker {
                 let most = if self.random.below(4) == 0 { 40_000 } else { 6_000 };
                 let length = 1 + self.random.below(most) as usize;
                 let byte = self.random.bits() as u8;
-                let inode = resolve(sfs, &path);
-                sfs.write(inode, offset, &vec![byte; length])?;
+                let inode = resolve(task, sfs, &path);
+                sfs.write(task, inode, offset, &vec![byte; length])?;
                 let bytes = self.bytes_of(&path);
                 bytes.resize(bytes.len().max(offset as usize + length), 0);
                 bytes[offset as usize..offset as usize + length].fill(byte);
@@ -99,15 +100,15 @@ impl Worker {
             65..=69 => {
                 let Some(path) = self.files() else { return Ok(()) };
                 let size = self.random.below(self.most_bytes);
-                let inode = resolve(sfs, &path);
-                sfs.change(inode, &Change { size: Some(size), ..Change::default() })?;
+                let inode = resolve(task, sfs, &path);
+                sfs.change(task, inode, &Change { size: Some(size), ..Change::default() })?;
                 self.bytes_of(&path).resize(size as usize, 0);
             }
             70..=73 => {
                 let Some(path) = self.files() else { return Ok(()) };
                 let (offset, length) = (self.random.below(self.most_bytes), 1 + self.random.below(30_000));
-                let inode = resolve(sfs, &path);
-                sfs.punch(inode, offset, length)?;
+                let inode = resolve(task, sfs, &path);
+                sfs.punch(task, inode, offset, length)?;
                 let bytes = self.bytes_of(&path);
                 let end = bytes.len().min((offset + length) as usize);
                 if (offset as usize) < end {
@@ -117,20 +118,20 @@ impl Worker {
             74..=75 => {
                 let Some(path) = self.files() else { return Ok(()) };
                 let (offset, length) = (self.random.below(self.most_bytes), 1 + self.random.below(30_000));
-                let inode = resolve(sfs, &path);
-                sfs.allocate(inode, offset, length, false)?;
+                let inode = resolve(task, sfs, &path);
+                sfs.allocate(task, inode, offset, length, false)?;
                 let bytes = self.bytes_of(&path);
                 bytes.resize(bytes.len().max((offset + length) as usize), 0);
             }
             76..=85 => {
                 let Some(path) = self.pick(|node| !matches!(node, Node::Directory)) else { return Ok(()) };
                 let (directory, name) = split(&path);
-                let parent = resolve(sfs, directory);
+                let parent = resolve(task, sfs, directory);
                 let is_linked = matches!(self.tree[&path], Node::File { links: 2.., .. });
                 if is_linked {
                     return Ok(());
                 }
-                sfs.unlink(parent, name.as_bytes())?;
+                sfs.unlink(task, parent, name.as_bytes())?;
                 self.tree.remove(&path);
             }
             86..=91 => {
@@ -140,8 +141,8 @@ impl Worker {
                     replaces.then(|| self.pick(|node| matches!(node, Node::File { links: 1, .. }))).flatten();
                 let to = replaced.unwrap_or_else(|| self.a_new_path());
                 let ((from_directory, from_name), (to_directory, to_name)) = (split(&from), split(&to));
-                let (one, other) = (resolve(sfs, from_directory), resolve(sfs, to_directory));
-                sfs.rename((one, from_name.as_bytes()), (other, to_name.as_bytes()), Taken::Replace)?;
+                let (one, other) = (resolve(task, sfs, from_directory), resolve(task, sfs, to_directory));
+                sfs.rename(task, (one, from_name.as_bytes()), (other, to_name.as_bytes()), Taken::Replace)?;
                 let node = self.tree.remove(&from).unwrap();
                 self.tree.insert(to, node);
             }
@@ -149,8 +150,8 @@ impl Worker {
                 let Some(path) = self.pick(|node| matches!(node, Node::Directory)) else { return Ok(()) };
                 let is_empty = !self.tree.keys().any(|other| other.starts_with(&format!("{path}/")));
                 let (directory, name) = split(&path);
-                let parent = resolve(sfs, directory);
-                match (sfs.remove_directory(parent, name.as_bytes()), is_empty) {
+                let parent = resolve(task, sfs, directory);
+                match (sfs.remove_directory(task, parent, name.as_bytes()), is_empty) {
                     (Ok(()), true) => drop(self.tree.remove(&path)),
                     (Err(SfsError::NotEmpty), false) => {}
                     (other, _) => panic!("{path}: {other:?}"),
@@ -158,24 +159,24 @@ impl Worker {
             }
             93..=96 => {
                 let Some(path) = self.files() else { return Ok(()) };
-                let inode = resolve(sfs, &path);
-                sfs.sync_file(inode, if self.random.below(2) == 0 { Durable::All } else { Durable::Data })?;
+                let inode = resolve(task, sfs, &path);
+                sfs.sync_file(task, inode, if self.random.below(2) == 0 { Durable::All } else { Durable::Data })?;
             }
             97 => {
                 let Some(path) = self.files() else { return Ok(()) };
-                let inode = resolve(sfs, &path);
-                let attributes = sfs.attributes(inode)?;
+                let inode = resolve(task, sfs, &path);
+                let attributes = sfs.attributes(task, inode)?;
                 let mut bytes = vec![0; attributes.size as usize];
-                sfs.read(inode, 0, &mut bytes)?;
+                sfs.read(task, inode, 0, &mut bytes)?;
                 assert!(bytes == *self.bytes_of(&path), "{path}");
             }
             98 => {
-                sfs.begin(sfs.now() + 6_000_000_000);
-                sfs.work()?;
+                task.wait_until(task.now() + 6_000_000_000);
+                sfs.work(task)?;
             }
             _ => {
                 if self.random.below(5) == 0 {
-                    sfs.sync()?;
+                    sfs.sync(task)?;
                 }
             }
         }
@@ -200,13 +201,14 @@ fn differences(found: &Tree, expected: &Tree) -> String {
     found.keys().find(|path| !expected.contains_key(*path)).map_or(String::new(), |path| format!("{path} is too many"))
 }
 
-pub fn assert_same(sfs: &mut Sfs, expected: &Tree, when: &str) {
-    let found = tree_of(sfs);
+pub fn assert_same(task: &Task<'_>, sfs: &mut Sfs, expected: &Tree, when: &str) {
+    let found = tree_of(task, sfs);
     assert!(found == *expected, "{when}: {}", differences(&found, expected));
 }
 
 #[test]
 fn random_work_is_what_the_model_says_before_and_after_a_remount() {
+    let task = &Task::at(Time::ZERO);
     for (seed, text) in [
         (1, "sfs"),
         (2, "sfs:groups=1,cleaner=cost-benefit"),
@@ -219,17 +221,17 @@ fn random_work_is_what_the_model_says_before_and_after_a_remount() {
         let mut worker = Worker::new(seed, 200_000);
         for round in 0..6 {
             for step in 0..1500 {
-                match worker.step(&mut sfs) {
+                match worker.step(task, &mut sfs) {
                     Ok(()) | Err(SfsError::NoSpace { .. }) => {}
                     Err(error) => panic!("{text}, round {round}, step {step}: {error}"),
                 }
             }
-            assert_same(&mut sfs, &worker.tree, &format!("{text}, round {round}"));
-            sfs.unmount().unwrap();
+            assert_same(task, &mut sfs, &worker.tree, &format!("{text}, round {round}"));
+            sfs.unmount(task).unwrap();
             drop(sfs);
             sfs = open(blocks(disk.clone()), text);
-            sfs.begin(Time(round * 1_000_000_000_000));
-            assert_same(&mut sfs, &worker.tree, &format!("{text}, remounted after round {round}"));
+            task.wait_until(Time(round * 1_000_000_000_000));
+            assert_same(task, &mut sfs, &worker.tree, &format!("{text}, remounted after round {round}"));
         }
         let account = sfs.account();
         eprintln!("{text}: {:?} {:?}", account.events, sfs.space());

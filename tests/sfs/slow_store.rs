@@ -9,6 +9,7 @@ use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use flashpath::label::Label;
+use flashpath::task::Task;
 use flashpath::time::Time;
 use std::sync::{Arc, Mutex};
 
@@ -77,32 +78,34 @@ fn new_file() -> NewFile<'static> {
 
 #[test]
 fn an_fsync_waits_for_one_flush_and_a_sync_for_three() {
+    let task = &Task::at(Time::ZERO);
     let store = SlowStore::new(64 << 8);
     let mut sfs = create(blocks(store.clone()), "sfs");
-    let file = sfs.make(InodeNumber::ROOT, b"file", &new_file()).unwrap();
-    sfs.write(file, 0, &[1; 10_000]).unwrap();
-    let fsync = |sfs: &mut Sfs| sfs.sync_file(file, Durable::All).unwrap();
-    let before = sfs.now();
+    let file = sfs.make(task, InodeNumber::ROOT, b"file", &new_file()).unwrap();
+    sfs.write(task, file, 0, &[1; 10_000]).unwrap();
+    let fsync = |sfs: &mut Sfs| sfs.sync_file(task, file, Durable::All).unwrap();
+    let before = task.now();
     assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 1);
-    assert_eq!(sfs.now().since_ns(before), FLUSH_NS);
+    assert_eq!(task.now().since_ns(before), FLUSH_NS);
     assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 0, "nothing changed");
-    sfs.write(file, 0, &[2; 10_000]).unwrap();
-    assert_eq!(store.flushes(|| sfs.sync().unwrap()).1, 3, "what the checkpoint names, and both superblocks");
+    sfs.write(task, file, 0, &[2; 10_000]).unwrap();
+    assert_eq!(store.flushes(|| sfs.sync(task).unwrap()).1, 3, "what the checkpoint names, and both superblocks");
     assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 0, "the checkpoint has stored it");
-    sfs.begin(sfs.now() + 6_000_000_000);
-    assert_eq!(store.flushes(|| sfs.work().unwrap()).1, 0, "nothing is left");
-    sfs.write(file, 0, &[3; 10_000]).unwrap();
+    task.wait_until(task.now() + 6_000_000_000);
+    assert_eq!(store.flushes(|| sfs.work(task).unwrap()).1, 0, "nothing is left");
+    sfs.write(task, file, 0, &[3; 10_000]).unwrap();
     // At the end both are, and the device is closed.
-    assert!(store.flushes(|| sfs.unmount().unwrap()).1 <= 5);
+    assert!(store.flushes(|| sfs.unmount(task).unwrap()).1 <= 5);
     drop(sfs);
     let mut sfs = open(blocks(store), "sfs");
     let mut bytes = vec![0; 10_000];
-    assert_eq!(sfs.read(file, 0, &mut bytes).unwrap(), 10_000);
+    assert_eq!(sfs.read(task, file, 0, &mut bytes).unwrap(), 10_000);
     assert_eq!(bytes, vec![3; 10_000]);
 }
 
 #[test]
 fn no_call_waits_for_more_than_a_few_flushes_however_full_the_volume_is() {
+    let task = &Task::at(Time::ZERO);
     // At the most the log is flushed, so that segments are free, and then a checkpoint is taken, which flushes 3 times.
     // With next to no memory there is a checkpoint behind nearly each change, on top of that.
     let volumes = [("sfs", 4), ("sfs:groups=1,cleaner=greedy", 4), ("sfs:segment=64K,memory=28M", 7)];
@@ -112,7 +115,7 @@ fn no_call_waits_for_more_than_a_few_flushes_however_full_the_volume_is() {
         let mut worker = Worker::new(seed, 200_000);
         let mut counts = [0_u64; 16];
         for step in 0..8000 {
-            let (done, waited) = store.flushes(|| worker.step(&mut sfs));
+            let (done, waited) = store.flushes(|| worker.step(task, &mut sfs));
             match done {
                 Ok(()) | Err(SfsError::NoSpace { .. }) => {}
                 Err(error) => panic!("{text}, step {step}: {error}"),

@@ -13,6 +13,7 @@ use flashpath::fs::Durable;
 use flashpath::fs::sfs::{Change, FileKind, InodeNumber, Medium, NewFile, Sfs, SfsError, Space};
 use flashpath::label::{Cause, Content, Label};
 use flashpath::random::Random;
+use flashpath::task::Task;
 use flashpath::time::Time;
 
 const BLOCK: u64 = 4096;
@@ -22,9 +23,9 @@ fn new(kind: FileKind) -> NewFile<'static> {
     NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] }
 }
 
-fn make_many(sfs: &mut Sfs, directory: InodeNumber, count: u64) -> u64 {
+fn make_many(task: &Task<'_>, sfs: &mut Sfs, directory: InodeNumber, count: u64) -> u64 {
     for number in 0..count {
-        match sfs.make(directory, format!("{number}").as_bytes(), &new(FileKind::CharacterDevice)) {
+        match sfs.make(task, directory, format!("{number}").as_bytes(), &new(FileKind::CharacterDevice)) {
             Ok(_) => {}
             Err(SfsError::NoSpace { .. }) => return number,
             Err(error) => panic!("{number}: {error}"),
@@ -43,31 +44,32 @@ fn assert_as_new(now: Space, new: Space, when: &str) {
 /// `df -i` showed 18,688 inodes: pages of the inode file, once used, were never anything else.
 #[test]
 fn a_volume_filled_with_inodes_and_emptied_is_as_free_as_a_new_one() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         let machine = Machine::new("sfs:segment=64K", 16, 240, is_zoned);
         let mut sfs = machine.create();
         let fresh = sfs.space();
-        let directory = sfs.make(ROOT, b"d", &new(FileKind::Directory)).unwrap();
-        let made = make_many(&mut sfs, directory, u64::MAX);
+        let directory = sfs.make(task, ROOT, b"d", &new(FileKind::Directory)).unwrap();
+        let made = make_many(task, &mut sfs, directory, u64::MAX);
         assert!(made >= fresh.free_inodes && made < fresh.free_inodes * 11 / 10, "{made} of {}", fresh.free_inodes);
-        sfs.sync().unwrap();
-        assert_eq!(sfs.check().unwrap(), []);
+        sfs.sync(task).unwrap();
+        assert_eq!(sfs.check(task).unwrap(), []);
         for number in 0..made {
-            sfs.unlink(directory, format!("{number}").as_bytes()).unwrap();
+            sfs.unlink(task, directory, format!("{number}").as_bytes()).unwrap();
         }
-        sfs.remove_directory(ROOT, b"d").unwrap();
+        sfs.remove_directory(task, ROOT, b"d").unwrap();
         assert_as_new(sfs.space(), fresh, "before the checkpoint, too");
-        assert_eq!(make_many(&mut sfs, ROOT, 1000), 1000, "a checkpoint is taken where it helps");
-        (0..1000).for_each(|number| sfs.unlink(ROOT, format!("{number}").as_bytes()).unwrap());
-        sfs.sync().unwrap();
+        assert_eq!(make_many(task, &mut sfs, ROOT, 1000), 1000, "a checkpoint is taken where it helps");
+        (0..1000).for_each(|number| sfs.unlink(task, ROOT, format!("{number}").as_bytes()).unwrap());
+        sfs.sync(task).unwrap();
         assert_as_new(sfs.space(), fresh, "emptied");
-        assert_eq!(sfs.check().unwrap(), []);
-        sfs.unmount().unwrap();
+        assert_eq!(sfs.check(task).unwrap(), []);
+        sfs.unmount(task).unwrap();
         drop(sfs);
         let mut sfs = machine.open().unwrap();
         assert_as_new(sfs.space(), fresh, "mounted again");
-        assert_eq!(sfs.check().unwrap(), []);
-        let made_again = make_many(&mut sfs, ROOT, u64::MAX);
+        assert_eq!(sfs.check(task).unwrap(), []);
+        let made_again = make_many(task, &mut sfs, ROOT, u64::MAX);
         assert!(made_again + 400 >= made, "{made_again} of {made}");
     }
 }
@@ -75,64 +77,67 @@ fn a_volume_filled_with_inodes_and_emptied_is_as_free_as_a_new_one() {
 /// One large file on 4 GiB cost 36 MiB, also when it was gone: pages of the DAT, and blocks of its map.
 #[test]
 fn a_large_file_leaves_nothing_when_it_is_gone_or_cut_off() {
+    let task = &Task::at(Time::ZERO);
     let power = Power::new();
     let disk = Disk::new(&power, 16 << 10, 0);
     let mut sfs = create(blocks(disk.clone()), "sfs");
     let fresh = sfs.space();
-    let file = sfs.make(ROOT, b"f", &new(FileKind::Regular)).unwrap();
-    sfs.allocate(file, 0, fresh.available_blocks * BLOCK, false).unwrap();
-    sfs.sync().unwrap();
-    sfs.change(file, &Change { size: Some(5 * BLOCK), ..Change::default() }).unwrap();
-    assert_eq!(sfs.attributes(file).unwrap().blocks, 5, "there is no map block left");
-    sfs.unlink(ROOT, b"f").unwrap();
-    sfs.sync().unwrap();
+    let file = sfs.make(task, ROOT, b"f", &new(FileKind::Regular)).unwrap();
+    sfs.allocate(task, file, 0, fresh.available_blocks * BLOCK, false).unwrap();
+    sfs.sync(task).unwrap();
+    sfs.change(task, file, &Change { size: Some(5 * BLOCK), ..Change::default() }).unwrap();
+    assert_eq!(sfs.attributes(task, file).unwrap().blocks, 5, "there is no map block left");
+    sfs.unlink(task, ROOT, b"f").unwrap();
+    sfs.sync(task).unwrap();
     assert_as_new(sfs.space(), fresh, "gone");
-    sfs.unmount().unwrap();
+    sfs.unmount(task).unwrap();
     let mut sfs = open(blocks(disk), "sfs");
-    assert_eq!(sfs.check().unwrap(), []);
+    assert_eq!(sfs.check(task).unwrap(), []);
     assert_as_new(sfs.space(), fresh, "mounted again");
 }
 
 /// A directory from whose end the names go becomes shorter; the place of a listing that lies behind its end is its end.
 #[test]
 fn a_directory_becomes_shorter_when_its_last_blocks_are_empty() {
+    let task = &Task::at(Time::ZERO);
     let mut sfs = create(blocks(Disk::new(&Power::new(), 8 << 10, 0)), "sfs");
-    let directory = sfs.make(ROOT, b"d", &new(FileKind::Directory)).unwrap();
-    make_many(&mut sfs, directory, 5000);
-    let full = sfs.attributes(directory).unwrap();
+    let directory = sfs.make(task, ROOT, b"d", &new(FileKind::Directory)).unwrap();
+    make_many(task, &mut sfs, directory, 5000);
+    let full = sfs.attributes(task, directory).unwrap();
     let mut places = Vec::new();
-    sfs.list(directory, 0, &mut |entry| {
+    sfs.list(task, directory, 0, &mut |entry| {
         places.push(entry.next);
         true
     })
     .unwrap();
-    (10..5000).for_each(|number| sfs.unlink(directory, format!("{number}").as_bytes()).unwrap());
-    let left = sfs.attributes(directory).unwrap();
+    (10..5000).for_each(|number| sfs.unlink(task, directory, format!("{number}").as_bytes()).unwrap());
+    let left = sfs.attributes(task, directory).unwrap();
     assert!(full.size >= 20 * BLOCK && left.size == BLOCK && left.blocks == 1, "{full:?} {left:?}");
-    sfs.list(directory, *places.last().unwrap(), &mut |_| panic!("there is nothing behind the end")).unwrap();
-    sfs.sync().unwrap();
-    assert_eq!(sfs.check().unwrap(), []);
+    sfs.list(task, directory, *places.last().unwrap(), &mut |_| panic!("there is nothing behind the end")).unwrap();
+    sfs.sync(task).unwrap();
+    assert_eq!(sfs.check(task).unwrap(), []);
 }
 
 /// Numbers of inodes are used again, and never for the same file twice.
 #[test]
 fn a_number_that_is_used_again_has_another_generation() {
+    let task = &Task::at(Time::ZERO);
     let disk = Disk::new(&Power::new(), 8 << 10, 0);
     let mut sfs = create(blocks(disk.clone()), "sfs");
     let mut seen = std::collections::BTreeSet::new();
     for round in 0..6 {
         for number in 0..40 {
             let name = format!("{number}");
-            let inode = sfs.make(ROOT, name.as_bytes(), &new(FileKind::Regular)).unwrap();
-            let generation = sfs.attributes(inode).unwrap().generation;
+            let inode = sfs.make(task, ROOT, name.as_bytes(), &new(FileKind::Regular)).unwrap();
+            let generation = sfs.attributes(task, inode).unwrap().generation;
             assert!(seen.insert((inode, generation)), "{inode:?} was generation {generation} before");
             assert!(inode.0 < 200, "low numbers are used again: {inode:?}");
-            sfs.unlink(ROOT, name.as_bytes()).unwrap();
+            sfs.unlink(task, ROOT, name.as_bytes()).unwrap();
         }
         match round % 2 {
-            0 => sfs.sync().unwrap(),
+            0 => sfs.sync(task).unwrap(),
             _ => {
-                sfs.unmount().unwrap();
+                sfs.unmount(task).unwrap();
                 sfs = open(blocks(disk.clone()), "sfs");
             }
         }
@@ -140,38 +145,40 @@ fn a_number_that_is_used_again_has_another_generation() {
 }
 
 /// Puts as much into one file as is promised, to the last block.
-fn fill_as_promised(mut sfs: Sfs, reserves: bool, before: u64, case: &str) {
+fn fill_as_promised(task: &Task<'_>, mut sfs: Sfs, reserves: bool, before: u64, case: &str) {
     let width = sfs.block_width();
     let write = |sfs: &mut Sfs, file: InodeNumber, blocks: u64| {
         let buffer = vec![7; 64 * width];
         for first in (0..blocks).step_by(64) {
             let count = (blocks - first).min(64) as usize;
-            sfs.write_whole(file, first, &buffer[..count * width], Content::Data)
+            sfs.write_whole(task, file, first, &buffer[..count * width], Content::Data)
                 .unwrap_or_else(|error| panic!("{case}: block {first} of {blocks}: {error}"));
         }
     };
-    let other = sfs.make(ROOT, b"other", &new(FileKind::Regular)).unwrap();
+    let other = sfs.make(task, ROOT, b"other", &new(FileKind::Regular)).unwrap();
     write(&mut sfs, other, before);
     let promised = sfs.space();
-    let file = sfs.make(ROOT, b"file", &new(FileKind::Regular)).unwrap();
+    let file = sfs.make(task, ROOT, b"file", &new(FileKind::Regular)).unwrap();
     let blocks = promised.available_blocks;
     if reserves && blocks > 0 {
-        sfs.allocate(file, 0, blocks * BLOCK, false).unwrap_or_else(|error| panic!("{case}: {blocks} blocks: {error}"));
+        sfs.allocate(task, file, 0, blocks * BLOCK, false)
+            .unwrap_or_else(|error| panic!("{case}: {blocks} blocks: {error}"));
     }
     write(&mut sfs, file, blocks);
-    sfs.sync().unwrap();
+    sfs.sync(task).unwrap();
     // And again, all of it: what was accepted can always be written.
     write(&mut sfs, file, blocks);
-    sfs.sync().unwrap();
+    sfs.sync(task).unwrap();
     let left = sfs.space();
     assert!(left.free_blocks <= 40 + promised.free_blocks / 500, "{case}: {promised:?}, then {left:?}");
-    assert_eq!(sfs.check().unwrap(), [], "{case}");
+    assert_eq!(sfs.check(task).unwrap(), [], "{case}");
 }
 
 /// `df` promised 2 % more than `fallocate` could take: neither the blocks of the map nor the entries of the DAT were
 /// taken off.
 #[test]
 fn what_is_said_to_be_available_can_be_had_by_one_file_to_the_last_block() {
+    let task = &Task::at(Time::ZERO);
     // Blocks of 4 bytes: stamps.
     let shapes: [(u64, &str); 7] = [
         (57 * 16, "sfs:segment=64K"),
@@ -191,7 +198,7 @@ fn what_is_said_to_be_available_can_be_had_by_one_file_to_the_last_block() {
                 let free = create(device(), text).space().available_blocks;
                 let before = free.saturating_sub(random.below(40)) * share / 100;
                 let case = format!("{size} blocks, {text}, {before} of {free} written before, reserves: {reserves}");
-                fill_as_promised(create(device(), text), reserves, before, &case);
+                fill_as_promised(task, create(device(), text), reserves, before, &case);
             }
         }
     }
@@ -200,13 +207,13 @@ fn what_is_said_to_be_available_can_be_had_by_one_file_to_the_last_block() {
             let device =
                 || Medium::Zones(Box::new(Zns::new(&ZnsSettings::read(&parse_term(zones).unwrap()).unwrap(), 4)));
             let before = create(device(), "sfs").space().available_blocks * share / 100;
-            fill_as_promised(create(device(), "sfs"), true, before, &format!("{zones}, {before} written before"));
+            fill_as_promised(task, create(device(), "sfs"), true, before, &format!("{zones}, {before} written before"));
         }
     }
 }
 
 /// A volume whose metadata files have many pages; the calls that empty them, and fill them again.
-fn shrinking(is_zoned: bool) -> (Machine, History, Vec<Call>) {
+fn shrinking(task: &Task<'_>, is_zoned: bool) -> (Machine, History, Vec<Call>) {
     let machine = Machine::new("sfs:segment=64K", 16, 120, is_zoned);
     let mut sfs = machine.create();
     let file = |number: u64| format!("/d/{number}");
@@ -223,9 +230,9 @@ fn shrinking(is_zoned: bool) -> (Machine, History, Vec<Call>) {
     calls.push(Call::Write { path: "/last".to_string(), offset: 0, length: 3 * BLOCK });
     calls.push(Call::Sync);
     for (step, call) in (1..).zip(&calls) {
-        call.run(&mut sfs, step).unwrap();
+        call.run(task, &mut sfs, step).unwrap();
     }
-    let history = History::of(&look(&mut sfs).unwrap(), calls.len() as u64);
+    let history = History::of(&look(task, &mut sfs).unwrap(), calls.len() as u64);
     drop(sfs);
     let mut calls: Vec<Call> = (0..60).map(|number| Call::Unlink(file(number))).collect();
     calls.push(Call::Truncate("/large".to_string(), BLOCK));
@@ -246,27 +253,29 @@ fn shrinking(is_zoned: bool) -> (Machine, History, Vec<Call>) {
 /// What a checkpoint frees of the metadata files is live in the one before it.
 #[test]
 fn metadata_files_that_become_shorter_survive_a_cut_at_every_operation() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let (machine, history, calls) = shrinking(is_zoned);
-        let (_, operations) = machine.copy().work(&mut history.clone(), &calls, None);
+        let (machine, history, calls) = shrinking(task, is_zoned);
+        let (_, operations) = machine.copy().work(task, &mut history.clone(), &calls, None);
         for seed in 0..seeds() {
             for cut in 0..=operations {
                 let case = Case(format!("zones: {is_zoned}, cut at operation {cut} of {operations}, seed {seed}"));
                 let (machine, mut history) = (machine.copy(), history.clone());
-                machine.work(&mut history, &calls, Some(cut));
+                machine.work(task, &mut history, &calls, Some(cut));
                 let mut random = Random::new(seed << 10 | cut, "metadata files that become shorter");
                 machine.lose_power(&mut random);
-                let (mut sfs, found) = machine.recover(&history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+                let (mut sfs, found) =
+                    machine.recover(task, &history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
                 let mut history = History::of(&found, history.step());
                 // What comes next takes the numbers that are free now.
                 for number in 0..20 {
                     let call = Call::Create(format!("/n{number}"));
-                    let made = call.run(&mut sfs, history.step()).unwrap();
+                    let made = call.run(task, &mut sfs, history.step()).unwrap();
                     history.apply(&call, made);
                 }
                 drop(sfs);
                 machine.lose_power(&mut random);
-                machine.recover(&history).unwrap_or_else(|why| panic!("{}, and once more:\n    {why}", case.0));
+                machine.recover(task, &history).unwrap_or_else(|why| panic!("{}, and once more:\n    {why}", case.0));
             }
         }
     }
@@ -276,22 +285,23 @@ fn metadata_files_that_become_shorter_survive_a_cut_at_every_operation() {
 /// holes since: what was deleted must not come back and claim the blocks of others.
 #[test]
 fn a_deleted_file_does_not_come_back_when_the_tree_of_the_inode_file_is_made_anew() {
+    let task = &Task::at(Time::ZERO);
     let power = Power::new();
     let disk = Disk::new(&power, 16 << 10, 0);
     let text = "sfs:segment=256K";
     let mut sfs = create(blocks(disk.clone()), text);
     let content = |number: u64| vec![number as u8; 5000];
     for number in 0..200 {
-        let file = sfs.make(ROOT, format!("{number}").as_bytes(), &new(FileKind::Regular)).unwrap();
-        sfs.write(file, 0, &content(number)).unwrap();
+        let file = sfs.make(task, ROOT, format!("{number}").as_bytes(), &new(FileKind::Regular)).unwrap();
+        sfs.write(task, file, 0, &content(number)).unwrap();
     }
-    sfs.sync().unwrap();
+    sfs.sync(task).unwrap();
     // Pages in the middle become holes, and their blocks those of others.
-    (16..180).for_each(|number| sfs.unlink(ROOT, format!("{number}").as_bytes()).unwrap());
-    sfs.sync().unwrap();
-    let large = sfs.make(ROOT, b"large", &new(FileKind::Regular)).unwrap();
-    sfs.write(large, 0, &[9; 300 << 12]).unwrap();
-    sfs.unmount().unwrap();
+    (16..180).for_each(|number| sfs.unlink(task, ROOT, format!("{number}").as_bytes()).unwrap());
+    sfs.sync(task).unwrap();
+    let large = sfs.make(task, ROOT, b"large", &new(FileKind::Regular)).unwrap();
+    sfs.write(task, large, 0, &[9; 300 << 12]).unwrap();
+    sfs.unmount(task).unwrap();
     drop(sfs);
     let tree = newest_tree_block_of_the_inode_file(&disk);
     let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
@@ -300,20 +310,20 @@ fn a_deleted_file_does_not_come_back_when_the_tree_of_the_inode_file_is_made_ane
     assert!(!repaired.findings.is_empty() && repaired.left.is_empty(), "{repaired:?}");
     let mut sfs = open(blocks(disk), text);
     let mut names = 0;
-    sfs.list(ROOT, 0, &mut |_| {
+    sfs.list(task, ROOT, 0, &mut |_| {
         names += 1;
         true
     })
     .unwrap();
     assert_eq!(names, 2 + 36 + 1, "nothing is in lost+found: {:?}", repaired.findings);
     for number in (0..16).chain(180..200) {
-        let file = sfs.lookup(ROOT, format!("{number}").as_bytes()).unwrap();
+        let file = sfs.lookup(task, ROOT, format!("{number}").as_bytes()).unwrap();
         let mut bytes = vec![0; 5000];
-        sfs.read(file, 0, &mut bytes).unwrap();
+        sfs.read(task, file, 0, &mut bytes).unwrap();
         assert_eq!(bytes, content(number));
     }
     let mut bytes = vec![0; 300 << 12];
-    sfs.read(large, 0, &mut bytes).unwrap();
+    sfs.read(task, large, 0, &mut bytes).unwrap();
     assert!(bytes.iter().all(|byte| *byte == 9));
 }
 
@@ -344,6 +354,7 @@ fn newest_tree_block_of_the_inode_file(disk: &Disk) -> u64 {
 /// to `d/f60`, from between which as many were deleted, `link` and `old`.
 #[test]
 fn a_volume_of_version_1_is_read_and_becomes_one_of_version_2() {
+    let task = &Task::at(Time::ZERO);
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/sfs/version-1.img.zst");
     let image = zstd::decode_all(std::fs::File::open(fixture).unwrap()).unwrap();
     let disk = Disk::new(&Power::new(), image.len() as u64 / BLOCK, 0);
@@ -355,21 +366,21 @@ fn a_volume_of_version_1_is_read_and_becomes_one_of_version_2() {
     for round in 0..2 {
         let mut sfs = open(blocks(disk.clone()), text);
         assert_eq!(version(&disk), 2, "before anything is told that version 1 does not know");
-        assert_eq!(sfs.check().unwrap(), []);
-        let directory = sfs.lookup(ROOT, b"d").unwrap();
+        assert_eq!(sfs.check(task).unwrap(), []);
+        let directory = sfs.lookup(task, ROOT, b"d").unwrap();
         for number in (2..=60).step_by(2) {
-            let file = sfs.lookup(directory, format!("f{number}").as_bytes()).unwrap();
+            let file = sfs.lookup(task, directory, format!("f{number}").as_bytes()).unwrap();
             let mut bytes = [0; 20];
-            let length = sfs.read(file, 0, &mut bytes).unwrap();
+            let length = sfs.read(task, file, 0, &mut bytes).unwrap();
             assert_eq!(bytes[..length], *format!("file {number}\n").as_bytes());
         }
-        let link = sfs.lookup(ROOT, b"link").unwrap();
-        assert_eq!(sfs.target(link).unwrap(), b"d/f2");
-        make_many(&mut sfs, directory, 40);
-        (0..40).for_each(|number| sfs.unlink(directory, format!("{number}").as_bytes()).unwrap());
+        let link = sfs.lookup(task, ROOT, b"link").unwrap();
+        assert_eq!(sfs.target(task, link).unwrap(), b"d/f2");
+        make_many(task, &mut sfs, directory, 40);
+        (0..40).for_each(|number| sfs.unlink(task, directory, format!("{number}").as_bytes()).unwrap());
         match round {
             0 => drop(sfs),
-            _ => sfs.unmount().unwrap(),
+            _ => sfs.unmount(task).unwrap(),
         }
     }
     assert_eq!(flashpath::fs::sfs::check(blocks(disk), &settings(text)).unwrap(), []);

@@ -5,6 +5,8 @@ use super::history::{History, look};
 use super::machine::{Device, Machine};
 use flashpath::fs::Durable;
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 
 /// Ways to damage a block.
 fn damages() -> [fn(&mut [u8]); 3] {
@@ -44,10 +46,16 @@ fn damage(machine: &Machine, segment: u64, which: [bool; 2], how: fn(&mut [u8]))
 }
 
 /// A volume that lived through some checkpoints and syncs, at a cut after so many operations; `None` if it needs fewer.
-fn cut_volume(text: &'static str, segment: u64, is_zoned: bool, cut: u64) -> Option<(Machine, History)> {
+fn cut_volume(
+    task: &Task<'_>,
+    text: &'static str,
+    segment: u64,
+    is_zoned: bool,
+    cut: u64,
+) -> Option<(Machine, History)> {
     let machine = Machine::new(text, segment, 56, is_zoned);
     let mut sfs = machine.create();
-    let mut history = History::of(&look(&mut sfs).unwrap(), 0);
+    let mut history = History::of(&look(task, &mut sfs).unwrap(), 0);
     machine.power.cut_after(cut);
     let path = |number: u64| format!("/{}", number % 5);
     for round in 0..12 {
@@ -57,7 +65,7 @@ fn cut_volume(text: &'static str, segment: u64, is_zoned: bool, cut: u64) -> Opt
             calls.insert(0, Call::Create(path(round)));
         }
         for call in calls {
-            let made = call.run(&mut sfs, history.step());
+            let made = call.run(task, &mut sfs, history.step());
             history.apply(&call, made.as_ref().ok().copied().flatten());
             if made.is_err() {
                 assert!(machine.power.is_off());
@@ -78,15 +86,16 @@ fn volumes() -> [(&'static str, u64, bool); 3] {
 
 #[test]
 fn a_volume_with_one_damaged_superblock_holds_all_that_was_synced() {
+    let task = &Task::at(Time::ZERO);
     let mut cases = 0;
     for (text, segment, is_zoned) in volumes() {
         for cut in 0.. {
-            let Some((machine, history)) = cut_volume(text, segment, is_zoned, cut) else { break };
+            let Some((machine, history)) = cut_volume(task, text, segment, is_zoned, cut) else { break };
             for which in [[true, false], [false, true]] {
                 for how in damages() {
                     let machine = machine.copy();
                     damage(&machine, segment, which, how);
-                    let recovered = machine.recover(&history);
+                    let recovered = machine.recover(task, &history);
                     recovered.unwrap_or_else(|why| panic!("{text} (zones: {is_zoned}), cut {cut}, {which:?}: {why}"));
                     cases += 1;
                 }
@@ -98,9 +107,10 @@ fn a_volume_with_one_damaged_superblock_holds_all_that_was_synced() {
 
 #[test]
 fn a_volume_whose_superblocks_are_both_damaged_is_refused_with_what_can_be_done() {
+    let task = &Task::at(Time::ZERO);
     for (text, segment, is_zoned) in volumes() {
         for (number, how) in damages().into_iter().enumerate() {
-            let (machine, _) = cut_volume(text, segment, is_zoned, 20).unwrap();
+            let (machine, _) = cut_volume(task, text, segment, is_zoned, 20).unwrap();
             damage(&machine, segment, [true, true], how);
             let error = machine.open().err().expect("nothing says where anything lies").to_string();
             let advice = if number == 1 { "an older copy" } else { "mkfs" };
@@ -111,6 +121,7 @@ fn a_volume_whose_superblocks_are_both_damaged_is_refused_with_what_can_be_done(
 
 #[test]
 fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
+    let task = &Task::at(Time::ZERO);
     // A volume of larger segments, its second superblock where a file of the other volume will lie.
     let inner = Machine::new("sfs:segment=512K", 128, 60, false);
     for _ in 0..20 {
@@ -124,43 +135,44 @@ fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
     let machine = Machine::new("sfs:segment=96K", 24, 56, false);
     let mut sfs = machine.create();
     let Device::Blocks(outer) = &machine.device else { unreachable!() };
-    let file = Call::Create("/image".to_string()).run(&mut sfs, 1).unwrap().unwrap();
+    let file = Call::Create("/image".to_string()).run(task, &mut sfs, 1).unwrap().unwrap();
     let before = outer.bytes(64);
     let mut blocks = 0;
     while outer.bytes(64) == before || outer.bytes(64) != image {
         assert!(blocks < 500, "no block of the file came to lie at block 64");
         // Behind a first partial segment of three blocks and others of two, the block is none of a summary.
-        sfs.write(file, blocks * 4096, &image.repeat(if blocks == 0 { 2 } else { 1 })).unwrap();
+        sfs.write(task, file, blocks * 4096, &image.repeat(if blocks == 0 { 2 } else { 1 })).unwrap();
         blocks += 2;
-        sfs.sync_file(file, Durable::All).unwrap();
+        sfs.sync_file(task, file, Durable::All).unwrap();
     }
-    let history = History::of(&look(&mut sfs).unwrap(), 1);
-    sfs.unmount().unwrap();
-    machine.recover(&history).unwrap();
+    let history = History::of(&look(task, &mut sfs).unwrap(), 1);
+    sfs.unmount(task).unwrap();
+    machine.recover(task, &history).unwrap();
     let damaged = machine.copy();
     damage(&damaged, 24, [true, false], damages()[0]);
-    damaged.recover(&history).unwrap();
+    damaged.recover(task, &history).unwrap();
 }
 
 /// Version 2 came with attributes of more than a block. What was written before must be read, also after a crash.
 #[test]
 fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_number() {
+    let task = &Task::at(Time::ZERO);
     for is_unmounted in [true, false] {
         let machine = Machine::new("sfs:segment=64K", 16, 56, false);
         let mut sfs = machine.create();
-        let mut history = History::of(&look(&mut sfs).unwrap(), 0);
+        let mut history = History::of(&look(task, &mut sfs).unwrap(), 0);
         for call in [
             Call::Create("/file".to_string()),
             Call::Write { path: "/file".to_string(), offset: 0, length: 30_000 },
             Call::SetAttribute("/file".to_string(), "user.a", 3000),
             Call::SyncFile("/file".to_string(), Durable::All),
         ] {
-            let made = call.run(&mut sfs, history.step()).unwrap();
+            let made = call.run(task, &mut sfs, history.step()).unwrap();
             history.apply(&call, made);
             history.answered(&call);
         }
         if is_unmounted {
-            sfs.unmount().unwrap();
+            sfs.unmount(task).unwrap();
         }
         drop(sfs);
         let Device::Blocks(disk) = &machine.device else { unreachable!("it has no zones") };
@@ -180,7 +192,7 @@ fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_nu
             "it is of version 3 of the format, and this program knows version 2"
         );
         with_version(1);
-        let found = machine.recover(&history).unwrap().1;
+        let found = machine.recover(task, &history).unwrap().1;
         assert_eq!(found.all["/file"].attributes()["user.a".as_bytes()].len(), 3000);
         assert_eq!(disk.bytes(0)[8], 2, "from then on it is of version 2");
     }

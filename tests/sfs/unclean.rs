@@ -3,6 +3,8 @@
 use super::machine::{Device, Machine};
 use super::settings;
 use flashpath::fs::sfs::{Finding, Medium, OpenSfsError, Repaired, Sfs, check, repair};
+use flashpath::task::Task;
+use flashpath::time::Time;
 
 /// Bytes of a block.
 pub const BLOCK: usize = 4096;
@@ -116,5 +118,5 @@ pub fn repaired(machine: &Machine) -> Result<Repaired, OpenSfsError> {
 
 /// Mounts it although its log is damaged.
 pub fn opened_despite_damage(medium: Medium) -> Result<Sfs, OpenSfsError> {
-    Sfs::open_despite_damage(medium, &settings("sfs"), super::IDENTITY)
+    Sfs::open_despite_damage(&Task::at(Time::ZERO), medium, &settings("sfs"), super::IDENTITY)
 }

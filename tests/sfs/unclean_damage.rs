@@ -12,6 +12,8 @@ use super::{IDENTITY, settings};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{Sfs, SfsError};
 use flashpath::random::Random;
+use flashpath::task::Task;
+use flashpath::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -68,19 +70,19 @@ impl Killed {
 }
 
 /// `fill`: blocks of a file that takes up room before.
-fn killed(seed: u64, is_zoned: bool, fill: u64) -> Killed {
+fn killed(task: &Task<'_>, seed: u64, is_zoned: bool, fill: u64) -> Killed {
     let machine = Machine::new("sfs:segment=64K", 16, 64, is_zoned);
     let mut sfs = machine.create();
     let mut random = Random::new(seed, "unclean volumes");
     let mut versions = Versions::default();
     if fill > 0 {
-        let inode = versions.fill(&mut sfs, fill * 4096).unwrap();
-        sfs.sync_file(inode, Durable::All).unwrap();
-        sfs.sync().unwrap();
+        let inode = versions.fill(task, &mut sfs, fill * 4096).unwrap();
+        sfs.sync_file(task, inode, Durable::All).unwrap();
+        sfs.sync(task).unwrap();
     }
     loop {
         for _ in 0..60 {
-            match versions.step(&mut sfs, &mut random) {
+            match versions.step(task, &mut sfs, &mut random) {
                 Ok(()) | Err(SfsError::NoSpace { .. }) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -94,7 +96,7 @@ fn killed(seed: u64, is_zoned: bool, fill: u64) -> Killed {
     let cut = (0..=log.len()).map(|count| {
         let cut = machine.copy();
         log[count..].iter().for_each(|lost| change(&cut, lost.segment, lost.block, |bytes| bytes.fill(0)));
-        read_all(&mut cut.open().unwrap())
+        read_all(task, &mut cut.open().unwrap())
     });
     let cut: Vec<Read> = cut.collect();
     cut.iter().for_each(|read| versions.check(read).unwrap());
@@ -179,9 +181,9 @@ fn mutate(killed: &Killed, machine: &Machine, is_alone: bool, random: &mut Rando
 }
 
 /// Works on a volume that was mounted, and unmounts it.
-fn work_on(mut sfs: Sfs, versions: &mut Versions, random: &mut Random) -> Result<(), SfsError> {
+fn work_on(task: &Task<'_>, mut sfs: Sfs, versions: &mut Versions, random: &mut Random) -> Result<(), SfsError> {
     for _ in 0..20 {
-        match versions.step_if_known(&mut sfs, random) {
+        match versions.step_if_known(task, &mut sfs, random) {
             Ok(()) | Err(SfsError::NoSpace { .. }) => {}
             // What is damaged is refused, by name.
             Err(SfsError::Damaged { .. }) => {}
@@ -189,18 +191,18 @@ fn work_on(mut sfs: Sfs, versions: &mut Versions, random: &mut Random) -> Result
             Err(error) => return Err(error),
         }
     }
-    match sfs.unmount() {
+    match sfs.unmount(task) {
         Err(SfsError::Damaged { .. } | SfsError::ReadOnly(_)) | Ok(()) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
 /// Looks at a damaged volume in every way.
-fn examine(killed: &Killed, machine: &Machine, random: &mut Random) -> Result<&'static str, String> {
+fn examine(task: &Task<'_>, killed: &Killed, machine: &Machine, random: &mut Random) -> Result<&'static str, String> {
     let words = |error: SfsError| error.to_string();
     let writes = machine.power.operations();
-    if let Ok(mut sfs) = Sfs::open(machine.medium(), &settings("sfs"), IDENTITY, true) {
-        killed.versions.check(&read_all(&mut sfs)).map_err(|why| format!("read-only: {why}"))?;
+    if let Ok(mut sfs) = Sfs::open(&Task::at(Time::ZERO), machine.medium(), &settings("sfs"), IDENTITY, true) {
+        killed.versions.check(&read_all(task, &mut sfs)).map_err(|why| format!("read-only: {why}"))?;
     }
     let found = checked(machine);
     if machine.power.operations() != writes {
@@ -222,7 +224,7 @@ fn examine(killed: &Killed, machine: &Machine, random: &mut Random) -> Result<&'
         if is_damaged && !is_told {
             return Err(format!("the mount tells of damage, and a check does not: {:?}", sfs.damage()));
         }
-        let read = read_all(&mut sfs);
+        let read = read_all(task, &mut sfs);
         killed.versions.check(&read).map_err(|why| format!("mounted, despite damage {despite}: {why}"))?;
         if !is_told {
             // Summaries that were swapped may all be found: then nothing is lost.
@@ -236,22 +238,22 @@ fn examine(killed: &Killed, machine: &Machine, random: &mut Random) -> Result<&'
         }
         if is_damaged && !despite {
             let writes = used.power.operations();
-            sfs.unmount().map_err(words)?;
+            sfs.unmount(task).map_err(words)?;
             if used.power.operations() > writes + 1 {
                 return Err("the mount of a damaged volume writes".to_string());
             }
             continue;
         }
         let mut versions = killed.versions.clone();
-        work_on(sfs, &mut versions, random).map_err(words)?;
+        work_on(task, sfs, &mut versions, random).map_err(words)?;
         if !is_told {
             let again = checked(&used).map_err(|error| format!("after use: {error}"))?;
             if !again.is_empty() {
                 return Err(format!("a check found nothing, and after use finds {}", again[0]));
             }
         }
-        if let Ok(mut sfs) = Sfs::open(used.medium(), &settings("sfs"), IDENTITY, true) {
-            versions.check(&read_all(&mut sfs)).map_err(|why| format!("after use: {why}"))?;
+        if let Ok(mut sfs) = Sfs::open(&Task::at(Time::ZERO), used.medium(), &settings("sfs"), IDENTITY, true) {
+            versions.check(&read_all(task, &mut sfs)).map_err(|why| format!("after use: {why}"))?;
         }
     }
     let Ok(found) = found else {
@@ -269,8 +271,8 @@ fn examine(killed: &Killed, machine: &Machine, random: &mut Random) -> Result<&'
         return Err(format!("after the repair a check finds {finding}"));
     }
     let mut sfs = machine.open().map_err(|error| format!("repaired: {error}"))?;
-    killed.versions.check(&read_all(&mut sfs)).map_err(|why| format!("repaired: {why}"))?;
-    let wrong = sfs.check().map_err(words)?;
+    killed.versions.check(&read_all(task, &mut sfs)).map_err(|why| format!("repaired: {why}"))?;
+    let wrong = sfs.check(task).map_err(words)?;
     wrong.first().map_or(Ok(()), |finding| Err(format!("repaired and mounted: {finding}")))?;
     Ok(if found.is_empty() { "nothing found" } else { "repaired" })
 }
@@ -288,8 +290,10 @@ fn clock() -> impl Fn() -> Duration {
 
 #[test]
 fn mutated_images_of_unclean_volumes_never_read_as_what_was_not_written_and_are_repaired() {
+    let task = &Task::at(Time::ZERO);
     let bases = [(1, false, 0), (2, true, 0), (3, false, 480), (4, true, 480)];
-    let bases: Vec<Killed> = bases.map(|(seed, is_zoned, fill)| killed(seed, is_zoned, fill)).into();
+    let bases: Vec<Killed> =
+        bases.map(|(seed, is_zoned, fill)| killed(&Task::at(Time::ZERO), seed, is_zoned, fill)).into();
     let passed = clock();
     let budget = Duration::from_secs(number_of("SFS_DAMAGE_SECONDS", 0));
     let first = number_of("SFS_DAMAGE_SEED", 0);
@@ -302,7 +306,7 @@ fn mutated_images_of_unclean_volumes_never_read_as_what_was_not_written_and_are_
         let count = 1 + if random.below(3) == 0 { random.below(5) } else { 0 };
         let done: Vec<String> = (0..count).map(|_| mutate(base, &machine, count == 1, &mut random)).collect();
         let case = Case(format!("SFS_DAMAGE_SEED={round}: {done:?}"));
-        let outcome = examine(base, &machine, &mut random).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
+        let outcome = examine(task, base, &machine, &mut random).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
         *outcomes.entry(outcome).or_default() += 1;
     }
     eprintln!("{outcomes:?}");

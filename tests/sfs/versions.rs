@@ -7,6 +7,7 @@ use super::calls::written;
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
 use flashpath::random::Random;
+use flashpath::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
 const BLOCK: usize = 4096;
@@ -52,15 +53,15 @@ pub type Read = BTreeMap<String, (u64, Vec<Option<Vec<u8>>>)>;
 
 impl Versions {
     /// Does one random thing to files of the root.
-    pub fn step(&mut self, sfs: &mut Sfs, random: &mut Random) -> Result<(), SfsError> {
+    pub fn step(&mut self, task: &Task<'_>, sfs: &mut Sfs, random: &mut Random) -> Result<(), SfsError> {
         self.step += 1;
-        sfs.begin(sfs.now() + 1_000_000);
+        task.wait_until(task.now() + 1_000_000);
         let name = format!("file{}", random.below(FILES)).into_bytes();
         let other = format!("file{}", random.below(FILES)).into_bytes();
-        let inode = match sfs.lookup(InodeNumber::ROOT, &name) {
+        let inode = match sfs.lookup(task, InodeNumber::ROOT, &name) {
             Ok(inode) => inode,
             Err(SfsError::NotFound) => {
-                let inode = sfs.make(InodeNumber::ROOT, &name, &NEW)?;
+                let inode = sfs.make(task, InodeNumber::ROOT, &name, &NEW)?;
                 let file = self.files.entry(inode.0).or_default();
                 file.bytes = Vec::new();
                 inode
@@ -75,18 +76,18 @@ impl Versions {
         match random.below(20) {
             0..=8 => {
                 let bytes = written(self.step, offset, length);
-                sfs.write(inode, offset, &bytes)?;
+                sfs.write(task, inode, offset, &bytes)?;
                 self.change(inode, |file| {
                     file.resize(file.len().max((offset + length) as usize), 0);
                     file[offset as usize..(offset + length) as usize].copy_from_slice(&bytes);
                 });
             }
             9 => {
-                sfs.change(inode, &Change { size: Some(offset), ..Change::default() })?;
+                sfs.change(task, inode, &Change { size: Some(offset), ..Change::default() })?;
                 self.change(inode, |file| file.resize(offset as usize, 0));
             }
             10 => {
-                sfs.punch(inode, offset, length)?;
+                sfs.punch(task, inode, offset, length)?;
                 self.change(inode, |file| {
                     let end = file.len().min((offset + length) as usize);
                     if (offset as usize) < end {
@@ -94,30 +95,30 @@ impl Versions {
                     }
                 });
             }
-            11 => sfs.unlink(InodeNumber::ROOT, &name)?,
+            11 => sfs.unlink(task, InodeNumber::ROOT, &name)?,
             12 if name != other => {
                 let (from, to) = ((InodeNumber::ROOT, &name[..]), (InodeNumber::ROOT, &other[..]));
-                sfs.rename(from, to, Taken::Replace)?;
+                sfs.rename(task, from, to, Taken::Replace)?;
             }
             13 => {
-                sfs.begin(sfs.now() + 6_000_000_000);
-                sfs.work()?;
+                task.wait_until(task.now() + 6_000_000_000);
+                sfs.work(task)?;
             }
-            14 if random.below(20) == 0 => sfs.sync()?,
-            _ => sfs.sync_file(inode, Durable::All)?,
+            14 if random.below(20) == 0 => sfs.sync(task)?,
+            _ => sfs.sync_file(task, inode, Durable::All)?,
         }
         Ok(())
     }
 
     /// Does one random thing to a file that is there, or makes one that never was; another, that is damaged or from
     /// before, is left alone.
-    pub fn step_if_known(&mut self, sfs: &mut Sfs, random: &mut Random) -> Result<(), SfsError> {
+    pub fn step_if_known(&mut self, task: &Task<'_>, sfs: &mut Sfs, random: &mut Random) -> Result<(), SfsError> {
         self.step += 1;
         let name = format!("new{}", random.below(4)).into_bytes();
-        let inode = match sfs.lookup(InodeNumber::ROOT, &name) {
+        let inode = match sfs.lookup(task, InodeNumber::ROOT, &name) {
             Ok(inode) => inode,
             Err(SfsError::NotFound) => {
-                let inode = sfs.make(InodeNumber::ROOT, &name, &NEW)?;
+                let inode = sfs.make(task, InodeNumber::ROOT, &name, &NEW)?;
                 self.files.entry(inode.0).or_default().bytes = Vec::new();
                 inode
             }
@@ -125,17 +126,17 @@ impl Versions {
         };
         let size = self.files[&inode.0].bytes.len() as u64;
         let bytes = written(self.step, size, 1 + random.below(10_000));
-        sfs.write(inode, size, &bytes)?;
+        sfs.write(task, inode, size, &bytes)?;
         self.change(inode, |file| file.extend(&bytes));
-        sfs.sync_file(inode, Durable::All)
+        sfs.sync_file(task, inode, Durable::All)
     }
 
     /// Makes a file that fills a volume.
-    pub fn fill(&mut self, sfs: &mut Sfs, length: u64) -> Result<InodeNumber, SfsError> {
-        let inode = sfs.make(InodeNumber::ROOT, b"full", &NEW)?;
+    pub fn fill(&mut self, task: &Task<'_>, sfs: &mut Sfs, length: u64) -> Result<InodeNumber, SfsError> {
+        let inode = sfs.make(task, InodeNumber::ROOT, b"full", &NEW)?;
         self.files.insert(inode.0, File::default());
         let bytes = written(1, 0, length);
-        sfs.write(inode, 0, &bytes)?;
+        sfs.write(task, inode, 0, &bytes)?;
         self.change(inode, |file| file.extend(&bytes));
         Ok(inode)
     }
@@ -165,13 +166,13 @@ impl Versions {
 }
 
 /// All that can be read.
-pub fn read_all(sfs: &mut Sfs) -> Read {
+pub fn read_all(task: &Task<'_>, sfs: &mut Sfs) -> Read {
     let (mut all, mut left) = (Read::new(), vec![(InodeNumber::ROOT, String::new())]);
     let mut seen = BTreeSet::new();
     while let Some((directory, path)) = left.pop() {
         let mut entries = Vec::new();
         // A directory that cannot be read has no names.
-        let _ = sfs.list(directory, 0, &mut |entry| {
+        let _ = sfs.list(task, directory, 0, &mut |entry| {
             entries.push((entry.inode, entry.kind, entry.name.to_vec()));
             true
         });
@@ -183,11 +184,11 @@ pub fn read_all(sfs: &mut Sfs) -> Read {
                 }
                 continue;
             }
-            let Ok(attributes) = sfs.attributes(inode) else { continue };
+            let Ok(attributes) = sfs.attributes(task, inode) else { continue };
             let size = attributes.size.min(1 << 20);
             let blocks = (0..size).step_by(BLOCK).map(|offset| {
                 let mut bytes = vec![0xee; BLOCK.min((size - offset) as usize)];
-                sfs.read(inode, offset, &mut bytes).ok().map(|_| bytes)
+                sfs.read(task, inode, offset, &mut bytes).ok().map(|_| bytes)
             });
             all.insert(path, (inode.0, blocks.collect()));
         }

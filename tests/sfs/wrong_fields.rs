@@ -10,26 +10,28 @@ use super::machine::Machine;
 use super::unclean::{checked, repaired};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use flashpath::task::Task;
+use flashpath::time::Time;
 
 const NEW: NewFile =
     NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
 
 /// Writes so much that segments are freed and used again.
-fn use_volume(sfs: &mut Sfs) -> Result<(), SfsError> {
+fn use_volume(task: &Task<'_>, sfs: &mut Sfs) -> Result<(), SfsError> {
     for round in 0..30u8 {
         let name = format!("new{}", round % 5);
-        let inode = match sfs.lookup(InodeNumber::ROOT, name.as_bytes()) {
+        let inode = match sfs.lookup(task, InodeNumber::ROOT, name.as_bytes()) {
             Ok(inode) => inode,
-            Err(_) => sfs.make(InodeNumber::ROOT, name.as_bytes(), &NEW)?,
+            Err(_) => sfs.make(task, InodeNumber::ROOT, name.as_bytes(), &NEW)?,
         };
-        sfs.write(inode, 0, &vec![round; 100_000])?;
-        if round % 3 == 0 { sfs.sync()? } else { sfs.sync_file(inode, Durable::All)? }
+        sfs.write(task, inode, 0, &vec![round; 100_000])?;
+        if round % 3 == 0 { sfs.sync(task)? } else { sfs.sync_file(task, inode, Durable::All)? }
     }
-    sfs.unmount()
+    sfs.unmount(task)
 }
 
 /// What a forged volume came to: refused by the mount, reported by the check, or neither, and nothing is wrong.
-fn examine(machine: &Machine, context: &str) -> &'static str {
+fn examine(task: &Task<'_>, machine: &Machine, context: &str) -> &'static str {
     let is_reported = !matches!(checked(machine), Ok(findings) if findings.is_empty());
     let used = machine.copy();
     let mut sfs = match used.open() {
@@ -38,18 +40,22 @@ fn examine(machine: &Machine, context: &str) -> &'static str {
         _ => panic!("{context}: a mount refuses it, and a check finds nothing"),
     };
     if !is_reported {
-        assert_newest(&mut sfs, context);
-        use_volume(&mut sfs).unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_newest(task, &mut sfs, context);
+        use_volume(task, &mut sfs).unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_eq!(checked(&used).unwrap(), [], "{context}, after use");
-        assert_newest(&mut used.open().unwrap(), context);
+        assert_newest(task, &mut used.open().unwrap(), context);
         return "harmless";
     }
     // What the check reports, the mount may not know: it must not make it worse.
-    match use_volume(&mut sfs) {
+    match use_volume(task, &mut sfs) {
         Ok(()) | Err(SfsError::Damaged { .. } | SfsError::ReadOnly(_)) => {}
         Err(error) => panic!("{context}: {error}"),
     }
-    assert_newest(&mut Sfs::open(used.medium(), &super::settings("sfs"), super::IDENTITY, true).unwrap(), context);
+    assert_newest(
+        task,
+        &mut Sfs::open(&Task::at(Time::ZERO), used.medium(), &super::settings("sfs"), super::IDENTITY, true).unwrap(),
+        context,
+    );
     "reported"
 }
 
@@ -61,11 +67,12 @@ fn values(field: &Field, now: u64) -> Vec<u64> {
 
 #[test]
 fn each_field_of_a_superblock_that_is_wrong_is_refused_or_reported_or_changes_nothing() {
+    let task = &Task::at(Time::ZERO);
     let mut outcomes = std::collections::BTreeMap::<&str, u64>::new();
     for (is_zoned, is_unmounted) in [(false, true), (false, false), (true, true), (true, false)] {
-        let base = killed(is_zoned);
+        let base = killed(task, is_zoned);
         if is_unmounted {
-            base.open().unwrap().unmount().unwrap();
+            base.open().unwrap().unmount(task).unwrap();
         }
         for field in &FIELDS {
             let now = forged::get(&super::unclean::superblock(&base), field.at, field.width);
@@ -82,7 +89,7 @@ fn each_field_of_a_superblock_that_is_wrong_is_refused_or_reported_or_changes_no
                     "zones {is_zoned}, unmounted {is_unmounted}, {} of superblock {copies} is {value} for {now}",
                     field.name
                 );
-                *outcomes.entry(examine(&machine, &context)).or_default() += 1;
+                *outcomes.entry(examine(task, &machine, &context)).or_default() += 1;
             }
         }
     }
@@ -92,9 +99,10 @@ fn each_field_of_a_superblock_that_is_wrong_is_refused_or_reported_or_changes_no
 /// An entry of the DAT with a state that there is not: a check said "clean", and the volume needed a repair after use.
 #[test]
 fn a_wrong_entry_of_the_dat_is_reported_and_repaired_and_never_read_past() {
+    let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
-        let base = killed(is_zoned);
-        base.open().unwrap().unmount().unwrap();
+        let base = killed(task, is_zoned);
+        base.open().unwrap().unmount(task).unwrap();
         for (number, at, value) in (0..128).flat_map(|number| {
             [(26, 1), (25, 2), (25, 255), (24, 100), (7, 0x80), (3, 1), (15, 0xff), (23, 0xff)]
                 .map(|(at, value)| (number, at, value))
@@ -104,8 +112,8 @@ fn a_wrong_entry_of_the_dat_is_reported_and_repaired_and_never_read_past() {
             let context = format!("zones {is_zoned}, byte {at} of entry {number} is {value}");
             if checked(&machine).unwrap().is_empty() {
                 let mut sfs = machine.open().unwrap();
-                assert_newest(&mut sfs, &context);
-                use_volume(&mut sfs).unwrap_or_else(|error| panic!("{context}: {error}"));
+                assert_newest(task, &mut sfs, &context);
+                use_volume(task, &mut sfs).unwrap_or_else(|error| panic!("{context}: {error}"));
                 assert_eq!(checked(&machine).unwrap(), [], "{context}, after use");
                 continue;
             }

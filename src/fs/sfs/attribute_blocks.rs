@@ -14,6 +14,7 @@ use super::format::{BLOCK, BlockBytes, Kind};
 use super::map::{number_at, set_number};
 use super::metadata_blocks::NO_PLACE;
 use super::{Sfs, SfsError};
+use crate::task::Task;
 
 /// Blocks that a list has room for.
 pub(super) const MOST_BLOCKS: usize = BLOCK / 8 - 1;
@@ -36,27 +37,27 @@ fn count(length: usize) -> usize {
 
 impl Sfs {
     /// All bytes of a file's attributes; none if it has none.
-    pub(super) fn attribute_bytes(&mut self, inode: u64) -> Result<Vec<u8>, SfsError> {
-        let first = self.inode(inode)?.attributes;
+    pub(super) fn attribute_bytes(&mut self, task: &Task<'_>, inode: u64) -> Result<Vec<u8>, SfsError> {
+        let first = self.inode(task, inode)?.attributes;
         if first == 0 {
             return Ok(Vec::new());
         }
-        let list = self.attribute_list(inode, first)?;
-        let block = self.metadata_block(first, inode, NO_PLACE)?;
+        let list = self.attribute_list(task, inode, first)?;
+        let block = self.metadata_block(task, first, inode, NO_PLACE)?;
         let length = encoded_length(&block[..]);
         if list.is_empty() {
             return Ok(block[..length.min(BLOCK)].to_vec());
         }
         let mut bytes = Vec::with_capacity(list.len() * BLOCK);
         for number in list {
-            bytes.extend_from_slice(&self.metadata_block(number, inode, NO_PLACE)?[..]);
+            bytes.extend_from_slice(&self.metadata_block(task, number, inode, NO_PLACE)?[..]);
         }
         bytes.truncate(length);
         Ok(bytes)
     }
 
-    fn attribute_list(&mut self, inode: u64, first: u64) -> Result<Vec<u64>, SfsError> {
-        listed(self.metadata_block(first, inode, NO_PLACE)?).ok_or_else(|| SfsError::Damaged {
+    fn attribute_list(&mut self, task: &Task<'_>, inode: u64, first: u64) -> Result<Vec<u64>, SfsError> {
+        listed(self.metadata_block(task, first, inode, NO_PLACE)?).ok_or_else(|| SfsError::Damaged {
             what: format!("the extended attributes of inode {inode}"),
             why: "they are longer than they can be".to_string(),
         })
@@ -65,6 +66,7 @@ impl Sfs {
     /// Puts bytes where they belong among a file's attributes, which are `length` bytes in all.
     pub(super) fn put_attribute_bytes(
         &mut self,
+        task: &Task<'_>,
         inode: u64,
         length: usize,
         at: usize,
@@ -74,10 +76,10 @@ impl Sfs {
             let why = format!("{} bytes at {at} of {length} are told of", bytes.len());
             return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
         }
-        let list = self.shape_attributes(inode, length)?;
+        let list = self.shape_attributes(task, inode, length)?;
         if list.is_empty() {
-            let first = self.inode(inode)?.attributes;
-            self.metadata_block_mut(first, inode, NO_PLACE)?[at..at + bytes.len()].copy_from_slice(bytes);
+            let first = self.inode(task, inode)?.attributes;
+            self.metadata_block_mut(task, first, inode, NO_PLACE)?[at..at + bytes.len()].copy_from_slice(bytes);
             return Ok(());
         }
         let mut rest = bytes;
@@ -85,7 +87,7 @@ impl Sfs {
         while !rest.is_empty() {
             let from = at % BLOCK;
             let (now, later) = rest.split_at(rest.len().min(BLOCK - from));
-            let block = self.metadata_block_mut(list[at / BLOCK], inode, NO_PLACE)?;
+            let block = self.metadata_block_mut(task, list[at / BLOCK], inode, NO_PLACE)?;
             block[from..from + now.len()].copy_from_slice(now);
             (rest, at) = (later, at + now.len());
         }
@@ -93,23 +95,23 @@ impl Sfs {
     }
 
     /// Gives a file as many blocks as `length` bytes of attributes take. Answers those beside the first.
-    fn shape_attributes(&mut self, inode: u64, length: usize) -> Result<Vec<u64>, SfsError> {
-        let mut first = self.inode(inode)?.attributes;
+    fn shape_attributes(&mut self, task: &Task<'_>, inode: u64, length: usize) -> Result<Vec<u64>, SfsError> {
+        let mut first = self.inode(task, inode)?.attributes;
         if first == 0 {
-            first = self.make_metadata_block(inode, NO_PLACE)?;
-            self.inode_mut(inode)?.attributes = first;
+            first = self.make_metadata_block(task, inode, NO_PLACE)?;
+            self.inode_mut(task, inode)?.attributes = first;
         }
-        let mut list = self.attribute_list(inode, first)?;
-        let before = encoded_length(&self.metadata_block(first, inode, NO_PLACE)?[..]);
+        let mut list = self.attribute_list(task, inode, first)?;
+        let before = encoded_length(&self.metadata_block(task, first, inode, NO_PLACE)?[..]);
         while list.len() > count(length) {
             let number = list.pop().expect("it has more than so many");
-            self.free_metadata_block(inode, number)?;
+            self.free_metadata_block(task, inode, number)?;
         }
         while list.len() < count(length) {
-            list.push(self.make_metadata_block(inode, NO_PLACE)?);
+            list.push(self.make_metadata_block(task, inode, NO_PLACE)?);
         }
         if length != before {
-            let block = self.metadata_block_mut(first, inode, NO_PLACE)?;
+            let block = self.metadata_block_mut(task, first, inode, NO_PLACE)?;
             block.fill(0);
             block[..4].copy_from_slice(&(length as u32 - 4).to_le_bytes());
             for (at, number) in (1..).zip(&list) {
@@ -121,25 +123,25 @@ impl Sfs {
 
     /// Takes all attributes of a file away, and frees their blocks. What cannot be read cannot be followed: its blocks
     /// are named by nothing from then on, and a repair finds them.
-    pub(super) fn free_attributes(&mut self, inode: u64) -> Result<(), SfsError> {
-        let first = self.inode(inode)?.attributes;
+    pub(super) fn free_attributes(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
+        let first = self.inode(task, inode)?.attributes;
         if first == 0 {
             return Ok(());
         }
-        let list = match self.attribute_list(inode, first) {
+        let list = match self.attribute_list(task, inode, first) {
             Ok(list) => list,
             Err(SfsError::Damaged { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
-        self.inode_mut(inode)?.attributes = 0;
+        self.inode_mut(task, inode)?.attributes = 0;
         for number in list.into_iter().chain([first]) {
-            self.free_metadata_block(inode, number)?;
+            self.free_metadata_block(task, inode, number)?;
         }
         Ok(())
     }
 
-    fn free_metadata_block(&mut self, inode: u64, number: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+    fn free_metadata_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
+        let entry = self.dat.get(task, number)?;
         if entry.is_taken != 1 {
             let why = format!("they name virtual block {number}, which is free");
             return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
@@ -150,8 +152,8 @@ impl Sfs {
             self.segments.lose(segment, Kind::Metadata, 0, 0);
         }
         self.metadata.remove(number);
-        self.dat.free(number, &mut self.media, &mut self.now)?;
-        let file = self.inode_mut(inode)?;
+        self.dat.free(task, number)?;
+        let file = self.inode_mut(task, inode)?;
         file.blocks = file.blocks.saturating_sub(1);
         Ok(())
     }

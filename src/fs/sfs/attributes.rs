@@ -4,25 +4,26 @@ use super::{Sfs, SfsError};
 pub use crate::fs::volume::{
     Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
 };
+use crate::task::Task;
 
 impl Sfs {
     /// What is known of a file.
-    pub fn attributes(&mut self, inode: InodeNumber) -> Result<Attributes, SfsError> {
-        Ok(self.inode(inode.0)?.seen())
+    pub fn attributes(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<Attributes, SfsError> {
+        Ok(self.inode(task, inode.0)?.seen())
     }
 
     /// Changes what is known of a file, its size among it. Who may is for the caller to check; set-id bits are taken
     /// away where the caller says so in the permissions.
-    pub fn change(&mut self, inode: InodeNumber, change: &Change) -> Result<Attributes, SfsError> {
+    pub fn change(&mut self, task: &Task<'_>, inode: InodeNumber, change: &Change) -> Result<Attributes, SfsError> {
         self.check_writable()?;
         for extended in &change.extended {
-            self.set_attribute(inode.0, extended.name, extended.value.as_deref(), change.permissions)?;
+            self.set_attribute(task, inode.0, extended.name, extended.value.as_deref(), change.permissions)?;
         }
         if let Some(size) = change.size {
-            self.resize(inode.0, size)?;
+            self.resize(task, inode.0, size)?;
         }
-        let now = self.wall();
-        let file = self.inode_mut(inode.0)?;
+        let now = self.wall(task);
+        let file = self.inode_mut(task, inode.0)?;
         if let Some(permissions) = change.permissions {
             file.permissions = permissions & 0o7777;
         }
@@ -36,7 +37,7 @@ impl Sfs {
         if change.permissions.is_some() || change.user.is_some() || change.group.is_some() {
             self.records.touch(inode.0);
         }
-        self.relieve()?;
+        self.relieve(task)?;
         Ok(seen)
     }
 }

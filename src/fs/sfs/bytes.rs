@@ -1,160 +1,30 @@
-//! Calls about a file's bytes.
+//! Calls that change a file's bytes, and where it is stored. Those that read are in `reading`.
 
 use super::attributes::{FileKind, InodeNumber};
-use super::format::{BLOCK, DatEntry, WAITS};
+use super::format::{BLOCK, WAITS};
 use super::map::MOST_BLOCKS;
 use super::records::Record;
 use super::{Sfs, SfsError};
 use crate::label::{Cause, Content};
+use crate::task::Task;
 
 /// Bytes of a block, as a number.
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// A stretch of a file that is read.
-enum Stretch {
-    /// So many blocks that lie one behind the other from an address on, with their checksums.
-    Stored(u64, Vec<u32>),
-    /// One that waits in a slot.
-    Waiting(u32),
-    /// So many that are zeros.
-    Hole(u64),
-}
-
 impl Sfs {
-    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Of stamps, no bytes
-    /// can be had: they are zeros. Whoever reads notes when, with [`change`](Sfs::change).
-    pub fn read(&mut self, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<usize, SfsError> {
-        let size = self.regular(inode.0)?;
-        let length = (size.saturating_sub(offset)).min(bytes.len() as u64) as usize;
-        let bytes = &mut bytes[..length];
-        if bytes.is_empty() {
-            return Ok(0);
-        }
-        let (first, end) = (offset / BLOCK_BYTES, (offset + length as u64).div_ceil(BLOCK_BYTES));
-        let head = (offset % BLOCK_BYTES) as usize;
-        if head == 0 && length.is_multiple_of(BLOCK) && !self.media.holds_stamps() {
-            self.read_blocks(inode.0, first, bytes)?;
-        } else {
-            let mut whole = vec![0; (end - first) as usize * self.media.block_width()];
-            self.read_blocks(inode.0, first, &mut whole)?;
-            match self.media.holds_stamps() {
-                true => bytes.fill(0),
-                false => bytes.copy_from_slice(&whole[head..head + length]),
-            }
-        }
-        Ok(length)
-    }
-
-    /// Reads whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each; what is not stored
-    /// reads as zeros.
-    pub fn read_blocks(&mut self, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
-        let width = self.media.block_width();
-        debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are read");
-        let count = (buffer.len() / width) as u64;
-        let mut at = 0;
-        let begun = self.now;
-        let mut done = begun;
-        while at < count {
-            let stretch = self.stretch(inode, first + at, count - at)?;
-            let part = &mut buffer[at as usize * width..];
-            match stretch {
-                Stretch::Hole(blocks) => {
-                    part[..blocks as usize * width].fill(0);
-                    at += blocks;
-                }
-                Stretch::Waiting(slot) => {
-                    part[..width].copy_from_slice(self.waiting.bytes(slot));
-                    let waits = self.waiting.slot(slot);
-                    if waits.is_cleaned {
-                        let (address, crc) = (waits.before, waits.crc_before);
-                        self.check_data(inode, first + at, address, &part[..width], crc)?;
-                    }
-                    at += 1;
-                }
-                Stretch::Stored(address, checksums) => {
-                    let part = &mut part[..checksums.len() * width];
-                    // Those that are read at once are issued at once.
-                    done = done.max(self.media.read(address, part, begun)?);
-                    self.read_blocks += checksums.len() as u64;
-                    for (number, (block, crc)) in (0..).zip(part.chunks_exact(width).zip(&checksums)) {
-                        self.check_data(inode, first + at + number, address + number, block, *crc)?;
-                    }
-                    at += checksums.len() as u64;
-                }
-            }
-        }
-        self.now = self.now.max(done);
-        Ok(())
-    }
-
-    /// Refuses bytes that are not those that were written. A stamp is checked as the bytes that it is.
-    fn check_data(&mut self, inode: u64, place: u64, address: u64, block: &[u8], crc: u32) -> Result<(), SfsError> {
-        let found = crc32c::crc32c(block);
-        if found == crc {
-            return Ok(());
-        }
-        self.events.damaged_blocks += 1;
-        let what = format!("block {place} of the file with inode {inode}");
-        let why = format!("its checksum is {found:08x}, and should be {crc:08x} (block {address} of the log)");
-        Err(SfsError::Damaged { what, why })
-    }
-
-    /// What can be read at once from a block on, at most `most` blocks.
-    fn stretch(&mut self, inode: u64, place: u64, most: u64) -> Result<Stretch, SfsError> {
-        let end = place + most;
-        let number = self.mapped(inode, place)?;
-        if number == 0 {
-            let next = self.next_mapped(inode, place, end)?;
-            return Ok(Stretch::Hole(next.map_or(end, |(next, _)| next) - place));
-        }
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
-        let address = entry.address.get();
-        self.check_named(inode, number, &entry)?;
-        if entry.is_given_up() {
-            let why =
-                "it was damaged, and a repair gave it up: it can be read again once it is written anew".to_string();
-            return Err(SfsError::Damaged { what: format!("block {place} of the file with inode {inode}"), why });
-        }
-        if address == 0 {
-            return Ok(Stretch::Hole(1));
-        }
-        if address & WAITS != 0 {
-            return Ok(Stretch::Waiting((address & !WAITS) as u32));
-        }
-        super::paged::check_address(&self.media, "DAT", address)?;
-        let mut checksums = vec![entry.crc.get()];
-        let segment_blocks = u64::from(self.media.segment_blocks());
-        for next in 1..most {
-            // A request stays within a segment.
-            if (address + next).is_multiple_of(segment_blocks) {
-                break;
-            }
-            let number = self.mapped(inode, place + next)?;
-            if number == 0 {
-                break;
-            }
-            let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
-            if entry.address.get() != address + next {
-                break;
-            }
-            checksums.push(entry.crc.get());
-        }
-        Ok(Stretch::Stored(address, checksums))
-    }
-
     /// Writes all of `bytes` from `offset` on. The file grows where it must. Of stamps, the first bytes stand for a
     /// block.
-    pub fn write(&mut self, inode: InodeNumber, offset: u64, bytes: &[u8]) -> Result<(), SfsError> {
+    pub fn write(&mut self, task: &Task<'_>, inode: InodeNumber, offset: u64, bytes: &[u8]) -> Result<(), SfsError> {
         self.check_writable()?;
-        self.regular(inode.0)?;
+        self.regular(task, inode.0)?;
         if bytes.is_empty() {
             return Ok(());
         }
         let end = offset.checked_add(bytes.len() as u64).filter(|end| end.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS);
         let end = end.ok_or(SfsError::TooLarge)?;
         let (first, last) = (offset / BLOCK_BYTES, (end - 1) / BLOCK_BYTES);
-        self.check_new(inode.0, first..last + 1)?;
-        self.clear_tail(inode.0, offset)?;
+        self.check_new(task, inode.0, first..last + 1)?;
+        self.clear_tail(task, inode.0, offset)?;
         let mut left = bytes;
         for place in first..=last {
             let from = if place == first { (offset % BLOCK_BYTES) as usize } else { 0 };
@@ -162,68 +32,69 @@ impl Sfs {
             let (part, rest) = left.split_at(count);
             left = rest;
             let slot = match count {
-                BLOCK => self.slot_to_fill(inode.0, place)?,
-                _ => self.slot_to_change(inode.0, place)?,
+                BLOCK => self.slot_to_fill(task, inode.0, place)?,
+                _ => self.slot_to_change(task, inode.0, place)?,
             };
             match self.media.holds_stamps() {
                 true => self.waiting.bytes_mut(slot).iter_mut().zip(part).for_each(|(to, from)| *to = *from),
                 false => self.waiting.bytes_mut(slot)[from..from + count].copy_from_slice(part),
             }
         }
-        self.was_written(inode.0, end, last + 1 - first, Content::Data)?;
-        self.relieve()
+        self.was_written(task, inode.0, end, last + 1 - first, Content::Data)?;
+        self.relieve(task)
     }
 
     /// Writes whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each. `content` is what
     /// the workload calls them.
     pub fn write_whole(
         &mut self,
+        task: &Task<'_>,
         inode: InodeNumber,
         first: u64,
         buffer: &[u8],
         content: Content,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        self.regular(inode.0)?;
+        self.regular(task, inode.0)?;
         let width = self.media.block_width();
         debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are written");
         let count = (buffer.len() / width) as u64;
         let end = first.checked_add(count).filter(|end| *end <= MOST_BLOCKS).ok_or(SfsError::TooLarge)?;
-        self.check_new(inode.0, first..end)?;
-        self.clear_tail(inode.0, first * BLOCK_BYTES)?;
+        self.check_new(task, inode.0, first..end)?;
+        self.clear_tail(task, inode.0, first * BLOCK_BYTES)?;
         for (place, block) in (first..end).zip(buffer.chunks_exact(width)) {
-            let slot = self.slot_to_fill(inode.0, place)?;
+            let slot = self.slot_to_fill(task, inode.0, place)?;
             self.waiting.bytes_mut(slot).copy_from_slice(block);
         }
-        self.was_written(inode.0, end * BLOCK_BYTES, count, content)?;
-        self.relieve()
+        self.was_written(task, inode.0, end * BLOCK_BYTES, count, content)?;
+        self.relieve(task)
     }
 
     /// Fails if the blocks of a range that are new would not fit.
-    fn check_new(&mut self, inode: u64, places: std::ops::Range<u64>) -> Result<(), SfsError> {
+    fn check_new(&mut self, task: &Task<'_>, inode: u64, places: std::ops::Range<u64>) -> Result<(), SfsError> {
         // Nearly always there is room for all of them, new or not.
         if self.has_space(places.end - places.start) {
             return Ok(());
         }
         let mut new = 0;
         for place in places {
-            new += u64::from(self.mapped(inode, place)? == 0);
+            new += u64::from(self.mapped(task, inode, place)? == 0);
         }
-        if new == 0 { Ok(()) } else { self.check_space(new) }
+        if new == 0 { Ok(()) } else { self.check_space(task, new) }
     }
 
     /// The slot of a block whose bytes will all be replaced.
-    fn slot_to_fill(&mut self, inode: u64, place: u64) -> Result<u32, SfsError> {
-        let mut number = self.mapped(inode, place)?;
+    fn slot_to_fill(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
+        let mut number = self.mapped(task, inode, place)?;
         if number == 0 {
-            number = self.dat.take(&mut self.media, &mut self.now)?;
-            self.map(inode, place, number)?;
-            self.inode_mut(inode)?.blocks += 1;
+            number = self.dat.take(task)?;
+            self.map(task, inode, place, number)?;
+            self.inode_mut(task, inode)?.blocks += 1;
         }
-        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let mut entry = self.dat.get(task, number)?;
         let address = entry.address.get();
         self.check_named(inode, number, &entry)?;
-        self.tick();
+        self.tick(task);
         if address & WAITS != 0 {
             let slot = (address & !WAITS) as u32;
             // It is no longer what was cleaned.
@@ -235,32 +106,30 @@ impl Sfs {
         waits.before = address;
         waits.crc_before = entry.crc.get();
         entry.address = (WAITS | u64::from(slot)).into();
-        self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+        self.dat.set(task, number, &entry)?;
         Ok(slot)
     }
 
     /// The slot of a block of which only some bytes will be replaced: the others are in it.
-    fn slot_to_change(&mut self, inode: u64, place: u64) -> Result<u32, SfsError> {
+    fn slot_to_change(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
         let mut old = vec![0; self.media.block_width()];
-        self.read_blocks(inode, place, &mut old)?;
-        let slot = self.slot_to_fill(inode, place)?;
+        self.read_blocks(task, inode, place, &mut old)?;
+        let slot = self.slot_to_fill(task, inode, place)?;
         self.waiting.bytes_mut(slot).copy_from_slice(&old);
         Ok(slot)
     }
 
-    /// What a map names is taken.
-    fn check_named(&self, inode: u64, number: u64, entry: &DatEntry) -> Result<(), SfsError> {
-        if entry.is_taken == 1 {
-            return Ok(());
-        }
-        let why = format!("it names virtual block {number}, which is free");
-        Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why })
-    }
-
     /// A file was written as far as `end`.
-    fn was_written(&mut self, inode: u64, end: u64, blocks: u64, content: Content) -> Result<(), SfsError> {
-        let now = self.wall();
-        let file = self.inode_mut(inode)?;
+    fn was_written(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        end: u64,
+        blocks: u64,
+        content: Content,
+    ) -> Result<(), SfsError> {
+        let now = self.wall(task);
+        let file = self.inode_mut(task, inode)?;
         file.size = file.size.max(end);
         file.times.written(now);
         file.is_unlogged = true;
@@ -269,8 +138,8 @@ impl Sfs {
     }
 
     /// The size of what is a regular file.
-    fn regular(&mut self, inode: u64) -> Result<u64, SfsError> {
-        let file = self.inode(inode)?;
+    pub(super) fn regular(&mut self, task: &Task<'_>, inode: u64) -> Result<u64, SfsError> {
+        let file = self.inode(task, inode)?;
         match file.kind {
             FileKind::Regular => Ok(file.size),
             FileKind::Directory => Err(SfsError::IsDirectory),
@@ -279,9 +148,16 @@ impl Sfs {
     }
 
     /// Reserves the blocks from `offset` on, which read as zeros; the file grows to their end unless `keep_size`.
-    pub fn allocate(&mut self, inode: InodeNumber, offset: u64, length: u64, keep_size: bool) -> Result<(), SfsError> {
+    pub fn allocate(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        offset: u64,
+        length: u64,
+        keep_size: bool,
+    ) -> Result<(), SfsError> {
         self.check_writable()?;
-        let size = self.regular(inode.0)?;
+        let size = self.regular(task, inode.0)?;
         let end = offset.checked_add(length).filter(|end| end.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS);
         let end = end.ok_or(SfsError::TooLarge)?;
         if length == 0 {
@@ -293,7 +169,7 @@ impl Sfs {
             // What is there already takes nothing.
             let mut at = places.start;
             while at < places.end {
-                match self.next_mapped(inode.0, at, places.end)? {
+                match self.next_mapped(task, inode.0, at, places.end)? {
                     Some((next, _)) => {
                         new += next - at;
                         at = next + 1;
@@ -304,49 +180,54 @@ impl Sfs {
                     }
                 }
             }
-            self.check_space(new)?;
+            self.check_space(task, new)?;
         }
         // A long one is made in parts, so that a checkpoint is never larger than there is room for.
         let mut from = places.start;
         while from < places.end {
             let to = places.end.min(from + self.limits.metadata as u64 * super::format::DAT_ENTRIES / 4);
-            self.reserve(inode.0, from..to)?;
+            self.reserve(task, inode.0, from..to)?;
             self.tell(&Record::Reserve { inode: inode.0, places: from..to });
             self.records.touch(inode.0);
             self.records.end();
-            self.relieve()?;
+            self.relieve(task)?;
             from = to;
         }
         if !keep_size {
-            self.clear_tail(inode.0, end)?;
+            self.clear_tail(task, inode.0, end)?;
         }
-        let now = self.wall();
-        let file = self.inode_mut(inode.0)?;
+        let now = self.wall(task);
+        let file = self.inode_mut(task, inode.0)?;
         if !keep_size && end > size {
             file.size = end;
         }
         file.times.written(now);
         file.is_unlogged = true;
         self.records.touch(inode.0);
-        self.relieve()
+        self.relieve(task)
     }
 
     /// Gives a file a virtual block at each place of a range that has none.
-    pub(super) fn reserve(&mut self, inode: u64, places: std::ops::Range<u64>) -> Result<(), SfsError> {
+    pub(super) fn reserve(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        places: std::ops::Range<u64>,
+    ) -> Result<(), SfsError> {
         for place in places {
-            if self.mapped(inode, place)? == 0 {
-                let number = self.dat.take(&mut self.media, &mut self.now)?;
-                self.map(inode, place, number)?;
-                self.inode_mut(inode)?.blocks += 1;
+            if self.mapped(task, inode, place)? == 0 {
+                let number = self.dat.take(task)?;
+                self.map(task, inode, place, number)?;
+                self.inode_mut(task, inode)?.blocks += 1;
             }
         }
         Ok(())
     }
 
     /// Gives back the blocks of these bytes, which read as zeros from then on. The size stays.
-    pub fn punch(&mut self, inode: InodeNumber, offset: u64, length: u64) -> Result<(), SfsError> {
+    pub fn punch(&mut self, task: &Task<'_>, inode: InodeNumber, offset: u64, length: u64) -> Result<(), SfsError> {
         self.check_writable()?;
-        self.regular(inode.0)?;
+        self.regular(task, inode.0)?;
         let end = offset.saturating_add(length).min(MOST_BLOCKS * BLOCK_BYTES);
         if length == 0 {
             return Err(SfsError::Invalid("nothing is to be given back"));
@@ -354,43 +235,43 @@ impl Sfs {
         let (first, last) = (offset.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
         if first > last {
             // Within one block.
-            self.zero(inode.0, offset, end)?;
+            self.zero(task, inode.0, offset, end)?;
         } else {
-            self.zero(inode.0, offset, first * BLOCK_BYTES)?;
-            self.zero(inode.0, last * BLOCK_BYTES, end)?;
-            let unmapped = self.unmap(inode.0, first..last);
+            self.zero(task, inode.0, offset, first * BLOCK_BYTES)?;
+            self.zero(task, inode.0, last * BLOCK_BYTES, end)?;
+            let unmapped = self.unmap(task, inode.0, first..last);
             self.all_or_fail("a punch", unmapped)?;
             self.tell(&Record::Unmap { inode: inode.0, places: first..last });
             self.records.end();
             // An fdatasync must tell it, too.
             self.records.touch(inode.0);
         }
-        let now = self.wall();
-        let file = self.inode_mut(inode.0)?;
+        let now = self.wall(task);
+        let file = self.inode_mut(task, inode.0)?;
         file.times.written(now);
         file.is_unlogged = true;
-        self.relieve()
+        self.relieve(task)
     }
 
     /// A file will reach as far as `to` without being written from its end to there: what its last block holds behind
     /// the end, of a time when the file was longer, must not come to light. It is zeroed only now, and not when the
     /// file is cut off: should that be lost in a crash, the block must still be what it was.
-    fn clear_tail(&mut self, inode: u64, to: u64) -> Result<(), SfsError> {
-        let size = self.inode(inode)?.size;
+    fn clear_tail(&mut self, task: &Task<'_>, inode: u64, to: u64) -> Result<(), SfsError> {
+        let size = self.inode(task, inode)?.size;
         match to > size {
-            true => self.zero(inode, size, to.min(size.next_multiple_of(BLOCK_BYTES))),
+            true => self.zero(task, inode, size, to.min(size.next_multiple_of(BLOCK_BYTES))),
             false => Ok(()),
         }
     }
 
     /// Fills bytes of one block with zeros, if the block is there.
-    fn zero(&mut self, inode: u64, from: u64, to: u64) -> Result<(), SfsError> {
+    fn zero(&mut self, task: &Task<'_>, inode: u64, from: u64, to: u64) -> Result<(), SfsError> {
         let place = from / BLOCK_BYTES;
-        if from >= to || self.mapped(inode, place)? == 0 {
+        if from >= to || self.mapped(task, inode, place)? == 0 {
             return Ok(());
         }
         let width = self.media.block_width();
-        let slot = self.slot_to_change(inode, place)?;
+        let slot = self.slot_to_change(task, inode, place)?;
         let bytes = self.waiting.bytes_mut(slot);
         debug_assert!(to <= (place + 1) * BLOCK_BYTES, "bytes {from} to {to} are in one block");
         if width == BLOCK {
@@ -401,23 +282,23 @@ impl Sfs {
     }
 
     /// Cuts a file off at `size` bytes, or lengthens it by zeros.
-    pub(super) fn resize(&mut self, inode: u64, size: u64) -> Result<(), SfsError> {
-        let before = self.regular(inode)?;
+    pub(super) fn resize(&mut self, task: &Task<'_>, inode: u64, size: u64) -> Result<(), SfsError> {
+        let before = self.regular(task, inode)?;
         if size.div_ceil(BLOCK_BYTES) > MOST_BLOCKS {
             return Err(SfsError::TooLarge);
         }
         // A file that is cut off where it ends loses what is reserved behind.
         let first = size.div_ceil(BLOCK_BYTES);
-        let is_cut = size < before || size == before && self.next_mapped(inode, first, MOST_BLOCKS)?.is_some();
+        let is_cut = size < before || size == before && self.next_mapped(task, inode, first, MOST_BLOCKS)?.is_some();
         if is_cut {
-            let unmapped = self.unmap(inode, first..u64::MAX);
+            let unmapped = self.unmap(task, inode, first..u64::MAX);
             self.all_or_fail("a truncation", unmapped)?;
             self.tell(&Record::Unmap { inode, places: first..u64::MAX });
             self.records.end();
         }
-        self.clear_tail(inode, size)?;
-        let now = self.wall();
-        let file = self.inode_mut(inode)?;
+        self.clear_tail(task, inode, size)?;
+        let now = self.wall(task);
+        let file = self.inode_mut(task, inode)?;
         file.size = size;
         file.safe_size = file.safe_size.min(size);
         file.times.written(now);
@@ -430,15 +311,21 @@ impl Sfs {
 
     /// The next byte from `offset` on that is stored (`data`), or that is not. `None`: there is none before the end
     /// (ENXIO). The end of the file counts as a hole.
-    pub fn seek(&mut self, inode: InodeNumber, offset: u64, data: bool) -> Result<Option<u64>, SfsError> {
-        let size = self.regular(inode.0)?;
+    pub fn seek(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        offset: u64,
+        data: bool,
+    ) -> Result<Option<u64>, SfsError> {
+        let size = self.regular(task, inode.0)?;
         if offset >= size {
             return Ok(None);
         }
         let end = size.div_ceil(BLOCK_BYTES);
         let mut place = offset / BLOCK_BYTES;
         while place < end {
-            let (next, number) = match self.next_mapped(inode.0, place, end)? {
+            let (next, number) = match self.next_mapped(task, inode.0, place, end)? {
                 Some(found) => found,
                 None => (end, 0),
             };
@@ -449,7 +336,7 @@ impl Sfs {
                 break;
             }
             // A block that is reserved and was never written is a hole; one that was given up is not.
-            let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+            let entry = self.dat.get(task, number)?;
             let is_stored = entry.address.get() != 0 || entry.is_given_up();
             if is_stored == data {
                 return Ok(Some(offset.max(next * BLOCK_BYTES)));
@@ -460,8 +347,8 @@ impl Sfs {
     }
 
     /// The next block of a file from block `place` on, written or reserved. `None`: it has none there or behind.
-    pub fn next_block(&mut self, inode: InodeNumber, place: u64) -> Result<Option<u64>, SfsError> {
-        self.regular(inode.0)?;
-        Ok(self.next_mapped(inode.0, place, MOST_BLOCKS)?.map(|(place, _)| place))
+    pub fn next_block(&mut self, task: &Task<'_>, inode: InodeNumber, place: u64) -> Result<Option<u64>, SfsError> {
+        self.regular(task, inode.0)?;
+        Ok(self.next_mapped(task, inode.0, place, MOST_BLOCKS)?.map(|(place, _)| place))
     }
 }

@@ -1,75 +1,107 @@
 //! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before
 //! is free from then on.
+//!
+//! It has three steps, of which only the first and the last need the volume: write all changes
+//! ([`Sfs::begin_checkpoint`]), make them and the superblocks durable ([`WrittenCheckpoint::store`]), free the segments
+//! that it no longer names ([`Sfs::end_checkpoint`]). So its flushes delay only the caller that asked for it.
 
 use super::format::{Kind, Superblock, VERSION};
 use super::log::{Destination, Item};
+use super::media::Media;
 use super::paged::LEVEL_SHIFT;
 use super::records::{Record, Told};
 use super::segments::Segments;
 use super::{Sfs, SfsError};
+use crate::label::{Cause, Content};
+use crate::task::Task;
 use zerocopy::little_endian::F64;
 
 impl Sfs {
     /// Takes a checkpoint. `clean`: the volume is unmounted, and nothing follows in the log.
-    pub(super) fn checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
+    pub(super) fn checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
+        let written = self.begin_checkpoint(task, clean)?;
+        let stored = written.store(task, &self.media);
+        self.end_checkpoint(task, stored)
+    }
+
+    /// Writes all changes. Until the checkpoint is [stored](WrittenCheckpoint::store) and [ended](Sfs::end_checkpoint)
+    /// nothing is written to the log, no segment is freed, and no freed inode number is given out; later changes belong to
+    /// the next checkpoint.
+    pub(super) fn begin_checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<WrittenCheckpoint, SfsError> {
         self.check_writable()?;
         // On its way it takes for stored what is only written.
         self.at_stake = Some(self.changes());
-        self.take_checkpoint(clean).inspect_err(|error| {
+        self.write_checkpoint(task, clean).inspect_err(|error| {
             // It is written in part, and memory is ahead of it.
             self.fail(format!("a checkpoint failed: {error}"));
-        })?;
-        self.at_stake = None;
-        Ok(())
+        })
     }
 
-    fn take_checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
+    fn write_checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<WrittenCheckpoint, SfsError> {
         // Blocks of files: groups that fill segments, then all the others.
-        self.write_groups(true)?;
+        self.write_groups(task, true)?;
         debug_assert_eq!(self.waiting.len(), 0, "a checkpoint leaves no block of a file in memory alone");
         // Metadata that the DAT knows.
         let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
-        self.write_blocks(Destination::Metadata, &blocks)?;
+        self.write_blocks(task, Destination::Metadata, &blocks)?;
         debug_assert_eq!(self.metadata.dirty(), 0, "a checkpoint leaves no block of metadata in memory alone");
         // Inodes, as they are now. Numbers of inodes and virtual blocks that were freed are free.
-        self.store_inodes()?;
+        self.store_inodes(task)?;
         debug_assert_eq!(self.inodes.changed(), 0, "a checkpoint leaves no inode in memory alone");
-        self.dat.settle(&mut self.media, &mut self.now)?;
+        self.dat.settle(task)?;
         self.free_pages();
-        self.write_paged(Kind::InodeFile)?;
-        self.write_paged(Kind::Dat)?;
-        self.check_emptied()?;
-        self.write_usage()?;
-        self.flush_device()?;
-        assert!(!self.is_unflushed, "a superblock names what is durable alone");
+        self.write_paged(task, Kind::InodeFile)?;
+        self.write_paged(task, Kind::Dat)?;
+        self.check_emptied(task)?;
+        self.write_usage(task)?;
 
-        self.write_superblocks(clean)?;
-        self.is_unsealed = false;
         self.is_changed = false;
         self.records.clear();
         self.renamed.clear();
         self.segments.end_cleaning();
-        self.epoch += 1;
-        for segment in self.segments.release(|_| true) {
-            self.discard(segment)?;
-        }
+        self.segments.settle();
         self.inodes.checkpoint();
+        self.is_flushing = true;
+        Ok(WrittenCheckpoint { superblocks: self.next_superblocks(clean) })
+    }
+
+    /// Ends a checkpoint that was stored, or could not be: frees the segments that it no longer names.
+    pub(super) fn end_checkpoint(
+        &mut self,
+        task: &Task<'_>,
+        stored: Result<Superblock, SfsError>,
+    ) -> Result<(), SfsError> {
+        assert!(self.is_flushing, "a checkpoint was begun");
+        self.is_flushing = false;
+        self.superblock = stored.inspect_err(|error| {
+            self.is_changed = true;
+            self.fail(format!("a checkpoint failed: {error}"));
+        })?;
+        self.all_is_flushed();
+        self.sent.add(Cause::Checkpoint, Content::Metadata, 2);
+        self.is_unsealed = false;
+        self.at_stake = None;
+        self.inode_file.end_checkpoint();
+        self.epoch += 1;
+        for segment in self.segments.release(|segment| segment.is_settled) {
+            self.discard(task, segment)?;
+        }
         self.segments_since_checkpoint = 0;
-        self.next_checkpoint = self.now + self.settings.checkpoint_ns;
+        self.next_checkpoint = task.now() + self.settings.checkpoint_ns;
         self.events.checkpoints += 1;
         Ok(())
     }
 
     /// Puts changed inodes into the pages of the inode file, and chains those without a name.
-    fn store_inodes(&mut self) -> Result<(), SfsError> {
-        self.inode_file.settle(&mut self.media, &mut self.now)?;
+    fn store_inodes(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        self.inode_file.settle(task)?;
         for number in self.inodes.take_changed() {
             let next = match self.orphans.contains(&number) {
                 true => self.orphans.range(number + 1..).next().copied().unwrap_or(0),
                 false => 0,
             };
             let image = self.inodes.peek(number).expect("it was just listed").image(next);
-            self.inode_file.set(number, &image, &mut self.media, &mut self.now)?;
+            self.inode_file.set(task, number, &image)?;
         }
         Ok(())
     }
@@ -84,7 +116,7 @@ impl Sfs {
         }
     }
 
-    fn write_paged(&mut self, kind: Kind) -> Result<(), SfsError> {
+    fn write_paged(&mut self, task: &Task<'_>, kind: Kind) -> Result<(), SfsError> {
         let numbers = self.paged(kind).list_to_write();
         let items: Vec<Item> = numbers.iter().map(|number| Item::Paged(kind, *number)).collect();
         let before = self.superblock.next_partial.get();
@@ -98,54 +130,53 @@ impl Sfs {
         }
         // What is told of the tree stands beside it, and so for as long as it is live.
         let together = if told.is_empty() { 0 } else { pages };
-        self.write_blocks(Destination::Metadata, &items[..together])?;
-        self.write_told(Destination::Metadata, &items[together..], told, false)?;
+        self.write_blocks(task, Destination::Metadata, &items[..together])?;
+        self.write_told(task, Destination::Metadata, &items[together..], told, false)?;
         self.paged(kind).written();
         Ok(())
     }
 
     /// Writes the whole usage file, in one partial segment: its own place is part of what it says.
-    fn write_usage(&mut self) -> Result<(), SfsError> {
+    fn write_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let pages = Segments::pages(self.segments.count());
         self.usage_file.grow(pages);
         for page in 0..pages {
-            self.usage_file.page_mut(page, &mut self.media, &mut self.now)?;
+            self.usage_file.page_mut(task, page)?;
         }
         let items: Vec<Item> =
             self.usage_file.list_to_write().into_iter().map(|number| Item::Paged(Kind::UsageFile, number)).collect();
         if (self.room_for_metadata() as usize) < items.len() {
-            self.close_head(Destination::Metadata)?;
+            self.close_head(task, Destination::Metadata)?;
         }
         // Its pages are filled when their places are known: see `fill_usage`.
-        self.write_blocks(Destination::Metadata, &items)?;
+        self.write_blocks(task, Destination::Metadata, &items)?;
         self.usage_file.written();
         Ok(())
     }
 
     /// Fills the pages of the usage file with what holds once all of them have their places.
-    pub(super) fn fill_usage(&mut self) -> Result<(), SfsError> {
+    pub(super) fn fill_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for page in 0..self.usage_file.len() {
-            let bytes = self.usage_file.page_mut(page, &mut self.media, &mut self.now)?;
+            let bytes = self.usage_file.page_mut(task, page)?;
             self.segments.fill_page(page, bytes);
         }
         Ok(())
     }
 
-    /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the
-    /// other is as good; the checkpoint before this one is not, as what it names is free from now on.
-    pub(super) fn write_superblocks(&mut self, clean: bool) -> Result<(), SfsError> {
-        for _ in 0..2 {
-            self.write_superblock(clean)?;
-            self.flush_device()?;
-        }
+    /// Writes the superblock of all that is durable to both places.
+    pub(super) fn write_superblocks(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
+        let written = WrittenCheckpoint { superblocks: self.next_superblocks(clean) };
+        self.superblock = written.store_superblocks(task, &self.media)?;
+        self.all_is_flushed();
+        self.sent.add(Cause::Checkpoint, Content::Metadata, 2);
         Ok(())
     }
 
-    fn write_superblock(&mut self, clean: bool) -> Result<(), SfsError> {
+    /// The next two superblocks, one for each place, of a checkpoint that names all that is written now.
+    fn next_superblocks(&self, clean: bool) -> [Superblock; 2] {
         let memory = self.grouping.memory();
-        let superblock: &mut Superblock = &mut self.superblock;
+        let mut superblock = self.superblock;
         superblock.version = VERSION.into();
-        superblock.sequence += 1;
         superblock.clean = u32::from(clean).into();
         superblock.tick = self.tick.0.into();
         superblock.open_segment = self.mixed.map_or(u32::MAX, |head| head.segment).into();
@@ -156,16 +187,40 @@ impl Sfs {
         superblock.inodes = self.inode_file.count().into();
         superblock.used_inodes = self.inode_file.used().into();
         superblock.used_blocks = self.dat.used().into();
-        superblock.inode_file = self.inode_file.file().root();
-        superblock.dat = self.dat.file().root();
+        superblock.inode_file = self.inode_file.root();
+        superblock.dat = self.dat.root();
         superblock.usage_file = self.usage_file.root();
         superblock.memories = (memory.len().min(super::format::MEMORY) as u32).into();
         for (place, number) in superblock.memory.iter_mut().zip(memory) {
             *place = F64::new(number);
         }
-        let bytes = superblock.with_checksum();
-        self.now = self.media.write_superblock(self.superblock.sequence.get(), &bytes, self.now)?;
-        self.sent.add(crate::label::Cause::Checkpoint, crate::label::Content::Metadata, 1);
-        Ok(())
+        superblock.sequence += 1;
+        let mut second = superblock;
+        second.sequence += 1;
+        [superblock, second]
+    }
+}
+
+/// A checkpoint that is written, without its superblocks.
+#[must_use = "it counts once it is stored"]
+pub(super) struct WrittenCheckpoint {
+    superblocks: [Superblock; 2],
+}
+
+impl WrittenCheckpoint {
+    /// Flushes the device, then writes and flushes the superblocks. Returns the last of them. It does not need the volume.
+    pub fn store(&self, task: &Task<'_>, media: &Media) -> Result<Superblock, SfsError> {
+        media.flush(task)?;
+        self.store_superblocks(task, media)
+    }
+
+    /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the
+    /// other is as good; the checkpoint before this one is not, as what it names is free from now on.
+    fn store_superblocks(&self, task: &Task<'_>, media: &Media) -> Result<Superblock, SfsError> {
+        for superblock in &self.superblocks {
+            media.write_superblock(task, superblock.sequence.get(), &superblock.with_checksum())?;
+            media.flush(task)?;
+        }
+        Ok(self.superblocks[1])
     }
 }

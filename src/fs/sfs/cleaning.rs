@@ -4,11 +4,13 @@
 //! durably where they went. So no block is overwritten before it is written anew: the rule of section 3.5 about the
 //! next segment that is allocated holds without looking, and a crash finds every block.
 
+use super::checkpoint::WrittenCheckpoint;
 use super::format::{BlockRecord, Kind, WAITS};
 use super::placement::cleaners::Greedy;
 use super::placement::{Cleaner, SegmentView, victim};
 use super::segments::Segment;
 use super::{Sfs, SfsError};
+use crate::task::Task;
 use std::collections::BTreeSet;
 
 /// Whether an emptied segment is free once the log is told: it holds nothing of the log since the last checkpoint, and
@@ -18,9 +20,12 @@ fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
     segment.epoch < epoch && !segment.is_metadata
 }
 
+/// Makes room for a checkpoint.
+type MakesRoom = fn(&mut Sfs, &Task<'_>) -> Result<(), SfsError>;
+
 impl Sfs {
     /// Cleans until enough segments are free for what waits, and as many beside them as there should always be.
-    pub(super) fn make_room(&mut self) -> Result<(), SfsError> {
+    pub(super) fn make_room(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let epoch = self.epoch;
         for _ in 0..4 * self.segments.count() {
             let is_plenty = self.expected_free() >= self.low();
@@ -32,13 +37,13 @@ impl Sfs {
                 || self.metadata.dirty() >= self.limits.metadata
                 || self.changed_bytes() > self.limits.shares.changed;
             if is_plenty || is_too_much {
-                self.gain()?;
+                self.gain(task)?;
                 if is_plenty {
                     break;
                 }
-            } else if !self.clean_some()? {
+            } else if !self.clean_some(task)? {
                 if !self.has_room() {
-                    self.gain()?;
+                    self.gain(task)?;
                 }
                 break;
             }
@@ -48,18 +53,30 @@ impl Sfs {
 
     /// Before a checkpoint that is taken for another reason than that there is too little room: calls that change
     /// little, each of them synced, must not use up what is kept free.
-    pub(super) fn keep_room(&mut self) -> Result<(), SfsError> {
-        if self.segments.free() < self.limits.floor / 2 { self.make_room() } else { Ok(()) }
+    pub(super) fn keep_room(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        if self.segments.free() < self.limits.floor / 2 { self.make_room(task) } else { Ok(()) }
     }
 
     /// Takes a checkpoint for which room is made, unless making room took one: that has stored all that was changed.
-    pub(super) fn checkpoint_behind(
+    pub(super) fn checkpoint_behind(&mut self, task: &Task<'_>, makes_room: MakesRoom) -> Result<(), SfsError> {
+        match self.begin_checkpoint_behind(task, makes_room)? {
+            Some(written) => {
+                let stored = written.store(task, &self.media);
+                self.end_checkpoint(task, stored)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes such a checkpoint.
+    pub(super) fn begin_checkpoint_behind(
         &mut self,
-        makes_room: fn(&mut Sfs) -> Result<(), SfsError>,
-    ) -> Result<(), SfsError> {
+        task: &Task<'_>,
+        makes_room: MakesRoom,
+    ) -> Result<Option<WrittenCheckpoint>, SfsError> {
         let epoch = self.epoch;
-        makes_room(self)?;
-        if self.epoch == epoch { self.checkpoint(false) } else { Ok(()) }
+        makes_room(self, task)?;
+        if self.epoch == epoch { self.begin_checkpoint(task, false).map(Some) } else { Ok(None) }
     }
 
     /// Whether what waits can be written, and a checkpoint behind it.
@@ -68,18 +85,18 @@ impl Sfs {
     }
 
     /// Makes segments free whose blocks were taken up.
-    fn gain(&mut self) -> Result<(), SfsError> {
+    fn gain(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let (free, waited) = (self.segments.free(), self.waiting.len());
         if self.has_room() {
-            self.write_groups(false)?;
+            self.write_groups(task, false)?;
         }
         let epoch = self.epoch;
         if self.segments.has_emptied(|segment| is_freed_by_log(segment, epoch)) {
-            self.free_by_log()?;
+            self.free_by_log(task)?;
         }
         let is_done = self.segments.free() > free || self.waiting.len() < waited;
         if !self.has_room() || !is_done {
-            self.checkpoint(false)?;
+            self.checkpoint(task, false)?;
         }
         Ok(())
     }
@@ -87,12 +104,12 @@ impl Sfs {
     /// Frees emptied segments without a checkpoint: those that hold nothing of the log since the last one. All that
     /// died in them is told in the log since, or lies there anew; once that is durable, rolling forward needs them no
     /// more.
-    fn free_by_log(&mut self) -> Result<(), SfsError> {
-        self.check_emptied()?;
-        self.tell_log(BTreeSet::new())?;
-        self.flush()?;
+    fn free_by_log(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        self.check_emptied(task)?;
+        self.tell_log(task, BTreeSet::new())?;
+        self.flush(task)?;
         for segment in self.release_by_log() {
-            self.discard(segment)?;
+            self.discard(task, segment)?;
         }
         Ok(())
     }
@@ -124,11 +141,11 @@ impl Sfs {
     }
 
     /// Cleans some segments at once. Answers false if none is worth it.
-    fn clean_some(&mut self) -> Result<bool, SfsError> {
+    fn clean_some(&mut self, task: &Task<'_>) -> Result<bool, SfsError> {
         let mut any = false;
         for _ in 0..self.settings.at_once.min(self.limits.shares.at_once) {
             let Some(victim) = self.victim() else { break };
-            self.clean(victim)?;
+            self.clean(task, victim)?;
             any = true;
         }
         Ok(any)
@@ -147,14 +164,14 @@ impl Sfs {
     }
 
     /// Takes the live blocks of a segment up, so that they are written anew.
-    fn clean(&mut self, segment: u32) -> Result<(), SfsError> {
+    fn clean(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
         let view: SegmentView = self.segments.view(segment, self.segments.get(segment));
         self.grouping.collects(&view, self.tick);
         self.segments.begin_cleaning(segment);
         self.events.segments_cleaned += 1;
         let first = u64::from(segment) * u64::from(self.media.segment_blocks());
         let mut live: Vec<(u64, BlockRecord)> = Vec::new();
-        for (block, record) in self.contents_of(segment)? {
+        for (block, record) in self.contents_of(task, segment)? {
             let address = first + u64::from(block);
             match Kind::of_number(record.kind) {
                 Some(Kind::Data | Kind::Metadata) => {
@@ -162,7 +179,7 @@ impl Sfs {
                     if number == 0 || number >= self.dat.len() {
                         continue;
                     }
-                    let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                    let entry = self.dat.get(task, number)?;
                     if entry.is_taken != 1 || entry.address.get() != address {
                         continue;
                     }
@@ -170,7 +187,7 @@ impl Sfs {
                         live.push((address, record));
                     } else {
                         // It is written with the next checkpoint.
-                        match self.metadata_block_mut(number, record.inode.get(), record.place.get()) {
+                        match self.metadata_block_mut(task, number, record.inode.get(), record.place.get()) {
                             Ok(_) => self.events.blocks_cleaned += 1,
                             // No caller is told of it.
                             Err(SfsError::Damaged { .. }) => self.events.damaged_blocks += 1,
@@ -179,22 +196,22 @@ impl Sfs {
                     }
                 }
                 Some(kind) if self.paged(kind).is_live(record.number.get(), address) => {
-                    self.move_away(kind, record.number.get())?;
+                    self.move_away(task, kind, record.number.get())?;
                     self.events.blocks_cleaned += 1;
                 }
                 _ => {}
             }
         }
-        self.take_up(segment, &live)
+        self.take_up(task, segment, &live)
     }
 
     /// True if what a block record tells of lives at an address.
-    pub(super) fn lives_at(&mut self, record: &BlockRecord, address: u64) -> Result<bool, SfsError> {
+    pub(super) fn lives_at(&mut self, task: &Task<'_>, record: &BlockRecord, address: u64) -> Result<bool, SfsError> {
         let number = record.number.get();
         match Kind::of_number(record.kind) {
             Some(Kind::Data | Kind::Metadata) if number == 0 || number >= self.dat.len() => Ok(false),
             Some(Kind::Data | Kind::Metadata) => {
-                let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                let entry = self.dat.get(task, number)?;
                 Ok(entry.is_taken == 1 && entry.address.get() == address)
             }
             Some(kind) => Ok(self.paged(kind).is_live(number, address)),
@@ -202,28 +219,28 @@ impl Sfs {
         }
     }
 
-    fn move_away(&mut self, kind: Kind, number: u64) -> Result<(), SfsError> {
+    fn move_away(&mut self, task: &Task<'_>, kind: Kind, number: u64) -> Result<(), SfsError> {
         self.is_changed = true;
         let file = match kind {
             Kind::Dat => self.dat.file(),
             Kind::InodeFile => self.inode_file.file(),
             _ => &mut self.usage_file,
         };
-        file.move_away(number, &mut self.media, &mut self.now)
+        file.move_away(task, number)
     }
 
     /// Reads live blocks, neighbours at once, and lets them wait.
-    fn take_up(&mut self, segment: u32, live: &[(u64, BlockRecord)]) -> Result<(), SfsError> {
+    fn take_up(&mut self, task: &Task<'_>, segment: u32, live: &[(u64, BlockRecord)]) -> Result<(), SfsError> {
         let width = self.media.block_width();
         let group = self.segments.get(segment).group;
-        let mut done = self.now;
+        let mut done = task.now();
         for run in live.chunk_by(|one, next| one.0 + 1 == next.0) {
             let mut bytes = vec![0; run.len() * width];
-            done = done.max(self.media.read(run[0].0, &mut bytes, self.now)?);
+            done = done.max(self.media.begin_read(task, run[0].0, &mut bytes)?);
             self.read_blocks += run.len() as u64;
             for ((address, record), block) in run.iter().zip(bytes.chunks_exact(width)) {
                 let number = record.number.get();
-                let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+                let mut entry = self.dat.get(task, number)?;
                 debug_assert_eq!(entry.address.get(), *address, "virtual block {number} lives where it is read");
                 let slot = self.waiting.add(number, record.inode.get(), record.place.get());
                 self.waiting.bytes_mut(slot).copy_from_slice(block);
@@ -233,31 +250,31 @@ impl Sfs {
                 waits.cleaned_from = group;
                 waits.is_cleaned = true;
                 entry.address = (WAITS | u64::from(slot)).into();
-                self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+                self.dat.set(task, number, &entry)?;
             }
         }
         self.events.blocks_cleaned += live.len() as u64;
         self.is_changed = true;
-        self.now = self.now.max(done);
+        task.wait_until(done);
         Ok(())
     }
 
     /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
-    pub(super) fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
+    pub(super) fn contents_of(&mut self, task: &Task<'_>, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
         if self.media.holds_stamps() {
-            return self.contents_in_memory(segment);
+            return self.contents_in_memory(task, segment);
         }
-        Ok(self.log_reader().contents(segment)?)
+        Ok(self.log_reader(task).contents(segment)?)
     }
 
     /// Of stamps. The summaries are read all the same, for the time it takes.
-    fn contents_in_memory(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
+    fn contents_in_memory(&mut self, task: &Task<'_>, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
         let contents = self.contents[segment as usize].clone();
         let first = u64::from(segment) * u64::from(self.media.segment_blocks());
         let mut stamp = vec![0; self.media.block_width()];
         let summaries = super::format::summary_blocks(contents.len() as u32, 0);
         for block in 0..summaries {
-            self.now = self.media.read(first + u64::from(block), &mut stamp, self.now)?;
+            self.media.read(task, first + u64::from(block), &mut stamp)?;
         }
         Ok(contents)
     }

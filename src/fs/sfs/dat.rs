@@ -12,9 +12,10 @@ use super::format::{DAT_ENTRIES, DatEntry, NO_GROUP, Root};
 use super::invariants;
 use super::media::Media;
 use super::paged::PagedFile;
-use crate::time::Time;
+use crate::task::Task;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The DAT.
@@ -32,14 +33,19 @@ pub(super) struct Dat {
 }
 
 impl Dat {
-    pub fn new() -> Dat {
-        Dat::of_file(PagedFile::new("DAT"), 0)
+    pub fn new(media: &Arc<Media>) -> Dat {
+        Dat::of_file(PagedFile::new("DAT", media), 0)
     }
 
-    pub fn open(root: &Root, used: u64, media: &mut Media, now: &mut Time) -> Result<Dat, SfsError> {
-        let mut file = PagedFile::open("DAT", root, media, now)?;
+    pub fn open(task: &Task<'_>, root: &Root, used: u64, media: &Arc<Media>) -> Result<Dat, SfsError> {
+        let mut file = PagedFile::open(task, "DAT", root, media)?;
         file.check_pages(invariants::dat_page);
         Ok(Dat::of_file(file, used))
+    }
+
+    /// What the superblock says of it.
+    pub fn root(&self) -> Root {
+        self.file.root()
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -54,8 +60,8 @@ impl Dat {
     }
 
     /// Of a page: entries that are said not to be free, those that are not, and those in use.
-    pub fn count_page(&mut self, page: usize, media: &mut Media, now: &mut Time) -> Result<(u32, u8, u64), SfsError> {
-        let bytes = self.file.page(page, media, now)?;
+    pub fn count_page(&mut self, task: &Task<'_>, page: usize) -> Result<(u32, u8, u64), SfsError> {
+        let bytes = self.file.page(task, page)?;
         let entries = bytes.chunks_exact(size_of::<DatEntry>());
         let state = |entry: &[u8]| DatEntry::read_from_bytes(entry).map_or(0, |entry| entry.is_taken);
         let (mut counted, mut used) = (0, 0);
@@ -89,11 +95,11 @@ impl Dat {
 
     /// Numbers whose entries were lost, and that seem free, are not given out before the next checkpoint: maps may name
     /// them.
-    pub fn withhold(&mut self, numbers: Range<u64>, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn withhold(&mut self, task: &Task<'_>, numbers: Range<u64>) -> Result<(), SfsError> {
         for number in numbers.start.max(1)..numbers.end {
-            if self.get(number, media, now)?.is_taken == 0 {
+            if self.get(task, number)?.is_taken == 0 {
                 let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
-                self.set(number, &entry, media, now)?;
+                self.set(task, number, &entry)?;
                 *self.freed.entry((number / DAT_ENTRIES) as u32).or_insert(0) += 1;
             }
         }
@@ -101,15 +107,14 @@ impl Dat {
     }
 
     /// The entry of number 0, which stands for no block.
-    pub fn entry_of_none(&mut self, media: &mut Media, now: &mut Time) -> Result<DatEntry, SfsError> {
-        Ok(DatEntry::read_from_bytes(&self.file.page(0, media, now)?[..size_of::<DatEntry>()])
-            .expect("an entry's length"))
+    pub fn entry_of_none(&mut self, task: &Task<'_>) -> Result<DatEntry, SfsError> {
+        Ok(DatEntry::read_from_bytes(&self.file.page(task, 0)?[..size_of::<DatEntry>()]).expect("an entry's length"))
     }
 
     /// Makes it what it should be.
-    pub fn set_entry_of_none(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn set_entry_of_none(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
-        self.file.page_mut(0, media, now)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
+        self.file.page_mut(task, 0)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
         Ok(())
     }
 
@@ -145,17 +150,17 @@ impl Dat {
 
     /// The entry of a virtual block.
     #[inline]
-    pub fn get(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<DatEntry, SfsError> {
+    pub fn get(&mut self, task: &Task<'_>, number: u64) -> Result<DatEntry, SfsError> {
         let (page, at) = self.place(number)?;
-        let page = self.file.page(page, media, now)?;
+        let page = self.file.page(task, page)?;
         Ok(DatEntry::read_from_bytes(&page[at..at + size_of::<DatEntry>()]).expect("an entry's length"))
     }
 
     /// Changes the entry of a virtual block.
     #[inline]
-    pub fn set(&mut self, number: u64, entry: &DatEntry, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn set(&mut self, task: &Task<'_>, number: u64, entry: &DatEntry) -> Result<(), SfsError> {
         let (page, at) = self.place(number)?;
-        let page = self.file.page_mut(page, media, now)?;
+        let page = self.file.page_mut(task, page)?;
         page[at..at + size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
         Ok(())
     }
@@ -170,7 +175,7 @@ impl Dat {
     }
 
     /// Takes a free number, with an entry that lies nowhere.
-    pub fn take(&mut self, media: &mut Media, now: &mut Time) -> Result<u64, SfsError> {
+    pub fn take(&mut self, task: &Task<'_>) -> Result<u64, SfsError> {
         let pages = self.taken.len();
         let free = (self.cursor..pages).find(|page| u64::from(self.taken[*page]) < DAT_ENTRIES);
         let page = match free {
@@ -183,14 +188,14 @@ impl Dat {
                 if pages == 0 {
                     // Number 0 stands for none.
                     self.file.zero_page(0);
-                    self.set_entry_of_none(media, now)?;
+                    self.set_entry_of_none(task)?;
                     self.set_counted(0, 1);
                 }
                 pages
             }
         };
         self.cursor = page;
-        let bytes = self.file.page_mut(page, media, now)?;
+        let bytes = self.file.page_mut(task, page)?;
         let entries = bytes.chunks_exact_mut(size_of::<DatEntry>());
         // What was freed since the last checkpoint is marked so by a 2.
         let is_free = |entry: &&mut [u8]| DatEntry::read_from_bytes(entry).is_ok_and(|entry| entry.is_taken == 0);
@@ -207,39 +212,39 @@ impl Dat {
     }
 
     /// Takes a certain number, of which the log speaks.
-    pub fn take_found(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn take_found(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let page = (number / DAT_ENTRIES) as usize;
         while self.taken.is_empty() {
-            let first = self.take(media, now)?;
-            self.give_back(first, media, now)?;
+            let first = self.take(task)?;
+            self.give_back(task, first)?;
         }
         if page >= self.taken.len() {
             self.file.grow(page + 1);
             self.taken.resize(page + 1, 0);
         }
-        match self.get(number, media, now)?.is_taken {
+        match self.get(task, number)?.is_taken {
             1 => return Ok(()),
             FREED => *self.freed.get_mut(&(page as u32)).expect("it was counted") -= 1,
             _ => self.set_counted(page, self.taken[page] + 1),
         }
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
-        self.set(number, &entry, media, now)?;
+        self.set(task, number, &entry)?;
         self.used += 1;
         Ok(())
     }
 
     /// Frees a number, which can be taken again after the next checkpoint.
-    pub fn free(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn free(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
-        self.set(number, &entry, media, now)?;
+        self.set(task, number, &entry)?;
         *self.freed.entry((number / DAT_ENTRIES) as u32).or_insert(0) += 1;
         self.used -= 1;
         Ok(())
     }
 
     /// Frees a number that was taken since the last checkpoint and of which nobody has heard.
-    pub fn give_back(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
-        self.set(number, &DatEntry { group: NO_GROUP, ..DatEntry::default() }, media, now)?;
+    pub fn give_back(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        self.set(task, number, &DatEntry { group: NO_GROUP, ..DatEntry::default() })?;
         let page = (number / DAT_ENTRIES) as usize;
         self.set_counted(page, self.taken[page] - 1);
         self.used -= 1;
@@ -247,10 +252,10 @@ impl Dat {
     }
 
     /// A checkpoint is about to be written, in which what was freed is free.
-    pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn settle(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for (page, count) in std::mem::take(&mut self.freed) {
             let page = page as usize;
-            for place in self.file.page_mut(page, media, now)?.chunks_exact_mut(size_of::<DatEntry>()) {
+            for place in self.file.page_mut(task, page)?.chunks_exact_mut(size_of::<DatEntry>()) {
                 let entry = DatEntry::mut_from_bytes(place).expect("an entry's length");
                 if entry.is_taken == FREED {
                     entry.is_taken = 0;

@@ -7,6 +7,7 @@
 
 use super::segments::State;
 use super::{Sfs, SfsError};
+use crate::task::Task;
 use crate::time::Time;
 use std::collections::BTreeSet;
 
@@ -42,7 +43,7 @@ impl Discards {
 
 impl Sfs {
     /// A segment is free: tells the device, now or later.
-    pub(super) fn discard(&mut self, segment: u32) -> Result<(), SfsError> {
+    pub(super) fn discard(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
         assert_eq!(self.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
         if !self.settings.discard {
             return Ok(());
@@ -50,29 +51,29 @@ impl Sfs {
         if self.media.discards_slowly() {
             self.discards.segments.insert(segment);
         } else {
-            self.now = self.media.discard(segment, self.now)?;
+            self.media.discard(task, segment)?;
         }
         Ok(())
     }
 
     /// The volume was mounted: what earlier mounts have not told is made up for.
-    pub(super) fn discard_what_is_free(&mut self) {
+    pub(super) fn discard_what_is_free(&mut self, task: &Task<'_>) {
         if self.settings.discard && self.media.discards_slowly() {
             let segments = 0..self.segments.count();
             self.discards.segments =
                 segments.filter(|segment| self.segments.get(*segment).state == State::Free).collect();
-            self.discards.wait(self.now);
+            self.discards.wait(task.now());
         }
     }
 
     /// Tells the device of one, if that is due.
-    pub(super) fn discard_one(&mut self) -> Result<(), SfsError> {
-        if self.discards.due().is_some_and(|due| due <= self.now)
+    pub(super) fn discard_one(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        if self.discards.due().is_some_and(|due| due <= task.now())
             && let Some(segment) = self.discards.segments.pop_first()
         {
             assert_eq!(self.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
-            self.discards.next = self.now + PAUSE_NS;
-            self.now = self.media.discard(segment, self.now)?;
+            self.discards.next = task.now() + PAUSE_NS;
+            self.media.discard(task, segment)?;
         }
         Ok(())
     }
@@ -138,37 +139,38 @@ mod tests {
         }
     }
 
-    fn volume() -> (Sfs, Arc<Mutex<Vec<u64>>>) {
+    fn volume(task: &Task<'_>) -> (Sfs, Arc<Mutex<Vec<u64>>>) {
         let discarded = Arc::default();
         let device = Conventional::in_memory(128 * SEGMENT, BLOCK_BYTES as usize);
         let device = Slow { device, discarded: Arc::clone(&discarded) };
         let settings = SfsSettings::read(&parse_term("sfs:segment=64K").unwrap()).unwrap();
         let identity = Identity { seed: 1, origin: Timestamp(1_000_000) };
-        let sfs = Sfs::create(Medium::Blocks(Box::new(device)), &settings, identity).unwrap();
+        let sfs = Sfs::create(task, Medium::Blocks(Box::new(device)), &settings, identity).unwrap();
         discarded.lock().unwrap().clear();
         (sfs, discarded)
     }
 
-    fn write_and_delete(sfs: &mut Sfs, blocks: usize) {
+    fn write_and_delete(task: &Task<'_>, sfs: &mut Sfs, blocks: usize) {
         let kind = FileKind::Regular;
         let new = NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
-        let file = sfs.make(InodeNumber::ROOT, b"file", &new).unwrap();
-        sfs.write(file, 0, &vec![1; blocks * BLOCK_BYTES as usize]).unwrap();
-        sfs.sync().unwrap();
-        sfs.unlink(InodeNumber::ROOT, b"file").unwrap();
-        sfs.sync().unwrap();
+        let file = sfs.make(task, InodeNumber::ROOT, b"file", &new).unwrap();
+        sfs.write(task, file, 0, &vec![1; blocks * BLOCK_BYTES as usize]).unwrap();
+        sfs.sync(task).unwrap();
+        sfs.unlink(task, InodeNumber::ROOT, b"file").unwrap();
+        sfs.sync(task).unwrap();
     }
 
     #[test]
     fn where_discards_are_slow_they_wait_until_nothing_is_written_and_come_one_by_one() {
-        let (mut sfs, discarded) = volume();
-        write_and_delete(&mut sfs, 200);
+        let task = &Task::at(Time::ZERO);
+        let (mut sfs, discarded) = volume(task);
+        write_and_delete(task, &mut sfs, 200);
         let freed = sfs.discards.segments.len();
         assert!(freed >= 200 / SEGMENT as usize, "{freed}");
-        let written = sfs.now();
+        let written = task.now();
         let mut at = |after: u64| {
-            sfs.begin(written + after);
-            let next = sfs.work().unwrap().unwrap();
+            let task = &Task::at(written + after);
+            let next = sfs.work(task).unwrap().unwrap();
             (discarded.lock().unwrap().len(), next)
         };
         assert_eq!(at(IDLE_NS / 2), (0, written + IDLE_NS));
@@ -182,13 +184,14 @@ mod tests {
 
     #[test]
     fn a_segment_that_is_used_again_is_not_discarded() {
-        let (mut sfs, discarded) = volume();
+        let task = &Task::at(Time::ZERO);
+        let (mut sfs, discarded) = volume(task);
         // All segments are used, some of them twice.
-        (0..10).for_each(|_| write_and_delete(&mut sfs, 400));
+        (0..10).for_each(|_| write_and_delete(task, &mut sfs, 400));
         let free = |sfs: &Sfs, segment: u32| sfs.segments.get(segment).state == State::Free;
         while let Some(due) = sfs.discards.due() {
-            sfs.begin(due);
-            sfs.discard_one().unwrap();
+            task.wait_until(due);
+            sfs.discard_one(task).unwrap();
         }
         let discarded = std::mem::take(&mut *discarded.lock().unwrap());
         assert!(!discarded.is_empty() && discarded.len() < 128);
@@ -198,12 +201,13 @@ mod tests {
 
     #[test]
     fn what_was_not_told_before_the_end_is_told_after_the_next_mount() {
-        let (mut sfs, discarded) = volume();
-        write_and_delete(&mut sfs, 200);
-        sfs.unmount().unwrap();
+        let task = &Task::at(Time::ZERO);
+        let (mut sfs, discarded) = volume(task);
+        write_and_delete(task, &mut sfs, 200);
+        sfs.unmount(task).unwrap();
         assert!(discarded.lock().unwrap().is_empty());
         let (settings, identity) = (sfs.settings.clone(), Identity { seed: 1, origin: Timestamp(2_000_000) });
-        let sfs = Sfs::open(sfs.media.into_medium(), &settings, identity, false).unwrap();
+        let sfs = Sfs::open(task, sfs.into_medium(), &settings, identity, false).unwrap();
         let free = (0..sfs.segments.count()).filter(|segment| sfs.segments.get(*segment).state == State::Free);
         assert!(free.eq(sfs.discards.segments.iter().copied()));
     }

@@ -11,6 +11,7 @@ use super::format::BLOCK;
 use super::records::Record;
 use super::{Sfs, SfsError};
 use crate::fs::volume::{LONGEST_LIST, LONGEST_NAME, LONGEST_VALUE};
+use crate::task::Task;
 use std::collections::BTreeMap;
 
 /// Blocks of attributes that a file can have on a volume of any size: one such value, and some small ones.
@@ -59,8 +60,8 @@ pub(super) fn blocks_of_attributes(bytes: &[u8]) -> u64 {
 }
 
 impl Sfs {
-    fn all_attributes(&mut self, inode: u64) -> Result<Attributes, SfsError> {
-        let bytes = self.attribute_bytes(inode)?;
+    fn all_attributes(&mut self, task: &Task<'_>, inode: u64) -> Result<Attributes, SfsError> {
+        let bytes = self.attribute_bytes(task, inode)?;
         if bytes.is_empty() {
             return Ok(Attributes::new());
         }
@@ -71,13 +72,18 @@ impl Sfs {
     }
 
     /// The value of an extended attribute.
-    pub fn extended_attribute(&mut self, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, SfsError> {
-        self.all_attributes(inode.0)?.remove(name).ok_or(SfsError::NoAttribute)
+    pub fn extended_attribute(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        name: &[u8],
+    ) -> Result<Vec<u8>, SfsError> {
+        self.all_attributes(task, inode.0)?.remove(name).ok_or(SfsError::NoAttribute)
     }
 
     /// The names of all extended attributes.
-    pub fn extended_attributes(&mut self, inode: InodeNumber) -> Result<Vec<Vec<u8>>, SfsError> {
-        Ok(self.all_attributes(inode.0)?.into_keys().collect())
+    pub fn extended_attributes(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<Vec<Vec<u8>>, SfsError> {
+        Ok(self.all_attributes(task, inode.0)?.into_keys().collect())
     }
 
     /// Sets an extended attribute. `exists`: it must be there (`XATTR_REPLACE`), or must not (`XATTR_CREATE`).
@@ -88,85 +94,94 @@ impl Sfs {
     /// less than 256 MiB.
     pub fn set_extended_attribute(
         &mut self,
+        task: &Task<'_>,
         inode: InodeNumber,
         name: &[u8],
         value: &[u8],
         exists: Option<bool>,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        let mut attributes = self.all_attributes(inode.0)?;
+        let mut attributes = self.all_attributes(task, inode.0)?;
         match (exists, attributes.contains_key(name)) {
             (Some(true), false) => return Err(SfsError::NoAttribute),
             (Some(false), true) => return Err(SfsError::Exists),
             _ => {}
         }
         attributes.insert(name.to_vec(), value.to_vec());
-        self.change_attributes(inode.0, &attributes, None)
+        self.change_attributes(task, inode.0, &attributes, None)
     }
 
     /// Takes an extended attribute away.
-    pub fn remove_extended_attribute(&mut self, inode: InodeNumber, name: &[u8]) -> Result<(), SfsError> {
+    pub fn remove_extended_attribute(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        name: &[u8],
+    ) -> Result<(), SfsError> {
         self.check_writable()?;
-        let mut attributes = self.all_attributes(inode.0)?;
+        let mut attributes = self.all_attributes(task, inode.0)?;
         attributes.remove(name).ok_or(SfsError::NoAttribute)?;
-        self.change_attributes(inode.0, &attributes, None)
+        self.change_attributes(task, inode.0, &attributes, None)
     }
 
     /// Sets an access control list, or takes it away if there is one, together with the permissions that follow from
     /// it: a crash leaves both or neither.
     pub fn set_access_list(
         &mut self,
+        task: &Task<'_>,
         inode: InodeNumber,
         name: &[u8],
         list: Option<&[u8]>,
         permissions: u16,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
-        let mut attributes = self.all_attributes(inode.0)?;
+        let mut attributes = self.all_attributes(task, inode.0)?;
         match list {
             Some(list) => attributes.insert(name.to_vec(), list.to_vec()),
             None => attributes.remove(name),
         };
-        self.change_attributes(inode.0, &attributes, Some(permissions))
+        self.change_attributes(task, inode.0, &attributes, Some(permissions))
     }
 
     /// Sets an attribute, or takes it away if it is there, together with the permissions, if they change, too.
     pub(super) fn set_attribute(
         &mut self,
+        task: &Task<'_>,
         inode: u64,
         name: &[u8],
         value: Option<&[u8]>,
         permissions: Option<u16>,
     ) -> Result<(), SfsError> {
-        let mut attributes = self.all_attributes(inode)?;
+        let mut attributes = self.all_attributes(task, inode)?;
         match value {
             Some(value) => drop(attributes.insert(name.to_vec(), value.to_vec())),
             None if attributes.remove(name).is_none() => return Ok(()),
             None => {}
         }
-        self.change_attributes(inode, &attributes, permissions)
+        self.change_attributes(task, inode, &attributes, permissions)
     }
 
     fn change_attributes(
         &mut self,
+        task: &Task<'_>,
         inode: u64,
         attributes: &Attributes,
         permissions: Option<u16>,
     ) -> Result<(), SfsError> {
-        if !attributes.is_empty() || self.inode(inode)?.attributes != 0 {
+        if !attributes.is_empty() || self.inode(task, inode)?.attributes != 0 {
             self.check_attributes(attributes)?;
             let bytes = encode(attributes);
-            self.check_space(blocks_of_attributes(&bytes))?;
-            self.put_attributes(inode, &bytes)?;
+            self.check_space(task, blocks_of_attributes(&bytes))?;
+            self.put_attributes(task, inode, &bytes)?;
         }
-        let now = self.wall();
-        let file = self.inode_mut(inode)?;
+        let now = self.wall(task);
+        let file = self.inode_mut(task, inode)?;
         file.permissions = permissions.map_or(file.permissions, |permissions| permissions & 0o7777);
         file.times.changed(now);
         file.is_unlogged = true;
         self.records.touch(inode);
         self.records.end();
-        self.relieve()
+        self.relieve(task)
     }
 
     /// The bytes of the attributes that a new file has from the beginning; `None` if it has none.
@@ -180,8 +195,8 @@ impl Sfs {
     }
 
     /// Puts the bytes of all attributes of a file in their place, and tells the log.
-    pub(super) fn put_attributes(&mut self, inode: u64, bytes: &[u8]) -> Result<(), SfsError> {
-        self.put_attribute_bytes(inode, bytes.len(), 0, bytes)?;
+    pub(super) fn put_attributes(&mut self, task: &Task<'_>, inode: u64, bytes: &[u8]) -> Result<(), SfsError> {
+        self.put_attribute_bytes(task, inode, bytes.len(), 0, bytes)?;
         let length = bytes.len() as u32;
         if bytes.len() <= BLOCK {
             self.tell(&Record::Attributes { inode, length, at: 0, bytes });

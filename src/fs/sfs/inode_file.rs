@@ -9,8 +9,9 @@ use super::SfsError;
 use super::format::{BLOCK, InodeImage, Root};
 use super::media::Media;
 use super::paged::PagedFile;
-use crate::time::Time;
-use std::collections::BTreeSet;
+use crate::task::Task;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Inodes of a page.
@@ -25,18 +26,21 @@ pub(super) struct InodeFile {
     occupied: u64,
     /// Freed since the last checkpoint.
     freed: BTreeSet<u64>,
+    /// Freed before the checkpoint that is being stored: a bit for each number, by page. They are free in it, and not
+    /// given out before it is stored, as the generation of a new inode is that of the one before.
+    withheld: BTreeMap<u64, u16>,
     /// No page before this one has a free number.
     cursor: usize,
     used: u64,
 }
 
 impl InodeFile {
-    pub fn new() -> InodeFile {
-        InodeFile::of_file(PagedFile::new("inode file"), 0)
+    pub fn new(media: &Arc<Media>) -> InodeFile {
+        InodeFile::of_file(PagedFile::new("inode file", media), 0)
     }
 
-    pub fn open(root: &Root, (count, used): (u64, u64), media: &mut Media, now: &mut Time) -> Result<Self, SfsError> {
-        let file = PagedFile::open("inode file", root, media, now)?;
+    pub fn open(task: &Task<'_>, root: &Root, (count, used): (u64, u64), media: &Arc<Media>) -> Result<Self, SfsError> {
+        let file = PagedFile::open(task, "inode file", root, media)?;
         if count > file.len() as u64 * INODES {
             let why = format!("it has {} pages for {count} inodes", file.len());
             return Err(SfsError::Damaged { what: "the superblock's inode file".to_string(), why });
@@ -48,7 +52,12 @@ impl InodeFile {
     pub fn of_file(file: PagedFile, used: u64) -> InodeFile {
         let taken: Vec<u16> = (0..file.len()).map(|page| file.taken(page) as u16).collect();
         let occupied = taken.iter().filter(|taken| **taken != 0).count() as u64;
-        InodeFile { file, taken, occupied, freed: BTreeSet::new(), cursor: 0, used }
+        InodeFile { file, taken, occupied, freed: BTreeSet::new(), withheld: BTreeMap::new(), cursor: 0, used }
+    }
+
+    /// What the superblock says of it.
+    pub fn root(&self) -> Root {
+        self.file.root()
     }
 
     pub fn file(&mut self) -> &mut PagedFile {
@@ -121,7 +130,7 @@ impl InodeFile {
     }
 
     /// An inode's image; that of a free one has the number 0.
-    pub fn get(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<InodeImage, SfsError> {
+    pub fn get(&mut self, task: &Task<'_>, number: u64) -> Result<InodeImage, SfsError> {
         if number == 0 || number >= self.count() || number / INODES >= self.file.len() as u64 {
             return Err(SfsError::NotFound);
         }
@@ -129,13 +138,13 @@ impl InodeFile {
         if self.file.is_hole(page) {
             return Ok(InodeImage::new_zeroed());
         }
-        let page = self.file.page(page, media, now)?;
+        let page = self.file.page(task, page)?;
         let at = (number % INODES) as usize * size_of::<InodeImage>();
         Ok(InodeImage::read_from_bytes(&page[at..at + size_of::<InodeImage>()]).expect("an image's length"))
     }
 
     /// Writes an inode's image into its page.
-    pub fn set(&mut self, number: u64, image: &InodeImage, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn set(&mut self, task: &Task<'_>, number: u64, image: &InodeImage) -> Result<(), SfsError> {
         debug_assert!(
             number != 0 && [0, number].contains(&image.number.get()),
             "the image of inode {} is stored in the place of inode {number}",
@@ -144,19 +153,24 @@ impl InodeFile {
         let page = (number / INODES) as usize;
         self.grow(page + 1);
         let at = (number % INODES) as usize * size_of::<InodeImage>();
-        self.file.page_mut(page, media, now)?[at..at + size_of::<InodeImage>()].copy_from_slice(image.as_bytes());
+        self.file.page_mut(task, page)?[at..at + size_of::<InodeImage>()].copy_from_slice(image.as_bytes());
         Ok(())
     }
 
+    /// Which numbers of a page cannot be given out now, a bit for each.
+    fn not_free(&self, page: usize) -> u16 {
+        self.taken.get(page).unwrap_or(&0) | self.withheld.get(&(page as u64)).unwrap_or(&0)
+    }
+
     /// Takes the lowest free number.
-    pub fn take(&mut self, media: &mut Media, now: &mut Time) -> Result<u64, SfsError> {
-        while self.taken.get(self.cursor) == Some(&u16::MAX) {
+    pub fn take(&mut self, task: &Task<'_>) -> Result<u64, SfsError> {
+        while self.not_free(self.cursor) == u16::MAX {
             self.cursor += 1;
         }
         let page = self.cursor;
         self.grow(page + 1);
-        let number = page as u64 * INODES + u64::from(self.taken[page].trailing_ones());
-        if self.get(number, media, now)?.number.get() != 0 {
+        let number = page as u64 * INODES + u64::from(self.not_free(page).trailing_ones());
+        if self.get(task, number)?.number.get() != 0 {
             let why = "it is said to be free, and is not".to_string();
             return Err(SfsError::Damaged { what: format!("inode {number}"), why });
         }
@@ -196,7 +210,7 @@ impl InodeFile {
     }
 
     /// A checkpoint is about to be written, in which what was freed is free.
-    pub fn settle(&mut self, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn settle(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let freed = std::mem::take(&mut self.freed);
         for page in freed.iter().map(|number| number / INODES).collect::<BTreeSet<u64>>() {
             let numbers = freed.range(page * INODES..(page + 1) * INODES);
@@ -204,11 +218,19 @@ impl InodeFile {
             let left = self.taken[page as usize] & !bits;
             // A page of which none is left becomes a hole.
             if left != 0 {
-                numbers.copied().try_for_each(|number| self.set(number, &InodeImage::new_zeroed(), media, now))?;
+                numbers.copied().try_for_each(|number| self.set(task, number, &InodeImage::new_zeroed()))?;
             }
             self.set_taken(page as usize, left);
+            self.withheld.insert(page, bits);
         }
         Ok(())
+    }
+
+    /// The checkpoint is stored: what was freed before it is free.
+    pub fn end_checkpoint(&mut self) {
+        if let Some((page, _)) = std::mem::take(&mut self.withheld).pop_first() {
+            self.cursor = self.cursor.min(page as usize);
+        }
     }
 
     /// Makes holes of pages of which no number is given out. Answers where what is live no more lay.

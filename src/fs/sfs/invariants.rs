@@ -25,6 +25,7 @@ use super::map::{MOST_BLOCKS, MOST_LEVELS};
 use super::placement::MOST_GROUPS;
 use super::segments::{Segments, State};
 use super::{FileKind, Sfs};
+use crate::task::Task;
 use crate::units::BLOCK_BYTES;
 use std::collections::BTreeMap;
 use zerocopy::{FromBytes, IntoBytes};
@@ -196,12 +197,12 @@ fn damaged(what: &str, holds: Holds) -> Result<(), SfsError> {
 
 impl Sfs {
     /// What must hold of a checkpoint that is loaded, before the log behind it is applied.
-    pub(super) fn check_checkpoint(&mut self) -> Result<(), SfsError> {
+    pub(super) fn check_checkpoint(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         damaged("the superblock", self.counts_hold())?;
         damaged("the usage file", self.usage_holds())?;
-        self.check_last_partial()?;
-        self.check_open_segment()?;
-        if self.superblock.clean.get() == 1 && self.log_goes_on()? {
+        self.check_last_partial(task)?;
+        self.check_open_segment(task)?;
+        if self.superblock.clean.get() == 1 && self.log_goes_on(task)? {
             let why = "it says that the volume was unmounted, and the log goes on behind it".to_string();
             return Err(SfsError::Damaged { what: "the superblock".to_string(), why });
         }
@@ -243,12 +244,12 @@ impl Sfs {
 
     /// The last partial segment before the checkpoint is the one that holds the usage file. Nothing if its summary is
     /// damaged.
-    pub(super) fn last_partial(&mut self) -> Result<Option<SummaryHeader>, SfsError> {
+    pub(super) fn last_partial(&mut self, task: &Task<'_>) -> Result<Option<SummaryHeader>, SfsError> {
         let Some((_, address)) = self.usage_file.places().next() else { return Ok(None) };
         let segment_blocks = u64::from(self.media.segment_blocks());
         let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);
         for back in 1..=block.min(MOST_SUMMARY_BLOCKS) {
-            let partial = match self.log_reader().at(segment, block - back) {
+            let partial = match self.log_reader(task).at(segment, block - back) {
                 Summary::Valid(partial) | Summary::Foreign(partial) => partial,
                 Summary::Unreadable(error) => return Err(error.into()),
                 Summary::Broken(_) | Summary::Nothing => continue,
@@ -263,8 +264,8 @@ impl Sfs {
     }
 
     /// The number and the checksum of the last partial segment are those that the superblock names.
-    pub(super) fn check_last_partial(&mut self) -> Result<(), SfsError> {
-        let Some(last) = self.last_partial()? else { return Ok(()) };
+    pub(super) fn check_last_partial(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        let Some(last) = self.last_partial(task)? else { return Ok(()) };
         let (number, next) = (last.sequence.get(), self.superblock.next_partial.get());
         // Behind a crash numbers are skipped before a checkpoint, never behind its last partial segment.
         damaged(
@@ -285,7 +286,7 @@ impl Sfs {
     }
 
     /// The open segment ends where the superblock says.
-    pub(super) fn check_open_segment(&mut self) -> Result<(), SfsError> {
+    pub(super) fn check_open_segment(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
         if segment >= self.segments.count() {
             return Ok(());
@@ -293,7 +294,7 @@ impl Sfs {
         let is_used = matches!(self.segments.get(segment).state, State::Written | State::Emptied);
         // If a summary is damaged, the end is not known; a mount then does not go on there.
         let next = self.superblock.next_partial.get();
-        let end = self.log_reader().end_before(segment, next)?;
+        let end = self.log_reader(task).end_before(segment, next)?;
         damaged(
             "the superblock",
             holds(is_used && end <= block, || {
@@ -303,20 +304,20 @@ impl Sfs {
     }
 
     /// True if the open segment of a checkpoint ends where the superblock says, so that the log can go on there.
-    pub(super) fn open_segment_ends_at(&mut self, segment: u32, block: u32) -> Result<bool, SfsError> {
+    pub(super) fn open_segment_ends_at(&mut self, task: &Task<'_>, segment: u32, block: u32) -> Result<bool, SfsError> {
         let next = self.superblock.next_partial.get();
-        Ok(self.media.holds_stamps() || self.log_reader().end_before(segment, next)? == block)
+        Ok(self.media.holds_stamps() || self.log_reader(task).end_before(segment, next)? == block)
     }
 
     /// True if a partial segment follows the checkpoint where the first one would be.
-    pub(super) fn log_goes_on(&mut self) -> Result<bool, SfsError> {
+    pub(super) fn log_goes_on(&mut self, task: &Task<'_>) -> Result<bool, SfsError> {
         let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
         let next = self.superblock.next_segment.get().checked_sub(1).map(|segment| (segment, 0));
         for (segment, block) in [Some(open), next].into_iter().flatten() {
             if segment >= self.segments.count() {
                 continue;
             }
-            if let Some(partial) = self.log_reader().at(segment, block).valid()?
+            if let Some(partial) = self.log_reader(task).at(segment, block).valid()?
                 && (partial.header.sequence, partial.header.chain)
                     == (self.superblock.next_partial, self.superblock.chain)
             {
@@ -327,15 +328,15 @@ impl Sfs {
     }
 
     /// Nothing lives in segments that are about to be freed, and that were not written since the mount, as usage says.
-    pub(super) fn check_emptied(&mut self) -> Result<(), SfsError> {
+    pub(super) fn check_emptied(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         if self.media.holds_stamps() {
             return Ok(());
         }
         let first = |segment: u32, media: &super::Media| u64::from(segment) * u64::from(media.segment_blocks());
         for segment in self.segments.take_unchecked() {
-            for (block, record) in self.contents_of(segment)? {
+            for (block, record) in self.contents_of(task, segment)? {
                 let address = first(segment, &self.media) + u64::from(block);
-                if self.lives_at(&record, address)? {
+                if self.lives_at(task, &record, address)? {
                     let why = format!("nothing lives there, it says, and block {block} does");
                     return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
                 }

@@ -14,6 +14,7 @@ use super::format::{
 use super::records::Told;
 use super::{Sfs, SfsError};
 use crate::label::{Cause, Content, Label};
+use crate::task::Task;
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Where an open segment goes on.
@@ -47,20 +48,21 @@ pub(super) enum Destination {
 
 impl Sfs {
     /// A reader of its log.
-    pub(super) fn log_reader(&mut self) -> LogReader<'_> {
-        LogReader::new(&mut self.media, &mut self.now, self.superblock.identity)
+    pub(super) fn log_reader<'a>(&'a self, task: &'a Task<'a>) -> LogReader<'a> {
+        LogReader::new(task, &self.media, self.superblock.identity)
     }
 
     /// Writes blocks in as few partial segments as there must be. They count after a crash once a later one seals the
     /// log.
-    pub(super) fn write_blocks(&mut self, to: Destination, items: &[Item]) -> Result<(), SfsError> {
-        self.write_told(to, items, Told::nothing(), false)
+    pub(super) fn write_blocks(&mut self, task: &Task<'_>, to: Destination, items: &[Item]) -> Result<(), SfsError> {
+        self.write_told(task, to, items, Told::nothing(), false)
     }
 
     /// Writes blocks, and what the log has to say before them. `seals`: with the last of them the log has told all that
     /// was done.
     pub(super) fn write_told(
         &mut self,
+        task: &Task<'_>,
         to: Destination,
         items: &[Item],
         mut told: Told,
@@ -73,7 +75,7 @@ impl Sfs {
         );
         let mut left = items;
         while !left.is_empty() || !told.is_empty() {
-            let head = self.head(to, left.len() as u32)?;
+            let head = self.head(task, to, left.len() as u32)?;
             let room = self.media.segment_blocks() - head.block;
             // What is told comes first, and may take half of the room.
             let log = told.next((room as usize * BLOCK / 2).saturating_sub(size_of::<SummaryHeader>()));
@@ -83,13 +85,13 @@ impl Sfs {
             left = later;
             if now.is_empty() && log.is_empty() {
                 // Not even that fits: the rest of the segment stays empty.
-                self.close_head(to)?;
+                self.close_head(task, to)?;
                 continue;
             }
             let seals = seals && left.is_empty() && told.is_empty();
-            let written = self.write_partial(to, head, now, &log, seals);
-            let advanced =
-                written.and_then(|took| self.advance(to, Head { segment: head.segment, block: head.block + took }));
+            let written = self.write_partial(task, to, head, now, &log, seals);
+            let advanced = written
+                .and_then(|took| self.advance(task, to, Head { segment: head.segment, block: head.block + took }));
             advanced.inspect_err(|error| {
                 // What is in memory is no longer what is on the media.
                 self.fail(format!("a write failed: {error}"));
@@ -99,7 +101,7 @@ impl Sfs {
     }
 
     /// The open segment for a destination, or a new one. `blocks` will be written.
-    fn head(&mut self, to: Destination, blocks: u32) -> Result<Head, SfsError> {
+    fn head(&mut self, task: &Task<'_>, to: Destination, blocks: u32) -> Result<Head, SfsError> {
         let open = match to {
             Destination::Group(_) => None,
             Destination::Mixed => self.mixed,
@@ -110,14 +112,14 @@ impl Sfs {
             if room > 1 || blocks == 0 {
                 return Ok(head);
             }
-            self.close_head(to)?;
+            self.close_head(task, to)?;
         }
         let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
         let Some(segment) = self.segments.take(self.tick, group, to == Destination::Metadata) else {
             return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
         };
         self.discards.forget(segment);
-        self.now = self.media.begin(segment, self.now)?;
+        self.media.begin(task, segment)?;
         if let Some(contents) = self.contents.get_mut(segment as usize) {
             contents.clear();
         }
@@ -135,11 +137,11 @@ impl Sfs {
     }
 
     /// An open segment is written up to here.
-    fn advance(&mut self, to: Destination, head: Head) -> Result<(), SfsError> {
+    fn advance(&mut self, task: &Task<'_>, to: Destination, head: Head) -> Result<(), SfsError> {
         let is_full = self.media.segment_blocks() - head.block < 2;
         if is_full || matches!(to, Destination::Group(_)) {
             self.set_head(to, None);
-            self.end_segment(head.segment)
+            self.end_segment(task, head.segment)
         } else {
             self.set_head(to, Some(head));
             Ok(())
@@ -147,17 +149,17 @@ impl Sfs {
     }
 
     /// Nothing more goes into the open segment of a destination.
-    pub(super) fn close_head(&mut self, to: Destination) -> Result<(), SfsError> {
+    pub(super) fn close_head(&mut self, task: &Task<'_>, to: Destination) -> Result<(), SfsError> {
         let head = match to {
             Destination::Group(_) => None,
             Destination::Mixed => self.mixed.take(),
             Destination::Metadata => self.of_metadata.take(),
         };
-        head.map_or(Ok(()), |head| self.end_segment(head.segment))
+        head.map_or(Ok(()), |head| self.end_segment(task, head.segment))
     }
 
-    fn end_segment(&mut self, segment: u32) -> Result<(), SfsError> {
-        self.now = self.media.end(segment, self.now)?;
+    fn end_segment(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
+        self.media.end(task, segment)?;
         self.segments.close(segment);
         self.segments_since_checkpoint += 1;
         self.events.segments_written += 1;
@@ -173,6 +175,7 @@ impl Sfs {
     /// Writes one partial segment at `head`, and says how many blocks it took.
     fn write_partial(
         &mut self,
+        task: &Task<'_>,
         to: Destination,
         head: Head,
         items: &[Item],
@@ -194,8 +197,8 @@ impl Sfs {
         let mut labels = Vec::with_capacity(items.len());
         for (item, address) in items.iter().zip(first + u64::from(summary)..) {
             let (record, label) = match item {
-                Item::Waiting(slot) => self.place_waiting(*slot, address, head.segment, to)?,
-                Item::Metadata(number) => self.place_metadata(*number, address, head.segment)?,
+                Item::Waiting(slot) => self.place_waiting(task, *slot, address, head.segment, to)?,
+                Item::Metadata(number) => self.place_metadata(task, *number, address, head.segment)?,
                 Item::Paged(kind, number) => self.place_paged(*kind, *number, address, head.segment),
             };
             records.push(record);
@@ -203,7 +206,7 @@ impl Sfs {
         }
         // The places are known, and with them what the blocks of the metadata files hold.
         if matches!(items.first(), Some(Item::Paged(Kind::UsageFile, _))) {
-            self.fill_usage()?;
+            self.fill_usage(task)?;
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
@@ -233,6 +236,7 @@ impl Sfs {
             (summary as usize + items.len()) * width,
             "each block of the partial segment has its bytes"
         );
+        assert!(!self.is_flushing, "something is written to the log while it is flushed");
         // What seals the log is flushed before anything follows it: recovery relies on it to tell torn from damaged.
         assert!(self.is_unsealed || !self.is_unflushed, "something is written behind a seal that was not flushed");
         let flushed_back = self.superblock.next_partial.get() + 1 - self.flushed;
@@ -272,10 +276,10 @@ impl Sfs {
         let summary_label = Label { cause: of_summary, content: Content::Metadata };
         let labels = std::iter::repeat_n(summary_label, summary as usize).chain(labels);
         self.unflushed_blocks += items.len() as u64;
-        let written = self.write_runs(first, &buffer, labels);
+        let written = self.write_runs(task, first, &buffer, labels);
         self.buffer = buffer;
         written?;
-        self.discards.wait(self.now);
+        self.discards.wait(task.now());
         self.is_unflushed = true;
         self.is_unsealed = !seals;
         self.segments.touch(head.segment, self.epoch);
@@ -284,15 +288,20 @@ impl Sfs {
 
     /// Writes blocks from an address on: those with like labels in one request, and all requests at once. Nothing
     /// relies on their order before the next flush.
-    fn write_runs(&mut self, first: u64, buffer: &[u8], labels: impl Iterator<Item = Label>) -> Result<(), SfsError> {
+    fn write_runs(
+        &mut self,
+        task: &Task<'_>,
+        first: u64,
+        buffer: &[u8],
+        labels: impl Iterator<Item = Label>,
+    ) -> Result<(), SfsError> {
         let width = self.media.block_width();
         let (mut from, mut label) = (0, None);
-        let begun = self.now;
-        let mut done = begun;
+        let mut done = task.now();
         let mut write = |from: usize, to: usize, label: Label| -> Result<(), SfsError> {
             self.sent.add(label.cause, label.content, (to - from) as u64);
             let bytes = &buffer[from * width..to * width];
-            done = done.max(self.media.write(first + from as u64, bytes, label, begun)?);
+            done = done.max(self.media.begin_write(task, first + from as u64, bytes, label)?);
             Ok(())
         };
         let mut count = 0;
@@ -308,13 +317,14 @@ impl Sfs {
             write(from, count, label)?;
         }
         debug_assert_eq!(count * width, buffer.len(), "each block that is written has a label");
-        self.now = done;
+        task.wait_until(done);
         Ok(())
     }
 
     /// A waiting block gets its place.
     fn place_waiting(
         &mut self,
+        task: &Task<'_>,
         slot: u32,
         address: u64,
         segment: u32,
@@ -322,7 +332,7 @@ impl Sfs {
     ) -> Result<(BlockRecord, Label), SfsError> {
         let waits = *self.waiting.slot(slot);
         debug_assert!(self.waiting.is_used(slot), "slot {slot} holds what is written");
-        let mut entry = self.dat.get(waits.number, &mut self.media, &mut self.now)?;
+        let mut entry = self.dat.get(task, waits.number)?;
         if waits.before != 0 {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
             self.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
@@ -336,7 +346,7 @@ impl Sfs {
             entry.modified = self.tick.0.into();
             entry.crc = crc.into();
             let tick = self.tick;
-            let file = self.inode_mut(waits.inode)?;
+            let file = self.inode_mut(task, waits.inode)?;
             file.history.writes += 1;
             file.history.modified = tick;
         }
@@ -345,7 +355,7 @@ impl Sfs {
         let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
         entry.group = group;
         self.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
-        self.dat.set(waits.number, &entry, &mut self.media, &mut self.now)?;
+        self.dat.set(task, waits.number, &entry)?;
         let cause = if waits.is_cleaned { Cause::SegmentCleaning } else { Cause::HostWrite };
         let record = BlockRecord {
             number: waits.number.into(),
@@ -361,8 +371,14 @@ impl Sfs {
     }
 
     /// A virtual block of metadata gets its place.
-    fn place_metadata(&mut self, number: u64, address: u64, segment: u32) -> Result<(BlockRecord, Label), SfsError> {
-        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+    fn place_metadata(
+        &mut self,
+        task: &Task<'_>,
+        number: u64,
+        address: u64,
+        segment: u32,
+    ) -> Result<(BlockRecord, Label), SfsError> {
+        let mut entry = self.dat.get(task, number)?;
         let block = self.metadata.get(number).expect("what is placed is in memory");
         let (inode, place) = (block.inode, block.place);
         let before = entry.address.get();
@@ -374,7 +390,7 @@ impl Sfs {
         entry.is_lost = 0;
         entry.crc = crc32c::crc32c(&block.bytes[..]).into();
         self.segments.gain(segment, Kind::Metadata, 0, 0);
-        self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+        self.dat.set(task, number, &entry)?;
         let record = BlockRecord {
             number: number.into(),
             inode: inode.into(),

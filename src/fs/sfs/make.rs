@@ -14,10 +14,12 @@ use super::paged::PagedFile;
 use super::segments::Segments;
 use super::settings::SfsSettings;
 use super::space::FEWEST_SEGMENTS;
-use super::{Limits, Sfs, placement};
+use super::{Limits, Relief, Sfs, placement};
 use crate::device::Medium;
 use crate::random::Random;
+use crate::task::Task;
 use crate::time::Time;
+use std::sync::Arc;
 use zerocopy::FromZeros;
 
 /// By default a device is cut into so many segments at least, and less than twice as many: fewer, and thus larger, ones
@@ -37,7 +39,12 @@ pub struct Identity {
 
 impl Sfs {
     /// Makes an empty volume on a medium, whatever that holds, and mounts it.
-    pub fn create(mut medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Sfs, OpenSfsError> {
+    pub fn create(
+        task: &Task<'_>,
+        mut medium: Medium,
+        settings: &SfsSettings,
+        identity: Identity,
+    ) -> Result<Sfs, OpenSfsError> {
         let device_blocks = medium.blocks();
         let by_default = 1 << (device_blocks * BLOCK as u64 / SEGMENTS).max(1).ilog2();
         let by_default = by_default.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
@@ -70,21 +77,22 @@ impl Sfs {
         if let Medium::Blocks(device) = &mut medium
             && settings.discard
         {
-            device.discard(crate::device::Lba(0), device_blocks, Time::ZERO)?;
+            device.discard(crate::device::Lba(0), device_blocks, task.now())?;
         }
-        let mut media = Media::new(medium, segment_blocks, segments);
-        media.clear_superblocks(Time::ZERO)?;
-        media.clear_zones(Time::ZERO)?;
+        let media = Media::new(medium, segment_blocks, segments);
+        let emptying = &Task::at(task.now());
+        media.clear_superblocks(emptying)?;
+        media.clear_zones(emptying)?;
         let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
-        sfs.make_root()?;
-        sfs.checkpoint(false)?;
+        sfs.make_root(task)?;
+        sfs.checkpoint(task, false)?;
         Ok(sfs)
     }
 
-    fn make_root(&mut self) -> Result<(), SfsError> {
-        let (number, generation) = self.take_inode()?;
+    fn make_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        let (number, generation) = self.take_inode(task)?;
         assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the first number that is given out");
-        let mut root = Inode::new(number, generation, FileKind::Directory, self.wall());
+        let mut root = Inode::new(number, generation, FileKind::Directory, self.wall(task));
         root.permissions = 0o755;
         root.links = 2;
         root.parent = number;
@@ -101,15 +109,15 @@ impl Sfs {
         identity: Identity,
     ) -> Sfs {
         let (segments, segment_blocks) = (media.segments(), media.segment_blocks());
-        let holds_stamps = media.holds_stamps();
+        let (holds_stamps, media) = (media.holds_stamps(), Arc::new(media));
         let shares = if holds_stamps { Shares::NO_BOUND } else { limits.shares };
         let mut sfs = Sfs {
             limits: Limits { shares, ..limits },
             superblock,
             segments: Segments::new(segments, segment_blocks),
-            dat: Dat::new(),
-            inode_file: InodeFile::new(),
-            usage_file: PagedFile::new("usage file"),
+            dat: Dat::new(&media),
+            inode_file: InodeFile::new(&media),
+            usage_file: PagedFile::new("usage file", &media),
             inodes: Inodes::new(shares.inodes, shares.indexes),
             metadata: MetadataBlocks::new(shares.metadata_blocks),
             waiting: super::Waiting::new(media.block_width()),
@@ -121,7 +129,6 @@ impl Sfs {
             mixed: None,
             of_metadata: None,
             contents: if holds_stamps { vec![Vec::new(); segments as usize] } else { Vec::new() },
-            now: Time::ZERO,
             origin: identity.origin,
             tick: placement::Tick(superblock.tick.get()),
             next_flush: Time::ZERO + settings.flush_ns,
@@ -133,6 +140,8 @@ impl Sfs {
             unflushed_blocks: 0,
             flushed: superblock.next_partial.get(),
             is_unsealed: false,
+            is_flushing: false,
+            relief: Relief::AtOnce,
             is_changed: true,
             read_only: None,
             damage: Vec::new(),

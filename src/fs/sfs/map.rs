@@ -7,6 +7,7 @@
 use super::format::ROOTS;
 use super::metadata_blocks::NO_PLACE;
 use super::{Sfs, SfsError};
+use crate::task::Task;
 use std::ops::Range;
 
 /// Numbers of a map block, as a power of two.
@@ -34,8 +35,8 @@ fn reach(levels: u8) -> u64 {
 
 impl Sfs {
     /// The virtual block at a place of a file; 0 if there is none.
-    pub(super) fn mapped(&mut self, inode: u64, place: u64) -> Result<u64, SfsError> {
-        let file = self.inode(inode)?;
+    pub(super) fn mapped(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u64, SfsError> {
+        let file = self.inode(task, inode)?;
         let levels = file.levels;
         if place >= reach(levels) {
             return Ok(0);
@@ -46,47 +47,47 @@ impl Sfs {
                 return Ok(0);
             }
             let at = (place >> (FANOUT_BITS * level)) % FANOUT;
-            number = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at as usize);
+            number = number_at(&self.metadata_block(task, number, inode, NO_PLACE)?[..], at as usize);
         }
         Ok(number)
     }
 
     /// Says which virtual block is at a place of a file.
-    pub(super) fn map(&mut self, inode: u64, place: u64, virtual_block: u64) -> Result<(), SfsError> {
-        while place >= reach(self.inode(inode)?.levels) {
-            let roots = self.inode(inode)?.roots;
+    pub(super) fn map(&mut self, task: &Task<'_>, inode: u64, place: u64, virtual_block: u64) -> Result<(), SfsError> {
+        while place >= reach(self.inode(task, inode)?.levels) {
+            let roots = self.inode(task, inode)?.roots;
             let mut root = 0;
             if roots.iter().any(|root| *root != 0) {
-                root = self.make_metadata_block(inode, NO_PLACE)?;
-                let bytes = self.metadata_block_mut(root, inode, NO_PLACE)?;
+                root = self.make_metadata_block(task, inode, NO_PLACE)?;
+                let bytes = self.metadata_block_mut(task, root, inode, NO_PLACE)?;
                 roots.iter().enumerate().for_each(|(at, number)| set_number(bytes, at, *number));
             }
-            let file = self.inode_mut(inode)?;
+            let file = self.inode_mut(task, inode)?;
             file.levels += 1;
             file.roots = [0; ROOTS];
             file.roots[0] = root;
         }
-        let levels = u32::from(self.inode(inode)?.levels);
+        let levels = u32::from(self.inode(task, inode)?.levels);
         let at = (place >> (FANOUT_BITS * levels)) as usize;
         if levels == 0 {
-            self.inode_mut(inode)?.roots[at] = virtual_block;
+            self.inode_mut(task, inode)?.roots[at] = virtual_block;
             return Ok(());
         }
-        let mut number = self.inode(inode)?.roots[at];
+        let mut number = self.inode(task, inode)?.roots[at];
         if number == 0 {
-            number = self.make_metadata_block(inode, NO_PLACE)?;
-            self.inode_mut(inode)?.roots[at] = number;
+            number = self.make_metadata_block(task, inode, NO_PLACE)?;
+            self.inode_mut(task, inode)?.roots[at] = number;
         }
         for level in (0..levels).rev() {
             let at = ((place >> (FANOUT_BITS * level)) % FANOUT) as usize;
             if level == 0 {
-                set_number(self.metadata_block_mut(number, inode, NO_PLACE)?, at, virtual_block);
+                set_number(self.metadata_block_mut(task, number, inode, NO_PLACE)?, at, virtual_block);
                 break;
             }
-            let mut below = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at);
+            let mut below = number_at(&self.metadata_block(task, number, inode, NO_PLACE)?[..], at);
             if below == 0 {
-                below = self.make_metadata_block(inode, NO_PLACE)?;
-                set_number(self.metadata_block_mut(number, inode, NO_PLACE)?, at, below);
+                below = self.make_metadata_block(task, inode, NO_PLACE)?;
+                set_number(self.metadata_block_mut(task, number, inode, NO_PLACE)?, at, below);
             }
             number = below;
         }
@@ -94,42 +95,42 @@ impl Sfs {
     }
 
     /// Takes the virtual blocks of a range of places away, and frees them.
-    pub(super) fn unmap(&mut self, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
-        let levels = self.inode(inode)?.levels;
+    pub(super) fn unmap(&mut self, task: &Task<'_>, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
+        let levels = self.inode(task, inode)?.levels;
         let span = 1 << (FANOUT_BITS * u32::from(levels));
         for at in 0..ROOTS {
             let first = at as u64 * span;
-            let root = self.inode(inode)?.roots[at];
+            let root = self.inode(task, inode)?.roots[at];
             if root == 0 || first >= places.end || first + span <= places.start {
                 continue;
             }
-            if self.unmap_below(inode, root, levels, first, &places)? {
-                self.inode_mut(inode)?.roots[at] = 0;
+            if self.unmap_below(task, inode, root, levels, first, &places)? {
+                self.inode_mut(task, inode)?.roots[at] = 0;
             }
         }
-        let file = self.inode_mut(inode)?;
+        let file = self.inode_mut(task, inode)?;
         if file.roots.iter().all(|root| *root == 0) {
             file.levels = 0;
         }
-        self.lower(inode)
+        self.lower(task, inode)
     }
 
     /// Takes levels away that a map does not need any more.
-    fn lower(&mut self, inode: u64) -> Result<(), SfsError> {
+    fn lower(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
         loop {
-            let file = self.inode(inode)?;
+            let file = self.inode(task, inode)?;
             let (levels, root) = (file.levels, file.roots[0]);
             if levels == 0 || root == 0 || file.roots[1..].iter().any(|root| *root != 0) {
                 return Ok(());
             }
             // One that is damaged stays as it is: whoever reads it is told.
-            let Ok(block) = self.metadata_block(root, inode, NO_PLACE) else { return Ok(()) };
+            let Ok(block) = self.metadata_block(task, root, inode, NO_PLACE) else { return Ok(()) };
             if (ROOTS..FANOUT as usize).any(|at| number_at(&block[..], at) != 0) {
                 return Ok(());
             }
             let roots = std::array::from_fn(|at| number_at(&block[..], at));
-            self.free_block(inode, root)?;
-            let file = self.inode_mut(inode)?;
+            self.free_block(task, inode, root)?;
+            let file = self.inode_mut(task, inode)?;
             (file.levels, file.roots) = (levels - 1, roots);
         }
     }
@@ -137,6 +138,7 @@ impl Sfs {
     /// Takes what is in range below one number of a map away. Answers whether it is gone itself.
     fn unmap_below(
         &mut self,
+        task: &Task<'_>,
         inode: u64,
         number: u64,
         level: u8,
@@ -144,51 +146,54 @@ impl Sfs {
         places: &Range<u64>,
     ) -> Result<bool, SfsError> {
         if level == 0 {
-            self.free_block(inode, number)?;
+            self.free_block(task, inode, number)?;
             return Ok(true);
         }
         let span = 1 << (FANOUT_BITS * u32::from(level - 1));
         let reaches = first..first.saturating_add(span << FANOUT_BITS);
-        if places.start <= reaches.start
-            && places.end >= reaches.end
-            && self.dat.get(number, &mut self.media, &mut self.now)?.is_given_up()
-        {
+        if places.start <= reaches.start && places.end >= reaches.end && self.dat.get(task, number)?.is_given_up() {
             // What it named was given up with it.
-            self.free_block(inode, number)?;
+            self.free_block(task, inode, number)?;
             return Ok(true);
         }
         let mut is_empty = true;
         for at in 0..FANOUT {
-            let below = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at as usize);
+            let below = number_at(&self.metadata_block(task, number, inode, NO_PLACE)?[..], at as usize);
             if below == 0 {
                 continue;
             }
             let from = first + at * span;
             if from >= places.end
                 || from + span <= places.start
-                || !self.unmap_below(inode, below, level - 1, from, places)?
+                || !self.unmap_below(task, inode, below, level - 1, from, places)?
             {
                 is_empty = false;
                 continue;
             }
-            set_number(self.metadata_block_mut(number, inode, NO_PLACE)?, at as usize, 0);
+            set_number(self.metadata_block_mut(task, number, inode, NO_PLACE)?, at as usize, 0);
         }
         if is_empty {
-            self.free_block(inode, number)?;
+            self.free_block(task, inode, number)?;
         }
         Ok(is_empty)
     }
 
     /// The next place from `place` on, below `end`, that has a virtual block, and that block.
-    pub(super) fn next_mapped(&mut self, inode: u64, place: u64, end: u64) -> Result<Option<(u64, u64)>, SfsError> {
-        let levels = self.inode(inode)?.levels;
+    pub(super) fn next_mapped(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        place: u64,
+        end: u64,
+    ) -> Result<Option<(u64, u64)>, SfsError> {
+        let levels = self.inode(task, inode)?.levels;
         let end = end.min(reach(levels));
         let span = 1 << (FANOUT_BITS * u32::from(levels));
         let mut at = place;
         while at < end {
-            let root = self.inode(inode)?.roots[(at / span) as usize];
+            let root = self.inode(task, inode)?.roots[(at / span) as usize];
             if root != 0
-                && let Some(found) = self.next_below(inode, root, levels, at / span * span, at, end)?
+                && let Some(found) = self.next_below(task, inode, root, levels, at / span * span, &(at..end))?
             {
                 return Ok(Some(found));
             }
@@ -199,26 +204,26 @@ impl Sfs {
 
     fn next_below(
         &mut self,
+        task: &Task<'_>,
         inode: u64,
         number: u64,
         level: u8,
         first: u64,
-        place: u64,
-        end: u64,
+        places: &Range<u64>,
     ) -> Result<Option<(u64, u64)>, SfsError> {
         if level == 0 {
-            return Ok((first >= place && first < end).then_some((first, number)));
+            return Ok(places.contains(&first).then_some((first, number)));
         }
         let span = 1 << (FANOUT_BITS * u32::from(level - 1));
-        let from = place.saturating_sub(first) / span;
+        let from = places.start.saturating_sub(first) / span;
         for at in from..FANOUT {
             let its_first = first + at * span;
-            if its_first >= end {
+            if its_first >= places.end {
                 break;
             }
-            let below = number_at(&self.metadata_block(number, inode, NO_PLACE)?[..], at as usize);
+            let below = number_at(&self.metadata_block(task, number, inode, NO_PLACE)?[..], at as usize);
             if below != 0
-                && let Some(found) = self.next_below(inode, below, level - 1, its_first, place, end)?
+                && let Some(found) = self.next_below(task, inode, below, level - 1, its_first, places)?
             {
                 return Ok(Some(found));
             }

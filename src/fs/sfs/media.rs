@@ -6,24 +6,57 @@
 //! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
 
 use super::format::{BLOCK, BlockBytes};
-use crate::device::{Account, DeviceError, Lba, Medium, ZoneKind, ZoneState, ZonedDevice};
+use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, ZoneKind, ZoneState, ZonedDevice};
 use crate::label::{Cause, Content, Label};
+use crate::task::Task;
 use crate::time::Time;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 /// How superblocks are labelled.
 const SUPERBLOCK: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
 
-/// A medium, cut into segments.
+/// A medium, cut into segments. Threads share it.
 pub(super) struct Media {
-    medium: Medium,
+    device: Device,
+    block_width: usize,
+    is_timed: bool,
     segment_blocks: u32,
     segments: u32,
+    /// Of zones: which of the two superblock zones is written.
+    turn: AtomicU32,
+    /// True if what was written may still be on its way to an image.
+    is_behind: AtomicBool,
+}
+
+/// The device below: one of zones is locked here, one of blocks locks what it must by itself.
+enum Device {
+    Blocks(Box<dyn BlockDevice>),
+    Zones(Zones),
+}
+
+/// A device of zones.
+struct Zones {
+    device: Mutex<Box<dyn ZonedDevice>>,
     /// The first sequential zone.
-    first_zone: u32,
-    /// Of zones: which of the two superblock zones is written, and how many blocks of it are.
-    turn: u32,
-    /// Whether what was written may still be on its way to an image.
-    is_behind: bool,
+    first: u32,
+    zone_blocks: u64,
+}
+
+impl Zones {
+    fn device(&self) -> MutexGuard<'_, Box<dyn ZonedDevice>> {
+        self.device.lock().expect("no thread has panicked in the device")
+    }
+
+    /// The zone that is a segment.
+    fn of_segment(&self, segment: u32) -> u32 {
+        self.first + 2 + segment
+    }
+
+    /// The zone of superblocks that is written in this turn.
+    fn of_superblocks(&self, turn: u32) -> u32 {
+        self.first + turn
+    }
 }
 
 /// How a volume is cut into segments.
@@ -59,80 +92,106 @@ pub(super) fn first_sequential(device: &dyn ZonedDevice) -> u32 {
 impl Media {
     /// A medium in segments of so many blocks, as [`Medium::cut`] says.
     pub fn new(medium: Medium, segment_blocks: u32, segments: u32) -> Media {
-        let first_zone = match &medium {
-            Medium::Blocks(_) => 0,
-            Medium::Zones(device) => first_sequential(device.as_ref()),
+        let (block_width, is_timed) = (medium.block_width(), medium.is_timed());
+        let device = match medium {
+            Medium::Blocks(device) => Device::Blocks(device),
+            Medium::Zones(device) => {
+                let (first, zone_blocks) = (first_sequential(device.as_ref()), device.shape().zone_blocks);
+                Device::Zones(Zones { device: Mutex::new(device), first, zone_blocks })
+            }
         };
-        Media { medium, segment_blocks, segments, first_zone, turn: 0, is_behind: false }
+        let (turn, is_behind) = (AtomicU32::new(0), AtomicBool::new(false));
+        Media { device, block_width, is_timed, segment_blocks, segments, turn, is_behind }
     }
 
     /// From now on up to `bytes` of what is written may be on their way when they are answered, where the device can do
     /// that: what counts after a crash is what was flushed, and what the log's checksums vouch for.
-    pub fn write_behind(&mut self, bytes: u64) {
-        self.is_behind = match &mut self.medium {
-            Medium::Blocks(device) => device.write_behind(bytes),
-            Medium::Zones(_) => false,
-        };
+    pub fn write_behind(&self, bytes: u64) {
+        if let Device::Blocks(device) = &self.device {
+            self.is_behind.store(device.write_behind(bytes), Ordering::Relaxed);
+        }
     }
 
+    /// Blocks of a segment.
     pub fn segment_blocks(&self) -> u32 {
         self.segment_blocks
     }
 
+    /// Segments.
     pub fn segments(&self) -> u32 {
         self.segments
     }
 
+    /// Blocks of all segments.
+    pub fn log_blocks(&self) -> u64 {
+        u64::from(self.segments) * u64::from(self.segment_blocks)
+    }
+
+    /// The segment in which a block of the log lies.
+    pub fn segment_of(&self, address: u64) -> u32 {
+        (address / u64::from(self.segment_blocks)) as u32
+    }
+
+    /// Bytes of a buffer that are one block.
     pub fn block_width(&self) -> usize {
-        self.medium.block_width()
+        self.block_width
     }
 
-    /// Whether what is read back are stamps, so that what is in memory must stay there.
+    /// True if blocks hold stamps: they cannot be read back as bytes, so that what is in memory must stay there.
     pub fn holds_stamps(&self) -> bool {
-        self.block_width() != BLOCK
+        self.block_width != BLOCK
     }
 
+    /// True if the device has a timing model.
     pub fn is_timed(&self) -> bool {
-        self.medium.is_timed()
+        self.is_timed
     }
 
+    /// What the device has counted.
     pub fn account(&self) -> Account {
-        self.medium.account()
+        match &self.device {
+            Device::Blocks(device) => device.account(),
+            Device::Zones(zones) => zones.device().account(),
+        }
     }
 
-    /// What it lies on.
+    /// The medium itself.
     #[cfg(test)]
     pub fn into_medium(self) -> Medium {
-        self.medium
+        match self.device {
+            Device::Blocks(device) => Medium::Blocks(device),
+            Device::Zones(zones) => Medium::Zones(zones.device.into_inner().expect("no thread has panicked in it")),
+        }
     }
 
     /// Where a block of the log lies on the device.
     fn place(&self, address: u64) -> Lba {
-        let (segment, block) = (address / u64::from(self.segment_blocks), address % u64::from(self.segment_blocks));
-        match &self.medium {
-            Medium::Blocks(_) => Lba((segment + 1) * u64::from(self.segment_blocks) + block),
-            Medium::Zones(device) => {
-                Lba((u64::from(self.first_zone) + 2 + segment) * device.shape().zone_blocks + block)
-            }
+        let (segment, block) = (self.segment_of(address), address % u64::from(self.segment_blocks));
+        match &self.device {
+            Device::Blocks(_) => Lba((u64::from(segment) + 1) * u64::from(self.segment_blocks) + block),
+            Device::Zones(zones) => Lba(u64::from(zones.of_segment(segment)) * zones.zone_blocks + block),
         }
     }
 
-    fn zone_of(&self, segment: u32) -> u32 {
-        self.first_zone + 2 + segment
+    /// Reads blocks of one segment. The task waits for them.
+    pub fn read(&self, task: &Task<'_>, address: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        task.wait_until(self.begin_read(task, address, buffer)?);
+        Ok(())
     }
 
-    /// Reads blocks of one segment.
-    pub fn read(&mut self, address: u64, buffer: &mut [u8], at: Time) -> Result<Time, DeviceError> {
+    /// Reads blocks of one segment, and answers when they are there: requests that are issued at once overlap.
+    pub fn begin_read(&self, task: &Task<'_>, address: u64, buffer: &mut [u8]) -> Result<Time, DeviceError> {
         debug_assert!(buffer.len().is_multiple_of(self.block_width()), "whole blocks are read");
+        task.give_way();
         let place = self.place(address);
-        match &mut self.medium {
-            Medium::Blocks(device) => device.read(place, buffer, at),
-            Medium::Zones(device) => device.read(place, buffer, at),
+        match &self.device {
+            Device::Blocks(device) => device.read(place, buffer, task.now()),
+            Device::Zones(zones) => zones.device().read(place, buffer, task.now()),
         }
     }
 
-    /// Writes blocks of one segment, behind those that were written there before.
-    pub fn write(&mut self, address: u64, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+    /// Writes blocks of one segment, behind those that were written there before. Answers when that is done.
+    pub fn begin_write(&self, task: &Task<'_>, address: u64, buffer: &[u8], label: Label) -> Result<Time, DeviceError> {
         let (blocks, segment_blocks) = ((buffer.len() / self.block_width()) as u64, u64::from(self.segment_blocks));
         assert!(
             address / segment_blocks < u64::from(self.segments)
@@ -140,74 +199,75 @@ impl Media {
                 && buffer.len().is_multiple_of(self.block_width()),
             "{blocks} blocks at {address} of the log are not within a segment"
         );
+        task.give_way();
         let place = self.place(address);
-        match &mut self.medium {
-            Medium::Blocks(device) => device.write(place, buffer, label, at),
-            Medium::Zones(device) => device.write(place, buffer, label, at),
+        match &self.device {
+            Device::Blocks(device) => device.write(place, buffer, label, task.now()),
+            Device::Zones(zones) => zones.device().write(place, buffer, label, task.now()),
         }
+    }
+
+    /// Does something to a segment's zone, and waits for it. On blocks there is nothing to do.
+    fn on_zone(
+        &self,
+        task: &Task<'_>,
+        segment: u32,
+        act: impl FnOnce(&mut dyn ZonedDevice, u32, Time) -> Result<Time, DeviceError>,
+    ) -> Result<(), DeviceError> {
+        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
+        if let Device::Zones(zones) = &self.device {
+            task.ask(|at| act(&mut **zones.device(), zones.of_segment(segment), at))?;
+        }
+        Ok(())
     }
 
     /// A segment will be written from its beginning.
-    pub fn begin(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
-        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
-        let zone = self.zone_of(segment);
-        match &mut self.medium {
-            Medium::Zones(device) if device.zone(zone).write_pointer > 0 => device.reset(zone, at),
-            _ => Ok(at),
-        }
+    pub fn begin(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
+        self.on_zone(task, segment, empty)
     }
 
     /// Nothing more will be written to a segment until it begins anew.
-    pub fn end(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
-        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
-        let zone = self.zone_of(segment);
-        match &mut self.medium {
-            Medium::Zones(device) => match device.zone(zone).state {
-                ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed => device.finish(zone, at),
-                _ => Ok(at),
-            },
-            Medium::Blocks(_) => Ok(at),
-        }
+    pub fn end(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
+        self.on_zone(task, segment, |device, zone, at| match device.zone(zone).state {
+            ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed => device.finish(zone, at),
+            _ => Ok(at),
+        })
     }
 
     /// What a segment holds is no longer needed.
-    pub fn discard(&mut self, segment: u32, at: Time) -> Result<Time, DeviceError> {
-        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
-        let zone = self.zone_of(segment);
-        let first = self.place(u64::from(segment) * u64::from(self.segment_blocks));
-        match &mut self.medium {
-            Medium::Blocks(device) => device.discard(first, u64::from(self.segment_blocks), at),
-            Medium::Zones(device) => match device.zone(zone).write_pointer {
-                0 => Ok(at),
-                _ => device.reset(zone, at),
-            },
+    pub fn discard(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
+        if let Device::Blocks(device) = &self.device {
+            assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
+            let first = self.place(u64::from(segment) * u64::from(self.segment_blocks));
+            task.ask(|at| device.discard(first, u64::from(self.segment_blocks), at))?;
         }
+        self.on_zone(task, segment, empty)
     }
 
-    /// Whether a discard is better done when there is nothing else to do.
+    /// True if a discard is better done when there is nothing else to do.
     pub fn discards_slowly(&self) -> bool {
-        self.is_behind
+        self.is_behind.load(Ordering::Relaxed)
     }
 
-    /// Whether segments are zones.
+    /// True if segments are zones.
     pub fn is_zoned(&self) -> bool {
-        matches!(self.medium, Medium::Zones(_))
+        matches!(self.device, Device::Zones(_))
     }
 
-    /// Whether a segment can be written on from a block of it.
+    /// True if a segment can be written on from a block of it.
     pub fn goes_on_at(&self, segment: u32, block: u32) -> bool {
-        match &self.medium {
-            Medium::Blocks(_) => true,
-            Medium::Zones(device) => device.zone(self.zone_of(segment)).write_pointer == u64::from(block),
+        match &self.device {
+            Device::Blocks(_) => true,
+            Device::Zones(zones) => zones.device().zone(zones.of_segment(segment)).write_pointer == u64::from(block),
         }
     }
 
     /// Blocks of a segment that may hold anything: those of a zone up to its write pointer.
     pub fn written(&self, segment: u32) -> u32 {
-        match &self.medium {
-            Medium::Blocks(_) => self.segment_blocks,
-            Medium::Zones(device) => {
-                let zone = device.zone(self.zone_of(segment));
+        match &self.device {
+            Device::Blocks(_) => self.segment_blocks,
+            Device::Zones(zones) => {
+                let zone = zones.device().zone(zones.of_segment(segment));
                 match zone.state {
                     ZoneState::Full => self.segment_blocks,
                     _ => zone.write_pointer.min(self.segment_blocks.into()) as u32,
@@ -217,87 +277,133 @@ impl Media {
     }
 
     /// Zones are emptied of what an earlier volume left.
-    pub fn clear_zones(&mut self, at: Time) -> Result<Time, DeviceError> {
+    pub fn clear_zones(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         match self.is_zoned() {
-            true => (0..self.segments).try_fold(at, |at, segment| self.begin(segment, at)),
-            false => Ok(at),
+            true => (0..self.segments).try_for_each(|segment| self.begin(task, segment)),
+            false => Ok(()),
         }
     }
 
-    pub fn flush(&mut self, at: Time) -> Result<Time, DeviceError> {
-        match &mut self.medium {
-            Medium::Blocks(device) => device.flush(at),
-            Medium::Zones(device) => device.flush(at),
-        }
+    /// Makes durable all that was written before. The task waits for it.
+    pub fn flush(&self, task: &Task<'_>) -> Result<(), DeviceError> {
+        task.ask(|at| match &self.device {
+            Device::Blocks(device) => device.flush(at),
+            Device::Zones(zones) => zones.device().flush(at),
+        })
     }
 
-    /// Whatever the device does in the background.
-    pub fn work(&mut self, at: Time) -> Result<Option<Time>, DeviceError> {
-        match &mut self.medium {
-            Medium::Blocks(device) => device.work(at),
-            Medium::Zones(_) => Ok(None),
+    /// A piece of the device's own background work. Answers when there will be more.
+    pub fn work(&self, task: &Task<'_>) -> Result<Option<Time>, DeviceError> {
+        match &self.device {
+            Device::Blocks(device) => device.work(task.now()),
+            Device::Zones(_) => Ok(None),
         }
     }
 
     /// Ends in good order.
-    pub fn close(&mut self, at: Time) -> Result<Time, DeviceError> {
-        match &mut self.medium {
-            Medium::Blocks(device) => device.close(at),
-            Medium::Zones(device) => device.flush(at),
+    pub fn close(&self, task: &Task<'_>) -> Result<(), DeviceError> {
+        match &self.device {
+            Device::Blocks(device) => task.ask(|at| device.close(at)),
+            Device::Zones(_) => self.flush(task),
         }
     }
 
     /// Writes the superblock with this sequence number.
-    pub fn write_superblock(&mut self, sequence: u64, bytes: &BlockBytes, at: Time) -> Result<Time, DeviceError> {
+    pub fn write_superblock(&self, task: &Task<'_>, sequence: u64, bytes: &BlockBytes) -> Result<(), DeviceError> {
         let width = self.block_width();
         let buffer = if width == BLOCK { &bytes[..] } else { &bytes[..width] };
-        match &mut self.medium {
-            Medium::Blocks(device) => {
-                device.write(superblock_places(self.segment_blocks)[(sequence % 2) as usize], buffer, SUPERBLOCK, at)
+        task.ask(|at| match &self.device {
+            Device::Blocks(device) => {
+                let place = superblock_places(self.segment_blocks)[(sequence % 2) as usize];
+                device.write(place, buffer, SUPERBLOCK, at)
             }
-            Medium::Zones(device) => {
+            Device::Zones(zones) => {
                 let mut at = at;
-                let zone = |turn: u32| self.first_zone + turn;
-                let report = device.zone(zone(self.turn));
+                let mut device = zones.device();
+                let mut turn = self.turn.load(Ordering::Relaxed);
+                let report = device.zone(zones.of_superblocks(turn));
                 if report.write_pointer >= report.capacity || report.state == ZoneState::Full {
-                    self.turn = 1 - self.turn;
-                    at = device.reset(zone(self.turn), at)?;
+                    turn = 1 - turn;
+                    self.turn.store(turn, Ordering::Relaxed);
+                    at = device.reset(zones.of_superblocks(turn), at)?;
                 }
-                let first = u64::from(zone(self.turn)) * device.shape().zone_blocks;
-                let pointer = device.zone(zone(self.turn)).write_pointer;
-                device.write(Lba(first + pointer), buffer, SUPERBLOCK, at)
+                let zone = zones.of_superblocks(turn);
+                let place = Lba(u64::from(zone) * zones.zone_blocks + device.zone(zone).write_pointer);
+                device.write(place, buffer, SUPERBLOCK, at)
             }
-        }
+        })
     }
 
     /// Empties the places of superblocks, before a volume is made: its own, and those in the same room where that of an
     /// older volume would be found first, should its own first one be damaged.
-    pub fn clear_superblocks(&mut self, at: Time) -> Result<Time, DeviceError> {
-        self.turn = 0;
-        let width = self.block_width();
-        match &mut self.medium {
-            Medium::Blocks(device) => {
-                let zeros = vec![0; width];
+    pub fn clear_superblocks(&self, task: &Task<'_>) -> Result<(), DeviceError> {
+        self.turn.store(0, Ordering::Relaxed);
+        match &self.device {
+            Device::Blocks(device) => {
+                let zeros = vec![0; self.block_width()];
                 let others =
                     (3..=17).map(|power| 1 << power).filter(|place| *place < u64::from(self.segment_blocks)).map(Lba);
-                superblock_places(self.segment_blocks)
-                    .into_iter()
-                    .chain(others)
-                    .try_fold(at, |at, place| device.write(place, &zeros, SUPERBLOCK, at))
+                for place in superblock_places(self.segment_blocks).into_iter().chain(others) {
+                    task.ask(|at| device.write(place, &zeros, SUPERBLOCK, at))?;
+                }
             }
-            Medium::Zones(device) => {
-                (self.first_zone..self.first_zone + 2).try_fold(at, |at, zone| device.reset(zone, at))
+            Device::Zones(zones) => {
+                for turn in 0..2 {
+                    task.ask(|at| zones.device().reset(zones.of_superblocks(turn), at))?;
+                }
             }
         }
+        Ok(())
     }
 
-    /// Which of the two superblock zones goes on: the one in which `sequence` was found.
-    pub fn go_on_in(&mut self, turn: u32) {
+    /// Goes on in the superblock zone in which the newest superblock was found.
+    pub fn go_on_in(&self, turn: u32) {
         assert!(turn < 2, "there are two places of superblocks");
-        self.turn = turn;
+        self.turn.store(turn, Ordering::Relaxed);
+    }
+}
+
+/// Empties a zone in which anything was written.
+fn empty(device: &mut dyn ZonedDevice, zone: u32, at: Time) -> Result<Time, DeviceError> {
+    match device.zone(zone).write_pointer {
+        0 => Ok(at),
+        _ => device.reset(zone, at),
     }
 }
 
 pub(super) fn superblock_places(segment_blocks: u32) -> [Lba; 2] {
     [Lba(0), Lba(u64::from(segment_blocks / 2))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::conv::Conventional;
+
+    const DATA: Label = Label { cause: Cause::HostWrite, content: Content::Data };
+
+    #[test]
+    fn segments_lie_behind_the_first_superblock_and_around_the_second() {
+        let task = Task::at(Time::ZERO);
+        let media = Media::new(Medium::Blocks(Box::new(Conventional::in_memory(64, BLOCK))), 16, 3);
+        let block = |byte: u8| [byte; BLOCK];
+        for address in [0, 15, 16, 47] {
+            media.begin_write(&task, address, &block(address as u8 + 1), DATA).unwrap();
+        }
+        media.write_superblock(&task, 6, &block(6)).unwrap();
+        media.write_superblock(&task, 7, &block(7)).unwrap();
+        media.flush(&task).unwrap();
+        assert_eq!((media.segment_of(15), media.segment_of(16), media.log_blocks()), (0, 1, 48));
+        for address in [0, 15, 16, 47] {
+            let mut bytes = [0; BLOCK];
+            media.read(&task, address, &mut bytes).unwrap();
+            assert_eq!(bytes, block(address as u8 + 1), "block {address} of the log");
+        }
+        let Medium::Blocks(device) = media.into_medium() else { panic!("it lies on blocks") };
+        for (place, byte) in [(0, 6), (8, 7), (16, 1), (63, 48)] {
+            let mut bytes = [0; BLOCK];
+            device.read(Lba(place), &mut bytes, Time::ZERO).unwrap();
+            assert_eq!(bytes, block(byte), "block {place} of the device");
+        }
+    }
 }

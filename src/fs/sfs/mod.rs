@@ -36,7 +36,7 @@
 //! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
 //! | `failure` | a failed write or flush, and what it costs |
 //! | `space` | how much there is, and how much is left |
-//! | `attributes`, `names`, `renames`, `bytes`, `extended`, `syncing` | the calls, by what they are about |
+//! | `attributes`, `names`, `renames`, `bytes`, `reading`, `extended`, `syncing` | the calls, by what they are about |
 //! | `volume` | these calls as a [`Volume`](crate::fs::volume::Volume), behind one gate |
 //! | `error` | why one fails |
 //!
@@ -67,6 +67,7 @@ mod metadata_blocks;
 mod names;
 mod paged;
 pub mod placement;
+mod reading;
 mod records;
 mod recovery;
 mod renames;
@@ -94,7 +95,9 @@ pub use volume::SfsVolume;
 
 use crate::device::Account;
 use crate::label::Tally;
+use crate::task::Task;
 use crate::time::Time;
+use checkpoint::WrittenCheckpoint;
 use dat::Dat;
 use format::{BlockBytes, Kind, Superblock};
 use inode::Inode;
@@ -109,6 +112,7 @@ use placement::{Grouping, Tick};
 use records::Records;
 use segments::Segments;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use waiting::Waiting;
 
 /// What is counted beside writes.
@@ -139,11 +143,28 @@ struct Limits {
     shares: Shares,
 }
 
+/// Work in the background that was begun.
+struct BegunWork {
+    /// The time at which the device has more to do.
+    more: Option<Time>,
+    /// The checkpoint that is to be stored.
+    written: Option<WrittenCheckpoint>,
+}
+
+/// The one that writes out buffered blocks, or takes a checkpoint, when there is too much in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relief {
+    /// The change after which there is too much, at its end.
+    AtOnce,
+    /// The caller that shares the volume, once the change has left its gate.
+    ByCaller,
+}
+
 /// A mounted volume.
 pub struct Sfs {
     settings: SfsSettings,
     limits: Limits,
-    media: Media,
+    media: Arc<Media>,
     superblock: Superblock,
     segments: Segments,
     dat: Dat,
@@ -169,8 +190,7 @@ pub struct Sfs {
     of_metadata: Option<Head>,
     /// Of stamps: what lies in each segment, as it cannot be read back.
     contents: Vec<Vec<(u32, format::BlockRecord)>>,
-    now: Time,
-    /// The time on the wall clock when `now` was zero.
+    /// The time on the wall clock when a task's was zero.
     origin: Timestamp,
     tick: Tick,
     next_flush: Time,
@@ -185,8 +205,13 @@ pub struct Sfs {
     unflushed_blocks: u64,
     /// The number that the next partial segment had when the device was last flushed: all before it are durable.
     flushed: u64,
-    /// Whether anything was written since the log was last sealed.
+    /// True if anything was written since the log was last sealed.
     is_unsealed: bool,
+    /// True while a flush or a checkpoint is on its way beside the volume: nothing is written to the log, and no segment
+    /// is freed.
+    is_flushing: bool,
+    /// The caller or the change itself writes out buffered blocks when there are too many.
+    relief: Relief,
     /// Whether anything changed since the last checkpoint.
     is_changed: bool,
     /// Why the volume can only be read.
@@ -208,16 +233,6 @@ pub struct Sfs {
 }
 
 impl Sfs {
-    /// The instant up to which the last operation took.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// An operation begins at `at`, or when the one before it ended, if that is later.
-    pub fn begin(&mut self, at: Time) {
-        self.now = self.now.max(at);
-    }
-
     /// Bytes of a buffer that are a block: those of a block, or of a stamp.
     pub fn block_width(&self) -> usize {
         self.media.block_width()
@@ -233,6 +248,14 @@ impl Sfs {
         self.is_changed
     }
 
+    /// The medium that it lies on.
+    #[cfg(test)]
+    fn into_medium(self) -> crate::device::Medium {
+        let media = Arc::clone(&self.media);
+        drop(self);
+        Arc::into_inner(media).expect("its parts are dropped").into_medium()
+    }
+
     /// Why the volume can only be read, if so.
     pub fn read_only(&self) -> Option<&str> {
         self.read_only.as_deref()
@@ -246,20 +269,20 @@ impl Sfs {
 
     /// Blocks of all segments.
     fn log_blocks(&self) -> u64 {
-        u64::from(self.media.segments()) * u64::from(self.media.segment_blocks())
+        self.media.log_blocks()
     }
 
     /// The time on the wall clock.
-    fn wall(&self) -> Timestamp {
-        Timestamp(self.origin.0.saturating_add(i64::try_from(self.now.0).unwrap_or(i64::MAX)))
+    fn wall(&self, task: &Task<'_>) -> Timestamp {
+        Timestamp(self.origin.0.saturating_add(i64::try_from(task.now().0).unwrap_or(i64::MAX)))
     }
 
     /// A block is written: the clock of hotness goes on.
-    fn tick(&mut self) -> Tick {
+    fn tick(&mut self, task: &Task<'_>) -> Tick {
         let passed = match self.settings.counts_writes || !self.media.is_timed() && self.origin.0 == 0 {
             true => 0,
             // Since the volume was made, so that it goes on over mounts.
-            false => (self.wall().0.saturating_sub(self.superblock.created.get())).max(0) as u64 / 1000,
+            false => (self.wall(task).0.saturating_sub(self.superblock.created.get())).max(0) as u64 / 1000,
         };
         self.tick = Tick((self.tick.0 + 1).max(passed));
         self.tick
@@ -273,25 +296,25 @@ impl Sfs {
     }
 
     /// An inode that is in use.
-    fn inode(&mut self, number: u64) -> Result<&Inode, SfsError> {
-        self.load_inode(number)?;
+    fn inode(&mut self, task: &Task<'_>, number: u64) -> Result<&Inode, SfsError> {
+        self.load_inode(task, number)?;
         Ok(self.inodes.get(number).expect("it was loaded"))
     }
 
     /// One that will be changed, so that the next checkpoint must write it.
-    fn inode_mut(&mut self, number: u64) -> Result<&mut Inode, SfsError> {
-        self.load_inode(number)?;
+    fn inode_mut(&mut self, task: &Task<'_>, number: u64) -> Result<&mut Inode, SfsError> {
+        self.load_inode(task, number)?;
         self.is_changed = true;
         Ok(self.inodes.get_mut(number).expect("it was loaded"))
     }
 
-    fn load_inode(&mut self, number: u64) -> Result<(), SfsError> {
+    fn load_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         if !self.inodes.contains(number) {
             if self.inode_file.is_freed(number) {
                 // Its page says what it was, up to the next checkpoint.
                 return Err(SfsError::NotFound);
             }
-            let image = self.inode_file.get(number, &mut self.media, &mut self.now)?;
+            let image = self.inode_file.get(task, number)?;
             if image.number.get() == 0 {
                 return Err(SfsError::NotFound);
             }
@@ -304,32 +327,44 @@ impl Sfs {
     }
 
     /// A virtual block of metadata.
-    fn metadata_block(&mut self, number: u64, inode: u64, place: u64) -> Result<&BlockBytes, SfsError> {
+    fn metadata_block(
+        &mut self,
+        task: &Task<'_>,
+        number: u64,
+        inode: u64,
+        place: u64,
+    ) -> Result<&BlockBytes, SfsError> {
         if self.metadata.used(number).is_none() {
-            let bytes = self.read_virtual(number, inode)?;
+            let bytes = self.read_virtual(task, number, inode)?;
             self.metadata.insert(number, inode, place, bytes);
         }
         Ok(&self.metadata.get(number).expect("it was read").bytes)
     }
 
     /// One that will be changed.
-    fn metadata_block_mut(&mut self, number: u64, inode: u64, place: u64) -> Result<&mut BlockBytes, SfsError> {
-        self.metadata_block(number, inode, place)?;
+    fn metadata_block_mut(
+        &mut self,
+        task: &Task<'_>,
+        number: u64,
+        inode: u64,
+        place: u64,
+    ) -> Result<&mut BlockBytes, SfsError> {
+        self.metadata_block(task, number, inode, place)?;
         self.is_changed = true;
         Ok(&mut self.metadata.get_mut(number).expect("it was read").bytes)
     }
 
     /// A new virtual block of metadata, of zeros.
-    fn make_metadata_block(&mut self, inode: u64, place: u64) -> Result<u64, SfsError> {
-        let number = self.dat.take(&mut self.media, &mut self.now)?;
+    fn make_metadata_block(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u64, SfsError> {
+        let number = self.dat.take(task)?;
         self.metadata.make(number, inode, place);
-        self.inode_mut(inode)?.blocks += 1;
+        self.inode_mut(task, inode)?.blocks += 1;
         Ok(number)
     }
 
     /// Reads a virtual block of metadata from the media, and checks it.
-    fn read_virtual(&mut self, number: u64, inode: u64) -> Result<Box<BlockBytes>, SfsError> {
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+    fn read_virtual(&mut self, task: &Task<'_>, number: u64, inode: u64) -> Result<Box<BlockBytes>, SfsError> {
+        let entry = self.dat.get(task, number)?;
         let what = || format!("virtual block {number} of inode {inode}");
         let mut bytes = format::zeroed();
         match entry.address.get() {
@@ -343,7 +378,7 @@ impl Sfs {
             }
             address => {
                 paged::check_address(&self.media, "DAT", address)?;
-                self.now = self.media.read(address, &mut bytes[..], self.now)?;
+                self.media.read(task, address, &mut bytes[..])?;
                 self.read_blocks += 1;
                 let crc = crc32c::crc32c(&bytes[..]);
                 if crc != entry.crc.get() {
@@ -360,8 +395,8 @@ impl Sfs {
     }
 
     /// Frees a virtual block of a file.
-    fn free_block(&mut self, inode: u64, number: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+    fn free_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
+        let entry = self.dat.get(task, number)?;
         if entry.is_taken != 1 {
             let why = format!("it names virtual block {number}, which is free");
             return Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why });
@@ -369,7 +404,7 @@ impl Sfs {
         let address = entry.address.get();
         let (lies_at, kind) = match address & format::WAITS {
             0 => {
-                let is_data = self.metadata.get(number).is_none() && !self.inode(inode)?.holds_metadata();
+                let is_data = self.metadata.get(number).is_none() && !self.inode(task, inode)?.holds_metadata();
                 (address, if is_data { Kind::Data } else { Kind::Metadata })
             }
             _ => {
@@ -384,55 +419,73 @@ impl Sfs {
             self.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
         }
         self.metadata.remove(number);
-        self.dat.free(number, &mut self.media, &mut self.now)?;
-        let file = self.inode_mut(inode)?;
+        self.dat.free(task, number)?;
+        let file = self.inode_mut(task, inode)?;
         file.blocks = file.blocks.saturating_sub(1);
         Ok(())
     }
 
-    /// Does a bounded piece of what is due in the background at [`now`](Sfs::now): writes what waits (every five
-    /// seconds), takes a checkpoint (every thirty). Answers when there will be more to do.
-    pub fn work(&mut self) -> Result<Option<Time>, SfsError> {
+    /// Does a bounded piece of what is due in the background now: writes what waits (every five seconds), takes a
+    /// checkpoint (every thirty). Answers when there will be more to do.
+    pub fn work(&mut self, task: &Task<'_>) -> Result<Option<Time>, SfsError> {
+        let begun = self.begin_work(task)?;
+        if let Some(written) = &begun.written {
+            let stored = written.store(task, &self.media);
+            self.end_checkpoint(task, stored)?;
+        }
+        self.end_work(task, &begun)
+    }
+
+    /// The first part of it, without the flushes of a checkpoint.
+    fn begin_work(&mut self, task: &Task<'_>) -> Result<BegunWork, SfsError> {
+        let mut begun = BegunWork { more: None, written: None };
+        if self.read_only.is_some() {
+            return Ok(begun);
+        }
+        begun.more = self.media.work(task)?;
+        if task.now() >= self.next_checkpoint {
+            self.next_checkpoint = task.now() + self.settings.checkpoint_ns;
+            self.next_flush = task.now() + self.settings.flush_ns;
+            if self.is_changed {
+                begun.written = self.begin_checkpoint_behind(task, Sfs::keep_room)?;
+            }
+        } else if task.now() >= self.next_flush {
+            self.next_flush = task.now() + self.settings.flush_ns;
+            begun.written = self.begin_write_out(task)?;
+        }
+        Ok(begun)
+    }
+
+    /// The last part of it.
+    fn end_work(&mut self, task: &Task<'_>, begun: &BegunWork) -> Result<Option<Time>, SfsError> {
         if self.read_only.is_some() {
             return Ok(None);
         }
-        let more = self.media.work(self.now)?;
-        if self.now >= self.next_checkpoint {
-            self.next_checkpoint = self.now + self.settings.checkpoint_ns;
-            self.next_flush = self.now + self.settings.flush_ns;
-            if self.is_changed {
-                self.checkpoint_behind(Sfs::keep_room)?;
-            }
-        } else if self.now >= self.next_flush {
-            self.next_flush = self.now + self.settings.flush_ns;
-            self.write_out(false)?;
-        }
-        self.discard_one()?;
+        self.discard_one(task)?;
         let own = self.next_flush.min(self.next_checkpoint);
         let own = self.discards.due().map_or(own, |due| due.min(own));
-        Ok(Some(more.map_or(own, |more| more.min(own))))
+        Ok(Some(begun.more.map_or(own, |more| more.min(own))))
     }
 
     /// Ends in good order: a last checkpoint, marked as an unmount. Inodes that are held without a name are freed.
     ///
     /// Fails if a write or flush has failed since the mount, and says what that has cost.
-    pub fn unmount(&mut self) -> Result<(), SfsError> {
-        let stored = if self.read_only.is_none() { self.store_for_good() } else { Ok(()) };
-        let closed = self.media.close(self.now);
+    pub fn unmount(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        let stored = if self.read_only.is_none() { self.store_for_good(task) } else { Ok(()) };
+        let closed = self.media.close(task);
         if let Some(lost) = &self.lost {
             return Err(SfsError::Lost(Box::new(lost.clone())));
         }
         stored?;
-        self.now = closed?;
-        Ok(())
+        Ok(closed?)
     }
 
-    fn store_for_good(&mut self) -> Result<(), SfsError> {
+    fn store_for_good(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for inode in std::mem::take(&mut self.orphans) {
-            self.free_inode(inode)?;
+            self.free_inode(task, inode)?;
         }
-        self.keep_room()?;
-        self.checkpoint(true)
+        self.keep_room(task)?;
+        self.checkpoint(task, true)
     }
 
     /// What it, and what is below it, has counted since it was mounted.

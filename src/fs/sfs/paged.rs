@@ -11,8 +11,9 @@
 use super::SfsError;
 use super::format::{BLOCK, BlockBytes, Pointer, Root, zeroed};
 use super::media::Media;
-use crate::time::Time;
+use crate::task::Task;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -24,6 +25,7 @@ pub(super) const LEVEL_SHIFT: u32 = 56;
 /// A metadata file.
 pub(super) struct PagedFile {
     name: &'static str,
+    media: Arc<Media>,
     /// Pages, as far as they are in memory.
     pages: Vec<Option<Box<BlockBytes>>>,
     /// Pages in memory.
@@ -56,9 +58,10 @@ pub(super) struct LostBlock {
 
 impl PagedFile {
     /// An empty one.
-    pub fn new(name: &'static str) -> PagedFile {
+    pub fn new(name: &'static str, media: &Arc<Media>) -> PagedFile {
         PagedFile {
             name,
+            media: Arc::clone(media),
             pages: Vec::new(),
             present: 0,
             most: usize::MAX,
@@ -76,8 +79,8 @@ impl PagedFile {
     }
 
     /// Reads the tree of one that lies on the media. Its pages are read when they are needed.
-    pub fn open(name: &'static str, root: &Root, media: &mut Media, now: &mut Time) -> Result<PagedFile, SfsError> {
-        let (file, mut lost) = PagedFile::open_in_part(name, root, media, now, &mut |_| None)?;
+    pub fn open(task: &Task<'_>, name: &'static str, root: &Root, media: &Arc<Media>) -> Result<PagedFile, SfsError> {
+        let (file, mut lost) = PagedFile::open_in_part(task, name, root, media, &mut |_| None)?;
         match lost.is_empty() {
             true => Ok(file),
             false => Err(lost.swap_remove(0).why),
@@ -89,19 +92,19 @@ impl PagedFile {
     ///
     /// Fails if the root cannot be that of a file on this medium.
     pub fn open_in_part(
+        task: &Task<'_>,
         name: &'static str,
         root: &Root,
-        media: &mut Media,
-        now: &mut Time,
+        media: &Arc<Media>,
         find: &mut dyn FnMut(u64) -> Option<Pointer>,
     ) -> Result<(PagedFile, Vec<LostBlock>), SfsError> {
         let pages = usize::try_from(root.pages.get()).unwrap_or(usize::MAX);
-        let bound = u64::from(media.segments()) * u64::from(media.segment_blocks());
+        let bound = media.log_blocks();
         if pages as u64 > bound {
             let why = format!("the superblock says it has {pages} pages, and the volume has {bound} blocks");
             return Err(SfsError::Damaged { what: name.to_string(), why });
         }
-        let (mut file, mut lost) = (PagedFile::new(name), Vec::new());
+        let (mut file, mut lost) = (PagedFile::new(name, media), Vec::new());
         file.grow(pages);
         file.dirty.iter_mut().for_each(BTreeSet::clear);
         if pages == 0 {
@@ -115,7 +118,7 @@ impl PagedFile {
                 if pointer.address.get() == 0 {
                     continue;
                 }
-                let block = read_block(media, name, &pointer, now);
+                let block = read_block(task, media, name, &pointer);
                 let first = number * FANOUT;
                 match block {
                     Ok(block) => {
@@ -148,14 +151,14 @@ impl PagedFile {
     }
 
     /// Reads every block that is not changed in memory from the media. Answers those that are damaged.
-    pub fn damaged(&self, media: &mut Media, now: &mut Time) -> Vec<LostBlock> {
+    pub fn damaged(&self, task: &Task<'_>) -> Vec<LostBlock> {
         let mut damaged = Vec::new();
         for (level, pointers) in self.levels.iter().enumerate() {
             for (block, pointer) in pointers.iter().enumerate() {
                 if pointer.address.get() == 0 || self.dirty[level].contains(&(block as u32)) {
                     continue;
                 }
-                if let Err(why) = read_block(media, self.name, pointer, now) {
+                if let Err(why) = read_block(task, &self.media, self.name, pointer) {
                     let (number, address) = (((level as u64) << LEVEL_SHIFT) | block as u64, pointer.address.get());
                     damaged.push(LostBlock { number, address, why });
                 }
@@ -279,29 +282,29 @@ impl PagedFile {
     }
 
     /// A page, which is read if it is not in memory.
-    pub fn page(&mut self, number: usize, media: &mut Media, now: &mut Time) -> Result<&BlockBytes, SfsError> {
-        self.load(number, media, now)?;
+    pub fn page(&mut self, task: &Task<'_>, number: usize) -> Result<&BlockBytes, SfsError> {
+        self.load(task, number)?;
         Ok(self.pages[number].as_ref().expect("it was loaded"))
     }
 
     /// A page that will be changed.
-    pub fn page_mut(&mut self, number: usize, media: &mut Media, now: &mut Time) -> Result<&mut BlockBytes, SfsError> {
-        self.load(number, media, now)?;
+    pub fn page_mut(&mut self, task: &Task<'_>, number: usize) -> Result<&mut BlockBytes, SfsError> {
+        self.load(task, number)?;
         self.dirty[0].insert(number as u32);
         Ok(self.pages[number].as_mut().expect("it was loaded"))
     }
 
     #[inline]
-    fn load(&mut self, number: usize, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    fn load(&mut self, task: &Task<'_>, number: usize) -> Result<(), SfsError> {
         if self.pages[number].is_none() {
             self.make_room();
             let pointer = self.levels[0][number];
             let page = match pointer.address.get() {
                 0 => zeroed(),
-                _ => read_block(media, self.name, &pointer, now)?,
+                _ => read_block(task, &self.media, self.name, &pointer)?,
             };
             if let Some(holds) = self.holds {
-                let blocks = u64::from(media.segments()) * u64::from(media.segment_blocks());
+                let blocks = self.media.log_blocks();
                 let what = || name_of_block(self.name, number as u64);
                 holds(number, &page, &pointer, blocks).map_err(|why| SfsError::Damaged { what: what(), why })?;
             }
@@ -337,10 +340,10 @@ impl PagedFile {
     }
 
     /// Marks what a block record names as changed, so that it is written anew.
-    pub fn move_away(&mut self, number: u64, media: &mut Media, now: &mut Time) -> Result<(), SfsError> {
+    pub fn move_away(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as u32);
         if level == 0 {
-            self.load(block as usize, media, now)?;
+            self.load(task, block as usize)?;
         }
         self.dirty[level].insert(block);
         Ok(())
@@ -431,11 +434,11 @@ impl PagedFile {
     }
 }
 
-fn read_block(media: &mut Media, name: &str, pointer: &Pointer, now: &mut Time) -> Result<Box<BlockBytes>, SfsError> {
+fn read_block(task: &Task<'_>, media: &Media, name: &str, pointer: &Pointer) -> Result<Box<BlockBytes>, SfsError> {
     let mut block = zeroed();
     let address = pointer.address.get();
     check_address(media, name, address)?;
-    *now = media.read(address, &mut block[..], *now)?;
+    media.read(task, address, &mut block[..])?;
     let crc = crc32c::crc32c(&block[..]);
     if crc != pointer.crc.get() {
         let what = format!("a block of the {name} at {address} of the log");
@@ -449,7 +452,7 @@ fn read_block(media: &mut Media, name: &str, pointer: &Pointer, now: &mut Time) 
 
 /// Refuses an address that no block can have.
 pub(super) fn check_address(media: &Media, name: &str, address: u64) -> Result<(), SfsError> {
-    let end = u64::from(media.segments()) * u64::from(media.segment_blocks());
+    let end = media.log_blocks();
     if address == 0 || address >= end {
         let why = format!("it names block {address} of the log, which has {end}");
         return Err(SfsError::Damaged { what: format!("the {name}"), why });

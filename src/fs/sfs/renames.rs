@@ -5,16 +5,18 @@ use super::attributes::{FileKind, InodeNumber, NewFile, Taken};
 use super::records::Record;
 use super::{Sfs, SfsError};
 use crate::fs::volume::check_name;
+use crate::task::Task;
 
 impl Sfs {
     /// Renames.
     pub fn rename(
         &mut self,
+        task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
         taken: Taken,
     ) -> Result<(), SfsError> {
-        self.move_name(from, to, taken, None)
+        self.move_name(task, from, to, taken, None)
     }
 
     /// Renames, and leaves a whiteout under the old name (`RENAME_WHITEOUT`): a character device 0, which overlayfs
@@ -25,6 +27,7 @@ impl Sfs {
     /// Those of [`rename`](Sfs::rename); an exchange leaves no name free ([`SfsError::Invalid`]).
     pub fn rename_with_whiteout(
         &mut self,
+        task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
         taken: Taken,
@@ -33,11 +36,12 @@ impl Sfs {
         if taken == Taken::Exchange {
             return Err(SfsError::Invalid("an exchange leaves no name for a whiteout"));
         }
-        self.move_name(from, to, taken, Some(owner))
+        self.move_name(task, from, to, taken, Some(owner))
     }
 
     fn move_name(
         &mut self,
+        task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
         taken: Taken,
@@ -47,14 +51,14 @@ impl Sfs {
         let ((from_directory, from_name), (to_directory, to_name)) = (from, to);
         check_name(from_name)?;
         check_name(to_name)?;
-        self.directory(from_directory.0)?;
-        if self.directory(to_directory.0)?.links == 0 {
+        self.directory(task, from_directory.0)?;
+        if self.directory(task, to_directory.0)?.links == 0 {
             return Err(SfsError::NotFound);
         }
-        let (inode, kind, _) = self.find_name(from_directory.0, from_name)?.ok_or(SfsError::NotFound)?;
-        let there = self.find_name(to_directory.0, to_name)?;
+        let (inode, kind, _) = self.find_name(task, from_directory.0, from_name)?.ok_or(SfsError::NotFound)?;
+        let there = self.find_name(task, to_directory.0, to_name)?;
         let is_directory = kind == FileKind::Directory;
-        if is_directory && self.is_within(to_directory.0, inode)? {
+        if is_directory && self.is_within(task, to_directory.0, inode)? {
             return Err(SfsError::Invalid("a directory cannot be moved into itself"));
         }
         match (there, taken) {
@@ -62,10 +66,11 @@ impl Sfs {
             (Some(_), Taken::Refuse) => return Err(SfsError::Exists),
             (Some((other, ..)), _) if other == inode => return Ok(()),
             (Some((other, other_kind, _)), Taken::Exchange) => {
-                if other_kind == FileKind::Directory && self.is_within(from_directory.0, other)? {
+                if other_kind == FileKind::Directory && self.is_within(task, from_directory.0, other)? {
                     return Err(SfsError::Invalid("a directory cannot be moved into itself"));
                 }
                 return self.exchange(
+                    task,
                     (from_directory.0, from_name, inode, kind),
                     (to_directory.0, to_name, other, other_kind),
                 );
@@ -73,26 +78,26 @@ impl Sfs {
             (Some((other, other_kind, _)), Taken::Replace) => match (is_directory, other_kind == FileKind::Directory) {
                 (true, false) => return Err(SfsError::NotDirectory),
                 (false, true) => return Err(SfsError::IsDirectory),
-                (true, true) if self.count_names(other)? > 0 => return Err(SfsError::NotEmpty),
+                (true, true) if self.count_names(task, other)? > 0 => return Err(SfsError::NotEmpty),
                 _ => {}
             },
             (None, _) => {}
         }
-        self.check_space(if whiteout.is_some() { 4 } else { 2 })?;
+        self.check_space(task, if whiteout.is_some() { 4 } else { 2 })?;
         let moves = is_directory && from_directory != to_directory;
         // What cannot be read fails before anything is changed. The new name comes first: so the file has one.
-        self.inode(inode)?;
+        self.inode(task, inode)?;
         if let Some((other, ..)) = there {
-            self.inode(other)?;
+            self.inode(task, other)?;
         }
         match there {
-            Some(_) => self.replace_name(to_directory.0, to_name, inode, kind)?,
-            None => self.put_name(to_directory.0, to_name, inode, kind)?,
+            Some(_) => self.replace_name(task, to_directory.0, to_name, inode, kind)?,
+            None => self.put_name(task, to_directory.0, to_name, inode, kind)?,
         }
-        if let Err(error) = self.take_name(from_directory.0, from_name) {
+        if let Err(error) = self.take_name(task, from_directory.0, from_name) {
             match there {
-                Some((other, other_kind, _)) => self.replace_name(to_directory.0, to_name, other, other_kind)?,
-                None => self.take_name(to_directory.0, to_name).map(drop)?,
+                Some((other, other_kind, _)) => self.replace_name(task, to_directory.0, to_name, other, other_kind)?,
+                None => self.take_name(task, to_directory.0, to_name).map(drop)?,
             }
             return Err(error);
         }
@@ -101,50 +106,57 @@ impl Sfs {
         if let Some((other, other_kind, _)) = there {
             let is_directory = other_kind == FileKind::Directory;
             more_in_to -= i64::from(is_directory);
-            self.links_changed(other, if is_directory { -2 } else { -1 })?;
+            self.links_changed(task, other, if is_directory { -2 } else { -1 })?;
             self.renamed.insert(inode);
         }
         self.tell(&Record::Name { directory: to_directory.0, inode, kind, name: to_name });
-        self.directory_changed(from_directory.0, -i64::from(moves))?;
-        self.directory_changed(to_directory.0, more_in_to)?;
-        self.renamed_to(inode, to_directory.0)?;
+        self.directory_changed(task, from_directory.0, -i64::from(moves))?;
+        self.directory_changed(task, to_directory.0, more_in_to)?;
+        self.renamed_to(task, inode, to_directory.0)?;
         if let Some(owner) = whiteout {
-            self.put_whiteout(from_directory.0, from_name, owner)?;
+            self.put_whiteout(task, from_directory.0, from_name, owner)?;
         }
         self.records.end();
-        self.relieve()
+        self.relieve(task)
     }
 
-    fn put_whiteout(&mut self, directory: u64, name: &[u8], (user, group): (u32, u32)) -> Result<(), SfsError> {
+    fn put_whiteout(
+        &mut self,
+        task: &Task<'_>,
+        directory: u64,
+        name: &[u8],
+        (user, group): (u32, u32),
+    ) -> Result<(), SfsError> {
         let kind = FileKind::CharacterDevice;
         let new = NewFile { kind, permissions: 0, user, group, device: 0, target: b"", attributes: &[] };
-        let inode = self.new_inode(directory, &new)?;
-        self.put_new_name(directory, name, inode, kind)
+        let inode = self.new_inode(task, directory, &new)?;
+        self.put_new_name(task, directory, name, inode, kind)
     }
 
     fn exchange(
         &mut self,
+        task: &Task<'_>,
         one: (u64, &[u8], u64, FileKind),
         other: (u64, &[u8], u64, FileKind),
     ) -> Result<(), SfsError> {
         for (place, what) in [(one, other), (other, one)] {
-            self.replace_name(place.0, place.1, what.2, what.3)?;
+            self.replace_name(task, place.0, place.1, what.2, what.3)?;
             self.tell(&Record::Name { directory: place.0, inode: what.2, kind: what.3, name: place.1 });
-            self.renamed_to(what.2, place.0)?;
+            self.renamed_to(task, what.2, place.0)?;
         }
         let directories = |kind: FileKind| i64::from(kind == FileKind::Directory);
         let more = directories(other.3) - directories(one.3);
         let more = if one.0 == other.0 { 0 } else { more };
-        self.directory_changed(one.0, more)?;
-        self.directory_changed(other.0, -more)?;
+        self.directory_changed(task, one.0, more)?;
+        self.directory_changed(task, other.0, -more)?;
         self.records.end();
-        self.relieve()
+        self.relieve(task)
     }
 
     /// A file has a new name, in this directory.
-    fn renamed_to(&mut self, inode: u64, directory: u64) -> Result<(), SfsError> {
-        let now = self.wall();
-        let file = self.inode_mut(inode)?;
+    fn renamed_to(&mut self, task: &Task<'_>, inode: u64, directory: u64) -> Result<(), SfsError> {
+        let now = self.wall(task);
+        let file = self.inode_mut(task, inode)?;
         file.times.changed(now);
         file.is_unlogged = true;
         if file.kind == FileKind::Directory {
@@ -155,13 +167,13 @@ impl Sfs {
     }
 
     /// Whether a directory is another one, or lies in it.
-    fn is_within(&mut self, directory: u64, other: u64) -> Result<bool, SfsError> {
+    fn is_within(&mut self, task: &Task<'_>, directory: u64, other: u64) -> Result<bool, SfsError> {
         let mut at = directory;
         for _ in 0..self.inode_file.count() {
             if at == other {
                 return Ok(true);
             }
-            let parent = self.inode(at)?.parent;
+            let parent = self.inode(task, at)?.parent;
             if parent == at {
                 return Ok(false);
             }

@@ -40,6 +40,8 @@ pub(super) struct Segment {
     pub is_metadata: bool,
     /// Whether its live blocks were taken up, to be written anew.
     pub is_being_cleaned: bool,
+    /// True if it was emptied before the checkpoint that is being stored.
+    pub is_settled: bool,
     /// When it was last written, in checkpoints.
     pub epoch: u64,
 }
@@ -68,6 +70,7 @@ const FREE: Segment = Segment {
     group: NO_GROUP,
     is_metadata: false,
     is_being_cleaned: false,
+    is_settled: false,
     epoch: 0,
 };
 
@@ -124,6 +127,7 @@ impl Segments {
             group: entry.group,
             is_metadata: entry.is_metadata != 0,
             is_being_cleaned: false,
+            is_settled: false,
             epoch: 0,
         };
     }
@@ -269,6 +273,7 @@ impl Segments {
         let it = &mut self.all[segment as usize];
         debug_assert!(it.state == State::Written && it.live == 0, "segment {segment} has nothing live");
         it.state = State::Emptied;
+        it.is_settled = false;
         if std::mem::take(&mut it.is_being_cleaned) {
             self.cleaning = self.cleaning.saturating_sub(1);
         }
@@ -333,7 +338,15 @@ impl Segments {
         unchecked
     }
 
-    /// Whether there are emptied segments of which this is so.
+    /// A checkpoint is written that names none of the segments that are emptied now: they are free once it is durable.
+    /// Segments that are emptied later are not.
+    pub fn settle(&mut self) {
+        for segment in &self.emptied {
+            self.all[*segment as usize].is_settled = true;
+        }
+    }
+
+    /// True if there are emptied segments of which this is so.
     pub fn has_emptied(&self, is_so: impl Fn(&Segment) -> bool) -> bool {
         self.emptied.iter().any(|segment| is_so(&self.all[*segment as usize]))
     }

@@ -7,6 +7,8 @@ use super::{Finding, Sfs, SfsSettings, SfsVolume, check, mark_lost, repair, segm
 use crate::device::Medium;
 use crate::fs::station::{Access, Inspection, Mended, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Damage, Volume};
+use crate::task::Task;
+use crate::time::Time;
 use std::sync::Arc;
 
 impl From<OpenSfsError> for VolumeFault {
@@ -55,7 +57,9 @@ impl VolumeSettings for SfsSettings {
 
     fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
         let medium = below.expect("the table of stations says that sfs stands on a device");
-        Ok(Arc::new(SfsVolume::new(Sfs::create(medium, &self.within(mounting), mounting.into())?)))
+        let task = &Task::at(Time::ZERO);
+        let sfs = Sfs::create(task, medium, &self.within(mounting), mounting.into())?;
+        Ok(Arc::new(SfsVolume::new(sfs, task.now())))
     }
 
     fn stored(&self) -> Option<&dyn StoredVolumes> {
@@ -65,13 +69,13 @@ impl VolumeSettings for SfsSettings {
 
 impl StoredVolumes for SfsSettings {
     fn open(&self, medium: Medium, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
-        let (settings, identity) = (self.within(mounting), mounting.into());
+        let (task, settings, identity) = (&Task::at(Time::ZERO), self.within(mounting), mounting.into());
         let opened = match access {
-            Access::ReadOnly => Sfs::open(medium, &settings, identity, true),
-            Access::IfWhole => Sfs::open(medium, &settings, identity, false),
-            Access::DespiteDamage => Sfs::open_despite_damage(medium, &settings, identity),
+            Access::ReadOnly => Sfs::open(task, medium, &settings, identity, true),
+            Access::IfWhole => Sfs::open(task, medium, &settings, identity, false),
+            Access::DespiteDamage => Sfs::open_despite_damage(task, medium, &settings, identity),
         };
-        Ok(Arc::new(SfsVolume::new(opened?)))
+        Ok(Arc::new(SfsVolume::new(opened?, task.now())))
     }
 
     fn check(&self, medium: Medium) -> Result<Vec<Damage>, VolumeFault> {

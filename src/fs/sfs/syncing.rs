@@ -7,17 +7,26 @@
 //! done to their files before, such as a truncation.
 
 use super::attributes::{FileKind, InodeNumber};
+use super::checkpoint::WrittenCheckpoint;
 use super::log::{Destination, Item};
 use super::records::{Record, Told};
 use super::{Sfs, SfsError};
+use crate::device::DeviceError;
 use crate::fs::Durable;
+use crate::task::Task;
 use std::collections::BTreeSet;
 
 impl Sfs {
     /// Makes a file durable, with its name.
-    pub fn sync_file(&mut self, inode: InodeNumber, what: Durable) -> Result<(), SfsError> {
+    pub fn sync_file(&mut self, task: &Task<'_>, inode: InodeNumber, what: Durable) -> Result<(), SfsError> {
+        self.write_file(task, inode, what)?;
+        self.flush(task)
+    }
+
+    /// Writes a file, and all changes of names, to the log: they are durable once the device is flushed.
+    pub(super) fn write_file(&mut self, task: &Task<'_>, inode: InodeNumber, what: Durable) -> Result<(), SfsError> {
         let number = inode.0;
-        let file = self.inode(number)?;
+        let file = self.inode(task, number)?;
         // New times alone need not be durable for fdatasync; all else is in the records.
         let (is_unlogged, has_grown) = (file.is_unlogged, file.safe_size != file.size);
         if self.read_only.is_some() {
@@ -33,21 +42,52 @@ impl Sfs {
             || is_unlogged && what == Durable::All;
         if must_tell {
             if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
-                return self.checkpoint_behind(Sfs::keep_room);
+                return self.checkpoint_behind(task, Sfs::keep_room);
             }
             self.records.touch(number);
-            self.log_file(number)?;
+            self.log_file(task, number)?;
         }
-        self.flush()
+        Ok(())
     }
 
     /// Makes everything durable: a checkpoint.
-    pub fn sync(&mut self) -> Result<(), SfsError> {
+    pub fn sync(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        match self.begin_sync(task)? {
+            Some(written) => {
+                let stored = written.store(task, &self.media);
+                self.end_checkpoint(task, stored)
+            }
+            None => self.flush(task),
+        }
+    }
+
+    /// Writes all changes. They are durable once the returned checkpoint is stored, or without one the device flushed.
+    pub(super) fn begin_sync(&mut self, task: &Task<'_>) -> Result<Option<WrittenCheckpoint>, SfsError> {
         if self.read_only.is_some() {
-            return self.check_nothing_waits();
+            self.check_nothing_waits()?;
+            return Ok(None);
         }
         self.events.syncs += 1;
-        if self.is_changed { self.checkpoint_behind(Sfs::keep_room) } else { self.flush() }
+        if self.is_changed { self.begin_checkpoint_behind(task, Sfs::keep_room) } else { Ok(None) }
+    }
+
+    /// Begins a flush of the device, if anything was written to the log since the last one; true if so. Nothing may be
+    /// written to the log before [`end_flush`](Sfs::end_flush).
+    pub(super) fn begin_flush(&mut self) -> bool {
+        assert!(!self.is_flushing, "one flush after the other");
+        self.is_flushing = self.is_unflushed;
+        self.is_flushing
+    }
+
+    /// Ends a flush: the device did it, or failed.
+    pub(super) fn end_flush(&mut self, flushed: Result<(), DeviceError>) -> Result<(), SfsError> {
+        self.is_flushing = false;
+        flushed.inspect_err(|error| {
+            // What was written may be lost, and nobody knows what.
+            self.fail(format!("a flush failed: {error}"));
+        })?;
+        self.all_is_flushed();
+        Ok(())
     }
 
     /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync
@@ -57,41 +97,46 @@ impl Sfs {
     }
 
     /// Makes durable what was written to the log.
-    pub(super) fn flush(&mut self) -> Result<(), SfsError> {
-        if self.is_unflushed {
-            self.flush_device().inspect_err(|error| {
-                // What was written may be lost, and nobody knows what.
-                self.fail(format!("a flush failed: {error}"));
-            })?;
+    pub(super) fn flush(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        match self.begin_flush() {
+            true => {
+                let flushed = self.media.flush(task);
+                self.end_flush(flushed)
+            }
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Flushes the device: all partial segments that were written are durable.
-    pub(super) fn flush_device(&mut self) -> Result<(), SfsError> {
-        self.now = self.media.flush(self.now)?;
-        self.is_unflushed = false;
-        self.unflushed_blocks = 0;
-        self.flushed = self.superblock.next_partial.get();
+    pub(super) fn flush_device(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        self.media.flush(task)?;
+        self.all_is_flushed();
         Ok(())
     }
 
+    /// Notes that all of the log is durable.
+    pub(super) fn all_is_flushed(&mut self) {
+        self.is_unflushed = false;
+        self.unflushed_blocks = 0;
+        self.flushed = self.superblock.next_partial.get();
+    }
+
     /// Tells the log all that it has yet to say, and writes a file's waiting blocks.
-    fn log_file(&mut self, number: u64) -> Result<(), SfsError> {
-        self.make_room()?;
+    fn log_file(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        self.make_room(task)?;
         // A checkpoint that made room has stored it.
-        if self.is_changed { self.tell_log(BTreeSet::from([number])) } else { Ok(()) }
+        if self.is_changed { self.tell_log(task, BTreeSet::from([number])) } else { Ok(()) }
     }
 
     /// Tells the log all that it has yet to say, writes what waits of these files behind it, and seals it.
-    pub(super) fn tell_log(&mut self, mut files: BTreeSet<u64>) -> Result<(), SfsError> {
+    pub(super) fn tell_log(&mut self, task: &Task<'_>, mut files: BTreeSet<u64>) -> Result<(), SfsError> {
         let mut slots = Vec::new();
         // A renamed file that replaced another goes with the name that it took.
         files.append(&mut self.renamed);
         for file in files {
             if self.inodes.contains(file) {
                 slots.extend(self.waiting.of(file));
-                let inode = self.inode_mut(file)?;
+                let inode = self.inode_mut(task, file)?;
                 inode.safe_size = inode.size;
                 inode.is_unlogged = false;
                 self.records.touch(file);
@@ -104,7 +149,7 @@ impl Sfs {
         let before = self.superblock.next_partial.get();
         let (mut told, touched) = self.records.take();
         for touched in touched {
-            match self.inode(touched) {
+            match self.inode(task, touched) {
                 Ok(file) => {
                     let mut image = file.image(0);
                     if file.kind == FileKind::Regular {
@@ -125,34 +170,34 @@ impl Sfs {
         // What is told must come first: its partial segment has the lower number.
         let (head, rest) = slots.split_at(slots.len().min(capacity));
         let items: Vec<Item> = head.iter().map(|slot| Item::Waiting(*slot)).collect();
-        self.write_told(Destination::Mixed, &items, told, rest.is_empty())?;
+        self.write_told(task, Destination::Mixed, &items, told, rest.is_empty())?;
         let parts = rest.chunks(capacity);
         for (left, part) in (0..parts.len()).rev().zip(parts) {
             let items: Vec<Item> = part.iter().map(|slot| Item::Waiting(*slot)).collect();
-            self.write_told(Destination::Mixed, &items, Told::nothing(), left == 0)?;
+            self.write_told(task, Destination::Mixed, &items, Told::nothing(), left == 0)?;
         }
         Ok(())
     }
 
     /// Holds on to an inode: it stays while anyone does, even without a name.
-    pub fn retain(&mut self, inode: InodeNumber) -> Result<(), SfsError> {
-        self.load_inode(inode.0)?;
+    pub fn retain(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<(), SfsError> {
+        self.load_inode(task, inode.0)?;
         self.inodes.hold(inode.0);
         Ok(())
     }
 
     /// Lets an inode go, `times` times. Without a name, and with nobody holding it, it is freed.
-    pub fn release(&mut self, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
+    pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
         if self.inodes.let_go(inode.0, times) && self.orphans.contains(&inode.0) && self.read_only.is_none() {
-            self.free_inode(inode.0)?;
+            self.free_inode(task, inode.0)?;
         }
         Ok(())
     }
 
     /// Frees an inode and all its blocks. If that fails, one without a name is an orphan as before.
-    pub(super) fn free_inode(&mut self, number: u64) -> Result<(), SfsError> {
-        self.unmap(number, 0..u64::MAX)?;
-        self.free_attributes(number)?;
+    pub(super) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        self.unmap(task, number, 0..u64::MAX)?;
+        self.free_attributes(task, number)?;
         self.orphans.remove(&number);
         self.inodes.remove(number);
         self.inode_file.free(number);

@@ -30,6 +30,8 @@ pub struct FileShape {
 /// A file in a volume as a backend.
 pub struct FileBackend {
     volume: Sfs,
+    /// The end of the last operation.
+    now: Time,
     file: InodeNumber,
     blocks: u64,
     width: usize,
@@ -42,7 +44,7 @@ pub struct FileBackend {
 
 impl FileBackend {
     /// Makes the files in an empty volume. The dummy file is written once, in order; the workload's file is reserved.
-    pub fn new(mut volume: Sfs, shape: FileShape) -> Result<FileBackend, SfsError> {
+    pub fn new(task: &Task<'_>, mut volume: Sfs, shape: FileShape) -> Result<FileBackend, SfsError> {
         let space = volume.space();
         let bytes = shape.bytes.unwrap_or(space.free_blocks * 9 / 10 * BLOCK_BYTES);
         let blocks = bytes / BLOCK_BYTES;
@@ -50,18 +52,19 @@ impl FileBackend {
         let mut last_dummy = None;
         if let Some(utilization) = shape.utilization {
             let taken = (space.blocks as f64 * utilization) as u64;
-            let (task, shared) = (Task::at(volume.now()), SfsVolume::new(volume));
-            write_dummy(&shared, &Call::by_root(&task), taken.saturating_sub(blocks + blocks / 64))?;
+            let shared = SfsVolume::new(volume, task.now());
+            write_dummy(&shared, &Call::by_root(task), taken.saturating_sub(blocks + blocks / 64))?;
             volume = shared.into_inner();
             last_dummy = Some(volume.census().tick);
         }
-        let file = volume.make(InodeNumber::ROOT, b"disk", &PLAIN_FILE)?;
+        let file = volume.make(task, InodeNumber::ROOT, b"disk", &PLAIN_FILE)?;
         if blocks > 0 {
-            volume.allocate(file, 0, blocks * BLOCK_BYTES, false)?;
+            volume.allocate(task, file, 0, blocks * BLOCK_BYTES, false)?;
         }
-        volume.sync()?;
+        volume.sync(task)?;
         Ok(FileBackend {
             volume,
+            now: task.now(),
             file,
             blocks,
             width,
@@ -72,11 +75,22 @@ impl FileBackend {
         })
     }
 
-    fn read_blocks(&mut self, blocks: Range<u64>, mut see: impl FnMut(u64, Option<u32>)) -> Result<(), SfsError> {
+    /// Notes the end of an operation.
+    fn ended(&mut self, task: &Task<'_>) -> Time {
+        self.now = task.now();
+        self.now
+    }
+
+    fn read_blocks(
+        &mut self,
+        task: &Task<'_>,
+        blocks: Range<u64>,
+        mut see: impl FnMut(u64, Option<u32>),
+    ) -> Result<(), SfsError> {
         for (block, count) in parts(blocks) {
             let mut buffer = std::mem::take(&mut self.buffer);
             let bytes = &mut buffer[..count as usize * self.width];
-            let read = self.volume.read_blocks(self.file.0, block, bytes);
+            let read = self.volume.read_blocks(task, self.file.0, block, bytes);
             for (bytes, number) in bytes.chunks_exact(self.width).zip(block..) {
                 let stamp = u32::from_le_bytes(bytes[..STAMP_BYTES].try_into().expect("a stamp's length"));
                 see(number, (stamp != 0).then_some(stamp));
@@ -104,48 +118,49 @@ impl Backend for FileBackend {
     fn prefetch(&self, _offset: u64) {}
 
     fn work(&mut self, _last_done: Time, at: Time) -> Result<(), RunError> {
-        self.volume.begin(at);
-        while self.volume.is_timed() && self.volume.work()?.is_some_and(|more| more <= self.volume.now()) {}
+        let task = &Task::at(self.now.max(at));
+        while self.volume.is_timed() && self.volume.work(task)?.is_some_and(|more| more <= task.now()) {}
+        self.ended(task);
         Ok(())
     }
 
     fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
-        self.volume.begin(at);
+        let task = &Task::at(self.now.max(at));
         for block in cut(range) {
-            self.read_blocks(block..block + 1, |_, _| {})?;
+            self.read_blocks(task, block..block + 1, |_, _| {})?;
         }
         for (block, count) in parts(touched(range)) {
             let bytes = &mut self.buffer[..count as usize * self.width];
             fill_with_stamp(write.stamp, bytes);
-            self.volume.write_whole(self.file, block, bytes, write.content)?;
+            self.volume.write_whole(task, self.file, block, bytes, write.content)?;
         }
         self.writes += 1;
         if self.fsync_every.is_some_and(|every| self.writes.is_multiple_of(every)) {
-            self.volume.sync_file(self.file, Durable::Data)?;
+            self.volume.sync_file(task, self.file, Durable::Data)?;
         }
-        Ok(self.volume.now())
+        Ok(self.ended(task))
     }
 
     fn read(&mut self, range: (u64, u64), at: Time, see: impl FnMut(u64, Option<u32>)) -> Result<Time, RunError> {
-        self.volume.begin(at);
-        self.read_blocks(touched(range), see)?;
-        Ok(self.volume.now())
+        let task = &Task::at(self.now.max(at));
+        self.read_blocks(task, touched(range), see)?;
+        Ok(self.ended(task))
     }
 
     fn discard(&mut self, range: (u64, u64), at: Time) -> Result<(Range<u64>, Time), RunError> {
-        self.volume.begin(at);
+        let task = &Task::at(self.now.max(at));
         let blocks = covered(range);
         if !blocks.is_empty() {
             let count = blocks.end - blocks.start;
-            self.volume.punch(self.file, blocks.start * BLOCK_BYTES, count * BLOCK_BYTES)?;
+            self.volume.punch(task, self.file, blocks.start * BLOCK_BYTES, count * BLOCK_BYTES)?;
         }
-        Ok((blocks, self.volume.now()))
+        Ok((blocks, self.ended(task)))
     }
 
     fn flush(&mut self, at: Time) -> Result<Time, RunError> {
-        self.volume.begin(at);
-        self.volume.sync_file(self.file, Durable::Data)?;
-        Ok(self.volume.now())
+        let task = &Task::at(self.now.max(at));
+        self.volume.sync_file(task, self.file, Durable::Data)?;
+        Ok(self.ended(task))
     }
 
     /// The engine asks for blocks, and none of its calls takes CPU time.

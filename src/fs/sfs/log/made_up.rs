@@ -8,6 +8,7 @@ use crate::fs::sfs::format::{
 };
 use crate::fs::sfs::media::Media;
 use crate::label::{Cause, Content, Label};
+use crate::task::Task;
 use crate::time::Time;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -150,7 +151,7 @@ impl Made {
 /// The media, and what a test does to it.
 pub(in crate::fs::sfs) struct MadeUpLog {
     media: Media,
-    now: Time,
+    task: Task<'static>,
     unreadable: Arc<Mutex<BTreeSet<u64>>>,
 }
 
@@ -161,13 +162,13 @@ impl MadeUpLog {
         let unreadable = Arc::<Mutex<BTreeSet<u64>>>::default();
         let device = Scratched { device: Conventional::in_memory(blocks, BLOCK), unreadable: unreadable.clone() };
         let media = Media::new(Medium::Blocks(Box::new(device)), SEGMENT_BLOCKS, SEGMENTS);
-        MadeUpLog { media, now: Time::ZERO, unreadable }
+        MadeUpLog { media, task: Task::at(Time::ZERO), unreadable }
     }
 
     /// Puts bytes at a block of a segment.
     pub fn put(&mut self, segment: u32, block: u32, bytes: &[u8]) {
         let label = Label { cause: Cause::HostWrite, content: Content::Data };
-        self.media.write(address(segment, block), bytes, label, self.now).unwrap();
+        self.media.begin_write(&self.task, address(segment, block), bytes, label).unwrap();
     }
 
     /// Writes a partial segment. Returns the checksum of its summary.
@@ -192,7 +193,7 @@ impl MadeUpLog {
     /// Changes a bit of a block.
     pub fn flip(&mut self, segment: u32, block: u32, byte: usize) {
         let mut bytes = vec![0; BLOCK];
-        self.media.read(address(segment, block), &mut bytes, self.now).unwrap();
+        self.media.read(&self.task, address(segment, block), &mut bytes).unwrap();
         bytes[byte] ^= 1;
         self.put(segment, block, &bytes);
     }
@@ -204,7 +205,7 @@ impl MadeUpLog {
     }
 
     pub fn reader(&mut self) -> LogReader<'_> {
-        LogReader::new(&mut self.media, &mut self.now, VOLUME)
+        LogReader::new(&self.task, &self.media, VOLUME)
     }
 }
 

@@ -18,7 +18,7 @@ use super::partial_segment::PartialSegment;
 use crate::device::DeviceError;
 use crate::fs::sfs::format::{BLOCK, BlockRecord, SUMMARY_MAGIC, SummaryHeader, crc_without, summary_blocks};
 use crate::fs::sfs::media::Media;
-use crate::time::Time;
+use crate::task::Task;
 use std::collections::BTreeSet;
 use zerocopy::FromBytes;
 
@@ -60,16 +60,16 @@ impl Summary {
 
 /// Reads the log of one volume.
 pub(in crate::fs::sfs) struct LogReader<'a> {
-    media: &'a mut Media,
-    now: &'a mut Time,
+    task: &'a Task<'a>,
+    media: &'a Media,
     /// The volume's own number.
     volume: [u8; 16],
 }
 
 impl<'a> LogReader<'a> {
     /// A reader of the log of the volume with this number.
-    pub fn new(media: &'a mut Media, now: &'a mut Time, volume: [u8; 16]) -> LogReader<'a> {
-        LogReader { media, now, volume }
+    pub fn new(task: &'a Task<'a>, media: &'a Media, volume: [u8; 16]) -> LogReader<'a> {
+        LogReader { task, media, volume }
     }
 
     /// Blocks of a segment.
@@ -84,13 +84,12 @@ impl<'a> LogReader<'a> {
 
     /// Blocks of all segments.
     pub fn log_blocks(&self) -> u64 {
-        u64::from(self.segments()) * u64::from(self.segment_blocks())
+        self.media.log_blocks()
     }
 
     fn read(&mut self, segment: u32, block: u32, bytes: &mut [u8]) -> Result<(), DeviceError> {
         let address = u64::from(segment) * u64::from(self.segment_blocks()) + u64::from(block);
-        *self.now = self.media.read(address, bytes, *self.now)?;
-        Ok(())
+        self.media.read(self.task, address, bytes)
     }
 
     /// What lies at a block of a segment.

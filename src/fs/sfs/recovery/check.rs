@@ -10,13 +10,15 @@ use crate::fs::sfs::error::{OpenSfsError, SfsError};
 use crate::fs::sfs::make::Identity;
 use crate::fs::sfs::settings::SfsSettings;
 use crate::fs::sfs::{Sfs, Timestamp};
+use crate::task::Task;
+use crate::time::Time;
 
 impl Sfs {
     /// Checks all that a mounted volume names: what is in memory against itself, and what lies on the media against its
     /// checksums. Changes nothing. An empty list: nothing is wrong. Fails only if a device does where no finding can
     /// stand for it.
-    pub fn check(&mut self) -> Result<Vec<Finding>, SfsError> {
-        Ok(self.survey(true)?.findings())
+    pub fn check(&mut self, task: &Task<'_>) -> Result<Vec<Finding>, SfsError> {
+        Ok(self.survey(task, true)?.findings())
     }
 }
 
@@ -25,9 +27,10 @@ impl Sfs {
 /// Fails if there is no volume, if it is of another version or shape, or if no checkpoint can be read at all.
 pub fn check(medium: Medium, settings: &SfsSettings) -> Result<Vec<Finding>, OpenSfsError> {
     let identity = Identity { seed: 0, origin: Timestamp(0) };
-    let mut opened = lenient::open(medium, settings, identity)?;
+    let task = &Task::at(Time::ZERO);
+    let mut opened = lenient::open(task, medium, settings, identity)?;
     let mut findings = opened.findings;
-    let survey = opened.volume.survey(true)?;
+    let survey = opened.volume.survey(task, true)?;
     survey.name(&mut findings);
     findings.extend(survey.findings());
     Ok(findings)

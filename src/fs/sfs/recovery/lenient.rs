@@ -28,7 +28,7 @@ use crate::fs::sfs::metadata_blocks::MetadataBlocks;
 use crate::fs::sfs::segments::Segments;
 use crate::fs::sfs::settings::SfsSettings;
 use crate::fs::sfs::waiting::Waiting;
-use crate::time::Time;
+use crate::task::Task;
 
 /// A volume of which parts may be damaged.
 pub(super) struct Opened {
@@ -40,8 +40,14 @@ pub(super) struct Opened {
 }
 
 /// Opens what there is, and brings it forward by its log, in memory.
-pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Opened, OpenSfsError> {
-    let (found, now) = superblocks::find(&mut medium, Time::ZERO)?;
+pub(super) fn open(
+    task: &Task<'_>,
+    mut medium: Medium,
+    settings: &SfsSettings,
+    identity: Identity,
+) -> Result<Opened, OpenSfsError> {
+    let (found, now) = superblocks::find(&mut medium, task.now())?;
+    task.wait_until(now);
     let newest = found.newest()?;
     let (segment_blocks, segments) = (newest.superblock.segment_blocks.get(), newest.superblock.segments.get());
     let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
@@ -55,27 +61,26 @@ pub(super) fn open(mut medium: Medium, settings: &SfsSettings, identity: Identit
     let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
     let mut findings = damaged_superblocks(&mut medium, &found, &newest)?;
     findings.extend(lost_changes(&newest));
-    let mut media = Media::new(medium, segment_blocks, segments);
+    let media = Media::new(medium, segment_blocks, segments);
     media.go_on_in(newest.turn);
     let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
-    volume.now = now;
-    let (chosen, loss) = volume.load_best(&found)?;
+    let (chosen, loss) = volume.load_best(task, &found)?;
     let is_whole = loss.findings.is_empty();
     findings.extend(loss.findings);
     findings.extend(found.disagree.as_deref().map(|why| {
         Finding::new(Structure::Superblock, "the superblocks", why, "two that are alike", "both are written anew")
     }));
     let mut is_clean = chosen.superblock.clean.get() == 1;
-    if volume.last_partial()?.is_none() {
+    if volume.last_partial(task)?.is_none() {
         volume.follow_the_higher(&chosen, &found);
     }
-    findings.extend(volume.put_right_checkpoint(&mut is_clean)?);
+    findings.extend(volume.put_right_checkpoint(task, &mut is_clean)?);
     if !is_clean {
         if is_whole {
             // Without a log to change them, the survey looks at them.
-            findings.extend(volume.put_right_counts()?);
+            findings.extend(volume.put_right_counts(task)?);
         }
-        findings.extend(volume.bring_forward(&chosen, &loss.inode_pages)?);
+        findings.extend(volume.bring_forward(task, &chosen, &loss.inode_pages)?);
     }
     // No superblock may seem newer than the next.
     volume.superblock.sequence = newest.superblock.sequence;
@@ -125,9 +130,9 @@ fn damaged_superblocks(medium: &mut Medium, found: &AllFound, newest: &Found) ->
 
 impl Sfs {
     /// Loads the newest checkpoint, or an older one if that has lost less.
-    fn load_best(&mut self, found: &AllFound) -> Result<(Found, Loss), OpenSfsError> {
+    fn load_best(&mut self, task: &Task<'_>, found: &AllFound) -> Result<(Found, Loss), OpenSfsError> {
         let newest = found.newest()?;
-        let loss = self.load_in_part(&newest.superblock)?;
+        let loss = self.load_in_part(task, &newest.superblock)?;
         let roots = |superblock: &Superblock| {
             [superblock.dat, superblock.inode_file].map(|root| (root.top.address.get(), root.top.crc.get()))
         };
@@ -143,16 +148,16 @@ impl Sfs {
         if !is_unreadable {
             return Ok((newest, loss));
         }
-        let mut best = (self.measure(&loss)?, newest);
+        let mut best = (self.measure(task, &loss)?, newest);
         for older in found.whole.iter().skip(1).filter(older) {
-            let Ok(loss) = self.load_in_part(&older.superblock) else { continue };
-            let damage = self.measure(&loss)?;
+            let Ok(loss) = self.load_in_part(task, &older.superblock) else { continue };
+            let damage = self.measure(task, &loss)?;
             if damage < best.0 {
                 best = (damage, *older);
             }
         }
         let chosen = best.1;
-        let mut loss = self.load_in_part(&chosen.superblock)?;
+        let mut loss = self.load_in_part(task, &chosen.superblock)?;
         if chosen.superblock.sequence != newest.superblock.sequence {
             let sequence = |found: &Found| format!("checkpoint {}", found.superblock.sequence);
             let finding = Finding::new(
@@ -171,14 +176,14 @@ impl Sfs {
     }
 
     /// How much is lost with a checkpoint that is loaded: pages, and then blocks.
-    fn measure(&mut self, loss: &Loss) -> Result<(usize, usize), SfsError> {
-        let survey = self.survey(true)?;
+    fn measure(&mut self, task: &Task<'_>, loss: &Loss) -> Result<(usize, usize), SfsError> {
+        let survey = self.survey(task, true)?;
         let blocks = survey.faults.iter().filter(|fault| fault.stage <= Stage::Directories).count();
         Ok((loss.pages, blocks))
     }
 
     /// Loads what can be read of a checkpoint. What cannot is made of what the log says, or is empty.
-    fn load_in_part(&mut self, superblock: &Superblock) -> Result<Loss, SfsError> {
+    fn load_in_part(&mut self, task: &Task<'_>, superblock: &Superblock) -> Result<Loss, SfsError> {
         self.superblock = *superblock;
         self.inodes.retain(|_| false);
         self.orphans.clear();
@@ -188,17 +193,17 @@ impl Sfs {
         self.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
         self.is_changed = false;
         let mut loss = Loss::default();
-        self.load_usage(&superblock.usage_file, &mut loss);
+        self.load_usage(task, &superblock.usage_file, &mut loss);
         let mut log = None;
-        self.load_dat(superblock, &mut log, &mut loss)?;
-        self.load_inodes(superblock, &mut log, &mut loss)?;
+        self.load_dat(task, superblock, &mut log, &mut loss)?;
+        self.load_inodes(task, superblock, &mut log, &mut loss)?;
         self.bound_metadata_files();
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         if memory.iter().all(|number| number.is_finite()) {
             self.grouping.remember(&memory);
         }
-        self.load_orphans(superblock.first_orphan.get(), &mut loss);
+        self.load_orphans(task, superblock.first_orphan.get(), &mut loss);
         Ok(loss)
     }
 
@@ -216,25 +221,25 @@ impl Sfs {
     }
 
     /// Where the log goes on behind a checkpoint that is loaded, as the log itself says, and not the superblock.
-    fn put_right_checkpoint(&mut self, is_clean: &mut bool) -> Result<Vec<Finding>, OpenSfsError> {
+    fn put_right_checkpoint(&mut self, task: &Task<'_>, is_clean: &mut bool) -> Result<Vec<Finding>, OpenSfsError> {
         let mut findings = Vec::new();
         let mut tell = |why: &str, repair: &str| {
             findings.push(Finding::new(Structure::Superblock, "the superblock", why, "what the log says", repair));
         };
-        if let Err(error) = self.check_last_partial() {
-            if let Some(last) = self.last_partial()? {
+        if let Err(error) = self.check_last_partial(task) {
+            if let Some(last) = self.last_partial(task)? {
                 self.superblock.next_partial = (last.sequence.get().min(LARGEST) + 1).into();
                 self.superblock.chain = last.crc;
                 self.superblock.identity = last.identity;
             }
             tell(&error.to_string(), "the log goes on behind that one");
         }
-        if let Err(error) = self.check_open_segment() {
+        if let Err(error) = self.check_open_segment(task) {
             (self.superblock.open_segment, self.superblock.open_block) = (u32::MAX.into(), 0.into());
             tell(&error.to_string(), "the log goes on in another one");
         }
         // The first of the log may be damaged, too: what follows it is looked for, which a mount leaves out.
-        if *is_clean && (self.log_goes_on()? || !self.find_log()?.partials.is_empty()) {
+        if *is_clean && (self.log_goes_on(task)? || !self.find_log(task)?.partials.is_empty()) {
             *is_clean = false;
             tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
         }
@@ -242,17 +247,17 @@ impl Sfs {
     }
 
     /// What is in use, as the superblock and the pages of the metadata files say.
-    fn put_right_counts(&mut self) -> Result<Option<Finding>, SfsError> {
+    fn put_right_counts(&mut self, task: &Task<'_>) -> Result<Option<Finding>, SfsError> {
         let Err(why) = self.counts_hold() else { return Ok(None) };
-        self.recount_dat()?;
-        self.recount_inodes()?;
+        self.recount_dat(task)?;
+        self.recount_inodes(task)?;
         let expected = "as many as the metadata files hold";
         Ok(Some(Finding::new(Structure::Count, "the superblock's counts", why, expected, "they are counted anew")))
     }
 
     /// Inodes without a name that were held.
-    fn load_orphans(&mut self, first: u64, loss: &mut Loss) {
-        if let Err(error) = self.find_orphans(first) {
+    fn load_orphans(&mut self, task: &Task<'_>, first: u64, loss: &mut Loss) {
+        if let Err(error) = self.find_orphans(task, first) {
             let place = "the chain of inodes without a name";
             let repair = "it is cut off there; what has no name is freed, or goes to lost+found";
             let finding = Finding::new(Structure::Count, place, error.to_string(), "inodes without a name", repair);
@@ -261,14 +266,19 @@ impl Sfs {
     }
 
     /// Does again what the log says since a checkpoint that is loaded.
-    fn bring_forward(&mut self, chosen: &Found, inode_pages: &[usize]) -> Result<Vec<Finding>, OpenSfsError> {
+    fn bring_forward(
+        &mut self,
+        task: &Task<'_>,
+        chosen: &Found,
+        inode_pages: &[usize],
+    ) -> Result<Vec<Finding>, OpenSfsError> {
         let mut findings = Vec::new();
-        let rolled = self.roll_forward();
+        let rolled = self.roll_forward(task);
         if let Err(error) = rolled {
             let repair = "what was synced since the last checkpoint is lost";
             let place = "the log since the last checkpoint";
             findings.push(Finding::new(Structure::Log, place, error.to_string(), "what can be done again", repair));
-            self.load_in_part(&chosen.superblock)?;
+            self.load_in_part(task, &chosen.superblock)?;
         } else {
             findings.extend(rolled.unwrap_or_default());
             // As for a mount: a repair ends with a checkpoint, for which there must be room.

@@ -14,6 +14,7 @@ use super::finding::{Finding, Structure};
 use crate::fs::sfs::format::{BLOCK, Kind};
 use crate::fs::sfs::records::Record;
 use crate::fs::sfs::{FileKind, Sfs, SfsError};
+use crate::task::Task;
 use std::collections::BTreeMap;
 
 /// Blocks of a file that are given up one by one; a file of which more are unknown is cut off there.
@@ -105,6 +106,7 @@ impl Sfs {
     /// Notes what a record behind a lost part leaves unknown. Answers false if it cannot be applied.
     pub(super) fn note_behind_loss(
         &mut self,
+        task: &Task<'_>,
         record: &Record,
         told_in: u64,
         behind: &mut BehindLoss,
@@ -112,7 +114,7 @@ impl Sfs {
         match record {
             Record::Name { directory, inode, name, .. } => {
                 behind.takes_name(*directory, name);
-                if !self.is_inode(*inode)? {
+                if !self.is_inode(task, *inode)? {
                     behind.leaves_out(*directory, name, *inode);
                     return Ok(false);
                 }
@@ -123,8 +125,8 @@ impl Sfs {
             }
             Record::Inode(image) => {
                 let number = image.number.get();
-                if self.is_inode(number)? && self.inode(number)?.kind != FileKind::Directory {
-                    behind.resizes(number, self.inode(number)?.size, image.size.get(), told_in);
+                if self.is_inode(task, number)? && self.inode(task, number)?.kind != FileKind::Directory {
+                    behind.resizes(number, self.inode(task, number)?.size, image.size.get(), told_in);
                 }
             }
             Record::Freed { inode } => behind.frees(*inode),
@@ -138,7 +140,12 @@ impl Sfs {
     }
 
     /// Gives up what is unknown.
-    pub(super) fn give_up_unknown(&mut self, behind: &BehindLoss, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
+    pub(super) fn give_up_unknown(
+        &mut self,
+        task: &Task<'_>,
+        behind: &BehindLoss,
+        damage: &mut Vec<Finding>,
+    ) -> Result<(), SfsError> {
         for ((directory, name), inode) in &behind.left_out {
             let place = format!("the name '{}' in directory {directory}", String::from_utf8_lossy(name));
             let found = format!("it is that of inode {inode}, of which a lost part of the log told");
@@ -146,21 +153,21 @@ impl Sfs {
             damage.push(finding.of(*directory));
         }
         for (inode, _) in behind.attributes.iter().filter(|(_, (told, length))| told < length) {
-            if !self.is_inode(*inode)? {
+            if !self.is_inode(task, *inode)? {
                 continue;
             }
-            self.free_attributes(*inode)?;
+            self.free_attributes(task, *inode)?;
             let place = format!("the extended attributes of inode {inode}");
             let found = "a lost part of the log told a part of them";
             let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");
             damage.push(finding.of(*inode));
         }
         for (inode, (from, to)) in &behind.grown {
-            if !self.is_inode(*inode)? || self.inode(*inode)?.kind == FileKind::Directory {
+            if !self.is_inode(task, *inode)? || self.inode(task, *inode)?.kind == FileKind::Directory {
                 continue;
             }
-            let to = (*to).min(self.inode(*inode)?.size);
-            let Some((place, blocks)) = self.give_up_grown(*inode, (*from, to), behind)? else { continue };
+            let to = (*to).min(self.inode(task, *inode)?.size);
+            let Some((place, blocks)) = self.give_up_grown(task, *inode, (*from, to), behind)? else { continue };
             let where_ = format!("{blocks} blocks of inode {inode}");
             let found = "a lost part of the log told of them, or of what they held before the file grew";
             let repair = "they are given up: reading them fails until they are written anew";
@@ -173,6 +180,7 @@ impl Sfs {
     /// Gives up what is unknown of a file that grew from one byte to another. Answers the first block, and how many.
     fn give_up_grown(
         &mut self,
+        task: &Task<'_>,
         inode: u64,
         (from, to): (u64, u64),
         behind: &BehindLoss,
@@ -183,35 +191,35 @@ impl Sfs {
             if behind.written.contains_key(&(inode, place)) && !is_old_end {
                 continue;
             }
-            let number = self.mapped(inode, place)?;
-            if number != 0 && !is_old_end && self.dat.get(number, &mut self.media, &mut self.now)?.address.get() != 0 {
+            let number = self.mapped(task, inode, place)?;
+            if number != 0 && !is_old_end && self.dat.get(task, number)?.address.get() != 0 {
                 continue;
             }
             let (first, count) = given_up.unwrap_or((place, 0));
             if count == MOST_GIVEN_UP {
-                self.unmap(inode, place..u64::MAX)?;
-                self.inode_mut(inode)?.size = place * BLOCK_BYTES;
+                self.unmap(task, inode, place..u64::MAX)?;
+                self.inode_mut(task, inode)?.size = place * BLOCK_BYTES;
                 break;
             }
-            self.give_up_at(inode, place, number)?;
+            self.give_up_at(task, inode, place, number)?;
             given_up = Some((first, count + 1));
         }
         Ok(given_up)
     }
 
     /// Gives up the block at a place of a file, `number`, or 0 if there is none.
-    fn give_up_at(&mut self, inode: u64, place: u64, number: u64) -> Result<(), SfsError> {
+    fn give_up_at(&mut self, task: &Task<'_>, inode: u64, place: u64, number: u64) -> Result<(), SfsError> {
         let mut number = number;
         if number == 0 {
-            number = self.dat.take(&mut self.media, &mut self.now)?;
-            self.map(inode, place, number)?;
-            self.inode_mut(inode)?.blocks += 1;
+            number = self.dat.take(task)?;
+            self.map(task, inode, place, number)?;
+            self.inode_mut(task, inode)?.blocks += 1;
         }
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let entry = self.dat.get(task, number)?;
         if entry.address.get() != 0 {
             let segment = (entry.address.get() / u64::from(self.media.segment_blocks())) as u32;
             self.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
         }
-        self.give_up(number)
+        self.give_up(task, number)
     }
 }

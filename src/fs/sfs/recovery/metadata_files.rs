@@ -11,6 +11,7 @@ use crate::fs::sfs::inode_file::{INODES, InodeFile};
 use crate::fs::sfs::invariants;
 use crate::fs::sfs::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
 use crate::fs::sfs::segments::Segments;
+use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What of the DAT was lost, and made of what the log says.
@@ -51,7 +52,7 @@ pub(super) struct Loss {
 
 impl Sfs {
     /// The usage file: what it has lost is counted anew.
-    pub(super) fn load_usage(&mut self, root: &Root, loss: &mut Loss) {
+    pub(super) fn load_usage(&mut self, task: &Task<'_>, root: &Root, loss: &mut Loss) {
         let pages = Segments::pages(self.segments.count());
         let name = "usage file";
         let mut lose = |number: u64, error: &str| {
@@ -59,23 +60,22 @@ impl Sfs {
             let place = name_of_block(name, number);
             loss.findings.push(Finding::new(Structure::UsageFile, place, error, "what was written", repair));
         };
-        let (media, now) = (&mut self.media, &mut self.now);
-        let opened = PagedFile::open_in_part(name, root, media, now, &mut |_| None);
+        let opened = PagedFile::open_in_part(task, name, root, &self.media, &mut |_| None);
         let (mut file, lost) = match opened {
             Ok((file, lost)) if file.len() == pages => (file, lost),
             Ok((file, _)) => {
                 lose(0, &format!("there are {} pages for {} segments", file.len(), self.segments.count()));
-                (PagedFile::new(name), Vec::new())
+                (PagedFile::new(name, &self.media), Vec::new())
             }
             Err(error) => {
                 lose(0, &error.to_string());
-                (PagedFile::new(name), Vec::new())
+                (PagedFile::new(name, &self.media), Vec::new())
             }
         };
         file.grow(pages);
         let mut gone: Vec<u64> = lost.iter().map(|lost| lost.address).collect();
         lost.iter().for_each(|lost| lose(lost.number, &lost.why.to_string()));
-        for LostBlock { number, address, why } in file.damaged(media, now) {
+        for LostBlock { number, address, why } in file.damaged(task) {
             if number >> LEVEL_SHIFT == 0 {
                 lose(number, &why.to_string());
                 file.zero_page(number as usize);
@@ -83,7 +83,7 @@ impl Sfs {
             }
         }
         for segment in 0..self.segments.count() {
-            if let Ok(page) = file.page(Segments::page_of(segment), media, now) {
+            if let Ok(page) = file.page(task, Segments::page_of(segment)) {
                 let holds =
                     invariants::usage_entry(&Segments::entry(segment, page), self.superblock.segment_blocks.get());
                 if let Err(why) = holds {
@@ -110,6 +110,7 @@ impl Sfs {
     /// was damaged.
     fn load_file(
         &mut self,
+        task: &Task<'_>,
         kind: Kind,
         root: &Root,
         log: &mut Option<Log>,
@@ -119,7 +120,7 @@ impl Sfs {
             Kind::Dat => ("DAT", Structure::Dat),
             _ => ("inode file", Structure::InodeFile),
         };
-        let opened = PagedFile::open_in_part(name, root, &mut self.media, &mut self.now, &mut |_| None);
+        let opened = PagedFile::open_in_part(task, name, root, &self.media, &mut |_| None);
         let (mut file, mut lost) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -127,13 +128,13 @@ impl Sfs {
                 let finding = Finding::new(structure, place, error.to_string(), "a root", "it is made anew, empty");
                 loss.findings.push(finding);
                 loss.pages += 1;
-                return Ok((PagedFile::new(name), Vec::new()));
+                return Ok((PagedFile::new(name, &self.media), Vec::new()));
             }
         };
         if !lost.is_empty() {
-            let said = self.said(log)?;
+            let said = self.said(task, log)?;
             let mut find = |number| said.pointer(kind, number);
-            (file, lost) = PagedFile::open_in_part(name, root, &mut self.media, &mut self.now, &mut find)?;
+            (file, lost) = PagedFile::open_in_part(task, name, root, &self.media, &mut find)?;
         }
         let mut gone = Vec::new();
         for LostBlock { number, address, why } in &lost {
@@ -141,7 +142,7 @@ impl Sfs {
             let (level, block) = ((number >> LEVEL_SHIFT) as u32, number & ((1 << LEVEL_SHIFT) - 1));
             let reach = (FANOUT as u64).saturating_pow(level);
             let pages = (block * reach..(block + 1) * reach).take_while(|page| *page < file.len() as u64);
-            let said = self.said(log)?;
+            let said = self.said(task, log)?;
             let before = gone.len();
             if !said.is_whole {
                 gone.extend(pages.map(|page| page as usize));
@@ -153,7 +154,7 @@ impl Sfs {
             let place = name_of_block(name, *number);
             loss.findings.push(Finding::new(structure, place, why.to_string(), "what was written", repair));
         }
-        for LostBlock { number, address, why } in file.damaged(&mut self.media, &mut self.now) {
+        for LostBlock { number, address, why } in file.damaged(task) {
             if number >> LEVEL_SHIFT == 0 {
                 self.lives_no_more(address);
                 gone.push(number as usize);
@@ -173,26 +174,27 @@ impl Sfs {
     /// The DAT: entries of lost pages are made of what the log says.
     pub(super) fn load_dat(
         &mut self,
+        task: &Task<'_>,
         superblock: &Superblock,
         log: &mut Option<Log>,
         loss: &mut Loss,
     ) -> Result<(), SfsError> {
         let before = loss.findings.len();
-        let (file, gone) = self.load_file(Kind::Dat, &superblock.dat, log, loss)?;
+        let (file, gone) = self.load_file(task, Kind::Dat, &superblock.dat, log, loss)?;
         let is_whole = loss.findings.len() == before;
         self.dat = Dat::of_file(file, superblock.used_blocks.get());
         for page in &gone {
             self.dat.lose_page(*page);
         }
-        self.put_right_entries(&gone, loss)?;
+        self.put_right_entries(task, &gone, loss)?;
         if is_whole && loss.findings.len() == before {
             return Ok(());
         }
         if gone.is_empty() {
             // Entries were put right, or the tree was made anew: what it says of the taken entries of each page is void.
-            return self.recount_dat();
+            return self.recount_dat(task);
         }
-        let said = self.said(log)?;
+        let said = self.said(task, log)?;
         let first = |page: &usize| *page as u64 * DAT_ENTRIES;
         if !said.is_whole {
             loss.pages += gone.len();
@@ -211,32 +213,32 @@ impl Sfs {
                     is_taken: 1,
                     ..DatEntry::default()
                 };
-                self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+                self.dat.set(task, number, &entry)?;
                 self.salvaged.owners.insert(number, (told.record.inode.get(), told.record.place.get()));
             }
         }
-        self.recount_dat()?;
+        self.recount_dat(task)?;
         for page in &gone {
-            self.dat.withhold(first(page)..first(page) + DAT_ENTRIES, &mut self.media, &mut self.now)?;
+            self.dat.withhold(task, first(page)..first(page) + DAT_ENTRIES)?;
         }
-        self.recount_dat()
+        self.recount_dat(task)
     }
 
     /// Entries of the DAT with fields that cannot be. Where one lies, the survey looks at.
-    fn put_right_entries(&mut self, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
+    fn put_right_entries(&mut self, task: &Task<'_>, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
         let blocks = self.log_blocks();
         if self.dat.pages() > 0
-            && let Ok(entry) = self.dat.entry_of_none(&mut self.media, &mut self.now)
+            && let Ok(entry) = self.dat.entry_of_none(task)
             && let Err(why) = invariants::entry_of_none(&entry)
         {
-            self.dat.set_entry_of_none(&mut self.media, &mut self.now)?;
+            self.dat.set_entry_of_none(task)?;
             if !gone.contains(&0) {
                 let place = "virtual block 0".to_string();
                 loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));
             }
         }
         for number in 1..self.dat.len() {
-            let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
+            let Ok(entry) = self.dat.get(task, number) else { continue };
             let lies_somewhere = DatEntry { address: entry.address.get().min(blocks - 1).into(), ..entry };
             let Err(why) = invariants::dat_entry(&lies_somewhere, blocks) else { continue };
             // One with a checksum was written: where, nobody knows.
@@ -253,8 +255,8 @@ impl Sfs {
                 },
                 _ => DatEntry { group: NO_GROUP, ..DatEntry::default() },
             };
-            self.dat.set(number, &right, &mut self.media, &mut self.now)?;
-            self.dat.withhold(number..number + 1, &mut self.media, &mut self.now)?;
+            self.dat.set(task, number, &right)?;
+            self.dat.withhold(task, number..number + 1)?;
             let place = format!("virtual block {number}");
             loss.findings.push(Finding::new(Structure::Dat, place, why, "an entry that can be", "it is put right"));
         }
@@ -264,12 +266,13 @@ impl Sfs {
     /// The inode file: inodes of lost pages are lost.
     pub(super) fn load_inodes(
         &mut self,
+        task: &Task<'_>,
         superblock: &Superblock,
         log: &mut Option<Log>,
         loss: &mut Loss,
     ) -> Result<(), SfsError> {
         let findings = loss.findings.len();
-        let (mut file, gone) = self.load_file(Kind::InodeFile, &superblock.inode_file, log, loss)?;
+        let (mut file, gone) = self.load_file(task, Kind::InodeFile, &superblock.inode_file, log, loss)?;
         gone.iter().for_each(|page| file.zero_page(*page));
         loss.pages += gone.len();
         loss.inode_pages = gone;
@@ -277,7 +280,7 @@ impl Sfs {
         self.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
         let is_old = superblock.version.get() < VERSION;
         if is_old || loss.findings.len() > findings {
-            self.recount_inodes()?;
+            self.recount_inodes(task)?;
         }
         let expected = self.inode_file.count();
         if count > expected || count < expected && !is_old {
@@ -290,13 +293,13 @@ impl Sfs {
     }
 
     /// Which inodes of a page are in use, or were freed since the last checkpoint.
-    pub(super) fn inodes_in_use(&mut self, page: usize) -> Result<u16, SfsError> {
+    pub(super) fn inodes_in_use(&mut self, task: &Task<'_>, page: usize) -> Result<u16, SfsError> {
         let first = page as u64 * INODES;
         // Number 0 stands for none.
         let mut taken = u16::from(page == 0);
         for number in first.max(1)..first + INODES {
             let is_held = self.inodes.contains(number) || self.inode_file.is_freed(number);
-            if is_held || self.inode_file.get(number, &mut self.media, &mut self.now)?.number.get() != 0 {
+            if is_held || self.inode_file.get(task, number)?.number.get() != 0 {
                 taken |= 1 << (number % INODES);
             }
         }
@@ -304,9 +307,9 @@ impl Sfs {
     }
 
     /// Counts which inodes are in use.
-    pub(super) fn recount_inodes(&mut self) -> Result<(), SfsError> {
+    pub(super) fn recount_inodes(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for page in 0..self.inode_file.pages() {
-            let taken = self.inodes_in_use(page)?;
+            let taken = self.inodes_in_use(task, page)?;
             self.inode_file.set_taken(page, taken);
         }
         self.inode_file.count_used();
@@ -314,16 +317,16 @@ impl Sfs {
     }
 
     /// Counts what is taken in the DAT.
-    pub(super) fn recount_dat(&mut self) -> Result<(), SfsError> {
+    pub(super) fn recount_dat(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         if self.dat.pages() > 0 {
             // Number 0 stands for none, and is never given out.
-            if self.dat.entry_of_none(&mut self.media, &mut self.now)?.is_taken != 1 {
-                self.dat.set_entry_of_none(&mut self.media, &mut self.now)?;
+            if self.dat.entry_of_none(task)?.is_taken != 1 {
+                self.dat.set_entry_of_none(task)?;
             }
         }
         let mut total = 0;
         for page in 0..self.dat.pages() {
-            let (said, counted, used) = self.dat.count_page(page, &mut self.media, &mut self.now)?;
+            let (said, counted, used) = self.dat.count_page(task, page)?;
             total += used;
             if said != u32::from(counted) {
                 self.dat.set_counted(page, counted);

@@ -6,6 +6,7 @@ use crate::fs::sfs::format::{BlockRecord, Kind, Pointer};
 use crate::fs::sfs::log::{PartialSegment, Summary};
 use crate::fs::sfs::paged::{FANOUT, LEVEL_SHIFT};
 use crate::fs::sfs::records::Record;
+use crate::task::Task;
 use std::collections::BTreeMap;
 
 /// The newest block record of a block.
@@ -67,19 +68,19 @@ impl Log {
 
 impl Sfs {
     /// The log, which is read when it is first asked for.
-    pub(super) fn said<'a>(&mut self, log: &'a mut Option<Log>) -> Result<&'a Log, SfsError> {
+    pub(super) fn said<'a>(&mut self, task: &Task<'_>, log: &'a mut Option<Log>) -> Result<&'a Log, SfsError> {
         if log.is_none() {
-            *log = Some(self.read_log());
+            *log = Some(self.read_log(task));
         }
         Ok(log.as_ref().expect("it was just read"))
     }
 
     /// The block records of all partial segments up to the checkpoint that is loaded.
-    fn read_log(&mut self) -> Log {
+    fn read_log(&mut self, task: &Task<'_>) -> Log {
         let mut log = Log { blocks: BTreeMap::new(), holes: BTreeMap::new(), is_whole: true };
         let next = self.superblock.next_partial.get();
         let segment_blocks = u64::from(self.media.segment_blocks());
-        let mut reader = self.log_reader();
+        let mut reader = self.log_reader(task);
         for segment in 0..reader.segments() {
             for (_, summary) in reader.walk(segment, 0) {
                 match summary {

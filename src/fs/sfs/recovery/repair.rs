@@ -23,6 +23,8 @@ use crate::fs::sfs::make::Identity;
 use crate::fs::sfs::map::set_number;
 use crate::fs::sfs::metadata_blocks::NO_PLACE;
 use crate::fs::sfs::settings::SfsSettings;
+use crate::task::Task;
+use crate::time::Time;
 use std::collections::BTreeMap;
 use zerocopy::FromZeros;
 
@@ -45,17 +47,18 @@ pub struct Repaired {
 /// Fails as [`check`](super::check()) does, and if the device fails. Then the volume is as it was, or as after the
 /// repair.
 pub fn repair(medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Repaired, OpenSfsError> {
-    Ok(repair_opened(lenient::open(medium, settings, identity)?)?.0)
+    let task = &Task::at(Time::ZERO);
+    Ok(repair_opened(task, lenient::open(task, medium, settings, identity)?)?.0)
 }
 
 /// Repairs what could be opened, and hands it back.
-pub(super) fn repair_opened(mut opened: lenient::Opened) -> Result<(Repaired, Sfs), SfsError> {
+pub(super) fn repair_opened(task: &Task<'_>, mut opened: lenient::Opened) -> Result<(Repaired, Sfs), SfsError> {
     let mut volume = opened.volume;
     let mut findings = std::mem::take(&mut opened.findings);
     let (mut is_clean, mut reads_data) = (false, true);
     for pass in 0..MOST_PASSES {
         // Names and sums change no data; what a map names anew must be read.
-        let survey = volume.survey(reads_data)?;
+        let survey = volume.survey(task, reads_data)?;
         if pass == 0 {
             survey.name(&mut findings);
         }
@@ -65,11 +68,11 @@ pub(super) fn repair_opened(mut opened: lenient::Opened) -> Result<(Repaired, Sf
         };
         reads_data = stage <= Stage::Blocks;
         let faults: Vec<Fault> = survey.faults.iter().filter(|fault| fault.stage == stage).cloned().collect();
-        volume.recount_dat()?;
-        volume.recount_inodes()?;
-        volume.mend_maps(&survey, &faults)?;
+        volume.recount_dat(task)?;
+        volume.recount_inodes(task)?;
+        volume.mend_maps(task, &survey, &faults)?;
         for fault in &faults {
-            volume.mend(&survey, &fault.mend)?;
+            volume.mend(task, &survey, &fault.mend)?;
         }
         // Sums follow from what was mended: they are wrong in themselves only at first.
         let sums_count = pass == 0;
@@ -85,56 +88,56 @@ pub(super) fn repair_opened(mut opened: lenient::Opened) -> Result<(Repaired, Sf
         return Ok((Repaired { findings, left: Vec::new() }, volume));
     }
     // What is free because the log says so may be written once the log is durable.
-    volume.flush_device()?;
-    volume.tidy_zones()?;
+    volume.flush_device(task)?;
+    volume.tidy_zones(task)?;
     if opened.is_clean {
-        volume.go_on();
+        volume.go_on(task);
     }
-    volume.checkpoint(true)?;
-    let left = volume.survey(true)?.findings();
-    volume.now = volume.media.close(volume.now)?;
+    volume.checkpoint(task, true)?;
+    let left = volume.survey(task, true)?.findings();
+    volume.media.close(task)?;
     Ok((Repaired { findings, left }, volume))
 }
 
 impl Sfs {
-    fn mend(&mut self, survey: &Survey, mend: &Mend) -> Result<(), SfsError> {
+    fn mend(&mut self, task: &Task<'_>, survey: &Survey, mend: &Mend) -> Result<(), SfsError> {
         self.is_changed = true;
         match mend {
             Mend::Nothing | Mend::MapBlock { .. } => Ok(()),
-            Mend::MakeRoot => self.make_new_root(),
-            Mend::ClearInode(number) => self.clear_inode(*number),
-            Mend::GiveUp(number) => self.give_up(*number),
-            Mend::Replace { inode, number, via } => self.replace(survey, *inode, *number, *via),
-            Mend::Line { directory, blocks } => self.line(*directory, blocks),
-            Mend::Rewrite { directory, number, place } => self.rewrite(*directory, *number, *place),
+            Mend::MakeRoot => self.make_new_root(task),
+            Mend::ClearInode(number) => self.clear_inode(task, *number),
+            Mend::GiveUp(number) => self.give_up(task, *number),
+            Mend::Replace { inode, number, via } => self.replace(task, survey, *inode, *number, *via),
+            Mend::Line { directory, blocks } => self.line(task, *directory, blocks),
+            Mend::Rewrite { directory, number, place } => self.rewrite(task, *directory, *number, *place),
             Mend::DropAttributes(inode) => {
-                self.inode_mut(*inode)?.attributes = 0;
+                self.inode_mut(task, *inode)?.attributes = 0;
                 Ok(())
             }
-            Mend::DropName { directory, place } => self.drop_name(*directory, *place),
+            Mend::DropName { directory, place } => self.drop_name(task, *directory, *place),
             Mend::SetKind { directory, place, inode, kind } => {
                 let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
-                let virtual_block = self.mapped(*directory, number)?;
-                let block = self.metadata_block_mut(virtual_block, *directory, number)?;
+                let virtual_block = self.mapped(task, *directory, number)?;
+                let block = self.metadata_block_mut(task, virtual_block, *directory, number)?;
                 directory::replace(block, at, *inode, *kind);
                 Ok(())
             }
             Mend::SetParent { directory, parent } => {
-                self.inode_mut(*directory)?.parent = *parent;
+                self.inode_mut(task, *directory)?.parent = *parent;
                 Ok(())
             }
-            Mend::Reconnect(inode) => self.reconnect(*inode),
+            Mend::Reconnect(inode) => self.reconnect(task, *inode),
             Mend::SetLinks { inode, links } => {
-                self.inode_mut(*inode)?.links = *links;
+                self.inode_mut(task, *inode)?.links = *links;
                 Ok(())
             }
             Mend::SetBlocks { inode, blocks } => {
-                self.inode_mut(*inode)?.blocks = *blocks;
+                self.inode_mut(task, *inode)?.blocks = *blocks;
                 Ok(())
             }
             Mend::Free(numbers) => numbers.iter().try_for_each(|number| {
                 self.metadata.remove(*number);
-                self.dat.free(*number, &mut self.media, &mut self.now)
+                self.dat.free(task, *number)
             }),
             Mend::SetUsage(segment) => {
                 self.take_usage(*segment, survey.live[*segment as usize]);
@@ -148,67 +151,74 @@ impl Sfs {
                 self.dat.set_used(*used);
                 Ok(())
             }
-            Mend::CountInodes => self.recount_inodes(),
+            Mend::CountInodes => self.recount_inodes(task),
         }
     }
 
-    fn clear_inode(&mut self, number: u64) -> Result<(), SfsError> {
+    fn clear_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         self.inodes.remove(number);
         self.orphans.remove(&number);
-        self.inode_file.set(number, &InodeImage::new_zeroed(), &mut self.media, &mut self.now)
+        self.inode_file.set(task, number, &InodeImage::new_zeroed())
     }
 
-    fn make_new_root(&mut self) -> Result<(), SfsError> {
+    fn make_new_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let number = InodeNumber::ROOT.0;
         if self.inode_file.count() <= number {
             self.inode_file.take_found(number);
         }
-        self.clear_inode(number)?;
-        let mut root = Inode::new(number, 0, FileKind::Directory, self.wall());
+        self.clear_inode(task, number)?;
+        let mut root = Inode::new(number, 0, FileKind::Directory, self.wall(task));
         (root.permissions, root.links, root.parent) = (0o755, 2, number);
         self.inodes.insert(root);
         Ok(())
     }
 
-    pub(super) fn give_up(&mut self, number: u64) -> Result<(), SfsError> {
+    pub(super) fn give_up(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         self.metadata.remove(number);
-        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let mut entry = self.dat.get(task, number)?;
         (entry.address, entry.crc, entry.is_lost) = (0.into(), 0.into(), 1);
-        self.dat.set(number, &entry, &mut self.media, &mut self.now)
+        self.dat.set(task, number, &entry)
     }
 
     /// Puts a block that is given up where a map names what cannot be. In a directory the place stays empty: it is
     /// closed up later.
-    fn replace(&mut self, survey: &Survey, inode: u64, named: u64, via: Via) -> Result<(), SfsError> {
+    fn replace(&mut self, task: &Task<'_>, survey: &Survey, inode: u64, named: u64, via: Via) -> Result<(), SfsError> {
         if self.salvaged.holds(named) && survey.is_complete && !survey.claimed.has(named) {
             // Its entry was lost, the log tells of no block of it, and none is missing: it was reserved, and never
             // written.
             self.salvaged.forget(named);
-            self.dat.take_found(named, &mut self.media, &mut self.now)?;
+            self.dat.take_found(task, named)?;
             // It does not lie where the log's other owner of the number has written.
             let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
-            return self.dat.set(named, &entry, &mut self.media, &mut self.now);
+            return self.dat.set(task, named, &entry);
         }
-        let number = match self.inode(inode)?.kind {
+        let number = match self.inode(task, inode)?.kind {
             FileKind::Directory => 0,
             _ => {
-                let number = self.dat.take(&mut self.media, &mut self.now)?;
-                self.give_up(number)?;
+                let number = self.dat.take(task)?;
+                self.give_up(task, number)?;
                 number
             }
         };
         match via {
-            Via::Root(at) => self.inode_mut(inode)?.roots[at] = number,
-            Via::Block(block, at) => set_number(self.metadata_block_mut(block, inode, NO_PLACE)?, at, number),
+            Via::Root(at) => self.inode_mut(task, inode)?.roots[at] = number,
+            Via::Block(block, at) => set_number(self.metadata_block_mut(task, block, inode, NO_PLACE)?, at, number),
         }
         Ok(())
     }
 
     /// Puts these bytes where a block of metadata lies, whatever that holds.
-    fn put_block(&mut self, number: u64, inode: u64, place: u64, bytes: Box<BlockBytes>) -> Result<(), SfsError> {
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+    fn put_block(
+        &mut self,
+        task: &Task<'_>,
+        number: u64,
+        inode: u64,
+        place: u64,
+        bytes: Box<BlockBytes>,
+    ) -> Result<(), SfsError> {
+        let entry = self.dat.get(task, number)?;
         if entry.is_lost == 1 {
-            self.dat.set(number, &DatEntry { is_lost: 0, ..entry }, &mut self.media, &mut self.now)?;
+            self.dat.set(task, number, &DatEntry { is_lost: 0, ..entry })?;
         }
         self.metadata.remove(number);
         self.metadata.insert(number, inode, place, bytes);
@@ -218,7 +228,7 @@ impl Sfs {
 
     /// Map blocks that are damaged: they are made anew if the log says where all blocks of the file are, and else given
     /// up.
-    fn mend_maps(&mut self, survey: &Survey, faults: &[Fault]) -> Result<(), SfsError> {
+    fn mend_maps(&mut self, task: &Task<'_>, survey: &Survey, faults: &[Fault]) -> Result<(), SfsError> {
         let mut lost: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for fault in faults {
             if let Mend::MapBlock { inode, number } = fault.mend {
@@ -228,7 +238,7 @@ impl Sfs {
         if lost.is_empty() {
             return Ok(());
         }
-        let told = self.owners_of(&survey.unclaimed)?;
+        let told = self.owners_of(task, &survey.unclaimed)?;
         for (inode, blocks) in lost {
             let Some(seen) = survey.inodes.get(&inode) else { continue };
             let is_directory = seen.kind == FileKind::Directory;
@@ -238,16 +248,16 @@ impl Sfs {
             let is_all = its.count() as u64 == seen.blocks.saturating_sub(seen.counted);
             if !is_all && !is_directory {
                 for number in blocks {
-                    self.give_up(number)?;
+                    self.give_up(task, number)?;
                 }
                 continue;
             }
             for number in &blocks {
-                self.put_block(*number, inode, NO_PLACE, zeroed())?;
+                self.put_block(task, *number, inode, NO_PLACE, zeroed())?;
             }
             for (number, place) in found {
-                if self.mapped(inode, place)? == 0 {
-                    self.map(inode, place, number)?;
+                if self.mapped(task, inode, place)? == 0 {
+                    self.map(task, inode, place, number)?;
                 }
             }
         }
@@ -255,11 +265,11 @@ impl Sfs {
     }
 
     /// Whose these virtual blocks are, as the block records say that lie where they do: the inode and the place.
-    fn owners_of(&mut self, numbers: &[u64]) -> Result<BTreeMap<u64, (u64, u64)>, SfsError> {
+    fn owners_of(&mut self, task: &Task<'_>, numbers: &[u64]) -> Result<BTreeMap<u64, (u64, u64)>, SfsError> {
         let segment_blocks = u64::from(self.media.segment_blocks());
         let mut by_segment: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
         for number in numbers {
-            let address = self.dat.get(*number, &mut self.media, &mut self.now)?.address.get();
+            let address = self.dat.get(task, *number)?.address.get();
             if address != 0 && address / segment_blocks < u64::from(self.media.segments()) {
                 let segment = by_segment.entry((address / segment_blocks) as u32).or_default();
                 segment.push(((address % segment_blocks) as u32, *number));
@@ -267,7 +277,7 @@ impl Sfs {
         }
         let mut owners = BTreeMap::new();
         for (segment, blocks) in by_segment {
-            let contents = self.contents_of(segment)?;
+            let contents = self.contents_of(task, segment)?;
             for (block, number) in blocks {
                 let record = contents.iter().find(|(at, record)| *at == block && record.number.get() == number);
                 let is_virtual = |kind: u8| kind == Kind::Data as u8 || kind == Kind::Metadata as u8;
@@ -280,24 +290,24 @@ impl Sfs {
     }
 
     /// Puts the blocks of a directory one behind the other.
-    fn line(&mut self, directory: u64, blocks: &[u64]) -> Result<(), SfsError> {
-        let it = self.inode_mut(directory)?;
+    fn line(&mut self, task: &Task<'_>, directory: u64, blocks: &[u64]) -> Result<(), SfsError> {
+        let it = self.inode_mut(task, directory)?;
         (it.levels, it.roots, it.index) = (0, Default::default(), None);
         it.size = (blocks.len() * BLOCK) as u64;
         for (place, number) in (0..).zip(blocks) {
-            let entry = self.dat.get(*number, &mut self.media, &mut self.now)?;
-            if let Ok(bytes) = self.peek(*number, directory, &entry) {
-                self.put_block(*number, directory, place, bytes)?;
+            let entry = self.dat.get(task, *number)?;
+            if let Ok(bytes) = self.peek(task, *number, directory, &entry) {
+                self.put_block(task, *number, directory, place, bytes)?;
             }
-            self.map(directory, place, *number)?;
+            self.map(task, directory, place, *number)?;
         }
         Ok(())
     }
 
     /// Makes a block of a directory anew, of the records that it still has.
-    fn rewrite(&mut self, directory: u64, number: u64, place: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
-        let old = self.peek(number, directory, &entry).ok();
+    fn rewrite(&mut self, task: &Task<'_>, directory: u64, number: u64, place: u64) -> Result<(), SfsError> {
+        let entry = self.dat.get(task, number)?;
+        let old = self.peek(task, number, directory, &entry).ok();
         let mut block = zeroed();
         directory::format(&mut block);
         let mut index = Index::default();
@@ -309,15 +319,15 @@ impl Sfs {
             }
         }
         self.inodes.take_index(directory);
-        self.put_block(number, directory, place, block)
+        self.put_block(task, number, directory, place, block)
     }
 
-    fn drop_name(&mut self, directory: u64, place: u64) -> Result<(), SfsError> {
+    fn drop_name(&mut self, task: &Task<'_>, directory: u64, place: u64) -> Result<(), SfsError> {
         let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
-        self.index(directory)?;
-        let virtual_block = self.mapped(directory, number)?;
+        self.index(task, directory)?;
+        let virtual_block = self.mapped(task, directory, number)?;
         let mut index = self.inodes.take_index(directory).ok_or(SfsError::NotFound)?;
-        let block = self.metadata_block_mut(virtual_block, directory, number)?;
+        let block = self.metadata_block_mut(task, virtual_block, directory, number)?;
         if let Some(record) = directory::record(block, at) {
             let name = record.name.to_vec();
             index.remove(block, &name, place);
@@ -327,16 +337,16 @@ impl Sfs {
     }
 
     /// Gives what has no name one in lost+found.
-    fn reconnect(&mut self, inode: u64) -> Result<(), SfsError> {
-        let directory = self.lost_and_found()?;
-        let kind = self.inode(inode)?.kind;
+    fn reconnect(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
+        let directory = self.lost_and_found(task)?;
+        let kind = self.inode(task, inode)?.kind;
         let mut name = format!("#{inode}");
-        while self.lookup(InodeNumber(directory), name.as_bytes()).is_ok() {
+        while self.lookup(task, InodeNumber(directory), name.as_bytes()).is_ok() {
             name.push('_');
         }
-        self.put_name(directory, name.as_bytes(), inode, kind)?;
-        let now = self.wall();
-        let it = self.inode_mut(inode)?;
+        self.put_name(task, directory, name.as_bytes(), inode, kind)?;
+        let now = self.wall(task);
+        let it = self.inode_mut(task, inode)?;
         it.times.changed(now);
         if kind == FileKind::Directory {
             it.parent = directory;
@@ -345,22 +355,24 @@ impl Sfs {
     }
 
     /// The directory lost+found, which is made if there is none.
-    fn lost_and_found(&mut self) -> Result<u64, SfsError> {
+    fn lost_and_found(&mut self, task: &Task<'_>) -> Result<u64, SfsError> {
         let root = InodeNumber::ROOT;
         let mut name = LOST_AND_FOUND.to_vec();
         loop {
-            match self.lookup(root, &name) {
-                Ok(found) if self.inode(found.0).is_ok_and(|it| it.kind == FileKind::Directory) => return Ok(found.0),
+            match self.lookup(task, root, &name) {
+                Ok(found) if self.inode(task, found.0).is_ok_and(|it| it.kind == FileKind::Directory) => {
+                    return Ok(found.0);
+                }
                 Ok(_) => name.push(b'_'),
                 Err(SfsError::NotFound) => break,
                 Err(error) => return Err(error),
             }
         }
-        let (number, generation) = self.take_inode()?;
-        let mut made = Inode::new(number, generation, FileKind::Directory, self.wall());
+        let (number, generation) = self.take_inode(task)?;
+        let mut made = Inode::new(number, generation, FileKind::Directory, self.wall(task));
         (made.permissions, made.links, made.parent) = (0o700, 2, root.0);
         self.inodes.insert(made);
-        self.put_name(root.0, &name, number, FileKind::Directory)?;
+        self.put_name(task, root.0, &name, number, FileKind::Directory)?;
         Ok(number)
     }
 }

@@ -24,6 +24,7 @@ use crate::fs::sfs::placement::Tick;
 use crate::fs::sfs::records::Record;
 use crate::fs::sfs::segments::State;
 use crate::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
+use crate::task::Task;
 use std::collections::BTreeSet;
 
 impl Sfs {
@@ -32,9 +33,9 @@ impl Sfs {
     /// # Errors
     ///
     /// If the device cannot read the segment that was open at the checkpoint.
-    pub(super) fn find_log(&mut self) -> Result<LogTail, SfsError> {
+    pub(super) fn find_log(&mut self, task: &Task<'_>) -> Result<LogTail, SfsError> {
         let (superblock, last_mixed) = (self.superblock, self.segments.last_mixed());
-        let mut reader = self.log_reader();
+        let mut reader = self.log_reader(task);
         let start = LogStart::of(&superblock, last_mixed, &mut reader)?;
         Ok(log_tail::find(&mut reader, &start))
     }
@@ -42,8 +43,8 @@ impl Sfs {
     /// Applies the log since the last checkpoint, in memory. Answers what of it is damaged.
     ///
     /// Fails if the device does.
-    pub(super) fn roll_forward(&mut self) -> Result<Vec<Finding>, SfsError> {
-        let followed = self.find_log()?;
+    pub(super) fn roll_forward(&mut self, task: &Task<'_>) -> Result<Vec<Finding>, SfsError> {
+        let followed = self.find_log(task)?;
         let mut damage = followed.damage;
         // No number that lies anywhere on the media is given out again.
         self.superblock.next_partial = (followed.highest + self.log_blocks() + 1).into();
@@ -52,10 +53,10 @@ impl Sfs {
         if log.is_empty() && self.orphans.is_empty() {
             return Ok(damage);
         }
-        self.take_found(&log)?;
-        self.make_told_inodes(&log)?;
-        self.apply_log(&log, followed.first_lost, &mut damage)?;
-        self.give_back_unused(&log)?;
+        self.take_found(task, &log)?;
+        self.make_told_inodes(task, &log)?;
+        self.apply_log(task, &log, followed.first_lost, &mut damage)?;
+        self.give_back_unused(task, &log)?;
         let segments: BTreeSet<u32> = log.iter().map(|found| found.segment).collect();
         for segment in segments {
             if self.segments.get(segment).state == State::Open {
@@ -70,6 +71,7 @@ impl Sfs {
     /// names.
     fn apply_log(
         &mut self,
+        task: &Task<'_>,
         log: &[PartialSegment],
         lost: Option<u64>,
         damage: &mut Vec<Finding>,
@@ -87,11 +89,11 @@ impl Sfs {
         let mut filled = BTreeSet::new();
         for found in log {
             while let Some((_, told_in, record)) = told.next_if(|(before, ..)| *before <= found.number()) {
-                self.apply_told(&record, told_in, sure, &mut behind, damage)?;
+                self.apply_told(task, &record, told_in, sure, &mut behind, damage)?;
             }
             self.tick = self.tick.max(Tick(found.header.tick.get()));
             for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
-                let applied = self.apply_block(found, block, &record, &mut filled);
+                let applied = self.apply_block(task, found, block, &record, &mut filled);
                 tolerate(applied, damage)?;
                 if found.number() > sure {
                     behind.writes(record.inode.get(), record.place.get(), found.number());
@@ -99,29 +101,30 @@ impl Sfs {
             }
         }
         for (_, told_in, record) in told {
-            self.apply_told(&record, told_in, sure, &mut behind, damage)?;
+            self.apply_told(task, &record, told_in, sure, &mut behind, damage)?;
         }
-        let trimmed = self.trim_inodes(&filled);
+        let trimmed = self.trim_inodes(task, &filled);
         tolerate(trimmed, damage)?;
-        let given_up = self.give_up_unknown(&behind, damage);
+        let given_up = self.give_up_unknown(task, &behind, damage);
         tolerate(given_up, damage)
     }
 
     fn apply_told(
         &mut self,
+        task: &Task<'_>,
         record: &Record,
         told_in: u64,
         sure: u64,
         behind: &mut BehindLoss,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        let can_be = if told_in > sure { self.note_behind_loss(record, told_in, behind) } else { Ok(true) };
-        let applied = can_be.and_then(|can_be| if can_be { self.apply(record) } else { Ok(()) });
+        let can_be = if told_in > sure { self.note_behind_loss(task, record, told_in, behind) } else { Ok(true) };
+        let applied = can_be.and_then(|can_be| if can_be { self.apply(task, record) } else { Ok(()) });
         tolerate(applied, damage)
     }
 
     /// Takes the segments and virtual blocks that the log uses, so that nothing else is put there.
-    fn take_found(&mut self, log: &[PartialSegment]) -> Result<(), SfsError> {
+    fn take_found(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
         let open = self.superblock.open_segment.get();
         for found in log {
             if found.segment == open && self.segments.get(open).state != State::Open {
@@ -132,7 +135,7 @@ impl Sfs {
             self.segments.touch(found.segment, self.epoch);
             for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 if self.may_be_taken(record.number.get()) {
-                    self.dat.take_found(record.number.get(), &mut self.media, &mut self.now)?;
+                    self.dat.take_found(task, record.number.get())?;
                 }
             }
         }
@@ -157,12 +160,12 @@ impl Sfs {
     }
 
     /// Makes the inodes that the log speaks of and the checkpoint does not know.
-    fn make_told_inodes(&mut self, log: &[PartialSegment]) -> Result<(), SfsError> {
+    fn make_told_inodes(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
         for found in log {
             for (_, record) in found.records() {
                 let Record::Inode(image) = record else { continue };
                 let number = image.number.get();
-                if !self.may_be_inode(number) || self.is_inode(number)? {
+                if !self.may_be_inode(number) || self.is_inode(task, number)? {
                     continue;
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
@@ -175,15 +178,15 @@ impl Sfs {
 
     /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out
     /// in silence.
-    pub(super) fn is_inode(&mut self, number: u64) -> Result<bool, SfsError> {
-        match self.inode(number) {
+    pub(super) fn is_inode(&mut self, task: &Task<'_>, number: u64) -> Result<bool, SfsError> {
+        match self.inode(task, number) {
             Ok(_) => Ok(true),
             Err(SfsError::NotFound) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn apply(&mut self, record: &Record) -> Result<(), SfsError> {
+    fn apply(&mut self, task: &Task<'_>, record: &Record) -> Result<(), SfsError> {
         let number = match record {
             Record::Name { directory, .. } | Record::NoName { directory, .. } => *directory,
             Record::Unmap { inode, .. } | Record::Reserve { inode, .. } | Record::Target { inode, .. } => *inode,
@@ -192,39 +195,39 @@ impl Sfs {
             Record::Holes { .. } => return Ok(()),
         };
         // The log speaks of what was freed, too.
-        if !self.is_inode(number)? {
+        if !self.is_inode(task, number)? {
             return Ok(());
         }
         match record {
             Record::Name { directory, inode, kind, name } => {
-                if self.inode(*directory)?.kind != FileKind::Directory {
+                if self.inode(task, *directory)?.kind != FileKind::Directory {
                     return Ok(());
                 }
-                self.take_name(*directory, name)?;
-                self.put_name(*directory, name, *inode, *kind)
+                self.take_name(task, *directory, name)?;
+                self.put_name(task, *directory, name, *inode, *kind)
             }
-            Record::NoName { directory, name } => match self.inode(*directory)?.kind {
-                FileKind::Directory => self.take_name(*directory, name).map(drop),
+            Record::NoName { directory, name } => match self.inode(task, *directory)?.kind {
+                FileKind::Directory => self.take_name(task, *directory, name).map(drop),
                 _ => Ok(()),
             },
-            Record::Unmap { inode, places } => self.unmap(*inode, places.clone()),
+            Record::Unmap { inode, places } => self.unmap(task, *inode, places.clone()),
             Record::Reserve { inode, places } => {
-                let is_sane = self.inode(*inode)?.kind == FileKind::Regular && places.end <= MOST_BLOCKS;
+                let is_sane = self.inode(task, *inode)?.kind == FileKind::Regular && places.end <= MOST_BLOCKS;
                 let most = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
                 match is_sane && places.end.saturating_sub(places.start) <= most {
                     // The numbers need not be those that it had: what was written there since is in the log.
-                    true => self.reserve(*inode, places.clone()),
+                    true => self.reserve(task, *inode, places.clone()),
                     false => Ok(()),
                 }
             }
-            Record::Target { inode, bytes } => self.put_target(*inode, bytes),
+            Record::Target { inode, bytes } => self.put_target(task, *inode, bytes),
             Record::Attributes { inode, length, at, bytes } => {
-                self.put_attribute_bytes(*inode, *length as usize, *at as usize, bytes)
+                self.put_attribute_bytes(task, *inode, *length as usize, *at as usize, bytes)
             }
             Record::Inode(image) => {
                 let holds = invariants::inode(image, number);
                 holds.map_err(|why| SfsError::Damaged { what: format!("inode {number} in the log"), why })?;
-                let file = self.inode_mut(number)?;
+                let file = self.inode_mut(task, number)?;
                 file.take(image);
                 match file.links {
                     0 => self.orphans.insert(number),
@@ -236,7 +239,7 @@ impl Sfs {
                 self.orphans.remove(inode);
                 match InodeNumber(*inode) {
                     InodeNumber::ROOT => Ok(()),
-                    _ => self.free_inode(*inode),
+                    _ => self.free_inode(task, *inode),
                 }
             }
             Record::Holes { .. } => Ok(()),
@@ -246,6 +249,7 @@ impl Sfs {
     /// A block of the log takes its place in its file. `filled`: virtual blocks at places where there was none.
     fn apply_block(
         &mut self,
+        task: &Task<'_>,
         found: &PartialSegment,
         block: u32,
         record: &BlockRecord,
@@ -256,23 +260,23 @@ impl Sfs {
             return Ok(());
         }
         let owner = record.inode.get();
-        if !self.is_inode(owner)? || self.inode(owner)?.holds_metadata() {
+        if !self.is_inode(task, owner)? || self.inode(task, owner)?.holds_metadata() {
             return Ok(());
         }
-        let mapped = self.mapped(owner, place)?;
-        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+        let mapped = self.mapped(task, owner, place)?;
+        let mut entry = self.dat.get(task, number)?;
         if entry.is_taken != 1 {
             return Ok(());
         }
         if mapped != number {
             if mapped != 0 {
-                self.free_block(owner, mapped)?;
+                self.free_block(task, owner, mapped)?;
             }
             if mapped == 0 || filled.contains(&mapped) {
                 filled.insert(number);
             }
-            self.map(owner, place, number)?;
-            self.inode_mut(owner)?.blocks += 1;
+            self.map(task, owner, place, number)?;
+            self.inode_mut(task, owner)?.blocks += 1;
         }
         let segment_blocks = u64::from(self.media.segment_blocks());
         let before = entry.address.get();
@@ -282,7 +286,7 @@ impl Sfs {
         if record.is_cleaned == 0 {
             entry.writes += 1;
             entry.modified = found.header.tick;
-            let file = self.inode_mut(owner)?;
+            let file = self.inode_mut(task, owner)?;
             file.history.writes += 1;
             file.history.modified = Tick(found.header.tick.get());
             // What was cleaned should be what it was before, and may have been damaged then.
@@ -292,64 +296,64 @@ impl Sfs {
         entry.is_lost = 0;
         entry.group = if record.group < NO_GROUP { record.group } else { NO_GROUP };
         self.segments.gain(found.segment, Kind::Data, entry.writes.get(), entry.modified.get());
-        self.dat.set(number, &entry, &mut self.media, &mut self.now)
+        self.dat.set(task, number, &entry)
     }
 
     /// Blocks behind the end of a file were written and never synced: those at places where there was none go, the
     /// others are reserved as before. Inodes without a name are held by nobody any more.
-    fn trim_inodes(&mut self, filled: &BTreeSet<u64>) -> Result<(), SfsError> {
+    fn trim_inodes(&mut self, task: &Task<'_>, filled: &BTreeSet<u64>) -> Result<(), SfsError> {
         for orphan in std::mem::take(&mut self.orphans) {
-            if self.is_inode(orphan)? && self.inode(orphan)?.links == 0 {
-                self.free_inode(orphan)?;
+            if self.is_inode(task, orphan)? && self.inode(task, orphan)?.links == 0 {
+                self.free_inode(task, orphan)?;
             }
         }
         let mut loaded: Vec<u64> =
             self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         loaded.sort_unstable();
         for number in loaded {
-            let inode = self.inode(number)?;
+            let inode = self.inode(task, number)?;
             if inode.kind == FileKind::Regular {
                 let (mut at, mut gone) = (inode.size.div_ceil(BLOCK as u64), 0..0);
-                while let Some((place, virtual_block)) = self.next_mapped(number, at, MOST_BLOCKS)? {
+                while let Some((place, virtual_block)) = self.next_mapped(task, number, at, MOST_BLOCKS)? {
                     at = place + 1;
                     if !filled.contains(&virtual_block) {
-                        self.unwrite(virtual_block)?;
+                        self.unwrite(task, virtual_block)?;
                     } else if gone.end == place {
                         gone.end = at;
                     } else {
-                        self.unmap(number, std::mem::replace(&mut gone, place..at))?;
+                        self.unmap(task, number, std::mem::replace(&mut gone, place..at))?;
                     }
                 }
-                self.unmap(number, gone)?;
+                self.unmap(task, number, gone)?;
             }
         }
         Ok(())
     }
 
     /// A virtual block of a file is reserved, as if it had never been written.
-    fn unwrite(&mut self, number: u64) -> Result<(), SfsError> {
-        let mut entry = self.dat.get(number, &mut self.media, &mut self.now)?;
+    fn unwrite(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        let mut entry = self.dat.get(task, number)?;
         let address = entry.address.get();
         if address != 0 {
             let segment = (address / u64::from(self.media.segment_blocks())) as u32;
             self.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
             (entry.address, entry.crc) = (0.into(), 0.into());
-            self.dat.set(number, &entry, &mut self.media, &mut self.now)?;
+            self.dat.set(task, number, &entry)?;
         }
         Ok(())
     }
 
     /// Virtual blocks that the log named, and that belong to nobody.
-    fn give_back_unused(&mut self, log: &[PartialSegment]) -> Result<(), SfsError> {
+    fn give_back_unused(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
         for found in log {
             for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 let number = record.number.get();
                 if !self.may_be_taken(number) {
                     continue;
                 }
-                let entry = self.dat.get(number, &mut self.media, &mut self.now)?;
-                if entry.is_taken == 1 && entry.address.get() == 0 && !self.is_reserved(&record)? {
-                    self.dat.give_back(number, &mut self.media, &mut self.now)?;
+                let entry = self.dat.get(task, number)?;
+                if entry.is_taken == 1 && entry.address.get() == 0 && !self.is_reserved(task, &record)? {
+                    self.dat.give_back(task, number)?;
                 }
             }
         }
@@ -357,9 +361,9 @@ impl Sfs {
     }
 
     /// Whether a file has reserved this virtual block, and never written it.
-    fn is_reserved(&mut self, record: &BlockRecord) -> Result<bool, SfsError> {
+    fn is_reserved(&mut self, task: &Task<'_>, record: &BlockRecord) -> Result<bool, SfsError> {
         let owner = record.inode.get();
-        Ok(self.is_inode(owner)? && self.mapped(owner, record.place.get())? == record.number.get())
+        Ok(self.is_inode(task, owner)? && self.mapped(task, owner, record.place.get())? == record.number.get())
     }
 }
 

@@ -10,6 +10,8 @@ use crate::fs::sfs::placement::{SegmentView, Tick, hotness};
 use crate::fs::sfs::segments::State;
 use crate::fs::sfs::settings::SfsSettings;
 use crate::fs::sfs::{Sfs, Timestamp};
+use crate::task::Task;
+use crate::time::Time;
 use serde::Serialize;
 
 /// The segments that hold live blocks of files, and the groups' centres.
@@ -94,8 +96,9 @@ pub struct SegmentRow {
 
 /// Looks at the volume on a medium, and writes nothing. Fails as [`check`](super::check()) does.
 pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap, OpenSfsError> {
-    let mut opened = lenient::open(medium, settings, Identity { seed: 0, origin: Timestamp(0) })?;
-    let survey = opened.volume.survey(false)?;
+    let task = &Task::at(Time::ZERO);
+    let mut opened = lenient::open(task, medium, settings, Identity { seed: 0, origin: Timestamp(0) })?;
+    let survey = opened.volume.survey(task, false)?;
     let given_up = survey.given_up;
     let findings = opened.findings.len() + survey.faults.len();
     Ok(opened.volume.segment_map(opened.is_clean, given_up, findings))

@@ -19,6 +19,7 @@ mod names;
 mod paths;
 mod sums;
 
+use crate::task::Task;
 use faults::{Fault, Mend, Stage};
 use paths::{NameSeen, Paths};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,7 +151,7 @@ impl Survey {
 
 impl Sfs {
     /// Looks at everything. `reads_data`: blocks of files are read and held against their checksums, too.
-    pub(super) fn survey(&mut self, reads_data: bool) -> Result<Survey, SfsError> {
+    pub(super) fn survey(&mut self, task: &Task<'_>, reads_data: bool) -> Result<Survey, SfsError> {
         let log_blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
         let mut survey = Survey {
             faults: Vec::new(),
@@ -165,20 +166,20 @@ impl Sfs {
             shared: BTreeSet::new(),
             reads_data,
         };
-        self.survey_metadata_files(&mut survey);
-        self.survey_inodes(&mut survey)?;
-        self.survey_shared(&mut survey)?;
+        self.survey_metadata_files(task, &mut survey);
+        self.survey_inodes(task, &mut survey)?;
+        self.survey_shared(task, &mut survey)?;
         self.survey_names(&mut survey)?;
         survey.is_complete = (0..self.segments.count())
             .all(|segment| self.segments.get(segment).live == survey.live[segment as usize].blocks);
-        self.survey_entries(&mut survey)?;
+        self.survey_entries(task, &mut survey)?;
         self.survey_usage(&mut survey);
-        self.survey_counts(&mut survey)?;
+        self.survey_counts(task, &mut survey)?;
         Ok(survey)
     }
 
     /// The blocks of the three metadata files.
-    fn survey_metadata_files(&mut self, survey: &mut Survey) {
+    fn survey_metadata_files(&mut self, task: &Task<'_>, survey: &mut Survey) {
         let segment_blocks = self.media.segment_blocks();
         let reads = survey.reads_data && !self.media.holds_stamps();
         let kinds = [
@@ -192,7 +193,7 @@ impl Sfs {
                 Kind::InodeFile => self.inode_file.file(),
                 _ => &mut self.usage_file,
             };
-            let damaged = if reads { file.damaged(&mut self.media, &mut self.now) } else { Vec::new() };
+            let damaged = if reads { file.damaged(task) } else { Vec::new() };
             let places: Vec<(u64, u64)> = file.places().collect();
             for LostBlock { number, why, .. } in damaged {
                 let place = name_of_block(name, number);
@@ -219,11 +220,11 @@ impl Sfs {
     }
 
     /// An inode as it is, in memory or in the inode file. `Err`: what is there is none, and why.
-    fn seen(&mut self, number: u64) -> Result<Option<Seen>, String> {
+    fn seen(&mut self, task: &Task<'_>, number: u64) -> Result<Option<Seen>, String> {
         let inode = match self.inodes.peek(number) {
             Some(inode) => Some(Seen::of(inode)),
             None => {
-                let image = self.inode_file.get(number, &mut self.media, &mut self.now);
+                let image = self.inode_file.get(task, number);
                 let image = image.map_err(|error| error.to_string())?;
                 if image.number.get() == 0 {
                     return Ok(None);
@@ -244,13 +245,13 @@ impl Sfs {
         }
     }
 
-    fn survey_inodes(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
+    fn survey_inodes(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
         let freed: BTreeSet<u64> = self.inode_file.freed().collect();
         for number in 1..self.inode_file.count() {
             if freed.contains(&number) && !self.inodes.contains(number) {
                 continue;
             }
-            let mut seen = match self.seen(number) {
+            let mut seen = match self.seen(task, number) {
                 Ok(Some(seen)) => seen,
                 Ok(None) => continue,
                 Err(why) => {
@@ -265,7 +266,7 @@ impl Sfs {
                     continue;
                 }
             };
-            self.survey_file(survey, number, &mut seen)?;
+            self.survey_file(task, survey, number, &mut seen)?;
             survey.inodes.insert(number, seen);
         }
         Ok(())
@@ -274,13 +275,14 @@ impl Sfs {
     /// Something names a virtual block. Answers its entry, or why it cannot be named.
     pub(super) fn claim(
         &mut self,
+        task: &Task<'_>,
         survey: &mut Survey,
         of: (u64, u64),
         number: u64,
         kind: Kind,
     ) -> Result<DatEntry, String> {
         let mut entry = match number < self.dat.len() && number != 0 {
-            true => self.dat.get(number, &mut self.media, &mut self.now).map_err(|error| error.to_string())?,
+            true => self.dat.get(task, number).map_err(|error| error.to_string())?,
             false => return Err(format!("there are {}", self.dat.len())),
         };
         if entry.is_taken != 1 {
@@ -325,11 +327,17 @@ impl Sfs {
     }
 
     /// A virtual block of metadata, without keeping it in memory.
-    pub(super) fn peek(&mut self, number: u64, inode: u64, entry: &DatEntry) -> Result<Box<BlockBytes>, String> {
+    pub(super) fn peek(
+        &mut self,
+        task: &Task<'_>,
+        number: u64,
+        inode: u64,
+        entry: &DatEntry,
+    ) -> Result<Box<BlockBytes>, String> {
         match self.metadata.get(number) {
             Some(block) if block.is_dirty || self.media.holds_stamps() => Ok(block.bytes.clone()),
             _ if entry.is_given_up() => Err("it was given up".to_string()),
-            _ => self.read_virtual(number, inode).map_err(|error| error.to_string()),
+            _ => self.read_virtual(task, number, inode).map_err(|error| error.to_string()),
         }
     }
 }

@@ -10,12 +10,14 @@ use crate::fs::sfs::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::directory;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::format::{BLOCK, DatEntry};
+use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Sfs {
     /// Blocks of a directory, and the names in them.
     pub(super) fn survey_directory(
         &mut self,
+        task: &Task<'_>,
         survey: &mut Survey,
         directory: u64,
         seen: &Seen,
@@ -37,7 +39,7 @@ impl Sfs {
         for (place, number, entry) in blocks {
             let mend = Mend::Rewrite { directory, number, place };
             let where_ = format!("block {place} of directory {directory}, virtual block {number}");
-            match self.peek(number, directory, &entry) {
+            match self.peek(task, number, directory, &entry) {
                 Err(why) => {
                     let repair = "it is emptied; what had its names only there goes to lost+found";
                     let finding = Finding::new(Structure::Directory, where_, why, "what was written", repair);

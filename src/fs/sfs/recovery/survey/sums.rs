@@ -9,11 +9,12 @@ use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::format::{Kind, WAITS};
 use crate::fs::sfs::paged::check_address;
 use crate::fs::sfs::placement::Tick;
+use crate::task::Task;
 use std::collections::BTreeMap;
 
 impl Sfs {
     /// Two virtual blocks that lie at one place: the log says whose it is, and the others are given up.
-    pub(super) fn survey_shared(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
+    pub(super) fn survey_shared(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
         let shared = std::mem::take(&mut survey.shared);
         if shared.is_empty() {
             return Ok(());
@@ -21,12 +22,12 @@ impl Sfs {
         let segment_blocks = u64::from(self.media.segment_blocks());
         let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
         for address in &shared {
-            let told = self.contents_of((address / segment_blocks) as u32)?;
+            let told = self.contents_of(task, (address / segment_blocks) as u32)?;
             let its = told.iter().find(|(block, _)| u64::from(*block) == address % segment_blocks);
             owners.extend(its.map(|(_, record)| (*address, record.number.get())));
         }
         for number in 1..self.dat.len() {
-            let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
+            let Ok(entry) = self.dat.get(task, number) else { continue };
             let address = entry.address.get();
             if entry.is_taken != 1 || !shared.contains(&address) || owners.get(&address) == Some(&number) {
                 continue;
@@ -44,9 +45,9 @@ impl Sfs {
     }
 
     /// Entries of the DAT that are taken, and that nobody names.
-    pub(super) fn survey_entries(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
+    pub(super) fn survey_entries(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
         for number in 1..self.dat.len() {
-            let Ok(entry) = self.dat.get(number, &mut self.media, &mut self.now) else { continue };
+            let Ok(entry) = self.dat.get(task, number) else { continue };
             if entry.is_taken != 1 || survey.claimed.has(number) {
                 continue;
             }
@@ -89,10 +90,10 @@ impl Sfs {
     }
 
     /// The counts of the volume, and the chain of free inodes.
-    pub(super) fn survey_counts(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
+    pub(super) fn survey_counts(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
         let mut total = 0;
         for page in 0..self.dat.pages() {
-            let Ok((said, counted, used)) = self.dat.count_page(page, &mut self.media, &mut self.now) else { continue };
+            let Ok((said, counted, used)) = self.dat.count_page(task, page) else { continue };
             total += used;
             if said != u32::from(counted) {
                 let place = format!("page {page} of the DAT");
@@ -108,15 +109,15 @@ impl Sfs {
                 Finding::new(Structure::Count, "the superblock", found, format!("{total}"), "the number is put right");
             survey.fault(Stage::Sums, finding, Mend::CountUsed(total));
         }
-        self.survey_inode_counts(survey);
+        self.survey_inode_counts(task, survey);
         Ok(())
     }
 
     /// Which inodes are said to be in use, held against those that are.
-    fn survey_inode_counts(&mut self, survey: &mut Survey) {
+    fn survey_inode_counts(&mut self, task: &Task<'_>, survey: &mut Survey) {
         let mut total = 0;
         for page in 0..self.inode_file.pages() {
-            let Ok(counted) = self.inodes_in_use(page) else { continue };
+            let Ok(counted) = self.inodes_in_use(task, page) else { continue };
             let said = self.inode_file.taken(page);
             total += u64::from(counted.count_ones());
             if said != counted {

@@ -1,0 +1,271 @@
+//! Reading a file's bytes, in three steps: look up the addresses of its blocks, read them, verify their checksums.
+//!
+//! Only the first step needs the volume: a caller that shares it leaves its gate before it asks the device. In the
+//! meantime a block may be written out anew or cleaned, and its segment freed, discarded and written with other blocks.
+//! The bytes that are read then have another checksum. So a wrong checksum is damage only if the DAT still names the same
+//! address and checksum ([`Sfs::is_unmoved`]); if it does not, the block is looked up again. A right checksum at an address
+//! that the DAT named when the read began is the content of that time.
+
+use super::attributes::InodeNumber;
+use super::format::{BLOCK, DatEntry, WAITS};
+use super::media::Media;
+use super::{Sfs, SfsError};
+use crate::task::Task;
+use std::ops::Range;
+
+/// Bytes of a block, as a number.
+const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// Blocks of a file that are read in the same way.
+enum Stretch {
+    /// So many blocks that lie one behind the other from an address on, with their checksums.
+    Stored(u64, Vec<u32>),
+    /// One that waits in a slot.
+    Waiting(u32),
+    /// So many that are zeros.
+    Hole(u64),
+}
+
+/// Blocks that are to be read at once.
+struct Run {
+    /// The first one's place in the file.
+    place: u64,
+    /// Its address in the log.
+    address: u64,
+    /// The checksum of each.
+    checksums: Vec<u32>,
+    /// Their bytes in the buffer.
+    bytes: Range<usize>,
+}
+
+/// A block whose checksum is wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WrongBlock {
+    place: u64,
+    address: u64,
+    expected: u32,
+    found: u32,
+}
+
+/// A read whose blocks were looked up. Buffered blocks and holes are in the buffer already.
+pub(super) struct PlannedRead {
+    runs: Vec<Run>,
+}
+
+impl PlannedRead {
+    /// Reads the stored blocks into the buffer for which the read was planned. Returns those whose checksum is wrong.
+    ///
+    /// # Errors
+    ///
+    /// If the device fails.
+    pub fn fetch(&self, task: &Task<'_>, media: &Media, buffer: &mut [u8]) -> Result<Vec<WrongBlock>, SfsError> {
+        let (width, mut done, mut wrong) = (media.block_width(), task.now(), Vec::new());
+        for run in &self.runs {
+            let bytes = &mut buffer[run.bytes.clone()];
+            // Those that are read at once are issued at once.
+            done = done.max(media.begin_read(task, run.address, bytes)?);
+            for (at, (block, expected)) in (0..).zip(bytes.chunks_exact(width).zip(&run.checksums)) {
+                // A stamp is checked as the bytes that it is.
+                let found = crc32c::crc32c(block);
+                if found != *expected {
+                    let (place, address) = (run.place + at, run.address + at);
+                    wrong.push(WrongBlock { place, address, expected: *expected, found });
+                }
+            }
+        }
+        task.wait_until(done);
+        Ok(wrong)
+    }
+}
+
+/// The blocks of a file that hold a range of its bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Covered {
+    /// Bytes that there are: less than asked for at the end of the file.
+    pub length: usize,
+    /// Their blocks.
+    pub blocks: Range<u64>,
+    /// Offset of the first byte in the first block.
+    head: usize,
+}
+
+impl Covered {
+    /// True if the bytes are whole blocks, and can be read in place.
+    pub fn is_whole(&self) -> bool {
+        self.head == 0 && self.length.is_multiple_of(BLOCK)
+    }
+
+    /// Copies the bytes out of their blocks.
+    pub fn copy(&self, blocks: &[u8], bytes: &mut [u8]) {
+        bytes[..self.length].copy_from_slice(&blocks[self.head..self.head + self.length]);
+    }
+}
+
+impl Sfs {
+    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Of stamps, no bytes
+    /// can be had: they are zeros. Whoever reads notes when, with [`change`](Sfs::change).
+    pub fn read(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<usize, SfsError> {
+        let covered = self.covered(task, inode, offset, bytes.len())?;
+        let bytes = &mut bytes[..covered.length];
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        if covered.is_whole() && !self.media.holds_stamps() {
+            self.read_blocks(task, inode.0, covered.blocks.start, bytes)?;
+        } else {
+            let count = (covered.blocks.end - covered.blocks.start) as usize;
+            let mut whole = vec![0; count * self.media.block_width()];
+            self.read_blocks(task, inode.0, covered.blocks.start, &mut whole)?;
+            match self.media.holds_stamps() {
+                true => bytes.fill(0),
+                false => covered.copy(&whole, bytes),
+            }
+        }
+        Ok(covered.length)
+    }
+
+    /// The blocks of a regular file in which `length` bytes from `offset` on lie, as far as the file goes.
+    pub(super) fn covered(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        offset: u64,
+        length: usize,
+    ) -> Result<Covered, SfsError> {
+        let size = self.regular(task, inode.0)?;
+        let length = (size.saturating_sub(offset)).min(length as u64);
+        let blocks = offset / BLOCK_BYTES..offset.saturating_add(length).div_ceil(BLOCK_BYTES);
+        Ok(Covered { length: length as usize, blocks, head: (offset % BLOCK_BYTES) as usize })
+    }
+
+    /// Reads whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each; what is not stored
+    /// reads as zeros.
+    pub fn read_blocks(&mut self, task: &Task<'_>, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
+        let planned = self.plan_read(task, inode, first, buffer)?;
+        let wrong = planned.fetch(task, &self.media, buffer)?;
+        // Nobody else has the volume, so no block has moved.
+        wrong.first().map_or(Ok(()), |wrong| Err(self.damaged_block(inode, wrong)))
+    }
+
+    /// Looks up whole blocks from block `first` on. Copies buffered blocks, and fills holes with zeros.
+    pub(super) fn plan_read(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        first: u64,
+        buffer: &mut [u8],
+    ) -> Result<PlannedRead, SfsError> {
+        let width = self.media.block_width();
+        debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are read");
+        let count = (buffer.len() / width) as u64;
+        let (mut at, mut runs) = (0, Vec::new());
+        while at < count {
+            let from = at as usize * width;
+            at += match self.stretch(task, inode, first + at, count - at)? {
+                Stretch::Hole(blocks) => {
+                    buffer[from..from + blocks as usize * width].fill(0);
+                    blocks
+                }
+                Stretch::Waiting(slot) => {
+                    let block = &mut buffer[from..from + width];
+                    block.copy_from_slice(self.waiting.bytes(slot));
+                    let waits = self.waiting.slot(slot);
+                    if waits.is_cleaned {
+                        let (address, expected) = (waits.before, waits.crc_before);
+                        let found = crc32c::crc32c(block);
+                        if found != expected {
+                            let wrong = WrongBlock { place: first + at, address, expected, found };
+                            return Err(self.damaged_block(inode, &wrong));
+                        }
+                    }
+                    1
+                }
+                Stretch::Stored(address, checksums) => {
+                    let blocks = checksums.len();
+                    let bytes = from..from + blocks * width;
+                    self.read_blocks += blocks as u64;
+                    runs.push(Run { place: first + at, address, checksums, bytes });
+                    blocks as u64
+                }
+            };
+        }
+        Ok(PlannedRead { runs })
+    }
+
+    /// True if the DAT still names the address and checksum that were looked up for a wrong block: it is damaged.
+    pub(super) fn is_unmoved(&mut self, task: &Task<'_>, inode: u64, wrong: &WrongBlock) -> Result<bool, SfsError> {
+        let number = self.mapped(task, inode, wrong.place)?;
+        if number == 0 {
+            return Ok(false);
+        }
+        let entry = self.dat.get(task, number)?;
+        Ok(entry.address.get() == wrong.address && entry.crc.get() == wrong.expected)
+    }
+
+    /// Counts a damaged block, and returns the error that names it.
+    pub(super) fn damaged_block(&mut self, inode: u64, wrong: &WrongBlock) -> SfsError {
+        self.events.damaged_blocks += 1;
+        let WrongBlock { place, address, expected, found } = wrong;
+        let what = format!("block {place} of the file with inode {inode}");
+        let why = format!("its checksum is {found:08x}, and should be {expected:08x} (block {address} of the log)");
+        SfsError::Damaged { what, why }
+    }
+
+    /// Blocks that can be read at once from a place on, at most `most`.
+    fn stretch(&mut self, task: &Task<'_>, inode: u64, place: u64, most: u64) -> Result<Stretch, SfsError> {
+        let end = place + most;
+        let number = self.mapped(task, inode, place)?;
+        if number == 0 {
+            let next = self.next_mapped(task, inode, place, end)?;
+            return Ok(Stretch::Hole(next.map_or(end, |(next, _)| next) - place));
+        }
+        let entry = self.dat.get(task, number)?;
+        let address = entry.address.get();
+        self.check_named(inode, number, &entry)?;
+        if entry.is_given_up() {
+            let why =
+                "it was damaged, and a repair gave it up: it can be read again once it is written anew".to_string();
+            return Err(SfsError::Damaged { what: format!("block {place} of the file with inode {inode}"), why });
+        }
+        if address == 0 {
+            return Ok(Stretch::Hole(1));
+        }
+        if address & WAITS != 0 {
+            return Ok(Stretch::Waiting((address & !WAITS) as u32));
+        }
+        super::paged::check_address(&self.media, "DAT", address)?;
+        let mut checksums = vec![entry.crc.get()];
+        let segment_blocks = u64::from(self.media.segment_blocks());
+        for next in 1..most {
+            // A request stays within a segment.
+            if (address + next).is_multiple_of(segment_blocks) {
+                break;
+            }
+            let number = self.mapped(task, inode, place + next)?;
+            if number == 0 {
+                break;
+            }
+            let entry = self.dat.get(task, number)?;
+            if entry.address.get() != address + next {
+                break;
+            }
+            checksums.push(entry.crc.get());
+        }
+        Ok(Stretch::Stored(address, checksums))
+    }
+
+    /// Fails if a virtual block that a map names is free.
+    pub(super) fn check_named(&self, inode: u64, number: u64, entry: &DatEntry) -> Result<(), SfsError> {
+        if entry.is_taken == 1 {
+            return Ok(());
+        }
+        let why = format!("it names virtual block {number}, which is free");
+        Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why })
+    }
+}
