@@ -7,7 +7,8 @@ use flashpath::device::conv::Conventional;
 use flashpath::device::{BlockDevice, Lba, Medium};
 use flashpath::expression::parse_term;
 use flashpath::fs::in_process::InProcess;
-use flashpath::fs::sfs::{Identity, Sfs, SfsSettings, Timestamp};
+use flashpath::fs::sfs::SfsSettings;
+use flashpath::fs::station::{Mounting, VolumeSettings};
 use flashpath::fs::{Durable, FileSystem};
 use flashpath::label::{Content, Label};
 use flashpath::task::{Gate, SharedGate, Task};
@@ -165,7 +166,7 @@ fn threads_share_a_volume_and_each_finds_what_it_wrote() {
     shuttle::check_random(
         move || {
             let device = Medium::Blocks(Box::new(Conventional::in_memory(4096, BLOCK_BYTES as usize)));
-            let volume = Sfs::create(device, &settings, Identity { seed: 1, origin: Timestamp(0) }).unwrap();
+            let volume = settings.create(Some(device), &Mounting::at(1, 0)).unwrap();
             let (files, done) = (InProcess::new(volume), AtomicU64::new(0));
             together(3, move |number| {
                 let task = Task::at(Time::ZERO);
