@@ -7,6 +7,7 @@ use super::records::Record;
 use super::{Sfs, SfsError};
 use crate::label::{Cause, Content};
 use crate::task::Task;
+use std::ops::Range;
 
 /// Bytes of a block, as a number.
 const BLOCK_BYTES: u64 = BLOCK as u64;
@@ -71,7 +72,7 @@ impl Sfs {
     }
 
     /// Fails if the blocks of a range that are new would not fit.
-    fn check_new(&mut self, task: &Task<'_>, inode: u64, places: std::ops::Range<u64>) -> Result<(), SfsError> {
+    fn check_new(&mut self, task: &Task<'_>, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
         // Nearly always there is room for all of them, new or not.
         if self.has_space(places.end - places.start) {
             return Ok(());
@@ -147,6 +148,48 @@ impl Sfs {
         }
     }
 
+    /// Fails unless the blocks of a range can be reserved. Returns their places.
+    pub(super) fn check_reservation(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        offset: u64,
+        length: u64,
+    ) -> Result<Range<u64>, SfsError> {
+        self.check_writable()?;
+        self.regular(task, inode.0)?;
+        let end = offset.checked_add(length).filter(|end| end.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS);
+        let end = end.ok_or(SfsError::TooLarge)?;
+        if length == 0 {
+            return Err(SfsError::Invalid("nothing is to be reserved"));
+        }
+        let places = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
+        if self.has_space(places.end - places.start) {
+            return Ok(places);
+        }
+        // What is there already takes nothing.
+        let (mut new, mut at) = (0, places.start);
+        while at < places.end {
+            match self.next_mapped(task, inode.0, at, places.end)? {
+                Some((next, _)) => {
+                    new += next - at;
+                    at = next + 1;
+                }
+                None => {
+                    new += places.end - at;
+                    break;
+                }
+            }
+        }
+        self.check_space(task, new)?;
+        Ok(places)
+    }
+
+    /// Bytes that are reserved at once: a checkpoint behind them is no larger than there is room for.
+    pub(super) fn most_reserved_at_once(&self) -> u64 {
+        (self.limits.metadata as u64 * super::format::DAT_ENTRIES / 4).max(1) * BLOCK_BYTES
+    }
+
     /// Reserves the blocks from `offset` on, which read as zeros; the file grows to their end unless `keep_size`.
     pub fn allocate(
         &mut self,
@@ -156,36 +199,12 @@ impl Sfs {
         length: u64,
         keep_size: bool,
     ) -> Result<(), SfsError> {
-        self.check_writable()?;
-        let size = self.regular(task, inode.0)?;
-        let end = offset.checked_add(length).filter(|end| end.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS);
-        let end = end.ok_or(SfsError::TooLarge)?;
-        if length == 0 {
-            return Err(SfsError::Invalid("nothing is to be reserved"));
-        }
-        let places = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
-        let mut new = 0;
-        if !self.has_space(places.end - places.start) {
-            // What is there already takes nothing.
-            let mut at = places.start;
-            while at < places.end {
-                match self.next_mapped(task, inode.0, at, places.end)? {
-                    Some((next, _)) => {
-                        new += next - at;
-                        at = next + 1;
-                    }
-                    None => {
-                        new += places.end - at;
-                        break;
-                    }
-                }
-            }
-            self.check_space(task, new)?;
-        }
+        let places = self.check_reservation(task, inode, offset, length)?;
+        let (size, end) = (self.regular(task, inode.0)?, offset + length);
         // A long one is made in parts, so that a checkpoint is never larger than there is room for.
         let mut from = places.start;
         while from < places.end {
-            let to = places.end.min(from + self.limits.metadata as u64 * super::format::DAT_ENTRIES / 4);
+            let to = places.end.min(from + self.most_reserved_at_once() / BLOCK_BYTES);
             self.reserve(task, inode.0, from..to)?;
             self.tell(&Record::Reserve { inode: inode.0, places: from..to });
             self.records.touch(inode.0);
@@ -208,12 +227,7 @@ impl Sfs {
     }
 
     /// Gives a file a virtual block at each place of a range that has none.
-    pub(super) fn reserve(
-        &mut self,
-        task: &Task<'_>,
-        inode: u64,
-        places: std::ops::Range<u64>,
-    ) -> Result<(), SfsError> {
+    pub(super) fn reserve(&mut self, task: &Task<'_>, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
         for place in places {
             if self.mapped(task, inode, place)? == 0 {
                 let number = self.dat.take(task)?;

@@ -11,6 +11,7 @@ pub(super) use reader::{LogReader, Summary};
 use super::format::{
     BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit, crc_without, summary_blocks,
 };
+use super::media::BlockRun;
 use super::records::Told;
 use super::{Sfs, SfsError};
 use crate::label::{Cause, Content, Label};
@@ -208,8 +209,7 @@ impl Sfs {
         if matches!(items.first(), Some(Item::Paged(Kind::UsageFile, _))) {
             self.fill_usage(task)?;
         }
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
+        let mut buffer = self.media.buffer();
         buffer.resize(summary as usize * width, 0);
         for (item, record) in items.iter().zip(&mut records) {
             match item {
@@ -276,9 +276,13 @@ impl Sfs {
         let summary_label = Label { cause: of_summary, content: Content::Metadata };
         let labels = std::iter::repeat_n(summary_label, summary as usize).chain(labels);
         self.unflushed_blocks += items.len() as u64;
-        let written = self.write_runs(task, first, &buffer, labels);
-        self.buffer = buffer;
-        written?;
+        let runs = self.runs(first, width, labels);
+        debug_assert_eq!(
+            runs.last().map_or(0, |run| run.bytes.end),
+            buffer.len(),
+            "each block that is written has a label"
+        );
+        self.media.write(task, buffer, runs)?;
         self.discards.wait(task.now());
         self.is_unflushed = true;
         self.is_unsealed = !seals;
@@ -286,39 +290,23 @@ impl Sfs {
         Ok(summary + items.len() as u32)
     }
 
-    /// Writes blocks from an address on: those with like labels in one request, and all requests at once. Nothing
+    /// Cuts blocks from an address on into requests, one for neighbours with like labels. All are issued at once: nothing
     /// relies on their order before the next flush.
-    fn write_runs(
-        &mut self,
-        task: &Task<'_>,
-        first: u64,
-        buffer: &[u8],
-        labels: impl Iterator<Item = Label>,
-    ) -> Result<(), SfsError> {
-        let width = self.media.block_width();
-        let (mut from, mut label) = (0, None);
-        let mut done = task.now();
-        let mut write = |from: usize, to: usize, label: Label| -> Result<(), SfsError> {
-            self.sent.add(label.cause, label.content, (to - from) as u64);
-            let bytes = &buffer[from * width..to * width];
-            done = done.max(self.media.begin_write(task, first + from as u64, bytes, label)?);
-            Ok(())
-        };
-        let mut count = 0;
-        for (at, next) in labels.enumerate() {
-            if let Some(before) = label.filter(|label| *label != next) {
-                write(from, at, before)?;
-                from = at;
+    fn runs(&mut self, first: u64, width: usize, labels: impl Iterator<Item = Label>) -> Vec<BlockRun> {
+        let mut runs: Vec<BlockRun> = Vec::new();
+        for (at, label) in labels.enumerate() {
+            match runs.last_mut().filter(|run| run.label == label) {
+                Some(run) => run.bytes.end += width,
+                None => {
+                    let bytes = at * width..(at + 1) * width;
+                    runs.push(BlockRun { address: first + at as u64, bytes, label });
+                }
             }
-            label = Some(next);
-            count = at + 1;
         }
-        if let Some(label) = label {
-            write(from, count, label)?;
+        for run in &runs {
+            self.sent.add(run.label.cause, run.label.content, (run.bytes.len() / width) as u64);
         }
-        debug_assert_eq!(count * width, buffer.len(), "each block that is written has a label");
-        task.wait_until(done);
-        Ok(())
+        runs
     }
 
     /// A waiting block gets its place.

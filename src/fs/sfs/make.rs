@@ -141,6 +141,7 @@ impl Sfs {
             flushed: superblock.next_partial.get(),
             is_unsealed: false,
             is_flushing: false,
+            wants_checkpoint: false,
             relief: Relief::AtOnce,
             is_changed: true,
             read_only: None,
@@ -152,7 +153,6 @@ impl Sfs {
             sent: Default::default(),
             read_blocks: 0,
             events: Default::default(),
-            buffer: Vec::new(),
             settings: settings.clone(),
             media,
         };

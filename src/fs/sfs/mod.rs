@@ -45,11 +45,8 @@
 mod attribute_blocks;
 mod attributes;
 mod bytes;
-mod checkpoint;
-mod cleaning;
 mod dat;
 mod directory;
-mod discards;
 mod error;
 mod extended;
 mod failure;
@@ -76,10 +73,9 @@ mod segments;
 mod settings;
 mod space;
 mod station;
-mod syncing;
 mod volume;
 mod waiting;
-mod write_out;
+mod write_back;
 
 pub use crate::device::Medium;
 pub use crate::fs::volume::Lost;
@@ -97,7 +93,6 @@ use crate::device::Account;
 use crate::label::Tally;
 use crate::task::Task;
 use crate::time::Time;
-use checkpoint::WrittenCheckpoint;
 use dat::Dat;
 use format::{BlockBytes, Kind, Superblock};
 use inode::Inode;
@@ -114,6 +109,7 @@ use segments::Segments;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use waiting::Waiting;
+use write_back::Discards;
 
 /// What is counted beside writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -141,14 +137,6 @@ struct Limits {
     usable: u64,
     /// What each part may take of memory.
     shares: Shares,
-}
-
-/// Work in the background that was begun.
-struct BegunWork {
-    /// The time at which the device has more to do.
-    more: Option<Time>,
-    /// The checkpoint that is to be stored.
-    written: Option<WrittenCheckpoint>,
 }
 
 /// The one that writes out buffered blocks, or takes a checkpoint, when there is too much in memory.
@@ -198,7 +186,7 @@ pub struct Sfs {
     segments_since_checkpoint: u32,
     /// Checkpoints since the mount: a segment that was written since the last one holds a part of the log.
     epoch: u64,
-    discards: discards::Discards,
+    discards: Discards,
     /// Whether anything was written since the device was last flushed.
     is_unflushed: bool,
     /// Blocks behind summaries that were written since then.
@@ -212,6 +200,8 @@ pub struct Sfs {
     is_flushing: bool,
     /// The caller or the change itself writes out buffered blocks when there are too many.
     relief: Relief,
+    /// True if a call failed for want of space that a checkpoint gives back.
+    wants_checkpoint: bool,
     /// Whether anything changed since the last checkpoint.
     is_changed: bool,
     /// Why the volume can only be read.
@@ -228,8 +218,6 @@ pub struct Sfs {
     sent: Tally,
     read_blocks: u64,
     events: Events,
-    /// A segment, as it is written.
-    buffer: Vec<u8>,
 }
 
 impl Sfs {
@@ -378,7 +366,7 @@ impl Sfs {
             }
             address => {
                 paged::check_address(&self.media, "DAT", address)?;
-                self.media.read(task, address, &mut bytes[..])?;
+                self.media.read_metadata(task, address, &mut bytes[..])?;
                 self.read_blocks += 1;
                 let crc = crc32c::crc32c(&bytes[..]);
                 if crc != entry.crc.get() {
@@ -425,46 +413,10 @@ impl Sfs {
         Ok(())
     }
 
-    /// Does a bounded piece of what is due in the background now: writes what waits (every five seconds), takes a
-    /// checkpoint (every thirty). Answers when there will be more to do.
+    /// Does a bounded piece of what is due in the background now: writes buffered blocks (every five seconds), takes a
+    /// checkpoint (every thirty). Returns the time at which there will be more to do.
     pub fn work(&mut self, task: &Task<'_>) -> Result<Option<Time>, SfsError> {
-        let begun = self.begin_work(task)?;
-        if let Some(written) = &begun.written {
-            let stored = written.store(task, &self.media);
-            self.end_checkpoint(task, stored)?;
-        }
-        self.end_work(task, &begun)
-    }
-
-    /// The first part of it, without the flushes of a checkpoint.
-    fn begin_work(&mut self, task: &Task<'_>) -> Result<BegunWork, SfsError> {
-        let mut begun = BegunWork { more: None, written: None };
-        if self.read_only.is_some() {
-            return Ok(begun);
-        }
-        begun.more = self.media.work(task)?;
-        if task.now() >= self.next_checkpoint {
-            self.next_checkpoint = task.now() + self.settings.checkpoint_ns;
-            self.next_flush = task.now() + self.settings.flush_ns;
-            if self.is_changed {
-                begun.written = self.begin_checkpoint_behind(task, Sfs::keep_room)?;
-            }
-        } else if task.now() >= self.next_flush {
-            self.next_flush = task.now() + self.settings.flush_ns;
-            begun.written = self.begin_write_out(task)?;
-        }
-        Ok(begun)
-    }
-
-    /// The last part of it.
-    fn end_work(&mut self, task: &Task<'_>, begun: &BegunWork) -> Result<Option<Time>, SfsError> {
-        if self.read_only.is_some() {
-            return Ok(None);
-        }
-        self.discard_one(task)?;
-        let own = self.next_flush.min(self.next_checkpoint);
-        let own = self.discards.due().map_or(own, |due| due.min(own));
-        Ok(Some(begun.more.map_or(own, |more| more.min(own))))
+        self.write_back(task).work()
     }
 
     /// Ends in good order: a last checkpoint, marked as an unmount. Inodes that are held without a name are freed.
@@ -484,8 +436,9 @@ impl Sfs {
         for inode in std::mem::take(&mut self.orphans) {
             self.free_inode(task, inode)?;
         }
-        self.keep_room(task)?;
-        self.checkpoint(task, true)
+        let mut write_back = self.write_back(task);
+        write_back.keep_room()?;
+        write_back.checkpoint(true)
     }
 
     /// What it, and what is below it, has counted since it was mounted.

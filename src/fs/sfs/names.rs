@@ -295,6 +295,14 @@ impl Sfs {
                 let why = format!("it has {blocks} blocks, and {} are the most", directory::MOST_BLOCKS);
                 return Err(SfsError::Damaged { what: format!("directory {directory}"), why });
             }
+            if self.media.is_refusing() {
+                // All of its blocks are fetched at once.
+                for number in 0..blocks {
+                    if let Ok(virtual_block) = self.mapped(task, directory, number) {
+                        let _ = self.metadata_block(task, virtual_block, directory, number);
+                    }
+                }
+            }
             let mut index = Box::<Index>::default();
             for number in 0..blocks {
                 let virtual_block = self.mapped(task, directory, number)?;

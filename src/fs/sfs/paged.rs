@@ -438,7 +438,7 @@ fn read_block(task: &Task<'_>, media: &Media, name: &str, pointer: &Pointer) -> 
     let mut block = zeroed();
     let address = pointer.address.get();
     check_address(media, name, address)?;
-    media.read(task, address, &mut block[..])?;
+    media.read_metadata(task, address, &mut block[..])?;
     let crc = crc32c::crc32c(&block[..]);
     if crc != pointer.crc.get() {
         let what = format!("a block of the {name} at {address} of the log");

@@ -16,6 +16,9 @@ use std::ops::Range;
 /// Bytes of a block, as a number.
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
+/// Blocks that are touched in one turn.
+const TOUCHED_AT_ONCE: u32 = 4096;
+
 /// Blocks of a file that are read in the same way.
 enum Stretch {
     /// So many blocks that lie one behind the other from an address on, with their checksums.
@@ -189,13 +192,57 @@ impl Sfs {
                 Stretch::Stored(address, checksums) => {
                     let blocks = checksums.len();
                     let bytes = from..from + blocks * width;
-                    self.read_blocks += blocks as u64;
                     runs.push(Run { place: first + at, address, checksums, bytes });
                     blocks as u64
                 }
             };
         }
+        self.read_blocks += runs.iter().map(|run| run.checksums.len() as u64).sum::<u64>();
         Ok(PlannedRead { runs })
+    }
+
+    /// Touches what a write of these bytes needs: maps, entries of the DAT, and stored blocks that are written in part.
+    pub(super) fn touch_bytes(
+        &mut self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), SfsError> {
+        let end = offset.saturating_add(length);
+        let size = self.regular(task, inode.0)?;
+        // The tail of the last block is cleared when the file grows.
+        let tail = (end > size && !size.is_multiple_of(BLOCK_BYTES)).then_some(size / BLOCK_BYTES);
+        let head = (!offset.is_multiple_of(BLOCK_BYTES)).then_some(offset / BLOCK_BYTES);
+        let last = (!end.is_multiple_of(BLOCK_BYTES)).then_some(end / BLOCK_BYTES);
+        for place in [tail, head, last].into_iter().flatten() {
+            if let Stretch::Stored(address, _) = self.stretch(task, inode.0, place, 1)? {
+                self.media.want(address);
+            }
+        }
+        for place in offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES) {
+            let number = self.mapped(task, inode.0, place)?;
+            if number != 0 {
+                let _ = self.dat.get(task, number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Touches the map of a range of blocks, and their entries in the DAT. Returns the place to go on from.
+    pub(super) fn touch_blocks(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        places: Range<u64>,
+    ) -> Result<Option<u64>, SfsError> {
+        let mut from = places.start;
+        for _ in 0..TOUCHED_AT_ONCE {
+            let Some((place, number)) = self.next_mapped(task, inode, from, places.end)? else { return Ok(None) };
+            let _ = self.dat.get(task, number);
+            from = place + 1;
+        }
+        Ok(Some(from))
     }
 
     /// True if the DAT still names the address and checksum that were looked up for a wrong block: it is damaged.

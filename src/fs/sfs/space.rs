@@ -5,10 +5,10 @@
 //! which was accepted can always be written.
 
 use super::attributes::Space;
-use super::checkpoint::WrittenCheckpoint;
 use super::format::{BLOCK, blocks_that_fit};
 use super::memory::{INODE_BYTES, Shares};
 use super::settings::SfsSettings;
+use super::write_back::WriteBack;
 use super::{Limits, Relief, Sfs, SfsError};
 use crate::task::Task;
 
@@ -91,11 +91,12 @@ impl Sfs {
             let free = self.limits.usable.saturating_sub(self.used_blocks());
             return Err(SfsError::NoSpace { free, blocks: self.limits.usable });
         }
-        if self.is_flushing {
-            // A caller that shares the volume waits for the flush if there is so little space.
+        if self.relief == Relief::ByCaller {
+            // Whoever shares the volume takes the checkpoint beside its gate, and makes the call again.
+            self.wants_checkpoint = true;
             return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
         }
-        self.checkpoint_behind(task, Sfs::keep_room)
+        self.write_back(task).checkpoint_behind(WriteBack::keep_room)
     }
 
     /// How much there is, and how much is left.
@@ -122,45 +123,11 @@ impl Sfs {
         blocks as u64 * BLOCK as u64 + self.inodes.changed() as u64 * INODE_BYTES + self.records.len() as u64
     }
 
-    /// True if so many blocks are buffered or changed that some must be written.
-    pub(super) fn is_pressed(&mut self) -> bool {
-        self.is_much_changed() || self.waiting.len() >= self.limits.waiting
-    }
-
-    fn is_much_changed(&mut self) -> bool {
-        let changed = self.metadata.dirty() + self.dat.file().dirty_pages() + self.inode_file.file().dirty_pages();
-        let is_much = changed + self.records.len() / BLOCK > self.limits.metadata;
-        is_much || self.changed_bytes() > self.limits.shares.changed
-    }
-
     /// After a change: writes what waits, or takes a checkpoint, if there is too much of it.
     pub(super) fn relieve(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         if self.relief == Relief::ByCaller {
             return Ok(());
         }
-        if let Some(written) = self.begin_relief(task)? {
-            let stored = written.store(task, &self.media);
-            self.end_checkpoint(task, stored)?;
-        }
-        Ok(())
-    }
-
-    /// Writes out buffered blocks if there are too many. Returns the checkpoint that is due, if one is.
-    pub(super) fn begin_relief(&mut self, task: &Task<'_>) -> Result<Option<WrittenCheckpoint>, SfsError> {
-        // It may have failed since the change.
-        self.check_writable()?;
-        if self.is_much_changed() {
-            return self.begin_checkpoint_behind(task, Sfs::make_room);
-        }
-        if self.waiting.len() >= self.limits.waiting {
-            if let Some(written) = self.begin_write_out(task)? {
-                return Ok(Some(written));
-            }
-            // Groups that fill no segment wait on; should they be all that waits, they must go.
-            if self.waiting.len() >= self.limits.waiting {
-                self.write_groups(task, true)?;
-            }
-        }
-        Ok(None)
+        self.write_back(task).relieve()
     }
 }

@@ -2,18 +2,17 @@
 //!
 //! | gate | entered by | held during |
 //! |---|---|---|
-//! | `log` | syncs, checkpoints, background work, writing out of too many buffered blocks | writes to the log, and flushes |
-//! | `mounted` | every call | reads of metadata, and writes to the log; not reads of a file's blocks, and not flushes |
+//! | `log` | whoever writes back: syncs, checkpoints, cleaning, background work, relief of memory | all of that |
+//! | `mounted` | every call | work in memory |
 //!
-//! They are entered in this order. A read leaves `mounted` while the device reads a file's blocks, so that many blocks are
-//! read at once ([`reading`](super::reading) says why that is safe). A flush leaves `mounted`, too, and keeps `log`: until
-//! it is done nothing is written to the log and no segment is freed ([`Sfs::begin_checkpoint`], [`Sfs::begin_flush`]),
-//! and calls that do neither go on.
+//! They are entered in this order. Whoever writes back has the volume in turns ([`Turns`]): the device writes, flushes,
+//! discards and reads what is cleaned between two of them, behind `log` alone. A read leaves `mounted` while the device
+//! reads a file's blocks, so that many blocks are read at once ([`reading`](super::reading) says why that is safe).
 
-use super::checkpoint::WrittenCheckpoint;
-use super::media::Media;
+use super::media::{FetchedBlocks, Media};
 use super::reading::Covered;
-use super::{InodeNumber, NewFile, Relief, Sfs, Timestamp};
+use super::write_back::{Turns, WriteBack};
+use super::{DirectoryEntry, FileKind, InodeNumber, NewFile, Relief, Sfs, Timestamp};
 use crate::device::Account;
 use crate::fs::Durable;
 use crate::fs::volume::steps::{self, Steps};
@@ -24,23 +23,27 @@ use crate::fs::volume::{
 use crate::task::{Gate, GateGuard, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Entries of a directory that are taken before their attributes are looked up: about what fits into 4 KiB.
 const ENTRIES_AT_ONCE: usize = 32;
-/// New blocks that a change of a name or of what is known of a file takes at most: those of its extended attributes, of
-/// its directory, and of maps.
-const MOST_NEW: u64 = 1024;
+/// Times that a call takes a checkpoint for the space that it gives back, should others take that space first.
+const MOST_CHECKPOINTS: u32 = 3;
+/// Times that a call leaves the gate for metadata that is not in memory.
+const MOST_FETCHES: u32 = 16;
 /// Times that a read looks up its blocks and leaves the gate before it holds the gate to its end.
 const MOST_LOOKS: u32 = 3;
 
 /// A mounted volume, which threads share.
 pub struct SfsVolume {
-    /// Held by the one task that writes the log, or flushes it.
+    /// Held by the one task that writes back.
     log: Gate<()>,
     /// `None` when it is unmounted.
     mounted: Gate<Option<Sfs>>,
     media: Arc<Media>,
+    /// True if all metadata is always in memory.
+    is_in_memory: bool,
     number: [u8; 16],
     is_timed: bool,
     /// The time on the wall clock at [`Time::ZERO`].
@@ -53,9 +56,11 @@ impl SfsVolume {
         sfs.relief = Relief::ByCaller;
         let (number, is_timed, origin) = (sfs.number(), sfs.is_timed(), sfs.origin);
         let media = Arc::clone(&sfs.media);
+        media.queue_changes(true);
+        let is_in_memory = media.holds_stamps();
         let mounted = Gate::new("volume", Some(sfs));
         drop(mounted.enter(&Task::at(now)));
-        SfsVolume { log: Gate::new("log", ()), mounted, media, number, is_timed, origin }
+        SfsVolume { log: Gate::new("log", ()), mounted, media, is_in_memory, number, is_timed, origin }
     }
 
     /// The volume, for one that has it alone.
@@ -64,7 +69,10 @@ impl SfsVolume {
     ///
     /// If it is unmounted.
     pub fn into_inner(self) -> Sfs {
-        self.mounted.into_inner().expect("it is mounted")
+        let mut sfs = self.mounted.into_inner().expect("it is mounted");
+        sfs.relief = Relief::AtOnce;
+        self.media.queue_changes(false);
+        sfs
     }
 
     /// Makes a call: it begins when its task comes, or when the call before it has ended.
@@ -80,73 +88,143 @@ impl SfsVolume {
         act(sfs)
     }
 
-    /// Makes a call that changes something, and takes at most `blocks` new blocks. Writes out buffered blocks, or takes a
-    /// checkpoint, behind it if there is too much to keep in memory.
+    /// Makes a call that changes nothing. Metadata that is not in memory is fetched beside the gate.
+    fn look<T>(
+        &self,
+        call: &Call,
+        steps: &Steps,
+        mut act: impl FnMut(&mut Sfs) -> Result<T, VolumeError>,
+    ) -> Result<T, VolumeError> {
+        let (mut steps, mut fetched) = (steps, Vec::new());
+        for fetches in 0.. {
+            let steps = std::mem::replace(&mut steps, steps::NONE);
+            let (answer, missed) = self.turn(call, steps, |sfs| {
+                // Memory may be too short to keep what was fetched: then the device is asked inside.
+                self.media.begin_look(std::mem::take(&mut fetched), fetches < MOST_FETCHES);
+                let answer = act(sfs);
+                Ok((answer, self.media.end_look().0))
+            })?;
+            if missed.is_empty() {
+                return answer;
+            }
+            fetched = self.media.fetch(call.task, missed)?;
+        }
+        unreachable!("the last turn refuses nothing, and misses nothing")
+    }
+
+    /// Brings metadata that a change needs into memory, so that it does not wait for the device inside the gate. Returns
+    /// blocks of which it changes a part. Errors show again in the change itself.
+    fn warm(
+        &self,
+        call: &Call,
+        mut touch: impl FnMut(&mut Sfs) -> Result<(), VolumeError>,
+    ) -> Result<Vec<FetchedBlocks>, VolumeError> {
+        let mut fetched = Vec::new();
+        for _ in 0..if self.is_in_memory { 0 } else { MOST_FETCHES } {
+            let (missed, offered) = self.turn(call, steps::NONE, |sfs| {
+                self.media.begin_look(std::mem::take(&mut fetched), true);
+                let _ = touch(sfs);
+                Ok(self.media.end_look())
+            })?;
+            if missed.is_empty() {
+                return Ok(offered);
+            }
+            fetched = self.media.fetch(call.task, missed)?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Brings the metadata of names, and of the files that have them, into memory.
+    fn warm_names(&self, call: &Call, names: &[Name]) -> Result<(), VolumeError> {
+        let touched = self.warm(call, |sfs| {
+            for name in names {
+                let _ = sfs.attributes(call.task, name.0);
+                let file = sfs.lookup(call.task, name.0, name.1);
+                let _ = file.and_then(|file| sfs.attributes(call.task, file));
+            }
+            Ok(())
+        });
+        touched.map(drop)
+    }
+
+    /// Brings the map of a range of a file's blocks, and their entries in the DAT, into memory.
+    fn warm_blocks(&self, call: &Call, inode: InodeNumber, blocks: Range<u64>) -> Result<(), VolumeError> {
+        let mut next = if self.is_in_memory { None } else { Some(blocks.start) };
+        while let Some(from) = next {
+            self.warm(call, |sfs| {
+                next = None;
+                next = sfs.touch_blocks(call.task, inode.0, from..blocks.end)?;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Brings into memory what it takes to free a file, if this is its last name.
+    fn warm_removal(&self, call: &Call, name: Name) -> Result<(), VolumeError> {
+        if self.is_in_memory {
+            return Ok(());
+        }
+        self.warm_names(call, &[name])?;
+        let found = self.look(call, steps::NONE, |sfs| {
+            let file = sfs.lookup(call.task, name.0, name.1)?;
+            sfs.attributes(call.task, file)
+        });
+        match found {
+            Ok(file) if file.links <= 1 => self.warm_blocks(call, file.inode, 0..u64::MAX),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a call that changes something. Takes a checkpoint before it, if that gives back the space that it needs, and
+    /// writes back behind it, if there is too much in memory.
     fn turn_of_change<T>(
         &self,
         call: &Call,
         steps: &Steps,
-        blocks: u64,
-        act: impl FnOnce(&mut Sfs) -> Result<T, VolumeError>,
+        act: impl FnMut(&mut Sfs) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
-        let (mut log, mut mounted) = (None, self.mounted.enter(call.task));
-        if mounted.as_ref().is_some_and(|sfs| sfs.is_flushing && !sfs.has_space(blocks)) {
-            // A checkpoint may free space, and cannot be taken before the flush is done.
-            drop(mounted);
-            log = Some(self.log.enter(call.task));
-            mounted = self.mounted.enter(call.task);
-        }
-        let sfs = mounted.as_mut().ok_or(VolumeError::Unmounted)?;
-        call.spend(steps);
-        let answer = act(sfs)?;
-        let is_pressed = sfs.is_pressed();
-        drop(mounted);
-        if is_pressed {
-            let log = log.unwrap_or_else(|| self.log.enter(call.task));
-            let written = self.turn(call, steps::NONE, |sfs| match sfs.is_pressed() {
-                true => sfs.begin_relief(call.task),
-                false => Ok(None),
-            })?;
-            self.store(call, &log, written)?;
-        }
-        Ok(answer)
+        self.turn_with(call, steps, Vec::new(), act)
     }
 
-    /// Makes a call that writes to the log on its way. Nobody flushes meanwhile.
-    fn turn_alone<T>(
+    /// The same, with blocks that were fetched.
+    fn turn_with<T>(
         &self,
         call: &Call,
         steps: &Steps,
-        act: impl FnOnce(&mut Sfs) -> Result<T, VolumeError>,
+        mut fetched: Vec<FetchedBlocks>,
+        mut act: impl FnMut(&mut Sfs) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
-        let _log = self.log.enter(call.task);
-        self.turn(call, steps, |sfs| {
-            sfs.relief = Relief::AtOnce;
-            let answer = act(sfs);
-            sfs.relief = Relief::ByCaller;
-            answer
-        })
-    }
-
-    /// Stores a checkpoint, if one was written.
-    fn store(
-        &self,
-        call: &Call,
-        _log: &GateGuard<'_, ()>,
-        written: Option<WrittenCheckpoint>,
-    ) -> Result<(), VolumeError> {
-        let Some(written) = written else { return Ok(()) };
-        let stored = written.store(call.task, &self.media);
-        self.turn(call, steps::NONE, |sfs| sfs.end_checkpoint(call.task, stored))
-    }
-
-    /// Flushes the device, if that is begun.
-    fn flush(&self, call: &Call, _log: &GateGuard<'_, ()>, is_begun: bool) -> Result<(), VolumeError> {
-        if !is_begun {
-            return Ok(());
+        let (mut writer, mut checkpoints, mut steps) = (None, 0, steps);
+        loop {
+            let mut is_pressed = false;
+            let mut wants_checkpoint = false;
+            let answer = self.turn(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
+                self.media.begin_look(std::mem::take(&mut fetched), false);
+                let answer = act(sfs);
+                self.media.end_look();
+                wants_checkpoint = std::mem::take(&mut sfs.wants_checkpoint);
+                is_pressed = answer.is_ok() && sfs.is_pressed();
+                answer
+            });
+            if answer.is_err() && wants_checkpoint && checkpoints < MOST_CHECKPOINTS {
+                // From here on nobody else takes the checkpoints that this call needs.
+                let writer: &mut WriteBack<_> = writer.get_or_insert_with(|| self.write_back(call));
+                writer.checkpoint_behind(WriteBack::keep_room)?;
+                checkpoints += 1;
+                continue;
+            }
+            if is_pressed {
+                writer.unwrap_or_else(|| self.write_back(call)).relieve_if_pressed()?;
+            }
+            return answer;
         }
-        let flushed = self.media.flush(call.task);
-        self.turn(call, steps::NONE, |sfs| sfs.end_flush(flushed))
+    }
+
+    /// Waits until nobody writes back, and does.
+    fn write_back<'c>(&'c self, call: &'c Call) -> WriteBack<'c, SharedTurns<'c>> {
+        let turns = SharedTurns { volume: self, call, _log: self.log.enter(call.task) };
+        WriteBack::new(turns, call.task, Arc::clone(&self.media))
     }
 
     /// Reads, and leaves the gate while the device does. `None` if blocks were moved meanwhile, and must be looked up
@@ -159,7 +237,7 @@ impl SfsVolume {
         bytes: &mut [u8],
     ) -> Result<Option<ReadBytes>, VolumeError> {
         let mut whole = Vec::new();
-        let (covered, planned, times) = self.turn(call, &steps::read(offset, bytes.len()), |sfs| {
+        let (covered, planned, times) = self.look(call, &steps::read(offset, bytes.len()), |sfs| {
             let covered = sfs.covered(call.task, inode, offset, bytes.len())?;
             let times = sfs.attributes(call.task, inode)?.times;
             let buffer = buffer_of(&covered, &self.media, bytes, &mut whole);
@@ -185,6 +263,19 @@ impl SfsVolume {
             (false, false) => covered.copy(&whole, bytes),
         }
         Ok(Some(ReadBytes { length: covered.length, times }))
+    }
+}
+
+/// Turns of the one that writes back a volume that threads share.
+struct SharedTurns<'v> {
+    volume: &'v SfsVolume,
+    call: &'v Call<'v>,
+    _log: GateGuard<'v, ()>,
+}
+
+impl Turns for SharedTurns<'_> {
+    fn turn<R>(&mut self, act: impl FnOnce(&mut Sfs) -> Result<R, VolumeError>) -> Result<R, VolumeError> {
+        self.volume.turn(self.call, steps::NONE, act)
     }
 }
 
@@ -226,7 +317,7 @@ fn found(task: &Task<'_>, sfs: &mut Sfs, (directory, name): Name) -> Result<Opti
     }
 }
 
-fn ask(task: &Task<'_>, sfs: &mut Sfs, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
+fn ask(task: &Task<'_>, sfs: &mut Sfs, name: Name, rule: &mut Option<NameRule>) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
     let file = found(task, sfs, name)?;
     rule(&mut Inside(sfs, task), Found { file, there: None })
@@ -245,7 +336,7 @@ fn change_beside(
     task: &Task<'_>,
     sfs: &mut Sfs,
     inode: InodeNumber,
-    rule: Option<ChangeRule>,
+    rule: &mut Option<ChangeRule>,
 ) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
     match rule(&mut Inside(sfs, task))? {
@@ -256,18 +347,19 @@ fn change_beside(
 
 impl Volume for SfsVolume {
     fn lookup(&self, call: &Call, (directory, name): Name, hold: Hold) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::LOOKUP, |sfs| {
+        self.look(call, steps::LOOKUP, |sfs| {
             let inode = sfs.lookup(call.task, directory, name)?;
             held(call.task, sfs, inode, hold)
         })
     }
 
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::LOOK, |sfs| sfs.attributes(call.task, inode))
+        self.look(call, steps::LOOK, |sfs| sfs.attributes(call.task, inode))
     }
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
-        self.turn_of_change(call, steps::CHANGE, MOST_NEW, |sfs| match rule(&mut Inside(sfs, call.task))? {
+        self.warm(call, |sfs| sfs.attributes(call.task, inode).map(drop))?;
+        self.turn_of_change(call, steps::CHANGE, |sfs| match rule(&mut Inside(sfs, call.task))? {
             Some(change) => sfs.change(call.task, inode, &change),
             None => sfs.attributes(call.task, inode),
         })
@@ -279,10 +371,11 @@ impl Volume for SfsVolume {
         (directory, name): Name,
         new: &NewFile,
         hold: Hold,
-        rule: Option<NewFileRule>,
+        mut rule: Option<NewFileRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.turn_of_change(call, steps::NAME, MOST_NEW, |sfs| {
-            let inode = match rule {
+        self.warm_names(call, &[(directory, name)])?;
+        self.turn_of_change(call, steps::NAME, |sfs| {
+            let inode = match &mut rule {
                 None => sfs.make(call.task, directory, name, new)?,
                 Some(rule) => {
                     let file = found(call.task, sfs, (directory, name))?;
@@ -308,18 +401,20 @@ impl Volume for SfsVolume {
         inode: InodeNumber,
         (directory, name): Name,
         hold: Hold,
-        rule: Option<NameRule>,
+        mut rule: Option<NameRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.turn_of_change(call, steps::NAME, MOST_NEW, |sfs| {
-            ask(call.task, sfs, (directory, name), rule)?;
+        self.warm_names(call, &[(directory, name)])?;
+        self.turn_of_change(call, steps::NAME, |sfs| {
+            ask(call.task, sfs, (directory, name), &mut rule)?;
             sfs.link(call.task, inode, directory, name)?;
             held(call.task, sfs, inode, hold)
         })
     }
 
-    fn unlink(&self, call: &Call, (directory, name): Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.turn_of_change(call, steps::NAME, MOST_NEW, |sfs| {
-            ask(call.task, sfs, (directory, name), rule)?;
+    fn unlink(&self, call: &Call, (directory, name): Name, mut rule: Option<NameRule>) -> Result<(), VolumeError> {
+        self.warm_removal(call, (directory, name))?;
+        self.turn_of_change(call, steps::NAME, |sfs| {
+            ask(call.task, sfs, (directory, name), &mut rule)?;
             sfs.unlink(call.task, directory, name)
         })
     }
@@ -328,10 +423,11 @@ impl Volume for SfsVolume {
         &self,
         call: &Call,
         (directory, name): Name,
-        rule: Option<NameRule>,
+        mut rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
-        self.turn_of_change(call, steps::NAME, MOST_NEW, |sfs| {
-            ask(call.task, sfs, (directory, name), rule)?;
+        self.warm_removal(call, (directory, name))?;
+        self.turn_of_change(call, steps::NAME, |sfs| {
+            ask(call.task, sfs, (directory, name), &mut rule)?;
             sfs.remove_directory(call.task, directory, name)
         })
     }
@@ -342,10 +438,12 @@ impl Volume for SfsVolume {
         from: Name,
         to: Name,
         how: Renaming,
-        rule: Option<NameRule>,
+        mut rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
-        self.turn_of_change(call, steps::RENAME, MOST_NEW, |sfs| {
-            if let Some(rule) = rule {
+        self.warm_names(call, &[from])?;
+        self.warm_removal(call, to)?;
+        self.turn_of_change(call, steps::RENAME, |sfs| {
+            if let Some(rule) = &mut rule {
                 let found = Found { file: found(call.task, sfs, from)?, there: found(call.task, sfs, to)? };
                 rule(&mut Inside(sfs, call.task), found)?;
             }
@@ -357,14 +455,18 @@ impl Volume for SfsVolume {
     }
 
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
-        self.turn(call, steps::LOOK, |sfs| Ok((sfs.target(call.task, inode)?, sfs.attributes(call.task, inode)?.times)))
+        self.look(call, steps::LOOK, |sfs| Ok((sfs.target(call.task, inode)?, sfs.attributes(call.task, inode)?.times)))
     }
 
     fn list(&self, call: &Call, directory: InodeNumber, from: u64, take: TakeEntry) -> Result<Times, VolumeError> {
-        self.turn(call, steps::LOOKUP, |sfs| {
-            sfs.list(call.task, directory, from, take)?;
-            Ok(sfs.attributes(call.task, directory)?.times)
-        })
+        let (mut from, mut steps) = (from, steps::LOOKUP);
+        while let Some(next) = self.look(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
+            let page = Page::read(call.task, sfs, directory, from)?;
+            Ok(page.hand_out(&mut |entry| Ok(take(entry)))?)
+        })? {
+            from = next;
+        }
+        self.look(call, steps::NONE, |sfs| Ok(sfs.attributes(call.task, directory)?.times))
     }
 
     fn list_with_attributes(
@@ -375,10 +477,27 @@ impl Volume for SfsVolume {
         hold: Hold,
         take: TakeFullEntry,
     ) -> Result<Times, VolumeError> {
-        self.turn(call, steps::LOOKUP, |sfs| {
-            list_with_attributes(call.task, sfs, directory, from, hold, take)?;
-            Ok(sfs.attributes(call.task, directory)?.times)
-        })
+        let (mut next, mut steps) = (from, steps::LOOKUP);
+        while let Some(behind) = self.look(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
+            let page = Page::read(call.task, sfs, directory, next)?;
+            let attributes = page.attributes(call.task, sfs, next == from)?;
+            let mut attributes = attributes.into_iter();
+            // What was handed out is not handed out again.
+            self.media.stop_refusing();
+            page.hand_out(&mut |entry| {
+                // The next listing begins with the first that has none, and says why.
+                let Some(attributes) = attributes.next() else { return Ok(false) };
+                let held = (hold == Hold::Yes && !entry.is_dot()).then_some(entry.inode);
+                let is_taken = take(&FullEntry { entry, attributes });
+                match held.filter(|_| is_taken) {
+                    Some(inode) => sfs.retain(call.task, inode).map(|()| true),
+                    None => Ok(is_taken),
+                }
+            })
+        })? {
+            next = behind;
+        }
+        self.look(call, steps::NONE, |sfs| Ok(sfs.attributes(call.task, directory)?.times))
     }
 
     fn read(&self, call: &Call, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<ReadBytes, VolumeError> {
@@ -401,11 +520,11 @@ impl Volume for SfsVolume {
         inode: InodeNumber,
         offset: u64,
         bytes: &[u8],
-        rule: Option<ChangeRule>,
+        mut rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        let blocks = MOST_NEW + bytes.len() as u64 / BLOCK_BYTES;
-        self.turn_of_change(call, &steps::write(offset, bytes.len()), blocks, |sfs| {
-            change_beside(call.task, sfs, inode, rule)?;
+        let fetched = self.warm(call, |sfs| sfs.touch_bytes(call.task, inode, offset, bytes.len() as u64))?;
+        self.turn_with(call, &steps::write(offset, bytes.len()), fetched, |sfs| {
+            change_beside(call.task, sfs, inode, &mut rule)?;
             sfs.write(call.task, inode, offset, bytes)
         })
     }
@@ -416,60 +535,79 @@ impl Volume for SfsVolume {
         inode: InodeNumber,
         (offset, length): (u64, u64),
         how: Allocation,
-        rule: Option<ChangeRule>,
+        mut rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.turn_alone(call, &steps::allocate(offset, length), |sfs| {
-            change_beside(call.task, sfs, inode, rule)?;
-            match how {
-                Allocation::Reserve { keep_size } => sfs.allocate(call.task, inode, offset, length, keep_size),
-                Allocation::Punch => sfs.punch(call.task, inode, offset, length),
-                Allocation::Zero { keep_size } => {
-                    sfs.punch(call.task, inode, offset, length)?;
-                    sfs.allocate(call.task, inode, offset, length, keep_size)
-                }
+        let (reserves, keep_size) = match how {
+            Allocation::Punch => (false, true),
+            Allocation::Reserve { keep_size } => (true, keep_size),
+            Allocation::Zero { keep_size } => (true, keep_size),
+        };
+        self.warm_blocks(call, inode, blocks_of(offset, length))?;
+        self.turn_of_change(call, &steps::allocate(offset, length), |sfs| {
+            change_beside(call.task, sfs, inode, &mut rule)?;
+            if reserves {
+                sfs.check_reservation(call.task, inode, offset, length)?;
             }
-        })
+            match how {
+                Allocation::Reserve { .. } => Ok(()),
+                Allocation::Punch | Allocation::Zero { .. } => sfs.punch(call.task, inode, offset, length),
+            }
+        })?;
+        // A long one is made in parts, so that a checkpoint is never larger than there is room for.
+        let (mut from, end) = (offset, offset.saturating_add(length));
+        while reserves && from < end {
+            let part = self.turn(call, steps::NONE, |sfs| Ok(sfs.most_reserved_at_once()))?;
+            let to = end.min(from.saturating_add(part));
+            self.turn_of_change(call, steps::NONE, |sfs| {
+                sfs.allocate(call.task, inode, from, to - from, keep_size || to < end)
+            })?;
+            from = to;
+        }
+        Ok(())
     }
 
     fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
-        self.turn(call, steps::LOOK, |sfs| sfs.seek(call.task, inode, offset, what == Seek::Data))
+        self.look(call, steps::LOOK, |sfs| sfs.seek(call.task, inode, offset, what == Seek::Data))
     }
 
     fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError> {
-        self.turn(call, steps::LOOK, |sfs| sfs.extended_attribute(call.task, inode, name))
+        self.look(call, steps::LOOK, |sfs| sfs.extended_attribute(call.task, inode, name))
     }
 
     fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError> {
-        self.turn(call, steps::LOOK, |sfs| sfs.extended_attributes(call.task, inode))
+        self.look(call, steps::LOOK, |sfs| sfs.extended_attributes(call.task, inode))
     }
 
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
-        let log = self.log.enter(call.task);
-        let is_begun = self.turn(call, steps::SYNC, |sfs| {
-            sfs.write_file(call.task, inode, what)?;
-            Ok(sfs.begin_flush())
-        })?;
-        self.flush(call, &log, is_begun)
+        let mut writer = self.write_back(call);
+        call.spend(steps::SYNC);
+        writer.sync_file(inode, what)
     }
 
     fn sync(&self, call: &Call) -> Result<(), VolumeError> {
-        let log = self.log.enter(call.task);
-        let (written, is_begun) = self.turn(call, steps::SYNC, |sfs| match sfs.begin_sync(call.task)? {
-            Some(written) => Ok((Some(written), false)),
-            None => Ok((None, sfs.begin_flush())),
-        })?;
-        self.store(call, &log, written)?;
-        self.flush(call, &log, is_begun)
+        let mut writer = self.write_back(call);
+        call.spend(steps::SYNC);
+        writer.sync()
     }
 
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::LOOK, |sfs| held(call.task, sfs, inode, Hold::Yes))
+        self.look(call, steps::LOOK, |sfs| held(call.task, sfs, inode, Hold::Yes))
     }
 
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
         match inode {
             InodeNumber::ROOT => Ok(()),
-            inode => self.turn(call, steps::LOOK, |sfs| sfs.release(call.task, inode, times)),
+            inode => {
+                let is_released = self.turn(call, steps::LOOK, |sfs| match sfs.is_orphan(inode) {
+                    true => Ok(false),
+                    false => sfs.release(call.task, inode, times).map(|()| true),
+                })?;
+                if is_released {
+                    return Ok(());
+                }
+                self.warm_blocks(call, inode, 0..u64::MAX)?;
+                self.turn_of_change(call, steps::NONE, |sfs| sfs.release(call.task, inode, times))
+            }
         }
     }
 
@@ -478,10 +616,7 @@ impl Volume for SfsVolume {
     }
 
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError> {
-        let log = self.log.enter(call.task);
-        let mut begun = self.turn(call, steps::NONE, |sfs| sfs.begin_work(call.task))?;
-        self.store(call, &log, begun.written.take())?;
-        self.turn(call, steps::NONE, |sfs| sfs.end_work(call.task, &begun))
+        self.write_back(call).work()
     }
 
     fn is_changed(&self, call: &Call) -> bool {
@@ -520,46 +655,61 @@ impl Volume for SfsVolume {
     }
 }
 
-fn list_with_attributes(
-    task: &Task<'_>,
-    sfs: &mut Sfs,
-    directory: InodeNumber,
-    mut from: u64,
-    hold: Hold,
-    take: TakeFullEntry,
-) -> Result<(), VolumeError> {
-    let mut is_first = true;
-    loop {
-        let mut names: Vec<u8> = Vec::new();
-        let mut page: Vec<(u64, InodeNumber, super::FileKind, usize)> = Vec::with_capacity(ENTRIES_AT_ONCE);
+/// The blocks that hold some of these bytes.
+fn blocks_of(offset: u64, length: u64) -> Range<u64> {
+    offset / BLOCK_BYTES..offset.saturating_add(length).div_ceil(BLOCK_BYTES)
+}
+
+/// Some entries of a directory, read before any is handed out: reading them may have to begin anew.
+struct Page {
+    names: Vec<u8>,
+    /// The next entry's place, the inode, its kind, and where the name ends.
+    entries: Vec<(u64, InodeNumber, FileKind, usize)>,
+}
+
+impl Page {
+    fn read(task: &Task<'_>, sfs: &mut Sfs, directory: InodeNumber, from: u64) -> Result<Page, VolumeError> {
+        let mut page = Page { names: Vec::new(), entries: Vec::with_capacity(ENTRIES_AT_ONCE) };
         sfs.list(task, directory, from, &mut |entry| {
-            let has_room = page.len() < ENTRIES_AT_ONCE;
+            let has_room = page.entries.len() < ENTRIES_AT_ONCE;
             if has_room {
-                names.extend_from_slice(entry.name);
-                page.push((entry.next, entry.inode, entry.kind, names.len()));
+                page.names.extend_from_slice(entry.name);
+                page.entries.push((entry.next, entry.inode, entry.kind, page.names.len()));
             }
             has_room
         })?;
-        if page.is_empty() {
-            return Ok(());
+        Ok(page)
+    }
+
+    /// The attributes of its entries, up to the first that has none: an error if that is the first of the listing.
+    fn attributes(&self, task: &Task<'_>, sfs: &mut Sfs, is_first: bool) -> Result<Vec<Attributes>, VolumeError> {
+        let all: Vec<_> = self.entries.iter().map(|(_, inode, ..)| sfs.attributes(task, *inode)).collect();
+        let mut found = Vec::with_capacity(all.len());
+        for attributes in all {
+            match attributes {
+                Ok(attributes) => found.push(attributes),
+                // It is fetched, and all begins anew.
+                Err(error) if sfs.media.has_missed() => return Err(error),
+                Err(error) if is_first && found.is_empty() => return Err(error),
+                Err(_) => break,
+            }
         }
+        Ok(found)
+    }
+
+    /// Hands its entries out. Returns the place of the next one; `None` at the end, or if no more are wanted.
+    fn hand_out(
+        &self,
+        take: &mut dyn FnMut(DirectoryEntry) -> Result<bool, VolumeError>,
+    ) -> Result<Option<u64>, VolumeError> {
         let mut begin = 0;
-        for (next, inode, kind, end) in page {
-            let attributes = match sfs.attributes(task, inode) {
-                Ok(attributes) => attributes,
-                Err(error) if is_first => return Err(error),
-                // The next listing begins with it, and says so.
-                Err(_) => return Ok(()),
-            };
-            let entry = super::DirectoryEntry { next, inode, kind, name: &names[begin..end] };
-            let is_held = hold == Hold::Yes && !entry.is_dot();
-            if !take(&FullEntry { entry, attributes }) {
-                return Ok(());
+        for (next, inode, kind, end) in &self.entries {
+            let entry = DirectoryEntry { next: *next, inode: *inode, kind: *kind, name: &self.names[begin..*end] };
+            if !take(entry)? {
+                return Ok(None);
             }
-            if is_held {
-                sfs.retain(task, inode)?;
-            }
-            (from, begin, is_first) = (next, end, false);
+            begin = *end;
         }
+        Ok(self.entries.last().map(|(next, ..)| *next))
     }
 }

@@ -6,6 +6,7 @@
 //! | `schedule` | who is ready, who goes next, and each thread's place among the others |
 //! | `gates` | who is inside of each gate, and who waits there |
 //! | `tests` | small programs whose overlap is computed by hand, and random ones |
+//! | `volume_tests` | threads on a volume whose device takes long |
 //!
 //! `docs/threads.md` is the design.
 
@@ -13,6 +14,8 @@ mod gates;
 mod schedule;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod volume_tests;
 
 use crate::task::{Costs, Task};
 use crate::time::Time;

@@ -115,7 +115,7 @@ impl Sfs {
             sfs.checkpoint(task, false)?;
             // Should the power fail again and again, and nothing else be done in between, there must be room for the
             // next such checkpoint.
-            sfs.keep_room(task)?;
+            sfs.write_back(task).keep_room()?;
         }
         sfs.discard_what_is_free(task);
         Ok(sfs)

@@ -5,8 +5,8 @@
 //! while, and a segment that is used again before is never discarded. What is left at the end is made up for after the
 //! next mount, when all free segments wait.
 
-use super::segments::State;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::segments::State;
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use crate::time::Time;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ const PAUSE_NS: u64 = 100_000_000;
 
 /// Free segments of which the device was not told.
 #[derive(Debug, Default)]
-pub(super) struct Discards {
+pub(in crate::fs::sfs) struct Discards {
     segments: BTreeSet<u32>,
     /// When the next one may be told.
     next: Time,
@@ -43,7 +43,7 @@ impl Discards {
 
 impl Sfs {
     /// A segment is free: tells the device, now or later.
-    pub(super) fn discard(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn discard(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
         assert_eq!(self.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
         if !self.settings.discard {
             return Ok(());
@@ -57,7 +57,7 @@ impl Sfs {
     }
 
     /// The volume was mounted: what earlier mounts have not told is made up for.
-    pub(super) fn discard_what_is_free(&mut self, task: &Task<'_>) {
+    pub(in crate::fs::sfs) fn discard_what_is_free(&mut self, task: &Task<'_>) {
         if self.settings.discard && self.media.discards_slowly() {
             let segments = 0..self.segments.count();
             self.discards.segments =
@@ -67,7 +67,7 @@ impl Sfs {
     }
 
     /// Tells the device of one, if that is due.
-    pub(super) fn discard_one(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn discard_one(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         if self.discards.due().is_some_and(|due| due <= task.now())
             && let Some(segment) = self.discards.segments.pop_first()
         {

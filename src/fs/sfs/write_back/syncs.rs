@@ -6,31 +6,106 @@
 //! does. So an fsync is atomic, however long it is; and blocks that were written out meanwhile count only with what was
 //! done to their files before, such as a truncation.
 
-use super::attributes::{FileKind, InodeNumber};
-use super::checkpoint::WrittenCheckpoint;
-use super::log::{Destination, Item};
-use super::records::{Record, Told};
-use super::{Sfs, SfsError};
+use super::{Turns, WriteBack};
 use crate::device::DeviceError;
 use crate::fs::Durable;
+use crate::fs::sfs::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::log::{Destination, Item};
+use crate::fs::sfs::records::{Record, Told};
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::collections::BTreeSet;
+
+/// What a sync of a file needs.
+enum Needs {
+    /// A flush.
+    Flush,
+    /// The log is told of it, then flushed.
+    Log,
+    /// A checkpoint.
+    Checkpoint,
+}
+
+impl<T: Turns> WriteBack<'_, T> {
+    /// Makes a file durable, with its name.
+    pub fn sync_file(&mut self, inode: InodeNumber, what: Durable) -> Result<(), SfsError> {
+        match self.turn(|sfs, task| sfs.begin_sync_file(task, inode.0, what))? {
+            Needs::Checkpoint => {
+                self.checkpoint_behind(Self::keep_room)?;
+                self.flush()
+            }
+            Needs::Flush => self.flush(),
+            Needs::Log => {
+                self.make_room()?;
+                self.flush_behind(|sfs, task| match sfs.is_changed {
+                    true => sfs.tell_log(task, BTreeSet::from([inode.0])),
+                    // A checkpoint that made room has stored it.
+                    false => Ok(()),
+                })
+            }
+        }
+    }
+
+    /// Makes everything durable: a checkpoint.
+    pub fn sync(&mut self) -> Result<(), SfsError> {
+        let is_changed = self.turn(|sfs, _| {
+            if sfs.read_only.is_some() {
+                sfs.check_nothing_waits()?;
+                return Ok(false);
+            }
+            sfs.events.syncs += 1;
+            Ok(sfs.is_changed)
+        })?;
+        if is_changed { self.checkpoint_behind(Self::keep_room) } else { self.flush() }
+    }
+
+    /// Makes durable what was written to the log.
+    fn flush(&mut self) -> Result<(), SfsError> {
+        self.flush_behind(|_, _| Ok(()))
+    }
+
+    /// Has a turn, then makes durable what was written to the log up to its end.
+    pub(super) fn flush_behind(
+        &mut self,
+        act: impl FnOnce(&mut Sfs, &Task<'_>) -> Result<(), SfsError>,
+    ) -> Result<(), SfsError> {
+        let task = self.task;
+        let begun = self.turns.turn(|sfs| {
+            act(sfs, task)?;
+            Ok(sfs.begin_flush())
+        });
+        match begun {
+            Ok(true) => {
+                // That makes the changes of this turn.
+                let flushed = self.media.flush(task);
+                self.turn(|sfs, _| sfs.end_flush(flushed))
+            }
+            Ok(false) => Ok(()),
+            // What was queued before the failure is written all the same.
+            Err(error) => self.turn(|_, _| Err(error)),
+        }
+    }
+}
 
 impl Sfs {
     /// Makes a file durable, with its name.
     pub fn sync_file(&mut self, task: &Task<'_>, inode: InodeNumber, what: Durable) -> Result<(), SfsError> {
-        self.write_file(task, inode, what)?;
-        self.flush(task)
+        self.write_back(task).sync_file(inode, what)
     }
 
-    /// Writes a file, and all changes of names, to the log: they are durable once the device is flushed.
-    pub(super) fn write_file(&mut self, task: &Task<'_>, inode: InodeNumber, what: Durable) -> Result<(), SfsError> {
-        let number = inode.0;
+    /// Makes everything durable: a checkpoint.
+    pub fn sync(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        self.write_back(task).sync()
+    }
+
+    /// Looks what it takes to make a file durable.
+    fn begin_sync_file(&mut self, task: &Task<'_>, number: u64, what: Durable) -> Result<Needs, SfsError> {
         let file = self.inode(task, number)?;
         // New times alone need not be durable for fdatasync; all else is in the records.
         let (is_unlogged, has_grown) = (file.is_unlogged, file.safe_size != file.size);
         if self.read_only.is_some() {
-            return self.check_nothing_waits();
+            self.check_nothing_waits()?;
+            return Ok(Needs::Flush);
         }
         self.events.syncs += 1;
         let waits = self.waiting.has(number);
@@ -40,47 +115,26 @@ impl Sfs {
             || self.is_unsealed
             || self.records.touches(number)
             || is_unlogged && what == Durable::All;
-        if must_tell {
-            if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
-                return self.checkpoint_behind(task, Sfs::keep_room);
-            }
-            self.records.touch(number);
-            self.log_file(task, number)?;
+        if !must_tell {
+            return Ok(Needs::Flush);
         }
-        Ok(())
-    }
-
-    /// Makes everything durable: a checkpoint.
-    pub fn sync(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        match self.begin_sync(task)? {
-            Some(written) => {
-                let stored = written.store(task, &self.media);
-                self.end_checkpoint(task, stored)
-            }
-            None => self.flush(task),
+        if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
+            return Ok(Needs::Checkpoint);
         }
-    }
-
-    /// Writes all changes. They are durable once the returned checkpoint is stored, or without one the device flushed.
-    pub(super) fn begin_sync(&mut self, task: &Task<'_>) -> Result<Option<WrittenCheckpoint>, SfsError> {
-        if self.read_only.is_some() {
-            self.check_nothing_waits()?;
-            return Ok(None);
-        }
-        self.events.syncs += 1;
-        if self.is_changed { self.begin_checkpoint_behind(task, Sfs::keep_room) } else { Ok(None) }
+        self.records.touch(number);
+        Ok(Needs::Log)
     }
 
     /// Begins a flush of the device, if anything was written to the log since the last one; true if so. Nothing may be
     /// written to the log before [`end_flush`](Sfs::end_flush).
-    pub(super) fn begin_flush(&mut self) -> bool {
+    fn begin_flush(&mut self) -> bool {
         assert!(!self.is_flushing, "one flush after the other");
         self.is_flushing = self.is_unflushed;
         self.is_flushing
     }
 
     /// Ends a flush: the device did it, or failed.
-    pub(super) fn end_flush(&mut self, flushed: Result<(), DeviceError>) -> Result<(), SfsError> {
+    fn end_flush(&mut self, flushed: Result<(), DeviceError>) -> Result<(), SfsError> {
         self.is_flushing = false;
         flushed.inspect_err(|error| {
             // What was written may be lost, and nobody knows what.
@@ -96,40 +150,22 @@ impl Sfs {
         if self.is_changed || self.is_unflushed { self.check_writable() } else { Ok(()) }
     }
 
-    /// Makes durable what was written to the log.
-    pub(super) fn flush(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        match self.begin_flush() {
-            true => {
-                let flushed = self.media.flush(task);
-                self.end_flush(flushed)
-            }
-            false => Ok(()),
-        }
-    }
-
     /// Flushes the device: all partial segments that were written are durable.
-    pub(super) fn flush_device(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn flush_device(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         self.media.flush(task)?;
         self.all_is_flushed();
         Ok(())
     }
 
     /// Notes that all of the log is durable.
-    pub(super) fn all_is_flushed(&mut self) {
+    pub(in crate::fs::sfs) fn all_is_flushed(&mut self) {
         self.is_unflushed = false;
         self.unflushed_blocks = 0;
         self.flushed = self.superblock.next_partial.get();
     }
 
-    /// Tells the log all that it has yet to say, and writes a file's waiting blocks.
-    fn log_file(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        self.make_room(task)?;
-        // A checkpoint that made room has stored it.
-        if self.is_changed { self.tell_log(task, BTreeSet::from([number])) } else { Ok(()) }
-    }
-
     /// Tells the log all that it has yet to say, writes what waits of these files behind it, and seals it.
-    pub(super) fn tell_log(&mut self, task: &Task<'_>, mut files: BTreeSet<u64>) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn tell_log(&mut self, task: &Task<'_>, mut files: BTreeSet<u64>) -> Result<(), SfsError> {
         let mut slots = Vec::new();
         // A renamed file that replaced another goes with the name that it took.
         files.append(&mut self.renamed);
@@ -194,8 +230,13 @@ impl Sfs {
         Ok(())
     }
 
+    /// True if nothing but being held keeps this inode.
+    pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
+        self.orphans.contains(&inode.0)
+    }
+
     /// Frees an inode and all its blocks. If that fails, one without a name is an orphan as before.
-    pub(super) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         self.unmap(task, number, 0..u64::MAX)?;
         self.free_attributes(task, number)?;
         self.orphans.remove(&number);

@@ -1,45 +1,69 @@
 //! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before
 //! is free from then on.
 //!
-//! It has three steps, of which only the first and the last need the volume: write all changes
-//! ([`Sfs::begin_checkpoint`]), make them and the superblocks durable ([`WrittenCheckpoint::store`]), free the segments
-//! that it no longer names ([`Sfs::end_checkpoint`]). So its flushes delay only the caller that asked for it.
+//! Full segments of groups are written first, a segment a turn; all other changes in one turn
+//! ([`Sfs::begin_checkpoint`]), so that the checkpoint is of one instant. Nobody needs the volume while they and the
+//! superblocks are made durable ([`WrittenCheckpoint::store`]). The last turn frees the segments that the checkpoint no
+//! longer names ([`Sfs::end_checkpoint`]).
 
-use super::format::{Kind, Superblock, VERSION};
-use super::log::{Destination, Item};
-use super::media::Media;
-use super::paged::LEVEL_SHIFT;
-use super::records::{Record, Told};
-use super::segments::Segments;
-use super::{Sfs, SfsError};
+use super::{Turns, WriteBack};
+use crate::fs::sfs::format::{Kind, Superblock, VERSION};
+use crate::fs::sfs::log::{Destination, Item};
+use crate::fs::sfs::media::Media;
+use crate::fs::sfs::paged::LEVEL_SHIFT;
+use crate::fs::sfs::records::{Record, Told};
+use crate::fs::sfs::segments::Segments;
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content};
 use crate::task::Task;
 use zerocopy::little_endian::F64;
 
-impl Sfs {
+impl<T: Turns> WriteBack<'_, T> {
     /// Takes a checkpoint. `clean`: the volume is unmounted, and nothing follows in the log.
-    pub(super) fn checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
-        let written = self.begin_checkpoint(task, clean)?;
+    pub fn checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
+        self.turn(|sfs, _| sfs.prepare_checkpoint())?;
+        let grouped = self.write_full_segments();
+        let task = self.task;
+        let written = match grouped {
+            // The device makes the changes of this turn when it is flushed.
+            Ok(()) => self.turns.turn(|sfs| sfs.begin_checkpoint(task, clean)),
+            Err(error) => Err(error),
+        };
+        let written = match written {
+            Ok(written) => written,
+            Err(error) => {
+                // It is written in part, and memory is ahead of it.
+                self.turn(|sfs, _| {
+                    sfs.fail(format!("a checkpoint failed: {error}"));
+                    Ok(())
+                })?;
+                return Err(error);
+            }
+        };
         let stored = written.store(task, &self.media);
-        self.end_checkpoint(task, stored)
+        self.turn(|sfs, task| sfs.end_checkpoint(task, stored))
+    }
+}
+
+impl Sfs {
+    /// Takes a checkpoint while nobody else uses the volume.
+    pub(in crate::fs::sfs) fn checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
+        self.write_back(task).checkpoint(clean)
+    }
+
+    fn prepare_checkpoint(&mut self) -> Result<(), SfsError> {
+        self.check_writable()?;
+        // On its way it takes for stored what is only written.
+        self.at_stake = Some(self.changes());
+        Ok(())
     }
 
     /// Writes all changes. Until the checkpoint is [stored](WrittenCheckpoint::store) and [ended](Sfs::end_checkpoint)
     /// nothing is written to the log, no segment is freed, and no freed inode number is given out; later changes belong to
     /// the next checkpoint.
-    pub(super) fn begin_checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<WrittenCheckpoint, SfsError> {
-        self.check_writable()?;
-        // On its way it takes for stored what is only written.
-        self.at_stake = Some(self.changes());
-        self.write_checkpoint(task, clean).inspect_err(|error| {
-            // It is written in part, and memory is ahead of it.
-            self.fail(format!("a checkpoint failed: {error}"));
-        })
-    }
-
-    fn write_checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<WrittenCheckpoint, SfsError> {
-        // Blocks of files: groups that fill segments, then all the others.
-        self.write_groups(task, true)?;
+    fn begin_checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<WrittenCheckpoint, SfsError> {
+        // Blocks of files that fill no segment of a group.
+        self.write_rest(task)?;
         debug_assert_eq!(self.waiting.len(), 0, "a checkpoint leaves no block of a file in memory alone");
         // Metadata that the DAT knows.
         let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
@@ -66,11 +90,7 @@ impl Sfs {
     }
 
     /// Ends a checkpoint that was stored, or could not be: frees the segments that it no longer names.
-    pub(super) fn end_checkpoint(
-        &mut self,
-        task: &Task<'_>,
-        stored: Result<Superblock, SfsError>,
-    ) -> Result<(), SfsError> {
+    fn end_checkpoint(&mut self, task: &Task<'_>, stored: Result<Superblock, SfsError>) -> Result<(), SfsError> {
         assert!(self.is_flushing, "a checkpoint was begun");
         self.is_flushing = false;
         self.superblock = stored.inspect_err(|error| {
@@ -155,7 +175,7 @@ impl Sfs {
     }
 
     /// Fills the pages of the usage file with what holds once all of them have their places.
-    pub(super) fn fill_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn fill_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for page in 0..self.usage_file.len() {
             let bytes = self.usage_file.page_mut(task, page)?;
             self.segments.fill_page(page, bytes);
@@ -164,7 +184,7 @@ impl Sfs {
     }
 
     /// Writes the superblock of all that is durable to both places.
-    pub(super) fn write_superblocks(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn write_superblocks(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
         let written = WrittenCheckpoint { superblocks: self.next_superblocks(clean) };
         self.superblock = written.store_superblocks(task, &self.media)?;
         self.all_is_flushed();
@@ -190,7 +210,7 @@ impl Sfs {
         superblock.inode_file = self.inode_file.root();
         superblock.dat = self.dat.root();
         superblock.usage_file = self.usage_file.root();
-        superblock.memories = (memory.len().min(super::format::MEMORY) as u32).into();
+        superblock.memories = (memory.len().min(crate::fs::sfs::format::MEMORY) as u32).into();
         for (place, number) in superblock.memory.iter_mut().zip(memory) {
             *place = F64::new(number);
         }
@@ -203,7 +223,7 @@ impl Sfs {
 
 /// A checkpoint that is written, without its superblocks.
 #[must_use = "it counts once it is stored"]
-pub(super) struct WrittenCheckpoint {
+struct WrittenCheckpoint {
     superblocks: [Superblock; 2],
 }
 

@@ -5,13 +5,21 @@
 //! | blocks | the first block, and the middle of the first segment's room | all that follows, each aligned to its size |
 //! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
 
+mod fetching;
+mod queue;
+
+pub(super) use fetching::FetchedBlocks;
+pub(super) use queue::BlockRun;
+
 use super::format::{BLOCK, BlockBytes};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, ZoneKind, ZoneState, ZonedDevice};
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use crate::time::Time;
+use fetching::Fetching;
+use queue::{Change, Queue};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How superblocks are labelled.
 const SUPERBLOCK: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
@@ -27,6 +35,11 @@ pub(super) struct Media {
     turn: AtomicU32,
     /// True if what was written may still be on its way to an image.
     is_behind: AtomicBool,
+    /// Changes that the device makes later.
+    queue: Queue,
+    fetching: Fetching,
+    /// A buffer for the next partial segment.
+    spare: Mutex<Vec<u8>>,
 }
 
 /// The device below: one of zones is locked here, one of blocks locks what it must by itself.
@@ -101,7 +114,8 @@ impl Media {
             }
         };
         let (turn, is_behind) = (AtomicU32::new(0), AtomicBool::new(false));
-        Media { device, block_width, is_timed, segment_blocks, segments, turn, is_behind }
+        let (queue, fetching, spare) = (Queue::default(), Fetching::new(segments), Mutex::default());
+        Media { device, block_width, is_timed, segment_blocks, segments, turn, is_behind, queue, fetching, spare }
     }
 
     /// From now on up to `bytes` of what is written may be on their way when they are answered, where the device can do
@@ -181,8 +195,31 @@ impl Media {
 
     /// Reads blocks of one segment, and answers when they are there: requests that are issued at once overlap.
     pub fn begin_read(&self, task: &Task<'_>, address: u64, buffer: &mut [u8]) -> Result<Time, DeviceError> {
-        debug_assert!(buffer.len().is_multiple_of(self.block_width()), "whole blocks are read");
+        let width = self.block_width();
+        debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are read");
         task.give_way();
+        let blocks = (buffer.len() / width) as u64;
+        if blocks == 1 && self.copy_fetched(address, buffer) {
+            return Ok(task.now());
+        }
+        // Looked up before the device is asked: a change leaves the queue only when the device has made it.
+        let queued = self.queue.find(address, blocks, width);
+        let (mut at, mut done) = (0, task.now());
+        while at < blocks {
+            let stored = (at..blocks).find(|block| queued.iter().any(|(number, ..)| number == block)).unwrap_or(blocks);
+            if at < stored {
+                let bytes = &mut buffer[at as usize * width..stored as usize * width];
+                done = done.max(self.read_device(task, address + at, bytes)?);
+            }
+            at = stored + 1;
+        }
+        for (block, bytes, range) in queued {
+            buffer[block as usize * width..][..width].copy_from_slice(&bytes[range]);
+        }
+        Ok(done)
+    }
+
+    fn read_device(&self, task: &Task<'_>, address: u64, buffer: &mut [u8]) -> Result<Time, DeviceError> {
         let place = self.place(address);
         match &self.device {
             Device::Blocks(device) => device.read(place, buffer, task.now()),
@@ -190,7 +227,82 @@ impl Media {
         }
     }
 
-    /// Writes blocks of one segment, behind those that were written there before. Answers when that is done.
+    /// Changes of the log are queued from now on, for [`make_changes`](Media::make_changes), or made at once again.
+    pub fn queue_changes(&self, is_queued: bool) {
+        self.queue.set_used(is_queued);
+    }
+
+    /// Makes queued changes, one after the other. After a failure no further change is made.
+    pub fn make_changes(&self, task: &Task<'_>) -> Result<(), DeviceError> {
+        while let Some(change) = self.queue.first() {
+            self.make(task, &change).inspect_err(|_| self.queue.fail())?;
+            self.queue.pop();
+            if let Change::Write(bytes, _) = change
+                && let Ok(bytes) = Arc::try_unwrap(bytes)
+            {
+                self.keep(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn make(&self, task: &Task<'_>, change: &Change) -> Result<(), DeviceError> {
+        match change {
+            Change::Write(bytes, runs) => {
+                let mut done = task.now();
+                for run in runs {
+                    done = done.max(self.begin_write(task, run.address, &bytes[run.bytes.clone()], run.label)?);
+                }
+                task.wait_until(done);
+                Ok(())
+            }
+            Change::Begin(segment) => self.on_zone(task, *segment, empty),
+            Change::End(segment) => self.on_zone(task, *segment, |device, zone, at| match device.zone(zone).state {
+                ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed => device.finish(zone, at),
+                _ => Ok(at),
+            }),
+            Change::Discard(segment) => {
+                if let Device::Blocks(device) = &self.device {
+                    let first = self.place(u64::from(*segment) * u64::from(self.segment_blocks));
+                    task.ask(|at| device.discard(first, u64::from(self.segment_blocks), at))?;
+                }
+                self.on_zone(task, *segment, empty)
+            }
+        }
+    }
+
+    /// Makes a change, or queues it.
+    fn change(&self, task: &Task<'_>, change: Change) -> Result<(), DeviceError> {
+        match self.queue.is_used() {
+            true => {
+                self.queue.push(change);
+                Ok(())
+            }
+            false => self.make(task, &change),
+        }
+    }
+
+    /// An empty buffer for blocks that are written.
+    pub fn buffer(&self) -> Vec<u8> {
+        std::mem::take(&mut self.spare.lock().expect("no thread panics while it holds the buffer"))
+    }
+
+    fn keep(&self, mut bytes: Vec<u8>) {
+        bytes.clear();
+        *self.spare.lock().expect("no thread panics while it holds the buffer") = bytes;
+    }
+
+    /// Writes these blocks at once, and waits until the device has done so; or queues them.
+    pub fn write(&self, task: &Task<'_>, bytes: Vec<u8>, runs: Vec<BlockRun>) -> Result<(), DeviceError> {
+        let bytes = Arc::new(bytes);
+        let written = self.change(task, Change::Write(Arc::clone(&bytes), runs));
+        if let Ok(bytes) = Arc::try_unwrap(bytes) {
+            self.keep(bytes);
+        }
+        written
+    }
+
+    /// Writes blocks of one segment at once, behind those that were written there before. Answers when that is done.
     pub fn begin_write(&self, task: &Task<'_>, address: u64, buffer: &[u8], label: Label) -> Result<Time, DeviceError> {
         let (blocks, segment_blocks) = ((buffer.len() / self.block_width()) as u64, u64::from(self.segment_blocks));
         assert!(
@@ -223,25 +335,19 @@ impl Media {
 
     /// A segment will be written from its beginning.
     pub fn begin(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
-        self.on_zone(task, segment, empty)
+        self.fetching.begin(segment);
+        self.change(task, Change::Begin(segment))
     }
 
     /// Nothing more will be written to a segment until it begins anew.
     pub fn end(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
-        self.on_zone(task, segment, |device, zone, at| match device.zone(zone).state {
-            ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed => device.finish(zone, at),
-            _ => Ok(at),
-        })
+        self.change(task, Change::End(segment))
     }
 
     /// What a segment holds is no longer needed.
     pub fn discard(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
-        if let Device::Blocks(device) = &self.device {
-            assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
-            let first = self.place(u64::from(segment) * u64::from(self.segment_blocks));
-            task.ask(|at| device.discard(first, u64::from(self.segment_blocks), at))?;
-        }
-        self.on_zone(task, segment, empty)
+        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
+        self.change(task, Change::Discard(segment))
     }
 
     /// True if a discard is better done when there is nothing else to do.
@@ -284,8 +390,9 @@ impl Media {
         }
     }
 
-    /// Makes durable all that was written before. The task waits for it.
+    /// Makes queued changes, and makes durable all that was written before. The task waits for it.
     pub fn flush(&self, task: &Task<'_>) -> Result<(), DeviceError> {
+        self.make_changes(task)?;
         task.ask(|at| match &self.device {
             Device::Blocks(device) => device.flush(at),
             Device::Zones(zones) => zones.device().flush(at),
@@ -302,6 +409,7 @@ impl Media {
 
     /// Ends in good order.
     pub fn close(&self, task: &Task<'_>) -> Result<(), DeviceError> {
+        self.make_changes(task)?;
         match &self.device {
             Device::Blocks(device) => task.ask(|at| device.close(at)),
             Device::Zones(_) => self.flush(task),

@@ -1,0 +1,229 @@
+//! Segment cleaning (section 3.6): the live blocks of victims wait to be written like any others, and are grouped anew.
+//!
+//! A victim is free only when all its blocks lie elsewhere, and either a checkpoint no longer names it or the log tells
+//! durably where they went. So no block is overwritten before it is written anew: the rule of section 3.5 about the
+//! next segment that is allocated holds without looking, and a crash finds every block.
+
+use super::{Turns, WriteBack};
+use crate::fs::sfs::format::{self, BlockBytes, BlockRecord, Kind, WAITS};
+use crate::fs::sfs::log::LogReader;
+use crate::fs::sfs::media::Media;
+use crate::fs::sfs::placement::cleaners::Greedy;
+use crate::fs::sfs::placement::{Cleaner, SegmentView, victim};
+use crate::fs::sfs::{Sfs, SfsError};
+use crate::task::Task;
+
+/// A block that lives in a victim.
+#[derive(Clone, Copy)]
+struct LiveBlock {
+    address: u64,
+    record: BlockRecord,
+    /// Its checksum in the DAT.
+    crc: u32,
+}
+
+/// The blocks that live in a victim, and are not in memory.
+#[derive(Default)]
+struct LiveBlocks {
+    data: Vec<LiveBlock>,
+    metadata: Vec<LiveBlock>,
+}
+
+impl<T: Turns> WriteBack<'_, T> {
+    /// Cleans some segments at once. Returns false if none is worth it.
+    pub(super) fn clean_some(&mut self) -> Result<bool, SfsError> {
+        let mut any = false;
+        for _ in 0..self.look(|sfs| sfs.settings.at_once.min(sfs.limits.shares.at_once))? {
+            let Some(victim) = self.look(Sfs::begin_cleaning)? else { break };
+            self.clean(victim)?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Buffers the live blocks of a segment, so that they are written anew. Reads them between two turns: nobody else
+    /// writes the log or frees a segment meanwhile. Blocks that die meanwhile are left out.
+    fn clean(&mut self, segment: u32) -> Result<(), SfsError> {
+        let contents = self.contents_of(segment)?;
+        let live = self.turn(|sfs, task| sfs.live_blocks(task, segment, &contents))?;
+        for block in live.metadata {
+            let mut bytes = format::zeroed();
+            self.media.read(self.task, block.address, &mut bytes[..])?;
+            self.turn(|sfs, task| sfs.take_up_metadata(task, &block, bytes))?;
+        }
+        let (task, width) = (self.task, self.media.block_width());
+        let mut done = task.now();
+        let mut read = Vec::new();
+        for run in live.data.chunk_by(|one, next| one.address + 1 == next.address) {
+            let mut bytes = vec![0; run.len() * width];
+            // Those that are read at once are issued at once.
+            done = done.max(self.media.begin_read(task, run[0].address, &mut bytes)?);
+            read.push((run, bytes));
+        }
+        task.wait_until(done);
+        self.turn(|sfs, task| {
+            let group = sfs.segments.get(segment).group;
+            for (run, bytes) in &read {
+                for (block, bytes) in run.iter().zip(bytes.chunks_exact(width)) {
+                    sfs.take_up(task, block, bytes, group)?;
+                }
+            }
+            sfs.is_changed = true;
+            Ok(())
+        })
+    }
+
+    /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
+    fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
+        let (identity, in_memory) =
+            self.look(|sfs| (sfs.superblock.identity, sfs.contents.get(segment as usize).cloned()))?;
+        match in_memory {
+            Some(contents) if self.media.holds_stamps() => {
+                read_summaries(self.task, &self.media, segment, contents.len())?;
+                Ok(contents)
+            }
+            _ => Ok(LogReader::new(self.task, &self.media, identity).contents(segment)?),
+        }
+    }
+}
+
+/// Reads summaries of stamps, for the time that it takes.
+fn read_summaries(task: &Task<'_>, media: &Media, segment: u32, blocks: usize) -> Result<(), SfsError> {
+    let first = u64::from(segment) * u64::from(media.segment_blocks());
+    let mut stamp = vec![0; media.block_width()];
+    for block in 0..format::summary_blocks(blocks as u32, 0) {
+        media.read(task, first + u64::from(block), &mut stamp)?;
+    }
+    Ok(())
+}
+
+impl Sfs {
+    /// Chooses a victim, whose blocks are taken up next.
+    fn begin_cleaning(&mut self) -> Option<u32> {
+        let segment = self.victim()?;
+        let view: SegmentView = self.segments.view(segment, self.segments.get(segment));
+        self.grouping.collects(&view, self.tick);
+        self.segments.begin_cleaning(segment);
+        self.events.segments_cleaned += 1;
+        Some(segment)
+    }
+
+    fn victim(&mut self) -> Option<u32> {
+        let candidates = self.segments.views().filter(|view| !self.segments.get(view.number).is_being_cleaned);
+        // A policy may choose segments that are nearly full, for what they cost later. When hardly enough is left for a
+        // checkpoint, what counts is what is gained now, or the log comes to a stand although much of it is dead: after
+        // crashes in a row, for one, each of which leaves a segment of metadata that is nearly empty.
+        let policy: &dyn Cleaner = match self.segments.free() < self.limits.floor / 2 {
+            true => &Greedy,
+            false => &*self.settings.cleaner,
+        };
+        victim::choose(policy, candidates, self.tick)
+    }
+
+    /// Looks which blocks of a victim live. Metadata that is in memory is written with the next checkpoint.
+    fn live_blocks(
+        &mut self,
+        task: &Task<'_>,
+        segment: u32,
+        contents: &[(u32, BlockRecord)],
+    ) -> Result<LiveBlocks, SfsError> {
+        let first = u64::from(segment) * u64::from(self.media.segment_blocks());
+        let mut live = LiveBlocks::default();
+        for (block, record) in contents {
+            let (address, number) = (first + u64::from(*block), record.number.get());
+            if !self.lives_at(task, record, address)? {
+                continue;
+            }
+            match Kind::of_number(record.kind) {
+                Some(kind @ (Kind::Data | Kind::Metadata)) => {
+                    let block = LiveBlock { address, record: *record, crc: self.dat.get(task, number)?.crc.get() };
+                    if kind == Kind::Data {
+                        live.data.push(block);
+                    } else if self.metadata.used(number).is_some() {
+                        self.metadata_block_mut(task, number, record.inode.get(), record.place.get())?;
+                        self.events.blocks_cleaned += 1;
+                    } else {
+                        live.metadata.push(block);
+                    }
+                }
+                Some(kind) => {
+                    self.is_changed = true;
+                    self.paged(kind).move_away(task, number)?;
+                    self.events.blocks_cleaned += 1;
+                }
+                None => {}
+            }
+        }
+        Ok(live)
+    }
+
+    /// A block of metadata was read: it is written with the next checkpoint.
+    fn take_up_metadata(&mut self, task: &Task<'_>, block: &LiveBlock, bytes: Box<BlockBytes>) -> Result<(), SfsError> {
+        let record = &block.record;
+        let number = record.number.get();
+        if !self.lives_at(task, record, block.address)? {
+            return Ok(());
+        }
+        if self.metadata.used(number).is_none() {
+            self.read_blocks += 1;
+            if crc32c::crc32c(&bytes[..]) != block.crc {
+                // No caller is told of it.
+                self.events.damaged_blocks += 1;
+                return Ok(());
+            }
+            self.metadata.insert(number, record.inode.get(), record.place.get(), bytes);
+        }
+        self.metadata_block_mut(task, number, record.inode.get(), record.place.get())?;
+        self.events.blocks_cleaned += 1;
+        Ok(())
+    }
+
+    /// A block of a file was read: it is buffered.
+    fn take_up(&mut self, task: &Task<'_>, block: &LiveBlock, bytes: &[u8], group: u8) -> Result<(), SfsError> {
+        self.read_blocks += 1;
+        let record = &block.record;
+        if !self.lives_at(task, record, block.address)? {
+            return Ok(());
+        }
+        let number = record.number.get();
+        let mut entry = self.dat.get(task, number)?;
+        let slot = self.waiting.add(number, record.inode.get(), record.place.get());
+        self.waiting.bytes_mut(slot).copy_from_slice(bytes);
+        let waits = self.waiting.slot_mut(slot);
+        waits.before = block.address;
+        waits.crc_before = entry.crc.get();
+        waits.cleaned_from = group;
+        waits.is_cleaned = true;
+        entry.address = (WAITS | u64::from(slot)).into();
+        self.events.blocks_cleaned += 1;
+        self.dat.set(task, number, &entry)
+    }
+
+    /// True if what a block record tells of lives at an address.
+    pub(in crate::fs::sfs) fn lives_at(
+        &mut self,
+        task: &Task<'_>,
+        record: &BlockRecord,
+        address: u64,
+    ) -> Result<bool, SfsError> {
+        let number = record.number.get();
+        match Kind::of_number(record.kind) {
+            Some(Kind::Data | Kind::Metadata) if number == 0 || number >= self.dat.len() => Ok(false),
+            Some(Kind::Data | Kind::Metadata) => {
+                let entry = self.dat.get(task, number)?;
+                Ok(entry.is_taken == 1 && entry.address.get() == address)
+            }
+            Some(kind) => Ok(self.paged(kind).is_live(number, address)),
+            None => Ok(false),
+        }
+    }
+
+    /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
+    pub(in crate::fs::sfs) fn contents_of(
+        &mut self,
+        task: &Task<'_>,
+        segment: u32,
+    ) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
+        self.write_back(task).contents_of(segment)
+    }
+}

@@ -1,0 +1,115 @@
+//! Segment writing (section 3.5): what waits is sorted into groups, and a group that fills a segment is written. What does not fill one
+//! waits on, unless everything must go.
+
+use super::{Turns, WriteBack};
+use crate::fs::sfs::format::NO_GROUP;
+use crate::fs::sfs::log::{Destination, Item};
+use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
+use crate::fs::sfs::{Sfs, SfsError};
+use crate::task::Task;
+
+/// Buffered blocks that fill a segment of one group: their slots, and the virtual block that each held when they were
+/// grouped.
+struct GroupedSegment {
+    group: u8,
+    slots: Vec<(u32, u64)>,
+}
+
+impl<T: Turns> WriteBack<'_, T> {
+    /// Writes groups that fill segments, a segment a turn.
+    pub(super) fn write_groups(&mut self) -> Result<(), SfsError> {
+        match self.look(|sfs| sfs.waiting.len() < sfs.limits.segment_capacity as usize)? {
+            true => Ok(()),
+            false => self.write_full_segments(),
+        }
+    }
+
+    /// Writes groups that fill segments, then the rest.
+    pub(super) fn write_all_groups(&mut self) -> Result<(), SfsError> {
+        self.write_full_segments()?;
+        self.turn(|sfs, task| sfs.write_rest(task))
+    }
+
+    pub(super) fn write_full_segments(&mut self) -> Result<(), SfsError> {
+        for segment in self.turn(|sfs, task| sfs.full_segments(task))? {
+            self.turn(|sfs, task| sfs.write_full_segment(task, &segment))?;
+        }
+        Ok(())
+    }
+}
+
+impl Sfs {
+    /// Groups all buffered blocks. Returns those that fill segments.
+    fn full_segments(&mut self, task: &Task<'_>) -> Result<Vec<GroupedSegment>, SfsError> {
+        let capacity = self.limits.segment_capacity as usize;
+        let slots: Vec<u32> = self.waiting.all().collect();
+        let mut full = Vec::new();
+        for (group, mut slots) in self.group(task, &slots)?.into_iter().enumerate() {
+            // Who waits longest goes first.
+            slots.sort_unstable_by_key(|slot| self.waiting.slot(*slot).since);
+            full.extend(slots.chunks_exact(capacity).map(|slots| GroupedSegment {
+                group: group as u8,
+                slots: slots.iter().map(|slot| (*slot, self.waiting.slot(*slot).number)).collect(),
+            }));
+        }
+        Ok(full)
+    }
+
+    /// Writes a segment, unless one of its blocks was freed since they were grouped: then the others stay buffered.
+    fn write_full_segment(&mut self, task: &Task<'_>, segment: &GroupedSegment) -> Result<(), SfsError> {
+        let is_buffered =
+            |(slot, number): &(u32, u64)| self.waiting.is_used(*slot) && self.waiting.slot(*slot).number == *number;
+        if !segment.slots.iter().all(is_buffered) {
+            return Ok(());
+        }
+        let mut slots: Vec<u32> = segment.slots.iter().map(|(slot, _)| *slot).collect();
+        self.write_slots(task, Destination::Group(segment.group), &mut slots)
+    }
+
+    /// Writes all buffered blocks to the segment of all groups.
+    pub(super) fn write_rest(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        let mut rest: Vec<u32> = self.waiting.all().collect();
+        if rest.is_empty() { Ok(()) } else { self.write_slots(task, Destination::Mixed, &mut rest) }
+    }
+
+    /// Writes certain waiting blocks, each file's in order; what is cleaned behind what the host wrote, so that a label changes once.
+    fn write_slots(&mut self, task: &Task<'_>, to: Destination, slots: &mut [u32]) -> Result<(), SfsError> {
+        debug_assert!(slots.iter().all(|slot| self.waiting.is_used(*slot)), "a slot is written once");
+        slots.sort_unstable_by_key(|slot| {
+            let slot = self.waiting.slot(*slot);
+            (slot.is_cleaned, slot.inode, slot.place)
+        });
+        let items: Vec<Item> = slots.iter().map(|slot| Item::Waiting(*slot)).collect();
+        self.write_blocks(task, to, &items)
+    }
+
+    /// Sorts waiting blocks into groups.
+    fn group(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<Vec<u32>>, SfsError> {
+        let now = self.tick;
+        let views: Vec<SegmentView> = self.segments.views().filter(|view| self.has_hotness(view)).collect();
+        self.grouping.look(&views, now);
+        let count = self.grouping.groups().clamp(1, MOST_GROUPS);
+        let mut groups = vec![Vec::new(); count];
+        let mut file = (0, History::default());
+        for slot in slots {
+            let waits = *self.waiting.slot(*slot);
+            let entry = self.dat.get(task, waits.number)?;
+            if file.0 != waits.inode {
+                file = (waits.inode, self.inode(task, waits.inode)?.history);
+            }
+            let view = BlockView {
+                block: History { writes: entry.writes.get(), modified: Tick(entry.modified.get()) },
+                file: file.1,
+                group: (entry.group != NO_GROUP).then_some(entry.group),
+                cleaned_from: waits.is_cleaned.then_some(waits.cleaned_from),
+            };
+            groups[self.grouping.group_of(&view, now).min(count - 1)].push(*slot);
+        }
+        Ok(groups)
+    }
+
+    /// Whether a segment holds blocks of files.
+    fn has_hotness(&self, view: &SegmentView) -> bool {
+        !self.segments.get(view.number).is_metadata
+    }
+}
