@@ -5,12 +5,12 @@
 //! of a checkpoint that nobody had asked for.
 
 use super::machine::{Machine, seeds};
-use super::{blocks, create};
+use super::{IDENTITY, blocks, create, settings};
 use flashpath::device::conv::Conventional;
 use flashpath::device::{Abilities, Account, BlockDevice, DeviceError, Lba};
 use flashpath::fs::Durable;
 use flashpath::fs::sfs::{InodeNumber, Sfs, SfsVolume};
-use flashpath::fs::volume::{Call, FileKind, Hold, NewFile, Volume, VolumeError};
+use flashpath::fs::volume::{Allocation, Call, FileKind, Hold, NewFile, Volume, VolumeError};
 use flashpath::label::Label;
 use flashpath::random::Random;
 use flashpath::task::Task;
@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Read,
+    Write,
+    Discard,
     Flush,
 }
 
@@ -112,10 +114,12 @@ impl BlockDevice for Halting {
     }
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
+        self.stand(Operation::Write);
         self.device.write(first, buffer, label, at)
     }
 
     fn discard(&self, first: Lba, blocks: u64, at: Time) -> Result<Time, DeviceError> {
+        self.stand(Operation::Discard);
         self.device.discard(first, blocks, at)
     }
 
@@ -269,6 +273,135 @@ fn nobody_waits_for_the_flush_of_background_work() {
     let (working, all) = (Arc::clone(&volume), Arc::clone(&volume));
     let work = move || at(60_000_000_000, |call| working.work(call));
     meanwhile(&device, (Operation::Flush, 0), work, move || others(&all, file)).unwrap();
+}
+
+/// Blocks are read from memory until the device has them.
+#[test]
+fn nobody_waits_for_a_write_to_the_log() {
+    for passing in 0..3 {
+        let (device, volume, file) = volume();
+        write(&volume, file, 4, 9);
+        let (syncing, all) = (Arc::clone(&volume), Arc::clone(&volume));
+        let sync = move || at(0, |call| syncing.sync(call));
+        let rest = move || {
+            assert_eq!(read(&all, file, 4).unwrap(), 9, "it is on its way to the device");
+            others(&all, file);
+        };
+        meanwhile(&device, (Operation::Write, passing), sync, rest).unwrap();
+        assert_eq!((read(&volume, file, 4).unwrap(), read(&volume, file, 3).unwrap()), (9, 2));
+        at(0, |call| volume.unmount(call)).unwrap();
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_discard() {
+    let (device, volume, file) = volume();
+    (0..24).for_each(|block| write(&volume, file, block, 1));
+    let (syncing, all) = (Arc::clone(&volume), Arc::clone(&volume));
+    // The segments in which the file lay before are free.
+    let sync = move || at(0, |call| syncing.sync(call));
+    meanwhile(&device, (Operation::Discard, 0), sync, move || others(&all, file)).unwrap();
+}
+
+/// The volume of [`volume`], mounted again: nothing of it is in memory.
+fn cold() -> (Halting, Arc<SfsVolume>, InodeNumber) {
+    let (device, volume, file) = volume();
+    at(0, |call| volume.unmount(call)).unwrap();
+    drop(volume);
+    let sfs = Sfs::open(&Task::at(Time::ZERO), blocks(device.clone()), &settings("sfs"), IDENTITY, false).unwrap();
+    (device, Arc::new(SfsVolume::new(sfs, Time::ZERO)), file)
+}
+
+#[test]
+fn nobody_waits_for_metadata_that_somebody_else_reads() {
+    // The root's inode, its names, the file's inode, its map.
+    for passing in 0..4 {
+        let (device, volume, file) = cold();
+        let (reader, all) = (Arc::clone(&volume), Arc::clone(&volume));
+        let look = move || {
+            let found = at(0, |call| reader.lookup(call, (InodeNumber::ROOT, b"file"), Hold::No)).unwrap();
+            read(&reader, found.inode, 10)
+        };
+        let found = meanwhile(&device, (Operation::Read, passing), look, move || others(&all, file));
+        assert_eq!(found.unwrap(), 1);
+    }
+}
+
+#[test]
+fn nobody_waits_for_what_a_write_reads() {
+    for passing in 0..3 {
+        let (device, volume, file) = cold();
+        let (writer, all) = (Arc::clone(&volume), Arc::clone(&volume));
+        // A part of a stored block: the rest of it is read.
+        let part = move || at(0, |call| writer.write(call, file, 7 * BLOCK as u64 + 100, &[8; 100], None));
+        meanwhile(&device, (Operation::Read, passing), part, move || others(&all, file)).unwrap();
+        let mut bytes = [0; BLOCK];
+        at(0, |call| volume.read(call, file, 7 * BLOCK as u64, &mut bytes)).unwrap();
+        assert_eq!((bytes[99], bytes[100], bytes[199], bytes[200]), (1, 8, 8, 1));
+    }
+}
+
+#[test]
+fn nobody_waits_for_what_a_removal_reads() {
+    for passing in 0..3 {
+        let (device, volume, file) = cold();
+        let gone = make(&volume, "gone");
+        (0..40).for_each(|block| write(&volume, gone, block, 5));
+        at(0, |call| volume.unmount(call)).unwrap();
+        drop(volume);
+        let sfs = Sfs::open(&Task::at(Time::ZERO), blocks(device.clone()), &settings("sfs"), IDENTITY, false).unwrap();
+        let volume = Arc::new(SfsVolume::new(sfs, Time::ZERO));
+        let (remover, all) = (Arc::clone(&volume), Arc::clone(&volume));
+        let remove = move || at(0, |call| remover.unlink(call, (InodeNumber::ROOT, b"gone"), None));
+        let rest = move || {
+            assert_eq!(read(&all, file, 5).unwrap(), 1);
+            let renaming = at(0, |call| all.attributes(call, file)).unwrap();
+            assert_eq!(renaming.inode, file);
+        };
+        meanwhile(&device, (Operation::Read, passing), remove, rest).unwrap();
+        at(0, |call| volume.unmount(call)).unwrap();
+    }
+}
+
+/// Cleaning reads its victim beside the gate; blocks that are written or freed meanwhile are not taken up.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "real threads, as those of a mount")]
+fn nobody_waits_for_what_cleaning_reads() {
+    for passing in [0, 1, 5, 20] {
+        let (device, volume, file) = volume();
+        let large = make(&volume, "large");
+        let mut random = Random::new(passing.into(), "cleaning");
+        let most = SEGMENTS * SEGMENT_BLOCKS / 2;
+        (0..most).for_each(|block| write(&volume, large, block, 1));
+        at(0, |call| volume.sync(call)).unwrap();
+        let (writer, all) = (Arc::clone(&volume), Arc::clone(&volume));
+        // Whole blocks are written: what is read is read by the cleaner.
+        let fill = move || (0..3 * most).for_each(|_| write(&writer, large, random.below(most), 2));
+        let (changer, changed) = (Arc::clone(&volume), mpsc::channel());
+        let rest = move || {
+            assert_eq!(read(&all, file, 5).unwrap(), 1);
+            // A change counts at once, and then waits: there is too much in memory.
+            let change = move || {
+                for block in (0..30).chain((30..most).step_by(3)) {
+                    at(0, |call| changer.allocate(call, large, (block * BLOCK as u64, 4096), Allocation::Punch, None))
+                        .unwrap();
+                }
+            };
+            changed.0.send(thread::spawn(change)).unwrap();
+            while read(&all, large, 0).unwrap() != 0 {}
+            assert_eq!(at(0, |call| all.attributes(call, file)).unwrap().inode, file);
+        };
+        meanwhile(&device, (Operation::Read, passing), fill, rest);
+        changed.1.recv().unwrap().join().unwrap();
+        for block in 0..most {
+            let found = read(&volume, large, block).unwrap();
+            assert!((0..=2).contains(&found), "block {block}");
+        }
+        at(0, |call| volume.unmount(call)).unwrap();
+        drop(volume);
+        let mut sfs = Sfs::open(&Task::at(Time::ZERO), blocks(device), &settings("sfs"), IDENTITY, false).unwrap();
+        assert_eq!(sfs.check(&Task::at(Time::ZERO)).unwrap(), []);
+    }
 }
 
 /// A segment was freed and written anew between looking up where a block lay and reading it: what was read is another
