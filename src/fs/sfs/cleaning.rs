@@ -219,6 +219,23 @@ impl Sfs {
         }
     }
 
+    /// Checks that nothing lives in segments that are about to be freed, and that were not written since the mount.
+    pub(super) fn check_emptied(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        if self.media.holds_stamps() {
+            return Ok(());
+        }
+        for segment in self.segments.take_unchecked() {
+            let first = u64::from(segment) * u64::from(self.media.segment_blocks());
+            for (block, record) in self.contents_of(task, segment)? {
+                if self.lives_at(task, &record, first + u64::from(block))? {
+                    let why = format!("nothing lives there, it says, and block {block} does");
+                    return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn move_away(&mut self, task: &Task<'_>, kind: Kind, number: u64) -> Result<(), SfsError> {
         self.is_changed = true;
         let file = match kind {
