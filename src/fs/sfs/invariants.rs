@@ -14,29 +14,22 @@
 //! | what a map or a name leads to | when it is followed |
 //! | all of it | fsck |
 
-use super::error::SfsError;
+use super::FileKind;
 use super::format::{
-    BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, Kind, LARGEST, LOST, MEMORY, NO_GROUP, Pointer, SummaryHeader,
-    Superblock, UsageEntry, VERSION,
+    BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, LARGEST, LOST, MEMORY, NO_GROUP, Pointer, Superblock, UsageEntry,
+    VERSION,
 };
 use super::inode_file::INODES;
-use super::log::Summary;
 use super::map::{MOST_BLOCKS, MOST_LEVELS};
 use super::placement::MOST_GROUPS;
-use super::segments::{Segments, State};
-use super::{FileKind, Sfs};
-use crate::task::Task;
+use super::segments::Segments;
 use crate::units::BLOCK_BYTES;
-use std::collections::BTreeMap;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Blocks that the summary of a usage file has at most: there is one of those that it tells of for each 85 segments.
-const MOST_SUMMARY_BLOCKS: u32 = 64;
-
 /// What holds, or what does not.
-type Holds = Result<(), String>;
+pub(super) type Holds = Result<(), String>;
 
-fn holds(is_so: bool, why: impl FnOnce() -> String) -> Holds {
+pub(super) fn holds(is_so: bool, why: impl FnOnce() -> String) -> Holds {
     is_so.then_some(()).ok_or_else(why)
 }
 
@@ -189,161 +182,6 @@ pub(super) fn usage_entry(it: &UsageEntry, segment_blocks: u32) -> Holds {
     let sums = (it.writes.get(), it.modified.get());
     holds(it.live.get() > 0 || sums == (0, 0), || format!("nothing lives there, with sums {sums:?}"))?;
     holds(it.written.get() < LARGEST && it.youngest.get() < LARGEST, || format!("it was written at {}", it.written))
-}
-
-fn damaged(what: &str, holds: Holds) -> Result<(), SfsError> {
-    holds.map_err(|why| SfsError::Damaged { what: what.to_string(), why })
-}
-
-impl Sfs {
-    /// What must hold of a checkpoint that is loaded, before the log behind it is applied.
-    pub(super) fn check_checkpoint(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        damaged("the superblock", self.counts_hold())?;
-        damaged("the usage file", self.usage_holds())?;
-        self.check_last_partial(task)?;
-        self.check_open_segment(task)?;
-        if self.superblock.clean.get() == 1 && self.log_goes_on(task)? {
-            let why = "it says that the volume was unmounted, and the log goes on behind it".to_string();
-            return Err(SfsError::Damaged { what: "the superblock".to_string(), why });
-        }
-        Ok(())
-    }
-
-    /// The counts of the superblock, against the metadata files.
-    pub(super) fn counts_hold(&mut self) -> Holds {
-        let taken = self.dat.taken().saturating_sub(1);
-        holds(taken == self.dat.used(), || {
-            format!("{} virtual blocks are said to be used, and {taken} are taken", self.dat.used())
-        })?;
-        let given_out = self.inode_file.given_out();
-        holds(given_out == self.inode_file.used(), || {
-            format!("{} inodes are said to be used, and {given_out} numbers are given out", self.inode_file.used())
-        })
-    }
-
-    /// The usage of segments, against the blocks of the metadata files.
-    fn usage_holds(&mut self) -> Holds {
-        let (segment_blocks, log_blocks) = (u64::from(self.media.segment_blocks()), self.log_blocks());
-        let mut live: BTreeMap<u32, u32> = BTreeMap::new();
-        let (dat, inodes) = (self.dat.file().places(), self.inode_file.file().places());
-        let mut blocks = 0;
-        for (_, address) in dat.chain(inodes).chain(self.usage_file.places()) {
-            holds(address < log_blocks, || format!("a metadata file names block {address}"))?;
-            *live.entry((address / segment_blocks) as u32).or_default() += 1;
-            blocks += 1;
-        }
-        for (segment, blocks) in live {
-            let said = self.segments.get(segment);
-            holds(said.state == State::Written && said.live >= blocks, || {
-                format!("{} blocks live in segment {segment}, it says, where {blocks} of metadata files lie", said.live)
-            })?;
-        }
-        let most = self.dat.used() + blocks;
-        holds(self.segments.live() <= most, || format!("{} blocks live, it says, of {most}", self.segments.live()))
-    }
-
-    /// The last partial segment before the checkpoint is the one that holds the usage file. Nothing if its summary is
-    /// damaged.
-    pub(super) fn last_partial(&mut self, task: &Task<'_>) -> Result<Option<SummaryHeader>, SfsError> {
-        let Some((_, address)) = self.usage_file.places().next() else { return Ok(None) };
-        let segment_blocks = u64::from(self.media.segment_blocks());
-        let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);
-        for back in 1..=block.min(MOST_SUMMARY_BLOCKS) {
-            let partial = match self.log_reader(task).at(segment, block - back) {
-                Summary::Valid(partial) | Summary::Foreign(partial) => partial,
-                Summary::Unreadable(error) => return Err(error.into()),
-                Summary::Broken(_) | Summary::Nothing => continue,
-            };
-            // A summary that was written to a wrong place describes other blocks.
-            let is_usage = partial.blocks().next().is_some_and(|(_, first)| first.kind == Kind::UsageFile as u8);
-            if is_usage && partial.header.summary_blocks.get() == back {
-                return Ok(Some(partial.header));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The number and the checksum of the last partial segment are those that the superblock names.
-    pub(super) fn check_last_partial(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let Some(last) = self.last_partial(task)? else { return Ok(()) };
-        let (number, next) = (last.sequence.get(), self.superblock.next_partial.get());
-        // Behind a crash numbers are skipped before a checkpoint, never behind its last partial segment.
-        damaged(
-            "the superblock",
-            holds(last.identity == self.superblock.identity, || {
-                "its volume has another number than the last partial segment before it".to_string()
-            }),
-        )?;
-        let is_last = number.checked_add(1) == Some(next) && last.crc == self.superblock.chain;
-        damaged(
-            "the superblock",
-            holds(is_last, || {
-                format!(
-                    "it goes on with partial segment {next}, and the one before it is not {number}, which is the last"
-                )
-            }),
-        )
-    }
-
-    /// The open segment ends where the superblock says.
-    pub(super) fn check_open_segment(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
-        if segment >= self.segments.count() {
-            return Ok(());
-        }
-        let is_used = matches!(self.segments.get(segment).state, State::Written | State::Emptied);
-        // If a summary is damaged, the end is not known; a mount then does not go on there.
-        let next = self.superblock.next_partial.get();
-        let end = self.log_reader(task).end_before(segment, next)?;
-        damaged(
-            "the superblock",
-            holds(is_used && end <= block, || {
-                format!("segment {segment} is said to be open at block {block}, and is written up to block {end}")
-            }),
-        )
-    }
-
-    /// True if the open segment of a checkpoint ends where the superblock says, so that the log can go on there.
-    pub(super) fn open_segment_ends_at(&mut self, task: &Task<'_>, segment: u32, block: u32) -> Result<bool, SfsError> {
-        let next = self.superblock.next_partial.get();
-        Ok(self.media.holds_stamps() || self.log_reader(task).end_before(segment, next)? == block)
-    }
-
-    /// True if a partial segment follows the checkpoint where the first one would be.
-    pub(super) fn log_goes_on(&mut self, task: &Task<'_>) -> Result<bool, SfsError> {
-        let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
-        let next = self.superblock.next_segment.get().checked_sub(1).map(|segment| (segment, 0));
-        for (segment, block) in [Some(open), next].into_iter().flatten() {
-            if segment >= self.segments.count() {
-                continue;
-            }
-            if let Some(partial) = self.log_reader(task).at(segment, block).valid()?
-                && (partial.header.sequence, partial.header.chain)
-                    == (self.superblock.next_partial, self.superblock.chain)
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Nothing lives in segments that are about to be freed, and that were not written since the mount, as usage says.
-    pub(super) fn check_emptied(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if self.media.holds_stamps() {
-            return Ok(());
-        }
-        let first = |segment: u32, media: &super::Media| u64::from(segment) * u64::from(media.segment_blocks());
-        for segment in self.segments.take_unchecked() {
-            for (block, record) in self.contents_of(task, segment)? {
-                let address = first(segment, &self.media) + u64::from(block);
-                if self.lives_at(task, &record, address)? {
-                    let why = format!("nothing lives there, it says, and block {block} does");
-                    return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -124,7 +124,6 @@ impl Sfs {
             records: Default::default(),
             renamed: Default::default(),
             orphans: Default::default(),
-            salvaged: Default::default(),
             grouping: settings.grouping.start(identity.seed),
             mixed: None,
             of_metadata: None,

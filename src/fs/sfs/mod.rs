@@ -4,7 +4,7 @@
 //! Everything is written in segments, one behind the other. What waits to be written is sorted into groups of like
 //! hotness, and a segment is filled from one group (`write_out`); a checkpoint makes the whole durable and writes a
 //! superblock (`checkpoint`); between two of them an fsync adds to the log, which a mount after a crash rolls forward
-//! (`roll_forward`); when few segments are free, others are cleaned (`cleaning`).
+//! (`recovery`); when few segments are free, others are cleaned (`cleaning`).
 //!
 //! | file | what it is |
 //! |---|---|
@@ -19,21 +19,12 @@
 //! | `waiting`, `metadata_blocks`, `inodes` | blocks of files that wait, blocks of metadata, and inodes, in memory |
 //! | `memory` | how much of it each of them may take |
 //! | `records` | what the log says between two checkpoints beside blocks |
-//! | `log` | partial segments: how blocks are placed and written |
-//! | `write_out`, `cleaning`, `checkpoint`, `roll_forward` | the four movements |
-//! | `follow_log`, `lost_parts` | finding the log after a crash, whole or damaged; what a damaged one leaves unknown |
+//! | `log` | partial segments: how blocks are placed and written, and the one reader of summaries |
+//! | `write_out`, `cleaning`, `checkpoint` | the movements of a mounted volume |
 //! | `discards` | telling the device which segments are free |
-//! | `make`, `open`, `superblocks` | mkfs, mount, and where it begins |
-//! | `invariants` | what must hold of a mounted volume, field by field |
-//! | `survey` | a walk over all that a volume names, from the metadata files and inodes down |
-//! | `survey_files`, `survey_names`, `survey_sums` | its parts: a file's blocks; names; what follows from both |
-//! | `survey_paths` | the path of an inode, from the names seen |
-//! | `survey_faults` | what it can find wrong, and what mends that |
-//! | `check`, `finding` | fsck: what is wrong, as values |
-//! | `salvage` | opening a volume of which parts are damaged |
-//! | `salvage_files`, `salvage_log` | its metadata files; what the log says of what they lost |
-//! | `repair` | putting right what the survey found |
-//! | `segment_map` | what lives in the segments: as a run hands it out, and as inspect shows it |
+//! | `make` | mkfs |
+//! | `invariants` | what must hold of each structure on the media, field by field |
+//! | `recovery` | opening a volume, whole or damaged: mount, check, repair, and the map of its segments |
 //! | `failure` | a failed write or flush, and what it costs |
 //! | `space` | how much there is, and how much is left |
 //! | `attributes`, `names`, `renames`, `bytes`, `reading`, `extended`, `syncing` | the calls, by what they are about |
@@ -169,8 +160,6 @@ pub struct Sfs {
     renamed: BTreeSet<u64>,
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
-    /// What of the DAT was made of what the log says.
-    salvaged: recovery::Salvaged,
     grouping: Box<dyn Grouping>,
     /// Where the log goes on with blocks of all groups.
     mixed: Option<Head>,

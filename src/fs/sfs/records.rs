@@ -94,6 +94,8 @@ impl Records {
 
     /// Takes the records, and the inodes whose images belong behind them.
     pub fn take(&mut self) -> (Told, BTreeSet<u64>) {
+        // A call that failed half-way has not ended. Without an end its records would fit nowhere.
+        self.end();
         let taken = std::mem::take(self);
         (Told { bytes: taken.bytes, ends: taken.ends, at: 0 }, taken.touched)
     }
@@ -253,6 +255,19 @@ fn first(bytes: &[u8]) -> Option<((u64, Record<'_>), &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_of_a_call_that_failed_before_its_end_are_written_like_any_others() {
+        // The writer takes whole calls as long as any are left: these would be left for ever, and each time it would look
+        // for room in another segment.
+        let mut records = Records::default();
+        records.add(&Record::Freed { inode: 7 }, 3);
+        records.end();
+        records.add(&Record::Freed { inode: 8 }, 3);
+        let (mut taken, _) = records.take();
+        assert_eq!(read(taken.next(1000)).count(), 2);
+        assert!(taken.is_empty());
+    }
 
     #[test]
     fn parts_of_attributes_are_read_as_they_were_told_and_so_are_those_of_version_1() {

@@ -81,6 +81,8 @@ pub(in crate::fs::sfs) struct Made {
     pub next_segment: Option<u32>,
     pub volume: [u8; 16],
     pub group: u8,
+    /// The number of its first virtual block.
+    pub first_block: u64,
 }
 
 impl Made {
@@ -96,6 +98,7 @@ impl Made {
             next_segment: None,
             volume: VOLUME,
             group: NO_GROUP,
+            first_block: number * 100,
         }
     }
 
@@ -130,7 +133,7 @@ impl Made {
         summary[..at].copy_from_slice(header.as_bytes());
         for block in 0..self.blocks {
             let record = BlockRecord {
-                number: (self.number * 100 + u64::from(block)).into(),
+                number: (self.first_block + u64::from(block)).into(),
                 inode: 5.into(),
                 place: u64::from(block).into(),
                 crc: crc32c::crc32c(&self.block(block)).into(),
@@ -166,13 +169,13 @@ impl MadeUpLog {
     }
 
     /// Puts bytes at a block of a segment.
-    pub fn put(&mut self, segment: u32, block: u32, bytes: &[u8]) {
+    pub fn put(&self, segment: u32, block: u32, bytes: &[u8]) {
         let label = Label { cause: Cause::HostWrite, content: Content::Data };
         self.media.begin_write(&self.task, address(segment, block), bytes, label).unwrap();
     }
 
     /// Writes a partial segment. Returns the checksum of its summary.
-    pub fn write(&mut self, segment: u32, block: u32, made: &Made) -> u32 {
+    pub fn write(&self, segment: u32, block: u32, made: &Made) -> u32 {
         let (bytes, checksum) = made.bytes();
         self.put(segment, block, &bytes);
         checksum
@@ -180,7 +183,7 @@ impl MadeUpLog {
 
     /// Writes partial segments one behind the other from the first block of a segment, each chained to the one before.
     /// Returns the block behind the last.
-    pub fn write_chain(&mut self, segment: u32, numbers: std::ops::Range<u64>, chain: u32) -> u32 {
+    pub fn write_chain(&self, segment: u32, numbers: std::ops::Range<u64>, chain: u32) -> u32 {
         let (mut at, mut chain) = (0, chain);
         for number in numbers {
             let made = Made::numbered(number, chain);
@@ -191,7 +194,7 @@ impl MadeUpLog {
     }
 
     /// Changes a bit of a block.
-    pub fn flip(&mut self, segment: u32, block: u32, byte: usize) {
+    pub fn flip(&self, segment: u32, block: u32, byte: usize) {
         let mut bytes = vec![0; BLOCK];
         self.media.read(&self.task, address(segment, block), &mut bytes).unwrap();
         bytes[byte] ^= 1;
@@ -199,12 +202,12 @@ impl MadeUpLog {
     }
 
     /// From now on a block cannot be read.
-    pub fn scratch(&mut self, segment: u32, block: u32) {
+    pub fn scratch(&self, segment: u32, block: u32) {
         let place = u64::from(SEGMENT_BLOCKS) + address(segment, block);
         self.unreadable.lock().unwrap().insert(place);
     }
 
-    pub fn reader(&mut self) -> LogReader<'_> {
+    pub fn reader(&self) -> LogReader<'_> {
         LogReader::new(&self.task, &self.media, VOLUME)
     }
 }

@@ -59,9 +59,10 @@ impl Summary {
 }
 
 /// Reads the log of one volume.
+#[derive(Clone, Copy)]
 pub(in crate::fs::sfs) struct LogReader<'a> {
-    task: &'a Task<'a>,
     media: &'a Media,
+    task: &'a Task<'a>,
     /// The volume's own number.
     volume: [u8; 16],
 }
@@ -69,7 +70,7 @@ pub(in crate::fs::sfs) struct LogReader<'a> {
 impl<'a> LogReader<'a> {
     /// A reader of the log of the volume with this number.
     pub fn new(task: &'a Task<'a>, media: &'a Media, volume: [u8; 16]) -> LogReader<'a> {
-        LogReader { task, media, volume }
+        LogReader { media, task, volume }
     }
 
     /// Blocks of a segment.
@@ -87,17 +88,21 @@ impl<'a> LogReader<'a> {
         self.media.log_blocks()
     }
 
-    fn read(&mut self, segment: u32, block: u32, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let address = u64::from(segment) * u64::from(self.segment_blocks()) + u64::from(block);
-        self.media.read(self.task, address, bytes)
+    /// The address of a block of a segment.
+    pub fn address(&self, segment: u32, block: u32) -> u64 {
+        u64::from(segment) * u64::from(self.segment_blocks()) + u64::from(block)
+    }
+
+    fn read(&self, segment: u32, block: u32, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.media.read(self.task, self.address(segment, block), bytes)
     }
 
     /// What lies at a block of a segment.
-    pub fn at(&mut self, segment: u32, block: u32) -> Summary {
+    pub fn at(&self, segment: u32, block: u32) -> Summary {
         self.read_summary(segment, block).unwrap_or_else(Summary::Unreadable)
     }
 
-    fn read_summary(&mut self, segment: u32, block: u32) -> Result<Summary, DeviceError> {
+    fn read_summary(&self, segment: u32, block: u32) -> Result<Summary, DeviceError> {
         let mut summary = vec![0; BLOCK];
         self.read(segment, block, &mut summary)?;
         let header = SummaryHeader::read_from_bytes(&summary[..size_of::<SummaryHeader>()]).expect("a header's length");
@@ -126,7 +131,7 @@ impl<'a> LogReader<'a> {
 
     /// What lies at a block, then at the end of that, and so on: partial segments of this volume, and at last what is
     /// none, if the segment does not end before.
-    pub fn walk(&mut self, segment: u32, from: u32) -> Walk<'_, 'a> {
+    pub fn walk(self, segment: u32, from: u32) -> Walk<'a> {
         Walk { reader: self, segment, next: Some(from) }
     }
 
@@ -137,7 +142,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// Blocks of a partial segment that cannot be read, or are not what its summary says.
-    pub fn damaged_blocks(&mut self, partial: &PartialSegment) -> BTreeSet<u32> {
+    pub fn damaged_blocks(&self, partial: &PartialSegment) -> BTreeSet<u32> {
         let blocks: Vec<(u32, BlockRecord)> = partial.blocks().collect();
         let mut damaged = BTreeSet::new();
         for part in blocks.chunks(READ_AT_ONCE as usize) {
@@ -154,7 +159,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// True if none of its blocks is what its summary says, as where a summary was written to a wrong place.
-    pub fn is_misplaced(&mut self, partial: &PartialSegment) -> bool {
+    pub fn is_misplaced(&self, partial: &PartialSegment) -> bool {
         self.damaged_blocks(partial).len() >= partial.header.blocks.get() as usize
     }
 
@@ -164,7 +169,7 @@ impl<'a> LogReader<'a> {
     /// # Errors
     ///
     /// If the device cannot read what lies there.
-    pub fn end_before(&mut self, segment: u32, next: u64) -> Result<u32, DeviceError> {
+    pub fn end_before(&self, segment: u32, next: u64) -> Result<u32, DeviceError> {
         let (mut end, mut before) = (0, 0);
         for (_, summary) in self.walk(segment, 0) {
             let Some(partial) = summary.valid()?.filter(|it| (before + 1..next).contains(&it.number())) else { break };
@@ -179,7 +184,7 @@ impl<'a> LogReader<'a> {
     /// # Errors
     ///
     /// If the device cannot read a summary.
-    pub fn contents(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, DeviceError> {
+    pub fn contents(&self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, DeviceError> {
         let mut contents = Vec::new();
         for (_, summary) in self.walk(segment, 0) {
             contents.extend(summary.valid()?.iter().flat_map(PartialSegment::blocks));
@@ -194,13 +199,13 @@ impl<'a> LogReader<'a> {
 }
 
 /// Partial segments one behind the other. Ends behind the first block that holds none.
-pub(in crate::fs::sfs) struct Walk<'r, 'a> {
-    reader: &'r mut LogReader<'a>,
+pub(in crate::fs::sfs) struct Walk<'a> {
+    reader: LogReader<'a>,
     segment: u32,
     next: Option<u32>,
 }
 
-impl Iterator for Walk<'_, '_> {
+impl Iterator for Walk<'_> {
     /// A block of the segment, and what lies there.
     type Item = (u32, Summary);
 
@@ -225,7 +230,7 @@ pub(in crate::fs::sfs) struct Candidates {
 
 impl Candidates {
     /// The next block that begins like a summary.
-    pub fn next(&mut self, reader: &mut LogReader<'_>) -> Option<u32> {
+    pub fn next(&mut self, reader: LogReader<'_>) -> Option<u32> {
         let end = reader.written(self.segment);
         while self.next < end {
             let at = self.next;
@@ -247,7 +252,7 @@ impl Candidates {
     }
 
     /// Reads blocks from the next one on. What the device cannot read is zeros, and is noted.
-    fn fill(&mut self, reader: &mut LogReader<'_>, count: u32) {
+    fn fill(&mut self, reader: LogReader<'_>, count: u32) {
         self.first = self.next;
         self.bytes.clear();
         self.bytes.resize(count as usize * BLOCK, 0);
@@ -269,7 +274,7 @@ mod tests {
     use crate::fs::sfs::log::made_up::{Made, MadeUpLog, SEGMENT_BLOCKS};
 
     /// What lies at a block, in a word.
-    fn at(log: &mut MadeUpLog, segment: u32, block: u32) -> String {
+    fn at(log: &MadeUpLog, segment: u32, block: u32) -> String {
         match log.reader().at(segment, block) {
             Summary::Valid(partial) => format!("valid {}", partial.number()),
             Summary::Foreign(partial) => format!("foreign {}", partial.number()),
@@ -281,11 +286,11 @@ mod tests {
 
     #[test]
     fn a_summary_is_whole_broken_of_another_volume_unreadable_or_none() {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         let checksum = log.write(0, 0, &Made::numbered(9, 77));
-        assert_eq!(at(&mut log, 0, 0), "valid 9");
-        assert_eq!(at(&mut log, 0, 1), "nothing");
-        assert_eq!(at(&mut log, 1, 0), "nothing");
+        assert_eq!(at(&log, 0, 0), "valid 9");
+        assert_eq!(at(&log, 0, 1), "nothing");
+        assert_eq!(at(&log, 1, 0), "nothing");
         let partial = log.reader().at(0, 0).valid().unwrap().unwrap();
         assert_eq!((partial.place(), partial.end(), partial.header.chain.get()), ((0, 0), 3, 77));
         assert_eq!((partial.header.crc.get(), partial.durable_up_to()), (checksum, Some(8)));
@@ -293,46 +298,46 @@ mod tests {
         // A bit of any part of the summary, but of the magic number and of the volume's: with neither it is nothing.
         for byte in [8, 16, 20, 24, 28, 70, 4000] {
             log.flip(0, 0, byte);
-            assert!(at(&mut log, 0, 0).starts_with("broken "), "byte {byte}: {}", at(&mut log, 0, 0));
+            assert!(at(&log, 0, 0).starts_with("broken "), "byte {byte}: {}", at(&log, 0, 0));
             log.flip(0, 0, byte);
         }
         log.flip(0, 0, 0);
-        assert_eq!(at(&mut log, 0, 0), "broken 9", "the volume's number is there");
+        assert_eq!(at(&log, 0, 0), "broken 9", "the volume's number is there");
         log.flip(0, 0, 40);
-        assert_eq!(at(&mut log, 0, 0), "nothing");
+        assert_eq!(at(&log, 0, 0), "nothing");
         log.write(0, 0, &Made { volume: [8; 16], ..Made::numbered(9, 77) });
-        assert_eq!(at(&mut log, 0, 0), "foreign 9");
+        assert_eq!(at(&log, 0, 0), "foreign 9");
         log.scratch(0, 0);
-        assert_eq!(at(&mut log, 0, 0), "scratched: block 16 cannot be read");
+        assert_eq!(at(&log, 0, 0), "scratched: block 16 cannot be read");
         assert!(log.reader().at(0, 0).valid().is_err(), "strict readers fail");
     }
 
     #[test]
     fn a_summary_of_two_blocks_is_torn_without_its_second() {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         let made = Made { log_bytes: 5000, ..Made::numbered(3, 0) };
         assert_eq!(made.summary_blocks(), 2);
         log.write(0, 4, &made);
-        assert_eq!(at(&mut log, 0, 4), "valid 3");
+        assert_eq!(at(&log, 0, 4), "valid 3");
         log.flip(0, 5, 0);
-        assert_eq!(at(&mut log, 0, 4), "broken 3");
+        assert_eq!(at(&log, 0, 4), "broken 3");
         log.scratch(0, 5);
-        assert_eq!(at(&mut log, 0, 4), "scratched: block 21 cannot be read");
+        assert_eq!(at(&log, 0, 4), "scratched: block 21 cannot be read");
     }
 
     #[test]
     fn what_says_that_it_reaches_beyond_its_segment_is_broken() {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         let (bytes, _) = Made::numbered(3, 0).bytes();
         log.put(0, SEGMENT_BLOCKS - 2, &bytes[..2 * BLOCK]);
-        assert_eq!(at(&mut log, 0, SEGMENT_BLOCKS - 2), "broken 3");
+        assert_eq!(at(&log, 0, SEGMENT_BLOCKS - 2), "broken 3");
     }
 
     #[test]
     fn partial_segments_are_read_one_behind_the_other_up_to_what_is_none() {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         assert_eq!(log.write_chain(2, 5..9, 0), 12);
-        let mut walked = |from: u32| {
+        let walked = |from: u32| {
             let word = |(block, summary): (u32, Summary)| match summary {
                 Summary::Valid(partial) => (block, Some(partial.number())),
                 _ => (block, None),
@@ -350,7 +355,7 @@ mod tests {
 
     #[test]
     fn those_of_before_a_checkpoint_end_where_a_number_is_its_own_or_falls() {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         log.write_chain(0, 5..10, 0);
         assert_eq!(log.reader().end_before(0, 8).unwrap(), 9);
         assert_eq!(log.reader().end_before(0, 5).unwrap(), 0);
@@ -362,15 +367,15 @@ mod tests {
 
     #[test]
     fn a_search_finds_each_block_that_begins_like_a_summary_and_steps_over_what_it_is_told_to() {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         log.write_chain(0, 5..7, 0);
         log.flip(0, 0, 100);
         // A file holds an image of a summary.
         let (image, _) = Made::numbered(99, 0).bytes();
         log.put(0, 5, &image[..BLOCK]);
-        let mut searched = |skip: Option<u32>| {
+        let searched = |skip: Option<u32>| {
             let (mut candidates, mut blocks) = (log.reader().search(0, 0), Vec::new());
-            while let Some(block) = candidates.next(&mut log.reader()) {
+            while let Some(block) = candidates.next(log.reader()) {
                 blocks.push(block);
                 skip.filter(|_| block == 3).inspect(|to| candidates.skip_to(*to));
             }
@@ -382,20 +387,20 @@ mod tests {
 
     #[test]
     fn a_search_goes_on_behind_blocks_that_cannot_be_read_and_names_them() {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         log.write(0, 7, &Made::numbered(4, 0));
         log.scratch(0, 2);
         log.scratch(0, 11);
         let mut candidates = log.reader().search(0, 1);
-        assert_eq!(candidates.next(&mut log.reader()), Some(7));
-        assert_eq!(candidates.next(&mut log.reader()), None);
+        assert_eq!(candidates.next(log.reader()), Some(7));
+        assert_eq!(candidates.next(log.reader()), None);
         let blocks: Vec<u32> = candidates.unreadable.iter().map(|(block, _)| *block).collect();
         assert_eq!(blocks, [2, 11]);
     }
 
     #[test]
     fn damaged_blocks_are_named_and_a_summary_in_a_wrong_place_has_no_other() {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         log.write(0, 0, &Made { blocks: 3, ..Made::numbered(4, 0) });
         log.flip(0, 2, 9);
         log.scratch(0, 3);

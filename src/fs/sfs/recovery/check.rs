@@ -1,10 +1,11 @@
-//! fsck without a repair: what is wrong with a volume, as values, in an order that is always the same.
+//! fsck without a repair: findings, in an order that is always the same.
 //!
-//! A volume that was not unmounted is first brought forward by its log, in memory, as a mount would; what is then found
-//! is what a user would meet. Nothing is written.
+//! A volume that was not unmounted is first brought forward by its log, in memory, as a mount would. So the findings are
+//! what a user would meet. Nothing is written.
 
 use super::finding::Finding;
-use super::lenient;
+use super::open::{Tolerance, open};
+use super::rebuilt_entries::RebuiltEntries;
 use crate::device::Medium;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
 use crate::fs::sfs::make::Identity;
@@ -18,7 +19,7 @@ impl Sfs {
     /// checksums. Changes nothing. An empty list: nothing is wrong. Fails only if a device does where no finding can
     /// stand for it.
     pub fn check(&mut self, task: &Task<'_>) -> Result<Vec<Finding>, SfsError> {
-        Ok(self.survey(task, true)?.findings())
+        Ok(self.survey(task, true, &RebuiltEntries::default())?.findings())
     }
 }
 
@@ -26,11 +27,11 @@ impl Sfs {
 ///
 /// Fails if there is no volume, if it is of another version or shape, or if no checkpoint can be read at all.
 pub fn check(medium: Medium, settings: &SfsSettings) -> Result<Vec<Finding>, OpenSfsError> {
-    let identity = Identity { seed: 0, origin: Timestamp(0) };
     let task = &Task::at(Time::ZERO);
-    let mut opened = lenient::open(task, medium, settings, identity)?;
+    let identity = Identity { seed: 0, origin: Timestamp(0) };
+    let mut opened = open(task, medium, settings, identity, Tolerance::Lenient)?;
     let mut findings = opened.findings;
-    let survey = opened.volume.survey(task, true)?;
+    let survey = opened.volume.survey(task, true, &opened.rebuilt)?;
     survey.name(&mut findings);
     findings.extend(survey.findings());
     Ok(findings)

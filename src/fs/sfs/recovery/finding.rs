@@ -1,9 +1,9 @@
-//! Something that is wrong with a volume, as a value.
+//! Findings: what is wrong with a volume, as values.
 
 use serde::Serialize;
 use std::fmt;
 
-/// What of a volume a finding is about.
+/// The structure that a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Structure {
@@ -29,20 +29,20 @@ pub enum Structure {
     Target,
     /// Extended attributes.
     Attributes,
-    /// What is known of how much lives in a segment.
+    /// The count of live blocks in a segment.
     Usage,
     /// A number of blocks or inodes, or the chain of free ones.
     Count,
 }
 
-/// Something that is wrong with a volume.
+/// One thing that is wrong with a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about.
+    /// The structure.
     pub structure: Structure,
     /// Where, in the volume's own numbers.
     pub place: String,
-    /// The inode that it touches.
+    /// The inode concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inode: Option<u64>,
     /// A path of that inode from the root, if it has one.

@@ -42,7 +42,7 @@ impl LogStart {
     pub fn of(
         superblock: &Superblock,
         last_mixed: Option<u32>,
-        reader: &mut LogReader<'_>,
+        reader: LogReader<'_>,
     ) -> Result<LogStart, DeviceError> {
         let (segment, block) = (superblock.open_segment.get(), superblock.open_block.get());
         let open = match (segment < reader.segments(), last_mixed) {
@@ -73,7 +73,7 @@ pub(super) struct FoundLog {
 }
 
 /// Finds the partial segments since a checkpoint.
-pub(super) fn find(reader: &mut LogReader<'_>, start: &LogStart) -> FoundLog {
+pub(super) fn find(reader: LogReader<'_>, start: &LogStart) -> FoundLog {
     let mut found = FoundLog {
         partials: FoundPartials::behind(start.first, start.chain),
         highest: start.first.saturating_sub(1),
@@ -115,7 +115,7 @@ pub(super) fn find(reader: &mut LogReader<'_>, start: &LogStart) -> FoundLog {
 impl FoundLog {
     /// Takes the partial segments of the log that lie one behind the other from a block on. Returns false if none begins
     /// there, of whatever number.
-    fn take_from(&mut self, reader: &mut LogReader<'_>, segment: u32, from: u32) -> bool {
+    fn take_from(&mut self, reader: LogReader<'_>, segment: u32, from: u32) -> bool {
         // Since a checkpoint there cannot be more than blocks of the log.
         let numbers = self.partials.first()..self.partials.first().saturating_add(reader.log_blocks());
         let mut begins_here = false;
@@ -141,7 +141,7 @@ impl FoundLog {
     }
 
     /// Searches a segment block by block from one on, behind what may be damaged.
-    fn search(&mut self, reader: &mut LogReader<'_>, segment: u32, from: u32) {
+    fn search(&mut self, reader: LogReader<'_>, segment: u32, from: u32) {
         self.searched.insert((segment, from));
         self.headless.remove(&segment);
         let mut candidates = reader.search(segment, from);
@@ -169,7 +169,7 @@ impl FoundLog {
 
     /// Where a missing partial segment could lie: behind the last one of the open segment, or in the segment that was to
     /// be taken next.
-    fn places_to_search(&self, log: &[PartialSegment], start: &LogStart, reader: &LogReader<'_>) -> Vec<Place> {
+    fn places_to_search(&self, log: &[PartialSegment], start: &LogStart, reader: LogReader<'_>) -> Vec<Place> {
         let named = |next: Option<u32>| next.filter(|segment| *segment < reader.segments()).map(|segment| (segment, 0));
         let (mut open, mut next) = (start.open, named(start.next_segment));
         let (mut places, mut number, mut in_place) = (Vec::new(), start.first, BTreeSet::new());

@@ -38,7 +38,7 @@ pub(super) struct LogTail {
 }
 
 /// Finds the log since a checkpoint, and tells a torn tail from damage.
-pub(super) fn find(reader: &mut LogReader<'_>, start: &LogStart) -> LogTail {
+pub(super) fn find(reader: LogReader<'_>, start: &LogStart) -> LogTail {
     let found = log_search::find(reader, start);
     let log = found.partials.in_order();
     let durable = durable_up_to(&log);
@@ -75,7 +75,7 @@ pub(super) fn find(reader: &mut LogReader<'_>, start: &LogStart) -> LogTail {
 }
 
 /// A partial segment with its damaged blocks. One whose summary lies in more than one place is where its blocks are.
-fn at_its_blocks(reader: &mut LogReader<'_>, partial: PartialSegment, found: &FoundLog) -> Member {
+fn at_its_blocks(reader: LogReader<'_>, partial: PartialSegment, found: &FoundLog) -> Member {
     let damaged_blocks = reader.damaged_blocks(&partial);
     let mut best = Member { partial, damaged_blocks };
     if best.damaged_blocks.is_empty() {
@@ -141,7 +141,7 @@ mod tests {
     /// A log of five: two in the open segment, three from the head of the next one. Each says that all before it was
     /// durable.
     fn five() -> (MadeUpLog, Vec<Placed>) {
-        let mut log = MadeUpLog::empty();
+        let log = MadeUpLog::empty();
         log.write_chain(OLD, 1..5, 0);
         log.write_chain(OPEN, 40..42, 0);
         let (mut placed, mut chain) = (Vec::new(), CHAIN);
@@ -153,8 +153,8 @@ mod tests {
         (log, placed)
     }
 
-    fn found(log: &mut MadeUpLog) -> LogTail {
-        find(&mut log.reader(), &START)
+    fn found(log: &MadeUpLog) -> LogTail {
+        find(log.reader(), &START)
     }
 
     fn numbers(tail: &LogTail) -> Vec<u64> {
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_whole_log_is_found_in_order_wherever_it_lies_and_nothing_older() {
-        let (mut log, _) = five();
-        let tail = found(&mut log);
+        let (log, _) = five();
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.first_lost, tail.highest), ((50..55).collect(), None, 54));
         assert!(tail.damage.is_empty());
     }
@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn what_a_crash_leaves_of_the_last_one_ends_the_log_without_a_word() {
         for block in [6, 7, 8] {
-            let (mut log, _) = five();
+            let (log, _) = five();
             log.flip(NEXT, block, 200);
-            let tail = found(&mut log);
+            let tail = found(&log);
             assert_eq!((numbers(&tail), tail.first_lost), ((50..54).collect(), None), "block {block}");
             assert!(tail.damage.is_empty());
         }
@@ -186,18 +186,18 @@ mod tests {
 
     #[test]
     fn what_follows_the_last_seal_is_not_applied() {
-        let (mut log, placed) = five();
+        let (log, placed) = five();
         let (segment, block, last) = placed[4].clone();
         log.write(segment, block, &Made { seals: false, ..last });
-        assert_eq!(numbers(&found(&mut log)), [50, 51, 52, 53]);
+        assert_eq!(numbers(&found(&log)), [50, 51, 52, 53]);
     }
 
     #[test]
     fn a_lost_summary_in_the_middle_is_reported_and_what_lies_behind_it_is_found() {
         for (at, (segment, block)) in [(OPEN, 6), (OPEN, 9), (NEXT, 0), (NEXT, 3)].into_iter().enumerate() {
-            let (mut log, _) = five();
+            let (log, _) = five();
             log.flip(segment, block, 200);
-            let tail = found(&mut log);
+            let tail = found(&log);
             let lost = FIRST + at as u64;
             let rest: Vec<u64> = (50..55).filter(|number| *number != lost).collect();
             assert_eq!((numbers(&tail), tail.first_lost), (rest, Some(lost)));
@@ -207,19 +207,19 @@ mod tests {
 
     #[test]
     fn several_in_a_row_that_are_lost_are_one_finding() {
-        let (mut log, _) = five();
+        let (log, _) = five();
         log.flip(OPEN, 9, 200);
         log.flip(NEXT, 0, 200);
-        let tail = found(&mut log);
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 53, 54], Some(51)));
         assert_eq!(texts(&tail), ["partial segments 51 to 52 of the log"]);
     }
 
     #[test]
     fn a_damaged_block_of_what_was_durable_is_reported_and_the_rest_applied() {
-        let (mut log, _) = five();
+        let (log, _) = five();
         log.flip(OPEN, 11, 200);
-        let tail = found(&mut log);
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.first_lost), ((50..55).collect(), None));
         assert_eq!(texts(&tail), ["partial segment 51 of the log, in segment 3 from block 9"]);
         assert!(tail.damage[0].found.starts_with("1 of its 2 blocks"), "{}", tail.damage[0]);
@@ -227,60 +227,60 @@ mod tests {
 
     #[test]
     fn a_block_that_cannot_be_read_is_reported_by_its_place() {
-        let (mut log, _) = five();
+        let (log, _) = five();
         log.scratch(OPEN, 9);
-        let tail = found(&mut log);
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
         assert_eq!(texts(&tail), ["partial segment 51 of the log", "block 9 of segment 3"]);
     }
 
     #[test]
     fn a_summary_that_also_lies_elsewhere_counts_where_its_blocks_are() {
-        let (mut log, placed) = five();
+        let (log, placed) = five();
         // It went to the place of 51, which it hides, and to the head of a segment that was free.
         let (bytes, _) = placed[3].2.bytes();
         for (segment, block) in [(OPEN, 9), (OTHER, 0)] {
             log.put(segment, block, &bytes[..4096]);
         }
-        let tail = found(&mut log);
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
         assert_eq!(tail.partials[2].place(), (NEXT, 3));
     }
 
     #[test]
     fn a_summary_that_was_changed_with_its_checksum_is_left_out() {
-        let (mut log, placed) = five();
+        let (log, placed) = five();
         let (segment, block, forged) = placed[1].clone();
         // The next one names the checksum that was written.
         log.write(segment, block, &Made { next_segment: Some(OTHER), ..forged.clone() });
-        let tail = found(&mut log);
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
         // One whose number alone was changed names the checksum of another than the one before it.
         log.write(segment, block, &Made { number: 53, ..forged });
-        let tail = found(&mut log);
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
         assert_eq!(tail.partials[2].place(), (NEXT, 3));
     }
 
     #[test]
     fn one_of_another_log_does_not_follow_and_its_number_is_not_given_out_again() {
-        let (mut log, placed) = five();
+        let (log, placed) = five();
         let (_, _, last) = placed[4].clone();
         // An older crash left one with the next number, and one with a number far behind.
         log.write(OTHER, 0, &Made { flushed_back: 0, ..Made::numbered(55, 1) });
         log.write(OTHER + 1, 0, &Made { flushed_back: 0, ..Made::numbered(5000, 1) });
-        let tail = found(&mut log);
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.highest), ((50..55).collect(), 5000), "behind {last:?}");
     }
 
     #[test]
     fn a_log_that_does_not_tell_how_far_it_was_flushed_is_durable_up_to_the_last_seal_but_one() {
-        let (mut log, mut chain) = (MadeUpLog::empty(), CHAIN);
+        let (log, mut chain) = (MadeUpLog::empty(), CHAIN);
         for (number, block) in [(50, 6), (51, 9), (52, 12)] {
             chain = log.write(OPEN, block, &Made { flushed_back: 0, ..Made::numbered(number, chain) });
         }
         log.flip(OPEN, 9, 200);
-        let tail = found(&mut log);
+        let tail = found(&log);
         assert_eq!((numbers(&tail), tail.first_lost), (vec![50], None), "52 is not found to follow 50");
     }
 }

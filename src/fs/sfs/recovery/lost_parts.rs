@@ -1,13 +1,13 @@
-//! What a log with lost parts leaves unknown.
+//! What is unknown where parts of the log are lost: it is given up.
 //!
 //! Up to the last seal before the first lost partial segment, all is as it was. Behind it:
 //!
 //! - A block that the log holds is the newest that is known; one that it does not hold is as it was before. Each was
 //!   written at this place of this file, as no number is given out twice between two checkpoints; where its bytes were
-//!   overwritten since, its checksum says so. So an older version may be read, which is told, and no other bytes.
+//!   overwritten since, its checksum says so. So an older version may be read, which is reported, and no other bytes.
 //! - A file that grew was written where it grew, or the lost part would not be missed: what nothing maps there is given
 //!   up, and so is each block in which it ended before, if it was not written since. Its zeros would be no version of it.
-//! - A name of an inode that nothing tells of is left out: its number may be given out again.
+//! - A name of an unknown inode is left out: its number may be given out again.
 //! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
 
 use super::finding::{Finding, Structure};
@@ -21,31 +21,31 @@ use std::collections::BTreeMap;
 const MOST_GIVEN_UP: u64 = 1 << 16;
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// What happened behind a lost part of the log.
+/// What the log holds behind a lost part of it.
 #[derive(Default)]
-pub(super) struct BehindLoss {
+pub(super) struct AfterGap {
     /// Where files grew: from which byte, and up to which.
     grown: BTreeMap<u64, (u64, u64)>,
     /// In which blocks files ended before they grew, by inode and place, and the partial segment behind which each was
     /// written again, as whoever lengthens a file writes the block in which it ended.
     ends: BTreeMap<(u64, u64), u64>,
-    /// Sizes that were told, by inode: in which partial segment, and in which one before that.
+    /// The newest two partial segments that hold an image of each inode, the newer first.
     sized: BTreeMap<u64, (u64, u64)>,
     /// Blocks that were written, by inode and place, and in which partial segment last.
     written: BTreeMap<(u64, u64), u64>,
     /// Names that were left out: by directory and name, whose.
     left_out: BTreeMap<(u64, Vec<u8>), u64>,
-    /// Attributes that were told in part: of which inode, up to which byte, and of how many.
+    /// Attributes of which the log holds a part, by inode: up to which byte, and of how many.
     attributes: BTreeMap<u64, (u32, u32)>,
 }
 
-impl BehindLoss {
+impl AfterGap {
     /// A block was written in a partial segment.
     pub fn writes(&mut self, inode: u64, place: u64, partial: u64) {
         self.written.insert((inode, place), partial);
     }
 
-    /// A partial segment tells that an inode has another size.
+    /// A partial segment holds an image of an inode with another size.
     pub fn resizes(&mut self, inode: u64, before: u64, size: u64, partial: u64) {
         let sized = self.sized.entry(inode).or_insert((partial, 0));
         if sized.0 < partial {
@@ -62,7 +62,7 @@ impl BehindLoss {
         }
     }
 
-    /// What lies behind a byte of a file is cut off.
+    /// A file is cut off at a byte.
     pub fn cuts(&mut self, inode: u64, size: u64) {
         if let Some((from, to)) = self.grown.get_mut(&inode) {
             (*from, *to) = ((*from).min(size), (*to).min(size));
@@ -76,7 +76,7 @@ impl BehindLoss {
         self.ends.get(&(inode, place)).is_some_and(|behind| written <= *behind)
     }
 
-    /// A name is left out, as nothing tells of its inode.
+    /// A name is left out, as its inode is unknown.
     pub fn leaves_out(&mut self, directory: u64, name: &[u8], inode: u64) {
         self.left_out.insert((directory, name.to_vec()), inode);
     }
@@ -86,11 +86,11 @@ impl BehindLoss {
         self.left_out.remove(&(directory, name.to_vec()));
     }
 
-    /// Bytes of attributes are told, from byte `at` of `length`. What is told behind a gap stays behind it.
-    pub fn tells_attributes(&mut self, inode: u64, length: u32, at: u32, bytes: u32) {
-        let told = self.attributes.entry(inode).or_default();
-        let follows = at == 0 || *told == (at, length);
-        *told = (if follows { at + bytes } else { 0 }, length);
+    /// A record holds bytes of attributes, from byte `at` of `length`. What follows a gap does not close it.
+    pub fn adds_attributes(&mut self, inode: u64, length: u32, at: u32, bytes: u32) {
+        let known = self.attributes.entry(inode).or_default();
+        let follows = at == 0 || *known == (at, length);
+        *known = (if follows { at + bytes } else { 0 }, length);
     }
 
     /// An inode is freed.
@@ -103,35 +103,35 @@ impl BehindLoss {
 }
 
 impl Sfs {
-    /// Notes what a record behind a lost part leaves unknown. Answers false if it cannot be applied.
-    pub(super) fn note_behind_loss(
+    /// Notes what a record behind a lost part leaves unknown. Returns false if the record cannot be applied.
+    pub(super) fn note_after_gap(
         &mut self,
         task: &Task<'_>,
         record: &Record,
-        told_in: u64,
-        behind: &mut BehindLoss,
+        partial: u64,
+        after_gap: &mut AfterGap,
     ) -> Result<bool, SfsError> {
         match record {
             Record::Name { directory, inode, name, .. } => {
-                behind.takes_name(*directory, name);
+                after_gap.takes_name(*directory, name);
                 if !self.is_inode(task, *inode)? {
-                    behind.leaves_out(*directory, name, *inode);
+                    after_gap.leaves_out(*directory, name, *inode);
                     return Ok(false);
                 }
             }
-            Record::NoName { directory, name } => behind.takes_name(*directory, name),
+            Record::NoName { directory, name } => after_gap.takes_name(*directory, name),
             Record::Unmap { inode, places } if places.end == u64::MAX => {
-                behind.cuts(*inode, places.start.saturating_mul(BLOCK_BYTES));
+                after_gap.cuts(*inode, places.start.saturating_mul(BLOCK_BYTES));
             }
             Record::Inode(image) => {
                 let number = image.number.get();
                 if self.is_inode(task, number)? && self.inode(task, number)?.kind != FileKind::Directory {
-                    behind.resizes(number, self.inode(task, number)?.size, image.size.get(), told_in);
+                    after_gap.resizes(number, self.inode(task, number)?.size, image.size.get(), partial);
                 }
             }
-            Record::Freed { inode } => behind.frees(*inode),
+            Record::Freed { inode } => after_gap.frees(*inode),
             Record::Attributes { inode, length, at, bytes } => {
-                behind.tells_attributes(*inode, *length, *at, bytes.len() as u32);
+                after_gap.adds_attributes(*inode, *length, *at, bytes.len() as u32);
             }
             // What was reserved may have been written in a lost part: it does not count as written.
             Record::Unmap { .. } | Record::Reserve { .. } | Record::Target { .. } | Record::Holes { .. } => {}
@@ -139,37 +139,37 @@ impl Sfs {
         Ok(true)
     }
 
-    /// Gives up what is unknown.
+    /// Gives up what is unknown, and reports it.
     pub(super) fn give_up_unknown(
         &mut self,
         task: &Task<'_>,
-        behind: &BehindLoss,
+        after_gap: &AfterGap,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        for ((directory, name), inode) in &behind.left_out {
+        for ((directory, name), inode) in &after_gap.left_out {
             let place = format!("the name '{}' in directory {directory}", String::from_utf8_lossy(name));
-            let found = format!("it is that of inode {inode}, of which a lost part of the log told");
+            let found = format!("it names inode {inode}, which was in a lost part of the log");
             let finding = Finding::new(Structure::Log, place, found, "the file", "it is left out");
             damage.push(finding.of(*directory));
         }
-        for (inode, _) in behind.attributes.iter().filter(|(_, (told, length))| told < length) {
+        for (inode, _) in after_gap.attributes.iter().filter(|(_, (known, length))| known < length) {
             if !self.is_inode(task, *inode)? {
                 continue;
             }
             self.free_attributes(task, *inode)?;
             let place = format!("the extended attributes of inode {inode}");
-            let found = "a lost part of the log told a part of them";
+            let found = "a part of them was in a lost part of the log";
             let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");
             damage.push(finding.of(*inode));
         }
-        for (inode, (from, to)) in &behind.grown {
+        for (inode, (from, to)) in &after_gap.grown {
             if !self.is_inode(task, *inode)? || self.inode(task, *inode)?.kind == FileKind::Directory {
                 continue;
             }
             let to = (*to).min(self.inode(task, *inode)?.size);
-            let Some((place, blocks)) = self.give_up_grown(task, *inode, (*from, to), behind)? else { continue };
+            let Some((place, blocks)) = self.give_up_grown(task, *inode, (*from, to), after_gap)? else { continue };
             let where_ = format!("{blocks} blocks of inode {inode}");
-            let found = "a lost part of the log told of them, or of what they held before the file grew";
+            let found = "they were in a lost part of the log, or ended the file before it grew";
             let repair = "they are given up: reading them fails until they are written anew";
             let finding = Finding::new(Structure::Data, where_, found, "what was synced", repair);
             damage.push(finding.of(*inode).at(place * BLOCK_BYTES));
@@ -183,12 +183,12 @@ impl Sfs {
         task: &Task<'_>,
         inode: u64,
         (from, to): (u64, u64),
-        behind: &BehindLoss,
+        after_gap: &AfterGap,
     ) -> Result<Option<(u64, u64)>, SfsError> {
         let mut given_up: Option<(u64, u64)> = None;
         for place in from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES) {
-            let is_old_end = behind.is_old_end(inode, place);
-            if behind.written.contains_key(&(inode, place)) && !is_old_end {
+            let is_old_end = after_gap.is_old_end(inode, place);
+            if after_gap.written.contains_key(&(inode, place)) && !is_old_end {
                 continue;
             }
             let number = self.mapped(task, inode, place)?;

@@ -1,16 +1,54 @@
-//! Recovery.
+//! Recovery: opening a volume, whole or damaged; what is wrong with it; and mending that.
+//!
+//! ```text
+//! mount ─────────────┐
+//! check ── survey ───┤
+//! repair ─ survey ───┼── open ──┬─ superblocks          which checkpoints there are
+//! segment_map ───────┤          ├─ load                 strict: all that it names, or none
+//! mark_lost ─────────┘          ├─ best_checkpoint      lenient: what can be read of it
+//!                               │    └─ metadata_files ── newest_records, rebuilt_entries, recount
+//!                               ├─ checkpoint_fields    superblock against metadata files and log
+//!                               └─ roll_forward         the log since the checkpoint
+//!                                    ├─ log_tail ── log_search ── log_order ── log::LogReader
+//!                                    └─ lost_parts ── give_up
+//! ```
+//!
+//! What each step tolerates is a table at [`open`](open::open). A lenient opener corrects what it reports, in memory; what
+//! can only be known from the whole volume is left to the survey.
+//!
+//! | pass of the survey | walks over | finds | stage of its mends |
+//! |---|---|---|---|
+//! | metadata files | pages and tree blocks of the three | what was damaged since the volume was opened, shared addresses | none |
+//! | `files` | inodes, maps, blocks | inodes, maps, blocks, targets and attributes that are damaged or cannot be | inodes, blocks, inode |
+//! | `names`, blocks | blocks of directories | blocks that are damaged, or not in line | directories |
+//! | `sums`, shared | addresses that two virtual blocks have | all but the one that the block record names | blocks |
+//! | `names`, names | names against inodes | names that cannot be, directories with two names, wrong kinds | inodes, names |
+//! | `names`, tree | parents and counts of names | inodes without a name, wrong `..`, wrong counts | tree, inode, names |
+//! | `sums`, entries | DAT entries | taken ones that nothing names | leaks |
+//! | `sums`, usage and counts | segments, pages | sums that differ | sums |
+//!
+//! A repair repeats survey and mends, the earliest stage first, until a survey finds nothing
+//! ([`repair`](mod@repair) has the stages).
+//!
+//! Parts import each other downwards, and nothing outside of this room imports from it but `Finding`, which a mount keeps.
 
+mod best_checkpoint;
 mod check;
+mod checkpoint_fields;
 mod finding;
-mod lenient;
+mod give_up;
+mod load;
 mod log_order;
 mod log_search;
 mod log_tail;
 mod lost_parts;
 mod mark_lost;
 mod metadata_files;
+mod mount;
 mod newest_records;
 mod open;
+mod rebuilt_entries;
+mod recount;
 mod repair;
 mod roll_forward;
 mod segment_map;
@@ -22,6 +60,5 @@ mod wrong_volumes;
 pub use check::check;
 pub use finding::{Finding, Structure};
 pub use mark_lost::mark_lost;
-pub(super) use metadata_files::Salvaged;
 pub use repair::{Repaired, repair};
 pub use segment_map::{Census, GroupRow, SegmentMap, SegmentRow, segment_map};

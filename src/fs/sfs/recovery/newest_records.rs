@@ -1,59 +1,65 @@
-//! What the log says of each block, the newest alone: with it, what a checkpoint has lost is found again.
+//! The newest record of each block in the log up to the checkpoint: metadata that the checkpoint has lost is rebuilt from
+//! them.
 
 use crate::fs::sfs::Sfs;
-use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::format::{BlockRecord, Kind, Pointer};
-use crate::fs::sfs::log::{PartialSegment, Summary};
+use crate::fs::sfs::log::{LogReader, PartialSegment, Summary};
 use crate::fs::sfs::paged::{FANOUT, LEVEL_SHIFT};
 use crate::fs::sfs::records::Record;
 use crate::task::Task;
 use std::collections::BTreeMap;
 
-/// The newest block record of a block.
+/// The newest record of a block.
 #[derive(Clone, Copy)]
-pub(super) struct Told {
-    sequence: u64,
+pub(super) struct NewestRecord {
+    /// The number of the partial segment that holds it.
+    partial: u64,
+    /// The clock of hotness when that was written.
     pub tick: u64,
+    /// Where the block lies.
     pub address: u64,
     pub record: BlockRecord,
 }
 
-/// What the log says of each block, the newest alone.
-pub(super) struct Log {
-    /// By kind and number.
-    pub blocks: BTreeMap<(u8, u64), Told>,
-    /// Of a block of a metadata file's tree: the partial segment that last told which blocks below are holes, and which.
+/// The newest record of each block.
+pub(super) struct NewestRecords {
+    /// By kind and number. Data and metadata are numbered in one sequence, and stand under the kind of data.
+    blocks: BTreeMap<(u8, u64), NewestRecord>,
+    /// For a block of a metadata file's tree, by kind and number: the newest partial segment that has its holes, and a bit
+    /// for each block below.
     holes: BTreeMap<(u8, u64), (u64, Vec<u8>)>,
-    /// Whether all its summaries are whole.
+    /// True if no summary is damaged.
     pub is_whole: bool,
 }
 
-impl Log {
-    /// Where a block of a metadata file lies.
-    pub fn pointer(&self, kind: Kind, number: u64) -> Option<Pointer> {
-        let told = self.blocks.get(&(kind as u8, number)).filter(|_| self.is_whole)?;
-        let (level, block) = ((number >> LEVEL_SHIFT) + 1, number & ((1 << LEVEL_SHIFT) - 1));
-        let (above, at) = ((level << LEVEL_SHIFT) | (block / FANOUT as u64), block as usize % FANOUT);
-        if let Some((sequence, holes)) = self.holes.get(&(kind as u8, above))
-            && told.sequence < *sequence
-            && holes.get(at / 8).is_some_and(|holes| holes & (1 << (at % 8)) != 0)
-        {
-            return None;
+impl NewestRecords {
+    /// Reads all partial segments with numbers below `next`.
+    fn read(reader: LogReader<'_>, next: u64) -> NewestRecords {
+        let mut newest = NewestRecords { blocks: BTreeMap::new(), holes: BTreeMap::new(), is_whole: true };
+        for segment in 0..reader.segments() {
+            for (_, summary) in reader.walk(segment, 0) {
+                match summary {
+                    Summary::Valid(partial) if partial.number() < next => newest.add(&partial, reader),
+                    // It is of the log since the checkpoint.
+                    Summary::Valid(_) | Summary::Nothing => break,
+                    Summary::Foreign(PartialSegment { header, .. }) | Summary::Broken(header) => {
+                        newest.is_whole &= !(1..next).contains(&header.sequence.get());
+                    }
+                    Summary::Unreadable(_) => newest.is_whole = false,
+                }
+            }
         }
-        Some(Pointer { address: told.address.into(), crc: told.record.crc, taken: 0.into() })
+        newest
     }
-}
 
-impl Log {
-    fn add(&mut self, partial: &PartialSegment, segment_blocks: u64) {
+    fn add(&mut self, partial: &PartialSegment, reader: LogReader<'_>) {
         for (block, record) in partial.blocks() {
-            let address = u64::from(partial.segment) * segment_blocks + u64::from(block);
-            let told = Told { sequence: partial.number(), tick: partial.header.tick.get(), address, record };
-            // Virtual blocks are numbered in one sequence, whatever they hold.
+            let (address, tick) = (reader.address(partial.segment, block), partial.header.tick.get());
+            let its = NewestRecord { partial: partial.number(), tick, address, record };
             let kind = if record.kind == Kind::Metadata as u8 { Kind::Data as u8 } else { record.kind };
-            let newest = self.blocks.entry((kind, record.number.get())).or_insert(told);
-            if newest.sequence < told.sequence {
-                *newest = told;
+            let newest = self.blocks.entry((kind, record.number.get())).or_insert(its);
+            if newest.partial < its.partial {
+                *newest = its;
             }
         }
         for (_, record) in partial.records() {
@@ -64,36 +70,64 @@ impl Log {
             }
         }
     }
+
+    /// The newest record of a virtual block.
+    pub fn of_virtual_block(&self, number: u64) -> Option<NewestRecord> {
+        self.blocks.get(&(Kind::Data as u8, number)).copied()
+    }
+
+    /// Where a block of a metadata file lies. `None` if it is a hole, or if not all summaries are whole.
+    pub fn pointer(&self, kind: Kind, number: u64) -> Option<Pointer> {
+        let newest = self.blocks.get(&(kind as u8, number)).filter(|_| self.is_whole)?;
+        let (level, block) = ((number >> LEVEL_SHIFT) + 1, number & ((1 << LEVEL_SHIFT) - 1));
+        let (above, at) = ((level << LEVEL_SHIFT) | (block / FANOUT as u64), block as usize % FANOUT);
+        if let Some((partial, holes)) = self.holes.get(&(kind as u8, above))
+            && newest.partial < *partial
+            && holes.get(at / 8).is_some_and(|holes| holes & (1 << (at % 8)) != 0)
+        {
+            return None;
+        }
+        Some(Pointer { address: newest.address.into(), crc: newest.record.crc, taken: 0.into() })
+    }
 }
 
 impl Sfs {
-    /// The log, which is read when it is first asked for.
-    pub(super) fn said<'a>(&mut self, task: &Task<'_>, log: &'a mut Option<Log>) -> Result<&'a Log, SfsError> {
-        if log.is_none() {
-            *log = Some(self.read_log(task));
-        }
-        Ok(log.as_ref().expect("it was just read"))
+    /// The newest records up to the checkpoint that is loaded, which are read when they are first asked for.
+    pub(super) fn newest_records<'a>(
+        &self,
+        task: &Task<'_>,
+        newest: &'a mut Option<NewestRecords>,
+    ) -> &'a NewestRecords {
+        newest.get_or_insert_with(|| NewestRecords::read(self.log_reader(task), self.superblock.next_partial.get()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::sfs::log::made_up::{Made, MadeUpLog};
+
+    #[test]
+    fn the_newest_record_of_a_block_counts_wherever_its_partial_segment_lies() {
+        let log = MadeUpLog::empty();
+        // Both hold virtual blocks 500 and 501; the second one is newer.
+        log.write(4, 0, &Made { first_block: 500, ..Made::numbered(9, 0) });
+        log.write(7, 0, &Made { first_block: 500, ..Made::numbered(6, 0) });
+        let newest = NewestRecords::read(log.reader(), 20);
+        assert!(newest.is_whole);
+        let its = newest.of_virtual_block(501).unwrap();
+        assert_eq!((its.partial, its.address), (9, log.reader().address(4, 2)));
+        // One that was written since the checkpoint does not count.
+        assert_eq!(NewestRecords::read(log.reader(), 9).of_virtual_block(501).unwrap().partial, 6);
     }
 
-    /// The block records of all partial segments up to the checkpoint that is loaded.
-    fn read_log(&mut self, task: &Task<'_>) -> Log {
-        let mut log = Log { blocks: BTreeMap::new(), holes: BTreeMap::new(), is_whole: true };
-        let next = self.superblock.next_partial.get();
-        let segment_blocks = u64::from(self.media.segment_blocks());
-        let mut reader = self.log_reader(task);
-        for segment in 0..reader.segments() {
-            for (_, summary) in reader.walk(segment, 0) {
-                match summary {
-                    Summary::Valid(partial) if partial.number() < next => log.add(&partial, segment_blocks),
-                    // It is of the log since the checkpoint.
-                    Summary::Valid(_) | Summary::Nothing => break,
-                    Summary::Foreign(PartialSegment { header, .. }) | Summary::Broken(header) => {
-                        log.is_whole &= !(1..next).contains(&header.sequence.get());
-                    }
-                    Summary::Unreadable(_) => log.is_whole = false,
-                }
-            }
+    #[test]
+    fn a_damaged_summary_of_before_the_checkpoint_leaves_the_records_in_doubt() {
+        for (number, is_whole) in [(5, false), (30, true)] {
+            let log = MadeUpLog::empty();
+            log.write(4, 0, &Made::numbered(number, 0));
+            log.flip(4, 0, 100);
+            assert_eq!(NewestRecords::read(log.reader(), 20).is_whole, is_whole, "{number}");
         }
-        log
     }
 }

@@ -1,205 +1,251 @@
-//! Mounting: the newer superblock that is whole, the metadata files under it, and what the log says since.
+//! The one way from a medium to a volume in memory: superblocks, metadata files, fields, log. Nothing is written.
 
-use super::superblocks;
+use super::finding::{Finding, Structure};
+use super::metadata_files::Loss;
+use super::rebuilt_entries::RebuiltEntries;
+use super::superblocks::{self, AllFound, Found};
 use crate::device::Medium;
-use crate::fs::sfs::dat::Dat;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
-use crate::fs::sfs::format::{BLOCK, MEMORY, VERSION};
-use crate::fs::sfs::inode_file::InodeFile;
-use crate::fs::sfs::invariants;
-use crate::fs::sfs::log::Head;
+use crate::fs::sfs::format::{BLOCK, LOST};
+use crate::fs::sfs::inode_file::INODES;
 use crate::fs::sfs::make::{Identity, check_shape};
-use crate::fs::sfs::media::Media;
-use crate::fs::sfs::paged::PagedFile;
-use crate::fs::sfs::segments::{Segments, State};
+use crate::fs::sfs::media::{Media, superblock_places};
 use crate::fs::sfs::settings::SfsSettings;
-use crate::fs::sfs::{FileKind, Sfs};
+use crate::fs::sfs::{Limits, Sfs};
 use crate::task::Task;
 
-/// How a volume may be used.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    ReadOnly,
-    /// It may be written if nothing of its log is damaged.
-    IfWhole,
-    DespiteDamage,
+/// How much damage [`open`] tolerates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tolerance {
+    /// For a mount: what can be read is trusted, so whatever is wrong with a checkpoint refuses the volume.
+    Strict,
+    /// For `check`, `repair` and `segment_map`: whatever can be read is loaded, and the rest is rebuilt or left out.
+    Lenient,
 }
 
-impl Sfs {
-    /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only
-    /// be read, in memory alone.
-    ///
-    /// If parts of the log are [damaged](Sfs::damage), what is whole is applied, in memory alone, and the volume can
-    /// only be read.
-    pub fn open(
-        task: &Task<'_>,
-        medium: Medium,
-        settings: &SfsSettings,
-        identity: Identity,
-        read_only: bool,
-    ) -> Result<Sfs, OpenSfsError> {
-        let access = if read_only { Access::ReadOnly } else { Access::IfWhole };
-        Sfs::open_for(task, medium, settings, identity, access)
-    }
+/// A volume in memory.
+pub(super) struct Opened {
+    pub volume: Sfs,
+    /// What is wrong; in memory it is corrected. A strict opener finds damage of the log alone.
+    pub findings: Vec<Finding>,
+    /// DAT entries that were rebuilt from the log.
+    pub rebuilt: RebuiltEntries,
+    /// True if it was unmounted, so that the log goes on where it ended.
+    pub is_clean: bool,
+}
 
-    /// Mounts the volume on a medium, and goes on although parts of its log are [damaged](Sfs::damage): what could not
-    /// be applied of it is lost then.
-    pub fn open_despite_damage(
-        task: &Task<'_>,
-        medium: Medium,
-        settings: &SfsSettings,
-        identity: Identity,
-    ) -> Result<Sfs, OpenSfsError> {
-        Sfs::open_for(task, medium, settings, identity, Access::DespiteDamage)
-    }
+/// A medium, and the superblocks of the volume on it.
+pub(super) struct Located {
+    pub medium: Medium,
+    pub superblocks: AllFound,
+    /// The newest superblock that is whole.
+    pub newest: Found,
+}
 
-    fn open_for(
-        task: &Task<'_>,
-        mut medium: Medium,
-        settings: &SfsSettings,
-        identity: Identity,
-        access: Access,
-    ) -> Result<Sfs, OpenSfsError> {
-        let (found, now) = superblocks::find(&mut medium, task.now())?;
-        task.wait_until(now);
-        let superblocks::Found { superblock, turn, .. } = found.newest()?;
-        if let Some(why) = found.disagree {
-            return Err(SfsError::Damaged { what: "one of the superblocks".to_string(), why }.into());
-        }
+/// Finds the superblocks of a volume. Each opener begins with it, and [`mark_lost`](super::mark_lost()) needs no more.
+///
+/// # Errors
+///
+/// If there is no superblock that is whole, or if it is of another version.
+pub(super) fn locate(task: &Task<'_>, mut medium: Medium) -> Result<Located, OpenSfsError> {
+    let (superblocks, now) = superblocks::find(&mut medium, task.now())?;
+    task.wait_until(now);
+    let newest = superblocks.newest()?;
+    Ok(Located { medium, superblocks, newest })
+}
+
+impl Located {
+    /// Checks the shape of the volume against the medium and the settings, and answers what follows from it.
+    fn check_shape(&self, settings: &SfsSettings) -> Result<Limits, OpenSfsError> {
+        let superblock = &self.newest.superblock;
         let (segment_blocks, segments) = (superblock.segment_blocks.get(), superblock.segments.get());
         let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
         if let Some(asked) = settings.segment_bytes.filter(|asked| *asked != segment_bytes) {
             return Err(OpenSfsError::Segment { found: segment_bytes, asked });
         }
-        let (expected, found) = (superblock.device_blocks.get(), medium.blocks());
+        let (expected, found) = (superblock.device_blocks.get(), self.medium.blocks());
         // A device may have grown; the volume does not.
-        if found < expected || medium.cut(segment_blocks.max(1)) < (segment_blocks, segments) {
+        if found < expected || self.medium.cut(segment_blocks.max(1)) < (segment_blocks, segments) {
             return Err(OpenSfsError::Shape { expected, found });
         }
-        let limits = check_shape(settings, segments, segment_blocks, medium.prescribes_segments())?;
-        let media = Media::new(medium, segment_blocks, segments);
-        media.go_on_in(turn);
-        let mut sfs = Sfs::assemble(media, settings, limits, superblock, identity);
-        sfs.load(task)?;
-        sfs.check_checkpoint(task)?;
-        let is_clean = superblock.clean.get() == 1;
-        if !is_clean {
-            sfs.damage = sfs.roll_forward(task)?;
+        check_shape(settings, segments, segment_blocks, self.medium.prescribes_segments())
+    }
+}
+
+/// The medium, cut into the segments of its volume. The next superblock is written behind the newest.
+pub(super) fn media_of(medium: Medium, newest: &Found) -> Media {
+    let superblock = &newest.superblock;
+    let media = Media::new(medium, superblock.segment_blocks.get(), superblock.segments.get());
+    media.go_on_in(newest.turn);
+    media
+}
+
+/// Opens the volume on a medium, and brings it forward by its log, in memory.
+///
+/// | what is wrong | strict | lenient |
+/// |---|---|---|
+/// | no superblock is whole; another version, segment size or device size than there can be | refused | refused |
+/// | one superblock | the other serves | the other serves, reported |
+/// | two superblocks of one checkpoint differ | refused | the newer serves, reported |
+/// | the mark of a mount that lost changes | told by [`Sfs::has_lost_before`] | reported |
+/// | a tree block of a metadata file | refused | rebuilt from the log, reported |
+/// | a page of the DAT or of the inode file | reading it fails | rebuilt from the log, or lost, reported |
+/// | a page or an entry of the usage file | refused | counted anew, reported |
+/// | the root, or most pages | refused | an older checkpoint serves if less of it is lost, reported |
+/// | a count, the end of the log, or the open segment of the superblock | refused | corrected, reported |
+/// | an unmounted volume behind which the log goes on | refused | the log is applied, reported |
+/// | a part of the log that was durable | the rest is applied, reported | the rest is applied, reported |
+/// | a log that cannot be applied | refused | left out, reported |
+///
+/// A mount is read-only if a strict opener reports anything, unless it was asked to go on despite damage.
+///
+/// # Errors
+///
+/// What is refused, and if the device fails.
+pub(super) fn open(
+    task: &Task<'_>,
+    medium: Medium,
+    settings: &SfsSettings,
+    identity: Identity,
+    tolerance: Tolerance,
+) -> Result<Opened, OpenSfsError> {
+    let located = locate(task, medium)?;
+    if let (Tolerance::Strict, Some(why)) = (tolerance, &located.superblocks.disagree) {
+        let (what, why) = ("one of the superblocks".to_string(), why.clone());
+        return Err(SfsError::Damaged { what, why }.into());
+    }
+    let limits = located.check_shape(settings)?;
+    let in_superblocks = superblock_findings(&located);
+    let Located { medium, superblocks, newest } = located;
+    let volume = Sfs::assemble(media_of(medium, &newest), settings, limits, newest.superblock, identity);
+    match tolerance {
+        Tolerance::Strict => open_strictly(task, volume),
+        Tolerance::Lenient => {
+            let mut opened = open_leniently(task, volume, &superblocks)?;
+            opened.findings.splice(..0, in_superblocks);
+            // No superblock may seem newer than the next.
+            opened.volume.superblock.sequence = newest.superblock.sequence;
+            Ok(opened)
         }
-        let is_damaged = !sfs.damage.is_empty();
-        if access == Access::ReadOnly || is_damaged && access == Access::IfWhole {
-            sfs.read_only = Some(match access {
-                Access::ReadOnly => "it was mounted so".to_string(),
-                _ => "parts of its log are damaged, and 'flashpath fsck' repairs it".to_string(),
-            });
-            // Whatever was rolled forward is durable in the log.
-            sfs.is_changed = false;
-            return Ok(sfs);
+    }
+}
+
+/// Loads the newest checkpoint, checks it, and applies the log.
+fn open_strictly(task: &Task<'_>, mut volume: Sfs) -> Result<Opened, OpenSfsError> {
+    volume.load(task)?;
+    volume.check_checkpoint(task)?;
+    let is_clean = volume.superblock.clean.get() == 1;
+    let findings = if is_clean { Vec::new() } else { volume.roll_forward(task)? };
+    Ok(Opened { volume, findings, rebuilt: RebuiltEntries::default(), is_clean })
+}
+
+/// Loads the best checkpoint as far as it can be read, corrects it, and applies the log.
+fn open_leniently(task: &Task<'_>, mut volume: Sfs, superblocks: &AllFound) -> Result<Opened, OpenSfsError> {
+    let (chosen, loss) = volume.load_best(task, superblocks)?;
+    let Loss { mut findings, inode_pages, mut rebuilt, .. } = loss;
+    let is_whole = findings.is_empty();
+    findings.extend(superblocks.disagree.as_deref().map(|why| {
+        Finding::new(Structure::Superblock, "the superblocks", why, "two that are alike", "both are written anew")
+    }));
+    let mut is_clean = chosen.superblock.clean.get() == 1;
+    if volume.last_partial(task)?.is_none() {
+        volume.follow_the_higher(&chosen, superblocks);
+    }
+    findings.extend(volume.correct_checkpoint(task, &mut is_clean)?);
+    if !is_clean {
+        if is_whole {
+            // Without a log to change them, the survey looks at them.
+            findings.extend(volume.correct_counts(task)?);
         }
-        if !is_clean {
-            // The log may have taken all that was free, and gone on in what it freed: that is free for the checkpoint
-            // below, too. If only the process ended, the device may hold the log in its memory yet.
-            sfs.flush_device(task)?;
-            sfs.check_emptied(task)?;
-            for segment in sfs.release_by_log() {
-                sfs.discard(task, segment)?;
+        findings.extend(volume.bring_forward(task, &chosen, &inode_pages, &mut rebuilt)?);
+    }
+    Ok(Opened { volume, findings, rebuilt, is_clean })
+}
+
+/// Superblocks that are damaged, and the mark in the newest one.
+fn superblock_findings(located: &Located) -> Vec<Finding> {
+    let mut findings = damaged_superblocks(located);
+    findings.extend(lost_changes(&located.newest));
+    findings
+}
+
+/// The mark of a mount that lost changes.
+fn lost_changes(newest: &Found) -> Option<Finding> {
+    let found = "a write or a flush failed when it was last mounted, and what was not synced before is lost";
+    (newest.superblock.clean.get() == LOST).then(|| {
+        Finding::new(
+            Structure::Superblock,
+            format!("the superblock at block {}", newest.place),
+            found,
+            "a mount that stored all that was changed",
+            "the mark is taken away; what is lost does not come back",
+        )
+    })
+}
+
+/// The places of superblocks at which none is whole.
+fn damaged_superblocks(located: &Located) -> Vec<Finding> {
+    let Located { medium, superblocks: found, newest } = located;
+    let repair = "it is written anew";
+    let expected = format!("a superblock, as at block {}", newest.place);
+    let mut findings = Vec::new();
+    if medium.prescribes_segments() {
+        // What was tried behind the newest that is whole; what lies before it is older.
+        for (place, turn, why) in &found.damaged {
+            if *turn == newest.turn && *place > newest.place {
+                let place = format!("the superblock at block {place}");
+                findings.push(Finding::new(Structure::Superblock, place, why.as_str(), &*expected, repair));
             }
         }
-        sfs.tidy_zones(task)?;
-        if is_clean && superblock.version.get() == VERSION {
-            sfs.go_on(task);
-            // It is no longer unmounted, and that must be durable before the first fsync adds to the log: a superblock
-            // that says that nothing follows would have the next mount not look for it.
-            sfs.write_superblocks(task, false)?;
+        return findings;
+    }
+    for place in superblock_places(newest.superblock.segment_blocks.get()) {
+        if found.whole.iter().any(|found| found.place == place.0) {
+            continue;
+        }
+        let why = found.damaged.iter().find(|(damaged, ..)| *damaged == place.0);
+        let why = why.map_or("there is none", |(.., why)| why.as_str());
+        let place = format!("the superblock at block {}", place.0);
+        findings.push(Finding::new(Structure::Superblock, place, why, &*expected, repair));
+    }
+    findings
+}
+
+impl Sfs {
+    /// Applies the log since a checkpoint that is loaded. If it cannot be applied, the checkpoint alone is what is left.
+    fn bring_forward(
+        &mut self,
+        task: &Task<'_>,
+        chosen: &Found,
+        inode_pages: &[usize],
+        rebuilt: &mut RebuiltEntries,
+    ) -> Result<Vec<Finding>, OpenSfsError> {
+        let mut findings = Vec::new();
+        let rolled = self.roll_forward(task);
+        if let Err(error) = rolled {
+            let repair = "what was synced since the last checkpoint is lost";
+            let place = "the log since the last checkpoint";
+            findings.push(Finding::new(
+                Structure::Log,
+                place,
+                error.to_string(),
+                "records that can be applied",
+                repair,
+            ));
+            *rebuilt = self.load_in_part(task, &chosen.superblock)?.rebuilt;
         } else {
-            sfs.checkpoint(task, false)?;
-            // Should the power fail again and again, and nothing else be done in between, there must be room for the
-            // next such checkpoint.
-            sfs.write_back(task).keep_room()?;
+            findings.extend(rolled.unwrap_or_default());
+            // As for a mount: a repair ends with a checkpoint, for which there must be room.
+            self.release_by_log();
         }
-        sfs.discard_what_is_free(task);
-        Ok(sfs)
-    }
-
-    /// Reads what the superblock names.
-    fn load(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let superblock = self.superblock;
-        self.is_changed = false;
-        let media = &self.media;
-        self.usage_file = PagedFile::open(task, "usage file", &superblock.usage_file, media)?;
-        if self.usage_file.len() != Segments::pages(self.segments.count()) {
-            let why = format!("it has {} pages for {} segments", self.usage_file.len(), self.segments.count());
-            return Err(SfsError::Damaged { what: "the usage file".to_string(), why });
+        // Of an inode that is lost the log tells only what changed: the rest of it would read as zeros.
+        let is_lost = |number: u64| inode_pages.contains(&((number / INODES) as usize));
+        let partial: Vec<u64> =
+            self.inodes.iter().map(|inode| inode.number).filter(|number| is_lost(*number)).collect();
+        for number in partial.into_iter().filter(|number| *number < chosen.superblock.inodes.get()) {
+            self.inodes.remove(number);
+            self.orphans.remove(&number);
         }
-        for segment in 0..self.segments.count() {
-            let page = self.usage_file.page(task, Segments::page_of(segment))?;
-            let holds = invariants::usage_entry(&Segments::entry(segment, page), superblock.segment_blocks.get());
-            holds.map_err(|why| SfsError::Damaged { what: format!("the usage of segment {segment}"), why })?;
-            self.segments.load(segment, page);
-        }
-        self.segments.loaded();
-        self.dat = Dat::open(task, &superblock.dat, superblock.used_blocks.get(), media)?;
-        let counts = (superblock.inodes.get(), superblock.used_inodes.get());
-        self.inode_file = InodeFile::open(task, &superblock.inode_file, counts, media)?;
-        if superblock.version.get() < VERSION {
-            self.recount_inodes(task)?;
-        }
-        self.inode_file.file().check_pages(invariants::inode_page);
-        self.bound_metadata_files();
-        let memories = (superblock.memories.get() as usize).min(MEMORY);
-        let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
-        self.grouping.remember(&memory);
-        let root = self.inode(task, 1)?;
-        if root.kind != FileKind::Directory {
-            let why = "it is no directory".to_string();
-            return Err(SfsError::Damaged { what: "the root".to_string(), why });
-        }
-        self.find_orphans(task, superblock.first_orphan.get())
-    }
-
-    /// Inodes without a name: who held them is gone.
-    pub(super) fn find_orphans(&mut self, task: &Task<'_>, first: u64) -> Result<(), SfsError> {
-        let mut at = first;
-        while at != 0 && !self.orphans.contains(&at) {
-            let image = self.inode_file.get(task, at)?;
-            let inode = self.inode(task, at)?;
-            if inode.links != 0 {
-                let why = format!("inode {at} is in it, and has {} names", inode.links);
-                return Err(SfsError::Damaged { what: "the chain of inodes without a name".to_string(), why });
-            }
-            self.orphans.insert(at);
-            at = image.next.get();
-        }
-        Ok(())
-    }
-
-    /// Goes on in the segment that was open when the volume was unmounted.
-    pub(super) fn go_on(&mut self, task: &Task<'_>) {
-        let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
-        if segment < self.segments.count()
-            && block < self.media.segment_blocks()
-            && matches!(self.segments.get(segment).state, State::Written | State::Emptied)
-            && self.media.goes_on_at(segment, block)
-            && self.open_segment_ends_at(task, segment, block).is_ok_and(|ends| ends)
-        {
-            self.segments.reopen(segment);
-            self.mixed = Some(Head { segment, block });
-        }
-    }
-
-    /// Zones that are open and will not be written on take what a device has few of.
-    pub(super) fn tidy_zones(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        if !self.media.is_zoned() {
-            return Ok(());
-        }
-        for segment in 0..self.segments.count() {
-            let goes_on = segment == self.superblock.open_segment.get() && self.superblock.clean.get() == 1;
-            match self.segments.get(segment).state {
-                _ if goes_on => {}
-                State::Free => self.media.discard(task, segment)?,
-                _ => self.media.end(task, segment)?,
-            }
-        }
-        Ok(())
+        Ok(findings)
     }
 }

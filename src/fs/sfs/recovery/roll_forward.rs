@@ -1,19 +1,18 @@
-//! Rolling forward: a mount after a crash does again what the log says since the last checkpoint.
+//! Rolling forward: a mount after a crash applies the log since the last checkpoint.
 //!
-//! `follow_log` finds the log's partial segments, and says where they end: behind the last one that seals the log. What
-//! follows it was never answered for: a part of an fsync, blocks whose files' names are not told, or a checkpoint that
-//! was not ended.
+//! `log_tail` finds the log's partial segments, up to the last one that seals the log. What follows it was never answered
+//! for: a part of an fsync, blocks of files whose names are not in the log, or a checkpoint that was not ended.
 //!
-//! Of what the checkpoint names, nothing was overwritten since but blocks of files that the log says are dead; nor was
-//! any number given out again. So the log's blocks and records can be applied in order to the checkpoint's state in
+//! Of what the checkpoint names, only blocks of files that are dead by the log were overwritten since, and no number was
+//! given out again. So the log's blocks and records can be applied in order to the checkpoint's state in
 //! memory, as often as need be, until the checkpoint that ends the mount is durable.
 //!
-//! Parts of the log may be damaged. What is whole is applied all the same, and `lost_parts` says what is unknown then.
+//! Parts of the log may be damaged. Whole parts are applied all the same, and `lost_parts` gives up what is unknown then.
 
 use super::finding::{Finding, Structure};
 use super::log_search::LogStart;
 use super::log_tail::{self, LogTail};
-use super::lost_parts::BehindLoss;
+use super::lost_parts::AfterGap;
 use crate::fs::sfs::format::{BLOCK, BlockRecord, Kind, NO_GROUP};
 use crate::fs::sfs::inode::Inode;
 use crate::fs::sfs::inode_file::INODES;
@@ -33,28 +32,28 @@ impl Sfs {
     /// # Errors
     ///
     /// If the device cannot read the segment that was open at the checkpoint.
-    pub(super) fn find_log(&mut self, task: &Task<'_>) -> Result<LogTail, SfsError> {
+    pub(super) fn find_log(&self, task: &Task<'_>) -> Result<LogTail, SfsError> {
         let (superblock, last_mixed) = (self.superblock, self.segments.last_mixed());
-        let mut reader = self.log_reader(task);
-        let start = LogStart::of(&superblock, last_mixed, &mut reader)?;
-        Ok(log_tail::find(&mut reader, &start))
+        let reader = self.log_reader(task);
+        let start = LogStart::of(&superblock, last_mixed, reader)?;
+        Ok(log_tail::find(reader, &start))
     }
 
-    /// Applies the log since the last checkpoint, in memory. Answers what of it is damaged.
+    /// Applies the log since the last checkpoint, in memory. Answers which parts of it are damaged.
     ///
     /// Fails if the device does.
     pub(super) fn roll_forward(&mut self, task: &Task<'_>) -> Result<Vec<Finding>, SfsError> {
         let followed = self.find_log(task)?;
         let mut damage = followed.damage;
-        // No number that lies anywhere on the media is given out again.
+        // No number that is anywhere on the media is given out again.
         self.superblock.next_partial = (followed.highest + self.log_blocks() + 1).into();
         self.flushed = self.superblock.next_partial.get();
         let log = followed.partials;
         if log.is_empty() && self.orphans.is_empty() {
             return Ok(damage);
         }
-        self.take_found(task, &log)?;
-        self.make_told_inodes(task, &log)?;
+        self.reserve_places(task, &log)?;
+        self.make_inodes(task, &log)?;
         self.apply_log(task, &log, followed.first_lost, &mut damage)?;
         self.give_back_unused(task, &log)?;
         let segments: BTreeSet<u32> = log.iter().map(|found| found.segment).collect();
@@ -79,52 +78,53 @@ impl Sfs {
         // Up to here nothing can depend on what is lost.
         let sealed =
             log.iter().filter(|found| found.header.seals == 1 && lost.is_some_and(|lost| found.number() < lost));
-        let sure = lost.map_or(u64::MAX, |_| sealed.map(PartialSegment::number).max().unwrap_or(0));
-        let mut behind = BehindLoss::default();
-        let told =
+        let exact_up_to = lost.map_or(u64::MAX, |_| sealed.map(PartialSegment::number).max().unwrap_or(0));
+        let mut after_gap = AfterGap::default();
+        let records =
             log.iter().flat_map(|found| found.records().map(|(before, record)| (before, found.number(), record)));
-        let mut told: Vec<(u64, u64, Record)> = told.collect();
-        told.sort_by_key(|(before, ..)| *before);
-        let mut told = told.into_iter().peekable();
+        let mut records: Vec<(u64, u64, Record)> = records.collect();
+        records.sort_by_key(|(before, ..)| *before);
+        let mut records = records.into_iter().peekable();
         let mut filled = BTreeSet::new();
         for found in log {
-            while let Some((_, told_in, record)) = told.next_if(|(before, ..)| *before <= found.number()) {
-                self.apply_told(task, &record, told_in, sure, &mut behind, damage)?;
+            while let Some((_, partial, record)) = records.next_if(|(before, ..)| *before <= found.number()) {
+                self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, damage)?;
             }
             self.tick = self.tick.max(Tick(found.header.tick.get()));
             for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 let applied = self.apply_block(task, found, block, &record, &mut filled);
                 tolerate(applied, damage)?;
-                if found.number() > sure {
-                    behind.writes(record.inode.get(), record.place.get(), found.number());
+                if found.number() > exact_up_to {
+                    after_gap.writes(record.inode.get(), record.place.get(), found.number());
                 }
             }
         }
-        for (_, told_in, record) in told {
-            self.apply_told(task, &record, told_in, sure, &mut behind, damage)?;
+        for (_, partial, record) in records {
+            self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, damage)?;
         }
         let trimmed = self.trim_inodes(task, &filled);
         tolerate(trimmed, damage)?;
-        let given_up = self.give_up_unknown(task, &behind, damage);
+        let given_up = self.give_up_unknown(task, &after_gap, damage);
         tolerate(given_up, damage)
     }
 
-    fn apply_told(
+    fn apply_record(
         &mut self,
         task: &Task<'_>,
         record: &Record,
-        told_in: u64,
-        sure: u64,
-        behind: &mut BehindLoss,
+        partial: u64,
+        exact_up_to: u64,
+        after_gap: &mut AfterGap,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
-        let can_be = if told_in > sure { self.note_behind_loss(task, record, told_in, behind) } else { Ok(true) };
+        let can_be =
+            if partial > exact_up_to { self.note_after_gap(task, record, partial, after_gap) } else { Ok(true) };
         let applied = can_be.and_then(|can_be| if can_be { self.apply(task, record) } else { Ok(()) });
         tolerate(applied, damage)
     }
 
-    /// Takes the segments and virtual blocks that the log uses, so that nothing else is put there.
-    fn take_found(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
+    /// Reserves the segments and virtual blocks that the log uses, so that nothing else is put there.
+    fn reserve_places(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
         let open = self.superblock.open_segment.get();
         for found in log {
             if found.segment == open && self.segments.get(open).state != State::Open {
@@ -134,7 +134,7 @@ impl Sfs {
             // It holds a part of the log until the checkpoint that ends the mount.
             self.segments.touch(found.segment, self.epoch);
             for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
-                if self.may_be_taken(record.number.get()) {
+                if self.can_be_taken(record.number.get()) {
                     self.dat.take_found(task, record.number.get())?;
                 }
             }
@@ -149,23 +149,23 @@ impl Sfs {
         2 * blocks + (self.limits.metadata as u64 + 1) * crate::fs::sfs::format::DAT_ENTRIES
     }
 
-    /// Whether a virtual block of this number can be.
-    fn may_be_taken(&self, number: u64) -> bool {
+    /// True if a virtual block can have this number.
+    fn can_be_taken(&self, number: u64) -> bool {
         number != 0 && number < self.most_taken()
     }
 
-    /// Whether an inode of this number can be.
-    fn may_be_inode(&self, number: u64) -> bool {
+    /// True if an inode can have this number.
+    fn can_be_inode(&self, number: u64) -> bool {
         number != 0 && number < self.most_taken() * INODES
     }
 
-    /// Makes the inodes that the log speaks of and the checkpoint does not know.
-    fn make_told_inodes(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
+    /// Makes the inodes that are in the log and not in the checkpoint.
+    fn make_inodes(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
         for found in log {
             for (_, record) in found.records() {
                 let Record::Inode(image) = record else { continue };
                 let number = image.number.get();
-                if !self.may_be_inode(number) || self.is_inode(task, number)? {
+                if !self.can_be_inode(number) || self.is_inode(task, number)? {
                     continue;
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
@@ -176,8 +176,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Whether an inode is in use. One that cannot be read is no free one: what the log says of it must not be left out
-    /// in silence.
+    /// True if an inode is in use. One that cannot be read is not free: its records must not be left out in silence.
     pub(super) fn is_inode(&mut self, task: &Task<'_>, number: u64) -> Result<bool, SfsError> {
         match self.inode(task, number) {
             Ok(_) => Ok(true),
@@ -256,7 +255,7 @@ impl Sfs {
         filled: &mut BTreeSet<u64>,
     ) -> Result<(), SfsError> {
         let (number, place) = (record.number.get(), record.place.get());
-        if !self.may_be_taken(number) || place > MOST_BLOCKS {
+        if !self.can_be_taken(number) || place > MOST_BLOCKS {
             return Ok(());
         }
         let owner = record.inode.get();
@@ -343,12 +342,12 @@ impl Sfs {
         Ok(())
     }
 
-    /// Virtual blocks that the log named, and that belong to nobody.
+    /// Gives back virtual blocks that are in the log, and that no file has.
     fn give_back_unused(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
         for found in log {
             for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 let number = record.number.get();
-                if !self.may_be_taken(number) {
+                if !self.can_be_taken(number) {
                     continue;
                 }
                 let entry = self.dat.get(task, number)?;
@@ -360,21 +359,21 @@ impl Sfs {
         Ok(())
     }
 
-    /// Whether a file has reserved this virtual block, and never written it.
+    /// True if a file has reserved this virtual block, and never written it.
     fn is_reserved(&mut self, task: &Task<'_>, record: &BlockRecord) -> Result<bool, SfsError> {
         let owner = record.inode.get();
         Ok(self.is_inode(task, owner)? && self.mapped(task, owner, record.place.get())? == record.number.get())
     }
 }
 
-/// What cannot be applied because something is damaged is left out, and told. Fails if the device does.
+/// Reports what cannot be applied because something is damaged. Fails if the device does.
 fn tolerate(applied: Result<(), SfsError>, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
     match applied {
         Err(SfsError::Device(error)) => Err(error.into()),
         Err(error) => {
             let place = "the log since the last checkpoint";
             let repair = "it is left out";
-            damage.push(Finding::new(Structure::Log, place, error.to_string(), "what can be done again", repair));
+            damage.push(Finding::new(Structure::Log, place, error.to_string(), "records that can be applied", repair));
             Ok(())
         }
         Ok(()) => Ok(()),

@@ -1,7 +1,7 @@
-//! What lives in the segments at an instant: those of files, as a run hands them out (what figures 4 and 10 of the
+//! Segments and their live blocks at an instant: those of files, as a run hands them out (what figures 4 and 10 of the
 //! paper show); and all, with the groups they were written for, as inspect shows them.
 
-use super::lenient;
+use super::open::{Tolerance, open};
 use crate::device::Medium;
 use crate::fs::sfs::error::OpenSfsError;
 use crate::fs::sfs::format::{BLOCK, NO_GROUP};
@@ -26,7 +26,7 @@ pub struct Census {
     pub centres: Vec<f64>,
 }
 
-/// What a volume holds, by segments. Blocks are of 4 KiB; hotness is writes per tick,
+/// The segments of a volume, and its groups. Blocks are of 4 KiB; hotness is writes per tick,
 /// on the volume's own clock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SegmentMap {
@@ -36,7 +36,7 @@ pub struct SegmentMap {
     pub segment_capacity: u32,
     /// Checkpoints that were ever written.
     pub checkpoint: u64,
-    /// Whether it was unmounted.
+    /// True if it was unmounted.
     pub is_clean: bool,
     /// The clock of hotness.
     pub tick: u64,
@@ -80,7 +80,7 @@ pub struct SegmentRow {
     pub segment: u32,
     /// `free`, `emptied`, `open` or `written`.
     pub state: &'static str,
-    /// Whether it holds metadata.
+    /// True if it holds metadata.
     pub is_metadata: bool,
     /// The group of its blocks; `None` if they are of several, or of none.
     pub group: Option<u8>,
@@ -97,8 +97,9 @@ pub struct SegmentRow {
 /// Looks at the volume on a medium, and writes nothing. Fails as [`check`](super::check()) does.
 pub fn segment_map(medium: Medium, settings: &SfsSettings) -> Result<SegmentMap, OpenSfsError> {
     let task = &Task::at(Time::ZERO);
-    let mut opened = lenient::open(task, medium, settings, Identity { seed: 0, origin: Timestamp(0) })?;
-    let survey = opened.volume.survey(task, false)?;
+    let identity = Identity { seed: 0, origin: Timestamp(0) };
+    let mut opened = open(task, medium, settings, identity, Tolerance::Lenient)?;
+    let survey = opened.volume.survey(task, false, &opened.rebuilt)?;
     let given_up = survey.given_up;
     let findings = opened.findings.len() + survey.faults.len();
     Ok(opened.volume.segment_map(opened.is_clean, given_up, findings))

@@ -38,13 +38,13 @@ pub(super) struct Found {
     pub place: u64,
 }
 
-/// All that were found.
+/// All superblocks that were found.
 pub(super) struct AllFound {
     /// Those that are whole, the newest first.
     pub whole: Vec<Found>,
-    /// Those that are not: the block of the device, the place or zone, and what is wrong.
+    /// Damaged ones: the block of the device, the place or zone, and what is wrong.
     pub damaged: Vec<(u64, u32, String)>,
-    /// Where the two newest disagree about one checkpoint.
+    /// How the two newest differ, if they are of one checkpoint.
     pub disagree: Option<String>,
 }
 

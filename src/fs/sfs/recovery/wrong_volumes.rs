@@ -2,7 +2,7 @@
 //! repaired.
 
 use super::finding::Structure;
-use super::lenient;
+use super::open::{Tolerance, open};
 use super::repair::repair_opened;
 use crate::device::Medium;
 use crate::device::conv::Conventional;
@@ -54,7 +54,7 @@ fn volume(task: &Task<'_>) -> (Sfs, Made) {
 fn repaired(task: &Task<'_>, mut sfs: Sfs) -> (Vec<Structure>, String, Sfs) {
     sfs.is_changed = true;
     sfs.checkpoint(task, true).unwrap();
-    let opened = lenient::open(task, sfs.into_medium(), &settings(), IDENTITY).unwrap();
+    let opened = open(task, sfs.into_medium(), &settings(), IDENTITY, Tolerance::Lenient).unwrap();
     let (repaired, sfs) = repair_opened(task, opened).unwrap();
     assert_eq!(repaired.left, []);
     let structures = repaired.findings.iter().map(|finding| finding.structure).collect();

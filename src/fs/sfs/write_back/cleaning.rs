@@ -218,6 +218,23 @@ impl Sfs {
         }
     }
 
+    /// Checks that nothing lives in segments that are about to be freed, and that were not written since the mount.
+    pub(in crate::fs::sfs) fn check_emptied(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        if self.media.holds_stamps() {
+            return Ok(());
+        }
+        for segment in self.segments.take_unchecked() {
+            let first = u64::from(segment) * u64::from(self.media.segment_blocks());
+            for (block, record) in self.contents_of(task, segment)? {
+                if self.lives_at(task, &record, first + u64::from(block))? {
+                    let why = format!("nothing lives there, it says, and block {block} does");
+                    return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
     pub(in crate::fs::sfs) fn contents_of(
         &mut self,

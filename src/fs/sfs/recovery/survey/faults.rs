@@ -1,12 +1,12 @@
-//! What can be wrong with a volume, as a survey finds it, and what mends it.
+//! Faults that a survey can find, and their mends.
 
 use super::super::finding::Finding;
 use crate::fs::sfs::attributes::FileKind;
 
-/// When a fault is mended: before all that could follow from it.
+/// The stage in which a fault is mended: before all that could follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::fs::sfs::recovery) enum Stage {
-    /// Inodes that are none.
+    /// Inodes that cannot be.
     Inodes,
     /// Blocks and maps.
     Blocks,
@@ -14,17 +14,17 @@ pub(in crate::fs::sfs::recovery) enum Stage {
     Directories,
     /// Names.
     Names,
-    /// Who hangs where.
+    /// Inodes without a name.
     Tree,
-    /// Counts of an inode.
+    /// Counts and parent of an inode.
     Inode,
-    /// Entries that nobody names.
+    /// DAT entries that nothing names.
     Leaks,
     /// Usage and counts of the volume.
     Sums,
 }
 
-/// Where a number of a map stands.
+/// The place of a number in a map.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fs::sfs::recovery) enum Via {
     /// In a root of the inode.
@@ -33,24 +33,24 @@ pub(in crate::fs::sfs::recovery) enum Via {
     Block(u64, usize),
 }
 
-/// What mends a fault.
+/// The mend of a fault.
 #[derive(Clone, Debug)]
 pub(in crate::fs::sfs::recovery) enum Mend {
-    /// Nothing that could be done to a volume in use.
+    /// None: a lenient opener has corrected it in memory, and the next checkpoint writes it.
     Nothing,
-    /// There is no root.
+    /// A new root is made.
     MakeRoot,
-    /// The inode is freed, and with it all that nobody else names.
+    /// The inode is freed, and with it all that nothing else names.
     ClearInode(u64),
     /// The block is given up: reading it fails until it is written anew.
     GiveUp(u64),
-    /// A number of a map cannot be: a block that is given up takes its place.
+    /// A block that is given up takes the place of a number that cannot be.
     Replace { inode: u64, number: u64, via: Via },
-    /// A map block is damaged: what it named is looked for in the log.
+    /// A map block is rebuilt from block records, or given up.
     MapBlock { inode: u64, number: u64 },
     /// A directory has these blocks, in this order.
     Line { directory: u64, blocks: Vec<u64> },
-    /// A block of a directory is made anew, of the names that it still holds.
+    /// A block of a directory is rewritten with the names that it still holds.
     Rewrite { directory: u64, number: u64, place: u64 },
     /// Extended attributes are taken away.
     DropAttributes(u64),
@@ -68,17 +68,17 @@ pub(in crate::fs::sfs::recovery) enum Mend {
     SetBlocks { inode: u64, blocks: u64 },
     /// Virtual blocks are freed.
     Free(Vec<u64>),
-    /// What lives in a segment is as it was counted.
+    /// The usage of a segment is set as the survey counted it.
     SetUsage(u32),
     /// So many entries of a page of the DAT are not free.
     CountPage { page: usize, counted: u8 },
     /// So many virtual blocks are in use.
     CountUsed(u64),
-    /// Which inodes are in use is counted anew.
+    /// Inodes in use are counted anew.
     CountInodes,
 }
 
-/// Something that is wrong, and what mends it.
+/// A finding, its stage and its mend.
 #[derive(Clone, Debug)]
 pub(in crate::fs::sfs::recovery) struct Fault {
     pub stage: Stage,

@@ -1,5 +1,5 @@
-//! A file as a survey sees it: down its map to its blocks, and then what they are. Blocks of directories are looked at
-//! with their names (`survey_names`).
+//! Surveying a file: its map, its blocks, its attributes, the target of a link. Blocks of directories are surveyed with
+//! their names (`names`).
 
 use super::super::finding::{Finding, Structure};
 use super::faults::{Mend, Stage, Via};
@@ -56,7 +56,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// A number of a map, and all below it.
+    /// Surveys a number of a map, and all below it.
     fn survey_map(
         &mut self,
         task: &Task<'_>,
@@ -98,7 +98,7 @@ impl Sfs {
             Err(why) => {
                 let place = format!("a map block of inode {inode}, virtual block {number}");
                 let repair =
-                    "it is made anew of what the log says; if that is not all, it is given up, and reading there fails";
+                    "it is rebuilt from the log; if parts of it are not there, it is given up, and reading there fails";
                 let finding = Finding::new(Structure::Map, place, why, "what was written", repair);
                 seen.is_partial = true;
                 let mend = Mend::MapBlock { inode, number };
@@ -122,7 +122,7 @@ impl Sfs {
         }
     }
 
-    /// Its extended attributes.
+    /// Surveys extended attributes.
     fn survey_attributes(&mut self, task: &Task<'_>, survey: &mut Survey, inode: u64, seen: &mut Seen) {
         let number = seen.attributes;
         let why = match self.peek_attributes(task, survey, inode, seen) {
@@ -161,7 +161,7 @@ impl Sfs {
         Ok(bytes)
     }
 
-    /// Blocks of a link, or of what has none.
+    /// Surveys the target of a link.
     fn survey_target(&mut self, task: &Task<'_>, survey: &mut Survey, inode: u64, seen: &Seen, blocks: &[BlockSeen]) {
         if seen.kind != FileKind::Symlink {
             return;
@@ -191,7 +191,7 @@ impl Sfs {
         }
     }
 
-    /// Blocks of a regular file: each is what was written.
+    /// Surveys the blocks of a regular file against their checksums.
     fn survey_data(&mut self, task: &Task<'_>, survey: &mut Survey, inode: u64, mut blocks: Vec<BlockSeen>) {
         survey.given_up += blocks.iter().filter(|(.., entry)| entry.is_given_up()).count() as u64;
         if !survey.reads_data {
@@ -218,7 +218,7 @@ impl Sfs {
         }
     }
 
-    /// Reads blocks that lie one behind the other, and holds them against their checksums.
+    /// Reads blocks that lie one behind the other, and checks them against their checksums.
     fn check_run(&mut self, task: &Task<'_>, run: &[BlockSeen], damaged: &mut Vec<(BlockSeen, String)>) {
         let width = self.media.block_width();
         let mut bytes = vec![0; run.len() * width];

@@ -1,10 +1,11 @@
-//! A walk over all blocks that a volume names: from the inodes down their maps to the entries of the DAT and the blocks
-//! they stand for. What lives in each segment follows from it, and what is named by nobody.
+//! The survey: a walk over all blocks that a volume names, from the inodes down their maps to DAT entries and the blocks
+//! that these name. Live blocks of each segment follow from it, and blocks that nothing names.
 //!
 //! Each fault has a stage: those of one stage are mended together, and what they lead to is found by the next walk. No
 //! block is followed twice, so that the walk ends on any input.
 
 use super::finding::{Finding, Structure};
+use super::rebuilt_entries::RebuiltEntries;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::attributes::FileKind;
 use crate::fs::sfs::error::SfsError;
@@ -13,18 +14,18 @@ use crate::fs::sfs::inode::Inode;
 use crate::fs::sfs::invariants;
 use crate::fs::sfs::map::{MOST_BLOCKS, MOST_LEVELS};
 use crate::fs::sfs::paged::{LostBlock, check_address, name_of_block};
+use crate::task::Task;
 pub(super) mod faults;
 mod files;
 mod names;
 mod paths;
 mod sums;
 
-use crate::task::Task;
 use faults::{Fault, Mend, Stage};
 use paths::{NameSeen, Paths};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What lives in a segment.
+/// Live blocks of a segment, and the sums of their writes and times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Live {
     pub blocks: u32,
@@ -46,7 +47,7 @@ pub(super) struct Seen {
     pub parent: u64,
     /// Blocks that were found.
     pub counted: u64,
-    /// Whether a part of its map cannot be read, and so was not counted.
+    /// True if a part of its map cannot be read, and so was not counted.
     pub is_partial: bool,
 }
 
@@ -75,7 +76,7 @@ impl Bits {
         Bits(vec![0; (bound / 64 + 1) as usize])
     }
 
-    /// Adds a number that is below the bound. Answers whether it was new.
+    /// Adds a number that is below the bound. Returns true if it was new.
     fn add(&mut self, number: u64) -> bool {
         let (word, bit) = (&mut self.0[(number / 64) as usize], 1 << (number % 64));
         let is_new = *word & bit == 0;
@@ -88,7 +89,7 @@ impl Bits {
     }
 }
 
-/// What a walk found.
+/// The result of a survey.
 pub(super) struct Survey {
     pub faults: Vec<Fault>,
     pub inodes: BTreeMap<u64, Seen>,
@@ -97,9 +98,9 @@ pub(super) struct Survey {
     pub claimed: Bits,
     /// Taken virtual blocks that nothing names.
     pub unclaimed: Vec<u64>,
-    /// What lives in each segment.
+    /// Live blocks of each segment.
     pub live: Vec<Live>,
-    /// Whether the live blocks that something names are as many in each segment as usage says.
+    /// True if usage counts as many live blocks in each segment as something names.
     pub is_complete: bool,
     /// Blocks that an earlier repair gave up.
     pub given_up: u64,
@@ -107,8 +108,10 @@ pub(super) struct Survey {
     addresses: Bits,
     /// Addresses that two things claim.
     pub shared: BTreeSet<u64>,
-    /// Whether blocks of files are read, too.
+    /// True if blocks of files are read, too.
     pub reads_data: bool,
+    /// DAT entries that were rebuilt from the log.
+    rebuilt: RebuiltEntries,
 }
 
 impl Survey {
@@ -116,7 +119,7 @@ impl Survey {
         self.faults.push(Fault { stage, finding, mend });
     }
 
-    /// Says of findings from before the survey which paths their inodes have.
+    /// Adds the paths of their inodes to findings from before the survey.
     pub fn name(&self, findings: &mut [Finding]) {
         let paths = Paths::of(&self.names);
         for finding in findings {
@@ -134,7 +137,7 @@ impl Survey {
         self.faults.into_iter().map(with_path).collect()
     }
 
-    /// Something lives at an address; 0 is none.
+    /// Counts a live block at an address; 0 is none.
     pub fn gain(&mut self, address: u64, segment_blocks: u32, kind: Kind, entry: &DatEntry) {
         if address == 0 {
             return;
@@ -150,8 +153,13 @@ impl Survey {
 }
 
 impl Sfs {
-    /// Looks at everything. `reads_data`: blocks of files are read and held against their checksums, too.
-    pub(super) fn survey(&mut self, task: &Task<'_>, reads_data: bool) -> Result<Survey, SfsError> {
+    /// Surveys the whole volume. With `reads_data`, blocks of files are read and checked against their checksums, too.
+    pub(super) fn survey(
+        &mut self,
+        task: &Task<'_>,
+        reads_data: bool,
+        rebuilt: &RebuiltEntries,
+    ) -> Result<Survey, SfsError> {
         let log_blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
         let mut survey = Survey {
             faults: Vec::new(),
@@ -165,6 +173,7 @@ impl Sfs {
             addresses: Bits::new(log_blocks),
             shared: BTreeSet::new(),
             reads_data,
+            rebuilt: rebuilt.clone(),
         };
         self.survey_metadata_files(task, &mut survey);
         self.survey_inodes(task, &mut survey)?;
@@ -197,13 +206,8 @@ impl Sfs {
             let places: Vec<(u64, u64)> = file.places().collect();
             for LostBlock { number, why, .. } in damaged {
                 let place = name_of_block(name, number);
-                let finding = Finding::new(
-                    structure,
-                    place,
-                    why.to_string(),
-                    "what was written",
-                    "it is made of what the log says",
-                );
+                let finding =
+                    Finding::new(structure, place, why.to_string(), "what was written", "it is rebuilt from the log");
                 survey.fault(Stage::Inodes, finding, Mend::Nothing);
             }
             for (number, address) in places {
@@ -219,7 +223,7 @@ impl Sfs {
         }
     }
 
-    /// An inode as it is, in memory or in the inode file. `Err`: what is there is none, and why.
+    /// An inode, from memory or from the inode file. `Err`: why what is there cannot be an inode.
     fn seen(&mut self, task: &Task<'_>, number: u64) -> Result<Option<Seen>, String> {
         let inode = match self.inodes.peek(number) {
             Some(inode) => Some(Seen::of(inode)),
@@ -272,7 +276,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Something names a virtual block. Answers its entry, or why it cannot be named.
+    /// Claims a virtual block for whoever names it. Returns its entry, or why it cannot be named.
     pub(super) fn claim(
         &mut self,
         task: &Task<'_>,
@@ -288,7 +292,7 @@ impl Sfs {
         if entry.is_taken != 1 {
             return Err("it is free".to_string());
         }
-        if !self.salvaged.allows(number, of) {
+        if !survey.rebuilt.can_be_of(number, of) {
             return Err("its entry is lost, and the log says it is another's".to_string());
         }
         // One that changed since the checkpoint was found by its owner's map, or was just given out.

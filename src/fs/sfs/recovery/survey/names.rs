@@ -1,5 +1,4 @@
-//! The part of the survey that is about names: blocks of directories, names in them, who hangs where, and how many
-//! names an inode has.
+//! Surveying names: blocks of directories, names in them, parents, and how many names each inode has.
 
 use super::super::finding::{Finding, Structure};
 use super::faults::{Mend, Stage};
@@ -14,7 +13,7 @@ use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Sfs {
-    /// Blocks of a directory, and the names in them.
+    /// Surveys the blocks of a directory, and collects the names in them.
     pub(super) fn survey_directory(
         &mut self,
         task: &Task<'_>,
@@ -63,7 +62,7 @@ impl Sfs {
                         }
                     }
                     if !is_whole {
-                        let repair = "it is made of the records before what is none";
+                        let repair = "it is rewritten with its whole records";
                         let found = "its records do not fill it";
                         let finding =
                             Finding::new(Structure::Directory, where_, found, "records up to its end", repair);
@@ -74,7 +73,7 @@ impl Sfs {
         }
     }
 
-    /// Names against inodes.
+    /// Checks names against inodes.
     pub(super) fn survey_names(&mut self, survey: &mut Survey) -> Result<(), SfsError> {
         let root = InodeNumber::ROOT.0;
         if survey.inodes.get(&root).is_none_or(|seen| seen.kind != FileKind::Directory) {
@@ -136,7 +135,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Who hangs where, and how many names each inode has.
+    /// Checks the parents of directories, and how many names each inode has.
     fn survey_tree(&mut self, survey: &mut Survey, parents: &BTreeMap<u64, u64>, links: &BTreeMap<u64, u32>) {
         let root = InodeNumber::ROOT.0;
         let mut faults = Vec::new();

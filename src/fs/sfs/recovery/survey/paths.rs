@@ -1,9 +1,9 @@
-//! The names that a survey saw, and the path of an inode by them.
+//! The names that a survey found, and the path of an inode from them.
 
 use crate::fs::sfs::attributes::InodeNumber;
 use std::collections::BTreeMap;
 
-/// A name, as it was seen.
+/// A name in a directory.
 #[derive(Clone, Debug)]
 pub(in crate::fs::sfs::recovery) struct NameSeen {
     pub directory: u64,

@@ -1,19 +1,17 @@
-//! What follows from a walk over all that a volume names: what lies in one place twice, what nobody names, what lives
-//! in each segment, and the counts of the volume.
+//! Sums of a survey: addresses that two blocks have, entries that nothing names, usage of segments, counts of the volume.
 
 use super::super::finding::{Finding, Structure};
+use super::Survey;
 use super::faults::{Mend, Stage};
-use super::{Live, Survey};
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::format::{Kind, WAITS};
 use crate::fs::sfs::paged::check_address;
-use crate::fs::sfs::placement::Tick;
 use crate::task::Task;
 use std::collections::BTreeMap;
 
 impl Sfs {
-    /// Two virtual blocks that lie at one place: the log says whose it is, and the others are given up.
+    /// Of virtual blocks that lie at one address, the one that the block record names keeps it; the others are given up.
     pub(super) fn survey_shared(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
         let shared = std::mem::take(&mut survey.shared);
         if shared.is_empty() {
@@ -22,8 +20,8 @@ impl Sfs {
         let segment_blocks = u64::from(self.media.segment_blocks());
         let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
         for address in &shared {
-            let told = self.contents_of(task, (address / segment_blocks) as u32)?;
-            let its = told.iter().find(|(block, _)| u64::from(*block) == address % segment_blocks);
+            let contents = self.contents_of(task, (address / segment_blocks) as u32)?;
+            let its = contents.iter().find(|(block, _)| u64::from(*block) == address % segment_blocks);
             owners.extend(its.map(|(_, record)| (*address, record.number.get())));
         }
         for number in 1..self.dat.len() {
@@ -44,7 +42,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Entries of the DAT that are taken, and that nobody names.
+    /// DAT entries that are taken, and that nothing names.
     pub(super) fn survey_entries(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
         for number in 1..self.dat.len() {
             let Ok(entry) = self.dat.get(task, number) else { continue };
@@ -68,11 +66,11 @@ impl Sfs {
         Ok(())
     }
 
-    /// What is known of each segment, held against what lives in it.
+    /// Checks the usage of each segment against its live blocks.
     pub(super) fn survey_usage(&mut self, survey: &mut Survey) {
         for segment in 0..self.segments.count() {
-            let (said, live) = (*self.segments.get(segment), survey.live[segment as usize]);
-            if (said.live, said.writes, said.modified) == (live.blocks, live.writes, live.modified) {
+            let (stored, live) = (*self.segments.get(segment), survey.live[segment as usize]);
+            if (stored.live, stored.writes, stored.modified) == (live.blocks, live.writes, live.modified) {
                 continue;
             }
             let sums = |live: u32, writes: u64, modified: u64| {
@@ -81,7 +79,7 @@ impl Sfs {
             let finding = Finding::new(
                 Structure::Usage,
                 format!("the usage of segment {segment}"),
-                sums(said.live, said.writes, said.modified),
+                sums(stored.live, stored.writes, stored.modified),
                 sums(live.blocks, live.writes, live.modified),
                 "it is put right",
             );
@@ -89,15 +87,15 @@ impl Sfs {
         }
     }
 
-    /// The counts of the volume, and the chain of free inodes.
+    /// Checks the counts of the volume.
     pub(super) fn survey_counts(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
         let mut total = 0;
         for page in 0..self.dat.pages() {
-            let Ok((said, counted, used)) = self.dat.count_page(task, page) else { continue };
+            let Ok((stored, counted, used)) = self.dat.count_page(task, page) else { continue };
             total += used;
-            if said != u32::from(counted) {
+            if stored != u32::from(counted) {
                 let place = format!("page {page} of the DAT");
-                let found = format!("{said} entries are said to be taken");
+                let found = format!("{stored} entries are said to be taken");
                 let finding =
                     Finding::new(Structure::Count, place, found, format!("{counted}"), "the number is put right");
                 survey.fault(Stage::Sums, finding, Mend::CountPage { page, counted });
@@ -113,17 +111,17 @@ impl Sfs {
         Ok(())
     }
 
-    /// Which inodes are said to be in use, held against those that are.
+    /// Checks the bits of inodes in use against the inodes.
     fn survey_inode_counts(&mut self, task: &Task<'_>, survey: &mut Survey) {
         let mut total = 0;
         for page in 0..self.inode_file.pages() {
             let Ok(counted) = self.inodes_in_use(task, page) else { continue };
-            let said = self.inode_file.taken(page);
+            let stored = self.inode_file.taken(page);
             total += u64::from(counted.count_ones());
-            if said != counted {
+            if stored != counted {
                 let place = format!("page {page} of the inode file");
                 let (found, expected) =
-                    (format!("inodes {said:016b} are said to be in use"), format!("{counted:016b}"));
+                    (format!("inodes {stored:016b} are said to be in use"), format!("{counted:016b}"));
                 let finding = Finding::new(Structure::Count, place, found, expected, "they are counted anew");
                 survey.fault(Stage::Sums, finding, Mend::CountInodes);
             }
@@ -136,10 +134,5 @@ impl Sfs {
                 Finding::new(Structure::Count, "the inode file", found, format!("{used}"), "they are counted anew");
             survey.fault(Stage::Sums, finding, Mend::CountInodes);
         }
-    }
-
-    /// What a survey counted holds from now on.
-    pub(in crate::fs::sfs::recovery) fn take_usage(&mut self, segment: u32, live: Live) {
-        self.segments.set_live(segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
     }
 }

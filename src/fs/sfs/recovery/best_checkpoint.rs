@@ -1,0 +1,114 @@
+//! Loading a checkpoint of which parts are damaged: as much of the best one as can be read, and what the log has of the
+//! rest.
+//!
+//! | lost | comes from |
+//! |---|---|
+//! | a tree block of a metadata file | the newest block records of the pages below it |
+//! | a page of the DAT | each virtual block's newest block record, if the file it names has it mapped at that place |
+//! | a page of the usage file | counting, which the survey does |
+//! | a page of the inode file | nothing |
+//! | the root's page, or most pages | an older checkpoint, if that has lost less, and the log since |
+//!
+//! The log is believed only if none of its summaries is damaged: an older record of a block would bring old bytes back.
+//! How often and when a block was written is not known of an entry of the DAT that was rebuilt so.
+
+use super::finding::{Finding, Structure};
+use super::metadata_files::Loss;
+use super::superblocks::{AllFound, Found};
+use super::survey::faults::Stage;
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::format::{MEMORY, Superblock};
+use crate::fs::sfs::metadata_blocks::MetadataBlocks;
+use crate::fs::sfs::segments::Segments;
+use crate::fs::sfs::waiting::Waiting;
+use crate::task::Task;
+
+impl Sfs {
+    /// Loads the newest checkpoint, or an older one if that has lost less.
+    pub(super) fn load_best(&mut self, task: &Task<'_>, found: &AllFound) -> Result<(Found, Loss), OpenSfsError> {
+        let newest = found.newest()?;
+        let loss = self.load_in_part(task, &newest.superblock)?;
+        let roots = |superblock: &Superblock| {
+            [superblock.dat, superblock.inode_file].map(|root| (root.top.address.get(), root.top.crc.get()))
+        };
+        // Its shape is that of the volume, for as long as that lives.
+        let shape = |it: &Superblock| (it.segment_blocks, it.segments, it.device_blocks);
+        let older = |older: &&Found| {
+            let (older, newest) = (&older.superblock, &newest.superblock);
+            roots(older) != roots(newest) && shape(older) == shape(newest)
+        };
+        // The last changes to all files are given up only for the root, or for most of what there is.
+        let pages = self.dat.pages() + self.inode_file.file().len();
+        let is_unreadable = loss.inode_pages.contains(&0) || pages == 0 || 2 * loss.pages > pages;
+        if !is_unreadable {
+            return Ok((newest, loss));
+        }
+        let mut best = (self.measure(task, &loss)?, newest);
+        for older in found.whole.iter().skip(1).filter(older) {
+            let Ok(loss) = self.load_in_part(task, &older.superblock) else { continue };
+            let damage = self.measure(task, &loss)?;
+            if damage < best.0 {
+                best = (damage, *older);
+            }
+        }
+        let chosen = best.1;
+        let mut loss = self.load_in_part(task, &chosen.superblock)?;
+        if chosen.superblock.sequence != newest.superblock.sequence {
+            let sequence = |found: &Found| format!("checkpoint {}", found.superblock.sequence);
+            let finding = Finding::new(
+                Structure::Superblock,
+                sequence(&newest),
+                "parts of its metadata cannot be read",
+                "all of them",
+                format!(
+                    "{} takes its place: what changed between the two is lost, but for what was synced",
+                    sequence(&chosen)
+                ),
+            );
+            loss.findings.insert(0, finding);
+        }
+        Ok((chosen, loss))
+    }
+
+    /// How much is lost with the loaded checkpoint: pages, and then blocks.
+    fn measure(&mut self, task: &Task<'_>, loss: &Loss) -> Result<(usize, usize), SfsError> {
+        let survey = self.survey(task, true, &loss.rebuilt)?;
+        let blocks = survey.faults.iter().filter(|fault| fault.stage <= Stage::Directories).count();
+        Ok((loss.pages, blocks))
+    }
+
+    /// Loads what can be read of a checkpoint. The rest is rebuilt from the log, or is empty.
+    pub(super) fn load_in_part(&mut self, task: &Task<'_>, superblock: &Superblock) -> Result<Loss, SfsError> {
+        self.superblock = *superblock;
+        self.inodes.retain(|_| false);
+        self.orphans.clear();
+        self.metadata = MetadataBlocks::new(self.limits.shares.metadata_blocks);
+        self.waiting = Waiting::new(self.media.block_width());
+        self.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
+        self.is_changed = false;
+        let mut loss = Loss::default();
+        self.load_usage(task, &superblock.usage_file, &mut loss);
+        let mut newest = None;
+        self.load_dat(task, superblock, &mut newest, &mut loss)?;
+        self.load_inodes(task, superblock, &mut newest, &mut loss)?;
+        self.bound_metadata_files();
+        let memories = (superblock.memories.get() as usize).min(MEMORY);
+        let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
+        if memory.iter().all(|number| number.is_finite()) {
+            self.grouping.remember(&memory);
+        }
+        self.load_orphans(task, superblock.first_orphan.get(), &mut loss);
+        Ok(loss)
+    }
+
+    /// Inodes without a name that were held.
+    fn load_orphans(&mut self, task: &Task<'_>, first: u64, loss: &mut Loss) {
+        if let Err(error) = self.find_orphans(task, first) {
+            let place = "the chain of inodes without a name";
+            let repair = "it is cut off there; what has no name is freed, or goes to lost+found";
+            let finding = Finding::new(Structure::Count, place, error.to_string(), "inodes without a name", repair);
+            loss.findings.push(finding);
+        }
+    }
+}

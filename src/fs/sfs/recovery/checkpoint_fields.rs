@@ -1,0 +1,208 @@
+//! What the superblock says of a loaded checkpoint, against the metadata files and the log: checked by a mount, corrected by
+//! a lenient opener.
+//!
+//! The strongest single check is the last partial segment of a checkpoint: it holds the usage file, so that its summary
+//! vouches for the volume's number, and for the number and checksum behind which the log goes on.
+
+use super::finding::{Finding, Structure};
+use super::superblocks::{AllFound, Found};
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::format::{Kind, LARGEST, SummaryHeader};
+use crate::fs::sfs::invariants::{Holds, holds};
+use crate::fs::sfs::log::Summary;
+use crate::fs::sfs::segments::State;
+use crate::task::Task;
+use std::collections::BTreeMap;
+
+/// Blocks that the summary of a usage file has at most: there is one of those that it describes for each 85 segments.
+const MOST_SUMMARY_BLOCKS: u32 = 64;
+
+fn damaged(what: &str, holds: Holds) -> Result<(), SfsError> {
+    holds.map_err(|why| SfsError::Damaged { what: what.to_string(), why })
+}
+
+impl Sfs {
+    /// Checks the loaded checkpoint, before the log behind it is applied.
+    pub(super) fn check_checkpoint(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        damaged("the superblock", self.counts_hold())?;
+        damaged("the usage file", self.usage_holds())?;
+        self.check_last_partial(task)?;
+        self.check_open_segment(task)?;
+        if self.superblock.clean.get() == 1 && self.log_goes_on(task)? {
+            let why = "it says that the volume was unmounted, and the log goes on behind it".to_string();
+            return Err(SfsError::Damaged { what: "the superblock".to_string(), why });
+        }
+        Ok(())
+    }
+
+    /// Checks the counts of the superblock against the metadata files.
+    pub(super) fn counts_hold(&mut self) -> Holds {
+        let taken = self.dat.taken().saturating_sub(1);
+        holds(taken == self.dat.used(), || {
+            format!("{} virtual blocks are said to be used, and {taken} are taken", self.dat.used())
+        })?;
+        let given_out = self.inode_file.given_out();
+        holds(given_out == self.inode_file.used(), || {
+            format!("{} inodes are said to be used, and {given_out} numbers are given out", self.inode_file.used())
+        })
+    }
+
+    /// Checks the usage of segments against the blocks of the metadata files.
+    fn usage_holds(&mut self) -> Holds {
+        let (segment_blocks, log_blocks) = (u64::from(self.media.segment_blocks()), self.log_blocks());
+        let mut live: BTreeMap<u32, u32> = BTreeMap::new();
+        let (dat, inodes) = (self.dat.file().places(), self.inode_file.file().places());
+        let mut blocks = 0;
+        for (_, address) in dat.chain(inodes).chain(self.usage_file.places()) {
+            holds(address < log_blocks, || format!("a metadata file names block {address}"))?;
+            *live.entry((address / segment_blocks) as u32).or_default() += 1;
+            blocks += 1;
+        }
+        for (segment, blocks) in live {
+            let said = self.segments.get(segment);
+            holds(said.state == State::Written && said.live >= blocks, || {
+                format!("{} blocks live in segment {segment}, it says, where {blocks} of metadata files lie", said.live)
+            })?;
+        }
+        let most = self.dat.used() + blocks;
+        holds(self.segments.live() <= most, || format!("{} blocks live, it says, of {most}", self.segments.live()))
+    }
+
+    /// The last partial segment before the checkpoint is the one that holds the usage file. Nothing if its summary is
+    /// damaged.
+    pub(super) fn last_partial(&mut self, task: &Task<'_>) -> Result<Option<SummaryHeader>, SfsError> {
+        let Some((_, address)) = self.usage_file.places().next() else { return Ok(None) };
+        let segment_blocks = u64::from(self.media.segment_blocks());
+        let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);
+        for back in 1..=block.min(MOST_SUMMARY_BLOCKS) {
+            let partial = match self.log_reader(task).at(segment, block - back) {
+                Summary::Valid(partial) | Summary::Foreign(partial) => partial,
+                Summary::Unreadable(error) => return Err(error.into()),
+                Summary::Broken(_) | Summary::Nothing => continue,
+            };
+            // A summary that was written to a wrong place describes other blocks.
+            let is_usage = partial.blocks().next().is_some_and(|(_, first)| first.kind == Kind::UsageFile as u8);
+            if is_usage && partial.header.summary_blocks.get() == back {
+                return Ok(Some(partial.header));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Checks that the superblock names the number and the checksum of the last partial segment.
+    pub(super) fn check_last_partial(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        let Some(last) = self.last_partial(task)? else { return Ok(()) };
+        let (number, next) = (last.sequence.get(), self.superblock.next_partial.get());
+        // Behind a crash numbers are skipped before a checkpoint, never behind its last partial segment.
+        damaged(
+            "the superblock",
+            holds(last.identity == self.superblock.identity, || {
+                "its volume has another number than the last partial segment before it".to_string()
+            }),
+        )?;
+        let is_last = number.checked_add(1) == Some(next) && last.crc == self.superblock.chain;
+        damaged(
+            "the superblock",
+            holds(is_last, || {
+                format!(
+                    "it goes on with partial segment {next}, and the one before it is not {number}, which is the last"
+                )
+            }),
+        )
+    }
+
+    /// Checks that the open segment ends where the superblock says.
+    pub(super) fn check_open_segment(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+        if segment >= self.segments.count() {
+            return Ok(());
+        }
+        let is_used = matches!(self.segments.get(segment).state, State::Written | State::Emptied);
+        // If a summary is damaged, the end is not known; a mount then does not go on there.
+        let next = self.superblock.next_partial.get();
+        let end = self.log_reader(task).end_before(segment, next)?;
+        damaged(
+            "the superblock",
+            holds(is_used && end <= block, || {
+                format!("segment {segment} is said to be open at block {block}, and is written up to block {end}")
+            }),
+        )
+    }
+
+    /// True if the open segment of a checkpoint ends where the superblock says, so that the log can go on there.
+    pub(super) fn open_segment_ends_at(&mut self, task: &Task<'_>, segment: u32, block: u32) -> Result<bool, SfsError> {
+        let next = self.superblock.next_partial.get();
+        Ok(self.media.holds_stamps() || self.log_reader(task).end_before(segment, next)? == block)
+    }
+
+    /// True if a partial segment follows the checkpoint where the first one would be.
+    pub(super) fn log_goes_on(&mut self, task: &Task<'_>) -> Result<bool, SfsError> {
+        let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+        let next = self.superblock.next_segment.get().checked_sub(1).map(|segment| (segment, 0));
+        for (segment, block) in [Some(open), next].into_iter().flatten() {
+            if segment >= self.segments.count() {
+                continue;
+            }
+            if let Some(partial) = self.log_reader(task).at(segment, block).valid()?
+                && (partial.header.sequence, partial.header.chain)
+                    == (self.superblock.next_partial, self.superblock.chain)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Of two superblocks of a checkpoint that say differently where the log goes on, the higher number counts if the log
+    /// vouches for neither: behind the lower one may lie what is older than the checkpoint.
+    pub(super) fn follow_the_higher(&mut self, chosen: &Found, found: &AllFound) {
+        let end = |found: &Found| (found.superblock.next_partial.get(), found.superblock.chain);
+        let address = |found: &Found| found.superblock.usage_file.top.address;
+        let is_copy = |found: &&Found| address(found) == address(chosen);
+        if let Some((next, chain)) = found.whole.iter().filter(is_copy).map(end).max_by_key(|(next, _)| *next)
+            && next > self.superblock.next_partial.get()
+        {
+            (self.superblock.next_partial, self.superblock.chain) = (next.into(), chain);
+        }
+    }
+
+    /// Corrects where the log goes on behind the loaded checkpoint: the log counts, and not the superblock.
+    pub(super) fn correct_checkpoint(
+        &mut self,
+        task: &Task<'_>,
+        is_clean: &mut bool,
+    ) -> Result<Vec<Finding>, OpenSfsError> {
+        let mut findings = Vec::new();
+        let mut tell = |why: &str, repair: &str| {
+            findings.push(Finding::new(Structure::Superblock, "the superblock", why, "what the log says", repair));
+        };
+        if let Err(error) = self.check_last_partial(task) {
+            if let Some(last) = self.last_partial(task)? {
+                self.superblock.next_partial = (last.sequence.get().min(LARGEST) + 1).into();
+                self.superblock.chain = last.crc;
+                self.superblock.identity = last.identity;
+            }
+            tell(&error.to_string(), "the log goes on behind that one");
+        }
+        if let Err(error) = self.check_open_segment(task) {
+            (self.superblock.open_segment, self.superblock.open_block) = (u32::MAX.into(), 0.into());
+            tell(&error.to_string(), "the log goes on in another one");
+        }
+        // The first of the log may be damaged, too: what follows it is looked for, which a mount leaves out.
+        if *is_clean && (self.log_goes_on(task)? || !self.find_log(task)?.partials.is_empty()) {
+            *is_clean = false;
+            tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
+        }
+        Ok(findings)
+    }
+
+    /// Corrects the counts of the superblock.
+    pub(super) fn correct_counts(&mut self, task: &Task<'_>) -> Result<Option<Finding>, SfsError> {
+        let Err(why) = self.counts_hold() else { return Ok(None) };
+        self.recount_dat(task)?;
+        self.recount_inodes(task)?;
+        let expected = "as many as the metadata files hold";
+        Ok(Some(Finding::new(Structure::Count, "the superblock's counts", why, expected, "they are counted anew")))
+    }
+}

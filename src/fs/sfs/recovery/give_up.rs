@@ -1,0 +1,15 @@
+//! Giving up a block: nobody knows what it held.
+
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::SfsError;
+use crate::task::Task;
+
+impl Sfs {
+    /// Gives up a virtual block: reading it fails until it is written anew.
+    pub(super) fn give_up(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        self.metadata.remove(number);
+        let mut entry = self.dat.get(task, number)?;
+        (entry.address, entry.crc, entry.is_lost) = (0.into(), 0.into(), 1);
+        self.dat.set(task, number, &entry)
+    }
+}

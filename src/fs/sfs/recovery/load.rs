@@ -1,0 +1,70 @@
+//! Loading a checkpoint of which everything can be read. Pages of the DAT and of the inode file are read where they are
+//! used.
+
+use crate::fs::sfs::dat::Dat;
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::format::{MEMORY, VERSION};
+use crate::fs::sfs::inode_file::InodeFile;
+use crate::fs::sfs::invariants;
+use crate::fs::sfs::paged::PagedFile;
+use crate::fs::sfs::segments::Segments;
+use crate::fs::sfs::{FileKind, Sfs};
+use crate::task::Task;
+
+impl Sfs {
+    /// Loads what the superblock names.
+    ///
+    /// # Errors
+    ///
+    /// If any of it is damaged, or is not what it must be.
+    pub(super) fn load(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        let superblock = self.superblock;
+        self.is_changed = false;
+        let media = &self.media;
+        self.usage_file = PagedFile::open(task, "usage file", &superblock.usage_file, media)?;
+        if self.usage_file.len() != Segments::pages(self.segments.count()) {
+            let why = format!("it has {} pages for {} segments", self.usage_file.len(), self.segments.count());
+            return Err(SfsError::Damaged { what: "the usage file".to_string(), why });
+        }
+        for segment in 0..self.segments.count() {
+            let page = self.usage_file.page(task, Segments::page_of(segment))?;
+            let holds = invariants::usage_entry(&Segments::entry(segment, page), superblock.segment_blocks.get());
+            holds.map_err(|why| SfsError::Damaged { what: format!("the usage of segment {segment}"), why })?;
+            self.segments.load(segment, page);
+        }
+        self.segments.loaded();
+        self.dat = Dat::open(task, &superblock.dat, superblock.used_blocks.get(), media)?;
+        let counts = (superblock.inodes.get(), superblock.used_inodes.get());
+        self.inode_file = InodeFile::open(task, &superblock.inode_file, counts, media)?;
+        if superblock.version.get() < VERSION {
+            self.recount_inodes(task)?;
+        }
+        self.inode_file.file().check_pages(invariants::inode_page);
+        self.bound_metadata_files();
+        let memories = (superblock.memories.get() as usize).min(MEMORY);
+        let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
+        self.grouping.remember(&memory);
+        let root = self.inode(task, 1)?;
+        if root.kind != FileKind::Directory {
+            let why = "it is no directory".to_string();
+            return Err(SfsError::Damaged { what: "the root".to_string(), why });
+        }
+        self.find_orphans(task, superblock.first_orphan.get())
+    }
+
+    /// Collects the inodes without a name: who held them is gone.
+    pub(super) fn find_orphans(&mut self, task: &Task<'_>, first: u64) -> Result<(), SfsError> {
+        let mut at = first;
+        while at != 0 && !self.orphans.contains(&at) {
+            let image = self.inode_file.get(task, at)?;
+            let inode = self.inode(task, at)?;
+            if inode.links != 0 {
+                let why = format!("inode {at} is in it, and has {} names", inode.links);
+                return Err(SfsError::Damaged { what: "the chain of inodes without a name".to_string(), why });
+            }
+            self.orphans.insert(at);
+            at = image.next.get();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Mounting: a volume is opened strictly, and then made ready to be written, unless it may only be read.
+
+use super::open::{Opened, Tolerance, open};
+use crate::device::Medium;
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::format::VERSION;
+use crate::fs::sfs::log::Head;
+use crate::fs::sfs::make::Identity;
+use crate::fs::sfs::segments::State;
+use crate::fs::sfs::settings::SfsSettings;
+use crate::task::Task;
+
+/// How a volume may be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadOnly,
+    /// It may be written if nothing of its log is damaged.
+    IfWhole,
+    DespiteDamage,
+}
+
+impl Sfs {
+    /// Mounts the volume on a medium. After a crash, it rolls the log forward, and takes a checkpoint; if it may only
+    /// be read, in memory alone.
+    ///
+    /// If parts of the log are [damaged](Sfs::damage), what is whole is applied, in memory alone, and the volume can
+    /// only be read.
+    pub fn open(
+        task: &Task<'_>,
+        medium: Medium,
+        settings: &SfsSettings,
+        identity: Identity,
+        read_only: bool,
+    ) -> Result<Sfs, OpenSfsError> {
+        let access = if read_only { Access::ReadOnly } else { Access::IfWhole };
+        mount(task, open(task, medium, settings, identity, Tolerance::Strict)?, access)
+    }
+
+    /// Mounts the volume on a medium, and goes on although parts of its log are [damaged](Sfs::damage): what could not
+    /// be applied of it is lost then.
+    pub fn open_despite_damage(
+        task: &Task<'_>,
+        medium: Medium,
+        settings: &SfsSettings,
+        identity: Identity,
+    ) -> Result<Sfs, OpenSfsError> {
+        mount(task, open(task, medium, settings, identity, Tolerance::Strict)?, Access::DespiteDamage)
+    }
+}
+
+fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfsError> {
+    let Opened { volume: mut sfs, findings: damage, is_clean, .. } = opened;
+    sfs.damage = damage;
+    let why = match access {
+        Access::ReadOnly => Some("it was mounted so"),
+        Access::IfWhole if !sfs.damage.is_empty() => {
+            Some("parts of its log are damaged, and 'flashpath fsck' repairs it")
+        }
+        Access::IfWhole | Access::DespiteDamage => None,
+    };
+    if let Some(why) = why {
+        sfs.read_only = Some(why.to_string());
+        // Whatever was rolled forward is durable in the log.
+        sfs.is_changed = false;
+        return Ok(sfs);
+    }
+    if !is_clean {
+        // The log may have taken all that was free, and gone on in what it freed: that is free for the checkpoint
+        // below, too. If only the process ended, the device may hold the log in its memory yet.
+        sfs.flush_device(task)?;
+        sfs.check_emptied(task)?;
+        for segment in sfs.release_by_log() {
+            sfs.discard(task, segment)?;
+        }
+    }
+    sfs.tidy_zones(task)?;
+    if is_clean && sfs.superblock.version.get() == VERSION {
+        sfs.go_on(task);
+        // It is no longer unmounted, and that must be durable before the first fsync adds to the log: a superblock
+        // that says that nothing follows would have the next mount not look for it.
+        sfs.write_superblocks(task, false)?;
+    } else {
+        sfs.checkpoint(task, false)?;
+        // Should the power fail again and again, and nothing else be done in between, there must be room for the
+        // next such checkpoint.
+        sfs.write_back(task).keep_room()?;
+    }
+    sfs.discard_what_is_free(task);
+    Ok(sfs)
+}
+
+impl Sfs {
+    /// Goes on in the segment that was open when the volume was unmounted.
+    pub(super) fn go_on(&mut self, task: &Task<'_>) {
+        let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
+        if segment < self.segments.count()
+            && block < self.media.segment_blocks()
+            && matches!(self.segments.get(segment).state, State::Written | State::Emptied)
+            && self.media.goes_on_at(segment, block)
+            && self.open_segment_ends_at(task, segment, block).is_ok_and(|ends| ends)
+        {
+            self.segments.reopen(segment);
+            self.mixed = Some(Head { segment, block });
+        }
+    }
+
+    /// Zones that are open and will not be written on take what a device has few of.
+    pub(super) fn tidy_zones(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        if !self.media.is_zoned() {
+            return Ok(());
+        }
+        for segment in 0..self.segments.count() {
+            let goes_on = segment == self.superblock.open_segment.get() && self.superblock.clean.get() == 1;
+            match self.segments.get(segment).state {
+                _ if goes_on => {}
+                State::Free => self.media.discard(task, segment)?,
+                _ => self.media.end(task, segment)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Counting anew what is in use: virtual blocks, and inodes.
+
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::inode_file::INODES;
+use crate::task::Task;
+
+impl Sfs {
+    /// The inodes of a page that are in use, or were freed since the last checkpoint: a bit for each.
+    pub(super) fn inodes_in_use(&mut self, task: &Task<'_>, page: usize) -> Result<u16, SfsError> {
+        let first = page as u64 * INODES;
+        // Number 0 stands for none.
+        let mut taken = u16::from(page == 0);
+        for number in first.max(1)..first + INODES {
+            let is_held = self.inodes.contains(number) || self.inode_file.is_freed(number);
+            if is_held || self.inode_file.get(task, number)?.number.get() != 0 {
+                taken |= 1 << (number % INODES);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Counts which inodes are in use.
+    pub(super) fn recount_inodes(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        for page in 0..self.inode_file.pages() {
+            let taken = self.inodes_in_use(task, page)?;
+            self.inode_file.set_taken(page, taken);
+        }
+        self.inode_file.count_used();
+        Ok(())
+    }
+
+    /// Counts the entries of the DAT that are taken.
+    pub(super) fn recount_dat(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        if self.dat.pages() > 0 {
+            // Number 0 stands for none, and is never given out.
+            if self.dat.entry_of_none(task)?.is_taken != 1 {
+                self.dat.set_entry_of_none(task)?;
+            }
+        }
+        let mut total = 0;
+        for page in 0..self.dat.pages() {
+            let (stored, counted, used) = self.dat.count_page(task, page)?;
+            total += used;
+            if stored != u32::from(counted) {
+                self.dat.set_counted(page, counted);
+            }
+        }
+        self.dat.set_used(total);
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! Mending directories, and giving a name to what has none.
+
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::directory::{self, Index};
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::format::{BLOCK, zeroed};
+use crate::fs::sfs::inode::Inode;
+use crate::task::Task;
+
+/// The directory that gets what has no name.
+const LOST_AND_FOUND: &[u8] = b"lost+found";
+
+impl Sfs {
+    /// Closes up the blocks of a directory.
+    pub(super) fn line(&mut self, task: &Task<'_>, directory: u64, blocks: &[u64]) -> Result<(), SfsError> {
+        let it = self.inode_mut(task, directory)?;
+        (it.levels, it.roots, it.index) = (0, Default::default(), None);
+        it.size = (blocks.len() * BLOCK) as u64;
+        for (place, number) in (0..).zip(blocks) {
+            let entry = self.dat.get(task, *number)?;
+            if let Ok(bytes) = self.peek(task, *number, directory, &entry) {
+                self.put_block(task, *number, directory, place, bytes)?;
+            }
+            self.map(task, directory, place, *number)?;
+        }
+        Ok(())
+    }
+
+    /// Rewrites a block of a directory with the records that it still has.
+    pub(super) fn rewrite(&mut self, task: &Task<'_>, directory: u64, number: u64, place: u64) -> Result<(), SfsError> {
+        let entry = self.dat.get(task, number)?;
+        let old = self.peek(task, number, directory, &entry).ok();
+        let mut block = zeroed();
+        directory::format(&mut block);
+        let mut index = Index::default();
+        index.take_up(&block);
+        let records = old.iter().flat_map(|old| directory::records(old).map_while(|record| record));
+        for record in records.filter(|record| record.inode != 0) {
+            if let Some(kind) = FileKind::of_number(record.kind) {
+                index.put(0, &mut block, record.name, record.inode, kind);
+            }
+        }
+        self.inodes.take_index(directory);
+        self.put_block(task, number, directory, place, block)
+    }
+
+    /// Takes away the name at a place of a directory.
+    pub(super) fn drop_name(&mut self, task: &Task<'_>, directory: u64, place: u64) -> Result<(), SfsError> {
+        let (number, at) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
+        self.index(task, directory)?;
+        let virtual_block = self.mapped(task, directory, number)?;
+        let mut index = self.inodes.take_index(directory).ok_or(SfsError::NotFound)?;
+        let block = self.metadata_block_mut(task, virtual_block, directory, number)?;
+        if let Some(record) = directory::record(block, at) {
+            let name = record.name.to_vec();
+            index.remove(block, &name, place);
+        }
+        self.inodes.put_index(directory, index);
+        Ok(())
+    }
+
+    /// Gives what has no name one in lost+found.
+    pub(super) fn reconnect(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
+        let directory = self.lost_and_found(task)?;
+        let kind = self.inode(task, inode)?.kind;
+        let mut name = format!("#{inode}");
+        while self.lookup(task, InodeNumber(directory), name.as_bytes()).is_ok() {
+            name.push('_');
+        }
+        self.put_name(task, directory, name.as_bytes(), inode, kind)?;
+        let now = self.wall(task);
+        let it = self.inode_mut(task, inode)?;
+        it.times.changed(now);
+        if kind == FileKind::Directory {
+            it.parent = directory;
+        }
+        Ok(())
+    }
+
+    /// The directory lost+found, which is made if there is none.
+    fn lost_and_found(&mut self, task: &Task<'_>) -> Result<u64, SfsError> {
+        let root = InodeNumber::ROOT;
+        let mut name = LOST_AND_FOUND.to_vec();
+        loop {
+            match self.lookup(task, root, &name) {
+                Ok(found) if self.inode(task, found.0).is_ok_and(|it| it.kind == FileKind::Directory) => {
+                    return Ok(found.0);
+                }
+                Ok(_) => name.push(b'_'),
+                Err(SfsError::NotFound) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let (number, generation) = self.take_inode(task)?;
+        let mut made = Inode::new(number, generation, FileKind::Directory, self.wall(task));
+        (made.permissions, made.links, made.parent) = (0o700, 2, root.0);
+        self.inodes.insert(made);
+        self.put_name(task, root.0, &name, number, FileKind::Directory)?;
+        Ok(number)
+    }
+}

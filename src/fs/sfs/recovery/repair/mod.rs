@@ -1,0 +1,102 @@
+//! fsck: mending what the survey finds.
+//!
+//! A repair works in memory on what could be opened. Each pass surveys the whole volume and mends the faults of the
+//! earliest stage that has any, until a survey finds nothing. One checkpoint then makes it durable: a repair that is cut
+//! off leaves the volume as it was.
+//!
+//! | stage | faults | mended by |
+//! |---|---|---|
+//! | inodes | no inode, or the root is no directory | freeing it; a new root |
+//! | blocks | maps that name what cannot be, damaged blocks, map blocks, targets and attributes | giving up the block; rebuilding a map from block records; taking attributes away |
+//! | directories | damaged blocks, holes | rewriting the records that are left; closing up |
+//! | names | names that cannot be | taking them away; setting the kind |
+//! | tree | no name | a name in lost+found, or freeing |
+//! | inode | counts of links and blocks, `..` | setting them |
+//! | leaks | virtual blocks that nothing names | freeing them |
+//! | sums | usage of segments, counts of the volume | setting them |
+//!
+//! What was lost is never replaced by zeros. A block whose bytes are not what was written is given up: its file keeps
+//! its size, and reading that block fails (EIO) until it is written whole, punched or cut off. (As btrfs does; e2fsck
+//! does not look at data.) So with the part of a file below a map block that is lost, and with the target of a link.
+//! What has no name any more gets one in lost+found.
+
+mod blocks;
+mod directories;
+mod mend;
+
+use super::finding::{Finding, Structure};
+use super::open::{Opened, Tolerance, open};
+use super::survey::faults::{Fault, Stage};
+use crate::device::Medium;
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::{OpenSfsError, SfsError};
+use crate::fs::sfs::make::Identity;
+use crate::fs::sfs::settings::SfsSettings;
+use crate::task::Task;
+use crate::time::Time;
+
+/// Surveys until nothing is found: there are eight stages, and a mend may lead to faults of an earlier one.
+const MOST_PASSES: usize = 40;
+
+/// What a repair did.
+#[derive(Debug)]
+pub struct Repaired {
+    /// What was wrong, and was mended. If empty, nothing was written.
+    pub findings: Vec<Finding>,
+    /// What is still wrong.
+    pub left: Vec<Finding>,
+}
+
+/// Checks the volume on a medium, and mends what is wrong. `identity` has the time at which that is done.
+///
+/// Fails as [`check`](super::check()) does, and if the device fails. Then the volume is as it was, or as after the
+/// repair.
+pub fn repair(medium: Medium, settings: &SfsSettings, identity: Identity) -> Result<Repaired, OpenSfsError> {
+    let task = &Task::at(Time::ZERO);
+    Ok(repair_opened(task, open(task, medium, settings, identity, Tolerance::Lenient)?)?.0)
+}
+
+/// Repairs what could be opened, and hands it back.
+pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired, Sfs), SfsError> {
+    let Opened { mut volume, mut findings, mut rebuilt, is_clean: was_unmounted } = opened;
+    let (mut is_clean, mut reads_data) = (false, true);
+    for pass in 0..MOST_PASSES {
+        // Names and sums change no data; what a map names anew must be read.
+        let survey = volume.survey(task, reads_data, &rebuilt)?;
+        if pass == 0 {
+            survey.name(&mut findings);
+        }
+        let Some(stage) = survey.faults.iter().map(|fault| fault.stage).min() else {
+            is_clean = true;
+            break;
+        };
+        reads_data = stage <= Stage::Blocks;
+        let faults: Vec<Fault> = survey.faults.iter().filter(|fault| fault.stage == stage).cloned().collect();
+        volume.recount_dat(task)?;
+        volume.recount_inodes(task)?;
+        volume.mend_maps(task, &survey, &faults)?;
+        for fault in &faults {
+            volume.mend(task, &survey, &mut rebuilt, &fault.mend)?;
+        }
+        // Sums follow from what was mended: they are wrong in themselves only at first.
+        let sums_count = pass == 0;
+        for finding in survey.findings() {
+            let is_sum = matches!(finding.structure, Structure::Usage | Structure::Count);
+            let is_known = |known: &Finding| known.place == finding.place && known.offset == finding.offset;
+            if (sums_count || !is_sum) && !findings.iter().any(is_known) {
+                findings.push(finding);
+            }
+        }
+    }
+    if findings.is_empty() && is_clean {
+        return Ok((Repaired { findings, left: Vec::new() }, volume));
+    }
+    // What is free beca    volume.tidy_zones(task)?;
+    if was_unmounted {
+        volume.go_on(task);
+    }
+    volume.checkpoint(task, true)?;
+    let left = volume.survey(task, true, &rebuilt)?.findings();
+    volume.media.close(task)?;
+    Ok((Repaired { findings, left }, volume))
+}
