@@ -270,7 +270,7 @@ pub trait Volume: Send + Sync {
     /// The volume's own number, by which it is known from others.
     fn number(&self) -> [u8; 16];
 
-    /// True if what is below it has a timing model.
+    /// True if its calls take all of their time: what is below it has a timing model, or nothing is below it.
     fn is_timed(&self) -> bool;
 
     /// The wall clock's time at an instant of the volume's.

@@ -1,6 +1,7 @@
-//! File workloads with threads in a volume of sfs: simulated threads, and their CPU time.
+//! File workloads with threads in a volume: simulated threads, and their CPU time.
 
 use super::bench::Bench;
+use flashpath::task::Step;
 use serde_json::Value;
 
 const MAIL: &str = "varmail:files=400,size=8K,threads=16,loops=400";
@@ -72,9 +73,34 @@ fn the_result_says_which_table_of_cpu_time_counted_and_more_of_it_takes_longer()
 }
 
 fn table(ns: u64) -> String {
-    let steps = ["call", "name-looked-up", "block-copied", "block-summed", "map-step", "log-record", "inode-changed"];
-    let steps: Vec<String> = steps.iter().map(|step| format!("\"{step}\":{{\"ns\":{ns}}}")).collect();
+    let steps: Vec<String> = Step::NAMES.iter().map(|(step, _)| format!("\"{step}\":{{\"ns\":{ns}}}")).collect();
     format!("{{\"machine\":\"a test\",\"steps\":{{{}}}}}", steps.join(","))
+}
+
+/// Calls of tree took no CPU time, whatever the table said, so that it could not be compared with sfs.
+#[test]
+fn a_file_workload_on_tree_takes_the_cpu_time_of_its_calls_and_no_other() {
+    let run = |more: &[&str]| without_wall(Bench::new().json("varmail:files=100,threads=4,loops=100", "tree", more));
+    let default = run(&[]);
+    assert!(default["seconds_simulated"].as_f64().unwrap() > 0.0, "{default}");
+    assert!(default["latency_ns"]["read"]["p50"].as_u64().unwrap() > 0, "{default}");
+    let without_storage = run(&["--cpu", "log-record=0,log-written=0,block-summed=0"]);
+    assert_eq!(default["seconds_simulated"], without_storage["seconds_simulated"], "it stores nothing");
+    let off = run(&["--cpu", "off"]);
+    assert!(off["seconds_simulated"].is_null() && off["latency_ns"].is_null(), "no time passes: {off}");
+    assert_eq!(default["workload"], off["workload"]);
+}
+
+/// A change of names was charged with a whole fsync: 6.1 us, more than all of its other steps together.
+#[test]
+fn a_change_of_names_costs_much_less_than_an_fsync() {
+    let seconds = |cpu: &str| {
+        let path = "sfs:segment=1M/conv:size=256M,timing=on";
+        let result = Bench::new().json("tokubench:files=2000,iosize=1,count=0", path, &["--cpu", cpu]);
+        result["seconds_simulated"].as_f64().unwrap()
+    };
+    assert!(seconds("log-written=1000000") < 1.01 * seconds("log-written=0"), "no file is synced");
+    assert!(seconds("log-record=1000000") > 2.0 * seconds("log-record=0"), "each file is given a name");
 }
 
 #[test]
@@ -131,7 +157,7 @@ fn calibrate_measures_every_step_and_run_takes_its_table() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let table: Value = serde_json::from_slice(&std::fs::read(bench.path("mine.json")).unwrap()).unwrap();
     let steps = table["steps"].as_object().unwrap();
-    assert_eq!(steps.len(), 7);
+    assert_eq!(steps.len(), Step::NAMES.len());
     for (step, measured) in steps {
         let [low, ns, high] = ["low", "ns", "high"].map(|name| measured[name].as_u64().unwrap());
         assert!(1 <= low && low <= ns && ns <= high, "{step}: {measured}");
