@@ -19,7 +19,7 @@ use crate::fs::Durable;
 use crate::fs::volume::steps::{self, Steps};
 use crate::fs::volume::{
     Allocation, Attributes, Call, ChangeRule, Damage, Found, FullEntry, Hold, Locked, Name, NameRule, NewFileRule,
-    ReadBytes, Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times, Volume, VolumeError,
+    ReadBytes, RenameRule, Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times, Volume, VolumeError,
 };
 use crate::task::{Gate, GateGuard, Task};
 use crate::time::Time;
@@ -342,13 +342,16 @@ impl Volume for SfsVolume {
         from: Name,
         to: Name,
         how: Renaming,
-        rule: Option<NameRule>,
+        rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
         self.turn_of_change(call, steps::RENAME, MOST_NEW, |sfs| {
-            if let Some(rule) = rule {
-                let found = Found { file: found(call.task, sfs, from)?, there: found(call.task, sfs, to)? };
-                rule(&mut Inside(sfs, call.task), found)?;
-            }
+            let how = match rule {
+                None => how,
+                Some(rule) => {
+                    let found = Found { file: found(call.task, sfs, from)?, there: found(call.task, sfs, to)? };
+                    rule(&mut Inside(sfs, call.task), found)?
+                }
+            };
             match how.whiteout {
                 Some(owner) => sfs.rename_with_whiteout(call.task, from, to, how.taken, owner),
                 None => sfs.rename(call.task, from, to, how.taken),

@@ -26,7 +26,7 @@ use super::station::Mounting;
 use super::volume::steps::{self, Steps};
 use super::volume::{
     Allocation, Attributes, Call, ChangeRule, DirectoryEntry, FileKind, Found, FullEntry, Hold, InodeNumber,
-    LONGEST_NAME, Locked, Name, NameRule, NewFile, NewFileRule, ReadBytes, Renaming, Seek, Space, State,
+    LONGEST_NAME, Locked, Name, NameRule, NewFile, NewFileRule, ReadBytes, RenameRule, Renaming, Seek, Space, State,
     TakeEntry, TakeFullEntry, Times, Timestamp, Volume, VolumeError,
 };
 use crate::device::Account;
@@ -237,13 +237,16 @@ impl Volume for Tree {
         from: Name,
         to: Name,
         how: Renaming,
-        rule: Option<NameRule>,
+        rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
         self.alter(call, steps::RENAME, |files, now| {
-            if let Some(rule) = rule {
-                let found = Found { file: found(files, from)?, there: found(files, to)? };
-                rule(files, found)?;
-            }
+            let how = match rule {
+                None => how,
+                Some(rule) => {
+                    let found = Found { file: found(files, from)?, there: found(files, to)? };
+                    rule(files, found)?
+                }
+            };
             files.rename(from, to, how, now)
         })
     }
