@@ -1,8 +1,11 @@
 //! File workloads with threads in a volume: simulated threads, and their CPU time.
 
-use super::bench::Bench;
+use super::bench::{Answer, Bench};
+use super::stopped::wait_until_it_catches_interrupts;
 use flashpath::task::Step;
 use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const MAIL: &str = "varmail:files=400,size=8K,threads=16,loops=400";
 
@@ -166,4 +169,81 @@ fn calibrate_measures_every_step_and_run_takes_its_table() {
     let result =
         bench.json("varmail:files=50,threads=2,loops=10", "sfs:segment=1M/conv:size=64M", &["--cpu", "mine.json"]);
     assert_eq!(result["cpu"]["ns"]["call"], steps["call"]["ns"]);
+}
+
+#[test]
+fn one_thread_written_out_is_the_run_without_the_option() {
+    for workload in [
+        "seq_write:file=1M",
+        "rnd_write:file=1M,writes=1M",
+        "postmark:transactions=100",
+        "compile:files=100",
+        "tokubench:files=100",
+    ] {
+        let run = |text: &str| {
+            let mut result = without_wall(Bench::new().json(text, "sfs:segment=1M/conv:size=256M", &[]));
+            result["workload"].as_object_mut().unwrap().remove("name");
+            result
+        };
+        assert_eq!(run(workload), run(&format!("{workload},threads=1")), "{workload}");
+    }
+}
+
+#[test]
+fn threads_that_are_none_too_many_or_without_a_file_each_are_refused() {
+    let bench = Bench::new();
+    let path = "sfs:segment=1M/conv:size=256M";
+    for threads in ["0", "257", "99999999999999999999"] {
+        for place in [&["--on", path][..], &["--in", "."]] {
+            let workload = format!("varmail:threads={threads}");
+            bench.refuses(&[&["run", &workload], place].concat(), &["threads takes a whole number from 1 to 256"]);
+        }
+    }
+    bench.refuses(&["run", "varmail:files=3,threads=4", "--on", path], &["4 threads cannot share 3 files"]);
+    for (more, said) in [
+        (&["--on", path, "--fill"][..], "--fill is for block workloads"),
+        (&["--in", ".", "--fill"], "--fill is for block workloads"),
+        (&["--on", path, "--only", "setup"], "cannot be used with"),
+    ] {
+        bench.refuses(&[&["run", "varmail:threads=4"], more].concat(), &[said]);
+    }
+    assert!(bench.files().is_empty(), "nothing was made");
+}
+
+#[test]
+fn as_many_threads_as_there_can_be_work_in_a_volume_and_in_a_directory() {
+    let bench = Bench::new();
+    for workload in
+        ["varmail:files=256,threads=256,loops=256", "tokubench:files=3,threads=256", "compile:files=3,threads=256"]
+    {
+        let volume = bench.json(workload, "sfs:segment=1M/conv:size=256M", &[]);
+        assert_eq!(volume["interrupted"], false, "{workload}");
+        let answer = bench.flashpath(&["run", workload, "--in", ".", "--json", "-"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let directory: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!(directory["workload"]["requests"], volume["workload"]["requests"], "{workload}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_simulated_threads_with_their_results_so_far() {
+    for path in ["sfs:segment=1M/page/nand:size=256M", "tree"] {
+        // A loaded machine may not have come to what is counted.
+        let counted = [1, 5, 25].into_iter().any(|wait| {
+            let bench = Bench::new();
+            let endless = ["run", "varmail:files=16,threads=16,loops=1000000000", "--on", path, "--json", "r.json"];
+            let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            wait_until_it_catches_interrupts(child.id());
+            std::thread::sleep(Duration::from_millis(300 * wait));
+            assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+            let answer = Answer::of(child.wait_with_output().unwrap());
+            assert_eq!(answer.code, Some(130), "{path}: {answer:?}");
+            assert!(answer.stdout.contains("was interrupted"), "{path}: {answer:?}");
+            let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+            assert_eq!(json["interrupted"], true, "{path}");
+            assert!(json["sums"].as_array().unwrap().iter().all(|sum| sum["holds"] == true), "{path}");
+            json["workload"]["requests"].as_u64().unwrap() > 0
+        });
+        assert!(counted, "{path}");
+    }
 }
