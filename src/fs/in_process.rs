@@ -53,7 +53,7 @@ impl InProcess {
         Ok(self.posix.space(&Call::by_root(&Task::at(Time::ZERO)))?.blocks * BLOCK_BYTES)
     }
 
-    /// True if what is below the volume has a timing model.
+    /// True if calls take all of their time: see [`Volume::is_timed`].
     pub fn is_timed(&self) -> bool {
         self.posix.volume().is_timed()
     }

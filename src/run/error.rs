@@ -114,6 +114,14 @@ pub enum RunFault {
         /// The stamp that was returned.
         found: Option<u32>,
     },
+    /// A thread of a workload with several failed.
+    #[error("thread {number}: {fault}")]
+    InThread {
+        /// Its number, from 1.
+        number: u32,
+        /// The fault.
+        fault: Box<RunFault>,
+    },
     /// A thread could not be started.
     #[error("cannot start thread {number}: {source}")]
     Thread {

@@ -52,7 +52,6 @@ pub(super) fn run_in_volume(
     }
     let files = InProcess::new(volume);
     let size_bytes = files.size_bytes().map_err(failed_call(path))?;
-    let is_timed = files.is_timed();
     let (begin, new) = (files.now(), files.account().map_err(failed_call(path))?);
     let before = OnceLock::new();
     let begin_counting = |task: &Task<'_>| {
@@ -76,6 +75,8 @@ pub(super) fn run_in_volume(
         error => error,
     });
     let measured = outcome.result;
+    // Without a device and without CPU time, no time passes.
+    let is_timed = files.is_timed() && measured.seconds_counted > 0.0;
     let (read, write) = (measured.latency_ns.get("read").cloned(), measured.latency_ns.get("write").cloned());
     let done = FilesRun {
         workload: measured.workload,

@@ -5,34 +5,45 @@ use std::borrow::Cow;
 /// A kind of work of which the CPU time is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A call into a volume: its arguments, its gates, its answer.
+    /// A call into a volume: its arguments, its gate, its answer.
     Call,
-    /// A name compared with those of one block of a directory.
+    /// A name found among those of one block of a directory.
     NameLookedUp,
+    /// One inode found and read.
+    InodeRead,
+    /// One inode found and changed.
+    InodeChanged,
     /// One block copied in memory.
     BlockCopied,
     /// The checksum of one block.
     BlockSummed,
     /// One step down a map of blocks: a page found in memory and an entry read or set.
     MapStep,
-    /// One record added to the log and stored with it. A record that waits for others costs less: for changes of names
-    /// this is an upper bound.
+    /// A name or a range changed, and its record added to those that wait for the log.
     LogRecord,
-    /// One inode read or changed.
-    InodeChanged,
+    /// The records and blocks that wait made into a partial segment and handed to the device, and the device flushed.
+    /// The device's own time is not part of it.
+    LogWritten,
 }
 
 impl Step {
     /// All of them, with the names that a table gives them.
-    pub const NAMES: [(&'static str, Step); 7] = [
+    pub const NAMES: [(&'static str, Step); 9] = [
         ("call", Step::Call),
         ("name-looked-up", Step::NameLookedUp),
+        ("inode-read", Step::InodeRead),
+        ("inode-changed", Step::InodeChanged),
         ("block-copied", Step::BlockCopied),
         ("block-summed", Step::BlockSummed),
         ("map-step", Step::MapStep),
         ("log-record", Step::LogRecord),
-        ("inode-changed", Step::InodeChanged),
+        ("log-written", Step::LogWritten),
     ];
+
+    /// True if only a file system that stores on a device takes this step.
+    pub fn is_of_storage(self) -> bool {
+        matches!(self, Step::BlockSummed | Step::LogRecord | Step::LogWritten)
+    }
 }
 
 /// The CPU time of each [`Step`], in nanoseconds.
@@ -44,7 +55,7 @@ pub struct Costs {
 impl Costs {
     /// The table that `flashpath calibrate --rounds 101` measured on the machine of [`CpuTable::MEASURED_ON`]: medians of
     /// five runs of a release build, 22 November 2026.
-    pub const MEASURED: Costs = Costs { ns: [43, 150, 225, 189, 40, 6100, 86] };
+    pub const MEASURED: Costs = Costs { ns: [12, 97, 16, 34, 281, 189, 54, 70, 975] };
 
     /// No CPU time at all.
     pub const fn none() -> Costs {
@@ -88,6 +99,11 @@ impl Costs {
 }
 
 impl Step {
+    /// The name that a table gives it.
+    pub fn name(self) -> &'static str {
+        Step::NAMES[self as usize].0
+    }
+
     /// The step of this name.
     pub fn named(name: &str) -> Option<Step> {
         Step::NAMES.iter().find(|(known, _)| *known == name).map(|(_, step)| *step)

@@ -1,9 +1,10 @@
 //! The state of a directory after a run, and the end of a run when the directory fails or its user interrupts.
 
+use crate::hooked::Hooked;
 use crate::model::{Model, SMALL, workload};
 use flashpath::expression::parse_term;
-use flashpath::fs::directory::{Directory, DirectoryFile};
-use flashpath::fs::{Durable, FileSystem, FileSystemError};
+use flashpath::fs::FileSystem;
+use flashpath::fs::directory::Directory;
 use flashpath::run::{
     DISK_FILE, DiskFile, FileOutcome, FileRun, InputFault, Part, RunError, RunFault, Threads, run_files,
 };
@@ -142,107 +143,35 @@ fn a_directory_that_holds_the_workload_is_refused_and_left_as_it_is() {
     }
 }
 
-/// A directory with a fault. A write beyond `space` bytes in total fails as on a full disk, and a read may end early.
-struct Faulty {
-    directory: Directory,
-    space: AtomicU64,
-    lost_bytes: usize,
-}
-
-impl Faulty {
-    fn new(place: &TempDir, space: u64, lost_bytes: usize) -> Faulty {
-        Faulty { directory: Directory::open(place.path()).unwrap(), space: AtomicU64::new(space), lost_bytes }
-    }
-}
-
-impl FileSystem for Faulty {
-    type File = DirectoryFile;
-    fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.directory.make_directory(task, path)
-    }
-    fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.directory.remove_directory(task, path)
-    }
-    fn create(&self, task: &Task<'_>, path: &str) -> Result<DirectoryFile, FileSystemError> {
-        self.directory.create(task, path)
-    }
-    fn open(&self, task: &Task<'_>, path: &str) -> Result<DirectoryFile, FileSystemError> {
-        self.directory.open(task, path)
-    }
-    fn close(&self, task: &Task<'_>, file: DirectoryFile) -> Result<(), FileSystemError> {
-        self.directory.close(task, file)
-    }
-    fn read_at(
-        &self,
-        task: &Task<'_>,
-        file: &DirectoryFile,
-        offset: u64,
-        bytes: &mut [u8],
-    ) -> Result<usize, FileSystemError> {
-        let read = self.directory.read_at(task, file, offset, bytes)?;
-        Ok(read.saturating_sub(self.lost_bytes))
-    }
-    fn write_at(
-        &self,
-        task: &Task<'_>,
-        file: &DirectoryFile,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<(), FileSystemError> {
-        let length = bytes.len() as u64;
-        let take = |space: u64| space.checked_sub(length);
-        if self.space.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            let source = std::io::ErrorKind::StorageFull.into();
-            return Err(FileSystemError { operation: "write", path: "somewhere".to_string(), source });
-        }
-        self.directory.write_at(task, file, offset, bytes)
-    }
-    fn sync_file(&self, task: &Task<'_>, file: &DirectoryFile, what: Durable) -> Result<(), FileSystemError> {
-        self.directory.sync_file(task, file, what)
-    }
-    fn truncate(&self, task: &Task<'_>, file: &DirectoryFile, length: u64) -> Result<(), FileSystemError> {
-        self.directory.truncate(task, file, length)
-    }
-    fn preallocate(
-        &self,
-        task: &Task<'_>,
-        file: &DirectoryFile,
-        offset: u64,
-        length: u64,
-    ) -> Result<(), FileSystemError> {
-        self.directory.preallocate(task, file, offset, length)
-    }
-    fn discard(&self, task: &Task<'_>, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.directory.discard(task, file, offset, length)
-    }
-    fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.directory.unlink(task, path)
-    }
-    fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
-        self.directory.rename(task, from, to)
-    }
-    fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
-        self.directory.length(task, path)
-    }
-    fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError> {
-        self.directory.sync(task)
-    }
+/// A directory that is full when so many bytes were written.
+fn with_space(place: &TempDir, space: u64) -> impl FileSystem {
+    let space = AtomicU64::new(space);
+    Hooked::new(Directory::open(place.path()).unwrap(), move |_: &Task<'_>, _, bytes| {
+        let take = |space: u64| space.checked_sub(bytes);
+        let taken = space.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.map(drop).map_err(|_| std::io::ErrorKind::StorageFull.into())
+    })
 }
 
 #[test]
 fn a_full_disk_ends_all_lanes_and_the_measurements_are_kept() {
     let place = TempDir::new().unwrap();
-    let files = Faulty::new(&place, 20 << 20, 0);
+    let files = with_space(&place, 20 << 20);
     let outcome = run(&files, workload("varmail:threads=4,loops=100000", 1), None, true);
-    let Some(RunError::Run(RunFault::Full(error))) = outcome.failure else { panic!("{:?}", outcome.failure) };
-    assert_eq!(error.operation, "write");
+    let Some(RunError::Run(RunFault::InThread { number, fault })) = outcome.failure else {
+        panic!("{:?}", outcome.failure)
+    };
+    assert!((1..=4).contains(&number) && matches!(*fault, RunFault::Full(_)), "{number}: {fault}");
+    assert!(fault.to_string().contains("cannot write somewhere"), "{fault}");
     assert!(!outcome.result.interrupted && outcome.result.workload.requests > 0);
 }
 
 #[test]
 fn a_file_that_lost_its_end_is_noticed_when_it_is_read() {
     let place = TempDir::new().unwrap();
-    let outcome = run(&Faulty::new(&place, u64::MAX, 1), workload("varmail:threads=1", 1), None, true);
+    let mut files = Hooked::new(Directory::open(place.path()).unwrap(), |_: &Task<'_>, _, _| Ok(()));
+    files.lost_bytes = 1;
+    let outcome = run(&files, workload("varmail:threads=1", 1), None, true);
     let Some(RunError::Run(RunFault::Short { path, found, expected })) = outcome.failure else {
         panic!("{:?}", outcome.failure)
     };

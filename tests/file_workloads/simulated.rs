@@ -1,102 +1,28 @@
 //! File workloads in simulated threads: what they overlap, and how a run ends that does not go well.
 
+use crate::hooked::Hooked;
 use crate::model::{Model, SMALL, workload};
 use crate::runs::found;
-use flashpath::fs::directory::{Directory, DirectoryFile};
-use flashpath::fs::{Durable, FileSystem, FileSystemError};
+use flashpath::fs::FileSystem;
+use flashpath::fs::directory::Directory;
 use flashpath::run::{FileOutcome, FileRun, Part, Progress, RunError, RunFault, Threads, ThreadsFault, run_files};
 use flashpath::task::{Costs, Gate, Task};
 use flashpath::time::Time;
 use std::cell::Cell;
 use tempfile::TempDir;
 
-/// A directory before whose calls something is done.
-struct Before<W> {
-    directory: Directory,
-    before: W,
-    place: TempDir,
-}
-
-impl<W: Fn(&Task<'_>, &'static str) + Send + Sync> Before<W> {
-    fn new(before: W) -> Before<W> {
-        let place = TempDir::new().unwrap();
-        Before { directory: Directory::open(place.path()).unwrap(), before, place }
-    }
-
-    fn at(&self, task: &Task<'_>, call: &'static str) -> &Directory {
-        (self.before)(task, call);
-        &self.directory
-    }
-}
-
-impl<W: Fn(&Task<'_>, &'static str) + Send + Sync> FileSystem for Before<W> {
-    type File = DirectoryFile;
-    fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.at(task, "mkdir").make_directory(task, path)
-    }
-    fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.at(task, "rmdir").remove_directory(task, path)
-    }
-    fn create(&self, task: &Task<'_>, path: &str) -> Result<DirectoryFile, FileSystemError> {
-        self.at(task, "create").create(task, path)
-    }
-    fn open(&self, task: &Task<'_>, path: &str) -> Result<DirectoryFile, FileSystemError> {
-        self.at(task, "open").open(task, path)
-    }
-    fn close(&self, task: &Task<'_>, file: DirectoryFile) -> Result<(), FileSystemError> {
-        self.at(task, "close").close(task, file)
-    }
-    fn read_at(
-        &self,
-        task: &Task<'_>,
-        file: &DirectoryFile,
-        offset: u64,
-        bytes: &mut [u8],
-    ) -> Result<usize, FileSystemError> {
-        self.at(task, "read").read_at(task, file, offset, bytes)
-    }
-    fn write_at(
-        &self,
-        task: &Task<'_>,
-        file: &DirectoryFile,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<(), FileSystemError> {
-        self.at(task, "write").write_at(task, file, offset, bytes)
-    }
-    fn sync_file(&self, task: &Task<'_>, file: &DirectoryFile, what: Durable) -> Result<(), FileSystemError> {
-        self.at(task, "fsync").sync_file(task, file, what)
-    }
-    fn truncate(&self, task: &Task<'_>, file: &DirectoryFile, length: u64) -> Result<(), FileSystemError> {
-        self.at(task, "truncate").truncate(task, file, length)
-    }
-    fn preallocate(
-        &self,
-        task: &Task<'_>,
-        file: &DirectoryFile,
-        offset: u64,
-        length: u64,
-    ) -> Result<(), FileSystemError> {
-        self.at(task, "preallocate").preallocate(task, file, offset, length)
-    }
-    fn discard(&self, task: &Task<'_>, file: &DirectoryFile, offset: u64, length: u64) -> Result<(), FileSystemError> {
-        self.at(task, "discard").discard(task, file, offset, length)
-    }
-    fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError> {
-        self.at(task, "unlink").unlink(task, path)
-    }
-    fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
-        self.at(task, "rename").rename(task, from, to)
-    }
-    fn length(&self, task: &Task<'_>, path: &str) -> Result<u64, FileSystemError> {
-        self.at(task, "stat").length(task, path)
-    }
-    fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError> {
-        self.at(task, "sync").sync(task)
-    }
-}
-
 const FREE: Costs = Costs::none();
+
+/// A directory with a hook before each call, and its place.
+fn hooked(hook: impl Fn(&Task<'_>, &'static str) + Send + Sync) -> (impl FileSystem, TempDir) {
+    let place = TempDir::new().unwrap();
+    let files = Directory::open(place.path()).unwrap();
+    let hook = move |task: &Task<'_>, call, _| {
+        hook(task, call);
+        Ok(())
+    };
+    (Hooked::new(files, hook), place)
+}
 
 fn simulate<F: FileSystem>(
     files: &F,
@@ -112,11 +38,11 @@ fn simulate<F: FileSystem>(
 #[test]
 fn simulated_threads_leave_what_the_model_says_byte_for_byte() {
     for text in SMALL {
-        let files = Before::new(|task: &Task<'_>, _| task.wait_until(task.now() + 10));
+        let (files, place) = hooked(|task: &Task<'_>, _| task.wait_until(task.now() + 10));
         let outcome = simulate(&files, text, None, &mut |_| true);
         assert!(outcome.failure.is_none() && !outcome.result.interrupted, "{text}: {:?}", outcome.failure);
         let model = Model::with_bytes(workload(text, 3), true);
-        let (directories, bytes) = found(files.place.path());
+        let (directories, bytes) = found(place.path());
         assert_eq!(directories, model.directories, "{text}");
         assert!(bytes == model.bytes, "{text}: the bytes differ");
     }
@@ -128,7 +54,7 @@ fn simulated_threads_leave_what_the_model_says_byte_for_byte() {
 fn threads_overlap_as_far_as_their_gates_allow() {
     let text = "varmail:files=64,threads=16,loops=1600";
     let seconds = |gate: Option<Gate<()>>| {
-        let files = Before::new(move |task: &Task<'_>, _| {
+        let (files, _place) = hooked(move |task: &Task<'_>, _| {
             let _inside = gate.as_ref().map(|gate| gate.enter(task));
             task.wait_until(task.now() + 10_000);
         });
@@ -147,7 +73,7 @@ fn threads_overlap_as_far_as_their_gates_allow() {
 fn the_same_seed_gives_the_same_result_and_every_number_of_threads_the_same_operations() {
     let run = |threads: u32| {
         let gate = Gate::new("one", ());
-        let files = Before::new(move |task: &Task<'_>, call| {
+        let (files, _place) = hooked(move |task: &Task<'_>, call| {
             let _inside = gate.enter(task);
             task.wait_until(task.now() + call.len() as u64 * 1000);
         });
@@ -171,7 +97,7 @@ fn the_same_seed_gives_the_same_result_and_every_number_of_threads_the_same_oper
 fn a_limit_ends_simulated_threads_after_so_many_operations_together() {
     for (text, limit) in [("varmail:threads=16", 1000), ("varmail:threads=16", 5), ("compile:files=500,threads=2", 100)]
     {
-        let files = Before::new(|task: &Task<'_>, _| task.wait_until(task.now() + 10));
+        let (files, _place) = hooked(|task: &Task<'_>, _| task.wait_until(task.now() + 10));
         let outcome = simulate(&files, text, Some(limit), &mut |_| true);
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
         assert_eq!(outcome.result.workload.requests, limit, "{text}");
@@ -182,7 +108,7 @@ fn a_limit_ends_simulated_threads_after_so_many_operations_together() {
 /// came to nothing.
 #[test]
 fn an_interrupt_ends_threads_that_take_no_time() {
-    let files = Before::new(|_: &Task<'_>, _| {});
+    let (files, _place) = hooked(|_: &Task<'_>, _| {});
     let asked = Cell::new(0);
     let outcome = simulate(&files, "varmail:files=640,threads=16,loops=100000", None, &mut |progress| {
         asked.set(asked.get() + 1);
@@ -197,7 +123,7 @@ fn an_interrupt_ends_threads_that_take_no_time() {
 #[test]
 fn a_thread_that_panics_ends_the_run_with_what_it_said() {
     let gate = Gate::new("volume", 0);
-    let files = Before::new(move |task: &Task<'_>, call| {
+    let (files, _place) = hooked(move |task: &Task<'_>, call| {
         let mut calls = gate.enter(task);
         *calls += 1;
         task.wait_until(task.now() + 10);
@@ -214,7 +140,7 @@ fn a_thread_that_panics_ends_the_run_with_what_it_said() {
 #[test]
 fn threads_that_wait_for_each_other_end_the_run() {
     let gates = [Gate::new("left", ()), Gate::new("right", ())];
-    let files = Before::new(move |task: &Task<'_>, call| {
+    let (files, _place) = hooked(move |task: &Task<'_>, call| {
         let (first, second) = if call == "read" { (0, 1) } else { (1, 0) };
         let _first = gates[first].enter(task);
         task.wait_until(task.now() + 10);

@@ -2,7 +2,7 @@
 
 use crate::world::{ROOT, World, each, errno, user};
 use flashpath::fs::posix::{NewTime, Wanted, Wish};
-use flashpath::fs::volume::{Caller, FileKind, Hold, InodeNumber, Renaming, Taken, Timestamp};
+use flashpath::fs::volume::{Caller, FileKind, Hold, InodeNumber, NewFile, Renaming, Taken, Timestamp};
 use rustix::io::Errno;
 
 const ME: u32 = 1000;
@@ -110,6 +110,48 @@ fn a_changed_program_loses_what_it_could_run_as() {
         assert_eq!((made.group, made.permissions), (50, 0o2755));
         let made = world.make(user(ME, 70), (directory, b"f"), FileKind::Regular, 0o2775).unwrap();
         assert_eq!((made.group, made.permissions), (50, 0o755), "it would run as a group that its maker is not in");
+    });
+}
+
+/// `sfs` and `tree` each knew the rule themselves, beside `fs::posix`: `sfs` for every new file, `tree` for whiteouts.
+#[test]
+fn new_files_in_a_set_group_id_directory_have_its_group_and_no_volume_knows_that_rule() {
+    each(|world| {
+        let me = user(ME, 70);
+        let set = world.directory((ROOT, b"set"), 0o2777, (0, 50));
+        let plain = world.directory((ROOT, b"plain"), 0o777, (0, 50));
+        for (directory, group, bit) in [(set, 50, 0o2000), (plain, 70, 0)] {
+            for (name, kind) in [(b"f", FileKind::Regular), (b"l", FileKind::Symlink), (b"p", FileKind::Fifo)] {
+                let made = world.make(me, (directory, name), kind, 0o644).unwrap();
+                assert_eq!((made.user, made.group, made.permissions & 0o7000), (ME, group, 0), "{}", world.name);
+            }
+            let made = world.make(me, (directory, b"d"), FileKind::Directory, 0o755).unwrap();
+            assert_eq!((made.group, made.permissions), (group, 0o755 | bit), "{}", world.name);
+        }
+        // A whiteout is a new file in the directory of the old name.
+        let how = Renaming { taken: Taken::Replace, whiteout: Some((ME, 70)) };
+        for (from, to, group) in [(set, plain, 50), (plain, set, 70)] {
+            for caller in [me, Caller::ROOT] {
+                world.make(me, (from, b"old"), FileKind::Regular, 0o644).unwrap();
+                world.by(caller, |posix, call| posix.rename(call, (from, b"old"), (to, b"new"), how)).unwrap();
+                let left = world.attributes(world.find((from, b"old")).unwrap());
+                assert_eq!(
+                    (left.kind, left.user, left.group),
+                    (FileKind::CharacterDevice, ME, group),
+                    "{}",
+                    world.name
+                );
+                world.root(|posix, call| posix.unlink(call, (from, b"old")));
+            }
+        }
+        // Asked without a rule, a volume makes what it is told to make.
+        let (kind, target, attributes) = (FileKind::Directory, &b""[..], &[][..]);
+        let new = NewFile { kind, permissions: 0o755, user: ME, group: 70, device: 0, target, attributes };
+        let made = world.root(|posix, call| posix.volume().make(call, (set, b"told"), &new, Hold::No, None));
+        assert_eq!((made.group, made.permissions), (70, 0o755), "{}", world.name);
+        world.make(me, (set, b"old"), FileKind::Regular, 0o644).unwrap();
+        world.root(|posix, call| posix.volume().rename(call, (set, b"old"), (plain, b"new"), how, None));
+        assert_eq!(world.attributes(world.find((set, b"old")).unwrap()).group, 70, "{}", world.name);
     });
 }
 

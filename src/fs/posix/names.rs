@@ -5,8 +5,8 @@ use super::access_list::{self, ACCESS, DEFAULT};
 use super::permission::{Wanted, check, check_delete};
 use super::privileges::{GROUP_EXECUTES, SET_GROUP, keeps_group_bit};
 use crate::fs::volume::{
-    Attributes, Call, Caller, FileKind, Found, Hold, Inherited, InodeNumber, Locked, Name, NameRule, NewFile, Renaming,
-    Taken, VolumeError,
+    Attributes, Call, Caller, FileKind, Found, Hold, Inherited, InodeNumber, Locked, Name, NameRule, NewFile,
+    RenameRule, Renaming, Taken, VolumeError,
 };
 
 /// A file that is to be made: what of it a request says.
@@ -77,12 +77,19 @@ impl Posix {
         self.volume.remove_directory(call, name, self.asked(call, &mut rule))
     }
 
-    /// Renames.
+    /// Renames. A whiteout has its group as a new file in its directory has.
     pub fn rename(&self, call: &Call, from: Name, to: Name, how: Renaming) -> Result<(), VolumeError> {
+        let checks = self.checks(call);
         let mut rule = |locked: &mut dyn Locked, found: Found| {
-            check_rename(locked, &call.caller, (from.0, to.0), found, how.taken)
+            if checks {
+                check_rename(locked, &call.caller, (from.0, to.0), found, how.taken)?;
+            }
+            let Some((user, group)) = how.whiteout else { return Ok(how) };
+            let group = inherited_group(&locked.attributes(from.0)?).unwrap_or(group);
+            Ok(Renaming { whiteout: Some((user, group)), ..how })
         };
-        self.volume.rename(call, from, to, how, self.asked(call, &mut rule))
+        let rule: Option<RenameRule> = if checks || how.whiteout.is_some() { Some(&mut rule) } else { None };
+        self.volume.rename(call, from, to, how, rule)
     }
 
     /// The target of a symbolic link.
@@ -98,6 +105,11 @@ impl Posix {
     }
 }
 
+/// The group that a directory with the set-group-id bit gives to the files that are made in it.
+fn inherited_group(directory: &Attributes) -> Option<u32> {
+    (directory.permissions & SET_GROUP != 0).then_some(directory.group)
+}
+
 /// The part that a new file has of `directory`: its group, if the directory says so, and its default list.
 /// Without one, the umask counts.
 fn inherit(
@@ -108,9 +120,9 @@ fn inherit(
 ) -> Result<Inherited, VolumeError> {
     let mut mode = (made.mode & 0o7777) as u16;
     let parent = locked.attributes(directory)?;
-    let mut group = call.caller.group;
-    if parent.permissions & SET_GROUP != 0 {
-        group = parent.group;
+    let inherited = inherited_group(&parent);
+    let group = inherited.unwrap_or(call.caller.group);
+    if inherited.is_some() {
         if made.kind == FileKind::Directory {
             mode |= SET_GROUP;
         } else if mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP | GROUP_EXECUTES

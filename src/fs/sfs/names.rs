@@ -10,9 +10,6 @@ use super::{Sfs, SfsError};
 use crate::fs::volume::{LONGEST_NAME, LONGEST_TARGET, MOST_LINKS, check_name, check_removed_name};
 use crate::task::Task;
 
-/// Set-group-id.
-const SETGID: u16 = 0o2000;
-
 impl Sfs {
     /// The inode that has this name in a directory. (`.` and `..` are names, too.)
     pub fn lookup(&mut self, task: &Task<'_>, directory: InodeNumber, name: &[u8]) -> Result<InodeNumber, SfsError> {
@@ -73,16 +70,11 @@ impl Sfs {
     /// An inode for a file that is being made in this directory, and has no name yet.
     pub(super) fn new_inode(&mut self, task: &Task<'_>, directory: u64, new: &NewFile) -> Result<u64, SfsError> {
         let now = self.wall(task);
-        let parent = self.directory(task, directory)?;
-        let (inherits, parent_group) = (parent.permissions & SETGID != 0, parent.group);
         let (number, generation) = self.take_inode(task)?;
         let mut inode = Inode::new(number, generation, new.kind, now);
         inode.permissions = new.permissions & 0o7777;
-        if inherits && new.kind == FileKind::Directory {
-            inode.permissions |= SETGID;
-        }
         inode.user = new.user;
-        inode.group = if inherits { parent_group } else { new.group };
+        inode.group = new.group;
         inode.device = new.device;
         inode.links = if new.kind == FileKind::Directory { 2 } else { 1 };
         inode.parent = directory;

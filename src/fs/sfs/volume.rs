@@ -18,7 +18,7 @@ use crate::fs::Durable;
 use crate::fs::volume::steps::{self, Steps};
 use crate::fs::volume::{
     Allocation, Attributes, Call, ChangeRule, Damage, Found, FullEntry, Hold, Locked, Name, NameRule, NewFileRule,
-    ReadBytes, Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times, Volume, VolumeError,
+    ReadBytes, RenameRule, Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times, Volume, VolumeError,
 };
 use crate::task::{Gate, GateGuard, Task};
 use crate::time::Time;
@@ -438,15 +438,18 @@ impl Volume for SfsVolume {
         from: Name,
         to: Name,
         how: Renaming,
-        mut rule: Option<NameRule>,
+        mut rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
         self.warm_names(call, &[from])?;
         self.warm_removal(call, to)?;
         self.turn_of_change(call, steps::RENAME, |sfs| {
-            if let Some(rule) = &mut rule {
-                let found = Found { file: found(call.task, sfs, from)?, there: found(call.task, sfs, to)? };
-                rule(&mut Inside(sfs, call.task), found)?;
-            }
+            let how = match &mut rule {
+                None => how,
+                Some(rule) => {
+                    let found = Found { file: found(call.task, sfs, from)?, there: found(call.task, sfs, to)? };
+                    rule(&mut Inside(sfs, call.task), found)?
+                }
+            };
             match how.whiteout {
                 Some(owner) => sfs.rename_with_whiteout(call.task, from, to, how.taken, owner),
                 None => sfs.rename(call.task, from, to, how.taken),

@@ -91,11 +91,6 @@ impl File {
         self.extended.keys().cloned().collect()
     }
 
-    /// The group of files that are made in it, if its set-group-id bit says so.
-    pub fn group_of_new(&self) -> Option<u32> {
-        (self.permissions & 0o2000 != 0).then_some(self.group)
-    }
-
     pub fn attributes(&self, number: u64) -> Attributes {
         let blocks = match &self.content {
             Content::Bytes(bytes) => bytes.count(),

@@ -23,14 +23,15 @@ pub use settings::{KIND, TreeSettings};
 
 use super::Durable;
 use super::station::Mounting;
+use super::volume::steps::{self, Steps};
 use super::volume::{
     Allocation, Attributes, Call, ChangeRule, DirectoryEntry, FileKind, Found, FullEntry, Hold, InodeNumber,
-    LONGEST_NAME, Locked, Name, NameRule, NewFile, NewFileRule, ReadBytes, Renaming, Seek, Space, State, TakeEntry,
-    TakeFullEntry, Times, Timestamp, Volume, VolumeError,
+    LONGEST_NAME, Locked, Name, NameRule, NewFile, NewFileRule, ReadBytes, RenameRule, Renaming, Seek, Space, State,
+    TakeEntry, TakeFullEntry, Times, Timestamp, Volume, VolumeError,
 };
 use crate::device::Account;
 use crate::label::{Cause, Content as Stored, Tally};
-use crate::task::{SharedGate, Task};
+use crate::task::SharedGate;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use files::{Content, Files};
@@ -62,23 +63,29 @@ impl Tree {
     }
 
     /// Looks at the files beside others who do.
-    fn look<T>(&self, call: &Call, look: impl FnOnce(&Files) -> Result<T, VolumeError>) -> Result<T, VolumeError> {
-        look(self.files.read(call.task).as_ref().ok_or(VolumeError::Unmounted)?)
+    fn look<T>(
+        &self,
+        call: &Call,
+        steps: &Steps,
+        look: impl FnOnce(&Files) -> Result<T, VolumeError>,
+    ) -> Result<T, VolumeError> {
+        let files = self.files.read(call.task);
+        let files = files.as_ref().ok_or(VolumeError::Unmounted)?;
+        call.spend_in_memory(steps);
+        look(files)
     }
 
     /// Changes the files, alone. It is done at the time that it is told.
     fn alter<T>(
         &self,
         call: &Call,
+        steps: &Steps,
         alter: impl FnOnce(&mut Files, Timestamp) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
         let mut files = self.files.write(call.task);
-        let now = self.now(call.task);
-        alter(files.as_mut().ok_or(VolumeError::Unmounted)?, now)
-    }
-
-    fn now(&self, task: &Task<'_>) -> Timestamp {
-        self.timestamp(task.now())
+        let files = files.as_mut().ok_or(VolumeError::Unmounted)?;
+        call.spend_in_memory(steps);
+        alter(files, self.timestamp(call.task.now()))
     }
 }
 
@@ -151,18 +158,18 @@ fn list(
 
 impl Volume for Tree {
     fn lookup(&self, call: &Call, name: Name, hold: Hold) -> Result<Attributes, VolumeError> {
-        self.look(call, |files| {
+        self.look(call, steps::LOOKUP, |files| {
             let inode = found(files, name)?.ok_or(VolumeError::NotFound)?;
             Ok(files.get(inode.0)?.held(inode.0, hold))
         })
     }
 
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.look(call, |files| Ok(files.get(inode.0)?.attributes(inode.0)))
+        self.look(call, steps::LOOK, |files| Ok(files.get(inode.0)?.attributes(inode.0)))
     }
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
-        self.alter(call, |files, now| {
+        self.alter(call, steps::CHANGE, |files, now| {
             files.get(inode.0)?;
             match rule(files)? {
                 Some(change) => files.change(inode.0, &change, now),
@@ -179,7 +186,7 @@ impl Volume for Tree {
         hold: Hold,
         rule: Option<NewFileRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.alter(call, |files, now| {
+        self.alter(call, steps::NAME, |files, now| {
             let number = match rule {
                 None => files.make(name, new, now)?,
                 Some(rule) => {
@@ -203,7 +210,7 @@ impl Volume for Tree {
         hold: Hold,
         rule: Option<NameRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.alter(call, |files, now| {
+        self.alter(call, steps::NAME, |files, now| {
             ask(files, name, rule)?;
             files.link(inode.0, name, now)?;
             Ok(files.get(inode.0)?.held(inode.0, hold))
@@ -211,14 +218,14 @@ impl Volume for Tree {
     }
 
     fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.alter(call, |files, now| {
+        self.alter(call, steps::NAME, |files, now| {
             ask(files, name, rule)?;
             files.unlink(name, now)
         })
     }
 
     fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.alter(call, |files, now| {
+        self.alter(call, steps::NAME, |files, now| {
             ask(files, name, rule)?;
             files.remove_directory(name, now)
         })
@@ -230,19 +237,22 @@ impl Volume for Tree {
         from: Name,
         to: Name,
         how: Renaming,
-        rule: Option<NameRule>,
+        rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
-        self.alter(call, |files, now| {
-            if let Some(rule) = rule {
-                let found = Found { file: found(files, from)?, there: found(files, to)? };
-                rule(files, found)?;
-            }
+        self.alter(call, steps::RENAME, |files, now| {
+            let how = match rule {
+                None => how,
+                Some(rule) => {
+                    let found = Found { file: found(files, from)?, there: found(files, to)? };
+                    rule(files, found)?
+                }
+            };
             files.rename(from, to, how, now)
         })
     }
 
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
-        self.look(call, |files| {
+        self.look(call, steps::LOOK, |files| {
             let file = files.get(inode.0)?;
             match &file.content {
                 Content::Target(target) => Ok((target.clone(), file.times)),
@@ -252,7 +262,7 @@ impl Volume for Tree {
     }
 
     fn list(&self, call: &Call, directory: InodeNumber, from: u64, take: TakeEntry) -> Result<Times, VolumeError> {
-        self.look(call, |files| list(files, directory, from, |entry| Ok(take(entry))))
+        self.look(call, steps::LOOKUP, |files| list(files, directory, from, |entry| Ok(take(entry))))
     }
 
     fn list_with_attributes(
@@ -263,7 +273,7 @@ impl Volume for Tree {
         hold: Hold,
         take: TakeFullEntry,
     ) -> Result<Times, VolumeError> {
-        self.look(call, |files| {
+        self.look(call, steps::LOOKUP, |files| {
             list(files, directory, from, |entry| {
                 let (number, file) = (entry.inode.0, files.get(entry.inode.0)?);
                 let is_taken = take(&FullEntry { entry, attributes: file.attributes(number) });
@@ -276,7 +286,7 @@ impl Volume for Tree {
     }
 
     fn read(&self, call: &Call, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<ReadBytes, VolumeError> {
-        self.look(call, |files| {
+        self.look(call, &steps::read(offset, bytes.len()), |files| {
             let file = files.get(inode.0)?;
             let stored = file.bytes()?;
             let length = file.size.saturating_sub(offset).min(bytes.len() as u64) as usize;
@@ -294,7 +304,7 @@ impl Volume for Tree {
         bytes: &[u8],
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.alter(call, |files, now| {
+        self.alter(call, &steps::write(offset, bytes.len()), |files, now| {
             change_beside(files, inode, rule, now)?;
             let blocks = files.write(inode.0, offset, bytes, now)?;
             self.written_blocks.fetch_add(blocks, Ordering::Relaxed);
@@ -310,14 +320,14 @@ impl Volume for Tree {
         how: Allocation,
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.alter(call, |files, now| {
+        self.alter(call, &steps::allocate(range.0, range.1), |files, now| {
             change_beside(files, inode, rule, now)?;
             files.allocate(inode.0, range, how, now)
         })
     }
 
     fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
-        self.look(call, |files| {
+        self.look(call, steps::LOOK, |files| {
             let file = files.get(inode.0)?;
             let bytes = file.bytes()?;
             Ok(if offset < file.size { bytes.seek(offset, file.size, what) } else { None })
@@ -325,34 +335,37 @@ impl Volume for Tree {
     }
 
     fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError> {
-        self.look(call, |files| files.get(inode.0)?.extended(name).cloned().ok_or(VolumeError::NoAttribute))
+        self.look(call, steps::LOOK, |files| {
+            files.get(inode.0)?.extended(name).cloned().ok_or(VolumeError::NoAttribute)
+        })
     }
 
     fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError> {
-        self.look(call, |files| Ok(files.get(inode.0)?.extended_names()))
+        self.look(call, steps::LOOK, |files| Ok(files.get(inode.0)?.extended_names()))
     }
 
     /// Does nothing: memory is as durable as it will be.
     fn sync_file(&self, call: &Call, inode: InodeNumber, _: Durable) -> Result<(), VolumeError> {
-        self.look(call, |files| files.get(inode.0).map(drop))
+        self.look(call, steps::SYNC, |files| files.get(inode.0).map(drop))
     }
 
     fn sync(&self, call: &Call) -> Result<(), VolumeError> {
-        self.look(call, |_| Ok(()))
+        self.look(call, steps::SYNC, |_| Ok(()))
     }
 
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.look(call, |files| Ok(files.get(inode.0)?.held(inode.0, Hold::Yes)))
+        self.look(call, steps::LOOK, |files| Ok(files.get(inode.0)?.held(inode.0, Hold::Yes)))
     }
 
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
         if inode == InodeNumber::ROOT {
             return Ok(());
         }
-        let is_gone = self.look(call, |files| Ok(files.get(inode.0).is_ok_and(|file| file.let_go(times))))?;
+        let is_gone =
+            self.look(call, steps::LOOK, |files| Ok(files.get(inode.0).is_ok_and(|file| file.let_go(times))))?;
         if is_gone {
             // Another may have held it again meanwhile: then it stays.
-            self.alter(call, |files, _| {
+            self.alter(call, steps::NONE, |files, _| {
                 files.free_if_gone(inode.0);
                 Ok(())
             })?;
@@ -361,11 +374,11 @@ impl Volume for Tree {
     }
 
     fn space(&self, call: &Call) -> Result<Space, VolumeError> {
-        self.look(call, |files| Ok(files.space()))
+        self.look(call, steps::NONE, |files| Ok(files.space()))
     }
 
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError> {
-        self.look(call, |_| Ok(None))
+        self.look(call, steps::NONE, |_| Ok(None))
     }
 
     fn is_changed(&self, _: &Call) -> bool {
@@ -377,7 +390,7 @@ impl Volume for Tree {
     }
 
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
-        self.look(call, |_| {
+        self.look(call, steps::NONE, |_| {
             let mut written = Tally::default();
             written.add(Cause::HostWrite, Stored::Data, self.written_blocks.load(Ordering::Relaxed));
             let read_blocks = self.read_blocks.load(Ordering::Relaxed);
@@ -392,7 +405,7 @@ impl Volume for Tree {
     }
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
-        self.look(call, |_| Ok(State::default()))
+        self.look(call, steps::NONE, |_| Ok(State::default()))
     }
 
     fn number(&self) -> [u8; 16] {
@@ -400,7 +413,8 @@ impl Volume for Tree {
     }
 
     fn is_timed(&self) -> bool {
-        false
+        // Nothing is below it: its time is that of its calls.
+        true
     }
 
     fn timestamp(&self, at: Time) -> Timestamp {

@@ -167,7 +167,6 @@ impl Files {
 
     fn add_whiteout(&mut self, directory: u64, (user, group): (u32, u32), now: Timestamp) -> Result<u64, VolumeError> {
         let kind = FileKind::CharacterDevice;
-        let group = self.get(directory)?.group_of_new().unwrap_or(group);
         let new = NewFile { kind, permissions: 0, user, group, device: 0, target: b"", attributes: &[] };
         self.add(directory, &new, now)
     }

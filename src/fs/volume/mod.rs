@@ -32,7 +32,7 @@ pub use error::{Lost, VolumeError};
 pub use limits::{
     LONGEST_FILE, LONGEST_LIST, LONGEST_NAME, LONGEST_TARGET, LONGEST_VALUE, MOST_LINKS, check_name, check_removed_name,
 };
-pub use rules::{ChangeRule, Found, Inherited, Locked, NameRule, NewFileRule};
+pub use rules::{ChangeRule, Found, Inherited, Locked, NameRule, NewFileRule, RenameRule};
 pub use times::{Times, Timestamp};
 
 use super::Durable;
@@ -83,8 +83,7 @@ pub struct Renaming {
     /// The outcome if the new name is taken.
     pub taken: Taken,
     /// The user and the group of a whiteout that is left under the old name (`RENAME_WHITEOUT`): a character device 0,
-    /// which overlayfs takes for "nothing is here, whatever a lower layer says". A directory's set-group-id bit counts
-    /// for its group. An exchange leaves none.
+    /// which overlayfs takes for "nothing is here, whatever a lower layer says". An exchange leaves none.
     pub whiteout: Option<(u32, u32)>,
 }
 
@@ -173,14 +172,14 @@ pub trait Volume: Send + Sync {
     /// Removes an empty directory.
     fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError>;
 
-    /// Renames, at once: nobody sees a half of it, nor does a mount after a crash.
+    /// Renames, at once: nobody sees a half of it, nor does a mount after a crash. `how` counts without a rule.
     fn rename(
         &self,
         call: &Call,
         from: Name,
         to: Name,
         how: Renaming,
-        rule: Option<NameRule>,
+        rule: Option<RenameRule>,
     ) -> Result<(), VolumeError>;
 
     /// The target of a symbolic link, and its time stamps as they were then.
@@ -270,7 +269,7 @@ pub trait Volume: Send + Sync {
     /// The volume's own number, by which it is known from others.
     fn number(&self) -> [u8; 16];
 
-    /// True if what is below it has a timing model.
+    /// True if its calls take all of their time: what is below it has a timing model, or nothing is below it.
     fn is_timed(&self) -> bool;
 
     /// The wall clock's time at an instant of the volume's.

@@ -2,6 +2,7 @@
 //!
 //! A rule may be asked more than once for one call, and must not change anything itself. What it refuses is not done.
 
+use super::Renaming;
 use super::attributes::{Attributes, Change, InodeNumber};
 use super::error::VolumeError;
 
@@ -29,6 +30,10 @@ pub struct Found {
 /// Refuses a change of names. It may look at the directories of the call and at the files that were found in them. It
 /// is asked before the volume itself refuses anything but names that cannot be.
 pub type NameRule<'r> = &'r mut dyn FnMut(&mut dyn Locked, Found) -> Result<(), VolumeError>;
+
+/// Refuses a rename, or says how it is done: the owner of the whiteout that it leaves depends on the directory. It may
+/// look at what a [`NameRule`] may look at, and is asked when that is.
+pub type RenameRule<'r> = &'r mut dyn FnMut(&mut dyn Locked, Found) -> Result<Renaming, VolumeError>;
 
 /// The part that a new file has of the directory in which it is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

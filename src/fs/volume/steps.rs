@@ -1,5 +1,8 @@
 //! The CPU time of a call to a volume, as the steps that a call of its kind takes. A volume spends it behind its own
-//! gates, so that calls that exclude each other also take the processor one after the other. `sfs` does; `tree` spends none yet.
+//! gates, so that calls that exclude each other also take the processor one after the other.
+//!
+//! A file system on a device spends all of them. One that stores nothing leaves out the steps of storage
+//! ([`Step::is_of_storage`]): checksums and the log.
 
 use super::Call;
 use crate::task::Step;
@@ -8,42 +11,54 @@ use crate::units::BLOCK_BYTES;
 /// Steps, and the number of times that each is taken.
 pub type Steps = [(Step, u64)];
 
-/// Costs no step: what a mount or a run asks of a volume for itself.
+/// No step: a call that a mount or a run makes for itself.
 pub const NONE: &Steps = &[];
 /// Reads an inode.
-pub const LOOK: &Steps = &[(Step::Call, 1), (Step::InodeChanged, 1)];
-/// Finds a name in a directory.
-pub const LOOKUP: &Steps = &[(Step::Call, 1), (Step::NameLookedUp, 1)];
+pub const LOOK: &Steps = &[(Step::Call, 1), (Step::InodeRead, 1)];
+/// Finds a name in a directory, and reads its inode.
+pub const LOOKUP: &Steps = &[(Step::Call, 1), (Step::NameLookedUp, 1), (Step::InodeRead, 1)];
 /// Changes an inode.
 pub const CHANGE: &Steps = &[(Step::Call, 1), (Step::InodeChanged, 1)];
-/// Adds or removes a name: the directory and the inode change, and the log has a record of it.
+/// Adds or removes a name: the directory and the inode change, and the log gets a record.
 pub const NAME: &Steps = &[(Step::Call, 1), (Step::NameLookedUp, 1), (Step::InodeChanged, 2), (Step::LogRecord, 1)];
-/// Renames: two directories and the inode change, and the log has a record of each name.
+/// Renames: two directories and the inode change, and the log gets a record of each name.
 pub const RENAME: &Steps = &[(Step::Call, 1), (Step::NameLookedUp, 2), (Step::InodeChanged, 3), (Step::LogRecord, 2)];
-/// Makes a file durable: its inode goes to the log with a record.
-pub const SYNC: &Steps = &[(Step::Call, 1), (Step::InodeChanged, 1), (Step::LogRecord, 1)];
+/// Makes a file durable: the log is written.
+pub const SYNC: &Steps = &[(Step::Call, 1), (Step::InodeRead, 1), (Step::LogWritten, 1)];
 
 /// Reads: each block is found and copied.
-pub fn read(offset: u64, length: usize) -> [(Step, u64); 3] {
+pub fn read(offset: u64, length: usize) -> [(Step, u64); 4] {
     let blocks = touched(offset, length as u64);
-    [(Step::Call, 1), (Step::MapStep, blocks), (Step::BlockCopied, blocks)]
+    [(Step::Call, 1), (Step::InodeRead, 1), (Step::MapStep, blocks), (Step::BlockCopied, blocks)]
 }
 
 /// Writes: each block is found, copied and summed, and the inode changes.
 pub fn write(offset: u64, length: usize) -> [(Step, u64); 5] {
-    let [call, found, copied] = read(offset, length);
-    [call, found, copied, (Step::BlockSummed, copied.1), (Step::InodeChanged, 1)]
+    let blocks = touched(offset, length as u64);
+    [
+        (Step::Call, 1),
+        (Step::InodeChanged, 1),
+        (Step::MapStep, blocks),
+        (Step::BlockCopied, blocks),
+        (Step::BlockSummed, blocks),
+    ]
 }
 
-/// Reserves a range or gives it back: each block is found, and the inode changes.
-pub fn allocate(offset: u64, length: u64) -> [(Step, u64); 3] {
-    [(Step::Call, 1), (Step::MapStep, touched(offset, length)), (Step::InodeChanged, 1)]
+/// Reserves a range or gives it back: each block is found, the inode changes, and the log gets a record.
+pub fn allocate(offset: u64, length: u64) -> [(Step, u64); 4] {
+    [(Step::Call, 1), (Step::InodeChanged, 1), (Step::MapStep, touched(offset, length)), (Step::LogRecord, 1)]
 }
 
 impl Call<'_> {
     /// Spends the CPU time of these steps.
     pub fn spend(&self, steps: &Steps) {
         steps.iter().for_each(|(step, times)| self.task.spend(*step, *times));
+    }
+
+    /// Spends the CPU time of these steps in a file system that stores nothing.
+    pub fn spend_in_memory(&self, steps: &Steps) {
+        let in_memory = steps.iter().filter(|(step, _)| !step.is_of_storage());
+        in_memory.for_each(|(step, times)| self.task.spend(*step, *times));
     }
 }
 
@@ -67,5 +82,23 @@ mod tests {
         assert_eq!(task.now(), Time(221), "two blocks are touched");
         call.spend(&write(0, 0));
         assert_eq!(task.now(), Time(222), "none is");
+    }
+
+    #[test]
+    fn a_file_system_in_memory_spends_nothing_on_checksums_and_the_log() {
+        let costs = Step::NAMES.iter().fold(Costs::none(), |costs, (_, step)| costs.with(*step, 1));
+        let spent = |spend: &dyn Fn(&Call)| {
+            let task = Task::simulated(Time(0), &costs, &Alone);
+            spend(&Call::by_root(&task));
+            task.now().0
+        };
+        for (steps, of_storage) in [(LOOK, 0), (LOOKUP, 0), (CHANGE, 0), (NAME, 1), (RENAME, 2), (SYNC, 1)] {
+            let (stored, in_memory) = (spent(&|call| call.spend(steps)), spent(&|call| call.spend_in_memory(steps)));
+            assert_eq!(stored - in_memory, of_storage, "{steps:?}");
+        }
+        assert_eq!(
+            spent(&|call| call.spend(&write(0, 8192))) - spent(&|call| call.spend_in_memory(&write(0, 8192))),
+            2
+        );
     }
 }

@@ -127,9 +127,9 @@ impl<F: FileSystem> Floor<'_, F> {
     /// Closes what a lane that was stopped has open. An error here comes too late to change what was measured, but it is
     /// one.
     pub(super) fn close_all(&self, task: &Task<'_>, lane: &mut LaneRun<F>) {
-        for (_, file) in lane.open.drain(..) {
+        for (_, file) in std::mem::take(&mut lane.open) {
             if let Err(error) = self.files.close(task, file) {
-                self.fail(error.into());
+                self.fail_in(lane, error.into());
             }
         }
     }

@@ -28,9 +28,16 @@ pub(super) struct Floor<'a, F> {
     stop: AtomicBool,
     /// Operations of all lanes.
     done: AtomicU64,
-    failure: Mutex<Option<RunError>>,
+    failure: Mutex<Option<Failed>>,
     /// The instant of simulated time that all lanes have reached.
     reached: AtomicU64,
+}
+
+/// The first failure of a run.
+pub(super) struct Failed {
+    pub(super) error: RunError,
+    /// The thread that failed, from 1; `None` if it was none of them.
+    pub(super) thread: Option<u32>,
 }
 
 /// The watcher of a run, which may end it.
@@ -60,7 +67,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         Floor { files, seed, run, stop, done, failure: Mutex::default(), reached }
     }
 
-    pub(super) fn into_failure(self) -> Option<RunError> {
+    pub(super) fn into_failure(self) -> Option<Failed> {
         self.failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -117,13 +124,14 @@ impl<'a, F: FileSystem> Floor<'a, F> {
     /// Simulated threads did not come to their end. Whatever failed before, this is worse: their gates are not to be entered.
     pub(super) fn break_off(&self, fault: ThreadsFault) {
         self.stop.store(true, Ordering::Relaxed);
-        *self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(fault.into());
+        *self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) =
+            Some(Failed { error: fault.into(), thread: None });
     }
 
     /// True if simulated threads did not come to their end.
     pub(super) fn has_broken_threads(&self) -> bool {
         let failure = self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        matches!(*failure, Some(RunError::Run(RunFault::Threads(_))))
+        matches!(*failure, Some(Failed { error: RunError::Run(RunFault::Threads(_)), .. }))
     }
 
     pub(super) fn stops(&self) -> bool {
@@ -132,8 +140,17 @@ impl<'a, F: FileSystem> Floor<'a, F> {
 
     /// Keeps the first failure, and stops all lanes.
     pub(super) fn fail(&self, error: RunError) {
+        self.keep(Failed { error, thread: None });
+    }
+
+    /// The same, for a failure of one thread.
+    pub(super) fn fail_in(&self, lane: &LaneRun<F>, error: RunError) {
+        self.keep(Failed { error, thread: Some(lane.number) });
+    }
+
+    fn keep(&self, failed: Failed) {
         self.stop.store(true, Ordering::Relaxed);
-        self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+        self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(failed);
     }
 
     /// The first lane runs on the calling thread, which asks `watch` between its operations, and while it waits for the
@@ -199,7 +216,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
             Ok(true) => self.apply_all(task, stage, lane, &operations),
             Ok(false) => false,
             Err(error) => {
-                self.fail(error.into());
+                self.fail_in(lane, error.into());
                 false
             }
         };
@@ -223,7 +240,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    self.fail(error);
+                    self.fail_in(lane, error);
                     return false;
                 }
             }

@@ -6,6 +6,8 @@ use crate::workload::files::{FileOperation, Lane, Name};
 
 /// A lane, and what it has open.
 pub(super) struct LaneRun<F: FileSystem> {
+    /// The number of its thread, from 1.
+    pub(super) number: u32,
     pub(super) lane: Box<dyn Lane>,
     /// A lane has a few files open at most.
     pub(super) open: Vec<(Name, F::File)>,
@@ -20,8 +22,9 @@ pub(super) struct LaneRun<F: FileSystem> {
 }
 
 impl<F: FileSystem> LaneRun<F> {
-    pub(super) fn new(lane: Box<dyn Lane>, left: Option<u64>) -> LaneRun<F> {
+    pub(super) fn new(number: u32, lane: Box<dyn Lane>, left: Option<u64>) -> LaneRun<F> {
         LaneRun {
+            number,
             lane,
             open: Vec::new(),
             operations: Vec::new(),

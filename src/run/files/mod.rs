@@ -28,7 +28,7 @@ use crate::report::{FileRunResult, LatencyHistogram, MovedBytes, StageResult, Wo
 use crate::task::{Costs, Task};
 use crate::time::Time;
 use crate::workload::files::{FileWorkload, Setup};
-use floor::{Floor, Watch};
+use floor::{Failed, Floor, Watch};
 use lane::LaneRun;
 use tally::Tally;
 
@@ -102,9 +102,9 @@ pub fn run_files<F: FileSystem>(
 ) -> FileOutcome {
     let FileWorkload { name, root, seed, stages, setup: made, lanes } = workload;
     let count = lanes.len() as u64;
-    let limit_of = |lane: u64| run.limit.map(|limit| limit / count + u64::from(lane < limit % count));
+    let limit_of = |lane: u32| run.limit.map(|limit| limit / count + u64::from(u64::from(lane) < limit % count));
     let mut lanes: Vec<LaneRun<F>> =
-        lanes.into_iter().zip(0..).map(|(lane, number)| LaneRun::new(lane, limit_of(number))).collect();
+        lanes.into_iter().zip(0..).map(|(lane, number)| LaneRun::new(number + 1, lane, limit_of(number))).collect();
     let floor = Floor::new(files, seed, run);
     let mut watch = Watch::new(watch);
     let setup = stages.iter().position(|stage| stage.counted).unwrap_or(stages.len());
@@ -143,7 +143,13 @@ pub fn run_files<F: FileSystem>(
     }
     let seconds_wall = floor.now_ns().saturating_sub(began) as f64 / 1e9;
     let interrupted = floor.stops();
-    let failure = refused.or(floor.into_failure());
+    let failure = match floor.into_failure() {
+        _ if refused.is_some() => refused,
+        failed => failed.map(|Failed { error, thread }| match named(error, root, first > 0) {
+            RunError::Run(fault) if count > 1 => in_thread(fault, thread).into(),
+            error => error,
+        }),
+    };
     let mut result = FileRunResult {
         seconds_wall,
         interrupted: interrupted && failure.is_none(),
@@ -152,7 +158,6 @@ pub fn run_files<F: FileSystem>(
     if run.part == Part::Setup && setup == 0 {
         result.warnings.push(format!("{root} has no setup: nothing was made, and its counted part is all of it"));
     }
-    let failure = failure.map(|error| named(error, root, first > 0));
     let is_empty = failure.is_none() && !interrupted && result.workload.requests == 0 && run.part != Part::Setup;
     FileOutcome { failure: failure.or(is_empty.then(|| InputFault::Empty(name).into())), result }
 }
@@ -177,6 +182,14 @@ fn named(error: RunError, root: &'static str, goes_on: bool) -> RunError {
             InputFault::Occupied(root).into()
         }
         error => error,
+    }
+}
+
+/// A fault of this thread, if it is of one.
+fn in_thread(fault: RunFault, thread: Option<u32>) -> RunFault {
+    match thread {
+        Some(number) => RunFault::InThread { number, fault: Box::new(fault) },
+        None => fault,
     }
 }
 

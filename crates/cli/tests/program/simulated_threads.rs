@@ -1,7 +1,11 @@
-//! File workloads with threads in a volume of sfs: simulated threads, and their CPU time.
+//! File workloads with threads in a volume: simulated threads, and their CPU time.
 
-use super::bench::Bench;
+use super::bench::{Answer, Bench};
+use super::stopped::wait_until_it_catches_interrupts;
+use flashpath::task::Step;
 use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const MAIL: &str = "varmail:files=400,size=8K,threads=16,loops=400";
 
@@ -72,9 +76,34 @@ fn the_result_says_which_table_of_cpu_time_counted_and_more_of_it_takes_longer()
 }
 
 fn table(ns: u64) -> String {
-    let steps = ["call", "name-looked-up", "block-copied", "block-summed", "map-step", "log-record", "inode-changed"];
-    let steps: Vec<String> = steps.iter().map(|step| format!("\"{step}\":{{\"ns\":{ns}}}")).collect();
+    let steps: Vec<String> = Step::NAMES.iter().map(|(step, _)| format!("\"{step}\":{{\"ns\":{ns}}}")).collect();
     format!("{{\"machine\":\"a test\",\"steps\":{{{}}}}}", steps.join(","))
+}
+
+/// Calls of tree took no CPU time, whatever the table said, so that it could not be compared with sfs.
+#[test]
+fn a_file_workload_on_tree_takes_the_cpu_time_of_its_calls_and_no_other() {
+    let run = |more: &[&str]| without_wall(Bench::new().json("varmail:files=100,threads=4,loops=100", "tree", more));
+    let default = run(&[]);
+    assert!(default["seconds_simulated"].as_f64().unwrap() > 0.0, "{default}");
+    assert!(default["latency_ns"]["read"]["p50"].as_u64().unwrap() > 0, "{default}");
+    let without_storage = run(&["--cpu", "log-record=0,log-written=0,block-summed=0"]);
+    assert_eq!(default["seconds_simulated"], without_storage["seconds_simulated"], "it stores nothing");
+    let off = run(&["--cpu", "off"]);
+    assert!(off["seconds_simulated"].is_null() && off["latency_ns"].is_null(), "no time passes: {off}");
+    assert_eq!(default["workload"], off["workload"]);
+}
+
+/// A change of names was charged with a whole fsync: 6.1 us, more than all of its other steps together.
+#[test]
+fn a_change_of_names_costs_much_less_than_an_fsync() {
+    let seconds = |cpu: &str| {
+        let path = "sfs:segment=1M/conv:size=256M,timing=on";
+        let result = Bench::new().json("tokubench:files=2000,iosize=1,count=0", path, &["--cpu", cpu]);
+        result["seconds_simulated"].as_f64().unwrap()
+    };
+    assert!(seconds("log-written=1000000") < 1.01 * seconds("log-written=0"), "no file is synced");
+    assert!(seconds("log-record=1000000") > 2.0 * seconds("log-record=0"), "each file is given a name");
 }
 
 #[test]
@@ -131,7 +160,7 @@ fn calibrate_measures_every_step_and_run_takes_its_table() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let table: Value = serde_json::from_slice(&std::fs::read(bench.path("mine.json")).unwrap()).unwrap();
     let steps = table["steps"].as_object().unwrap();
-    assert_eq!(steps.len(), 7);
+    assert_eq!(steps.len(), Step::NAMES.len());
     for (step, measured) in steps {
         let [low, ns, high] = ["low", "ns", "high"].map(|name| measured[name].as_u64().unwrap());
         assert!(1 <= low && low <= ns && ns <= high, "{step}: {measured}");
@@ -140,4 +169,81 @@ fn calibrate_measures_every_step_and_run_takes_its_table() {
     let result =
         bench.json("varmail:files=50,threads=2,loops=10", "sfs:segment=1M/conv:size=64M", &["--cpu", "mine.json"]);
     assert_eq!(result["cpu"]["ns"]["call"], steps["call"]["ns"]);
+}
+
+#[test]
+fn one_thread_written_out_is_the_run_without_the_option() {
+    for workload in [
+        "seq_write:file=1M",
+        "rnd_write:file=1M,writes=1M",
+        "postmark:transactions=100",
+        "compile:files=100",
+        "tokubench:files=100",
+    ] {
+        let run = |text: &str| {
+            let mut result = without_wall(Bench::new().json(text, "sfs:segment=1M/conv:size=256M", &[]));
+            result["workload"].as_object_mut().unwrap().remove("name");
+            result
+        };
+        assert_eq!(run(workload), run(&format!("{workload},threads=1")), "{workload}");
+    }
+}
+
+#[test]
+fn threads_that_are_none_too_many_or_without_a_file_each_are_refused() {
+    let bench = Bench::new();
+    let path = "sfs:segment=1M/conv:size=256M";
+    for threads in ["0", "257", "99999999999999999999"] {
+        for place in [&["--on", path][..], &["--in", "."]] {
+            let workload = format!("varmail:threads={threads}");
+            bench.refuses(&[&["run", &workload], place].concat(), &["threads takes a whole number from 1 to 256"]);
+        }
+    }
+    bench.refuses(&["run", "varmail:files=3,threads=4", "--on", path], &["4 threads cannot share 3 files"]);
+    for (more, said) in [
+        (&["--on", path, "--fill"][..], "--fill is for block workloads"),
+        (&["--in", ".", "--fill"], "--fill is for block workloads"),
+        (&["--on", path, "--only", "setup"], "cannot be used with"),
+    ] {
+        bench.refuses(&[&["run", "varmail:threads=4"], more].concat(), &[said]);
+    }
+    assert!(bench.files().is_empty(), "nothing was made");
+}
+
+#[test]
+fn as_many_threads_as_there_can_be_work_in_a_volume_and_in_a_directory() {
+    let bench = Bench::new();
+    for workload in
+        ["varmail:files=256,threads=256,loops=256", "tokubench:files=3,threads=256", "compile:files=3,threads=256"]
+    {
+        let volume = bench.json(workload, "sfs:segment=1M/conv:size=256M", &[]);
+        assert_eq!(volume["interrupted"], false, "{workload}");
+        let answer = bench.flashpath(&["run", workload, "--in", ".", "--json", "-"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let directory: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!(directory["workload"]["requests"], volume["workload"]["requests"], "{workload}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_simulated_threads_with_their_results_so_far() {
+    for path in ["sfs:segment=1M/page/nand:size=256M", "tree"] {
+        // A loaded machine may not have come to what is counted.
+        let counted = [1, 5, 25].into_iter().any(|wait| {
+            let bench = Bench::new();
+            let endless = ["run", "varmail:files=16,threads=16,loops=1000000000", "--on", path, "--json", "r.json"];
+            let child = bench.command(&endless).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            wait_until_it_catches_interrupts(child.id());
+            std::thread::sleep(Duration::from_millis(300 * wait));
+            assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+            let answer = Answer::of(child.wait_with_output().unwrap());
+            assert_eq!(answer.code, Some(130), "{path}: {answer:?}");
+            assert!(answer.stdout.contains("was interrupted"), "{path}: {answer:?}");
+            let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+            assert_eq!(json["interrupted"], true, "{path}");
+            assert!(json["sums"].as_array().unwrap().iter().all(|sum| sum["holds"] == true), "{path}");
+            json["workload"]["requests"].as_u64().unwrap() > 0
+        });
+        assert!(counted, "{path}");
+    }
 }
