@@ -15,14 +15,14 @@
 //! | all of it | fsck |
 
 use super::FileKind;
-use super::format::{
+use super::placement::MOST_GROUPS;
+use crate::fs::sfs::files::map::{MOST_BLOCKS, MOST_LEVELS};
+use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::{
     BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, LARGEST, LOST, MEMORY, NO_GROUP, Pointer, Superblock, UsageEntry,
     VERSION,
 };
-use super::inode_file::INODES;
-use super::map::{MOST_BLOCKS, MOST_LEVELS};
-use super::placement::MOST_GROUPS;
-use super::segments::Segments;
+use crate::fs::sfs::metadata::inode_file::INODES;
 use crate::units::BLOCK_BYTES;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_inode_in_use_whose_number_is_said_to_be_free_is_refused() {
-        let mut page = super::super::format::zeroed();
+        let mut page = crate::fs::sfs::media::format::zeroed();
         let image = InodeImage { number: 2.into(), ..InodeImage::new_zeroed() };
         page[2 * size_of::<InodeImage>()..3 * size_of::<InodeImage>()].copy_from_slice(image.as_bytes());
         let said = |taken: u32| Pointer { taken: taken.into(), ..Pointer::default() };

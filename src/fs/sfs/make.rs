@@ -1,21 +1,21 @@
 //! mkfs: an empty volume.
 
-use super::attributes::{FileKind, InodeNumber, Timestamp};
-use super::dat::Dat;
 use super::error::{OpenSfsError, SfsError};
-use super::format::{BLOCK, LOST, MAGIC, Superblock, VERSION};
-use super::inode::Inode;
-use super::inode_file::InodeFile;
-use super::inodes::Inodes;
 use super::media::Media;
 use super::memory::{self, Shares};
-use super::metadata_blocks::MetadataBlocks;
-use super::paged::PagedFile;
-use super::segments::Segments;
 use super::settings::SfsSettings;
 use super::space::FEWEST_SEGMENTS;
 use super::{Limits, Relief, Sfs, placement};
 use crate::device::Medium;
+use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, Timestamp};
+use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::files::inodes::Inodes;
+use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::{BLOCK, LOST, MAGIC, Superblock, VERSION};
+use crate::fs::sfs::metadata::blocks::MetadataBlocks;
+use crate::fs::sfs::metadata::dat::Dat;
+use crate::fs::sfs::metadata::inode_file::InodeFile;
+use crate::fs::sfs::metadata::paged::PagedFile;
 use crate::random::Random;
 use crate::task::Task;
 use crate::time::Time;

@@ -8,9 +8,9 @@
 //! A volume of stamps has no bound: a stamp cannot be read back, and so its metadata must stay.
 
 use super::Sfs;
-use super::format::BLOCK;
-use super::inode::Inode;
 use super::settings::SfsSettings;
+use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::media::format::BLOCK;
 
 /// The program, its threads' buffers, and what is not bounded of a small volume, in bytes.
 const FIXED: u64 = 16 << 20;

@@ -33,45 +33,30 @@
 //!
 //! With stamps instead of bytes the code is the same; metadata then stays in memory, as a stamp cannot be read back.
 
-mod attribute_blocks;
-mod attributes;
-mod bytes;
-mod dat;
-mod directory;
 mod error;
-mod extended;
 mod failure;
-mod format;
-mod inode;
-mod inode_file;
-mod inodes;
+mod files;
 mod invariants;
 mod log;
 mod make;
-mod map;
 mod media;
 mod memory;
-mod metadata_blocks;
-mod names;
-mod paged;
+mod metadata;
 pub mod placement;
-mod reading;
-mod records;
 mod recovery;
-mod renames;
 mod segment_table;
-mod segments;
 mod settings;
 mod space;
 mod station;
 mod volume;
-mod waiting;
 mod write_back;
 
 pub use crate::device::Medium;
 pub use crate::fs::volume::Lost;
-pub use attributes::{Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp};
 pub use error::{OpenSfsError, SfsError};
+pub use files::attributes::{
+    Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
+};
 pub use make::Identity;
 pub use memory::MemoryUse;
 pub use recovery::{
@@ -84,22 +69,21 @@ use crate::device::Account;
 use crate::label::Tally;
 use crate::task::Task;
 use crate::time::Time;
-use dat::Dat;
-use format::{BlockBytes, Kind, Superblock};
-use inode::Inode;
-use inode_file::InodeFile;
-use inodes::Inodes;
+use files::inodes::Inodes;
+use files::waiting::Waiting;
 use log::Head;
+use log::records::Records;
+use log::segments::Segments;
 use media::Media;
+use media::format::{BlockRecord, Superblock};
 use memory::Shares;
-use metadata_blocks::MetadataBlocks;
-use paged::PagedFile;
+use metadata::blocks::MetadataBlocks;
+use metadata::dat::Dat;
+use metadata::inode_file::InodeFile;
+use metadata::paged::PagedFile;
 use placement::{Grouping, Tick};
-use records::Records;
-use segments::Segments;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use waiting::Waiting;
 use write_back::Discards;
 
 /// What is counted beside writes.
@@ -166,7 +150,7 @@ pub struct Sfs {
     /// Where it goes on with metadata.
     of_metadata: Option<Head>,
     /// Of stamps: what lies in each segment, as it cannot be read back.
-    contents: Vec<Vec<(u32, format::BlockRecord)>>,
+    contents: Vec<Vec<(u32, BlockRecord)>>,
     /// The time on the wall clock when a task's was zero.
     origin: Timestamp,
     tick: Tick,
@@ -270,136 +254,6 @@ impl Sfs {
             Some(why) => Err(SfsError::ReadOnly(why.clone())),
             None => Ok(()),
         }
-    }
-
-    /// An inode that is in use.
-    fn inode(&mut self, task: &Task<'_>, number: u64) -> Result<&Inode, SfsError> {
-        self.load_inode(task, number)?;
-        Ok(self.inodes.get(number).expect("it was loaded"))
-    }
-
-    /// One that will be changed, so that the next checkpoint must write it.
-    fn inode_mut(&mut self, task: &Task<'_>, number: u64) -> Result<&mut Inode, SfsError> {
-        self.load_inode(task, number)?;
-        self.is_changed = true;
-        Ok(self.inodes.get_mut(number).expect("it was loaded"))
-    }
-
-    fn load_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        if !self.inodes.contains(number) {
-            if self.inode_file.is_freed(number) {
-                // Its page says what it was, up to the next checkpoint.
-                return Err(SfsError::NotFound);
-            }
-            let image = self.inode_file.get(task, number)?;
-            if image.number.get() == 0 {
-                return Err(SfsError::NotFound);
-            }
-            let holds = invariants::inode(&image, number);
-            holds.map_err(|why| SfsError::Damaged { what: format!("inode {number}"), why })?;
-            let inode = Inode::of_image(&image).expect("its number and kind are those of an inode");
-            self.inodes.insert(inode);
-        }
-        Ok(())
-    }
-
-    /// A virtual block of metadata.
-    fn metadata_block(
-        &mut self,
-        task: &Task<'_>,
-        number: u64,
-        inode: u64,
-        place: u64,
-    ) -> Result<&BlockBytes, SfsError> {
-        if self.metadata.used(number).is_none() {
-            let bytes = self.read_virtual(task, number, inode)?;
-            self.metadata.insert(number, inode, place, bytes);
-        }
-        Ok(&self.metadata.get(number).expect("it was read").bytes)
-    }
-
-    /// One that will be changed.
-    fn metadata_block_mut(
-        &mut self,
-        task: &Task<'_>,
-        number: u64,
-        inode: u64,
-        place: u64,
-    ) -> Result<&mut BlockBytes, SfsError> {
-        self.metadata_block(task, number, inode, place)?;
-        self.is_changed = true;
-        Ok(&mut self.metadata.get_mut(number).expect("it was read").bytes)
-    }
-
-    /// A new virtual block of metadata, of zeros.
-    fn make_metadata_block(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u64, SfsError> {
-        let number = self.dat.take(task)?;
-        self.metadata.make(number, inode, place);
-        self.inode_mut(task, inode)?.blocks += 1;
-        Ok(number)
-    }
-
-    /// Reads a virtual block of metadata from the media, and checks it.
-    fn read_virtual(&mut self, task: &Task<'_>, number: u64, inode: u64) -> Result<Box<BlockBytes>, SfsError> {
-        let entry = self.dat.get(task, number)?;
-        let what = || format!("virtual block {number} of inode {inode}");
-        let mut bytes = format::zeroed();
-        match entry.address.get() {
-            _ if entry.is_given_up() => {
-                Err(SfsError::Damaged { what: what(), why: "it was damaged, and a repair gave it up".to_string() })
-            }
-            0 => Ok(bytes),
-            address if address & format::WAITS != 0 => {
-                let why = "it is said to wait to be written, which metadata does not".to_string();
-                Err(SfsError::Damaged { what: what(), why })
-            }
-            address => {
-                paged::check_address(&self.media, "DAT", address)?;
-                self.media.read_metadata(task, address, &mut bytes[..])?;
-                self.read_blocks += 1;
-                let crc = crc32c::crc32c(&bytes[..]);
-                if crc != entry.crc.get() {
-                    self.events.damaged_blocks += 1;
-                    let why = format!(
-                        "its checksum is {crc:08x}, and should be {:08x} (block {address} of the log)",
-                        entry.crc.get()
-                    );
-                    return Err(SfsError::Damaged { what: what(), why });
-                }
-                Ok(bytes)
-            }
-        }
-    }
-
-    /// Frees a virtual block of a file.
-    fn free_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(task, number)?;
-        if entry.is_taken != 1 {
-            let why = format!("it names virtual block {number}, which is free");
-            return Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why });
-        }
-        let address = entry.address.get();
-        let (lies_at, kind) = match address & format::WAITS {
-            0 => {
-                let is_data = self.metadata.get(number).is_none() && !self.inode(task, inode)?.holds_metadata();
-                (address, if is_data { Kind::Data } else { Kind::Metadata })
-            }
-            _ => {
-                let slot = (address & !format::WAITS) as u32;
-                let before = self.waiting.slot(slot).before;
-                self.waiting.remove(slot);
-                (before, Kind::Data)
-            }
-        };
-        if lies_at != 0 {
-            let segment = (lies_at / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
-        }
-        self.metadata.remove(number);
-        self.dat.free(task, number)?;
-        let file = self.inode_mut(task, inode)?;
-        file.blocks = file.blocks.saturating_sub(1);
-        Ok(())
     }
 
     /// Does a bounded piece of what is due in the background now: writes buffered blocks (every five seconds), takes a

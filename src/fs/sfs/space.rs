@@ -4,12 +4,12 @@
 //! or cleaning would gain nothing. What is left is for files and their metadata; a new block is refused when that is used up, so that one
 //! which was accepted can always be written.
 
-use super::attributes::Space;
-use super::format::{BLOCK, blocks_that_fit};
 use super::memory::{INODE_BYTES, Shares};
 use super::settings::SfsSettings;
 use super::write_back::WriteBack;
 use super::{Limits, Relief, Sfs, SfsError};
+use crate::fs::sfs::files::attributes::Space;
+use crate::fs::sfs::media::format::{BLOCK, blocks_that_fit};
 use crate::task::Task;
 
 /// One segment in so many is dead at least, even on a full volume.

@@ -7,14 +7,14 @@
 //!
 //! They are entered in this order. Whoever writes back has the volume in turns ([`Turns`]): the device writes, flushes,
 //! discards and reads what is cleaned between two of them, behind `log` alone. A read leaves `mounted` while the device
-//! reads a file's blocks, so that many blocks are read at once ([`reading`](super::reading) says why that is safe).
+//! reads a file's blocks, so that many blocks are read at once ([`reading`](crate::fs::sfs::files::reading) says why that is safe).
 
 use super::media::{FetchedBlocks, Media};
-use super::reading::Covered;
 use super::write_back::{Turns, WriteBack};
 use super::{DirectoryEntry, FileKind, InodeNumber, NewFile, Relief, Sfs, Timestamp};
 use crate::device::Account;
 use crate::fs::Durable;
+use crate::fs::sfs::files::reading::Covered;
 use crate::fs::volume::steps::{self, Steps};
 use crate::fs::volume::{
     Allocation, Attributes, Call, ChangeRule, Damage, Found, FullEntry, Hold, Locked, Name, NameRule, NewFileRule,

@@ -3,10 +3,10 @@
 use super::LogReader;
 use crate::device::conv::Conventional;
 use crate::device::{Abilities, Account, BlockDevice, DeviceError, Lba, Medium};
-use crate::fs::sfs::format::{
+use crate::fs::sfs::media::Media;
+use crate::fs::sfs::media::format::{
     BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, crc_without, summary_blocks,
 };
-use crate::fs::sfs::media::Media;
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use crate::time::Time;

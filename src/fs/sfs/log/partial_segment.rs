@@ -1,7 +1,7 @@
 //! A partial segment, as its summary describes it.
 
-use crate::fs::sfs::format::{BlockRecord, Kind, LARGEST, NO_GROUP, SummaryHeader};
-use crate::fs::sfs::records::{self, Record};
+use crate::fs::sfs::log::records::{self, Record};
+use crate::fs::sfs::media::format::{BlockRecord, Kind, LARGEST, NO_GROUP, SummaryHeader};
 use zerocopy::FromBytes;
 
 /// A partial segment whose summary is whole: the summary's checksum and lengths are right. Its blocks may be damaged.

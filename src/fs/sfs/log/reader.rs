@@ -16,8 +16,8 @@
 
 use super::partial_segment::PartialSegment;
 use crate::device::DeviceError;
-use crate::fs::sfs::format::{BLOCK, BlockRecord, SUMMARY_MAGIC, SummaryHeader, crc_without, summary_blocks};
 use crate::fs::sfs::media::Media;
+use crate::fs::sfs::media::format::{BLOCK, BlockRecord, SUMMARY_MAGIC, SummaryHeader, crc_without, summary_blocks};
 use crate::task::Task;
 use std::collections::BTreeSet;
 use zerocopy::FromBytes;

@@ -6,13 +6,14 @@
 //! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
 
 mod fetching;
+pub(super) mod format;
 mod queue;
 
 pub(super) use fetching::FetchedBlocks;
 pub(super) use queue::BlockRun;
 
-use super::format::{BLOCK, BlockBytes};
 use crate::device::{Account, BlockDevice, DeviceError, Lba, Medium, ZoneKind, ZoneState, ZonedDevice};
+use crate::fs::sfs::media::format::{BLOCK, BlockBytes};
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use crate::time::Time;

@@ -18,10 +18,10 @@ use super::superblocks::{AllFound, Found};
 use super::survey::faults::Stage;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
-use crate::fs::sfs::format::{MEMORY, Superblock};
-use crate::fs::sfs::metadata_blocks::MetadataBlocks;
-use crate::fs::sfs::segments::Segments;
-use crate::fs::sfs::waiting::Waiting;
+use crate::fs::sfs::files::waiting::Waiting;
+use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::{MEMORY, Superblock};
+use crate::fs::sfs::metadata::blocks::MetadataBlocks;
 use crate::task::Task;
 
 impl Sfs {

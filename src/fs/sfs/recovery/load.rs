@@ -1,13 +1,13 @@
 //! Loading a checkpoint of which everything can be read. Pages of the DAT and of the inode file are read where they are
 //! used.
 
-use crate::fs::sfs::dat::Dat;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::format::{MEMORY, VERSION};
-use crate::fs::sfs::inode_file::InodeFile;
 use crate::fs::sfs::invariants;
-use crate::fs::sfs::paged::PagedFile;
-use crate::fs::sfs::segments::Segments;
+use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::{MEMORY, VERSION};
+use crate::fs::sfs::metadata::dat::Dat;
+use crate::fs::sfs::metadata::inode_file::InodeFile;
+use crate::fs::sfs::metadata::paged::PagedFile;
 use crate::fs::sfs::{FileKind, Sfs};
 use crate::task::Task;
 

@@ -12,8 +12,8 @@
 
 use super::log_order::{FoundPartials, durable_up_to};
 use crate::device::DeviceError;
-use crate::fs::sfs::format::{LARGEST, Superblock};
 use crate::fs::sfs::log::{LogReader, PartialSegment, Summary};
+use crate::fs::sfs::media::format::{LARGEST, Superblock};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A block of a segment.

@@ -11,8 +11,8 @@
 //! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
 
 use super::finding::{Finding, Structure};
-use crate::fs::sfs::format::{BLOCK, Kind};
-use crate::fs::sfs::records::Record;
+use crate::fs::sfs::log::records::Record;
+use crate::fs::sfs::media::format::{BLOCK, Kind};
 use crate::fs::sfs::{FileKind, Sfs, SfsError};
 use crate::task::Task;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use super::open::{Located, locate, media_of};
 use crate::device::Medium;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
-use crate::fs::sfs::format::LOST;
 use crate::fs::sfs::make::check_identity;
+use crate::fs::sfs::media::format::LOST;
 use crate::task::Task;
 use crate::time::Time;
 

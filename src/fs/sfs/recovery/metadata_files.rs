@@ -5,13 +5,13 @@ use super::finding::{Finding, Structure};
 use super::newest_records::{NewestRecord, NewestRecords};
 use super::rebuilt_entries::RebuiltEntries;
 use crate::fs::sfs::Sfs;
-use crate::fs::sfs::dat::Dat;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
-use crate::fs::sfs::inode_file::InodeFile;
 use crate::fs::sfs::invariants;
-use crate::fs::sfs::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
-use crate::fs::sfs::segments::Segments;
+use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
+use crate::fs::sfs::metadata::dat::Dat;
+use crate::fs::sfs::metadata::inode_file::InodeFile;
+use crate::fs::sfs::metadata::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
 use crate::task::Task;
 
 /// What could not be read of a checkpoint.

@@ -4,10 +4,10 @@ use super::open::{Opened, Tolerance, open};
 use crate::device::Medium;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
-use crate::fs::sfs::format::VERSION;
 use crate::fs::sfs::log::Head;
+use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::make::Identity;
-use crate::fs::sfs::segments::State;
+use crate::fs::sfs::media::format::VERSION;
 use crate::fs::sfs::settings::SfsSettings;
 use crate::task::Task;
 

@@ -2,10 +2,10 @@
 //! them.
 
 use crate::fs::sfs::Sfs;
-use crate::fs::sfs::format::{BlockRecord, Kind, Pointer};
+use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::log::{LogReader, PartialSegment, Summary};
-use crate::fs::sfs::paged::{FANOUT, LEVEL_SHIFT};
-use crate::fs::sfs::records::Record;
+use crate::fs::sfs::media::format::{BlockRecord, Kind, Pointer};
+use crate::fs::sfs::metadata::paged::{FANOUT, LEVEL_SHIFT};
 use crate::task::Task;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! DAT entries that were rebuilt from the log, as their pages were lost.
 
-use crate::fs::sfs::format::DAT_ENTRIES;
+use crate::fs::sfs::media::format::DAT_ENTRIES;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// DAT entries rebuilt from the log. Each counts only if the file that its block record names has it mapped at that

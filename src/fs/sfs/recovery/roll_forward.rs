@@ -13,15 +13,15 @@ use super::finding::{Finding, Structure};
 use super::log_search::LogStart;
 use super::log_tail::{self, LogTail};
 use super::lost_parts::AfterGap;
-use crate::fs::sfs::format::{BLOCK, BlockRecord, Kind, NO_GROUP};
-use crate::fs::sfs::inode::Inode;
-use crate::fs::sfs::inode_file::INODES;
+use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::files::map::MOST_BLOCKS;
 use crate::fs::sfs::invariants;
 use crate::fs::sfs::log::PartialSegment;
-use crate::fs::sfs::map::MOST_BLOCKS;
+use crate::fs::sfs::log::records::Record;
+use crate::fs::sfs::log::segments::State;
+use crate::fs::sfs::media::format::{BLOCK, BlockRecord, Kind, NO_GROUP};
+use crate::fs::sfs::metadata::inode_file::INODES;
 use crate::fs::sfs::placement::Tick;
-use crate::fs::sfs::records::Record;
-use crate::fs::sfs::segments::State;
 use crate::fs::sfs::{FileKind, InodeNumber, Sfs, SfsError, Timestamp};
 use crate::task::Task;
 use std::collections::BTreeSet;
@@ -146,7 +146,7 @@ impl Sfs {
     /// be given out between two checkpoints, when no number is given out twice.
     fn most_taken(&self) -> u64 {
         let blocks = u64::from(self.media.segments()) * u64::from(self.media.segment_blocks());
-        2 * blocks + (self.limits.metadata as u64 + 1) * crate::fs::sfs::format::DAT_ENTRIES
+        2 * blocks + (self.limits.metadata as u64 + 1) * crate::fs::sfs::media::format::DAT_ENTRIES
     }
 
     /// True if a virtual block can have this number.

@@ -4,10 +4,10 @@
 use super::open::{Tolerance, open};
 use crate::device::Medium;
 use crate::fs::sfs::error::OpenSfsError;
-use crate::fs::sfs::format::{BLOCK, NO_GROUP};
+use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::make::Identity;
+use crate::fs::sfs::media::format::{BLOCK, NO_GROUP};
 use crate::fs::sfs::placement::{SegmentView, Tick, hotness};
-use crate::fs::sfs::segments::State;
 use crate::fs::sfs::settings::SfsSettings;
 use crate::fs::sfs::{Sfs, Timestamp};
 use crate::task::Task;

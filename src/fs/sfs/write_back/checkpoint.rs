@@ -7,12 +7,12 @@
 //! longer names ([`Sfs::end_checkpoint`]).
 
 use super::{Turns, WriteBack};
-use crate::fs::sfs::format::{Kind, Superblock, VERSION};
+use crate::fs::sfs::log::records::{Record, Told};
+use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::log::{Destination, Item};
 use crate::fs::sfs::media::Media;
-use crate::fs::sfs::paged::LEVEL_SHIFT;
-use crate::fs::sfs::records::{Record, Told};
-use crate::fs::sfs::segments::Segments;
+use crate::fs::sfs::media::format::{Kind, Superblock, VERSION};
+use crate::fs::sfs::metadata::paged::LEVEL_SHIFT;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content};
 use crate::task::Task;
@@ -210,7 +210,7 @@ impl Sfs {
         superblock.inode_file = self.inode_file.root();
         superblock.dat = self.dat.root();
         superblock.usage_file = self.usage_file.root();
-        superblock.memories = (memory.len().min(crate::fs::sfs::format::MEMORY) as u32).into();
+        superblock.memories = (memory.len().min(crate::fs::sfs::media::format::MEMORY) as u32).into();
         for (place, number) in superblock.memory.iter_mut().zip(memory) {
             *place = F64::new(number);
         }

@@ -5,9 +5,9 @@
 //! next segment that is allocated holds without looking, and a crash finds every block.
 
 use super::{Turns, WriteBack};
-use crate::fs::sfs::format::{self, BlockBytes, BlockRecord, Kind, WAITS};
 use crate::fs::sfs::log::LogReader;
 use crate::fs::sfs::media::Media;
+use crate::fs::sfs::media::format::{self, BlockBytes, BlockRecord, Kind, WAITS};
 use crate::fs::sfs::placement::cleaners::Greedy;
 use crate::fs::sfs::placement::{Cleaner, SegmentView, victim};
 use crate::fs::sfs::{Sfs, SfsError};

@@ -5,7 +5,7 @@
 //! while, and a segment that is used again before is never discarded. What is left at the end is made up for after the
 //! next mount, when all free segments wait.
 
-use crate::fs::sfs::segments::State;
+use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use crate::time::Time;

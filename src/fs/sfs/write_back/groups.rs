@@ -2,8 +2,8 @@
 //! waits on, unless everything must go.
 
 use super::{Turns, WriteBack};
-use crate::fs::sfs::format::NO_GROUP;
 use crate::fs::sfs::log::{Destination, Item};
+use crate::fs::sfs::media::format::NO_GROUP;
 use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Tick};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;

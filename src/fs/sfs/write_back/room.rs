@@ -1,8 +1,8 @@
 //! Room: which piece of writing back comes next when segments or memory run short.
 
 use super::{Turns, WriteBack};
-use crate::fs::sfs::format::BLOCK;
-use crate::fs::sfs::segments::Segment;
+use crate::fs::sfs::log::segments::Segment;
+use crate::fs::sfs::media::format::BLOCK;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::time::Time;
 use std::collections::BTreeSet;

@@ -9,9 +9,9 @@
 use super::{Turns, WriteBack};
 use crate::device::DeviceError;
 use crate::fs::Durable;
-use crate::fs::sfs::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::log::records::{Record, Told};
 use crate::fs::sfs::log::{Destination, Item};
-use crate::fs::sfs::records::{Record, Told};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::collections::BTreeSet;

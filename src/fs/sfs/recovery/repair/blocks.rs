@@ -4,11 +4,11 @@ use super::super::rebuilt_entries::RebuiltEntries;
 use super::super::survey::Survey;
 use super::super::survey::faults::{Fault, Mend, Via};
 use crate::fs::sfs::Sfs;
-use crate::fs::sfs::attributes::FileKind;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::format::{BlockBytes, DatEntry, Kind, NO_GROUP, zeroed};
-use crate::fs::sfs::map::set_number;
-use crate::fs::sfs::metadata_blocks::NO_PLACE;
+use crate::fs::sfs::files::attributes::FileKind;
+use crate::fs::sfs::files::map::set_number;
+use crate::fs::sfs::media::format::{BlockBytes, DatEntry, Kind, NO_GROUP, zeroed};
+use crate::fs::sfs::metadata::blocks::NO_PLACE;
 use crate::task::Task;
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
 //! Mending directories, and giving a name to what has none.
 
 use crate::fs::sfs::Sfs;
-use crate::fs::sfs::attributes::{FileKind, InodeNumber};
-use crate::fs::sfs::directory::{self, Index};
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::format::{BLOCK, zeroed};
-use crate::fs::sfs::inode::Inode;
+use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::files::directory::{self, Index};
+use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::media::format::{BLOCK, zeroed};
 use crate::task::Task;
 
 /// The directory that gets what has no name.

@@ -1,7 +1,7 @@
 //! Faults that a survey can find, and their mends.
 
 use super::super::finding::Finding;
-use crate::fs::sfs::attributes::FileKind;
+use crate::fs::sfs::files::attributes::FileKind;
 
 /// The stage in which a fault is mended: before all that could follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

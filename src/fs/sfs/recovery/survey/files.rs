@@ -4,12 +4,14 @@
 use super::super::finding::{Finding, Structure};
 use super::faults::{Mend, Stage, Via};
 use super::{Seen, Survey};
-use crate::fs::sfs::attributes::FileKind;
+use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::format::{BLOCK, DatEntry, Kind, ROOTS, WAITS};
-use crate::fs::sfs::map::{FANOUT, FANOUT_BITS, MOST_BLOCKS, number_at};
-use crate::fs::sfs::metadata_blocks::NO_PLACE;
-use crate::fs::sfs::{Sfs, attribute_blocks, extended};
+use crate::fs::sfs::files::attribute_blocks;
+use crate::fs::sfs::files::attributes::FileKind;
+use crate::fs::sfs::files::extended;
+use crate::fs::sfs::files::map::{FANOUT, FANOUT_BITS, MOST_BLOCKS, number_at};
+use crate::fs::sfs::media::format::{BLOCK, DatEntry, Kind, ROOTS, WAITS};
+use crate::fs::sfs::metadata::blocks::NO_PLACE;
 use crate::task::Task;
 
 /// Blocks that are read at once.

@@ -7,13 +7,13 @@
 use super::finding::{Finding, Structure};
 use super::rebuilt_entries::RebuiltEntries;
 use crate::fs::sfs::Sfs;
-use crate::fs::sfs::attributes::FileKind;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::format::{BLOCK, BlockBytes, DatEntry, Kind, ROOTS, WAITS};
-use crate::fs::sfs::inode::Inode;
+use crate::fs::sfs::files::attributes::FileKind;
+use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::files::map::{MOST_BLOCKS, MOST_LEVELS};
 use crate::fs::sfs::invariants;
-use crate::fs::sfs::map::{MOST_BLOCKS, MOST_LEVELS};
-use crate::fs::sfs::paged::{LostBlock, check_address, name_of_block};
+use crate::fs::sfs::media::format::{BLOCK, BlockBytes, DatEntry, Kind, ROOTS, WAITS};
+use crate::fs::sfs::metadata::paged::{LostBlock, check_address, name_of_block};
 use crate::task::Task;
 pub(super) mod faults;
 mod files;

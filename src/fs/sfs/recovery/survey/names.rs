@@ -5,10 +5,10 @@ use super::faults::{Mend, Stage};
 use super::paths::NameSeen;
 use super::{Seen, Survey};
 use crate::fs::sfs::Sfs;
-use crate::fs::sfs::attributes::{FileKind, InodeNumber};
-use crate::fs::sfs::directory;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::format::{BLOCK, DatEntry};
+use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::files::directory;
+use crate::fs::sfs::media::format::{BLOCK, DatEntry};
 use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! The names that a survey found, and the path of an inode from them.
 
-use crate::fs::sfs::attributes::InodeNumber;
+use crate::fs::sfs::files::attributes::InodeNumber;
 use std::collections::BTreeMap;
 
 /// A name in a directory.

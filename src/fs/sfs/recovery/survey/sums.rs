@@ -5,8 +5,8 @@ use super::Survey;
 use super::faults::{Mend, Stage};
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::format::{Kind, WAITS};
-use crate::fs::sfs::paged::check_address;
+use crate::fs::sfs::media::format::{Kind, WAITS};
+use crate::fs::sfs::metadata::paged::check_address;
 use crate::task::Task;
 use std::collections::BTreeMap;
 

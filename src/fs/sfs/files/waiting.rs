@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 
 /// A block that waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(in crate::fs::sfs) struct Slot {
     /// Its virtual block.
     pub number: u64,
     pub inode: u64,
@@ -31,7 +31,7 @@ pub(super) struct Slot {
 }
 
 /// All blocks that wait.
-pub(super) struct Waiting {
+pub(in crate::fs::sfs) struct Waiting {
     width: usize,
     slots: Vec<Slot>,
     bytes: Vec<u8>,
@@ -94,7 +94,7 @@ impl Waiting {
             place,
             before: 0,
             crc_before: 0,
-            cleaned_from: super::format::NO_GROUP,
+            cleaned_from: crate::fs::sfs::media::format::NO_GROUP,
             is_cleaned: false,
             since: self.since,
             previous: NONE,

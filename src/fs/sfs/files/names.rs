@@ -1,12 +1,12 @@
 //! Calls about names: who is called what. Those that rename are in `renames`.
 
-use super::attributes::{DirectoryEntry, FileKind, InodeNumber, NewFile};
-use super::directory::{self, Index};
-use super::extended::blocks_of_attributes;
-use super::format::BLOCK;
-use super::inode::Inode;
-use super::records::Record;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::files::attributes::{DirectoryEntry, FileKind, InodeNumber, NewFile};
+use crate::fs::sfs::files::directory::{self, Index};
+use crate::fs::sfs::files::extended::blocks_of_attributes;
+use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::log::records::Record;
+use crate::fs::sfs::media::format::BLOCK;
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::fs::volume::{LONGEST_NAME, LONGEST_TARGET, MOST_LINKS, check_name, check_removed_name};
 use crate::task::Task;
 
@@ -68,7 +68,12 @@ impl Sfs {
     }
 
     /// An inode for a file that is being made in this directory, and has no name yet.
-    pub(super) fn new_inode(&mut self, task: &Task<'_>, directory: u64, new: &NewFile) -> Result<u64, SfsError> {
+    pub(in crate::fs::sfs) fn new_inode(
+        &mut self,
+        task: &Task<'_>,
+        directory: u64,
+        new: &NewFile,
+    ) -> Result<u64, SfsError> {
         let now = self.wall(task);
         let (number, generation) = self.take_inode(task)?;
         let mut inode = Inode::new(number, generation, new.kind, now);
@@ -85,7 +90,7 @@ impl Sfs {
     }
 
     /// Gives a file that is being made its name.
-    pub(super) fn put_new_name(
+    pub(in crate::fs::sfs) fn put_new_name(
         &mut self,
         task: &Task<'_>,
         directory: u64,
@@ -183,7 +188,12 @@ impl Sfs {
     }
 
     /// A directory has other names than before, and so many directories more.
-    pub(super) fn directory_changed(&mut self, task: &Task<'_>, directory: u64, more: i64) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn directory_changed(
+        &mut self,
+        task: &Task<'_>,
+        directory: u64,
+        more: i64,
+    ) -> Result<(), SfsError> {
         let now = self.wall(task);
         let it = self.inode_mut(task, directory)?;
         it.times.written(now);
@@ -194,7 +204,7 @@ impl Sfs {
     }
 
     /// A file has so many names more. Without one it is freed, unless someone holds it.
-    pub(super) fn links_changed(&mut self, task: &Task<'_>, inode: u64, more: i32) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn links_changed(&mut self, task: &Task<'_>, inode: u64, more: i32) -> Result<(), SfsError> {
         let now = self.wall(task);
         let file = self.inode_mut(task, inode)?;
         file.links = file.links.saturating_add_signed(more);
@@ -260,18 +270,18 @@ impl Sfs {
     /// A free number for a new inode, and its generation. A number is given out once between two checkpoints at most, and
     /// so the number of the last one tells it from all that had its number before, after a crash and on any mount: a file
     /// handle that was kept does not become another file's.
-    pub(super) fn take_inode(&mut self, task: &Task<'_>) -> Result<(u64, u32), SfsError> {
+    pub(in crate::fs::sfs) fn take_inode(&mut self, task: &Task<'_>) -> Result<(u64, u32), SfsError> {
         let number = self.inode_file.take(task)?;
         Ok((number, self.superblock.sequence.get() as u32))
     }
 
     /// Says something to the log, when it is next told.
-    pub(super) fn tell(&mut self, record: &Record) {
+    pub(in crate::fs::sfs) fn tell(&mut self, record: &Record) {
         self.records.add(record, self.superblock.next_partial.get());
     }
 
     /// An inode that is a directory.
-    pub(super) fn directory(&mut self, task: &Task<'_>, number: u64) -> Result<&Inode, SfsError> {
+    pub(in crate::fs::sfs) fn directory(&mut self, task: &Task<'_>, number: u64) -> Result<&Inode, SfsError> {
         let inode = self.inode(task, number)?;
         match inode.kind {
             FileKind::Directory => Ok(inode),
@@ -280,7 +290,7 @@ impl Sfs {
     }
 
     /// The index of a directory, which is made if there is none yet.
-    pub(super) fn index(&mut self, task: &Task<'_>, directory: u64) -> Result<&Index, SfsError> {
+    pub(in crate::fs::sfs) fn index(&mut self, task: &Task<'_>, directory: u64) -> Result<&Index, SfsError> {
         if self.inode(task, directory)?.index.is_none() {
             let blocks = self.inode(task, directory)?.size.div_ceil(BLOCK as u64);
             if blocks > directory::MOST_BLOCKS {
@@ -309,12 +319,12 @@ impl Sfs {
     }
 
     /// Names in a directory.
-    pub(super) fn count_names(&mut self, task: &Task<'_>, directory: u64) -> Result<usize, SfsError> {
+    pub(in crate::fs::sfs) fn count_names(&mut self, task: &Task<'_>, directory: u64) -> Result<usize, SfsError> {
         Ok(self.index(task, directory)?.names())
     }
 
     /// Who has a name: the inode, its kind, and the place of the record.
-    pub(super) fn find_name(
+    pub(in crate::fs::sfs) fn find_name(
         &mut self,
         task: &Task<'_>,
         directory: u64,
@@ -337,7 +347,7 @@ impl Sfs {
     }
 
     /// Puts a name into a directory.
-    pub(super) fn put_name(
+    pub(in crate::fs::sfs) fn put_name(
         &mut self,
         task: &Task<'_>,
         directory: u64,
@@ -384,7 +394,12 @@ impl Sfs {
     }
 
     /// Takes a name away; says whose it was, if it was there.
-    pub(super) fn take_name(&mut self, task: &Task<'_>, directory: u64, name: &[u8]) -> Result<Option<u64>, SfsError> {
+    pub(in crate::fs::sfs) fn take_name(
+        &mut self,
+        task: &Task<'_>,
+        directory: u64,
+        name: &[u8],
+    ) -> Result<Option<u64>, SfsError> {
         let Some((inode, _, place)) = self.find_name(task, directory, name)? else { return Ok(None) };
         let number = place / BLOCK as u64;
         let virtual_block = self.mapped(task, directory, number)?;
@@ -415,7 +430,7 @@ impl Sfs {
     }
 
     /// Gives a name to another inode.
-    pub(super) fn replace_name(
+    pub(in crate::fs::sfs) fn replace_name(
         &mut self,
         task: &Task<'_>,
         directory: u64,
@@ -432,7 +447,12 @@ impl Sfs {
     }
 
     /// Puts the target of a link into its block.
-    pub(super) fn put_target(&mut self, task: &Task<'_>, inode: u64, target: &[u8]) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn put_target(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        target: &[u8],
+    ) -> Result<(), SfsError> {
         if target.len() > BLOCK {
             return Err(SfsError::NameTooLong);
         }

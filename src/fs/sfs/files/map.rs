@@ -4,27 +4,27 @@
 //! blocks of 512 numbers lie between: 32 KiB, 16 MiB, 8 GiB, 4 TiB, and so on. A map block is a virtual block itself,
 //! so that it can be cleaned without a change to the one above it.
 
-use super::format::ROOTS;
-use super::metadata_blocks::NO_PLACE;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::media::format::ROOTS;
+use crate::fs::sfs::metadata::blocks::NO_PLACE;
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::ops::Range;
 
 /// Numbers of a map block, as a power of two.
-pub(super) const FANOUT_BITS: u32 = 9;
-pub(super) const FANOUT: u64 = 1 << FANOUT_BITS;
+pub(in crate::fs::sfs) const FANOUT_BITS: u32 = 9;
+pub(in crate::fs::sfs) const FANOUT: u64 = 1 << FANOUT_BITS;
 /// No map is higher: it then reaches beyond what an offset of a file can say.
-pub(super) const MOST_LEVELS: u8 = 6;
+pub(in crate::fs::sfs) const MOST_LEVELS: u8 = 6;
 /// Blocks that a file can have at most.
-pub(super) const MOST_BLOCKS: u64 = (i64::MAX as u64) / super::format::BLOCK as u64;
+pub(in crate::fs::sfs) const MOST_BLOCKS: u64 = (i64::MAX as u64) / crate::fs::sfs::media::format::BLOCK as u64;
 
 /// The number at a place of a map block.
-pub(super) fn number_at(bytes: &[u8], at: usize) -> u64 {
+pub(in crate::fs::sfs) fn number_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"))
 }
 
 /// Writes the number at a place of a map block.
-pub(super) fn set_number(bytes: &mut [u8], at: usize, number: u64) {
+pub(in crate::fs::sfs) fn set_number(bytes: &mut [u8], at: usize, number: u64) {
     bytes[at * 8..at * 8 + 8].copy_from_slice(&number.to_le_bytes());
 }
 
@@ -35,7 +35,7 @@ fn reach(levels: u8) -> u64 {
 
 impl Sfs {
     /// The virtual block at a place of a file; 0 if there is none.
-    pub(super) fn mapped(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u64, SfsError> {
+    pub(in crate::fs::sfs) fn mapped(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u64, SfsError> {
         let file = self.inode(task, inode)?;
         let levels = file.levels;
         if place >= reach(levels) {
@@ -53,7 +53,13 @@ impl Sfs {
     }
 
     /// Says which virtual block is at a place of a file.
-    pub(super) fn map(&mut self, task: &Task<'_>, inode: u64, place: u64, virtual_block: u64) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn map(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        place: u64,
+        virtual_block: u64,
+    ) -> Result<(), SfsError> {
         while place >= reach(self.inode(task, inode)?.levels) {
             let roots = self.inode(task, inode)?.roots;
             let mut root = 0;
@@ -95,7 +101,12 @@ impl Sfs {
     }
 
     /// Takes the virtual blocks of a range of places away, and frees them.
-    pub(super) fn unmap(&mut self, task: &Task<'_>, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn unmap(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        places: Range<u64>,
+    ) -> Result<(), SfsError> {
         let levels = self.inode(task, inode)?.levels;
         let span = 1 << (FANOUT_BITS * u32::from(levels));
         for at in 0..ROOTS {
@@ -179,7 +190,7 @@ impl Sfs {
     }
 
     /// The next place from `place` on, below `end`, that has a virtual block, and that block.
-    pub(super) fn next_mapped(
+    pub(in crate::fs::sfs) fn next_mapped(
         &mut self,
         task: &Task<'_>,
         inode: u64,

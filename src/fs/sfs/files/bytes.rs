@@ -1,10 +1,10 @@
 //! Calls that change a file's bytes, and where it is stored. Those that read are in `reading`.
 
-use super::attributes::{FileKind, InodeNumber};
-use super::format::{BLOCK, WAITS};
-use super::map::MOST_BLOCKS;
-use super::records::Record;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
+use crate::fs::sfs::files::map::MOST_BLOCKS;
+use crate::fs::sfs::log::records::Record;
+use crate::fs::sfs::media::format::{BLOCK, WAITS};
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content};
 use crate::task::Task;
 use std::ops::Range;
@@ -139,7 +139,7 @@ impl Sfs {
     }
 
     /// The size of what is a regular file.
-    pub(super) fn regular(&mut self, task: &Task<'_>, inode: u64) -> Result<u64, SfsError> {
+    pub(in crate::fs::sfs) fn regular(&mut self, task: &Task<'_>, inode: u64) -> Result<u64, SfsError> {
         let file = self.inode(task, inode)?;
         match file.kind {
             FileKind::Regular => Ok(file.size),
@@ -149,7 +149,7 @@ impl Sfs {
     }
 
     /// Fails unless the blocks of a range can be reserved. Returns their places.
-    pub(super) fn check_reservation(
+    pub(in crate::fs::sfs) fn check_reservation(
         &mut self,
         task: &Task<'_>,
         inode: InodeNumber,
@@ -186,8 +186,8 @@ impl Sfs {
     }
 
     /// Bytes that are reserved at once: a checkpoint behind them is no larger than there is room for.
-    pub(super) fn most_reserved_at_once(&self) -> u64 {
-        (self.limits.metadata as u64 * super::format::DAT_ENTRIES / 4).max(1) * BLOCK_BYTES
+    pub(in crate::fs::sfs) fn most_reserved_at_once(&self) -> u64 {
+        (self.limits.metadata as u64 * crate::fs::sfs::media::format::DAT_ENTRIES / 4).max(1) * BLOCK_BYTES
     }
 
     /// Reserves the blocks from `offset` on, which read as zeros; the file grows to their end unless `keep_size`.
@@ -227,7 +227,12 @@ impl Sfs {
     }
 
     /// Gives a file a virtual block at each place of a range that has none.
-    pub(super) fn reserve(&mut self, task: &Task<'_>, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn reserve(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        places: Range<u64>,
+    ) -> Result<(), SfsError> {
         for place in places {
             if self.mapped(task, inode, place)? == 0 {
                 let number = self.dat.take(task)?;
@@ -296,7 +301,7 @@ impl Sfs {
     }
 
     /// Cuts a file off at `size` bytes, or lengthens it by zeros.
-    pub(super) fn resize(&mut self, task: &Task<'_>, inode: u64, size: u64) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn resize(&mut self, task: &Task<'_>, inode: u64, size: u64) -> Result<(), SfsError> {
         let before = self.regular(task, inode)?;
         if size.div_ceil(BLOCK_BYTES) > MOST_BLOCKS {
             return Err(SfsError::TooLarge);

@@ -11,8 +11,8 @@
 //! place is where a listing goes on. The index holds for each name half of its hash and the place of its record in one
 //! number, about 16 bytes with what the tree of them takes. It is made when the directory is first looked at.
 
-use super::attributes::FileKind;
-use super::format::{BLOCK, BlockBytes};
+use crate::fs::sfs::files::attributes::FileKind;
+use crate::fs::sfs::media::format::{BLOCK, BlockBytes};
 use std::collections::BTreeSet;
 use std::hash::Hasher;
 
@@ -21,13 +21,13 @@ const HEAD: usize = 12;
 /// Records begin at multiples of so many bytes.
 const STEP: u64 = 8;
 /// Blocks that a directory can have: the places in them fit into half a number.
-pub(super) const MOST_BLOCKS: u64 = (1 << 32) * STEP / BLOCK as u64;
+pub(in crate::fs::sfs) const MOST_BLOCKS: u64 = (1 << 32) * STEP / BLOCK as u64;
 /// Bytes that a name takes in an index: a node of the tree has 5 to 11 of them.
 const INDEX_BYTES: usize = 16;
 
 /// The index of a directory.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(in crate::fs::sfs) struct Index {
     /// The hash of a name in the upper half, the place of its record in the lower, in steps of [`STEP`] bytes.
     names: BTreeSet<u64>,
     /// The longest record that fits into each block.
@@ -38,7 +38,7 @@ pub(super) struct Index {
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record<'a> {
+pub(in crate::fs::sfs) struct Record<'a> {
     /// Its place in its block.
     pub at: usize,
     pub length: usize,
@@ -71,7 +71,7 @@ fn entry(name: &[u8], place: u64) -> u64 {
 }
 
 /// The record at a place; `None` if there can be none.
-pub(super) fn record(block: &BlockBytes, at: usize) -> Option<Record<'_>> {
+pub(in crate::fs::sfs) fn record(block: &BlockBytes, at: usize) -> Option<Record<'_>> {
     let bytes = block.get(at..)?;
     if bytes.len() < HEAD {
         return None;
@@ -84,7 +84,7 @@ pub(super) fn record(block: &BlockBytes, at: usize) -> Option<Record<'_>> {
 }
 
 /// All records of a block. `None` behind one that is damaged.
-pub(super) fn records(block: &BlockBytes) -> impl Iterator<Item = Option<Record<'_>>> {
+pub(in crate::fs::sfs) fn records(block: &BlockBytes) -> impl Iterator<Item = Option<Record<'_>>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         if at >= BLOCK {
@@ -106,7 +106,7 @@ fn write(block: &mut BlockBytes, at: usize, length: usize, inode: u64, kind: u8,
 }
 
 /// Makes a block of one free record.
-pub(super) fn format(block: &mut BlockBytes) {
+pub(in crate::fs::sfs) fn format(block: &mut BlockBytes) {
     write(block, 0, BLOCK, 0, 0, b"");
 }
 
@@ -226,15 +226,15 @@ impl Index {
 }
 
 /// Replaces the inode of the record at a place.
-pub(super) fn replace(block: &mut BlockBytes, at: usize, inode: u64, kind: FileKind) {
+pub(in crate::fs::sfs) fn replace(block: &mut BlockBytes, at: usize, inode: u64, kind: FileKind) {
     block[at..at + 8].copy_from_slice(&inode.to_le_bytes());
     block[at + 10] = kind as u8;
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::zeroed;
     use super::*;
+    use crate::fs::sfs::media::format::zeroed;
     use crate::random::Random;
     use std::collections::BTreeMap;
 

@@ -6,10 +6,10 @@
 //!
 //! What takes more than a block has u32 for the bytes of a value.
 
-use super::attributes::{InodeNumber, NewFile};
-use super::format::BLOCK;
-use super::records::Record;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::files::attributes::{InodeNumber, NewFile};
+use crate::fs::sfs::log::records::Record;
+use crate::fs::sfs::media::format::BLOCK;
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::fs::volume::{LONGEST_LIST, LONGEST_NAME, LONGEST_VALUE};
 use crate::task::Task;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ fn encode(attributes: &Attributes) -> Vec<u8> {
 }
 
 /// The attributes that these bytes are; `None` if they are none.
-pub(super) fn decode(bytes: &[u8]) -> Option<Attributes> {
+pub(in crate::fs::sfs) fn decode(bytes: &[u8]) -> Option<Attributes> {
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
     let mut rest = bytes.get(4..4 + length)?;
     let width = if 4 + length > BLOCK { 4 } else { 2 };
@@ -55,7 +55,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Attributes> {
 }
 
 /// Blocks that these bytes of attributes take, the list of them among them.
-pub(super) fn blocks_of_attributes(bytes: &[u8]) -> u64 {
+pub(in crate::fs::sfs) fn blocks_of_attributes(bytes: &[u8]) -> u64 {
     bytes.len().div_ceil(BLOCK) as u64 + 1
 }
 
@@ -144,7 +144,7 @@ impl Sfs {
     }
 
     /// Sets an attribute, or takes it away if it is there, together with the permissions, if they change, too.
-    pub(super) fn set_attribute(
+    pub(in crate::fs::sfs) fn set_attribute(
         &mut self,
         task: &Task<'_>,
         inode: u64,
@@ -185,7 +185,7 @@ impl Sfs {
     }
 
     /// The bytes of the attributes that a new file has from the beginning; `None` if it has none.
-    pub(super) fn first_attributes(&self, new: &NewFile) -> Result<Option<Vec<u8>>, SfsError> {
+    pub(in crate::fs::sfs) fn first_attributes(&self, new: &NewFile) -> Result<Option<Vec<u8>>, SfsError> {
         if new.attributes.is_empty() {
             return Ok(None);
         }
@@ -195,7 +195,12 @@ impl Sfs {
     }
 
     /// Puts the bytes of all attributes of a file in their place, and tells the log.
-    pub(super) fn put_attributes(&mut self, task: &Task<'_>, inode: u64, bytes: &[u8]) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn put_attributes(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        bytes: &[u8],
+    ) -> Result<(), SfsError> {
         self.put_attribute_bytes(task, inode, bytes.len(), 0, bytes)?;
         let length = bytes.len() as u32;
         if bytes.len() <= BLOCK {
@@ -220,7 +225,7 @@ impl Sfs {
         let names: usize = attributes.keys().map(|name| name.len() + 1).sum();
         let bytes: usize = attributes.iter().map(|(name, value)| 5 + name.len() + value.len()).sum();
         // A checkpoint must have room for all that changed before it.
-        let most = (self.limits.metadata / 2).clamp(FEW_BLOCKS, super::attribute_blocks::MOST_BLOCKS);
+        let most = (self.limits.metadata / 2).clamp(FEW_BLOCKS, crate::fs::sfs::files::attribute_blocks::MOST_BLOCKS);
         if names > LONGEST_LIST || 4 + bytes > most * BLOCK {
             return Err(SfsError::ManyAttributes { most: (most * BLOCK) as u64 });
         }

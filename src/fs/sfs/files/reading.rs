@@ -6,10 +6,10 @@
 //! address and checksum ([`Sfs::is_unmoved`]); if it does not, the block is looked up again. A right checksum at an address
 //! that the DAT named when the read began is the content of that time.
 
-use super::attributes::InodeNumber;
-use super::format::{BLOCK, DatEntry, WAITS};
-use super::media::Media;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::files::attributes::InodeNumber;
+use crate::fs::sfs::media::Media;
+use crate::fs::sfs::media::format::{BLOCK, DatEntry, WAITS};
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ struct Run {
 
 /// A block whose checksum is wrong.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WrongBlock {
+pub(in crate::fs::sfs) struct WrongBlock {
     place: u64,
     address: u64,
     expected: u32,
@@ -51,7 +51,7 @@ pub(super) struct WrongBlock {
 }
 
 /// A read whose blocks were looked up. Buffered blocks and holes are in the buffer already.
-pub(super) struct PlannedRead {
+pub(in crate::fs::sfs) struct PlannedRead {
     runs: Vec<Run>,
 }
 
@@ -83,7 +83,7 @@ impl PlannedRead {
 
 /// The blocks of a file that hold a range of its bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Covered {
+pub(in crate::fs::sfs) struct Covered {
     /// Bytes that there are: less than asked for at the end of the file.
     pub length: usize,
     /// Their blocks.
@@ -134,7 +134,7 @@ impl Sfs {
     }
 
     /// The blocks of a regular file in which `length` bytes from `offset` on lie, as far as the file goes.
-    pub(super) fn covered(
+    pub(in crate::fs::sfs) fn covered(
         &mut self,
         task: &Task<'_>,
         inode: InodeNumber,
@@ -157,7 +157,7 @@ impl Sfs {
     }
 
     /// Looks up whole blocks from block `first` on. Copies buffered blocks, and fills holes with zeros.
-    pub(super) fn plan_read(
+    pub(in crate::fs::sfs) fn plan_read(
         &mut self,
         task: &Task<'_>,
         inode: u64,
@@ -202,7 +202,7 @@ impl Sfs {
     }
 
     /// Touches what a write of these bytes needs: maps, entries of the DAT, and stored blocks that are written in part.
-    pub(super) fn touch_bytes(
+    pub(in crate::fs::sfs) fn touch_bytes(
         &mut self,
         task: &Task<'_>,
         inode: InodeNumber,
@@ -230,7 +230,7 @@ impl Sfs {
     }
 
     /// Touches the map of a range of blocks, and their entries in the DAT. Returns the place to go on from.
-    pub(super) fn touch_blocks(
+    pub(in crate::fs::sfs) fn touch_blocks(
         &mut self,
         task: &Task<'_>,
         inode: u64,
@@ -246,7 +246,12 @@ impl Sfs {
     }
 
     /// True if the DAT still names the address and checksum that were looked up for a wrong block: it is damaged.
-    pub(super) fn is_unmoved(&mut self, task: &Task<'_>, inode: u64, wrong: &WrongBlock) -> Result<bool, SfsError> {
+    pub(in crate::fs::sfs) fn is_unmoved(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        wrong: &WrongBlock,
+    ) -> Result<bool, SfsError> {
         let number = self.mapped(task, inode, wrong.place)?;
         if number == 0 {
             return Ok(false);
@@ -256,7 +261,7 @@ impl Sfs {
     }
 
     /// Counts a damaged block, and returns the error that names it.
-    pub(super) fn damaged_block(&mut self, inode: u64, wrong: &WrongBlock) -> SfsError {
+    pub(in crate::fs::sfs) fn damaged_block(&mut self, inode: u64, wrong: &WrongBlock) -> SfsError {
         self.events.damaged_blocks += 1;
         let WrongBlock { place, address, expected, found } = wrong;
         let what = format!("block {place} of the file with inode {inode}");
@@ -286,7 +291,7 @@ impl Sfs {
         if address & WAITS != 0 {
             return Ok(Stretch::Waiting((address & !WAITS) as u32));
         }
-        super::paged::check_address(&self.media, "DAT", address)?;
+        crate::fs::sfs::metadata::paged::check_address(&self.media, "DAT", address)?;
         let mut checksums = vec![entry.crc.get()];
         let segment_blocks = u64::from(self.media.segment_blocks());
         for next in 1..most {
@@ -308,7 +313,7 @@ impl Sfs {
     }
 
     /// Fails if a virtual block that a map names is free.
-    pub(super) fn check_named(&self, inode: u64, number: u64, entry: &DatEntry) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn check_named(&self, inode: u64, number: u64, entry: &DatEntry) -> Result<(), SfsError> {
         if entry.is_taken == 1 {
             return Ok(());
         }

@@ -7,11 +7,11 @@
 //! owner. The lowest page with a free number gives out the next; a page with none in use is a hole, and holes at the
 //! end are cut off.
 
-use super::SfsError;
-use super::format::{DAT_ENTRIES, DatEntry, NO_GROUP, Root};
-use super::invariants;
-use super::media::Media;
-use super::paged::PagedFile;
+use crate::fs::sfs::SfsError;
+use crate::fs::sfs::invariants;
+use crate::fs::sfs::media::Media;
+use crate::fs::sfs::media::format::{DAT_ENTRIES, DatEntry, NO_GROUP, Root};
+use crate::fs::sfs::metadata::paged::PagedFile;
 use crate::task::Task;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The DAT.
-pub(super) struct Dat {
+pub(in crate::fs::sfs) struct Dat {
     file: PagedFile,
     /// Entries in use, of each page, of which those freed since the last checkpoint are still counted.
     taken: Vec<u8>,

@@ -15,7 +15,7 @@
 //! An address is a block of the log: segment x blocks of a segment + block of the segment. Address 0 is the first
 //! summary's, so that 0 stands for none wherever a block is named; so it does for virtual blocks and inodes.
 //!
-//! The DAT, the inode file and the usage file are [`PagedFile`](super::paged::PagedFile)s: pages whose [`Pointer`]s
+//! The DAT, the inode file and the usage file are [`PagedFile`](crate::fs::sfs::metadata::paged::PagedFile)s: pages whose [`Pointer`]s
 //! hold their checksums, up to a root in the superblock. Every other block is virtual: the DAT says where it lies, and
 //! its checksum.
 
@@ -24,39 +24,39 @@ use zerocopy::little_endian::{F64, I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a block, as a length.
-pub(super) const BLOCK: usize = BLOCK_BYTES as usize;
+pub(in crate::fs::sfs) const BLOCK: usize = BLOCK_BYTES as usize;
 /// A block's bytes.
-pub(super) type BlockBytes = [u8; BLOCK];
+pub(in crate::fs::sfs) type BlockBytes = [u8; BLOCK];
 
 /// A block of zeros.
-pub(super) fn zeroed() -> Box<BlockBytes> {
+pub(in crate::fs::sfs) fn zeroed() -> Box<BlockBytes> {
     Box::new([0; BLOCK])
 }
 
 /// "FLASHSFS".
-pub(super) const MAGIC: [u8; 8] = *b"FLASHSFS";
+pub(in crate::fs::sfs) const MAGIC: [u8; 8] = *b"FLASHSFS";
 /// The version that is written. Version 1 had all extended attributes of a file in one block, chained free inodes through
 /// their images, and told its log of no reservation. It is read, too: a volume is of this version once it was mounted for
 /// writing.
-pub(super) const VERSION: u32 = 2;
+pub(in crate::fs::sfs) const VERSION: u32 = 2;
 /// The oldest that is read.
-pub(super) const OLDEST_VERSION: u32 = 1;
+pub(in crate::fs::sfs) const OLDEST_VERSION: u32 = 1;
 /// `clean` of a superblock: changes were lost since, as a write or a flush failed. It takes the log to be read, as any
 /// value but 1 does.
-pub(super) const LOST: u32 = 2;
+pub(in crate::fs::sfs) const LOST: u32 = 2;
 /// "SFSL", the first bytes of a summary.
-pub(super) const SUMMARY_MAGIC: [u8; 4] = *b"SFSL";
+pub(in crate::fs::sfs) const SUMMARY_MAGIC: [u8; 4] = *b"SFSL";
 /// Counters on the media, such as the number of a checkpoint, are below this.
-pub(super) const LARGEST: u64 = 1 << 62;
+pub(in crate::fs::sfs) const LARGEST: u64 = 1 << 62;
 /// Numbers that a grouping may keep in the superblock.
-pub(super) const MEMORY: usize = 32;
+pub(in crate::fs::sfs) const MEMORY: usize = 32;
 /// Places in an inode for its blocks, or for the roots of its map.
-pub(super) const ROOTS: usize = 8;
+pub(in crate::fs::sfs) const ROOTS: usize = 8;
 
-/// Where a block of a [`PagedFile`](super::paged::PagedFile) lies.
+/// Where a block of a [`PagedFile`](crate::fs::sfs::metadata::paged::PagedFile) lies.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct Pointer {
+pub(in crate::fs::sfs) struct Pointer {
     /// Its address; 0 if it was never written and is all zeros.
     pub address: U64,
     /// Its checksum.
@@ -69,7 +69,7 @@ pub(super) struct Pointer {
 /// A paged file's root, in the superblock.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct Root {
+pub(in crate::fs::sfs) struct Root {
     /// Its highest block.
     pub top: Pointer,
     /// Its pages.
@@ -79,7 +79,7 @@ pub(super) struct Root {
 /// The superblock: a checkpoint, and all that is needed to find the rest.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct Superblock {
+pub(in crate::fs::sfs) struct Superblock {
     pub magic: [u8; 8],
     pub version: U32,
     /// Over the whole block with this field zero.
@@ -130,7 +130,7 @@ pub(super) struct Superblock {
 }
 
 /// Where the checksum of a superblock lies in it.
-pub(super) const SUPERBLOCK_CRC: usize = std::mem::offset_of!(Superblock, crc);
+pub(in crate::fs::sfs) const SUPERBLOCK_CRC: usize = std::mem::offset_of!(Superblock, crc);
 
 impl Superblock {
     /// Its 4 KiB, with their checksum.
@@ -146,7 +146,7 @@ impl Superblock {
 /// The head of a partial segment's summary.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct SummaryHeader {
+pub(in crate::fs::sfs) struct SummaryHeader {
     pub magic: [u8; 4],
     /// Over all summary blocks with this field zero.
     pub crc: U32,
@@ -179,7 +179,7 @@ pub(super) struct SummaryHeader {
 /// What a block of the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(in crate::fs::sfs) enum Kind {
     /// A file's bytes: virtual.
     Data = 1,
     /// A directory's, a map's, an attribute block or a link's target: virtual.
@@ -208,7 +208,7 @@ impl Kind {
 /// A block of a partial segment.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct BlockRecord {
+pub(in crate::fs::sfs) struct BlockRecord {
     /// Its virtual block; of a paged file, level x 2^56 + block of that level.
     pub number: U64,
     /// The inode whose it is.
@@ -228,12 +228,12 @@ pub(super) struct BlockRecord {
 }
 
 /// Entries in a page of the DAT.
-pub(super) const DAT_ENTRIES: u64 = (BLOCK / size_of::<DatEntry>()) as u64;
+pub(in crate::fs::sfs) const DAT_ENTRIES: u64 = (BLOCK / size_of::<DatEntry>()) as u64;
 
 /// An entry of the DAT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct DatEntry {
+pub(in crate::fs::sfs) struct DatEntry {
     /// Where the block lies; 0 if it was reserved and never written. In memory, [`WAITS`] and a slot if it waits to be
     /// written.
     pub address: U64,
@@ -260,19 +260,19 @@ impl DatEntry {
 }
 
 /// In the address of an entry in memory: the block waits to be written, and the rest is its slot.
-pub(super) const WAITS: u64 = 1 << 63;
+pub(in crate::fs::sfs) const WAITS: u64 = 1 << 63;
 /// No group.
-pub(super) const NO_GROUP: u8 = 255;
+pub(in crate::fs::sfs) const NO_GROUP: u8 = 255;
 
 /// An inode.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct InodeImage {
+pub(in crate::fs::sfs) struct InodeImage {
     /// Its own number; 0 if it is free.
     pub number: U64,
     /// The low bits of the superblock's sequence when the number was given out: no number is twice between two.
     pub generation: U32,
-    /// A [`FileKind`](super::FileKind).
+    /// A [`FileKind`](crate::fs::sfs::FileKind).
     pub kind: u8,
     /// Levels of map blocks under the roots.
     pub levels: u8,
@@ -307,7 +307,7 @@ pub(super) struct InodeImage {
 /// An entry of the usage file.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct UsageEntry {
+pub(in crate::fs::sfs) struct UsageEntry {
     /// Blocks that are live.
     pub live: U32,
     /// 0 free, 1 in use.
@@ -337,14 +337,14 @@ const _: () = assert!(size_of::<UsageEntry>() == 48);
 const _: () = assert!(size_of::<Pointer>() == 16);
 
 /// Summary blocks of a partial segment of `blocks` blocks and `log_bytes` bytes of log records.
-pub(super) fn summary_blocks(blocks: u32, log_bytes: usize) -> u32 {
+pub(in crate::fs::sfs) fn summary_blocks(blocks: u32, log_bytes: usize) -> u32 {
     let bytes = size_of::<SummaryHeader>() + blocks as usize * size_of::<BlockRecord>() + log_bytes;
     bytes.div_ceil(BLOCK) as u32
 }
 
 /// The most blocks that fit behind their summary into `room` blocks, with `log_bytes` of log records; `None` if not
 /// even the summary does.
-pub(super) fn blocks_that_fit(room: u32, log_bytes: usize) -> Option<u32> {
+pub(in crate::fs::sfs) fn blocks_that_fit(room: u32, log_bytes: usize) -> Option<u32> {
     let head = size_of::<SummaryHeader>() + log_bytes;
     let bytes = room as usize * BLOCK;
     let blocks = bytes.checked_sub(head)? / (BLOCK + size_of::<BlockRecord>());
@@ -354,7 +354,7 @@ pub(super) fn blocks_that_fit(room: u32, log_bytes: usize) -> Option<u32> {
 }
 
 /// The checksum of a structure that begins a block: over all of `bytes`, with the four at `field` zero.
-pub(super) fn crc_without(bytes: &[u8], field: usize) -> u32 {
+pub(in crate::fs::sfs) fn crc_without(bytes: &[u8], field: usize) -> u32 {
     let crc = crc32c::crc32c(&bytes[..field]);
     let crc = crc32c::crc32c_append(crc, &[0; 4]);
     crc32c::crc32c_append(crc, &bytes[field + 4..])

@@ -5,13 +5,15 @@
 //! index again, all blocks of its directory are read. Indexes have a bound of their own. Who holds an inode is counted
 //! apart, in a few bytes each: the kernel may know millions.
 
-use super::directory::Index;
-use super::inode::Inode;
-use super::inode_file::INODES;
+use crate::fs::sfs::files::directory::Index;
+use crate::fs::sfs::files::inode::Inode;
+use crate::fs::sfs::metadata::inode_file::INODES;
+use crate::fs::sfs::{Sfs, SfsError, invariants};
+use crate::task::Task;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The inodes in memory.
-pub(super) struct Inodes {
+pub(in crate::fs::sfs) struct Inodes {
     all: FxHashMap<u64, Box<Inode>>,
     /// Pages of the inode file in which inodes changed since the last checkpoint, which must load them.
     changed_pages: FxHashSet<u64>,
@@ -246,5 +248,38 @@ impl Held {
             self.counts.remove(&page);
         }
         is_none
+    }
+}
+
+impl Sfs {
+    /// An inode that is in use.
+    pub(in crate::fs::sfs) fn inode(&mut self, task: &Task<'_>, number: u64) -> Result<&Inode, SfsError> {
+        self.load_inode(task, number)?;
+        Ok(self.inodes.get(number).expect("it was loaded"))
+    }
+
+    /// One that will be changed, so that the next checkpoint must write it.
+    pub(in crate::fs::sfs) fn inode_mut(&mut self, task: &Task<'_>, number: u64) -> Result<&mut Inode, SfsError> {
+        self.load_inode(task, number)?;
+        self.is_changed = true;
+        Ok(self.inodes.get_mut(number).expect("it was loaded"))
+    }
+
+    pub(in crate::fs::sfs) fn load_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        if !self.inodes.contains(number) {
+            if self.inode_file.is_freed(number) {
+                // Its page says what it was, up to the next checkpoint.
+                return Err(SfsError::NotFound);
+            }
+            let image = self.inode_file.get(task, number)?;
+            if image.number.get() == 0 {
+                return Err(SfsError::NotFound);
+            }
+            let holds = invariants::inode(&image, number);
+            holds.map_err(|why| SfsError::Damaged { what: format!("inode {number}"), why })?;
+            let inode = Inode::of_image(&image).expect("its number and kind are those of an inode");
+            self.inodes.insert(inode);
+        }
+        Ok(())
     }
 }

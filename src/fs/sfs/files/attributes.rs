@@ -1,6 +1,6 @@
 //! The calls that read and change what is known of a file beside its bytes.
 
-use super::{Sfs, SfsError};
+use crate::fs::sfs::{Sfs, SfsError};
 pub use crate::fs::volume::{
     Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
 };

@@ -8,9 +8,9 @@
 //! Pages that are not changed can be read again: when one more must be read than there may be, one goes that was not
 //! used since it was last passed by (second chance).
 
-use super::SfsError;
-use super::format::{BLOCK, BlockBytes, Pointer, Root, zeroed};
-use super::media::Media;
+use crate::fs::sfs::SfsError;
+use crate::fs::sfs::media::Media;
+use crate::fs::sfs::media::format::{BLOCK, BlockBytes, Pointer, Root, zeroed};
 use crate::task::Task;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Pointers of a block.
-pub(super) const FANOUT: usize = BLOCK / size_of::<Pointer>();
+pub(in crate::fs::sfs) const FANOUT: usize = BLOCK / size_of::<Pointer>();
 /// Bits of a block's number in a block record; above them is its level.
-pub(super) const LEVEL_SHIFT: u32 = 56;
+pub(in crate::fs::sfs) const LEVEL_SHIFT: u32 = 56;
 
 /// A metadata file.
-pub(super) struct PagedFile {
+pub(in crate::fs::sfs) struct PagedFile {
     name: &'static str,
     media: Arc<Media>,
     /// Pages, as far as they are in memory.
@@ -45,10 +45,10 @@ pub(super) struct PagedFile {
 }
 
 /// What must hold of a page, by its number, its bytes, its pointer, and the blocks of the log; or what does not.
-pub(super) type PageHolds = fn(usize, &BlockBytes, &Pointer, u64) -> Result<(), String>;
+pub(in crate::fs::sfs) type PageHolds = fn(usize, &BlockBytes, &Pointer, u64) -> Result<(), String>;
 
 /// A block of a metadata file that cannot be read.
-pub(super) struct LostBlock {
+pub(in crate::fs::sfs) struct LostBlock {
     /// Its number, as in block records.
     pub number: u64,
     /// Where it should lie.
@@ -451,7 +451,7 @@ fn read_block(task: &Task<'_>, media: &Media, name: &str, pointer: &Pointer) -> 
 }
 
 /// Refuses an address that no block can have.
-pub(super) fn check_address(media: &Media, name: &str, address: u64) -> Result<(), SfsError> {
+pub(in crate::fs::sfs) fn check_address(media: &Media, name: &str, address: u64) -> Result<(), SfsError> {
     let end = media.log_blocks();
     if address == 0 || address >= end {
         let why = format!("it names block {address} of the log, which has {end}");
@@ -461,7 +461,7 @@ pub(super) fn check_address(media: &Media, name: &str, address: u64) -> Result<(
 }
 
 /// A block of a metadata file, in words.
-pub(super) fn name_of_block(name: &str, number: u64) -> String {
+pub(in crate::fs::sfs) fn name_of_block(name: &str, number: u64) -> String {
     let (level, block) = (number >> LEVEL_SHIFT, number & ((1 << LEVEL_SHIFT) - 1));
     match level {
         0 => format!("page {block} of the {name}"),

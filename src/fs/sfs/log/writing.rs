@@ -1,33 +1,26 @@
-//! Partial segments: how blocks are placed in a segment, and written; in `reader`, how they are read.
+//! Writing partial segments: each block gets its place, then all are written behind their summary.
 
-#[cfg(test)]
-pub(super) mod made_up;
-mod partial_segment;
-mod reader;
-
-pub(super) use partial_segment::PartialSegment;
-pub(super) use reader::{LogReader, Summary};
-
-use super::format::{
+use super::LogReader;
+use crate::fs::sfs::log::records::Told;
+use crate::fs::sfs::media::BlockRun;
+use crate::fs::sfs::media::format::{
     BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit, crc_without, summary_blocks,
 };
-use super::media::BlockRun;
-use super::records::Told;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Where an open segment goes on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(in crate::fs::sfs) struct Head {
     pub segment: u32,
     pub block: u32,
 }
 
 /// A block that is to be written.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Item {
+pub(in crate::fs::sfs) enum Item {
     /// One of a file, that waits in a slot.
     Waiting(u32),
     /// A virtual block of metadata.
@@ -38,7 +31,7 @@ pub(super) enum Item {
 
 /// Where blocks go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Destination {
+pub(in crate::fs::sfs) enum Destination {
     /// A segment of its own, for blocks of one group.
     Group(u8),
     /// The open segment with blocks of all groups.
@@ -49,19 +42,24 @@ pub(super) enum Destination {
 
 impl Sfs {
     /// A reader of its log.
-    pub(super) fn log_reader<'a>(&'a self, task: &'a Task<'a>) -> LogReader<'a> {
+    pub(in crate::fs::sfs) fn log_reader<'a>(&'a self, task: &'a Task<'a>) -> LogReader<'a> {
         LogReader::new(task, &self.media, self.superblock.identity)
     }
 
     /// Writes blocks in as few partial segments as there must be. They count after a crash once a later one seals the
     /// log.
-    pub(super) fn write_blocks(&mut self, task: &Task<'_>, to: Destination, items: &[Item]) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn write_blocks(
+        &mut self,
+        task: &Task<'_>,
+        to: Destination,
+        items: &[Item],
+    ) -> Result<(), SfsError> {
         self.write_told(task, to, items, Told::nothing(), false)
     }
 
     /// Writes blocks, and what the log has to say before them. `seals`: with the last of them the log has told all that
     /// was done.
-    pub(super) fn write_told(
+    pub(in crate::fs::sfs) fn write_told(
         &mut self,
         task: &Task<'_>,
         to: Destination,
@@ -150,7 +148,7 @@ impl Sfs {
     }
 
     /// Nothing more goes into the open segment of a destination.
-    pub(super) fn close_head(&mut self, task: &Task<'_>, to: Destination) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn close_head(&mut self, task: &Task<'_>, to: Destination) -> Result<(), SfsError> {
         let head = match to {
             Destination::Group(_) => None,
             Destination::Mixed => self.mixed.take(),
@@ -168,7 +166,7 @@ impl Sfs {
     }
 
     /// Blocks that the open segment of metadata still takes in one partial segment.
-    pub(super) fn room_for_metadata(&self) -> u32 {
+    pub(in crate::fs::sfs) fn room_for_metadata(&self) -> u32 {
         let room = self.of_metadata.map_or(0, |head| self.media.segment_blocks() - head.block);
         blocks_that_fit(room, 0).unwrap_or(0)
     }
@@ -405,7 +403,7 @@ impl Sfs {
     }
 
     /// The metadata file of a kind of blocks.
-    pub(super) fn paged(&mut self, kind: Kind) -> &mut super::PagedFile {
+    pub(in crate::fs::sfs) fn paged(&mut self, kind: Kind) -> &mut crate::fs::sfs::PagedFile {
         match kind {
             Kind::Dat => self.dat.file(),
             Kind::InodeFile => self.inode_file.file(),

@@ -1,9 +1,9 @@
 //! Calls that rename: a file takes another name, two exchange theirs, a whiteout stays under the old one. Each is one
 //! operation of the log, so that a crash leaves all of it or nothing.
 
-use super::attributes::{FileKind, InodeNumber, NewFile, Taken};
-use super::records::Record;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, NewFile, Taken};
+use crate::fs::sfs::log::records::Record;
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::fs::volume::check_name;
 use crate::task::Task;
 

@@ -12,8 +12,8 @@
 //! after a crash does again what they say, each before the blocks of the partial segment that it names, as those were
 //! written after it was done.
 
-use super::attributes::FileKind;
-use super::format::InodeImage;
+use crate::fs::sfs::files::attributes::FileKind;
+use crate::fs::sfs::media::format::InodeImage;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
@@ -22,7 +22,7 @@ const HEAD: usize = 16;
 
 /// What a record says.
 #[derive(Debug)]
-pub(super) enum Record<'a> {
+pub(in crate::fs::sfs) enum Record<'a> {
     /// A name was put into a directory.
     Name { directory: u64, inode: u64, kind: FileKind, name: &'a [u8] },
     /// A name was taken away.
@@ -46,7 +46,7 @@ pub(super) enum Record<'a> {
 
 /// Records that wait.
 #[derive(Default)]
-pub(super) struct Records {
+pub(in crate::fs::sfs) struct Records {
     bytes: Vec<u8>,
     /// Where an operation ends, of which all records must be in one partial segment.
     ends: Vec<usize>,
@@ -102,7 +102,7 @@ impl Records {
 }
 
 /// Records that are being written.
-pub(super) struct Told {
+pub(in crate::fs::sfs) struct Told {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     at: usize,
@@ -200,7 +200,7 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
 }
 
 /// True if these bytes are records up to their end.
-pub(super) fn are_whole(bytes: &[u8]) -> bool {
+pub(in crate::fs::sfs) fn are_whole(bytes: &[u8]) -> bool {
     let mut left = bytes;
     while !left.is_empty() {
         let Some((_, rest)) = first(left) else { return false };
@@ -211,7 +211,7 @@ pub(super) fn are_whole(bytes: &[u8]) -> bool {
 
 /// The records of a partial segment, each with the number of the partial segment that it comes before. Ends at what is
 /// no record.
-pub(super) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> {
+pub(in crate::fs::sfs) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> {
     std::iter::from_fn(move || {
         let (record, rest) = first(bytes)?;
         bytes = rest;

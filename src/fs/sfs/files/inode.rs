@@ -1,16 +1,16 @@
 //! An inode in memory, and as it lies in the inode file.
 
-use super::attributes::{Attributes, FileKind, InodeNumber, Timestamp};
-use super::directory::Index;
-use super::format::{InodeImage, ROOTS};
-use super::placement::{History, Tick};
+use crate::fs::sfs::files::attributes::{Attributes, FileKind, InodeNumber, Timestamp};
+use crate::fs::sfs::files::directory::Index;
+use crate::fs::sfs::media::format::{InodeImage, ROOTS};
+use crate::fs::sfs::placement::{History, Tick};
 use crate::fs::volume::Times;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::U64;
 
 /// An inode in memory.
 #[derive(Debug)]
-pub(super) struct Inode {
+pub(in crate::fs::sfs) struct Inode {
     pub number: u64,
     pub generation: u32,
     pub kind: FileKind,

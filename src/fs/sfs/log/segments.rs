@@ -4,8 +4,8 @@
 //! A segment in which nothing is live any more is not free yet: the last checkpoint may name its blocks. It waits for
 //! the next one, and then for its turn: free segments are used in the order in which they became free (section 3.5).
 
-use super::format::{BLOCK, BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
-use super::placement::{SegmentView, Tick};
+use crate::fs::sfs::media::format::{BLOCK, BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
+use crate::fs::sfs::placement::{SegmentView, Tick};
 use std::collections::{BTreeSet, VecDeque};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -14,7 +14,7 @@ const ENTRIES: usize = BLOCK / size_of::<UsageEntry>();
 
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(in crate::fs::sfs) enum State {
     /// It can be written.
     Free,
     /// Nothing in it is live, and the last checkpoint may say otherwise.
@@ -27,7 +27,7 @@ pub(super) enum State {
 
 /// What is known of a segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
+pub(in crate::fs::sfs) struct Segment {
     pub state: State,
     pub live: u32,
     /// Sums of the writes of what is live, and of when they were. They wrap, so that adding and taking away are exact
@@ -75,7 +75,7 @@ const FREE: Segment = Segment {
 };
 
 /// All segments.
-pub(super) struct Segments {
+pub(in crate::fs::sfs) struct Segments {
     all: Vec<Segment>,
     blocks: u32,
     /// Of them, what fits beside a summary: a segment with so many live blocks is full.

@@ -5,20 +5,20 @@
 //! cut off. A number that was freed is not given out again before a checkpoint, as the log since the last one may speak
 //! of its old owner.
 
-use super::SfsError;
-use super::format::{BLOCK, InodeImage, Root};
-use super::media::Media;
-use super::paged::PagedFile;
+use crate::fs::sfs::SfsError;
+use crate::fs::sfs::media::Media;
+use crate::fs::sfs::media::format::{BLOCK, InodeImage, Root};
+use crate::fs::sfs::metadata::paged::PagedFile;
 use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Inodes of a page.
-pub(super) const INODES: u64 = (BLOCK / size_of::<InodeImage>()) as u64;
+pub(in crate::fs::sfs) const INODES: u64 = (BLOCK / size_of::<InodeImage>()) as u64;
 
 /// The inode file.
-pub(super) struct InodeFile {
+pub(in crate::fs::sfs) struct InodeFile {
     file: PagedFile,
     /// Of each page, which numbers are given out; those freed since the last checkpoint still are.
     taken: Vec<u16>,

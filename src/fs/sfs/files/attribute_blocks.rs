@@ -10,14 +10,14 @@
 //!
 //! The length tells which of the two it is. All are blocks of metadata without a place in the file.
 
-use super::format::{BLOCK, BlockBytes, Kind};
-use super::map::{number_at, set_number};
-use super::metadata_blocks::NO_PLACE;
-use super::{Sfs, SfsError};
+use crate::fs::sfs::files::map::{number_at, set_number};
+use crate::fs::sfs::media::format::{BLOCK, BlockBytes, Kind};
+use crate::fs::sfs::metadata::blocks::NO_PLACE;
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
 /// Blocks that a list has room for.
-pub(super) const MOST_BLOCKS: usize = BLOCK / 8 - 1;
+pub(in crate::fs::sfs) const MOST_BLOCKS: usize = BLOCK / 8 - 1;
 
 /// Bytes that attributes take, as their first block says.
 fn encoded_length(first: &[u8]) -> usize {
@@ -25,7 +25,7 @@ fn encoded_length(first: &[u8]) -> usize {
 }
 
 /// The virtual blocks that hold attributes beside their first block, as that says; `None` if it says nonsense.
-pub(super) fn listed(first: &BlockBytes) -> Option<Vec<u64>> {
+pub(in crate::fs::sfs) fn listed(first: &BlockBytes) -> Option<Vec<u64>> {
     let count = count(encoded_length(&first[..]));
     (count <= MOST_BLOCKS).then(|| (1..=count).map(|at| number_at(&first[..], at)).collect())
 }
@@ -37,7 +37,7 @@ fn count(length: usize) -> usize {
 
 impl Sfs {
     /// All bytes of a file's attributes; none if it has none.
-    pub(super) fn attribute_bytes(&mut self, task: &Task<'_>, inode: u64) -> Result<Vec<u8>, SfsError> {
+    pub(in crate::fs::sfs) fn attribute_bytes(&mut self, task: &Task<'_>, inode: u64) -> Result<Vec<u8>, SfsError> {
         let first = self.inode(task, inode)?.attributes;
         if first == 0 {
             return Ok(Vec::new());
@@ -64,7 +64,7 @@ impl Sfs {
     }
 
     /// Puts bytes where they belong among a file's attributes, which are `length` bytes in all.
-    pub(super) fn put_attribute_bytes(
+    pub(in crate::fs::sfs) fn put_attribute_bytes(
         &mut self,
         task: &Task<'_>,
         inode: u64,
@@ -123,7 +123,7 @@ impl Sfs {
 
     /// Takes all attributes of a file away, and frees their blocks. What cannot be read cannot be followed: its blocks
     /// are named by nothing from then on, and a repair finds them.
-    pub(super) fn free_attributes(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
+    pub(in crate::fs::sfs) fn free_attributes(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
         let first = self.inode(task, inode)?.attributes;
         if first == 0 {
             return Ok(());

@@ -1,0 +1,233 @@
+//! Virtual blocks that hold metadata: blocks of maps and directories, extended attributes, targets of links. They are
+//! kept in memory, and written only at a checkpoint; between two of them the log tells what changed. Those that are not
+//! changed can be read again, and some are forgotten when there are too many.
+
+use super::paged;
+use crate::fs::sfs::media::format::{self, Kind};
+use crate::fs::sfs::media::format::{BlockBytes, zeroed};
+use crate::fs::sfs::{Sfs, SfsError};
+use crate::task::Task;
+use rustc_hash::FxHashMap;
+
+/// A block in memory.
+pub(in crate::fs::sfs) struct MetadataBlock {
+    pub bytes: Box<BlockBytes>,
+    pub is_dirty: bool,
+    is_used: bool,
+    /// The inode whose it is.
+    pub inode: u64,
+    /// Its place in the file, or `u64::MAX` if it is none of the file's own blocks.
+    pub place: u64,
+}
+
+/// What is no block of its file's own: a map block, or extended attributes.
+pub(in crate::fs::sfs) const NO_PLACE: u64 = u64::MAX;
+
+/// All that are in memory, by the number of their virtual block.
+pub(in crate::fs::sfs) struct MetadataBlocks {
+    all: FxHashMap<u64, MetadataBlock>,
+    dirty: usize,
+    /// Unchanged ones that are kept.
+    most: usize,
+}
+
+impl MetadataBlocks {
+    /// Keeps at most so many that are not changed.
+    pub fn new(most: usize) -> MetadataBlocks {
+        MetadataBlocks { all: FxHashMap::default(), dirty: 0, most: most.max(2) }
+    }
+
+    /// One that is used, and stays for the time being.
+    pub fn used(&mut self, number: u64) -> Option<&MetadataBlock> {
+        let block = self.all.get_mut(&number)?;
+        block.is_used = true;
+        Some(block)
+    }
+
+    pub fn get(&self, number: u64) -> Option<&MetadataBlock> {
+        self.all.get(&number)
+    }
+
+    /// One that will be changed.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut MetadataBlock> {
+        let block = self.all.get_mut(&number)?;
+        block.is_used = true;
+        if !std::mem::replace(&mut block.is_dirty, true) {
+            self.dirty += 1;
+        }
+        Some(block)
+    }
+
+    /// Takes one that was read.
+    pub fn insert(&mut self, number: u64, inode: u64, place: u64, bytes: Box<BlockBytes>) {
+        if self.unchanged() >= self.most {
+            self.sweep();
+        }
+        self.all.insert(number, MetadataBlock { bytes, is_dirty: false, is_used: true, inode, place });
+    }
+
+    /// Makes a new one, of zeros.
+    pub fn make(&mut self, number: u64, inode: u64, place: u64) {
+        self.insert(number, inode, place, zeroed());
+        self.get_mut(number);
+    }
+
+    pub fn remove(&mut self, number: u64) {
+        if self.all.remove(&number).is_some_and(|block| block.is_dirty) {
+            self.dirty -= 1;
+        }
+    }
+
+    /// How many are changed.
+    pub fn dirty(&self) -> usize {
+        self.dirty
+    }
+
+    /// Those that are changed, in the order of their inodes and places.
+    pub fn dirty_numbers(&self) -> Vec<u64> {
+        let mut dirty: Vec<(u64, u64, u64)> = self
+            .all
+            .iter()
+            .filter(|(_, block)| block.is_dirty)
+            .map(|(number, block)| (block.inode, block.place, *number))
+            .collect();
+        dirty.sort_unstable();
+        dirty.into_iter().map(|(.., number)| number).collect()
+    }
+
+    /// One is written.
+    pub fn written(&mut self, number: u64) {
+        if let Some(block) = self.all.get_mut(&number)
+            && std::mem::replace(&mut block.is_dirty, false)
+        {
+            self.dirty -= 1;
+        }
+    }
+
+    /// Unchanged ones in memory.
+    pub fn unchanged(&self) -> usize {
+        debug_assert!(self.dirty <= self.all.len(), "a changed block is in memory");
+        self.all.len() - self.dirty
+    }
+
+    /// Forgets unchanged ones if there are too many: those that were not used since the last time, and if that is not
+    /// enough all of them.
+    fn sweep(&mut self) {
+        for only_unused in [true, false] {
+            if self.unchanged() > self.most / 2 {
+                self.all.retain(|_, block| block.is_dirty || only_unused && std::mem::take(&mut block.is_used));
+            }
+        }
+    }
+}
+
+impl Sfs {
+    /// A virtual block of metadata.
+    pub(in crate::fs::sfs) fn metadata_block(
+        &mut self,
+        task: &Task<'_>,
+        number: u64,
+        inode: u64,
+        place: u64,
+    ) -> Result<&BlockBytes, SfsError> {
+        if self.metadata.used(number).is_none() {
+            let bytes = self.read_virtual(task, number, inode)?;
+            self.metadata.insert(number, inode, place, bytes);
+        }
+        Ok(&self.metadata.get(number).expect("it was read").bytes)
+    }
+
+    /// One that will be changed.
+    pub(in crate::fs::sfs) fn metadata_block_mut(
+        &mut self,
+        task: &Task<'_>,
+        number: u64,
+        inode: u64,
+        place: u64,
+    ) -> Result<&mut BlockBytes, SfsError> {
+        self.metadata_block(task, number, inode, place)?;
+        self.is_changed = true;
+        Ok(&mut self.metadata.get_mut(number).expect("it was read").bytes)
+    }
+
+    /// A new virtual block of metadata, of zeros.
+    pub(in crate::fs::sfs) fn make_metadata_block(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        place: u64,
+    ) -> Result<u64, SfsError> {
+        let number = self.dat.take(task)?;
+        self.metadata.make(number, inode, place);
+        self.inode_mut(task, inode)?.blocks += 1;
+        Ok(number)
+    }
+
+    /// Reads a virtual block of metadata from the media, and checks it.
+    pub(in crate::fs::sfs) fn read_virtual(
+        &mut self,
+        task: &Task<'_>,
+        number: u64,
+        inode: u64,
+    ) -> Result<Box<BlockBytes>, SfsError> {
+        let entry = self.dat.get(task, number)?;
+        let what = || format!("virtual block {number} of inode {inode}");
+        let mut bytes = format::zeroed();
+        match entry.address.get() {
+            _ if entry.is_given_up() => {
+                Err(SfsError::Damaged { what: what(), why: "it was damaged, and a repair gave it up".to_string() })
+            }
+            0 => Ok(bytes),
+            address if address & format::WAITS != 0 => {
+                let why = "it is said to wait to be written, which metadata does not".to_string();
+                Err(SfsError::Damaged { what: what(), why })
+            }
+            address => {
+                paged::check_address(&self.media, "DAT", address)?;
+                self.media.read_metadata(task, address, &mut bytes[..])?;
+                self.read_blocks += 1;
+                let crc = crc32c::crc32c(&bytes[..]);
+                if crc != entry.crc.get() {
+                    self.events.damaged_blocks += 1;
+                    let why = format!(
+                        "its checksum is {crc:08x}, and should be {:08x} (block {address} of the log)",
+                        entry.crc.get()
+                    );
+                    return Err(SfsError::Damaged { what: what(), why });
+                }
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Frees a virtual block of a file.
+    pub(in crate::fs::sfs) fn free_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
+        let entry = self.dat.get(task, number)?;
+        if entry.is_taken != 1 {
+            let why = format!("it names virtual block {number}, which is free");
+            return Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why });
+        }
+        let address = entry.address.get();
+        let (lies_at, kind) = match address & format::WAITS {
+            0 => {
+                let is_data = self.metadata.get(number).is_none() && !self.inode(task, inode)?.holds_metadata();
+                (address, if is_data { Kind::Data } else { Kind::Metadata })
+            }
+            _ => {
+                let slot = (address & !format::WAITS) as u32;
+                let before = self.waiting.slot(slot).before;
+                self.waiting.remove(slot);
+                (before, Kind::Data)
+            }
+        };
+        if lies_at != 0 {
+            let segment = (lies_at / u64::from(self.media.segment_blocks())) as u32;
+            self.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
+        }
+        self.metadata.remove(number);
+        self.dat.free(task, number)?;
+        let file = self.inode_mut(task, inode)?;
+        file.blocks = file.blocks.saturating_sub(1);
+        Ok(())
+    }
+}
