@@ -11,6 +11,7 @@ use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::files::inodes::Inodes;
 use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::usage_pages;
 use crate::fs::sfs::media::format::{BLOCK, LOST, MAGIC, Superblock, VERSION};
 use crate::fs::sfs::metadata::blocks::MetadataBlocks;
 use crate::fs::sfs::metadata::dat::Dat;
@@ -203,7 +204,7 @@ pub(super) fn check_shape(
         return Err(too_small(limits.floor * 3));
     }
     // The usage file goes into one partial segment.
-    if Segments::pages(segments) + 8 > limits.segment_capacity as usize {
+    if usage_pages(segments) + 8 > limits.segment_capacity as usize {
         let advice = "larger segments would do: the table of so many does not fit into one".to_string();
         return Err(OpenSfsError::TooSmall { needed: segments, found: segments, bytes, advice });
     }

@@ -36,7 +36,6 @@
 mod error;
 mod failure;
 mod files;
-mod invariants;
 mod log;
 mod make;
 mod media;

@@ -1,8 +1,8 @@
 //! Calls that change a file's bytes, and where it is stored. Those that read are in `reading`.
 
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
-use crate::fs::sfs::files::map::MOST_BLOCKS;
 use crate::fs::sfs::log::records::Record;
+use crate::fs::sfs::media::format::MOST_BLOCKS;
 use crate::fs::sfs::media::format::{BLOCK, WAITS};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content};

@@ -7,8 +7,9 @@
 
 use crate::fs::sfs::files::directory::Index;
 use crate::fs::sfs::files::inode::Inode;
-use crate::fs::sfs::metadata::inode_file::INODES;
-use crate::fs::sfs::{Sfs, SfsError, invariants};
+use crate::fs::sfs::media::format::INODES;
+use crate::fs::sfs::media::invariants;
+use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -13,10 +13,6 @@ use std::ops::Range;
 /// Numbers of a map block, as a power of two.
 pub(in crate::fs::sfs) const FANOUT_BITS: u32 = 9;
 pub(in crate::fs::sfs) const FANOUT: u64 = 1 << FANOUT_BITS;
-/// No map is higher: it then reaches beyond what an offset of a file can say.
-pub(in crate::fs::sfs) const MOST_LEVELS: u8 = 6;
-/// Blocks that a file can have at most.
-pub(in crate::fs::sfs) const MOST_BLOCKS: u64 = (i64::MAX as u64) / crate::fs::sfs::media::format::BLOCK as u64;
 
 /// The number at a place of a map block.
 pub(in crate::fs::sfs) fn number_at(bytes: &[u8], at: usize) -> u64 {

@@ -12,8 +12,8 @@
 //! after a crash does again what they say, each before the blocks of the partial segment that it names, as those were
 //! written after it was done.
 
-use crate::fs::sfs::files::attributes::FileKind;
 use crate::fs::sfs::media::format::InodeImage;
+use crate::fs::volume::FileKind;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};

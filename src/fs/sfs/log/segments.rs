@@ -4,13 +4,11 @@
 //! A segment in which nothing is live any more is not free yet: the last checkpoint may name its blocks. It waits for
 //! the next one, and then for its turn: free segments are used in the order in which they became free (section 3.5).
 
-use crate::fs::sfs::media::format::{BLOCK, BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
+use crate::fs::sfs::media::format::USAGE_ENTRIES;
+use crate::fs::sfs::media::format::{BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
 use crate::fs::sfs::placement::{SegmentView, Tick};
 use std::collections::{BTreeSet, VecDeque};
 use zerocopy::{FromBytes, IntoBytes};
-
-/// Entries of a page of the usage file.
-const ENTRIES: usize = BLOCK / size_of::<UsageEntry>();
 
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +104,7 @@ impl Segments {
 
     /// A segment's entry in a page of the usage file.
     pub fn entry(segment: u32, page: &BlockBytes) -> UsageEntry {
-        let at = (segment as usize % ENTRIES) * size_of::<UsageEntry>();
+        let at = (segment as usize % USAGE_ENTRIES) * size_of::<UsageEntry>();
         UsageEntry::read_from_bytes(&page[at..at + size_of::<UsageEntry>()]).expect("an entry's length")
     }
 
@@ -148,18 +146,13 @@ impl Segments {
 
     /// The page of the usage file with a segment's entry.
     pub fn page_of(segment: u32) -> usize {
-        segment as usize / ENTRIES
-    }
-
-    /// Pages of the usage file.
-    pub fn pages(count: u32) -> usize {
-        (count as usize).div_ceil(ENTRIES)
+        segment as usize / USAGE_ENTRIES
     }
 
     /// A page of the usage file. Segments that wait for the checkpoint are free in it.
     pub fn fill_page(&self, number: usize, page: &mut BlockBytes) {
         page.fill(0);
-        let segments = self.all.iter().skip(number * ENTRIES).take(ENTRIES);
+        let segments = self.all.iter().skip(number * USAGE_ENTRIES).take(USAGE_ENTRIES);
         for (segment, place) in segments.zip(page.chunks_exact_mut(size_of::<UsageEntry>())) {
             if matches!(segment.state, State::Free | State::Emptied) {
                 continue;

@@ -53,6 +53,20 @@ pub(in crate::fs::sfs) const MEMORY: usize = 32;
 /// Places in an inode for its blocks, or for the roots of its map.
 pub(in crate::fs::sfs) const ROOTS: usize = 8;
 
+/// No map is higher: it then reaches beyond what an offset of a file can say.
+pub(in crate::fs::sfs) const MOST_LEVELS: u8 = 6;
+/// Blocks that a file can have at most.
+pub(in crate::fs::sfs) const MOST_BLOCKS: u64 = (i64::MAX as u64) / BLOCK as u64;
+/// Inodes of a page.
+pub(in crate::fs::sfs) const INODES: u64 = (BLOCK / size_of::<InodeImage>()) as u64;
+/// Entries of a page of the usage file.
+pub(in crate::fs::sfs) const USAGE_ENTRIES: usize = BLOCK / size_of::<UsageEntry>();
+
+/// Pages of the usage file of so many segments.
+pub(in crate::fs::sfs) fn usage_pages(segments: u32) -> usize {
+    (segments as usize).div_ceil(USAGE_ENTRIES)
+}
+
 /// Where a block of a [`PagedFile`](crate::fs::sfs::metadata::paged::PagedFile) lies.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

@@ -7,6 +7,7 @@
 
 mod fetching;
 pub(super) mod format;
+pub(super) mod invariants;
 mod queue;
 
 pub(super) use fetching::FetchedBlocks;

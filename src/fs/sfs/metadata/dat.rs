@@ -8,9 +8,9 @@
 //! end are cut off.
 
 use crate::fs::sfs::SfsError;
-use crate::fs::sfs::invariants;
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::{DAT_ENTRIES, DatEntry, NO_GROUP, Root};
+use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::paged::PagedFile;
 use crate::task::Task;
 use std::collections::BTreeMap;

@@ -7,15 +7,13 @@
 
 use crate::fs::sfs::SfsError;
 use crate::fs::sfs::media::Media;
-use crate::fs::sfs::media::format::{BLOCK, InodeImage, Root};
+use crate::fs::sfs::media::format::INODES;
+use crate::fs::sfs::media::format::{InodeImage, Root};
 use crate::fs::sfs::metadata::paged::PagedFile;
 use crate::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
-
-/// Inodes of a page.
-pub(in crate::fs::sfs) const INODES: u64 = (BLOCK / size_of::<InodeImage>()) as u64;
 
 /// The inode file.
 pub(in crate::fs::sfs) struct InodeFile {

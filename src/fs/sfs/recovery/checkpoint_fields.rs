@@ -8,10 +8,10 @@ use super::finding::{Finding, Structure};
 use super::superblocks::{AllFound, Found};
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
-use crate::fs::sfs::invariants::{Holds, holds};
 use crate::fs::sfs::log::Summary;
 use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::media::format::{Kind, LARGEST, SummaryHeader};
+use crate::fs::sfs::media::invariants::{Holds, holds};
 use crate::task::Task;
 use std::collections::BTreeMap;
 

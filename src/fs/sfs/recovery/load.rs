@@ -2,9 +2,10 @@
 //! used.
 
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::invariants;
 use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::usage_pages;
 use crate::fs::sfs::media::format::{MEMORY, VERSION};
+use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::dat::Dat;
 use crate::fs::sfs::metadata::inode_file::InodeFile;
 use crate::fs::sfs::metadata::paged::PagedFile;
@@ -22,7 +23,7 @@ impl Sfs {
         self.is_changed = false;
         let media = &self.media;
         self.usage_file = PagedFile::open(task, "usage file", &superblock.usage_file, media)?;
-        if self.usage_file.len() != Segments::pages(self.segments.count()) {
+        if self.usage_file.len() != usage_pages(self.segments.count()) {
             let why = format!("it has {} pages for {} segments", self.usage_file.len(), self.segments.count());
             return Err(SfsError::Damaged { what: "the usage file".to_string(), why });
         }

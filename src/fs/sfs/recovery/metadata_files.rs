@@ -6,9 +6,10 @@ use super::newest_records::{NewestRecord, NewestRecords};
 use super::rebuilt_entries::RebuiltEntries;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::invariants;
 use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::usage_pages;
 use crate::fs::sfs::media::format::{DAT_ENTRIES, DatEntry, Kind, NO_GROUP, Root, Superblock, VERSION};
+use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::dat::Dat;
 use crate::fs::sfs::metadata::inode_file::InodeFile;
 use crate::fs::sfs::metadata::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
@@ -29,7 +30,7 @@ pub(super) struct Loss {
 impl Sfs {
     /// Loads the usage file. Entries that are lost are counted anew.
     pub(super) fn load_usage(&mut self, task: &Task<'_>, root: &Root, loss: &mut Loss) {
-        let pages = Segments::pages(self.segments.count());
+        let pages = usage_pages(self.segments.count());
         let name = "usage file";
         let mut lose = |number: u64, error: &str| {
             let repair = "what lives in each segment is counted anew";

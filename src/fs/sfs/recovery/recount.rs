@@ -2,7 +2,7 @@
 
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::metadata::inode_file::INODES;
+use crate::fs::sfs::media::format::INODES;
 use crate::task::Task;
 
 impl Sfs {

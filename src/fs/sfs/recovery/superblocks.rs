@@ -6,10 +6,10 @@
 
 use crate::device::{DeviceError, Lba, Medium};
 use crate::fs::sfs::error::OpenSfsError;
-use crate::fs::sfs::invariants;
 use crate::fs::sfs::media::format::{
     BlockBytes, MAGIC, OLDEST_VERSION, SUPERBLOCK_CRC, Superblock, VERSION, crc_without, zeroed,
 };
+use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::media::{first_sequential, superblock_places};
 use crate::time::Time;
 use zerocopy::FromBytes;

@@ -8,9 +8,9 @@
 
 use super::{Turns, WriteBack};
 use crate::fs::sfs::log::records::{Record, Told};
-use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::log::{Destination, Item};
 use crate::fs::sfs::media::Media;
+use crate::fs::sfs::media::format::usage_pages;
 use crate::fs::sfs::media::format::{Kind, Superblock, VERSION};
 use crate::fs::sfs::metadata::paged::LEVEL_SHIFT;
 use crate::fs::sfs::{Sfs, SfsError};
@@ -158,7 +158,7 @@ impl Sfs {
 
     /// Writes the whole usage file, in one partial segment: its own place is part of what it says.
     fn write_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let pages = Segments::pages(self.segments.count());
+        let pages = usage_pages(self.segments.count());
         self.usage_file.grow(pages);
         for page in 0..pages {
             self.usage_file.page_mut(task, page)?;

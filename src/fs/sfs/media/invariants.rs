@@ -14,22 +14,22 @@
 //! | what a map or a name leads to | when it is followed |
 //! | all of it | fsck |
 
-use super::FileKind;
-use super::placement::MOST_GROUPS;
-use crate::fs::sfs::files::map::{MOST_BLOCKS, MOST_LEVELS};
-use crate::fs::sfs::log::segments::Segments;
+use crate::fs::sfs::media::format::INODES;
+use crate::fs::sfs::media::format::usage_pages;
 use crate::fs::sfs::media::format::{
     BlockBytes, DAT_ENTRIES, DatEntry, InodeImage, LARGEST, LOST, MEMORY, NO_GROUP, Pointer, Superblock, UsageEntry,
     VERSION,
 };
-use crate::fs::sfs::metadata::inode_file::INODES;
+use crate::fs::sfs::media::format::{MOST_BLOCKS, MOST_LEVELS};
+use crate::fs::sfs::placement::MOST_GROUPS;
+use crate::fs::volume::FileKind;
 use crate::units::BLOCK_BYTES;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// What holds, or what does not.
-pub(super) type Holds = Result<(), String>;
+pub(in crate::fs::sfs) type Holds = Result<(), String>;
 
-pub(super) fn holds(is_so: bool, why: impl FnOnce() -> String) -> Holds {
+pub(in crate::fs::sfs) fn holds(is_so: bool, why: impl FnOnce() -> String) -> Holds {
     is_so.then_some(()).ok_or_else(why)
 }
 
@@ -39,7 +39,7 @@ fn is_group(group: u8) -> bool {
 }
 
 /// What must hold of a superblock by itself. `turn`: in which of the two places it was found, on a device of blocks.
-pub(super) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
+pub(in crate::fs::sfs) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
     let (segments, segment_blocks) = (it.segments.get(), it.segment_blocks.get());
     let blocks = u64::from(segments) * u64::from(segment_blocks);
     let sequence = it.sequence.get();
@@ -70,7 +70,7 @@ pub(super) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
     holds((1..inodes).contains(&it.used_inodes.get()), || format!("{} of {inodes} inodes are used", it.used_inodes))?;
     let (used, entries) = (it.used_blocks.get(), it.dat.pages.get().saturating_mul(DAT_ENTRIES));
     holds(used <= entries.saturating_sub(1), || format!("{used} of {entries} virtual blocks are used"))?;
-    let pages = Segments::pages(segments) as u64;
+    let pages = usage_pages(segments) as u64;
     holds(it.usage_file.pages.get() == pages, || {
         format!("the usage file has {} pages for {segments} segments", it.usage_file.pages)
     })?;
@@ -88,7 +88,7 @@ pub(super) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
 
 /// What two superblocks of one checkpoint must have in common. Whether it was unmounted, where the log goes on, what
 /// the grouping remembers, and numbers of the superblocks themselves may differ.
-pub(super) fn copies(one: &Superblock, other: &Superblock) -> Holds {
+pub(in crate::fs::sfs) fn copies(one: &Superblock, other: &Superblock) -> Holds {
     // Each checkpoint writes the usage file anew, where the one before it has nothing.
     let has_same_end = (one.next_partial, one.chain) == (other.next_partial, other.chain);
     if !has_same_end && one.usage_file.top.address != other.usage_file.top.address {
@@ -109,7 +109,7 @@ pub(super) fn copies(one: &Superblock, other: &Superblock) -> Holds {
 }
 
 /// What must hold of an entry of the DAT, as it lies on the media. `blocks`: those of the log.
-pub(super) fn dat_entry(it: &DatEntry, blocks: u64) -> Holds {
+pub(in crate::fs::sfs) fn dat_entry(it: &DatEntry, blocks: u64) -> Holds {
     if it.is_taken == 0 {
         let is_empty = (it.address, it.writes, it.modified, it.crc, it.is_lost) == Default::default();
         return holds(is_empty && [0, NO_GROUP].contains(&it.group), || "it is free, and not empty".to_string());
@@ -125,13 +125,13 @@ pub(super) fn dat_entry(it: &DatEntry, blocks: u64) -> Holds {
 }
 
 /// What must hold of the first entry, which stands for no block.
-pub(super) fn entry_of_none(it: &DatEntry) -> Holds {
+pub(in crate::fs::sfs) fn entry_of_none(it: &DatEntry) -> Holds {
     let none = DatEntry { is_taken: 1, group: it.group, reserved: it.reserved, ..DatEntry::default() };
     holds(*it == none, || "it stands for no block, and is one".to_string())
 }
 
 /// What must hold of a page of the DAT.
-pub(super) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, blocks: u64) -> Holds {
+pub(in crate::fs::sfs) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, blocks: u64) -> Holds {
     let mut taken = 0;
     for (at, entry) in bytes.chunks_exact(size_of::<DatEntry>()).enumerate() {
         let entry = DatEntry::read_from_bytes(entry).expect("an entry's length");
@@ -144,7 +144,7 @@ pub(super) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, block
 }
 
 /// What must hold of a page of the inode file. The numbers of new inodes are given out before their images are there.
-pub(super) fn inode_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, _: u64) -> Holds {
+pub(in crate::fs::sfs) fn inode_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, _: u64) -> Holds {
     for (at, image) in bytes.chunks_exact(size_of::<InodeImage>()).enumerate() {
         let image = InodeImage::ref_from_bytes(image).expect("an image's length");
         let number = page as u64 * INODES + at as u64;
@@ -156,7 +156,7 @@ pub(super) fn inode_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, _: 
 }
 
 /// What must hold of an inode that is in use, besides what its kind must be.
-pub(super) fn inode(it: &InodeImage, number: u64) -> Holds {
+pub(in crate::fs::sfs) fn inode(it: &InodeImage, number: u64) -> Holds {
     holds(it.number.get() == number, || format!("it says it is inode {}", it.number))?;
     holds(it.levels <= MOST_LEVELS, || format!("its map has {} levels", it.levels))?;
     let size = it.size.get();
@@ -174,7 +174,7 @@ pub(super) fn inode(it: &InodeImage, number: u64) -> Holds {
 }
 
 /// What must hold of an entry of the usage file.
-pub(super) fn usage_entry(it: &UsageEntry, segment_blocks: u32) -> Holds {
+pub(in crate::fs::sfs) fn usage_entry(it: &UsageEntry, segment_blocks: u32) -> Holds {
     holds(it.in_use <= 1 && it.is_metadata <= 1, || "it is neither free nor in use, or holds neither".to_string())?;
     holds(is_group(it.group), || format!("it was written for group {}", it.group))?;
     holds(it.live.get() < segment_blocks, || format!("{} of its {segment_blocks} blocks live", it.live))?;
