@@ -404,6 +404,15 @@ fn nobody_waits_for_what_cleaning_reads() {
     }
 }
 
+/// Whoever shared the volume kept its image open: it could not be marked as one that had lost changes.
+#[test]
+fn a_volume_that_is_unmounted_lets_its_device_go() {
+    let (device, volume, _) = volume();
+    at(0, |call| volume.unmount(call)).unwrap();
+    assert_eq!(Arc::strong_count(&device.device), 1);
+    assert!(matches!(at(0, |call| volume.sync(call)), Err(VolumeError::Unmounted)));
+}
+
 /// A segment was freed and written anew between looking up where a block lay and reading it: what was read is another
 /// file's, and its checksum is wrong, but nothing is damaged.
 #[test]

@@ -1,35 +1,32 @@
 //! SFS: the log-structured file system that groups blocks by hotness (Min, Kim, Cho, Lee, Eom: "SFS: Random Write
 //! Considered Harmful in Solid State Drives", FAST 2012).
 //!
-//! Everything is written in segments, one behind the other. What waits to be written is sorted into groups of like
-//! hotness, and a segment is filled from one group (`write_out`); a checkpoint makes the whole durable and writes a
-//! superblock (`checkpoint`); between two of them an fsync adds to the log, which a mount after a crash rolls forward
-//! (`recovery`); when few segments are free, others are cleaned (`cleaning`).
+//! Everything is written in segments, one behind the other. Buffered blocks are sorted into groups of like hotness, and a
+//! segment is filled from one group; a checkpoint makes the whole durable and writes a superblock; between two of them an
+//! fsync adds to the log, which a mount after a crash rolls forward; when few segments are free, others are cleaned.
+//!
+//! Rooms, each of which imports only those above it:
+//!
+//! | room | what it is |
+//! |---|---|
+//! | `media` | what lies on the device, byte by byte, and what must hold of it; the device, cut into segments |
+//! | [`placement`] | which group a block is written in, and which segment is cleaned |
+//! | `metadata` | the metadata files: pages under a root in the superblock |
+//! | `log` | segments, and partial segments: how they are written and read |
+//! | `files` | files and names: the calls |
+//! | `write_back` | buffered blocks and metadata go to the log, segments become free |
+//! | `recovery` | opening a volume, strict or lenient; roll forward, survey, check, repair |
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `settings` | the options |
-//! | `placement` | which group a block is written in, and which segment is cleaned |
-//! | `format` | what lies on the media, byte by byte |
-//! | `media` | a device of blocks or of zones, cut into segments |
-//! | `segments` | which are free, and what is live in them |
-//! | `paged`, `dat`, `inode_file` | the metadata files: pages under a root in the superblock |
-//! | `map`, `directory`, `inode` | where a file's blocks are; names; what is known of a file |
-//! | `attribute_blocks` | where a file's extended attributes are |
-//! | `waiting`, `metadata_blocks`, `inodes` | blocks of files that wait, blocks of metadata, and inodes, in memory |
-//! | `memory` | how much of it each of them may take |
-//! | `records` | what the log says between two checkpoints beside blocks |
-//! | `log` | partial segments: how blocks are placed and written, and the one reader of summaries |
-//! | `write_out`, `cleaning`, `checkpoint` | the movements of a mounted volume |
-//! | `discards` | telling the device which segments are free |
+//! | `station` | sfs as a station of a path |
+//! | `volume` | a mounted volume that threads share |
 //! | `make` | mkfs |
-//! | `invariants` | what must hold of each structure on the media, field by field |
-//! | `recovery` | opening a volume, whole or damaged: mount, check, repair, and the map of its segments |
+//! | `memory`, `space` | how much memory, and how much of the device, each part may take |
 //! | `failure` | a failed write or flush, and what it costs |
-//! | `space` | how much there is, and how much is left |
-//! | `attributes`, `names`, `renames`, `bytes`, `reading`, `extended`, `syncing` | the calls, by what they are about |
-//! | `volume` | these calls as a [`Volume`](crate::fs::volume::Volume), behind one gate |
-//! | `error` | why one fails |
+//! | `segment_table` | what lives in the segments, for people to look at |
+//! | `error` | why a call fails |
 //!
 //! With stamps instead of bytes the code is the same; metadata then stays in memory, as a stamp cannot be read back.
 

@@ -24,7 +24,7 @@ use crate::task::{Gate, GateGuard, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Entries of a directory that are taken before their attributes are looked up: about what fits into 4 KiB.
 const ENTRIES_AT_ONCE: usize = 32;
@@ -41,7 +41,8 @@ pub struct SfsVolume {
     log: Gate<()>,
     /// `None` when it is unmounted.
     mounted: Gate<Option<Sfs>>,
-    media: Arc<Media>,
+    /// Its device is let go when it is unmounted.
+    media: Weak<Media>,
     /// True if all metadata is always in memory.
     is_in_memory: bool,
     number: [u8; 16],
@@ -60,7 +61,15 @@ impl SfsVolume {
         let is_in_memory = media.holds_stamps();
         let mounted = Gate::new("volume", Some(sfs));
         drop(mounted.enter(&Task::at(now)));
-        SfsVolume { log: Gate::new("log", ()), mounted, media, is_in_memory, number, is_timed, origin }
+        SfsVolume {
+            log: Gate::new("log", ()),
+            mounted,
+            media: Arc::downgrade(&media),
+            is_in_memory,
+            number,
+            is_timed,
+            origin,
+        }
     }
 
     /// The volume, for one that has it alone.
@@ -71,8 +80,12 @@ impl SfsVolume {
     pub fn into_inner(self) -> Sfs {
         let mut sfs = self.mounted.into_inner().expect("it is mounted");
         sfs.relief = Relief::AtOnce;
-        self.media.queue_changes(false);
+        sfs.media.queue_changes(false);
         sfs
+    }
+
+    fn media(&self) -> Result<Arc<Media>, VolumeError> {
+        self.media.upgrade().ok_or(VolumeError::Unmounted)
     }
 
     /// Makes a call: it begins when its task comes, or when the call before it has ended.
@@ -100,14 +113,14 @@ impl SfsVolume {
             let steps = std::mem::replace(&mut steps, steps::NONE);
             let (answer, missed) = self.turn(call, steps, |sfs| {
                 // Memory may be too short to keep what was fetched: then the device is asked inside.
-                self.media.begin_look(std::mem::take(&mut fetched), fetches < MOST_FETCHES);
+                sfs.media.begin_look(std::mem::take(&mut fetched), fetches < MOST_FETCHES);
                 let answer = act(sfs);
-                Ok((answer, self.media.end_look().0))
+                Ok((answer, sfs.media.end_look().0))
             })?;
             if missed.is_empty() {
                 return answer;
             }
-            fetched = self.media.fetch(call.task, missed)?;
+            fetched = self.media()?.fetch(call.task, missed)?;
         }
         unreachable!("the last turn refuses nothing, and misses nothing")
     }
@@ -122,14 +135,14 @@ impl SfsVolume {
         let mut fetched = Vec::new();
         for _ in 0..if self.is_in_memory { 0 } else { MOST_FETCHES } {
             let (missed, offered) = self.turn(call, steps::NONE, |sfs| {
-                self.media.begin_look(std::mem::take(&mut fetched), true);
+                sfs.media.begin_look(std::mem::take(&mut fetched), true);
                 let _ = touch(sfs);
-                Ok(self.media.end_look())
+                Ok(sfs.media.end_look())
             })?;
             if missed.is_empty() {
                 return Ok(offered);
             }
-            fetched = self.media.fetch(call.task, missed)?;
+            fetched = self.media()?.fetch(call.task, missed)?;
         }
         Ok(Vec::new())
     }
@@ -200,31 +213,32 @@ impl SfsVolume {
             let mut is_pressed = false;
             let mut wants_checkpoint = false;
             let answer = self.turn(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
-                self.media.begin_look(std::mem::take(&mut fetched), false);
+                sfs.media.begin_look(std::mem::take(&mut fetched), false);
                 let answer = act(sfs);
-                self.media.end_look();
+                sfs.media.end_look();
                 wants_checkpoint = std::mem::take(&mut sfs.wants_checkpoint);
                 is_pressed = answer.is_ok() && sfs.is_pressed();
                 answer
             });
             if answer.is_err() && wants_checkpoint && checkpoints < MOST_CHECKPOINTS {
                 // From here on nobody else takes the checkpoints that this call needs.
-                let writer: &mut WriteBack<_> = writer.get_or_insert_with(|| self.write_back(call));
-                writer.checkpoint_behind(WriteBack::keep_room)?;
+                let mut taken = writer.take().map_or_else(|| self.write_back(call), Ok)?;
+                taken.checkpoint_behind(WriteBack::keep_room)?;
+                writer = Some(taken);
                 checkpoints += 1;
                 continue;
             }
             if is_pressed {
-                writer.unwrap_or_else(|| self.write_back(call)).relieve_if_pressed()?;
+                writer.map_or_else(|| self.write_back(call), Ok)?.relieve_if_pressed()?;
             }
             return answer;
         }
     }
 
     /// Waits until nobody writes back, and does.
-    fn write_back<'c>(&'c self, call: &'c Call) -> WriteBack<'c, SharedTurns<'c>> {
+    fn write_back<'c>(&'c self, call: &'c Call) -> Result<WriteBack<'c, SharedTurns<'c>>, VolumeError> {
         let turns = SharedTurns { volume: self, call, _log: self.log.enter(call.task) };
-        WriteBack::new(turns, call.task, Arc::clone(&self.media))
+        Ok(WriteBack::new(turns, call.task, self.media()?))
     }
 
     /// Reads, and leaves the gate while the device does. `None` if blocks were moved meanwhile, and must be looked up
@@ -236,16 +250,16 @@ impl SfsVolume {
         offset: u64,
         bytes: &mut [u8],
     ) -> Result<Option<ReadBytes>, VolumeError> {
-        let mut whole = Vec::new();
+        let (mut whole, media) = (Vec::new(), self.media()?);
         let (covered, planned, times) = self.look(call, &steps::read(offset, bytes.len()), |sfs| {
             let covered = sfs.covered(call.task, inode, offset, bytes.len())?;
             let times = sfs.attributes(call.task, inode)?.times;
-            let buffer = buffer_of(&covered, &self.media, bytes, &mut whole);
+            let buffer = buffer_of(&covered, &media, bytes, &mut whole);
             let planned = sfs.plan_read(call.task, inode.0, covered.blocks.start, buffer)?;
             Ok((covered, planned, times))
         })?;
-        let buffer = buffer_of(&covered, &self.media, bytes, &mut whole);
-        let wrong = planned.fetch(call.task, &self.media, buffer)?;
+        let buffer = buffer_of(&covered, &media, bytes, &mut whole);
+        let wrong = planned.fetch(call.task, &media, buffer)?;
         if !wrong.is_empty() {
             self.turn(call, steps::NONE, |sfs| {
                 for wrong in &wrong {
@@ -257,7 +271,7 @@ impl SfsVolume {
             })?;
             return Ok(None);
         }
-        match (whole.is_empty(), self.media.holds_stamps()) {
+        match (whole.is_empty(), media.holds_stamps()) {
             (true, _) => {}
             (false, true) => bytes[..covered.length].fill(0),
             (false, false) => covered.copy(&whole, bytes),
@@ -486,7 +500,7 @@ impl Volume for SfsVolume {
             let attributes = page.attributes(call.task, sfs, next == from)?;
             let mut attributes = attributes.into_iter();
             // What was handed out is not handed out again.
-            self.media.stop_refusing();
+            sfs.media.stop_refusing();
             page.hand_out(&mut |entry| {
                 // The next listing begins with the first that has none, and says why.
                 let Some(attributes) = attributes.next() else { return Ok(false) };
@@ -582,13 +596,13 @@ impl Volume for SfsVolume {
     }
 
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
-        let mut writer = self.write_back(call);
+        let mut writer = self.write_back(call)?;
         call.spend(steps::SYNC);
         writer.sync_file(inode, what)
     }
 
     fn sync(&self, call: &Call) -> Result<(), VolumeError> {
-        let mut writer = self.write_back(call);
+        let mut writer = self.write_back(call)?;
         call.spend(steps::SYNC);
         writer.sync()
     }
@@ -619,7 +633,7 @@ impl Volume for SfsVolume {
     }
 
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError> {
-        self.write_back(call).work()
+        self.write_back(call)?.work()
     }
 
     fn is_changed(&self, call: &Call) -> bool {
