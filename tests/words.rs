@@ -20,7 +20,7 @@ const OPENERS: [(&str, u32); 16] = [
     ("src/translation", 1),
     ("src/workload", 1),
     ("crates/cli", 4),
-    ("crates/fuse", 9),
+    ("crates/fuse", 1),
     ("crates/kernel", 1),
     ("crates/nbd", 1),
     ("crates/reproduce", 1),

@@ -53,7 +53,8 @@ pub trait VolumeSettings: Debug + Any + Send + Sync {
     /// The term with every option written out.
     fn written_out(&self) -> &str;
 
-    /// The type that mount(8) shows of it, behind `fuse.`, and for which umount(8) looks for a program.
+    /// The type that mount(8) shows behind `fuse.`, and for which umount(8) looks for a program: `flashpath`, or the name
+    /// of its kind. A mount of another type is not recognised as one of this program.
     fn mounted_as(&self) -> &'static str {
         "flashpath"
     }

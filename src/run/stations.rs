@@ -121,6 +121,11 @@ impl Station {
         Station { kind, level: "file system", offers: Offer::Files, below, read: Read::Kernel(read) }
     }
 
+    /// True for a file system of this program.
+    pub fn is_volume(&self) -> bool {
+        matches!(self.read, Read::Volume(_))
+    }
+
     /// True if a workload can stand on it.
     pub fn carries_workloads(&self) -> bool {
         matches!(self.offers, Offer::Blocks | Offer::Files)
@@ -192,4 +197,20 @@ fn layer_named(stations: &[Station], term: &Term) -> Result<ReadLayer, Expressio
 /// The names of the stations that offer one of these.
 pub fn names_offering<'s>(stations: &'s [Station], offers: &'s [Offer]) -> impl Iterator<Item = &'static str> + 's {
     stations.iter().filter(|station| offers.contains(&station.offers)).map(|station| station.kind.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Path;
+
+    #[test]
+    fn a_mount_of_every_volume_shows_the_name_of_its_kind_or_of_the_program() {
+        for row in STATIONS.iter().filter(|row| row.is_volume()) {
+            let below = if row.below.takes.is_empty() { "" } else { "/conv:size=1G" };
+            let path = Path::read(&format!("{}{below}", row.kind.name)).unwrap();
+            let shown = path.volume_settings().unwrap().mounted_as();
+            assert!(shown == "flashpath" || shown == row.kind.name, "{} is shown as {shown}", row.kind.name);
+        }
+    }
 }

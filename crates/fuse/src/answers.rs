@@ -1,4 +1,4 @@
-//! How answers leave: promptly, or when their time has come.
+//! Sends answers: at once, or at the time at which the modelled device completes the request.
 
 use flashpath::run::shared::DueQueue;
 use flashpath::time::Time;
@@ -6,37 +6,39 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// Bytes of answers that may wait; who asks for more waits itself.
+/// The maximum bytes of queued answers. A thread whose answer does not fit waits until there is room.
 const MOST_BYTES: usize = 64 << 20;
-/// What an answer takes beside its data.
+/// The bytes counted for an answer beside its data.
 const ANSWER_BYTES: usize = 256;
 
 /// An answer that is ready to be sent.
 type Answer = Box<dyn FnOnce() + Send>;
 
-/// Where answers go.
+/// The sender of answers.
 pub struct Answers {
     late: Option<Late>,
 }
 
-/// Answers that wait, and the thread that sends them.
+/// Queued answers, and the thread that sends them.
 struct Late {
     queue: Arc<DueQueue<Answer>>,
     sender: Option<JoinHandle<()>>,
 }
 
 impl Answers {
-    /// Answers that leave promptly.
+    /// A sender that sends each answer at once.
     pub fn prompt() -> Answers {
         Answers { late: None }
     }
 
-    /// Answers that wait for their time by the clock `now`. Fails if the system starts no thread.
+    /// A sender that sends each answer at its completion time by the clock `now`. Fails if the system cannot start a
+    /// thread.
     pub fn paced(now: impl Fn() -> Time + Send + 'static) -> io::Result<Answers> {
         let queue = Arc::new(DueQueue::<Answer>::new(MOST_BYTES));
         let takes = Arc::clone(&queue);
         let sender = Builder::new().name("fuse-pace".into()).spawn(move || {
-            // Without this, the kernel wakes a sleeper up to 50 us late. If it refuses, answers are so much later.
+            // Without this, the kernel wakes a sleeping thread up to 50 us late. If the call fails, answers are that
+            // much later.
             let _ = nix::sys::prctl::set_timerslack(1);
             let mut ready = Vec::new();
             while takes.take(&now, &mut ready) {
@@ -46,16 +48,16 @@ impl Answers {
         Ok(Answers { late: Some(Late { queue, sender: Some(sender) }) })
     }
 
-    /// Whether answers may have to wait, and their data must be kept until then.
-    pub fn are_late(&self) -> bool {
+    /// True if answers may be queued: their data must be owned.
+    pub fn are_paced(&self) -> bool {
         self.late.is_some()
     }
 
-    /// Sends an answer with `bytes` of data to what was done at `done`.
+    /// Sends the answer, with `bytes` of data, to a request that completes at `done`.
     pub fn send(&self, done: Time, bytes: usize, answer: impl FnOnce() + Send + 'static) {
         match &self.late {
             None => answer(),
-            // The queue is abandoned by nobody as long as this is there.
+            // The queue is not abandoned while this sender exists.
             Some(late) => drop(late.queue.push(done, ANSWER_BYTES + bytes, Box::new(answer))),
         }
     }
@@ -65,7 +67,7 @@ impl Drop for Late {
     fn drop(&mut self) {
         self.queue.close();
         if let Some(sender) = self.sender.take() {
-            // If it panicked, its answers are lost, and there is nobody to tell.
+            // If it panicked, its answers are lost, and no caller can be told.
             let _ = sender.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Arguments of requests, from the kernel's words.
+//! Arguments of requests, translated from the kernel's numbers and flags.
 
 use crate::attributes::timestamp;
 use flashpath::fs::posix::NewTime;
@@ -13,7 +13,7 @@ const SEEK_HOLE: i32 = 4;
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
 
-/// A time stamp that setattr sets.
+/// The new value of a time stamp in setattr.
 pub fn new_time(time: TimeOrNow) -> NewTime {
     match time {
         TimeOrNow::Now => NewTime::Now,
@@ -37,7 +37,7 @@ pub fn renaming(flags: RenameFlags, owner: (u32, u32)) -> Result<Renaming, Errno
     Ok(Renaming { taken, whiteout })
 }
 
-/// The work that fallocate is asked for.
+/// The operation that the mode of fallocate selects.
 pub fn allocation(mode: i32) -> Result<Allocation, Errno> {
     let mode = FallocateFlags::from_bits(mode).ok_or(Errno::EOPNOTSUPP)?;
     let keep_size = mode.contains(FallocateFlags::FALLOC_FL_KEEP_SIZE);
@@ -63,7 +63,7 @@ pub fn seek(offset: i64, whence: i32) -> Result<(u64, Seek), Errno> {
     Ok((u64::try_from(offset).map_err(|_| Errno::ENXIO)?, what))
 }
 
-/// `true`: the attribute that is set must be there; `false`: it must not.
+/// `Some(true)`: the extended attribute must exist; `Some(false)`: it must not exist; `None`: either.
 pub fn must_exist(flags: i32) -> Result<Option<bool>, Errno> {
     match flags {
         0 => Ok(None),
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_may_ask_for_is_known_and_all_else_is_refused() {
+    fn supported_arguments_are_translated_and_all_others_are_refused() {
         let (punch, zero) = (Allocation::Punch, Allocation::Zero { keep_size: true });
         let reserve = Allocation::Reserve { keep_size: false };
         for (mode, asked) in [(0, Ok(reserve)), (3, Ok(punch)), (0x11, Ok(zero)), (8, Err(Errno::EOPNOTSUPP.code()))] {

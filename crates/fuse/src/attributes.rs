@@ -1,4 +1,4 @@
-//! Attributes of a file, in the kernel's words.
+//! Attributes of a file, in the kernel's format.
 
 use flashpath::fs::volume::{Attributes, FileKind, Timestamp};
 use fuser::{FileAttr, FileType, INodeNo};
@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Sectors of 512 bytes in a block: the unit of `st_blocks`.
 const SECTORS: u64 = 8;
 const BLOCK_BYTES: u32 = 4096;
-/// The bits of a mode that are the kind of the file.
+/// The bits of a mode that hold the file's kind.
 const KIND_BITS: u32 = 0o170_000;
 
-/// The attributes as they are answered.
+/// The attributes in the kernel's format.
 pub fn system_attributes(attributes: &Attributes) -> FileAttr {
     FileAttr {
         ino: INodeNo(attributes.inode.0),
@@ -25,14 +25,14 @@ pub fn system_attributes(attributes: &Attributes) -> FileAttr {
         nlink: attributes.links,
         uid: attributes.user,
         gid: attributes.group,
-        // What came in 32 bits goes back in them.
+        // The number came from the kernel with 32 bits.
         rdev: attributes.device as u32,
         blksize: BLOCK_BYTES,
         flags: 0,
     }
 }
 
-/// The kind as it is answered.
+/// The kind in the kernel's format.
 pub fn system_kind(kind: FileKind) -> FileType {
     match kind {
         FileKind::Regular => FileType::RegularFile,
@@ -45,7 +45,7 @@ pub fn system_kind(kind: FileKind) -> FileType {
     }
 }
 
-/// The kind that mknod is asked to make; `None` if it cannot make it.
+/// The kind in the mode of mknod; `None` if mknod cannot make it.
 pub fn kind_of_mode(mode: u32) -> Option<FileKind> {
     Some(match mode & KIND_BITS {
         0o100_000 | 0 => FileKind::Regular,
@@ -60,18 +60,18 @@ pub fn kind_of_mode(mode: u32) -> Option<FileKind> {
 fn system_time(time: Timestamp) -> SystemTime {
     let distance = Duration::from_nanos(time.0.unsigned_abs());
     let shifted = if time.0 < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
-    // 292 years lie within what the system can tell.
+    // 292 years fit into the system's range.
     shifted.unwrap_or(UNIX_EPOCH)
 }
 
-/// A time that a request carries. What lies beyond 292 years from 1970 becomes the nearest that can be stored.
+/// A time in a request, clamped to 292 years around 1970, the range that a volume stores.
 pub fn timestamp(time: SystemTime) -> Timestamp {
     let clamped = |nanoseconds: i128| nanoseconds.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => Timestamp(clamped(since.as_nanos() as i128)),
         Err(before) => {
-            // The kernel's seconds are negative then, and its nanoseconds count forward from them. fuser 0.18 takes
-            // both away from 1970 (its `system_time_from_time`): the nanoseconds are given back twice.
+            // The kernel sends negative seconds and nanoseconds that count forward from them. fuser 0.18 subtracts both
+            // from 1970 (its `system_time_from_time`): the nanoseconds are added back twice.
             let distance = before.duration();
             Timestamp(clamped(i128::from(distance.subsec_nanos()) - i128::from(distance.as_secs()) * 1_000_000_000))
         }

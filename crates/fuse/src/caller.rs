@@ -4,11 +4,11 @@ use flashpath::fs::volume::Caller;
 use fuser::Request;
 use std::fs::read_to_string;
 
-/// Lets `act` go on as whoever makes a request. `umask`: of a request that makes a file.
+/// Runs `act` with the caller of a request. `umask` is that of a request that makes a file.
 ///
-/// Of the groups beside the first a request tells nothing, and /proc does: the thread waits for its answer. One that
-/// cannot be looked at is in none. Who may leave set-id bits where they are (CAP_FSETID) it does not tell either:
-/// that is root.
+/// A request does not carry supplementary groups. They are read from /proc, where the calling thread waits for its
+/// answer; a thread that is not visible there is in none. A request does not carry capabilities either: only root is
+/// taken to keep set-id bits (CAP_FSETID).
 pub fn as_caller<T>(request: &Request, umask: u32, act: impl FnOnce(Caller) -> T) -> T {
     let thread = request.pid();
     let more_groups = |group| thread_is_in(thread, group);
@@ -22,14 +22,14 @@ pub fn as_caller<T>(request: &Request, umask: u32, act: impl FnOnce(Caller) -> T
     })
 }
 
-/// True if a thread is in this group beside its first. 0 is the number of one that cannot be seen from here.
+/// True if the thread is in this supplementary group. The number 0 stands for a thread of another PID namespace.
 fn thread_is_in(thread: u32, group: u32) -> bool {
     thread != 0
         && read_to_string(format!("/proc/{thread}/status"))
             .is_ok_and(|status| groups(&status).any(|other| other == group))
 }
 
-/// The groups beside the first, as /proc/.../status lists them.
+/// The supplementary groups in the text of /proc/.../status.
 fn groups(status: &str) -> impl Iterator<Item = u32> + '_ {
     let listed = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or("");
     listed.split_whitespace().filter_map(|group| group.parse().ok())

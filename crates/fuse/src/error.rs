@@ -1,23 +1,23 @@
-//! Why a mount fails.
+//! Causes of failed mounts.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why it could not be mounted.
+/// The cause of a failed mount.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// The place names no file in a directory.
+    /// The path names no file in a directory.
     #[error("{0} names no file in a directory")]
     Name(PathBuf),
-    /// The directory is used for something else.
+    /// The directory has entries.
     #[error("{0} is not empty")]
     NotEmpty(PathBuf),
-    /// Something is mounted there.
+    /// A file system is mounted there.
     #[error("{directory} is a mount point already, of {what}")]
     Taken {
         /// The directory.
         directory: PathBuf,
-        /// The mount that is there.
+        /// Its source and type.
         what: String,
     },
     /// The directory cannot be used, or made.
@@ -28,7 +28,7 @@ pub enum MountError {
         /// The system's error.
         source: io::Error,
     },
-    /// The system does not mount it.
+    /// The system's mount call failed.
     #[error("cannot mount at {directory}: {source}")]
     Mount {
         /// The directory.

@@ -1,22 +1,22 @@
 //! File systems through FUSE: a mounted volume as a directory of this machine, and a device as one file, for losetup
-//! and for whatever reads and writes a file.
+//! and any program that reads and writes a file.
 //!
 //! | file | content |
 //! |---|---|
-//! | `one_file` | a file system that has one file, and its requests |
-//! | `file_system` | the requests to a mounted volume, and their answers |
-//! | `attributes`, `caller`, `asked` | what is known of a file, who makes a request, and what it asks for: the kernel's words |
-//! | `answers` | how answers leave: promptly, or when their time has come |
-//! | `mounted` | the mount, from its beginning to its end in good order |
-//! | `mount_point` | the directory that becomes one, and what is mounted at it |
-//! | `error` | why a mount fails |
+//! | `one_file` | requests to a file system with one file |
+//! | `file_system` | requests to a mounted volume |
+//! | `attributes`, `caller`, `asked` | attributes, callers and arguments, translated from and to the kernel's format |
+//! | `answers` | sending answers: at once, or at their completion time |
+//! | `mounted` | a mount, from mounting to unmounting |
+//! | `mount_point` | mount points, and the mounts at them |
+//! | `error` | causes of failed mounts |
 //!
-//! The work of requests to a volume is in the library: the rules of every file system in `fs::posix`, the rest behind
+//! The library serves requests to a volume: the rules of POSIX are in `fs::posix`, the file system is behind
 //! `fs::volume::Volume`.
 //!
-//! The one file has the device's size, always. Writes go to the device when they are made, not later: a crash of this
-//! program loses nothing that was answered. What a crash loses of a volume's files is what was not synced, as with any
-//! file system. Neither root nor libfuse is needed; without root, the program fusermount3 is.
+//! The one file always has the device's size. A write reaches the device before it is answered: a crash of this program
+//! loses no answered write. A crash loses unsynced changes to a volume's files, as with any file system. Neither root
+//! nor libfuse is needed; without root, the program fusermount3 is.
 
 #![allow(clippy::disallowed_methods, reason = "a front end has threads, and waits for the kernel")]
 

@@ -1,6 +1,7 @@
-//! The directory that becomes a mount point, and what is mounted at one.
+//! Mount points, and the FUSE mounts at them.
 
 use crate::error::MountError;
+use flashpath::run::STATIONS;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
 use nix::sys::statvfs::statvfs;
@@ -9,12 +10,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Makes sure that there is an empty directory on which nothing is mounted through FUSE; whether it was made. A mount
-/// whose server was killed is taken away.
+/// Ensures an empty directory without a FUSE mount; true if it was made. The mount of a killed server is unmounted.
 pub fn prepare(directory: &Path) -> Result<bool, MountError> {
     let failed = |source| MountError::Directory { directory: directory.to_path_buf(), source };
     if is_dead(directory) {
-        // Its server was killed: nothing can be done with it but this.
+        // Its server was killed: it can only be unmounted.
         unmount(directory, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).map_err(|error| failed(error.into()))?;
     }
     if let Some(mount) = FuseMount::at(directory) {
@@ -33,7 +33,7 @@ pub fn prepare(directory: &Path) -> Result<bool, MountError> {
     }
 }
 
-/// Unmounts; without root, through fusermount3, which may.
+/// Unmounts; without root, through fusermount3, which is set-user-ID root.
 pub fn unmount(directory: &Path, flags: MntFlags) -> Result<(), Errno> {
     match umount2(directory, flags) {
         Err(Errno::EPERM) => {
@@ -42,7 +42,7 @@ pub fn unmount(directory: &Path, flags: MntFlags) -> Result<(), Errno> {
             let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
             match status {
                 Ok(status) if status.success() => Ok(()),
-                // It says why only in words; what it is nearly always about is this.
+                // Its reason is text; nearly always the mount is busy.
                 Ok(_) => Err(Errno::EBUSY),
                 Err(_) => Err(Errno::EPERM),
             }
@@ -51,55 +51,55 @@ pub fn unmount(directory: &Path, flags: MntFlags) -> Result<(), Errno> {
     }
 }
 
-/// A file system that is mounted through FUSE.
+/// A FUSE mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuseMount {
     /// The mount point, from the root.
     pub directory: PathBuf,
-    /// The kernel's name of its kind: `fuse.sfs`.
+    /// The kernel's name of its type: `fuse.sfs`.
     pub kind: String,
-    /// What it is a mount of.
+    /// The source: the path of the volume.
     pub source: String,
-    /// The kernel's number of the file system, while it is mounted: `0:57`.
+    /// The kernel's number of the mounted file system: `0:57`.
     pub device: String,
-    /// Who mounted it.
+    /// The user who mounted it.
     pub user: Option<u32>,
 }
 
 impl FuseMount {
-    /// What is mounted at a directory through FUSE. `None` if it is no mount point, or one of another file system: an
-    /// empty one of those may be covered.
+    /// The FUSE mount at a directory; `None` if there is none. An empty mount of another file system may be mounted over.
     pub fn at(directory: &Path) -> Option<FuseMount> {
         let directory = full_name(directory)?;
-        // Without /proc nobody can tell, and what has files is refused all the same.
+        // Without /proc it is unknown; a directory with files is refused all the same.
         let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
         topmost(&mounts, &directory).filter(|mount| mount.kind == "fuse" || mount.kind.starts_with("fuse."))
     }
 
-    /// True if this program serves it: a volume, or a device as one file.
+    /// True if this program serves it: a volume of any kind, or a device as one file.
     pub fn is_of_flashpath(&self) -> bool {
-        matches!(self.kind.as_str(), "fuse.sfs" | "fuse.flashpath")
+        let is_volume = |name: &str| STATIONS.iter().filter(|row| row.is_volume()).any(|row| row.kind.name == name);
+        self.kind.strip_prefix("fuse.").is_some_and(|name| name == "flashpath" || is_volume(name))
     }
 
-    /// True if its file system is mounted at another place, too, as with a bind mount: its server goes on when this one
-    /// is unmounted.
+    /// True if its file system is also mounted elsewhere, as by a bind mount: unmounting this one does not end its
+    /// server.
     pub fn is_elsewhere(&self) -> bool {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         mounts.lines().filter(|line| line.split(' ').nth(2) == Some(&self.device)).count() > 1
     }
 
-    /// True if the process that served it has ended: whatever is asked of it fails with ENOTCONN.
+    /// True if the process that served it has ended: every request fails with ENOTCONN.
     pub fn is_dead(&self) -> bool {
         is_dead(&self.directory)
     }
 }
 
-/// True if a mount's server is gone. What the kernel knows of the directory it may answer itself, but never how much is free.
+/// True if a mount's server is gone. The kernel may answer other calls from its caches, but never statvfs.
 fn is_dead(directory: &Path) -> bool {
     statvfs(directory).is_err_and(|error| error == Errno::ENOTCONN)
 }
 
-/// The name from the root. A mount point whose server is dead may not be looked at, but its parent may.
+/// The absolute name. The mount point of a dead server cannot be resolved, but its parent can.
 fn full_name(directory: &Path) -> Option<PathBuf> {
     directory.canonicalize().ok().or_else(|| {
         let parent =
@@ -108,14 +108,14 @@ fn full_name(directory: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The last mount at this place (proc_pid_mountinfo(5)).
+/// The topmost mount at this place (proc_pid_mountinfo(5)).
 fn topmost(mounts: &[u8], place: &Path) -> Option<FuseMount> {
     let lines = mounts.split(|byte| *byte == b'\n').rev();
     let mut found = lines.filter_map(|line| {
         let mut words = line.split(|byte| *byte == b' ');
         let device = String::from_utf8_lossy(words.nth(2)?).into_owned();
         let directory = unescaped(words.nth(1)?);
-        // Behind the optional fields: a dash, the kind, the source, the file system's own options.
+        // After the optional fields: a dash, the type, the source, the file system's own options.
         let mut behind = words.skip_while(|word| *word != b"-").skip(1);
         let kind = String::from_utf8_lossy(behind.next()?).into_owned();
         let source = unescaped(behind.next()?).display().to_string();
@@ -126,7 +126,7 @@ fn topmost(mounts: &[u8], place: &Path) -> Option<FuseMount> {
     found.next()
 }
 
-/// A name in which spaces and the like are written as backslashes and three octal digits.
+/// The name with its escapes decoded: a backslash and three octal digits stand for a space and the like.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -146,7 +146,7 @@ fn unescaped(text: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
-/// A name of what is mounted, for `df`: fusermount3 takes commas and backslashes only behind a backslash.
+/// The name of the source, for `df`: fusermount3 takes commas and backslashes only after a backslash.
 pub fn source_name(text: &str, through_fusermount: bool) -> String {
     /// The kernel takes a page at most.
     const MOST: usize = 1024;
@@ -171,6 +171,24 @@ mod tests {
         assert_eq!(found("/mnt/a b\\"), of("fuse.sfs", "sfs/mem:size=1G,x= 1", "0:22"));
         assert_eq!(found("/mnt/a"), None);
         assert_eq!(topmost(mounts, Path::new("/mnt/a b\\")).unwrap().user, Some(5));
+    }
+
+    /// Mounts were recognised by the names `sfs` and `flashpath`: one of a third file system, shown under its own name,
+    /// could be neither unmounted nor remounted by this program.
+    #[test]
+    fn mounts_of_every_volume_in_the_table_are_the_programs_and_those_of_others_are_not() {
+        let is_known = |name: &str| {
+            let kind = format!("fuse.{name}");
+            let mount =
+                FuseMount { directory: "/m".into(), kind, source: String::new(), device: String::new(), user: None };
+            mount.is_of_flashpath()
+        };
+        let volumes = STATIONS.iter().filter(|row| row.is_volume()).map(|row| row.kind.name);
+        assert_eq!(volumes.filter(|name| is_known(name)).collect::<Vec<_>>(), ["sfs", "tree"]);
+        assert!(is_known("flashpath"));
+        for other in ["ext4", "sshfs", "conv", "sfs2", ""] {
+            assert!(!is_known(other), "{other}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The mount, from its beginning to its end in good order.
+//! A mount, from mounting to unmounting.
 
 use crate::error::MountError;
 use crate::file_system::{Caching, FileSystem};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Threads that serve the kernel's requests: one answers while another reads.
 const THREADS: usize = 2;
-/// How long the kernel may take to end a file system that is unmounted.
+/// The maximum wait for the end of the session after an unmount.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -27,20 +27,20 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub enum Leaving {
     /// It is unmounted.
     Left,
-    /// Someone uses it.
+    /// A process uses it.
     Busy,
-    /// The system refuses.
+    /// The system's unmount call failed.
     Failed(io::Error),
 }
 
-/// What the kernel lets nobody do with a mount's files.
+/// Uses of a mount's files that the kernel forbids to all users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forbidden {
-    /// Run programs as the user or group of their set-id bits.
+    /// Running programs as the user or group of their set-id bits.
     pub set_id: bool,
-    /// Use device files.
+    /// Using device files.
     pub devices: bool,
-    /// Run programs.
+    /// Running programs.
     pub programs: bool,
 }
 
@@ -51,16 +51,16 @@ pub struct Wishes {
     pub name: String,
     /// The type that `mount` shows behind `fuse.`.
     pub kind: String,
-    /// Other users may use it, as far as its permissions let them. With root they always may.
+    /// Other users may use it, within its permissions. With root they always may.
     pub allow_other: bool,
-    /// The place where writes wait.
+    /// The place where unsent writes wait.
     pub caching: Caching,
-    /// What nobody may do. Without root the system forbids the first two always.
+    /// Forbidden uses. Without root the system always forbids set-id bits and devices.
     pub forbidden: Forbidden,
 }
 
-/// What `mount` shows behind `fuse.`. fuser hands the subtype on to fusermount3 only: with root, the kernel is told
-/// in its own words.
+/// The type that `mount` shows behind `fuse.`. fuser passes a subtype to fusermount3 only; with root, it is passed as
+/// the kernel's own option.
 fn subtype(name: &str) -> MountOption {
     match geteuid().is_root() {
         true => MountOption::CUSTOM(format!("subtype={name}")),
@@ -68,25 +68,23 @@ fn subtype(name: &str) -> MountOption {
     }
 }
 
-/// A file system at a directory, which became a mount point.
+/// A mounted file system. Dropping it unmounts it, even if it is in use.
 #[derive(Debug)]
 pub struct Mounted {
     directory: PathBuf,
-    /// Whether the directory was made for it.
+    /// True if the directory was made for the mount.
     is_made: bool,
     is_left: bool,
     serving: Option<JoinHandle<()>>,
 }
 
 impl Mounted {
-    /// Mounts `device` as the file `place`. Its directory must be empty; if there is none, it is made, and removed at
-    /// the end. A mount that a server left behind when it was killed is taken away. `on_end` is called once nothing
-    /// is mounted there any more, whoever unmounted it.
+    /// Mounts `device` as the file `place`. Its directory must be empty; a missing one is made, and removed at the end.
+    /// The mount of a killed server is unmounted first. `on_end` is called after the unmount, whoever unmounts it.
     ///
     /// # Errors
     ///
-    /// The directory cannot be used, or the system does not mount: there is no /dev/fuse, or without root no
-    /// fusermount3.
+    /// The directory cannot be used, or the system cannot mount: there is no /dev/fuse, or without root no fusermount3.
     pub fn one_file(
         device: Arc<SharedDevice>,
         place: &Path,
@@ -112,14 +110,12 @@ impl Mounted {
         Self::mount(|| OneFile::new(device, name), directory, config, on_end)
     }
 
-    /// Mounts a volume at `directory`, as [`one_file`](Mounted::one_file) does with a file. With root, programs with
-    /// set-id bits and device files work as on any file system that root mounts; without, the system lets neither
-    /// work.
+    /// Mounts a volume at `directory`, as [`one_file`](Mounted::one_file) mounts a file. With root, set-id bits and device
+    /// files work as on any mount of root's; without root, the system allows neither.
     ///
     /// # Errors
     ///
-    /// Those of [`one_file`](Mounted::one_file); and without root others may only be let in if `/etc/fuse.conf` says
-    /// so.
+    /// Those of [`one_file`](Mounted::one_file). Without root, `allow_other` fails unless `/etc/fuse.conf` allows it.
     pub fn volume(
         volume: Arc<SharedVolume>,
         directory: &Path,
@@ -157,7 +153,7 @@ impl Mounted {
         let is_made = prepare(directory)?;
         let mounted = Self::mount_at(files, directory, config, is_made, on_end);
         if mounted.is_err() && is_made {
-            // An empty directory is all that could be left.
+            // The directory is still empty.
             let _ = std::fs::remove_dir(directory);
         }
         mounted
@@ -171,7 +167,7 @@ impl Mounted {
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Mounted, MountError> {
         let failed = |source| MountError::Mount { directory: directory.to_path_buf(), source };
-        // A later change of the working directory must not matter.
+        // The path stays valid after a change of the working directory.
         let path = directory.canonicalize().map_err(failed)?;
         config.n_threads = Some(THREADS);
         config.clone_fd = true;
@@ -179,7 +175,7 @@ impl Mounted {
         let serving = Builder::new()
             .name("fuse".into())
             .spawn(move || {
-                // What it would say is that the mount is gone, which is no error.
+                // The only error is that the mount is gone, which is the normal end.
                 let _ = session.run();
                 on_end();
             })
@@ -192,13 +188,13 @@ impl Mounted {
         &self.directory
     }
 
-    /// Unmounts if nobody uses it, and waits until the last request is served.
+    /// Unmounts if no process uses it, and waits until the last request is served.
     pub fn leave(&mut self) -> Leaving {
         let is_served = self.serving.as_ref().is_some_and(|serving| !serving.is_finished());
         if !self.is_left && is_served {
             match unmount(&self.directory, MntFlags::UMOUNT_NOFOLLOW) {
                 Ok(()) => {}
-                // Someone else was quicker.
+                // Another process has unmounted it.
                 Err(Errno::EINVAL | Errno::ENOENT) => {}
                 Err(Errno::EBUSY) => return Leaving::Busy,
                 Err(error) => return Leaving::Failed(error.into()),
@@ -209,30 +205,30 @@ impl Mounted {
         Leaving::Left
     }
 
-    /// Takes it out of sight although it is used: whoever uses it loses it when this program ends.
+    /// Unmounts it lazily although it is in use: its users lose it when this program ends.
     pub fn abandon(mut self) {
         self.detach();
     }
 
     fn detach(&mut self) {
         if !std::mem::replace(&mut self.is_left, true) {
-            // It fails where nothing is mounted any more.
+            // Fails if it is already unmounted.
             let _ = unmount(&self.directory, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW);
             self.end();
         }
     }
 
-    /// Waits for the last request, and removes what was made.
+    /// Waits for the last request, and removes the directory if it was made for the mount.
     fn end(&mut self) {
         let until = Instant::now() + PATIENCE;
         if let Some(serving) = self.serving.take() {
-            // Another mount namespace may hold on to it: then it ends with the program.
+            // If another mount namespace still has the mount, it ends with the program.
             while !serving.is_finished() && Instant::now() < until {
                 std::thread::sleep(PAUSE);
             }
         }
         if std::mem::take(&mut self.is_made) {
-            // Somebody may have put something there.
+            // Fails if a file was put there meanwhile.
             let _ = std::fs::remove_dir(&self.directory);
         }
     }

@@ -1,4 +1,4 @@
-//! A file system that has one file: the device.
+//! A file system with one file: the device.
 
 use crate::answers::Answers;
 use flashpath::run::shared::{Fault, ServeError, SharedDevice};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 const FILE: INodeNo = INodeNo(2);
-/// How long the kernel may believe what it is told: nothing of it ever changes.
+/// The time for which the kernel may cache answers: attributes and names never change.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// The longest write that the kernel may send, in bytes.
 const LONGEST_WRITE: u32 = 1 << 20;
@@ -33,11 +33,11 @@ const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
 thread_local! {
-    /// The buffer of reads, so that no request begins with fresh memory.
+    /// The buffer of reads: no request allocates memory.
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A file system that has one file.
+/// A file system with one file.
 pub struct OneFile {
     device: Arc<SharedDevice>,
     name: OsString,
@@ -56,7 +56,7 @@ fn errno(error: &ServeError) -> Errno {
 }
 
 impl OneFile {
-    /// One whose file is called `name`. Fails if the system starts no thread.
+    /// The file system whose file is called `name`. Fails if the system cannot start a thread.
     pub fn new(device: Arc<SharedDevice>, name: &OsStr) -> io::Result<OneFile> {
         let answers = if device.sharing().paced {
             let clock = Arc::clone(&device);
@@ -95,7 +95,7 @@ impl OneFile {
         })
     }
 
-    /// The end of a range that may reach beyond the file.
+    /// The length of the part of a range that lies within the file.
     fn clipped(&self, offset: u64, length: u64) -> u64 {
         length.min(self.device.size_bytes().saturating_sub(offset))
     }
@@ -116,14 +116,14 @@ impl OneFile {
         } else if what == FallocateFlags::FALLOC_FL_ZERO_RANGE {
             self.write_zeros(offset, length).map_err(fail)
         } else if what.is_empty() && end <= size {
-            // A device has a place for each of its blocks.
+            // Every block of a device is reserved already.
             Ok(self.device.now())
         } else {
             Err(Errno::EOPNOTSUPP)
         }
     }
 
-    /// Others get their turns between the pieces.
+    /// Writes zeros in pieces, so that other requests are served in between.
     fn write_zeros(&self, mut offset: u64, mut length: u64) -> Result<flashpath::time::Time, ServeError> {
         let mut done = self.device.now();
         while length > 0 {
@@ -241,7 +241,7 @@ impl Filesystem for OneFile {
         reply: ReplyData,
     ) {
         let length = self.clipped(offset, u64::from(size)) as usize;
-        if self.answers.are_late() {
+        if self.answers.are_paced() {
             let mut data = vec![0; length];
             return match self.device.read(offset, &mut data) {
                 Ok(done) => self.answers.send(done, length, move || reply.data(&data)),

@@ -31,7 +31,7 @@ pub trait Replies {
 
 /// The maximum number of replies in one call. If many more left in one, the client would wait for the last of them, and then
 /// the server for the client.
-const AT_ONCE: u32 = 32;
+const AT_ONCE: u32 = 16;
 
 /// Buffered bytes that are sent at once, so that the client receives them while the next are read.
 const LARGE: usize = 64 << 10;
