@@ -6,8 +6,6 @@
 //! | [`json()`] | programs |
 //! | [`html()`] | an offline page with charts |
 //!
-//! A file workload has a result of its own, [`FileRunResult`], with two forms: [`files_table`] and [`files_json`].
-//!
 //! [`figure`] holds reproduced figures of papers.
 //!
 //! The engine fills the distributions of a result with [`LatencyHistogram`] and [`wear_bins`]. Each form is a function
@@ -29,7 +27,6 @@ mod terminal;
 mod translation_rows;
 
 pub use file::{WriteError, check_writable, is_special, write_file};
-pub use files::{FileRunResult, MovedBytes, StageResult, files_json, files_table};
 pub use histogram::{LatencyHistogram, wear_bins};
 pub use html::html;
 pub use json::json;

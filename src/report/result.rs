@@ -38,8 +38,11 @@ pub struct RunResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latencies>,
     /// Bytes read and written by the workload over simulated seconds, in MiB/s; `None` without a timing model. In a
-    /// kernel file system, which is not simulated, over its wall-clock seconds.
+    /// kernel file system and in a directory, which are not simulated, over wall-clock seconds.
     pub throughput_mib_s: Option<f64>,
+    /// The run of a workload in files; absent where blocks were asked for, or another program ran.
+    #[serde(flatten)]
+    pub files: Option<FilesResult>,
     /// The run in windows of equal host writes, in order.
     pub windows: Vec<Window>,
     /// The checked sums of the ledger. If one does not hold, the run has failed.
@@ -79,6 +82,41 @@ pub struct WorkloadResult {
     pub discarded_blocks: u64,
     /// Rejected lines of a trace.
     pub rejected_lines: u64,
+}
+
+/// The run of a workload in files.
+#[derive(Debug, Clone, Serialize)]
+pub struct FilesResult {
+    /// Seconds of the counted stages; `None` without a timing model.
+    pub seconds_counted: Option<f64>,
+    /// The number of concurrent threads.
+    pub threads: u64,
+    /// Bytes of the counted stages.
+    pub bytes: MovedBytes,
+    /// All stages in order.
+    pub stages: Vec<StageResult>,
+}
+
+/// Bytes read and written.
+#[derive(Debug, Clone, Serialize)]
+pub struct MovedBytes {
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+}
+
+/// One stage of a workload.
+#[derive(Debug, Clone, Serialize)]
+pub struct StageResult {
+    /// The name of the stage.
+    pub name: &'static str,
+    /// True if it is counted.
+    pub counted: bool,
+    /// Its seconds, simulated or of the wall clock; `None` without a timing model.
+    pub seconds: Option<f64>,
+    /// The number of operations.
+    pub requests: u64,
 }
 
 /// The flash's side of a run over all drives, from the beginning of counting. If page sizes differ, pages are counted
@@ -177,12 +215,29 @@ pub struct WearBin {
 }
 
 /// Latencies of requests, from issue to completion.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Latencies {
     /// Reads; `None` without any.
     pub read: Option<Percentiles>,
     /// Writes; `None` without any.
     pub write: Option<Percentiles>,
+    /// The other classes of operations on files: `create`, `fsync`...
+    #[serde(flatten)]
+    pub others: BTreeMap<&'static str, Percentiles>,
+}
+
+impl Latencies {
+    /// The latencies of these classes of operations on files.
+    pub fn of_classes(mut classes: BTreeMap<&'static str, Percentiles>) -> Latencies {
+        Latencies { read: classes.remove("read"), write: classes.remove("write"), others: classes }
+    }
+
+    /// Each class and its latencies, sorted by class.
+    pub(super) fn classes(&self) -> BTreeMap<&'static str, &Percentiles> {
+        let read_and_write = [("read", &self.read), ("write", &self.write)];
+        let read_and_write = read_and_write.into_iter().filter_map(|(class, latency)| Some((class, latency.as_ref()?)));
+        read_and_write.chain(self.others.iter().map(|(class, latency)| (*class, latency))).collect()
+    }
 }
 
 /// A distribution of latencies in nanoseconds.

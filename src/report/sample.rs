@@ -67,7 +67,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
             read.record((scale * (62_000.0 + 45_000.0 * disorder.next().powi(4) + wait)) as u64);
             write.record((scale * (215_000.0 + 190_000.0 * disorder.next().powi(2) + 4.0 * wait)) as u64);
         }
-        Latencies { read: read.percentiles(), write: write.percentiles() }
+        Latencies { read: read.percentiles(), write: write.percentiles(), ..Latencies::default() }
     });
     RunResult {
         path: path.into(),
@@ -129,6 +129,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
         }],
         warnings: Vec::new(),
         options: vec!["--fill".into()],
+        files: None,
         cpu: None,
     }
 }

@@ -7,7 +7,7 @@ use comfy_table::{
 
 use super::comparison::{Section, sections};
 use super::row::Cell;
-use super::{RunResult, number};
+use super::{RunResult, files, number};
 
 /// The least width assumed: numbers are never broken.
 const NARROWEST_TERMINAL: usize = 40;
@@ -31,8 +31,14 @@ const ENDS: char = '\u{2063}';
 /// path if the columns do not fit. The best value of a row is bold with `colour`, and marked `*` without.
 pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
     let width = width.max(NARROWEST_TERMINAL);
-    let sections = sections(results);
     let mut text = heading(results);
+    if let [RunResult { media, files: Some(in_files), .. }] = results
+        && media.is_empty()
+    {
+        text += &files::in_directory(&results[0], in_files);
+        return painted(&(text + &notes(results)), colour);
+    }
+    let sections = sections(results);
     let paths: Vec<String> = results.iter().map(|result| number::visible(&result.path)).collect();
     let fitting = HEADER_WIDTHS
         .into_iter()
@@ -45,6 +51,13 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
     } else {
         for (column, path) in paths.iter().enumerate() {
             text += &format!("{STARTS_BOLD}{path}{ENDS}\n{}\n", layout(&sections, None, &[column], width, colour));
+        }
+    }
+    for result in results {
+        if let Some(in_files) = &result.files {
+            let title =
+                if results.len() > 1 { format!("on {}\n", number::visible(&result.path)) } else { String::new() };
+            text += &format!("{title}{}", files::stages_and_operations(result, in_files));
         }
     }
     if !colour && sections.iter().flat_map(|section| &section.rows).flat_map(|row| &row.cells).any(|cell| cell.best) {

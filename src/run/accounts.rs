@@ -67,16 +67,18 @@ pub fn stored_bytes(root: &Account) -> u64 {
     stored(root) * unit_bytes(root)
 }
 
-/// The parts of a result that follow from the accounts: `since` the start of the count, and `all` since the drive was
-/// new. `written` are the workload's writes to the top station; `None` if a file system wrote to it. `amplification` is
-/// that of the count, if anything was written.
+/// The parts of a result that follow from the accounts: since the start of the count, and since the drive was new. Without
+/// accounts there are no stations. `written` are the workload's writes to the top station; `None` if a file system wrote
+/// to it. `amplification` is that of the count, if anything was written.
 pub fn accounted(
-    (since, all): (&Account, &Account),
+    accounts: Option<(&Account, &Account)>,
     exported_bytes: u64,
     written: Option<&Written>,
     amplification: Option<f64>,
 ) -> Accounted {
-    let nodes = nodes(since);
+    let nothing = Account::default();
+    let (since, all) = accounts.unwrap_or((&nothing, &nothing));
+    let nodes = if accounts.is_some() { nodes(since) } else { Vec::new() };
     let unit_bytes = unit_bytes(since);
     let mut events = BTreeMap::new();
     for (name, count) in nodes.iter().flat_map(|node| &node.account.events) {
@@ -305,14 +307,14 @@ mod tests {
     fn broken(account: &Account, pages: u64) -> Vec<String> {
         let mut written = Written::default();
         written[Content::Data as usize] = (2 * pages, pages);
-        let parts = accounted((account, account), 16384, Some(&written), Some(1.0));
+        let parts = accounted(Some((account, account)), 16384, Some(&written), Some(1.0));
         parts.sums.into_iter().filter(|sum| !sum.holds).map(|sum| sum.name).collect()
     }
 
     #[test]
     fn a_drive_whose_counts_agree_breaks_no_sum() {
         assert_eq!(broken(&drive(), 3), [""; 0]);
-        let parts = accounted((&drive(), &drive()), 16384, None, Some(1.5));
+        let parts = accounted(Some((&drive(), &drive())), 16384, None, Some(1.5));
         assert_eq!(parts.ledger.iter().map(|row| row.blocks).collect::<Vec<_>>(), [6.0, 6.0], "pages are two blocks");
         assert_eq!(stored_bytes(&drive()), 3 * 8192);
         let tib = parts.wear.lifetime_host_tib.unwrap();

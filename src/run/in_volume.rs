@@ -5,14 +5,13 @@ use super::engine::Progress;
 use super::error::{InputFault, RunError, RunFault};
 use super::file_system::{failed_call, simulated_file_system};
 use super::files::{FileRun, Part, Threads, preconditioned, run_files};
-use super::in_files::FilesRun;
+use super::in_files::FilesPlace;
 use super::open::OpenError;
 use super::outcome::Outcome;
 use super::path::Path;
 use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
 use crate::fs::volume::Call;
-use crate::report::Latencies;
 use crate::task::{CpuTable, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -60,39 +59,29 @@ pub(super) fn run_in_volume(
         let _ = files.account().map(|account| before.get_or_init(|| account));
     };
     let run = FileRun {
-        path: path.text.clone(),
         limit: options.limit,
         part: Part::Whole,
         threads: Threads::Simulated { begin, costs: &options.cpu.costs },
         begin_counting: &begin_counting,
     };
-    let outcome = run_files(&files, preconditioned(workload, options.precondition_bytes), &run, watch);
-    let is_broken = matches!(outcome.failure, Some(RunError::Run(RunFault::Threads(_))));
+    let mut done = run_files(&files, preconditioned(workload, options.precondition_bytes), &run, watch);
+    let is_broken = matches!(done.failure, Some(RunError::Run(RunFault::Threads(_))));
     // What threads left half done is entered by nobody: neither synced nor counted.
     let synced = if is_broken { Ok(()) } else { files.sync(&Task::at(files.now())) };
-    let failure = outcome.failure.or(synced.err().map(Into::into)).map(|error| match error {
+    done.failure = done.failure.or(synced.err().map(Into::into)).map(|error| match error {
         RunError::Input(InputFault::Empty(name)) if options.precondition_bytes > 0 => InputFault::Spent(name).into(),
         error => error,
     });
-    let measured = outcome.result;
-    // Without a device and without CPU time, no time passes.
-    let is_timed = files.is_timed() && measured.seconds_counted > 0.0;
-    let (read, write) = (measured.latency_ns.get("read").cloned(), measured.latency_ns.get("write").cloned());
-    let done = FilesRun {
-        workload: measured.workload,
-        seconds: if is_timed { measured.seconds_counted } else { 0.0 },
-        latency_ns: is_timed.then_some(Latencies { read, write }),
-        warnings: measured.warnings,
-        options: measured.options,
-        cpu: Some(options.cpu.clone()),
-        interrupted: measured.interrupted,
-        failure,
-    };
+    if !files.is_timed() {
+        done.forget_times();
+    }
     let before = before.into_inner();
     let after = match is_broken {
         true => before.clone().unwrap_or(new),
         false => files.account().map_err(failed_call(path))?,
     };
     let before = before.unwrap_or_else(|| after.clone());
-    Ok(Outcome::in_files(path, seed, done, (&before, &after), size_bytes))
+    let (accounts, cpu) = ((&before, &after), Some(options.cpu.clone()));
+    let place = FilesPlace::Path { path, accounts, exported_bytes: size_bytes, cpu };
+    Ok(Outcome::in_files(place, seed, done))
 }

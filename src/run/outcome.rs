@@ -8,7 +8,9 @@ use super::steady::steady_from;
 use crate::device::Account;
 use crate::fs::sfs::Census;
 use crate::label::{Cause, Content};
-use crate::report::{CpuResult, Latencies, LedgerRow, RunResult, Window, WorkloadResult, WriteAmplification};
+use crate::report::{
+    CpuResult, FilesResult, Latencies, LedgerRow, RunResult, Window, WorkloadResult, WriteAmplification,
+};
 use crate::task::CpuTable;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
@@ -51,6 +53,8 @@ pub(super) struct Measured {
     pub steady: Option<(u64, f64)>,
     pub warnings: Vec<String>,
     pub options: Vec<String>,
+    /// The run of a workload in files.
+    pub files: Option<FilesResult>,
     /// The CPU time that counted as simulated time; `None` without a file system.
     pub cpu: Option<CpuTable>,
     /// True if the caller interrupted the run.
@@ -59,14 +63,16 @@ pub(super) struct Measured {
 }
 
 impl Outcome {
-    /// The outcome from the measurements and the accounts of the top station, `before` and `after` the count. A run
-    /// fails if a sum does not hold.
-    pub(super) fn of(name: PathName<'_>, measured: Measured, (before, after): (&Account, &Account)) -> Outcome {
+    /// The outcome from the measurements and the accounts of the top station, before and after the count; `None` if
+    /// nothing is known of what lies below. A run fails if a sum does not hold.
+    pub(super) fn of(name: PathName<'_>, measured: Measured, accounts: Option<(&Account, &Account)>) -> Outcome {
         let Measured { workload, above, steady, mut warnings, .. } = measured;
-        let since = after.since(before);
+        let since = accounts.map(|(before, after)| after.since(before));
         let written_bytes = workload.written_blocks * BLOCK_BYTES;
-        let amplification = (written_bytes > 0).then(|| stored_bytes(&since) as f64 / written_bytes as f64);
-        let parts = accounted((&since, after), measured.exported_bytes, measured.written.as_ref(), amplification);
+        let stored = since.as_ref().filter(|_| written_bytes > 0).map(stored_bytes);
+        let amplification = stored.map(|stored| stored as f64 / written_bytes as f64);
+        let below = since.as_ref().zip(accounts.map(|(_, after)| after));
+        let parts = accounted(below, measured.exported_bytes, measured.written.as_ref(), amplification);
         warnings.extend(parts.warnings);
         let broken = parts.sums.iter().find(|sum| !sum.holds);
         let broken = broken.map(|sum| RunFault::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)).into());
@@ -94,6 +100,7 @@ impl Outcome {
             workload,
             warnings,
             options: measured.options,
+            files: measured.files,
             cpu: measured
                 .cpu
                 .map(|table: CpuTable| CpuResult { ns: table.costs.named().collect(), table: table.name.into_owned() }),
@@ -116,7 +123,7 @@ pub(super) fn conclude<B: Backend>(
     ended: Result<bool, RunError>,
 ) -> Outcome {
     let measured = measured(&run, workload, options, ended);
-    let outcome = Outcome::of(name, measured, (&run.before, &run.backend.account()));
+    let outcome = Outcome::of(name, measured, Some((&run.before, &run.backend.account())));
     let census = run.backend.census();
     let failure = outcome.failure.or_else(|| run.read_back().err());
     Outcome { failure, census, ..outcome }
@@ -155,12 +162,15 @@ fn measured<B: Backend>(
         throughput_mib_s: seconds_simulated
             .filter(|seconds| *seconds > 0.0)
             .map(|seconds| transferred_mib(&served) / seconds),
-        latency_ns: is_timed
-            .then(|| Latencies { read: run.read_latency.percentiles(), write: run.write_latency.percentiles() }),
+        latency_ns: is_timed.then(|| {
+            let (read, write) = (run.read_latency.percentiles(), run.write_latency.percentiles());
+            Latencies { read, write, ..Latencies::default() }
+        }),
         windows: run.windows.report(run.start, is_timed),
         steady,
         warnings,
         options: options.arguments(),
+        files: None,
         cpu: run.backend.cpu(),
         interrupted: matches!(ended, Ok(false)),
         failure: ended.err(),

@@ -8,7 +8,7 @@ use flashpath::expression::parse_term;
 use flashpath::fs::in_process::InProcess;
 use flashpath::fs::sfs::SfsSettings;
 use flashpath::fs::station::{Mounting, VolumeSettings};
-use flashpath::run::{FileOutcome, FileRun, Part, RunError, RunFault, Threads, run_files};
+use flashpath::run::{FileRun, FilesRun, Part, RunError, RunFault, Threads, run_files};
 use flashpath::task::Costs;
 use flashpath::time::Time;
 use rustix::io::Errno;
@@ -26,8 +26,8 @@ fn files() -> (InProcess, FailingDisk) {
     (InProcess::new(volume), disk)
 }
 
-fn run(files: &InProcess, text: &str, threads: Threads<'_>) -> FileOutcome {
-    let run = FileRun { path: "here".to_string(), limit: None, part: Part::Whole, threads, begin_counting: &|_| {} };
+fn run(files: &InProcess, text: &str, threads: Threads<'_>) -> FilesRun {
+    let run = FileRun { limit: None, part: Part::Whole, threads, begin_counting: &|_| {} };
     run_files(files, workload(text, 3), &run, &mut |_| true)
 }
 
@@ -61,8 +61,8 @@ fn a_store_that_fails_ends_all_threads_and_the_error_names_operation_and_thread(
                 assert!(error.path.starts_with("varmail/"), "{case}: {error}");
                 let said = outcome.failure.as_ref().unwrap().to_string();
                 assert!(said.starts_with(&format!("thread {number}: cannot {}", error.operation)), "{case}: {said}");
-                assert!(!outcome.result.interrupted, "{case}: a failure is no interrupt");
-                let requests: u64 = outcome.result.stages.iter().map(|stage| stage.requests).sum();
+                assert!(!outcome.interrupted, "{case}: a failure is no interrupt");
+                let requests: u64 = outcome.files.as_ref().unwrap().stages.iter().map(|stage| stage.requests).sum();
                 assert!(requests < 10_000, "{case}: {requests} of more than 50,000 operations");
             }
         }

@@ -6,7 +6,7 @@ use flashpath::expression::parse_term;
 use flashpath::fs::FileSystem;
 use flashpath::fs::directory::Directory;
 use flashpath::run::{
-    DISK_FILE, DiskFile, FileOutcome, FileRun, InputFault, Part, RunError, RunFault, Threads, run_files,
+    DISK_FILE, DiskFile, FileRun, FilesRun, InputFault, Part, RunError, RunFault, Threads, run_files,
 };
 use flashpath::task::Task;
 use flashpath::workload::files::FileWorkload;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
-fn run<F: FileSystem>(files: &F, workload: FileWorkload, limit: Option<u64>, goes_on: bool) -> FileOutcome {
+fn run<F: FileSystem>(files: &F, workload: FileWorkload, limit: Option<u64>, goes_on: bool) -> FilesRun {
     run_part(files, workload, Part::Whole, limit, goes_on)
 }
 
@@ -26,12 +26,11 @@ pub fn run_part<F: FileSystem>(
     part: Part,
     limit: Option<u64>,
     goes_on: bool,
-) -> FileOutcome {
+) -> FilesRun {
     // Each look at the clock advances it by a microsecond.
     let time = AtomicU64::new(0);
     let clock = || time.fetch_add(1000, Ordering::Relaxed);
-    let options =
-        FileRun { path: "here".to_string(), limit, part, begin_counting: &|_| {}, threads: Threads::System(&clock) };
+    let options = FileRun { limit, part, begin_counting: &|_| {}, threads: Threads::System(&clock) };
     run_files(files, workload, &options, &mut |_| goes_on)
 }
 
@@ -59,7 +58,7 @@ fn a_run_leaves_what_the_model_says_byte_for_byte() {
     for text in SMALL {
         let place = TempDir::new().unwrap();
         let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 3), None, true);
-        assert!(outcome.failure.is_none() && !outcome.result.interrupted, "{text}: {:?}", outcome.failure);
+        assert!(outcome.failure.is_none() && !outcome.interrupted, "{text}: {:?}", outcome.failure);
         let model = Model::with_bytes(workload(text, 3), true);
         let (directories, files) = found(place.path());
         assert_eq!(directories, model.directories, "{text}");
@@ -74,21 +73,23 @@ fn a_run_counts_what_was_asked_in_the_counted_stages() {
         let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 3), None, true);
         let (stages, model) = (workload(text, 3).stages, Model::of(workload(text, 3)));
         let counted = || (0..stages.len()).filter(|stage| stages[*stage].counted);
-        let result = outcome.result;
+        let (result, files) = (&outcome, outcome.files.as_ref().unwrap());
         assert_eq!(
             result.workload.requests as usize,
             counted().map(|stage| model.asked[stage].len()).sum::<usize>(),
             "{text}"
         );
-        assert_eq!(result.bytes.written, counted().map(|stage| model.written(stage)).sum::<u64>(), "{text}");
+        assert_eq!(files.bytes.written, counted().map(|stage| model.written(stage)).sum::<u64>(), "{text}");
         assert_eq!(
             result.workload.requests,
             result.latency_ns.values().map(|class| class.count).sum::<u64>(),
             "{text}"
         );
-        let counts: Vec<u64> = result.stages.iter().map(|stage| stage.requests).collect();
+        let counts: Vec<u64> = files.stages.iter().map(|stage| stage.requests).collect();
         assert_eq!(counts, model.asked.iter().map(|asked| asked.len() as u64).collect::<Vec<_>>(), "{text}");
-        assert!(result.seconds_counted > 0.0 && result.seconds_counted <= result.seconds_wall);
+        let seconds =
+            files.stages.iter().filter(|stage| stage.counted).map(|stage| stage.seconds.unwrap()).sum::<f64>();
+        assert!(result.seconds > 0.0 && result.seconds == seconds && files.seconds_counted == Some(seconds));
     }
 }
 
@@ -107,9 +108,9 @@ fn a_block_workload_runs_in_one_file() {
         let (_, files) = found(place.path());
         assert_eq!(files.keys().collect::<Vec<_>>(), [DISK_FILE]);
         assert!(files == model.bytes, "{text}: the bytes differ");
-        let (writes, fsyncs) = (outcome.result.latency_ns["write"].count, outcome.result.latency_ns["fsync"].count);
+        let (writes, fsyncs) = (outcome.latency_ns["write"].count, outcome.latency_ns["fsync"].count);
         assert_eq!(fsyncs, writes / 10);
-        assert_eq!(outcome.result.workload.written_blocks, writes);
+        assert_eq!(outcome.workload.written_blocks, writes);
     }
 }
 
@@ -119,7 +120,7 @@ fn a_limit_ends_a_run_after_so_many_operations_of_all_lanes_together() {
         let place = TempDir::new().unwrap();
         let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 1), Some(limit), true);
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
-        assert_eq!(outcome.result.workload.requests, limit, "{text}");
+        assert_eq!(outcome.workload.requests, limit, "{text}");
     }
 }
 
@@ -127,8 +128,8 @@ fn a_limit_ends_a_run_after_so_many_operations_of_all_lanes_together() {
 fn a_run_that_is_stopped_says_so_and_is_no_failure() {
     let place = TempDir::new().unwrap();
     let outcome = run(&Directory::open(place.path()).unwrap(), workload("varmail", 1), None, false);
-    assert!(outcome.result.interrupted && outcome.failure.is_none());
-    assert!(outcome.result.stages.len() < 3);
+    assert!(outcome.interrupted && outcome.failure.is_none());
+    assert!(outcome.files.as_ref().unwrap().stages.len() < 3);
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn a_full_disk_ends_all_lanes_and_the_measurements_are_kept() {
     };
     assert!((1..=4).contains(&number) && matches!(*fault, RunFault::Full(_)), "{number}: {fault}");
     assert!(fault.to_string().contains("cannot write somewhere"), "{fault}");
-    assert!(!outcome.result.interrupted && outcome.result.workload.requests > 0);
+    assert!(!outcome.interrupted && outcome.workload.requests > 0);
 }
 
 #[test]

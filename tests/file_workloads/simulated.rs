@@ -5,7 +5,7 @@ use crate::model::{Model, SMALL, workload};
 use crate::runs::found;
 use flashpath::fs::FileSystem;
 use flashpath::fs::directory::Directory;
-use flashpath::run::{FileOutcome, FileRun, Part, Progress, RunError, RunFault, Threads, ThreadsFault, run_files};
+use flashpath::run::{FileRun, FilesRun, Part, Progress, RunError, RunFault, Threads, ThreadsFault, run_files};
 use flashpath::task::{Costs, Gate, Task};
 use flashpath::time::Time;
 use std::cell::Cell;
@@ -29,9 +29,9 @@ fn simulate<F: FileSystem>(
     text: &str,
     limit: Option<u64>,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> FileOutcome {
+) -> FilesRun {
     let threads = Threads::Simulated { begin: Time(1000), costs: &FREE };
-    let run = FileRun { path: "here".to_string(), limit, part: Part::Whole, threads, begin_counting: &|_| {} };
+    let run = FileRun { limit, part: Part::Whole, threads, begin_counting: &|_| {} };
     run_files(files, workload(text, 3), &run, watch)
 }
 
@@ -40,7 +40,7 @@ fn simulated_threads_leave_what_the_model_says_byte_for_byte() {
     for text in SMALL {
         let (files, place) = hooked(|task: &Task<'_>, _| task.wait_until(task.now() + 10));
         let outcome = simulate(&files, text, None, &mut |_| true);
-        assert!(outcome.failure.is_none() && !outcome.result.interrupted, "{text}: {:?}", outcome.failure);
+        assert!(outcome.failure.is_none() && !outcome.interrupted, "{text}: {:?}", outcome.failure);
         let model = Model::with_bytes(workload(text, 3), true);
         let (directories, bytes) = found(place.path());
         assert_eq!(directories, model.directories, "{text}");
@@ -58,9 +58,9 @@ fn threads_overlap_as_far_as_their_gates_allow() {
             let _inside = gate.as_ref().map(|gate| gate.enter(task));
             task.wait_until(task.now() + 10_000);
         });
-        let result = simulate(&files, text, None, &mut |_| true).result;
+        let result = simulate(&files, text, None, &mut |_| true);
         assert!((1600 * 13 - 10..=1600 * 13).contains(&result.workload.requests));
-        (result.seconds_counted, result.latency_ns["fsync"].p50, result.latency_ns["fsync"].max)
+        (result.seconds, result.latency_ns["fsync"].p50, result.latency_ns["fsync"].max)
     };
     let (serial, alone) = (seconds(Some(Gate::new("one", ()))), seconds(None));
     // Reads and writes of no bytes are no calls: their number is not known from the outside, but is the same in both.
@@ -78,16 +78,16 @@ fn the_same_seed_gives_the_same_result_and_every_number_of_threads_the_same_oper
             task.wait_until(task.now() + call.len() as u64 * 1000);
         });
         let text = format!("varmail:files=64,threads={threads},loops=640");
-        serde_json::to_value(simulate(&files, &text, None, &mut |_| true).result).unwrap()
+        simulate(&files, &text, None, &mut |_| true)
     };
     for threads in [1, 2, 7, 16] {
         let result = run(threads);
-        assert_eq!(result, run(threads), "{threads} threads");
-        let count = |class: &str| result["latency_ns"][class]["count"].as_u64().unwrap();
+        assert_eq!(format!("{result:?}"), format!("{:?}", run(threads)), "{threads} threads");
+        let count = |class: &str| result.latency_ns[class].count;
         let counts = ["create", "unlink", "fsync", "open", "close"].map(count);
         // An append of no bytes is no operation, and lengths are drawn by each thread.
         assert_eq!(counts, [640, 640, 2 * 640, 2 * 640, 3 * 640], "{threads} threads");
-        assert_eq!(result["threads"], threads);
+        assert_eq!(result.files.as_ref().unwrap().threads, u64::from(threads));
     }
 }
 
@@ -100,7 +100,7 @@ fn a_limit_ends_simulated_threads_after_so_many_operations_together() {
         let (files, _place) = hooked(|task: &Task<'_>, _| task.wait_until(task.now() + 10));
         let outcome = simulate(&files, text, Some(limit), &mut |_| true);
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
-        assert_eq!(outcome.result.workload.requests, limit, "{text}");
+        assert_eq!(outcome.workload.requests, limit, "{text}");
     }
 }
 
@@ -114,8 +114,8 @@ fn an_interrupt_ends_threads_that_take_no_time() {
         asked.set(asked.get() + 1);
         progress.phase != "loops" || progress.requests < 10_000
     });
-    assert!(outcome.result.interrupted && outcome.failure.is_none(), "{:?}", outcome.failure);
-    let requests = outcome.result.workload.requests;
+    assert!(outcome.interrupted && outcome.failure.is_none(), "{:?}", outcome.failure);
+    let requests = outcome.workload.requests;
     assert!((10_000..20_000).contains(&requests), "{requests}");
     assert!(asked.get() > 10, "{}", asked.get());
 }
@@ -134,7 +134,7 @@ fn a_thread_that_panics_ends_the_run_with_what_it_said() {
         panic!("{:?}", outcome.failure)
     };
     assert!((1..=16).contains(&number) && said == "call fsync is wrong", "{number} {said}");
-    assert!(!outcome.result.interrupted && outcome.result.workload.requests > 0);
+    assert!(!outcome.interrupted && outcome.workload.requests > 0);
 }
 
 #[test]

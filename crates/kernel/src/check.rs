@@ -1,8 +1,8 @@
 //! fsck: checks the consistency of a file system on its device.
 
-use crate::{FileSystem, KernelError, failed};
+use crate::tool::on_one_line;
+use crate::{FileSystem, KernelError};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 impl FileSystem {
     /// Checks a file system that is not mounted, without changing it.
@@ -14,26 +14,13 @@ impl FileSystem {
             FileSystem::Xfs => ("xfs_repair", &["-n"]),
             FileSystem::Btrfs => ("btrfs", &["check", "--readonly"]),
         };
-        let output = Command::new(program)
-            .args(arguments)
-            .arg(device)
-            .stdin(Stdio::null())
-            .env("LC_ALL", "C")
-            .output()
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::NotFound => KernelError::missing(
-                    format!("the program {program} is not installed"),
-                    format!("install the package {} (apt-get install {0})", self.package()),
-                ),
-                _ => failed(format!("run {program}"))(error),
-            })?;
+        let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string()).collect();
+        let output = self.run_tool(program, &arguments, device)?;
         if output.status.success() {
             return Ok(());
         }
         let lines = [&output.stdout[..], &output.stderr[..]].concat();
-        let lines = String::from_utf8_lossy(&lines);
-        let lines: Vec<&str> = lines.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES).collect();
-        let source = std::io::Error::other(lines.join("; "));
+        let source = std::io::Error::other(on_one_line(&lines, LINES));
         Err(KernelError::Failed { doing: format!("find the file system whole ({program})"), source })
     }
 }

@@ -7,6 +7,7 @@
 //! | `loop_device` | a file as a block device |
 //! | `mkfs` | makes a file system, with or without a journal |
 //! | `check` | fsck: checks the consistency of a file system |
+//! | `tool` | runs a program of a file system |
 //! | `mount` | a mount that ends with its guard |
 //! | `volume` | a mounted file system on a loop device on a scratch file |
 //! | `memory` | a memory limit for a process and its page cache |
@@ -30,6 +31,7 @@ mod mkfs;
 mod mount;
 mod namespace;
 mod scratch;
+mod tool;
 mod volume;
 mod zoned;
 

@@ -1,8 +1,8 @@
 //! mkfs: makes a file system, with or without a journal.
 
-use crate::{KernelError, failed};
+use crate::KernelError;
+use crate::tool::on_one_line;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// A file system of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,27 +96,12 @@ impl Mkfs {
     pub fn run(&self, device: &Path) -> Result<(), KernelError> {
         self.check()?;
         let name = format!("mkfs.{}", self.file_system.name());
-        let output = Command::new(&name)
-            .args(self.arguments())
-            .arg(device)
-            // mke2fs asks for confirmation on a terminal.
-            .stdin(Stdio::null())
-            .env("LC_ALL", "C")
-            .output()
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::NotFound => KernelError::missing(
-                    format!("the program {name} is not installed"),
-                    format!("install the package {} (apt-get install {0})", self.file_system.package()),
-                ),
-                _ => failed(format!("run {name}"))(error),
-            })?;
+        let output = self.file_system.run_tool(&name, &self.arguments(), device)?;
         if output.status.success() {
             return Ok(());
         }
-        let lines = String::from_utf8_lossy(&output.stderr);
-        let lines: Vec<&str> = lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         Err(KernelError::Invalid {
-            what: format!("{name} failed: {}", lines.join("; ")),
+            what: format!("{name} failed: {}", on_one_line(&output.stderr, usize::MAX)),
             help: "another size of the file system or of its journal may do".to_string(),
         })
     }

@@ -24,18 +24,17 @@ pub(super) use precondition::preconditioned;
 use super::engine::Progress;
 use super::error::{InputFault, RunError, RunFault, SetupFault};
 use crate::fs::FileSystem;
-use crate::report::{FileRunResult, LatencyHistogram, MovedBytes, StageResult, WorkloadResult};
+use crate::report::{FilesResult, LatencyHistogram, MovedBytes, Percentiles, StageResult, WorkloadResult};
 use crate::task::{Costs, Task};
 use crate::time::Time;
 use crate::workload::files::{FileWorkload, Setup};
 use floor::{Failed, Floor, Watch};
 use lane::LaneRun;
+use std::collections::BTreeMap;
 use tally::Tally;
 
 /// The options of a run of a file workload.
 pub struct FileRun<'a> {
-    /// The place of the files, as reports call it.
-    pub path: String,
     /// End after so many operations of the counted stages; each lane gets its share.
     pub limit: Option<u64>,
     /// The stages that are run.
@@ -83,13 +82,36 @@ impl Part {
     }
 }
 
-/// The end of a run. The result tells what was measured, even if the run failed on its way.
+/// The measurements of a run in files, even of one that failed on its way.
 #[derive(Debug)]
-pub struct FileOutcome {
-    /// The measurements.
-    pub result: FileRunResult,
+pub struct FilesRun {
+    /// The workload and its operations in the counted stages, as far as they are known.
+    pub workload: WorkloadResult,
+    /// Seconds of the counted stages.
+    pub seconds: f64,
+    /// The threads, bytes and stages; `None` if another program ran.
+    pub files: Option<FilesResult>,
+    /// Latencies in the counted stages, from call to return, by class of operation: `read`, `write`, `create`, `fsync`...
+    pub latency_ns: BTreeMap<&'static str, Percentiles>,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+    /// The options of the command line that affect it.
+    pub options: Vec<String>,
+    /// True if the caller interrupted it.
+    pub interrupted: bool,
     /// The reason of a failure.
     pub failure: Option<RunError>,
+}
+
+impl FilesRun {
+    /// Leaves out all times: those of a simulation without a timing model are of CPU time alone.
+    pub(super) fn forget_times(&mut self) {
+        (self.seconds, self.latency_ns) = (0.0, BTreeMap::new());
+        if let Some(files) = &mut self.files {
+            files.seconds_counted = None;
+            files.stages.iter_mut().for_each(|stage| stage.seconds = None);
+        }
+    }
 }
 
 /// Runs `workload` on `files`. `watch` is called now and then on the calling thread, and ends the run by answering
@@ -99,7 +121,7 @@ pub fn run_files<F: FileSystem>(
     workload: FileWorkload,
     run: &FileRun<'_>,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> FileOutcome {
+) -> FilesRun {
     let FileWorkload { name, root, seed, stages, setup: made, lanes } = workload;
     let count = lanes.len() as u64;
     let limit_of = |lane: u32| run.limit.map(|limit| limit / count + u64::from(u64::from(lane) < limit % count));
@@ -117,7 +139,6 @@ pub fn run_files<F: FileSystem>(
     let refused = if first == 0 { does_not_fit(files, made) } else { None };
     let end = if refused.is_some() { first } else { end };
     let mut told = Vec::new();
-    let began = floor.now_ns();
     floor.skip(&stages[..first], &name, &mut lanes, &mut watch);
     for (number, stage) in stages.iter().enumerate().take(end).skip(first) {
         let has_counted = stages[..number].iter().any(|stage| stage.counted);
@@ -135,13 +156,12 @@ pub fn run_files<F: FileSystem>(
         }
         let seconds = floor.now_ns().saturating_sub(stage_began) as f64 / 1e9;
         let requests = requests(&lanes) - before;
-        told.push(StageResult { name: stage.name, counted: stage.counted, seconds, requests });
+        told.push(StageResult { name: stage.name, counted: stage.counted, seconds: Some(seconds), requests });
     }
     // What simulated threads left half done is not to be entered.
     if !floor.has_broken_threads() {
         lanes.iter_mut().for_each(|lane| floor.alone(|task| floor.close_all(task, lane)));
     }
-    let seconds_wall = floor.now_ns().saturating_sub(began) as f64 / 1e9;
     let interrupted = floor.stops();
     let failure = match floor.into_failure() {
         _ if refused.is_some() => refused,
@@ -150,16 +170,14 @@ pub fn run_files<F: FileSystem>(
             error => error,
         }),
     };
-    let mut result = FileRunResult {
-        seconds_wall,
-        interrupted: interrupted && failure.is_none(),
-        ..result_of(&name, seed, run, told, &lanes)
-    };
+    let mut done = measured(&name, run, told, &lanes);
     if run.part == Part::Setup && setup == 0 {
-        result.warnings.push(format!("{root} has no setup: nothing was made, and its counted part is all of it"));
+        done.warnings.push(format!("{root} has no setup: nothing was made, and its counted part is all of it"));
     }
-    let is_empty = failure.is_none() && !interrupted && result.workload.requests == 0 && run.part != Part::Setup;
-    FileOutcome { failure: failure.or(is_empty.then(|| InputFault::Empty(name).into())), result }
+    let is_empty = failure.is_none() && !interrupted && done.workload.requests == 0 && run.part != Part::Setup;
+    done.interrupted = interrupted && failure.is_none();
+    done.failure = failure.or(is_empty.then(|| InputFault::Empty(name).into()));
+    done
 }
 
 /// The fault of a setup for which the file system has no room.
@@ -197,24 +215,12 @@ fn requests<F: FileSystem>(lanes: &[LaneRun<F>]) -> u64 {
     lanes.iter().map(|lane| lane.requests).sum()
 }
 
-fn result_of<F: FileSystem>(
-    name: &str,
-    seed: u64,
-    run: &FileRun<'_>,
-    stages: Vec<StageResult>,
-    lanes: &[LaneRun<F>],
-) -> FileRunResult {
+fn measured<F: FileSystem>(name: &str, run: &FileRun<'_>, stages: Vec<StageResult>, lanes: &[LaneRun<F>]) -> FilesRun {
     let mut tally = Tally::default();
     lanes.iter().for_each(|lane| tally.merge(&lane.tally));
-    let seconds = stages.iter().filter(|stage| stage.counted).map(|stage| stage.seconds).sum::<f64>();
-    let transferred_mib = (tally.read_bytes + tally.written_bytes) as f64 / (1 << 20) as f64;
+    let seconds = stages.iter().filter(|stage| stage.counted).filter_map(|stage| stage.seconds).sum::<f64>();
     let latencies = tally.latencies.iter();
-    FileRunResult {
-        path: run.path.clone(),
-        seed,
-        seconds_wall: 0.0,
-        seconds_counted: seconds,
-        interrupted: false,
+    FilesRun {
         workload: WorkloadResult {
             name: name.to_string(),
             requests: tally.latencies.values().map(LatencyHistogram::count).sum(),
@@ -223,11 +229,14 @@ fn result_of<F: FileSystem>(
             discarded_blocks: tally.discarded_blocks,
             rejected_lines: lanes.iter().map(|lane| lane.lane.rejected()).sum(),
         },
-        threads: lanes.len() as u64,
-        bytes: MovedBytes { read: tally.read_bytes, written: tally.written_bytes },
-        stages,
+        seconds,
+        files: Some(FilesResult {
+            seconds_counted: Some(seconds),
+            threads: lanes.len() as u64,
+            bytes: MovedBytes { read: tally.read_bytes, written: tally.written_bytes },
+            stages,
+        }),
         latency_ns: latencies.filter_map(|(class, latency)| Some((*class, latency.percentiles()?))).collect(),
-        throughput_mib_s: (seconds > 0.0).then(|| transferred_mib / seconds),
         warnings: lanes.iter().flat_map(|lane| lane.lane.warnings()).collect(),
         options: [
             run.part.name().map(|part| format!("--only {part}")),
@@ -236,5 +245,7 @@ fn result_of<F: FileSystem>(
         .into_iter()
         .flatten()
         .collect(),
+        interrupted: false,
+        failure: None,
     }
 }

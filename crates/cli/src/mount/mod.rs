@@ -131,7 +131,10 @@ impl Mount {
             self.serve(&volume, &warnings, (&options, kind), &signals, &mut exit_notifier)
         });
         // Also where nothing was mounted in the end: what opening it has repaired is kept.
-        let unmounted = volume.unmount().map_err(|error| self.lost(&path, number, &error));
+        let unmounted = volume.unmount();
+        // It may hold its image until it is dropped, and the mark of a loss needs the image.
+        drop(volume);
+        let unmounted = unmounted.map_err(|error| self.lost(&path, number, &error));
         let ended = match (served, unmounted) {
             (Err(failure), Err(lost)) => {
                 crate::output::report(failure);

@@ -1,56 +1,48 @@
 //! `flashpath run --in DIR`: a workload in a real directory.
 
-use crate::failure::{Failure, exit_code};
+use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::run::Run;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
-use flashpath::report::{FileRunResult, files_json, files_table, write_file};
-use flashpath::run::{DiskFile, FileRun, Part, RunError, Threads, run_files};
+use flashpath::run::{DiskFile, FileRun, FilesPlace, FilesRun, Outcome, Part, Threads, run_files};
 use flashpath::workload::files::{FileWorkload, file_workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Runs the workload, prints the results, and writes the requested files.
-pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> Result<(), Failure> {
-    let Opened { workload, arguments, warning } = open(command, source, command.size)?;
+/// Runs the workload in the directory.
+pub fn run(command: &Run, place: &Path, source: &Source, stop: &AtomicBool) -> Result<Outcome, Failure> {
+    let opened = open(command, source, command.size)?;
     let directory = Directory::open(place).map_err(|error| {
         Failure::input(error.to_string(), Some("make the directory, or mount the file system, first".to_string()))
     })?;
-    let path = place.display().to_string();
+    let (name, began) = (place.display().to_string(), Instant::now());
+    let done = run_opened(command, &directory, opened, &name, stop);
+    let mut outcome = Outcome::in_files(FilesPlace::Directory(&name), command.seed, done);
+    outcome.result.seconds_wall = began.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+/// Runs an opened workload in a directory, with a progress bar of this title.
+pub fn run_opened(command: &Run, directory: &Directory, opened: Opened, title: &str, stop: &AtomicBool) -> FilesRun {
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
-    let options = FileRun {
-        path: path.clone(),
+    let run = FileRun {
         limit: command.limit,
         part: command.only.unwrap_or_default(),
-
         begin_counting: &|_| {},
         threads: Threads::System(&clock),
     };
-    let mut bar = Bars::new(command.quiet).add(&path);
-    let mut outcome = run_files(&directory, workload, &options, &mut |progress| {
+    let mut bar = Bars::new(command.quiet).add(title);
+    let mut done = run_files(directory, opened.workload, &run, &mut |progress| {
         bar.show(progress);
         !stop.load(Ordering::Relaxed)
     });
     bar.finish();
-    // The user's own text, so that the command to repeat the run is right.
-    outcome.result.workload.name = command.workload.clone();
-    outcome.result.options.extend(arguments);
-    outcome.result.warnings.extend(warning);
-    // A refused run has no results.
-    if !outcome.failure.as_ref().is_some_and(RunError::is_input) {
-        print_result(command, &outcome.result)?;
-    }
-    match outcome.failure {
-        Some(error) => {
-            crate::print_message(&format!("error: {path}: {error}"));
-            Err(Failure::Quiet(exit_code(&error)))
-        }
-        None if outcome.result.interrupted => Err(Failure::Quiet(130)),
-        None => Ok(()),
-    }
+    done.options.extend(opened.arguments);
+    done.warnings.extend(opened.warning);
+    done
 }
 
 /// An opened workload.
@@ -107,20 +99,4 @@ pub fn open(command: &Run, source: &Source, disk_bytes: Option<u64>) -> Result<O
     arguments.extend(command.fsync_every.map(|every| format!("--fsync-every {every}")));
     arguments.extend(command.replaying.arguments());
     Ok(Opened { workload: disk.workload(workload, command.seed), arguments, warning })
-}
-
-fn print_result(command: &Run, result: &FileRunResult) -> Result<(), Failure> {
-    let on_stdout = command.json.as_deref() == Some(Path::new("-"));
-    if on_stdout {
-        return crate::print(&files_json(result));
-    }
-    let mut shown = result.clone();
-    if command.quiet {
-        shown.warnings.clear();
-    }
-    crate::print(&files_table(&shown))?;
-    match &command.json {
-        Some(file) => Ok(write_file(file, &files_json(result))?),
-        None => Ok(()),
-    }
 }

@@ -8,9 +8,9 @@ use crate::progress::Bars;
 use crate::words::one_of;
 use crate::workload::{Replaying, Source};
 use flashpath::expression::Amount;
-use flashpath::report;
+use flashpath::report::{self, RunResult};
 use flashpath::run::{
-    FileShape, OpenBlocks, Options, Outcome, Part, Path, Replay, VolumeOptions, Work, prepare, simulate,
+    FileShape, OpenBlocks, Options, Outcome, Part, Path, Replay, RunError, VolumeOptions, Work, prepare, simulate,
 };
 use flashpath::task::CpuTable;
 use flashpath::workload::Workload;
@@ -122,6 +122,14 @@ fn catch_interrupts() -> Result<&'static AtomicBool, Failure> {
     Ok(&STOP)
 }
 
+/// The place of a run.
+enum Place<'a> {
+    /// A path: simulated, or with a file system of the kernel.
+    Path(&'a Path),
+    /// A directory of this machine.
+    Directory(&'a std::path::Path),
+}
+
 /// The runs of a command: they share the terminal and the interrupt.
 struct Runner<'a> {
     command: &'a Run,
@@ -138,14 +146,14 @@ impl Run {
         self.check(&source, &paths)?;
         self.check_outputs(&source)?;
         let stop = catch_interrupts()?;
-        if let Some(directory) = &self.directory {
-            return in_directory::run(&self, directory, &source, stop);
-        }
         let runner = Runner { command: &self, source, stop, bars: Bars::new(self.quiet) };
-        let ended = match paths.iter().any(|path| path.kernel().is_some()) {
+        let ended = match &self.directory {
+            Some(directory) => vec![runner.run_one(Place::Directory(directory))?],
             // Kernel runs share the machine: one after the other.
-            true => paths.iter().map(|path| runner.run_one(path)).collect::<Result<_, _>>()?,
-            false => runner.run_all(&paths)?,
+            None if paths.iter().any(|path| path.kernel().is_some()) => {
+                paths.iter().map(|path| runner.run_one(Place::Path(path))).collect::<Result<_, _>>()?
+            }
+            None => runner.run_all(&paths)?,
         };
         self.print_results(ended)
     }
@@ -282,26 +290,10 @@ impl Run {
         let interrupted = outcomes.iter().any(|outcome| outcome.result.interrupted);
         let (results, failures): (Vec<_>, Vec<_>) =
             outcomes.into_iter().map(|outcome| (outcome.result, outcome.failure)).unzip();
-        let on_stdout = self.json.as_deref() == Some(std::path::Path::new("-"));
-        if on_stdout {
-            crate::print(&report::json(&results))?;
-        } else {
-            let terminal = std::io::stdout().is_terminal();
-            let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
-            let mut shown = results.clone();
-            if self.quiet {
-                shown.iter_mut().for_each(|result| result.warnings.clear());
-            }
-            crate::print(&report::table(&shown, width, terminal))?;
-        }
-        if let Some(file) = self.json.as_ref().filter(|_| !on_stdout) {
-            report::write_file(file, &report::json(&results))?;
-        }
-        if let Some(file) = &self.report {
-            report::write_file(file, &report::html(&results))?;
-            if !self.quiet {
-                crate::print_message(&format!("wrote {}", file.display()));
-            }
+        // What a directory refused has no results.
+        let is_refused = self.directory.is_some() && failures.iter().flatten().any(RunError::is_input);
+        if !is_refused {
+            self.print_tables(&results)?;
         }
         for (result, failure) in results.iter().zip(&failures) {
             if let Some(error) = failure {
@@ -314,6 +306,32 @@ impl Run {
             None if interrupted => Err(Failure::Quiet(130)),
             None => Ok(()),
         }
+    }
+
+    /// Prints the results in all requested forms.
+    fn print_tables(&self, results: &[RunResult]) -> Result<(), Failure> {
+        let on_stdout = self.json.as_deref() == Some(std::path::Path::new("-"));
+        if on_stdout {
+            crate::print(&report::json(results))?;
+        } else {
+            let terminal = std::io::stdout().is_terminal();
+            let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
+            let mut shown = results.to_vec();
+            if self.quiet {
+                shown.iter_mut().for_each(|result| result.warnings.clear());
+            }
+            crate::print(&report::table(&shown, width, terminal))?;
+        }
+        if let Some(file) = self.json.as_ref().filter(|_| !on_stdout) {
+            report::write_file(file, &report::json(results))?;
+        }
+        if let Some(file) = &self.report {
+            report::write_file(file, &report::html(results))?;
+            if !self.quiet {
+                crate::print_message(&format!("wrote {}", file.display()));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -329,7 +347,7 @@ impl Runner<'_> {
                     while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let place =
                             paths.iter().position(|other| std::ptr::eq(other, path)).expect("it is one of them");
-                        *outcomes[place].lock().expect("no run panics") = Some(self.run_one(path));
+                        *outcomes[place].lock().expect("no run panics") = Some(self.run_one(Place::Path(path)));
                     }
                 });
             }
@@ -340,11 +358,14 @@ impl Runner<'_> {
             .collect()
     }
 
-    /// Runs the workload on one path.
-    fn run_one(&self, path: &Path) -> Result<Outcome, Failure> {
-        let mut outcome = match path.kernel() {
-            Some(_) => on_kernel::run(self.command, &self.source, path, self.stop)?,
-            None => self.simulate(path)?,
+    /// Runs the workload in one place.
+    fn run_one(&self, place: Place<'_>) -> Result<Outcome, Failure> {
+        let mut outcome = match place {
+            Place::Directory(directory) => in_directory::run(self.command, directory, &self.source, self.stop)?,
+            Place::Path(path) if path.kernel().is_some() => {
+                on_kernel::run(self.command, &self.source, path, self.stop)?
+            }
+            Place::Path(path) => self.simulate(path)?,
         };
         // The user's own text, so that the command to repeat the run is right.
         outcome.result.workload.name = self.command.workload.clone();

@@ -34,6 +34,31 @@ fn a_file_workload_runs_in_a_directory_and_leaves_its_files_there() {
     assert!(bench.path("varmail").read_dir().unwrap().count() > 60);
 }
 
+/// A run in a directory had a result of another form, without a ledger; on a path the stages and most latencies were missing.
+#[test]
+fn a_file_workload_has_one_form_of_result_wherever_it_runs() {
+    let bench = Bench::new();
+    let workload = "varmail:files=100,threads=2,loops=50";
+    let directory = run(&bench, workload, &[]);
+    let volume = bench.json(workload, "sfs:segment=1M/conv:size=256M", &[]);
+    let keys = |value: &Value| -> Vec<String> {
+        value.as_object().unwrap().keys().filter(|key| *key != "cpu").cloned().collect()
+    };
+    assert_eq!(keys(&directory), keys(&volume));
+    assert_eq!(keys(&directory["latency_ns"]), keys(&volume["latency_ns"]));
+    for field in ["threads", "bytes"] {
+        assert_eq!(directory[field], volume[field], "{field}");
+    }
+    assert_eq!(directory["workload"], volume["workload"]);
+    assert_eq!(directory["ledger"][0], volume["ledger"][0], "what the workload wrote");
+    assert_eq!((directory["ledger"].as_array().unwrap().len(), &directory["media"]), (1, &serde_json::json!([])));
+    assert!(directory["write_amplification"]["total"].is_null(), "nothing is known of what lies below");
+    let answer = bench.flashpath(&["run", workload, "--on", "tree"]);
+    for expected in ["stage", "loops", "fsync", "per second"] {
+        assert!(answer.stdout.contains(expected), "{expected}: {}", answer.stdout);
+    }
+}
+
 #[test]
 fn the_table_has_the_stages_and_a_row_for_each_operation() {
     let bench = Bench::new();

@@ -11,7 +11,7 @@ mod work;
 use crate::failure::Failure;
 use crate::run::Run;
 use crate::workload::Source;
-use flashpath::run::{Outcome, Path};
+use flashpath::run::{FilesPlace, Outcome, Path};
 use stack::KernelStack;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -27,7 +27,8 @@ pub fn run(command: &Run, source: &Source, path: &Path, stop: &AtomicBool) -> Re
     let free_bytes = (stack.mount().free_share()? * size_bytes as f64) as u64;
     let done = work::work(command, source, stack.mount().path(), free_bytes, stop)?;
     let after = stack.take_down()?;
-    let mut outcome = Outcome::in_files(path, command.seed, done, (&before, &after), size_bytes);
+    let place = FilesPlace::Path { path, accounts: (&before, &after), exported_bytes: size_bytes, cpu: None };
+    let mut outcome = Outcome::in_files(place, command.seed, done);
     outcome.result.seconds_wall = began.elapsed().as_secs_f64();
     Ok(outcome)
 }

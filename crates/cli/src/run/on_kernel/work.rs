@@ -1,17 +1,17 @@
 //! The workload in the mounted file system: a shell command, a fio job run by fio, or one of our workloads.
 
 use crate::failure::Failure;
-use crate::progress::Bars;
 use crate::run::Run;
 use crate::run::in_directory;
 use crate::workload::Source;
 use flashpath::fs::directory::Directory;
 use flashpath::report::WorkloadResult;
-use flashpath::run::{FileRun, FilesRun, Part, RunError, RunFault, Threads, run_files};
+use flashpath::run::{FilesRun, RunError, RunFault};
 use flashpath::units::BLOCK_BYTES;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -57,10 +57,10 @@ fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<F
     Ok(FilesRun {
         workload: unknown(&command.workload),
         seconds: ended.seconds,
-        latency_ns: None,
+        files: None,
+        latency_ns: BTreeMap::new(),
         warnings: vec![warning.to_string()],
         options: Vec::new(),
-        cpu: None,
         interrupted: ended.interrupted,
         failure: ended.problem("the command"),
     })
@@ -105,10 +105,10 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Fil
     Ok(FilesRun {
         workload,
         seconds,
-        latency_ns: None,
+        files: None,
+        latency_ns: BTreeMap::new(),
         warnings: Vec::new(),
         options: Vec::new(),
-        cpu: None,
         interrupted: ended.interrupted,
         failure,
     })
@@ -135,33 +135,8 @@ fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &At
     let size = command.size.unwrap_or((free_bytes / 2) & !((1 << 20) - 1));
     let opened = in_directory::open(command, source, Some(size))?;
     let directory = Directory::open(mount).map_err(|error| Failure::failed(error.to_string()))?;
-    let began = Instant::now();
-    let clock = || began.elapsed().as_nanos() as u64;
-    let run = FileRun {
-        path: command.workload.clone(),
-        limit: command.limit,
-        part: Part::Whole,
-
-        begin_counting: &|_| {},
-        threads: Threads::System(&clock),
-    };
-    let mut bar = Bars::new(command.quiet).add(&command.workload);
-    let outcome = run_files(&directory, opened.workload, &run, &mut |progress| {
-        bar.show(progress);
-        !stop.load(Ordering::Relaxed)
-    });
-    bar.finish();
-    let result = outcome.result;
-    Ok(FilesRun {
-        workload: WorkloadResult { name: command.workload.clone(), ..result.workload },
-        seconds: result.seconds_counted,
-        latency_ns: None,
-        warnings: result.warnings.into_iter().chain(opened.warning).collect(),
-        options: result.options.into_iter().chain(opened.arguments).collect(),
-        cpu: None,
-        interrupted: result.interrupted,
-        failure: outcome.failure,
-    })
+    let done = in_directory::run_opened(command, &directory, opened, &command.workload, stop);
+    Ok(FilesRun { workload: WorkloadResult { name: command.workload.clone(), ..done.workload }, ..done })
 }
 
 /// The end of a command.
