@@ -59,6 +59,8 @@ impl MetadataBlocks {
         if self.unchanged() >= self.most {
             self.sweep();
         }
+        // In a damaged volume two files may name one number.
+        self.remove(number);
         self.all.insert(number, MetadataBlock { bytes, is_dirty: false, is_used: true, inode, place });
     }
 
