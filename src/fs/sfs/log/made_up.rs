@@ -83,6 +83,7 @@ pub(in crate::fs::sfs) struct Made {
     pub group: u8,
     /// The number of its first virtual block.
     pub first_block: u64,
+    pub kind: Kind,
 }
 
 impl Made {
@@ -99,6 +100,7 @@ impl Made {
             volume: VOLUME,
             group: NO_GROUP,
             first_block: number * 100,
+            kind: Kind::Data,
         }
     }
 
@@ -137,7 +139,7 @@ impl Made {
                 inode: 5.into(),
                 place: u64::from(block).into(),
                 crc: crc32c::crc32c(&self.block(block)).into(),
-                kind: Kind::Data as u8,
+                kind: self.kind as u8,
                 group: NO_GROUP,
                 ..BlockRecord::default()
             };

@@ -52,6 +52,12 @@ impl PartialSegment {
         self.header.group == NO_GROUP
     }
 
+    /// True if it holds blocks of the metadata files, which only checkpoints write.
+    pub fn is_of_checkpoint(&self) -> bool {
+        let kinds = [Kind::Dat, Kind::InodeFile, Kind::UsageFile].map(|kind| kind as u8);
+        self.blocks().any(|(_, record)| kinds.contains(&record.kind))
+    }
+
     /// The segment that the log was to take next, if it tells.
     pub fn next_segment(&self) -> Option<u32> {
         self.header.next_segment.get().checked_sub(1)

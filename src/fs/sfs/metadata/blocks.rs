@@ -2,9 +2,9 @@
 //! kept in memory, and written only at a checkpoint; between two of them the log tells what changed. Those that are not
 //! changed can be read again, and some are forgotten when there are too many.
 
-use super::paged;
 use crate::fs::sfs::media::format::{self, Kind};
 use crate::fs::sfs::media::format::{BlockBytes, zeroed};
+use crate::fs::sfs::metadata::paged;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use rustc_hash::FxHashMap;
@@ -63,6 +63,8 @@ impl MetadataBlocks {
         if self.unchanged() >= self.most {
             self.sweep();
         }
+        // In a damaged volume two files may name one number.
+        self.remove(number);
         self.all.insert(number, MetadataBlock { bytes, is_dirty: false, is_used: true, inode, place });
     }
 

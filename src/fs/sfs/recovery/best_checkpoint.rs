@@ -23,38 +23,39 @@ use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::media::format::{MEMORY, Superblock};
 use crate::fs::sfs::metadata::blocks::MetadataBlocks;
 use crate::task::Task;
+use zerocopy::IntoBytes;
 
 impl Sfs {
     /// Loads the newest checkpoint, or an older one if that has lost less.
     pub(super) fn load_best(&mut self, task: &Task<'_>, found: &AllFound) -> Result<(Found, Loss), OpenSfsError> {
         let newest = found.newest()?;
         let loss = self.load_in_part(task, &newest.superblock)?;
-        let roots = |superblock: &Superblock| {
-            [superblock.dat, superblock.inode_file].map(|root| (root.top.address.get(), root.top.crc.get()))
-        };
         // Its shape is that of the volume, for as long as that lives.
         let shape = |it: &Superblock| (it.segment_blocks, it.segments, it.device_blocks);
-        let older = |older: &&Found| {
-            let (older, newest) = (&older.superblock, &newest.superblock);
-            roots(older) != roots(newest) && shape(older) == shape(newest)
+        let other = |other: &&Found| {
+            let (other, newest) = (&other.superblock, &newest.superblock);
+            roots(other) != roots(newest) && shape(other) == shape(newest)
         };
-        // The last changes to all files are given up only for the root, or for most of what there is.
+        // The last changes to all files are given up only for the root, or for most of what there is. Of two copies that
+        // differ, either may be wrong.
         let pages = self.dat.pages() + self.inode_file.file().len();
         let is_unreadable = loss.inode_pages.contains(&0) || pages == 0 || 2 * loss.pages > pages;
-        if !is_unreadable {
+        if !is_unreadable && found.disagree.is_none() {
             return Ok((newest, loss));
         }
+        let most = if is_unreadable { found.whole.len() } else { 1 };
         let mut best = (self.measure(task, &loss)?, newest);
-        for older in found.whole.iter().skip(1).filter(older) {
-            let Ok(loss) = self.load_in_part(task, &older.superblock) else { continue };
+        for other in found.whole.iter().skip(1).take(most).filter(other) {
+            let Ok(loss) = self.load_in_part(task, &other.superblock) else { continue };
             let damage = self.measure(task, &loss)?;
             if damage < best.0 {
-                best = (damage, *older);
+                best = (damage, *other);
             }
         }
         let chosen = best.1;
         let mut loss = self.load_in_part(task, &chosen.superblock)?;
-        if chosen.superblock.sequence != newest.superblock.sequence {
+        let is_copy = found.disagree.is_some() && found.whole.get(1).is_some_and(|copy| copy.place == chosen.place);
+        if chosen.superblock.sequence != newest.superblock.sequence && !is_copy {
             let sequence = |found: &Found| format!("checkpoint {}", found.superblock.sequence);
             let finding = Finding::new(
                 Structure::Superblock,
@@ -111,4 +112,9 @@ impl Sfs {
             loss.findings.push(finding);
         }
     }
+}
+
+/// The roots of the metadata files of a checkpoint.
+fn roots(superblock: &Superblock) -> [Vec<u8>; 3] {
+    [superblock.dat, superblock.inode_file, superblock.usage_file].map(|root| root.as_bytes().to_vec())
 }

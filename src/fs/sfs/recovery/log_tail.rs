@@ -10,6 +10,7 @@
 //! | is missing, or its summary is damaged | lost, reported | the log ends: torn |
 //! | has a summary with a right checksum that this program would not write | lost, reported | the log ends: torn |
 //! | has damaged blocks | applied, reported; reading these blocks fails | the log ends: torn |
+//! | is of a checkpoint, and was durable | the log ends at the last seal before it, reported: its superblocks are lost | the log ends: torn |
 //! | is whole | applied, up to the last seal or the last lost one | applied, up to the last seal |
 
 use super::finding::{Finding, Structure};
@@ -29,8 +30,8 @@ pub(super) struct Member {
 pub(super) struct LogTail {
     /// What is applied, in order. Blocks of it may be damaged.
     pub partials: Vec<PartialSegment>,
-    /// The lowest number that was durable and is lost.
-    pub first_lost: Option<u64>,
+    /// The numbers that were durable and are lost, ascending.
+    pub lost: Vec<u64>,
     /// What was durable and is damaged. If empty, the log ends where a crash has torn it.
     pub damage: Vec<Finding>,
     /// The highest number that was found anywhere.
@@ -43,15 +44,21 @@ pub(super) fn find(reader: LogReader<'_>, start: &LogStart) -> LogTail {
     let log = found.partials.in_order();
     let durable = durable_up_to(&log);
     let (mut members, mut lost) = (Vec::new(), Vec::new());
-    let (mut last_sealed, mut number) = (start.first - 1, start.first);
+    let (mut last_sealed, mut number, mut missing) = (start.first - 1, start.first, None);
     for partial in log {
         let member = at_its_blocks(reader, partial, &found);
         let partial = &member.partial;
         let is_whole = member.damaged_blocks.is_empty() && partial.is_well_formed();
-        lost.extend(number..partial.number().min(durable + 1));
         let is_behind_gap = partial.number() > number.max(durable + 1);
+        lost.extend(number..partial.number().min(durable + 1));
+        number = number.max(partial.number().min(durable + 1));
         if partial.number() > durable && (is_behind_gap || !is_whole) {
             // The torn tail.
+            break;
+        }
+        if partial.is_of_checkpoint() && partial.number() <= durable {
+            // Behind a checkpoint numbers of blocks and inodes are given out again, so that its log fits to no other.
+            missing = Some(partial.number());
             break;
         }
         number = partial.number() + 1;
@@ -63,14 +70,16 @@ pub(super) fn find(reader: LogReader<'_>, start: &LogStart) -> LogTail {
             false => lost.push(partial.number()),
         }
     }
-    lost.extend(number..=durable);
+    if missing.is_none() {
+        lost.extend(number..=durable);
+    }
     let end = lost.iter().copied().fold(last_sealed, u64::max);
     members.retain(|member| member.partial.number() <= end);
     LogTail {
-        first_lost: lost.first().copied(),
-        damage: findings(&members, &lost, &found),
+        damage: missing.map(missing_checkpoint).into_iter().chain(findings(&members, &lost, &found)).collect(),
         partials: members.into_iter().map(|member| member.partial).collect(),
         highest: found.highest,
+        lost,
     }
 }
 
@@ -90,6 +99,13 @@ fn at_its_blocks(reader: LogReader<'_>, partial: PartialSegment, found: &FoundLo
         }
     }
     best
+}
+
+/// The finding for a checkpoint whose superblocks are lost, by a partial segment of it.
+fn missing_checkpoint(partial: u64) -> Finding {
+    let place = format!("the superblock of the checkpoint in partial segment {partial} of the log");
+    let found = "none is whole, and the log goes on behind that checkpoint";
+    Finding::new(Structure::Superblock, place, found, "a superblock", "what changed since the one before it is lost")
 }
 
 /// One finding for each run of lost partial segments, each one with damaged blocks, and each block that cannot be read.
@@ -123,6 +139,7 @@ fn findings(members: &[Member], lost: &[u64], found: &FoundLog) -> Vec<Finding> 
 mod tests {
     use super::*;
     use crate::fs::sfs::log::made_up::{Made, MadeUpLog};
+    use crate::fs::sfs::media::format::Kind;
 
     /// The first number of the log, and the checksum of the one before it.
     const FIRST: u64 = 50;
@@ -169,7 +186,7 @@ mod tests {
     fn a_whole_log_is_found_in_order_wherever_it_lies_and_nothing_older() {
         let (log, _) = five();
         let tail = found(&log);
-        assert_eq!((numbers(&tail), tail.first_lost, tail.highest), ((50..55).collect(), None, 54));
+        assert_eq!((numbers(&tail), tail.lost, tail.highest), ((50..55).collect(), vec![], 54));
         assert!(tail.damage.is_empty());
     }
 
@@ -179,7 +196,7 @@ mod tests {
             let (log, _) = five();
             log.flip(NEXT, block, 200);
             let tail = found(&log);
-            assert_eq!((numbers(&tail), tail.first_lost), ((50..54).collect(), None), "block {block}");
+            assert_eq!((numbers(&tail), tail.lost.clone()), ((50..54).collect(), vec![]), "block {block}");
             assert!(tail.damage.is_empty());
         }
     }
@@ -200,7 +217,7 @@ mod tests {
             let tail = found(&log);
             let lost = FIRST + at as u64;
             let rest: Vec<u64> = (50..55).filter(|number| *number != lost).collect();
-            assert_eq!((numbers(&tail), tail.first_lost), (rest, Some(lost)));
+            assert_eq!((numbers(&tail), tail.lost.clone()), (rest, vec![lost]));
             assert_eq!(texts(&tail), [format!("partial segment {lost} of the log")]);
         }
     }
@@ -211,8 +228,42 @@ mod tests {
         log.flip(OPEN, 9, 200);
         log.flip(NEXT, 0, 200);
         let tail = found(&log);
-        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 53, 54], Some(51)));
+        assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50, 53, 54], vec![51, 52]));
         assert_eq!(texts(&tail), ["partial segments 51 to 52 of the log"]);
+    }
+
+    #[test]
+    fn a_lost_one_in_front_of_a_torn_tail_is_lost_once() {
+        let (log, _) = five();
+        // 52 shows that 51 was durable; 53 is lost, and does not show that 52 was.
+        log.flip(OPEN, 9, 200);
+        log.flip(NEXT, 3, 200);
+        let tail = found(&log);
+        assert!(tail.lost.is_sorted() && tail.lost.first() == Some(&51), "{:?}", tail.lost);
+        assert!(tail.lost.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", tail.lost);
+    }
+
+    #[test]
+    fn the_log_ends_before_a_checkpoint_behind_which_it_goes_on_and_that_is_reported() {
+        let (log, mut chain, mut block) = (MadeUpLog::empty(), CHAIN, 6);
+        for number in FIRST..FIRST + 3 {
+            let kind = if number == FIRST + 1 { Kind::UsageFile } else { Kind::Data };
+            let made = Made { kind, seals: kind == Kind::Data, ..Made::numbered(number, chain) };
+            chain = log.write(OPEN, block, &made);
+            block += made.summary_blocks() + made.blocks;
+        }
+        let tail = found(&log);
+        assert_eq!((numbers(&tail), tail.lost.clone()), (vec![FIRST], vec![]));
+        assert_eq!(
+            texts(&tail),
+            [format!("the superblock of the checkpoint in partial segment {} of the log", FIRST + 1)]
+        );
+        // One that a crash has cut off has no log behind it.
+        let log = MadeUpLog::empty();
+        let chain = log.write(OPEN, 6, &Made::numbered(FIRST, CHAIN));
+        log.write(OPEN, 9, &Made { kind: Kind::UsageFile, seals: false, ..Made::numbered(FIRST + 1, chain) });
+        let tail = found(&log);
+        assert_eq!((numbers(&tail), texts(&tail)), (vec![FIRST], vec![]));
     }
 
     #[test]
@@ -220,7 +271,7 @@ mod tests {
         let (log, _) = five();
         log.flip(OPEN, 11, 200);
         let tail = found(&log);
-        assert_eq!((numbers(&tail), tail.first_lost), ((50..55).collect(), None));
+        assert_eq!((numbers(&tail), tail.lost.clone()), ((50..55).collect(), vec![]));
         assert_eq!(texts(&tail), ["partial segment 51 of the log, in segment 3 from block 9"]);
         assert!(tail.damage[0].found.starts_with("1 of its 2 blocks"), "{}", tail.damage[0]);
     }
@@ -230,7 +281,7 @@ mod tests {
         let (log, _) = five();
         log.scratch(OPEN, 9);
         let tail = found(&log);
-        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
+        assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50, 52, 53, 54], vec![51]));
         assert_eq!(texts(&tail), ["partial segment 51 of the log", "block 9 of segment 3"]);
     }
 
@@ -243,7 +294,7 @@ mod tests {
             log.put(segment, block, &bytes[..4096]);
         }
         let tail = found(&log);
-        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
+        assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50, 52, 53, 54], vec![51]));
         assert_eq!(tail.partials[2].place(), (NEXT, 3));
     }
 
@@ -254,11 +305,11 @@ mod tests {
         // The next one names the checksum that was written.
         log.write(segment, block, &Made { next_segment: Some(OTHER), ..forged.clone() });
         let tail = found(&log);
-        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
+        assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50, 52, 53, 54], vec![51]));
         // One whose number alone was changed names the checksum of another than the one before it.
         log.write(segment, block, &Made { number: 53, ..forged });
         let tail = found(&log);
-        assert_eq!((numbers(&tail), tail.first_lost), (vec![50, 52, 53, 54], Some(51)));
+        assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50, 52, 53, 54], vec![51]));
         assert_eq!(tail.partials[2].place(), (NEXT, 3));
     }
 
@@ -281,6 +332,6 @@ mod tests {
         }
         log.flip(OPEN, 9, 200);
         let tail = found(&log);
-        assert_eq!((numbers(&tail), tail.first_lost), (vec![50], None), "52 is not found to follow 50");
+        assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50], vec![]), "52 is not found to follow 50");
     }
 }

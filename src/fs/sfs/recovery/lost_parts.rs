@@ -6,7 +6,8 @@
 //!   written at this place of this file, as no number is given out twice between two checkpoints; where its bytes were
 //!   overwritten since, its checksum says so. So an older version may be read, which is reported, and no other bytes.
 //! - A file that grew was written where it grew, or the lost part would not be missed: what nothing maps there is given
-//!   up, and so is each block in which it ended before, if it was not written since. Its zeros would be no version of it.
+//!   up, and so is each block in which it may have ended before, if it was not written since. Its zeros would be no
+//!   version of it.
 //! - A name of an unknown inode is left out: its number may be given out again.
 //! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
 
@@ -15,65 +16,68 @@ use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::{BLOCK, Kind};
 use crate::fs::sfs::{FileKind, Sfs, SfsError};
 use crate::task::Task;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks of a file that are given up one by one; a file of which more are unknown is cut off there.
 const MOST_GIVEN_UP: u64 = 1 << 16;
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// What the log holds behind a lost part of it.
+/// Growth of a file behind a lost part of the log, in bytes.
+#[derive(Clone, Copy)]
+struct Growth {
+    from: u64,
+    to: u64,
+    /// The last partial segment that holds a greater size.
+    partial: u64,
+}
+
+/// State collected while a log with lost parts is applied.
 #[derive(Default)]
 pub(super) struct AfterGap {
-    /// Where files grew: from which byte, and up to which.
-    grown: BTreeMap<u64, (u64, u64)>,
-    /// In which blocks files ended before they grew, by inode and place, and the partial segment behind which each was
-    /// written again, as whoever lengthens a file writes the block in which it ended.
-    ends: BTreeMap<(u64, u64), u64>,
-    /// The newest two partial segments that hold an image of each inode, the newer first.
-    sized: BTreeMap<u64, (u64, u64)>,
-    /// Blocks that were written, by inode and place, and in which partial segment last.
+    /// The numbers of the lost partial segments, ascending.
+    lost: Vec<u64>,
+    /// Growth of files, by inode.
+    grown: BTreeMap<u64, Growth>,
+    /// The last partial segment that holds each block, by inode and place.
     written: BTreeMap<(u64, u64), u64>,
-    /// Names that were left out: by directory and name, whose.
+    /// Names that were left out, with their inodes: by directory and name.
     left_out: BTreeMap<(u64, Vec<u8>), u64>,
     /// Attributes of which the log holds a part, by inode: up to which byte, and of how many.
     attributes: BTreeMap<u64, (u32, u32)>,
 }
 
 impl AfterGap {
-    /// A block was written in a partial segment.
+    /// Nothing yet, of a log without these partial segments.
+    pub fn without(lost: Vec<u64>) -> AfterGap {
+        debug_assert!(lost.is_sorted(), "lost partial segments are found in order");
+        AfterGap { lost, ..AfterGap::default() }
+    }
+
+    /// A block lies in a partial segment, in front of a gap or behind it.
     pub fn writes(&mut self, inode: u64, place: u64, partial: u64) {
         self.written.insert((inode, place), partial);
     }
 
     /// A partial segment holds an image of an inode with another size.
     pub fn resizes(&mut self, inode: u64, before: u64, size: u64, partial: u64) {
-        let sized = self.sized.entry(inode).or_insert((partial, 0));
-        if sized.0 < partial {
-            *sized = (partial, sized.0);
-        }
-        let last = sized.1;
         if size <= before {
             return self.cuts(inode, size);
         }
-        let grown = self.grown.entry(inode).or_insert((before, before));
-        *grown = (grown.0.min(before), size);
-        if !before.is_multiple_of(BLOCK_BYTES) {
-            self.ends.insert((inode, before / BLOCK_BYTES), last);
-        }
+        let growth = self.grown.entry(inode).or_insert(Growth { from: before, to: size, partial });
+        *growth = Growth { from: growth.from.min(before), to: size, partial: growth.partial.max(partial) };
     }
 
     /// A file is cut off at a byte.
     pub fn cuts(&mut self, inode: u64, size: u64) {
-        if let Some((from, to)) = self.grown.get_mut(&inode) {
-            (*from, *to) = ((*from).min(size), (*to).min(size));
+        if let Some(growth) = self.grown.get_mut(&inode) {
+            (growth.from, growth.to) = (growth.from.min(size), growth.to.min(size));
         }
-        self.ends.retain(|(of, place), _| *of != inode || place * BLOCK_BYTES < size);
     }
 
-    /// True if the block of a file is that in which it ended before it grew, and what was written there then is lost.
-    fn is_old_end(&self, inode: u64, place: u64) -> bool {
-        let written = self.written.get(&(inode, place)).copied().unwrap_or(0);
-        self.ends.get(&(inode, place)).is_some_and(|behind| written <= *behind)
+    /// True if no lost partial segment can hold a newer version of a block of a file that grew.
+    fn is_newest(&self, inode: u64, place: u64, growth: &Growth) -> bool {
+        let lost = self.lost.iter().rev().find(|lost| **lost < growth.partial).copied().unwrap_or(0);
+        self.written.get(&(inode, place)).is_some_and(|written| *written > lost)
     }
 
     /// A name is left out, as its inode is unknown.
@@ -96,7 +100,6 @@ impl AfterGap {
     /// An inode is freed.
     pub fn frees(&mut self, inode: u64) {
         self.grown.remove(&inode);
-        self.ends.retain(|(of, _), _| *of != inode);
         self.attributes.remove(&inode);
         self.left_out.retain(|_, of| *of != inode);
     }
@@ -162,14 +165,14 @@ impl Sfs {
             let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");
             damage.push(finding.of(*inode));
         }
-        for (inode, (from, to)) in &after_gap.grown {
+        for (inode, growth) in &after_gap.grown {
             if !self.is_inode(task, *inode)? || self.inode(task, *inode)?.kind == FileKind::Directory {
                 continue;
             }
-            let to = (*to).min(self.inode(task, *inode)?.size);
-            let Some((place, blocks)) = self.give_up_grown(task, *inode, (*from, to), after_gap)? else { continue };
+            let growth = Growth { to: growth.to.min(self.inode(task, *inode)?.size), ..*growth };
+            let Some((place, blocks)) = self.give_up_grown(task, *inode, &growth, after_gap)? else { continue };
             let where_ = format!("{blocks} blocks of inode {inode}");
-            let found = "they were in a lost part of the log, or ended the file before it grew";
+            let found = "they were in a lost part of the log, or may have ended the file before it grew";
             let repair = "they are given up: reading them fails until they are written anew";
             let finding = Finding::new(Structure::Data, where_, found, "what was synced", repair);
             damage.push(finding.of(*inode).at(place * BLOCK_BYTES));
@@ -177,24 +180,46 @@ impl Sfs {
         Ok(())
     }
 
-    /// Gives up what is unknown of a file that grew from one byte to another. Answers the first block, and how many.
+    /// Places of a file from one on whose stored blocks were written when the file reached beyond them: a block behind
+    /// them was written no later. Any other may have ended the file when it was written, so that the zeros behind its
+    /// bytes are no version of them.
+    fn places_within(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        first: u64,
+        after_gap: &AfterGap,
+    ) -> Result<BTreeSet<u64>, SfsError> {
+        let (mut within, mut oldest_behind) = (BTreeSet::new(), u64::MAX);
+        for ((_, place), partial) in after_gap.written.range((inode, first)..=(inode, u64::MAX)).rev() {
+            let number = self.mapped(task, inode, *place)?;
+            if number == 0 || self.dat.get(task, number)?.address.get() == 0 {
+                continue;
+            }
+            if oldest_behind <= *partial {
+                within.insert(*place);
+            }
+            oldest_behind = oldest_behind.min(*partial);
+        }
+        Ok(within)
+    }
+
+    /// Gives up the unknown blocks of a file that grew. Returns the first place, and how many blocks.
     fn give_up_grown(
         &mut self,
         task: &Task<'_>,
         inode: u64,
-        (from, to): (u64, u64),
+        growth: &Growth,
         after_gap: &AfterGap,
     ) -> Result<Option<(u64, u64)>, SfsError> {
+        let places = growth.from / BLOCK_BYTES..growth.to.div_ceil(BLOCK_BYTES);
+        let within = self.places_within(task, inode, places.start, after_gap)?;
         let mut given_up: Option<(u64, u64)> = None;
-        for place in from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES) {
-            let is_old_end = after_gap.is_old_end(inode, place);
-            if after_gap.written.contains_key(&(inode, place)) && !is_old_end {
+        for place in places {
+            if after_gap.is_newest(inode, place, growth) || within.contains(&place) {
                 continue;
             }
             let number = self.mapped(task, inode, place)?;
-            if number != 0 && !is_old_end && self.dat.get(task, number)?.address.get() != 0 {
-                continue;
-            }
             let (first, count) = given_up.unwrap_or((place, 0));
             if count == MOST_GIVEN_UP {
                 self.unmap(task, inode, place..u64::MAX)?;

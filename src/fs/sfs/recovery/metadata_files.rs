@@ -202,7 +202,8 @@ impl Sfs {
         self.recount_dat(task)
     }
 
-    /// Corrects entries of the DAT with fields that cannot be right. The survey checks where they lie.
+    /// Corrects entries of the DAT with fields that cannot be right, before the log changes them: a mount refuses their
+    /// pages, whatever the log has.
     fn correct_entries(&mut self, task: &Task<'_>, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
         let blocks = self.log_blocks();
         if self.dat.pages() > 0
@@ -217,22 +218,8 @@ impl Sfs {
         }
         for number in 1..self.dat.len() {
             let Ok(entry) = self.dat.get(task, number) else { continue };
-            let lies_somewhere = DatEntry { address: entry.address.get().min(blocks - 1).into(), ..entry };
-            let Err(why) = invariants::dat_entry(&lies_somewhere, blocks) else { continue };
-            // One with a checksum was written: where, nobody knows.
-            let is_nowhere = entry.address.get() == 0;
-            let is_lost = if is_nowhere && entry.crc.get() != 0 { 1 } else { entry.is_lost.min(1) };
-            let right = match entry.is_taken {
-                1 => DatEntry {
-                    address: entry.address,
-                    crc: if is_nowhere { 0.into() } else { entry.crc },
-                    group: NO_GROUP,
-                    is_taken: 1,
-                    is_lost,
-                    ..DatEntry::default()
-                },
-                _ => DatEntry { group: NO_GROUP, ..DatEntry::default() },
-            };
+            let Err(why) = invariants::dat_entry(&entry, blocks) else { continue };
+            let right = corrected(&entry, blocks);
             self.dat.set(task, number, &right)?;
             self.dat.withhold(task, number..number + 1)?;
             let place = format!("virtual block {number}");
@@ -268,5 +255,23 @@ impl Sfs {
             loss.findings.push(Finding::new(Structure::Count, place, found, expected.to_string(), repair));
         }
         Ok(())
+    }
+}
+
+/// An entry as it can be, in place of one with fields that cannot be right.
+fn corrected(entry: &DatEntry, blocks: u64) -> DatEntry {
+    if entry.is_taken != 1 {
+        return DatEntry { group: NO_GROUP, ..DatEntry::default() };
+    }
+    let address = if entry.address.get() < blocks { entry.address.get() } else { 0 };
+    // One with a checksum or an address was written, at an unknown place.
+    let was_written = entry.crc.get() != 0 || entry.address.get() != 0;
+    DatEntry {
+        address: address.into(),
+        crc: if address == 0 { 0.into() } else { entry.crc },
+        group: NO_GROUP,
+        is_taken: 1,
+        is_lost: if address == 0 && was_written { 1 } else { entry.is_lost.min(1) },
+        ..DatEntry::default()
     }
 }

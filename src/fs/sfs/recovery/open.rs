@@ -3,7 +3,7 @@
 use super::finding::{Finding, Structure};
 use super::metadata_files::Loss;
 use super::rebuilt_entries::RebuiltEntries;
-use super::superblocks::{self, AllFound, Found};
+use super::superblocks::{self, AllFound, Damaged, Found};
 use crate::device::Medium;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
 use crate::fs::sfs::make::{Identity, check_shape};
@@ -119,7 +119,14 @@ pub(super) fn open(
     let Located { medium, superblocks, newest } = located;
     let volume = Sfs::assemble(media_of(medium, &newest), settings, limits, newest.superblock, identity);
     match tolerance {
-        Tolerance::Strict => open_strictly(task, volume),
+        Tolerance::Strict => {
+            let mut opened = open_strictly(task, volume)?;
+            if superblocks.damaged_behind(&newest).len() > 1 {
+                // The newest whole one is of an older checkpoint.
+                opened.findings.splice(..0, in_superblocks);
+            }
+            Ok(opened)
+        }
         Tolerance::Lenient => {
             let mut opened = open_leniently(task, volume, &superblocks)?;
             opened.findings.splice(..0, in_superblocks);
@@ -190,12 +197,10 @@ fn damaged_superblocks(located: &Located) -> Vec<Finding> {
     let expected = format!("a superblock, as at block {}", newest.place);
     let mut findings = Vec::new();
     if medium.prescribes_segments() {
-        // What was tried behind the newest that is whole; what lies before it is older.
-        for (place, turn, why) in &found.damaged {
-            if *turn == newest.turn && *place > newest.place {
-                let place = format!("the superblock at block {place}");
-                findings.push(Finding::new(Structure::Superblock, place, why.as_str(), &*expected, repair));
-            }
+        // Those before the newest whole one are older.
+        for Damaged { place, why, .. } in found.damaged_behind(newest) {
+            let place = format!("the superblock at block {place}");
+            findings.push(Finding::new(Structure::Superblock, place, why.as_str(), &*expected, repair));
         }
         return findings;
     }
@@ -203,8 +208,8 @@ fn damaged_superblocks(located: &Located) -> Vec<Finding> {
         if found.whole.iter().any(|found| found.place == place.0) {
             continue;
         }
-        let why = found.damaged.iter().find(|(damaged, ..)| *damaged == place.0);
-        let why = why.map_or("there is none", |(.., why)| why.as_str());
+        let why = found.damaged.iter().find(|damaged| damaged.place == place.0);
+        let why = why.map_or("there is none", |damaged| damaged.why.as_str());
         let place = format!("the superblock at block {}", place.0);
         findings.push(Finding::new(Structure::Superblock, place, why, &*expected, repair));
     }
@@ -232,7 +237,10 @@ impl Sfs {
                 "records that can be applied",
                 repair,
             ));
+            let next = self.superblock.next_partial;
             *rebuilt = self.load_in_part(task, &chosen.superblock)?.rebuilt;
+            // No number that lies anywhere on the media is given out again.
+            self.superblock.next_partial = next;
         } else {
             findings.extend(rolled.unwrap_or_default());
             // As for a mount: a repair ends with a checkpoint, for which there must be room.

@@ -54,7 +54,7 @@ impl Sfs {
         }
         self.reserve_places(task, &log)?;
         self.make_inodes(task, &log)?;
-        self.apply_log(task, &log, followed.first_lost, &mut damage)?;
+        self.apply_log(task, &log, followed.lost, &mut damage)?;
         self.give_back_unused(task, &log)?;
         let segments: BTreeSet<u32> = log.iter().map(|found| found.segment).collect();
         for segment in segments {
@@ -72,14 +72,15 @@ impl Sfs {
         &mut self,
         task: &Task<'_>,
         log: &[PartialSegment],
-        lost: Option<u64>,
+        lost: Vec<u64>,
         damage: &mut Vec<Finding>,
     ) -> Result<(), SfsError> {
         // Up to here nothing can depend on what is lost.
-        let sealed =
-            log.iter().filter(|found| found.header.seals == 1 && lost.is_some_and(|lost| found.number() < lost));
-        let exact_up_to = lost.map_or(u64::MAX, |_| sealed.map(PartialSegment::number).max().unwrap_or(0));
-        let mut after_gap = AfterGap::default();
+        let exact_up_to = lost.first().map_or(u64::MAX, |lost| {
+            let sealed = log.iter().filter(|found| found.seals() && found.number() < *lost);
+            sealed.map(PartialSegment::number).max().unwrap_or(0)
+        });
+        let mut after_gap = AfterGap::without(lost);
         let records =
             log.iter().flat_map(|found| found.records().map(|(before, record)| (before, found.number(), record)));
         let mut records: Vec<(u64, u64, Record)> = records.collect();
@@ -94,7 +95,7 @@ impl Sfs {
             for (block, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 let applied = self.apply_block(task, found, block, &record, &mut filled);
                 tolerate(applied, damage)?;
-                if found.number() > exact_up_to {
+                if exact_up_to != u64::MAX {
                     after_gap.writes(record.inode.get(), record.place.get(), found.number());
                 }
             }

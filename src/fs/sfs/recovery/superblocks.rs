@@ -4,7 +4,7 @@
 //! file may hold the image of a volume. So the second place counts only where the superblock in it says that it is, and
 //! the first place says whose volume this is.
 
-use crate::device::{DeviceError, Lba, Medium};
+use crate::device::{DeviceError, Lba, Medium, ZoneState};
 use crate::fs::sfs::error::OpenSfsError;
 use crate::fs::sfs::media::format::{
     BlockBytes, MAGIC, OLDEST_VERSION, SUPERBLOCK_CRC, Superblock, VERSION, crc_without, zeroed,
@@ -21,7 +21,7 @@ const LARGER: std::ops::RangeInclusive<u32> = 14..=17;
 
 /// A block that may be a superblock, and where it was found.
 struct Candidate {
-    /// Which of the two places, or zones.
+    /// The place or zone, 0 or 1.
     turn: u32,
     /// The block of the device.
     place: u64,
@@ -32,23 +32,47 @@ struct Candidate {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub superblock: Superblock,
-    /// Which of the two places or zones it was found in.
+    /// The place or zone it was found in, 0 or 1.
     pub turn: u32,
     /// The block of the device.
     pub place: u64,
+}
+
+/// A superblock that is damaged.
+#[derive(Clone, Debug)]
+pub(super) struct Damaged {
+    /// The block of the device.
+    pub place: u64,
+    /// The place or zone it was found in, 0 or 1.
+    pub turn: u32,
+    pub why: String,
 }
 
 /// All superblocks that were found.
 pub(super) struct AllFound {
     /// Those that are whole, the newest first.
     pub whole: Vec<Found>,
-    /// Damaged ones: the block of the device, the place or zone, and what is wrong.
-    pub damaged: Vec<(u64, u32, String)>,
-    /// How the two newest differ, if they are of one checkpoint.
+    pub damaged: Vec<Damaged>,
+    /// True for each of the two zones in which no other superblock has room.
+    full: [bool; 2],
+    /// The difference between the two newest, if they are of one checkpoint.
     pub disagree: Option<String>,
 }
 
 impl AllFound {
+    /// Damaged superblocks in zones that are newer than the newest whole one. A crash leaves one at most: of a checkpoint
+    /// two are written, the second one after the first is durable.
+    pub fn damaged_behind(&self, newest: &Found) -> Vec<&Damaged> {
+        let same = |it: &&Damaged| it.turn == newest.turn && it.place > newest.place;
+        let mut behind: Vec<&Damaged> = self.damaged.iter().filter(same).collect();
+        let is_full = self.full[newest.turn as usize & 1];
+        // Where the superblocks go on in the other zone, that one holds nothing older.
+        if is_full && self.whole.iter().all(|found| found.turn == newest.turn) {
+            behind.extend(self.damaged.iter().filter(|it| it.turn != newest.turn));
+        }
+        behind
+    }
+
     /// The newest that is whole.
     pub fn newest(&self) -> Result<Found, OpenSfsError> {
         match self.whole.first() {
@@ -56,7 +80,7 @@ impl AllFound {
             None if self.damaged.is_empty() => Err(OpenSfsError::NoVolume),
             None => {
                 let reasons: Vec<String> =
-                    self.damaged.iter().map(|(place, _, why)| format!("block {place}: {why}")).collect();
+                    self.damaged.iter().map(|it| format!("block {}: {}", it.place, it.why)).collect();
                 Err(OpenSfsError::Superblocks(reasons.join("; ")))
             }
         }
@@ -67,6 +91,9 @@ impl AllFound {
 /// device of blocks. One of another version is only known by that.
 fn read(bytes: &BlockBytes, turn: Option<u32>) -> Result<Superblock, String> {
     let superblock = Superblock::read_from_prefix(&bytes[..]).expect("a block is longer").0;
+    if bytes[..MAGIC.len()] != MAGIC {
+        return Err("there is none".to_string());
+    }
     let crc = crc_without(&bytes[..], SUPERBLOCK_CRC);
     if crc != superblock.crc.get() {
         return Err(format!("its checksum is {crc:08x}, and should be {:08x}", superblock.crc.get()));
@@ -81,7 +108,7 @@ fn read(bytes: &BlockBytes, turn: Option<u32>) -> Result<Superblock, String> {
 pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), OpenSfsError> {
     let is_zoned = medium.prescribes_segments();
     let (candidates, now) = medium.superblocks(at)?;
-    let mut all = AllFound { whole: Vec::new(), damaged: Vec::new(), disagree: None };
+    let mut all = AllFound { whole: Vec::new(), damaged: Vec::new(), full: medium.full_zones(), disagree: None };
     for candidate in candidates {
         match read(&candidate.bytes, (!is_zoned).then_some(candidate.turn)) {
             Ok(superblock) if !(OLDEST_VERSION..=VERSION).contains(&superblock.version.get()) => {
@@ -93,7 +120,7 @@ pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), Op
                     all.whole.push(Found { superblock, turn: candidate.turn, place: candidate.place });
                 }
             }
-            Err(why) => all.damaged.push((candidate.place, candidate.turn, why)),
+            Err(why) => all.damaged.push(Damaged { place: candidate.place, turn: candidate.turn, why }),
         }
     }
     let first = all.whole.iter().find(|found| !is_zoned && found.turn == 0).copied();
@@ -113,6 +140,18 @@ pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), Op
 }
 
 impl Medium {
+    /// True for each of the two zones of superblocks that is full.
+    fn full_zones(&self) -> [bool; 2] {
+        let Medium::Zones(device) = self else { return [false; 2] };
+        let (first, zones) = (first_sequential(device.as_ref()), device.shape().zones);
+        [first, first.saturating_add(1)].map(|zone| {
+            zone < zones && {
+                let report = device.zone(zone);
+                report.write_pointer >= report.capacity || report.state == ZoneState::Full
+            }
+        })
+    }
+
     /// Whatever could be a superblock. On a device of blocks the first one tells where the second lies. If it is
     /// damaged, that is looked for from the front: blocks of files are behind it, and one may hold the image of another
     /// volume.
@@ -157,10 +196,12 @@ impl Medium {
                         let mut bytes = zeroed();
                         let place = u64::from(zone) * shape.zone_blocks + block;
                         at = device.read(Lba(place), &mut bytes[..], at)?;
-                        if bytes[..MAGIC.len()] == MAGIC {
-                            found.push(Candidate { turn, place, bytes });
-                        }
+                        found.push(Candidate { turn, place, bytes });
                     }
+                }
+                // These zones hold nothing but superblocks, unless they are not of a volume.
+                if found.iter().all(|candidate| candidate.bytes[..MAGIC.len()] != MAGIC) {
+                    found.clear();
                 }
             }
         }

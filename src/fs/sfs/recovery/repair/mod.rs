@@ -26,6 +26,7 @@ mod mend;
 
 use super::finding::{Finding, Structure};
 use super::open::{Opened, Tolerance, open};
+use super::survey::Survey;
 use super::survey::faults::{Fault, Stage};
 use crate::device::Medium;
 use crate::fs::sfs::Sfs;
@@ -68,6 +69,7 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
         }
         let Some(stage) = survey.faults.iter().map(|fault| fault.stage).min() else {
             is_clean = true;
+            volume.drop_unnamed_metadata(&survey);
             break;
         };
         reads_data = stage <= Stage::Blocks;
@@ -99,4 +101,15 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
     let left = volume.survey(task, true, &rebuilt)?.findings();
     volume.media.close(task)?;
     Ok((Repaired { findings, left }, volume))
+}
+
+impl Sfs {
+    /// Drops changed blocks of metadata that nothing names, so that they are not written.
+    fn drop_unnamed_metadata(&mut self, survey: &Survey) {
+        for number in self.metadata.dirty_numbers() {
+            if !survey.claimed.has(number) {
+                self.metadata.remove(number);
+            }
+        }
+    }
 }
