@@ -1,8 +1,8 @@
-//! The requests to a mounted volume, and their answers.
+//! Requests to a mounted volume.
 //!
-//! The volume has one writer, which is this mount: what the kernel was told stays true until the kernel itself asks for
-//! a change, and it may keep it for as long as it likes, names that are not there too. Open files have no state here:
-//! an inode is held from the first lookup until the kernel forgets it.
+//! This mount is the volume's only writer. So an answer stays valid until the kernel itself asks for a change, and the
+//! kernel may cache it without limit, missing names included. Open files have no state here: an inode is held from its
+//! first lookup until the kernel forgets it.
 
 use crate::answers::Answers;
 use crate::asked::{allocation, must_exist, new_time, renaming, seek};
@@ -28,21 +28,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// The time for which the kernel may keep what it is told.
+/// The time for which the kernel may cache answers.
 const LONG: Duration = Duration::from_secs(3600);
-/// The longest write that the kernel may send, in bytes.
-const LONGEST_WRITE: u32 = 1 << 20;
+/// The longest read or write that the kernel may send, in bytes. Each thread has a buffer for either.
+const LONGEST_WRITE: u32 = 512 << 10;
 /// Requests that the kernel may send ahead.
 const MOST_AHEAD: u16 = 64;
+/// The number of names from which on a directory is large: its listing has no attributes.
+const LARGE_DIRECTORY: usize = 512;
 const BLOCK_BYTES: u32 = 4096;
 const LONGEST_NAME: u32 = 255;
 
-/// Optional abilities of the kernel, which the volume is right without.
+/// Optional abilities of the kernel; the volume is correct without them.
 ///
-/// `FUSE_ASYNC_DIO` is not among them: with it the kernel answers a program's asynchronous O_DIRECT write without
-/// taking out of its page cache what others have read meanwhile, and everyone finds old bytes there from then on. To
-/// invalidate these pages from here before each answer hangs: who reads them holds them locked and waits for a place
-/// among the requests in the background, which the unanswered writes take.
+/// `FUSE_ASYNC_DIO` is not among them. With it the kernel completes an asynchronous O_DIRECT write without invalidating
+/// pages that were read meanwhile, and stale bytes stay in the page cache. Invalidating these pages from here before
+/// each answer deadlocks: a reader holds them locked and waits for a place among the background requests, all of which
+/// the unanswered writes take.
 const WISHES: [InitFlags; 11] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_EXPORT_SUPPORT,
@@ -58,11 +60,11 @@ const WISHES: [InitFlags; 11] = [
 ];
 
 thread_local! {
-    /// The buffer of reads, so that no request begins with fresh memory.
+    /// The buffer of reads: no request allocates memory.
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The place where writes wait until they are sent here.
+/// The place where writes wait until they are sent to the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Caching {
     /// Nowhere: each write is a request.
@@ -72,18 +74,18 @@ pub enum Caching {
     WriteBack,
 }
 
-/// A mounted volume, as the kernel sees it.
+/// A mounted volume as a FUSE file system.
 pub struct FileSystem {
     volume: Arc<SharedVolume>,
     answers: Answers,
     caching: Caching,
-    /// Whether the kernel takes "there is nothing to do" for an answer to open, and asks no more.
+    /// True if the kernel takes ENOSYS as an answer to open, and sends no more of them.
     opens_without_asking: bool,
     opens_directories_without_asking: bool,
 }
 
 impl FileSystem {
-    /// One on this volume. Fails if the system starts no thread.
+    /// The file system of a volume. Fails if the system cannot start a thread.
     pub fn new(volume: Arc<SharedVolume>, caching: Caching) -> io::Result<FileSystem> {
         let answers = if volume.sharing().paced {
             let clock = Arc::clone(&volume);
@@ -95,7 +97,7 @@ impl FileSystem {
         Ok(FileSystem { volume, answers, caching, opens_without_asking, opens_directories_without_asking })
     }
 
-    /// Makes a call to the volume for whoever makes the request. Answers with the time at which it is done.
+    /// Makes a call to the volume for the caller of a request. Returns the result and its completion time.
     fn call<T>(
         &self,
         request: &Request,
@@ -116,13 +118,13 @@ impl FileSystem {
             Ok((Some(attributes), done)) => self.answers.send(done, 0, move || {
                 reply.entry(&LONG, &system_attributes(&attributes), generation(&attributes));
             }),
-            // An entry with the inode 0 is one that the kernel may believe is not there.
+            // The kernel caches an entry with inode 0 as a missing name.
             Ok((None, done)) => self.answers.send(done, 0, move || reply.entry(&LONG, &NOTHING, Generation(0))),
             Err(errno) => reply.error(errno),
         }
     }
 
-    /// Makes a file, which the kernel knows from now on.
+    /// Makes a file, which is held for the kernel.
     fn make(
         &self,
         request: &Request,
@@ -148,7 +150,7 @@ impl FileSystem {
         }
     }
 
-    /// Answers with bytes, or, if none fit, with their number.
+    /// Answers with the bytes, or, for a size of 0, with their number.
     fn extended(&self, size: u32, reply: ReplyXattr, found: Result<(Vec<u8>, Time), Errno>) {
         match found {
             Err(errno) => reply.error(errno),
@@ -190,9 +192,19 @@ fn inode(number: INodeNo) -> InodeNumber {
     InodeNumber(number.0)
 }
 
-/// The generation, as it is answered. The kernel takes no other root than one of generation 0.
+/// The generation in an answer. The kernel accepts only a root of generation 0.
 fn generation(attributes: &Attributes) -> Generation {
     Generation(if attributes.inode == InodeNumber::ROOT { 0 } else { u64::from(attributes.generation) })
+}
+
+/// True if a directory has at least [`LARGE_DIRECTORY`] names.
+fn is_large(posix: &Posix, call: &Call, directory: InodeNumber) -> Result<bool, VolumeError> {
+    let mut names = 0;
+    posix.list(call, directory, 0, &mut |entry| {
+        names += usize::from(!entry.is_dot());
+        names < LARGE_DIRECTORY
+    })?;
+    Ok(names >= LARGE_DIRECTORY)
 }
 
 fn owner(request: &Request) -> (u32, u32) {
@@ -213,7 +225,7 @@ fn has(flags: OpenFlags, flag: OFlag) -> bool {
 
 impl Filesystem for FileSystem {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // What a kernel does not know it goes without: it is slower then, and no more.
+        // An older kernel lacks some of them, and is only slower.
         let _ = config.set_max_write(LONGEST_WRITE);
         let _ = config.set_max_background(MOST_AHEAD);
         for wish in WISHES {
@@ -235,7 +247,7 @@ impl Filesystem for FileSystem {
     }
 
     fn forget(&self, request: &Request, number: INodeNo, times: u64) {
-        // There is no answer; what went wrong was told.
+        // A forget has no answer; an error was reported.
         let _ = self.call(request, |posix, call| posix.forget(call, inode(number), times));
     }
 
@@ -358,8 +370,8 @@ impl Filesystem for FileSystem {
         self.made(reply, self.call(request, |posix, call| posix.link(call, inode(number), name, Hold::Yes)));
     }
 
-    /// Nothing needs to be known of an open file. O_TRUNC comes as a setattr, O_APPEND is the kernel's to do, and
-    /// O_DIRECT too: it goes past the page cache and keeps it right, which `FOPEN_DIRECT_IO` would not on every kernel.
+    /// An open file has no state. The kernel sends O_TRUNC as a setattr, and does O_APPEND and O_DIRECT itself: it bypasses
+    /// the page cache and keeps it coherent, which `FOPEN_DIRECT_IO` would not on every kernel.
     fn open(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         self.opened(self.opens_without_asking, FopenFlags::empty(), reply);
     }
@@ -368,14 +380,13 @@ impl Filesystem for FileSystem {
         self.opened(self.opens_directories_without_asking, FopenFlags::FOPEN_CACHE_DIR, reply);
     }
 
-    /// A close has nothing to do either, and the kernel stops asking: it would wait for an answer at each close, of a
-    /// file that was only read, too.
+    /// A close needs no work. After ENOSYS the kernel sends no more of them: it would wait for an answer at each close,
+    /// even of a file that was only read.
     fn flush(&self, _request: &Request, _number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }
 
-    /// Nobody waits for this. It comes for files that were opened by making them: the kernel has asked for no other
-    /// open.
+    /// No caller waits for it. The kernel sends it for files that were opened by create, since it sends no open.
     fn release(
         &self,
         _request: &Request,
@@ -406,7 +417,7 @@ impl Filesystem for FileSystem {
             let read = self.call(request, |posix, call| posix.read(call, inode(number), offset, bytes, is_silent));
             read.inspect(|(length, _)| self.volume.moved(*length as u64, 0))
         };
-        if self.answers.are_late() {
+        if self.answers.are_paced() {
             let mut bytes = vec![0; size as usize];
             return match read(&mut bytes) {
                 Ok((length, done)) => self.answers.send(done, length, move || reply.data(&bytes[..length])),
@@ -436,7 +447,7 @@ impl Filesystem for FileSystem {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        // Here the kernel says itself who may leave set-id bits where they are.
+        // In a write the kernel says whether set-id bits are kept.
         let keeps_set_id = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let is_durable = has(flags, OFlag::O_DSYNC) && !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let length = data.len() as u32;
@@ -487,7 +498,7 @@ impl Filesystem for FileSystem {
         reply: ReplyLseek,
     ) {
         if self.caching == Caching::WriteBack {
-            // What waits in the page cache is not known here: the kernel takes the file for one without holes.
+            // Data in the page cache is unknown here: after ENOSYS the kernel takes the file as one without holes.
             return reply.error(Errno::ENOSYS);
         }
         let sought = seek(offset, whence)
@@ -540,6 +551,10 @@ impl Filesystem for FileSystem {
         }
     }
 
+    /// The kernel begins each listing with this request, and makes an inode of each file in the answer. That saves a
+    /// lookup for each file whose attributes are then asked for, but takes longer than the rest of the listing of a
+    /// large directory. So the first answer for a large one has only `.` and `..`, which are made no inodes of: the
+    /// kernel then goes on without attributes.
     fn readdirplus(
         &self,
         request: &Request,
@@ -550,8 +565,12 @@ impl Filesystem for FileSystem {
     ) {
         let mut bytes = 0;
         let listed = self.call(request, |posix, call| {
+            let is_bare = from == 0 && is_large(posix, call, inode(number))?;
             posix.list_with_attributes(call, inode(number), from, &mut |full| {
                 let (entry, attributes) = (&full.entry, &full.attributes);
+                if is_bare && !entry.is_dot() {
+                    return false;
+                }
                 bytes += size_of::<FileAttr>() + entry.name.len();
                 let (system, generation) = (system_attributes(attributes), generation(attributes));
                 !reply.add(system.ino, entry.next, OsStr::from_bytes(entry.name), &LONG, &system, generation)
@@ -614,5 +633,31 @@ impl Filesystem for FileSystem {
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.as_bytes();
         self.empty(request, reply, |posix, call| posix.remove_extended_attribute(call, inode(number), name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashpath::fs::posix::Usage;
+    use flashpath::fs::station::{Mounting, VolumeSettings};
+    use flashpath::run;
+    use flashpath::task::Task;
+
+    /// A listing of 6,250 names took a quarter longer than the names themselves: the kernel made inodes of the first 178.
+    #[test]
+    fn a_directory_is_large_from_512_names_on() {
+        let path = run::Path::read("tree").unwrap();
+        let settings: &dyn VolumeSettings = path.volume_settings().unwrap();
+        let posix = Posix::new(settings.create(None, &Mounting::at(1, 0)).unwrap(), Usage::default());
+        let task = Task::at(Time(1));
+        let call = Call::by_root(&task);
+        let made = Made { kind: FileKind::Regular, mode: 0o644, device: 0, target: &[] };
+        for number in 1..=LARGE_DIRECTORY + 1 {
+            let name = format!("file {number}");
+            posix.make(&call, (InodeNumber::ROOT, name.as_bytes()), &made, Hold::No).unwrap();
+            let is_large = is_large(&posix, &call, InodeNumber::ROOT).unwrap();
+            assert_eq!(is_large, number >= LARGE_DIRECTORY, "{number} names");
+        }
     }
 }

@@ -16,8 +16,11 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Threads that serve the kernel's requests: one answers while another reads.
-const THREADS: usize = 2;
+/// Threads that serve the requests to a device: one answers while another reads.
+const DEVICE_THREADS: usize = 2;
+/// Threads that serve the requests to a volume: as many reads wait for an image's disk at once. More are hardly faster, and
+/// each may have an arena of the allocator, of whose memory the volume's bound knows nothing.
+const VOLUME_THREADS: usize = 4;
 /// The maximum wait for the end of the session after an unmount.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -98,6 +101,7 @@ impl Mounted {
             return Err(MountError::Name(place.to_path_buf()));
         }
         let mut config = Config::default();
+        config.n_threads = Some(DEVICE_THREADS);
         config.mount_options = vec![
             MountOption::FSName("flashpath".into()),
             subtype("flashpath"),
@@ -124,6 +128,7 @@ impl Mounted {
     ) -> Result<Mounted, MountError> {
         let (sharing, is_root) = (volume.sharing(), geteuid().is_root());
         let mut config = Config::default();
+        config.n_threads = Some(VOLUME_THREADS);
         config.mount_options = vec![
             MountOption::FSName(source_name(&wishes.name, !is_root)),
             subtype(&wishes.kind),
@@ -169,7 +174,6 @@ impl Mounted {
         let failed = |source| MountError::Mount { directory: directory.to_path_buf(), source };
         // The path stays valid after a change of the working directory.
         let path = directory.canonicalize().map_err(failed)?;
-        config.n_threads = Some(THREADS);
         config.clone_fd = true;
         let session = Session::new(files().map_err(failed)?, &path, &config).map_err(failed)?;
         let serving = Builder::new()

@@ -158,6 +158,39 @@ fn a_hundred_thousand_files_take_no_more_memory_than_the_mount_may() {
 }
 
 #[test]
+fn threads_that_make_list_read_and_remove_files_at_once_find_each_of_them() {
+    const THREADS: usize = 16;
+    const FILES: usize = 600;
+    let Some(bench) = bench_to_mount_in() else { return };
+    for path in [PATH, TREE] {
+        let served = mount(&bench, path, &[]);
+        fs::create_dir(bench.path("m/shared")).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (own, shared) = (bench.path(&format!("m/{thread}")), bench.path("m/shared"));
+                scope.spawn(move || {
+                    fs::create_dir(&own).unwrap();
+                    let content = |number: usize| format!("{thread} {number}").repeat(number % 700);
+                    for number in 0..FILES {
+                        fs::write(own.join(format!("{number:03}")), content(number)).unwrap();
+                    }
+                    fs::write(shared.join(format!("{thread:02}")), content(1)).unwrap();
+                    assert_eq!(names(own.clone()), (0..FILES).map(|number| format!("{number:03}")).collect::<Vec<_>>());
+                    for number in 0..FILES {
+                        let file = own.join(format!("{number:03}"));
+                        assert!(fs::read_to_string(&file).unwrap() == content(number), "{path}: {thread} {number}");
+                        fs::remove_file(file).unwrap();
+                    }
+                    fs::remove_dir(own).unwrap();
+                });
+            }
+        });
+        assert_eq!(names(bench.path("m/shared")).len(), THREADS, "{path}");
+        served.end();
+    }
+}
+
+#[test]
 fn ten_thousand_names_are_listed_once_each_and_found() {
     let Some(bench) = bench_to_mount_in() else { return };
     let served = mount(&bench, PATH, &[]);
