@@ -123,7 +123,7 @@ impl Log {
         place
     }
 
-    /// How many records from the first on are whole.
+    /// The number of whole records from the first on.
     fn whole(&self, task: &Task<'_>) -> usize {
         self.written.read(task).iter().take_while(|written| **written).count()
     }

@@ -51,7 +51,7 @@ fn every_read_of_a_zoned_volume_returns_the_newest_write_and_every_sum_holds() {
 }
 
 #[test]
-fn what_dm_zoned_sends_is_what_its_media_store_and_the_write_amplification_is_all_of_it() {
+fn the_media_store_what_dm_zoned_sends_and_the_write_amplification_counts_all_of_it() {
     let result = run_on(ZONED, WORK, &Options::default());
     assert_eq!(result.media, ["conv", "zns"]);
     for cause in ["host-write", "reclaim", "mapping"] {

@@ -224,7 +224,7 @@ fn clones_draw_their_own_offsets() {
 }
 
 #[test]
-fn what_is_only_about_the_engine_is_passed_over_and_the_rest_is_warned_of_once() {
+fn keys_of_the_engine_are_ignored_and_other_unsupported_keys_warn_once() {
     let text = "[global]\nioengine=libaio\ndirect=1\nthread\ngroup_reporting\ninvalidate=1\nverify=crc32c\nname=x\n\
                 filename=/dev/nvme0n1\nruntime=60\nsome_engines_key=7\n[a]\nsize=4k\n[b]\nsize=4k\n";
     let mut workload = job(text, MIB).unwrap();
@@ -240,7 +240,7 @@ fn what_is_only_about_the_engine_is_passed_over_and_the_rest_is_warned_of_once()
 }
 
 #[test]
-fn what_cannot_be_carried_out_is_refused_with_its_line() {
+fn unsupported_keys_are_refused_with_their_line() {
     for (keys, expected) in [
         ("bs=4x", "x.fio:2: bs=4x: '4x' is not a size"),
         ("bs=0", "x.fio:2: bs=0: '0' is not a size from 512"),

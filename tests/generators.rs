@@ -118,7 +118,7 @@ fn hot_places_get_their_share_and_their_own_stream() {
 }
 
 #[test]
-fn hot_and_cold_may_be_turned_round() {
+fn the_larger_region_may_get_the_smaller_share_of_the_writes() {
     let all = operations("hotcold:r=80%,f=20%,writes=64M", 8 * MIB, 1);
     assert!((share(&all, |operation| operation.stream == 0) - 0.2).abs() < 0.02);
 }
@@ -140,7 +140,7 @@ fn scatter_moves_the_hottest_places_and_keeps_how_hot_they_are() {
 }
 
 #[test]
-fn what_the_device_cannot_serve_is_refused_where_it_is_written() {
+fn a_generator_too_large_for_the_device_is_refused_at_its_option() {
     for (text, device_bytes, pointed, expected) in [
         ("uniform:request=8K", 4096, "8K", "does not fit into a span of 4K"),
         ("uniform:span=10%", 4096, "10%", "does not fit into a span of 409"),

@@ -196,7 +196,7 @@ fn child_that_is_killed() {
 }
 
 #[test]
-fn what_was_answered_survives_a_killed_program() {
+fn answered_writes_survive_a_killed_program() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b");
     for milliseconds in [20, 35, 60, 90] {
@@ -235,7 +235,7 @@ fn what_was_answered_survives_a_killed_program() {
 }
 
 #[test]
-fn what_was_flushed_survives_a_cut_of_power_at_any_write() {
+fn flushed_blocks_survive_a_power_cut_at_any_write() {
     for seed in 0..200 {
         let disk = Bytes::for_drive(&small());
         let (mut model, mut random) = (Model::new(60), Random::new(seed, "cut"));
@@ -472,7 +472,7 @@ fn an_images_bytes_are_the_same_for_ever() {
 }
 
 #[test]
-fn a_fault_is_remembered() {
+fn read_only_and_offline_zones_stay_so_in_the_image() {
     let folder = tempfile::tempdir().unwrap();
     let settings = zns_at(&folder.path().join("b"), &format!(",{SMALL}"));
     let mut drive = Zns::create(&settings, false).unwrap();

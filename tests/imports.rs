@@ -227,7 +227,7 @@ fn the_reader_of_imports_sees_them_all() {
 }
 
 #[test]
-fn what_a_folder_hands_on_is_the_part_that_defines_it() {
+fn an_import_of_a_reexport_counts_as_one_of_the_defining_part() {
     let (_folder, modules) = crate_of(&[
         ("lib.rs", "mod room; mod other;"),
         ("room/mod.rs", "mod a; mod b; mod c; pub use a::A; use b::*; pub struct Own; use c::C;"),

@@ -177,12 +177,12 @@ fn live(name: &str, machine: impl Fn() -> Machine) {
 }
 
 #[test]
-fn what_clients_flushed_on_a_disk_survives_cuts_of_power() {
+fn flushed_blocks_of_a_served_disk_survive_power_cuts() {
     live("served disk", Machine::of_disk);
 }
 
 #[test]
-fn what_clients_flushed_on_dm_zoned_survives_cuts_of_power() {
+fn flushed_blocks_of_a_served_dm_zoned_survive_power_cuts() {
     live("served dm-zoned", || Machine::of_zones("dm-zoned:reserved=2,idle=5s,commit=2s"));
     live("served dm-zoned with a journal zone", || {
         Machine::of_zones("dm-zoned:reserved=3,journal-zone,idle=5s,commit=2s")

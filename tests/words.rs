@@ -15,21 +15,21 @@ const OPENERS: [(&str, u32); 16] = [
     ("src/fs", 9),
     ("src/layout", 1),
     ("src/report", 1),
-    ("src/run", 5),
+    ("src/run", 1),
     ("src/task", 0),
     ("src/translation", 1),
     ("src/workload", 1),
-    ("crates/cli", 4),
+    ("crates/cli", 1),
     ("crates/fuse", 1),
     ("crates/kernel", 1),
     ("crates/nbd", 1),
     ("crates/reproduce", 1),
-    ("tests", 6),
+    ("tests", 5),
 ];
 
 /// Names that need a comment to be understood, and the number of their definitions that remain. It may only shrink.
 const RIDDLES: [(&str, usize); 6] =
-    [("Told", 1), ("Floor", 1), ("Standing", 0), ("Said", 0), ("Diligent", 0), ("lives_no_more", 0)];
+    [("Told", 1), ("Floor", 0), ("Standing", 0), ("Said", 0), ("Diligent", 0), ("lives_no_more", 0)];
 
 /// The shortfall, in percent, at which a limit must be lowered.
 const SLACK: f64 = 3.0;

@@ -190,7 +190,7 @@ fn a_read_of_an_offline_zone_is_refused_and_no_other() {
 }
 
 #[test]
-fn what_leaves_its_zone_or_the_drive_is_refused() {
+fn requests_beyond_their_zone_or_the_drive_are_refused() {
     let mut drive = drive("");
     let error = ZoneError::BoundaryError { zone: 1, from: 60, end: 65, capacity: ZONE };
     assert_eq!(read(&mut drive, 1, 60, 5), Err(error));
@@ -220,7 +220,7 @@ fn an_append_goes_where_the_write_pointer_is() {
 }
 
 #[test]
-fn what_was_reset_reads_as_zeros_also_when_it_is_written_again() {
+fn a_reset_zone_reads_as_zeros_behind_its_write_pointer_when_it_is_written_again() {
     let mut drive = drive("");
     write(&mut drive, 0, 0, 20).unwrap();
     reset(&mut drive, 0).unwrap();

@@ -14,7 +14,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Does something with the timing of this flash. It is of another type with and without, so that `timing=off` leaves nothing behind.
+/// Acts with the timing of this flash: one of two types, so that `timing=off` costs nothing.
 macro_rules! with_timing {
     ($flash:expr, |$timing:ident| $act:expr) => {
         match $flash.latencies {

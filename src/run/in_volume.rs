@@ -1,4 +1,4 @@
-//! A file workload in a volume in this process: in simulated time, and the same each time.
+//! Runs a file workload in a volume of this process in simulated time: the same seed gives the same result.
 
 use super::dummy::write_dummy;
 use super::engine::Progress;
@@ -18,7 +18,7 @@ use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileWorkload;
 use std::sync::OnceLock;
 
-/// How a file workload is run in a volume.
+/// The options of a file workload in a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeOptions {
     /// End after so many operations of the counted stages.
@@ -33,8 +33,8 @@ pub struct VolumeOptions {
 }
 
 /// Runs a file workload in a new volume of the file system on top of `path`, on stamps in memory. Its seed is the volume's,
-/// too. Counted is what its counted stages do, until all of it is written. `watch` is called now and then, and ends the
-/// run by answering false.
+/// too. The count covers its counted stages and the write-back of their blocks. `watch` is called regularly, and returns
+/// false to end the run.
 ///
 /// Fails as [`simulated_file_system`] does, and if the volume does not hold `dummy_bytes`.
 pub(super) fn run_in_volume(
@@ -66,7 +66,7 @@ pub(super) fn run_in_volume(
     };
     let mut done = run_files(&files, preconditioned(workload, options.precondition_bytes), &run, watch);
     let is_broken = matches!(done.failure, Some(RunError::Run(RunFault::Threads(_))));
-    // What threads left half done is entered by nobody: neither synced nor counted.
+    // The gates of broken threads must not be entered: nothing is synced or counted.
     let synced = if is_broken { Ok(()) } else { files.sync(&Task::at(files.now())) };
     done.failure = done.failure.or(synced.err().map(Into::into)).map(|error| match error {
         RunError::Input(InputFault::Empty(name)) if options.precondition_bytes > 0 => InputFault::Spent(name).into(),

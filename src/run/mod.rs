@@ -1,7 +1,7 @@
 //! Assembles and runs paths: the only room that knows all kinds of stations.
 //!
-//! [`simulate`] runs a path in simulated time, and [`prepare`] is its first half; [`run_files`] runs a file workload as
-//! fast as possible; [`open_device`] opens a path as a block device, for servers and file systems.
+//! [`simulate`] runs a path in simulated time, and [`prepare`] is its first half; [`run_files`] runs a file workload in a
+//! file system, and [`Outcome::in_files`] makes its result; [`open_device`] opens a path as a block device, for servers and file systems.
 //!
 //! | file | role |
 //! |---|---|

@@ -20,16 +20,16 @@ pub enum OpenError {
     FileSystem {
         /// The path.
         path: String,
-        /// What is wrong.
+        /// The fault.
         #[source]
         fault: VolumeFault,
     },
-    /// What is on top of a path does not carry what should run on it.
+    /// The top station of a path does not offer what the run needs.
     #[error("{path}: {what}")]
     Unfit {
         /// The path.
         path: String,
-        /// What would be right.
+        /// The remedy.
         what: String,
     },
     /// The top station is not a file system of this program.

@@ -41,25 +41,25 @@ pub struct Station {
     pub kind: &'static Kind,
     /// The level it belongs to, in words.
     pub level: &'static str,
-    /// What it offers to the station above.
+    /// The interface that it offers to the station above.
     pub offers: Offer,
-    /// What stands below it.
+    /// The stations that it needs below.
     pub below: Below,
     pub(super) read: Read,
 }
 
-/// What a station takes below it.
+/// The stations that a station needs below.
 #[derive(Debug, Clone, Copy)]
 pub struct Below {
-    /// What it stands on.
+    /// The interfaces that it takes.
     pub takes: &'static [Offer],
-    /// How many devices, at least and at most.
+    /// The least and the greatest number of devices.
     pub count: (usize, usize),
     /// An example of what to write behind it, where the table alone does not tell.
     pub example: Option<&'static str>,
 }
 
-/// How the term of a station is read.
+/// The function that parses the term of a station.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Read {
     /// Flash.
@@ -74,10 +74,10 @@ pub(super) enum Read {
     Kernel(fn(&Term) -> Result<KernelSettings, ExpressionError>),
 }
 
-/// How the term of a file system of this program is read.
+/// Parses the term of a file system of this program.
 pub type ReadVolume = fn(&Term) -> Result<Arc<dyn VolumeSettings>, ExpressionError>;
 
-/// How the term of a device is read, with the devices that stand below it.
+/// Parses the term of a device, with the devices below it.
 pub type ReadDevice = fn(&Term, &[DeviceNode]) -> Result<Arc<dyn DeviceSettings>, ExpressionError>;
 
 /// Nothing: a medium, which stands at the bottom.
@@ -88,7 +88,7 @@ const fn one(takes: &'static [Offer]) -> Below {
     Below { takes, count: (1, 1), example: None }
 }
 
-/// What carries a file system of the kernel.
+/// The interface below a file system of the kernel.
 const BLOCKS: &[Offer] = &[Offer::Blocks];
 const BLOCKS_OR_ZONES: &[Offer] = &[Offer::Blocks, Offer::Zones];
 
@@ -183,7 +183,7 @@ pub(super) fn named<'s>(stations: &'s [Station], term: &Term) -> Result<&'s Stat
     Ok(stations.iter().find(|station| station.kind.name == kind.name).expect("found among them"))
 }
 
-/// How the translation layer with a term's name is read.
+/// The function that parses the translation layer of a term.
 fn layer_named(stations: &[Station], term: &Term) -> Result<ReadLayer, ExpressionError> {
     match named(stations, term)?.read {
         Read::Layer(read) => Ok(read),

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_still_grows_is_not_steady() {
+    fn a_growing_write_amplification_is_not_steady() {
         assert_eq!(steady_from(&marks(|x| 1.0 + 3.0 * x)), None);
     }
 

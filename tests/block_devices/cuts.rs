@@ -154,7 +154,7 @@ fn cut(name: &str, open: Open, seed: u64) -> (u64, u64) {
 }
 
 #[test]
-fn what_was_answered_before_a_flush_of_another_thread_outlives_a_cut() {
+fn writes_answered_before_the_flush_of_another_thread_survive_a_power_cut() {
     for (name, open) in STATIONS {
         let mut has_budget = budget(40);
         let (mut flushed, mut begun) = (0, 0);

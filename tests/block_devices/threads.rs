@@ -179,7 +179,7 @@ fn of_writes_to_one_block_at_once_one_is_the_last_and_no_block_is_of_two() {
 /// `conv` on an image lets requests go at once, and the system's page cache let a read find a block of which a part was of a write
 /// that was under way.
 #[test]
-fn what_was_answered_before_a_read_began_is_what_it_finds_whoever_wrote_it() {
+fn a_read_returns_the_writes_of_all_threads_answered_before_it_began() {
     for row in rows() {
         let (opened, asked) = (row.open(), Asked::default());
         let (answered, is_over) = (AtomicU64::new(0), AtomicBool::new(false));

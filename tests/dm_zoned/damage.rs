@@ -135,7 +135,7 @@ fn devices_of_two_volumes_are_not_joined() {
 }
 
 #[test]
-fn what_fsck_can_repair_it_repairs() {
+fn fsck_repairs_all_that_it_calls_repairable() {
     let machine = machine();
     // A bit of an unmapped zone, one beyond a write pointer, one that is valid twice, and a lost super block of a
     // member.

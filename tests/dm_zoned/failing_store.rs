@@ -96,7 +96,7 @@ fn run(text: &str, has_journal: bool, seed: u64, fault: Option<(usize, Fault)>) 
 }
 
 #[test]
-fn what_was_flushed_survives_any_operation_of_a_store_that_fails() {
+fn flushed_blocks_survive_the_failure_of_any_operation_of_the_store() {
     let mut budget = Budget::new(300);
     let (mut seed, mut cases) = (0, 0);
     while budget.goes_on() {

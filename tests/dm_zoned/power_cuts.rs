@@ -72,7 +72,7 @@ pub fn seeds() -> u64 {
 }
 
 #[test]
-fn what_was_flushed_survives_a_cut_at_every_operation_of_a_history() {
+fn flushed_blocks_survive_a_power_cut_at_every_operation_of_a_history() {
     for has_journal in [false, true] {
         // The number of operations of the history without a cut.
         let machine = machine(has_journal);
@@ -92,7 +92,7 @@ fn what_was_flushed_survives_a_cut_at_every_operation_of_a_history() {
 }
 
 #[test]
-fn what_was_flushed_survives_random_cuts_under_load() {
+fn flushed_blocks_survive_random_power_cuts_under_load() {
     // Ten cuts each: a thousand by default.
     for seed in 0..seeds() * 10 {
         let mut random = Random::new(seed, "cuts");

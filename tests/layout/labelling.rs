@@ -122,7 +122,7 @@ fn journals_of(image: &Image) -> Vec<Range<u64>> {
 }
 
 #[test]
-fn what_is_written_before_there_is_a_file_system_is_data() {
+fn writes_before_there_is_a_file_system_are_data() {
     let mut running = Running::new(SIZE_BYTES);
     assert_eq!(running.label_of(5, &[7; 4096]), Content::Data);
     running.device.flush(Time::ZERO).unwrap();

@@ -20,7 +20,7 @@ fn remove(world: &World, name: Name) -> Result<(), VolumeError> {
 }
 
 #[test]
-fn what_cannot_be_made_or_removed_is_refused_with_the_number_that_posix_gives() {
+fn invalid_names_and_removals_are_refused_with_the_error_number_of_posix() {
     each(|world| {
         let directory = world.directory((ROOT, b"d"), 0o755, (0, 0));
         let file = world.file((directory, b"f"), 0o644);

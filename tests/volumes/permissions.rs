@@ -75,7 +75,7 @@ fn in_a_sticky_directory_names_belong_to_the_owners_of_files() {
 }
 
 #[test]
-fn a_changed_program_loses_what_it_could_run_as() {
+fn a_changed_program_loses_its_set_id_bits_and_capabilities() {
     each(|world| {
         let file = world.file((ROOT, b"program"), 0o777);
         let give = Wish { user: Some(ME), group: Some(50), ..Wish::default() };

@@ -15,7 +15,7 @@ pub fn on_images(place: &std::path::Path) -> [String; 2] {
 }
 
 #[test]
-fn what_was_unmounted_is_there_again_with_all_that_is_known_of_it() {
+fn an_unmounted_volume_has_all_files_and_attributes_at_its_next_mount() {
     let place = tempfile::tempdir().unwrap();
     for text in on_images(place.path()) {
         let path = Path::read(&text).unwrap();

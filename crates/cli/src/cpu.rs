@@ -8,7 +8,7 @@ use std::path::Path;
 /// Reads the value of `--cpu`: `off`, a file that `flashpath calibrate --json` wrote, or steps that differ from the table
 /// in the program, such as `call=800,block-copied=250`.
 ///
-/// Fails if it is none of them, and says what would be right.
+/// Fails if it is none of them; the error names valid ones.
 pub fn table(text: &str) -> Result<CpuTable, String> {
     if text == "off" {
         return Ok(CpuTable::OFF);

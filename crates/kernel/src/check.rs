@@ -1,6 +1,6 @@
 //! fsck: checks the consistency of a file system on its device.
 
-use crate::tool::on_one_line;
+use crate::tool::{self, on_one_line};
 use crate::{FileSystem, KernelError};
 use std::path::Path;
 
@@ -15,7 +15,7 @@ impl FileSystem {
             FileSystem::Btrfs => ("btrfs", &["check", "--readonly"]),
         };
         let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string()).collect();
-        let output = self.run_tool(program, &arguments, device)?;
+        let output = tool::run(program, self.package(), &arguments, device)?;
         if output.status.success() {
             return Ok(());
         }

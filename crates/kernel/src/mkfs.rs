@@ -1,7 +1,7 @@
 //! mkfs: makes a file system, with or without a journal.
 
 use crate::KernelError;
-use crate::tool::on_one_line;
+use crate::tool::{self, on_one_line};
 use std::path::Path;
 
 /// A file system of the kernel.
@@ -96,7 +96,7 @@ impl Mkfs {
     pub fn run(&self, device: &Path) -> Result<(), KernelError> {
         self.check()?;
         let name = format!("mkfs.{}", self.file_system.name());
-        let output = self.file_system.run_tool(&name, &self.arguments(), device)?;
+        let output = tool::run(&name, self.file_system.package(), &self.arguments(), device)?;
         if output.status.success() {
             return Ok(());
         }

@@ -1,25 +1,23 @@
 //! The programs of a file system: mkfs and fsck.
 
-use crate::{FileSystem, KernelError, failed};
+use crate::{KernelError, failed};
 use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-impl FileSystem {
-    /// Runs a program of this file system on a device, without a terminal to ask.
-    ///
-    /// Fails if it is not installed; the error names the package.
-    pub(crate) fn run_tool(self, program: &str, arguments: &[String], device: &Path) -> Result<Output, KernelError> {
-        let mut command = Command::new(program);
-        command.args(arguments).arg(device).stdin(Stdio::null()).env("LC_ALL", "C");
-        command.output().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => KernelError::missing(
-                format!("the program {program} is not installed"),
-                format!("install the package {} (apt-get install {0})", self.package()),
-            ),
-            _ => failed(format!("run {program}"))(error),
-        })
-    }
+/// Runs a program of this package on a device, without a terminal to ask.
+///
+/// Fails if it is not installed; the error names the package.
+pub fn run(program: &str, package: &str, arguments: &[String], device: &Path) -> Result<Output, KernelError> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(device).stdin(Stdio::null()).env("LC_ALL", "C");
+    command.output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => KernelError::missing(
+            format!("the program {program} is not installed"),
+            format!("install the package {package} (apt-get install {package})"),
+        ),
+        _ => failed(format!("run {program}"))(error),
+    })
 }
 
 /// The output of a program on one line: its first `most` lines that are not blank.

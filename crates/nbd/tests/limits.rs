@@ -91,7 +91,7 @@ fn the_newcomer_that_came_first_goes_when_too_many_wait_and_those_that_are_serve
 }
 
 #[test]
-fn whoever_would_be_one_too_many_is_told_so_and_may_ask_again() {
+fn a_client_beyond_the_limit_is_refused_and_may_connect_again() {
     let house = House::with(Limits { clients: 1, newcomers: 3, handshake: NEVER });
     let (first, told) = house.asking();
     assert_eq!(told, ACK);

@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_session_are_sent_away(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_end_a_session_cleanly(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         check_session(&bytes);
     }
 }

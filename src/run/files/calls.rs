@@ -1,17 +1,17 @@
 //! One operation of a lane as calls of the file system.
 
-use super::floor::Floor;
 use super::lane::{LaneRun, opened};
+use super::runner::Runner;
 use crate::fs::{Durable, FileSystem, FileSystemError};
 use crate::run::error::{RunError, RunFault};
 use crate::task::Task;
 use crate::workload::files::{FileOperation, Name, contents};
 
-/// The most that is read or written with one call, and so what a lane holds in memory.
+/// The largest read or write of one call, and so the buffer of a lane.
 const LARGEST_CALL: u64 = 16 << 20;
 
-impl<F: FileSystem> Floor<'_, F> {
-    /// Does one operation, and says how long the file system took. What is written is made before the clock runs.
+impl<F: FileSystem> Runner<'_, F> {
+    /// Does one operation, and returns the file system's time in nanoseconds, without the making of the written bytes.
     pub(super) fn apply(
         &self,
         task: &Task<'_>,
@@ -124,8 +124,7 @@ impl<F: FileSystem> Floor<'_, F> {
         Ok(latency_ns)
     }
 
-    /// Closes what a lane that was stopped has open. An error here comes too late to change what was measured, but it is
-    /// one.
+    /// Closes the open files of a stopped lane. An error here fails the run, although nothing measured depends on it.
     pub(super) fn close_all(&self, task: &Task<'_>, lane: &mut LaneRun<F>) {
         for (_, file) in std::mem::take(&mut lane.open) {
             if let Err(error) = self.files.close(task, file) {
@@ -135,7 +134,7 @@ impl<F: FileSystem> Floor<'_, F> {
     }
 }
 
-/// The first `length` bytes of a buffer that grows as it must.
+/// The first `length` bytes of a buffer, which grows if necessary.
 fn room(buffer: &mut Vec<u8>, length: u64) -> &mut [u8] {
     let length = length as usize;
     if buffer.len() < length {

@@ -1,10 +1,10 @@
-//! A lane of a run: what it has open, and what it has done.
+//! A lane of a run: its open files and its counts.
 
 use super::tally::Tally;
 use crate::fs::FileSystem;
 use crate::workload::files::{FileOperation, Lane, Name};
 
-/// A lane, and what it has open.
+/// A lane, its open files and its counts.
 pub(super) struct LaneRun<F: FileSystem> {
     /// The number of its thread, from 1.
     pub(super) number: u32,
@@ -15,7 +15,7 @@ pub(super) struct LaneRun<F: FileSystem> {
     pub(super) buffer: Vec<u8>,
     pub(super) path: String,
     pub(super) other_path: String,
-    /// Operations of the counted stages that it may still ask for.
+    /// The operations of the counted stages left until its limit.
     pub(super) left: Option<u64>,
     pub(super) requests: u64,
     pub(super) tally: Tally,

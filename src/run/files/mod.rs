@@ -1,20 +1,20 @@
-//! Runs a file workload in a file system: stage by stage, as fast as it goes: each lane in
-//! a thread of its own, which is one of the system or a simulated one.
+//! Runs a file workload in a file system, stage by stage, as fast as possible: each lane in a thread of its own, of the
+//! system or simulated.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
-//! | `floor` | a stage: all lanes go through it at once |
+//! | `runner` | runs a stage: all lanes at once |
 //! | `simulated` | a stage in simulated threads |
 //! | `calls` | one operation as calls of the file system |
-//! | `lane` | what a lane has open, and what it has done |
-//! | `tally` | what was done in the counted stages |
-//! | `precondition` | a part of the counted stages, that is gone through before anything is counted |
-//! | `setup` | the setup of an earlier run: drawn from the lanes, and held against what is there |
+//! | `lane` | a lane: its open files and its counts |
+//! | `tally` | the operations of the counted stages |
+//! | `precondition` | the first part of the counted stages, which is not counted |
+//! | `setup` | checks that an earlier run has left the setup |
 
 mod calls;
-mod floor;
 mod lane;
 mod precondition;
+mod runner;
 mod setup;
 mod simulated;
 mod tally;
@@ -28,8 +28,8 @@ use crate::report::{FilesResult, LatencyHistogram, MovedBytes, Percentiles, Stag
 use crate::task::{Costs, Task};
 use crate::time::Time;
 use crate::workload::files::{FileWorkload, Setup};
-use floor::{Failed, Floor, Watch};
 use lane::LaneRun;
+use runner::{Failed, Runner, Watch};
 use std::collections::BTreeMap;
 use tally::Tally;
 
@@ -114,8 +114,8 @@ impl FilesRun {
     }
 }
 
-/// Runs `workload` on `files`. `watch` is called now and then on the calling thread, and ends the run by answering
-/// false: every lane ends after the operation that it is at, and closes its files.
+/// Runs `workload` on `files`. `watch` is called regularly on the calling thread, and returns false to end the run: each
+/// lane ends after its current operation, and closes its files.
 pub fn run_files<F: FileSystem>(
     files: &F,
     workload: FileWorkload,
@@ -127,7 +127,7 @@ pub fn run_files<F: FileSystem>(
     let limit_of = |lane: u32| run.limit.map(|limit| limit / count + u64::from(u64::from(lane) < limit % count));
     let mut lanes: Vec<LaneRun<F>> =
         lanes.into_iter().zip(0..).map(|(lane, number)| LaneRun::new(number + 1, lane, limit_of(number))).collect();
-    let floor = Floor::new(files, seed, run);
+    let runner = Runner::new(files, seed, run);
     let mut watch = Watch::new(watch);
     let setup = stages.iter().position(|stage| stage.counted).unwrap_or(stages.len());
     let (first, end) = match run.part {
@@ -135,35 +135,35 @@ pub fn run_files<F: FileSystem>(
         Part::Setup => (0, setup),
         Part::Counted => (setup, stages.len()),
     };
-    // Before any lane draws up what it will do: that takes memory for each file.
+    // Checked before a lane plans its files, which takes memory for each.
     let refused = if first == 0 { does_not_fit(files, made) } else { None };
     let end = if refused.is_some() { first } else { end };
     let mut told = Vec::new();
-    floor.skip(&stages[..first], &name, &mut lanes, &mut watch);
+    runner.skip(&stages[..first], &name, &mut lanes, &mut watch);
     for (number, stage) in stages.iter().enumerate().take(end).skip(first) {
         let has_counted = stages[..number].iter().any(|stage| stage.counted);
-        // Where a lane has come to its limit, a later stage would miss what it has not made.
-        if floor.stops() || has_counted && lanes.iter().any(|lane| lane.left == Some(0)) {
+        // After a lane's limit, a later stage would miss files that it did not make.
+        if runner.stops() || has_counted && lanes.iter().any(|lane| lane.left == Some(0)) {
             break;
         }
         if number == setup {
-            floor.alone(|task| (run.begin_counting)(task));
+            runner.alone(|task| (run.begin_counting)(task));
         }
-        let (stage_began, before) = (floor.now_ns(), requests(&lanes));
+        let (stage_began, before) = (runner.now_ns(), requests(&lanes));
         match run.threads {
-            Threads::System(_) => floor.run_stage(number, *stage, &mut lanes, &mut watch),
-            Threads::Simulated { costs, .. } => floor.simulate_stage(number, *stage, &mut lanes, &mut watch, costs),
+            Threads::System(_) => runner.run_stage(number, *stage, &mut lanes, &mut watch),
+            Threads::Simulated { costs, .. } => runner.simulate_stage(number, *stage, &mut lanes, &mut watch, costs),
         }
-        let seconds = floor.now_ns().saturating_sub(stage_began) as f64 / 1e9;
+        let seconds = runner.now_ns().saturating_sub(stage_began) as f64 / 1e9;
         let requests = requests(&lanes) - before;
         told.push(StageResult { name: stage.name, counted: stage.counted, seconds: Some(seconds), requests });
     }
-    // What simulated threads left half done is not to be entered.
-    if !floor.has_broken_threads() {
-        lanes.iter_mut().for_each(|lane| floor.alone(|task| floor.close_all(task, lane)));
+    // The gates of broken threads must not be entered.
+    if !runner.has_broken_threads() {
+        lanes.iter_mut().for_each(|lane| runner.alone(|task| runner.close_all(task, lane)));
     }
-    let interrupted = floor.stops();
-    let failure = match floor.into_failure() {
+    let interrupted = runner.stops();
+    let failure = match runner.into_failure() {
         _ if refused.is_some() => refused,
         failed => failed.map(|Failed { error, thread }| match named(error, root, first > 0) {
             RunError::Run(fault) if count > 1 => in_thread(fault, thread).into(),
@@ -187,7 +187,7 @@ fn does_not_fit<F: FileSystem>(files: &F, setup: Setup) -> Option<RunError> {
     (wanted > room).then(|| InputFault::TooMany { files: wanted, bytes_each, room }.into())
 }
 
-/// An error as the user should read it. Where a run `goes_on` from a setup, that made the root.
+/// The error for the user. If the run `goes_on` from a setup, the setup has made the root.
 fn named(error: RunError, root: &'static str, goes_on: bool) -> RunError {
     match error {
         RunError::Run(RunFault::FileSystem(error)) if error.is_full() => RunFault::Full(error).into(),

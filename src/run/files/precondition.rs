@@ -1,10 +1,10 @@
-//! A part of what a workload counts, that is gone through before anything is counted.
+//! Preconditioning: the first part of the counted stages, which is not counted.
 
 use crate::workload::WorkloadError;
 use crate::workload::files::{FileOperation, FileWorkload, Lane, Name, Stage};
 
-/// Parts the first counted stage of a workload in two: the first, until its lanes have written `bytes`, each its share,
-/// is not counted. The second goes on where the first has ended, so that both together ask for what the one stage did.
+/// Splits the first counted stage of a workload in two. The first part ends when the lanes have written `bytes`, each its
+/// share, and is not counted. The second part continues it: both together emit the operations of the one stage.
 pub(in crate::run) fn preconditioned(mut workload: FileWorkload, bytes: u64) -> FileWorkload {
     let Some(stage) = workload.stages.iter().position(|stage| stage.counted).filter(|_| bytes > 0) else {
         return workload;
@@ -29,9 +29,9 @@ struct Preconditioned {
     stage: usize,
     /// Bytes that the first part writes.
     bytes: u64,
-    /// How many of them are still to be written.
+    /// The bytes left to write.
     left: u64,
-    /// Whether the lane came to the end of the stage in the first part.
+    /// True if the lane ended the stage within the first part.
     ended: bool,
 }
 
@@ -91,7 +91,7 @@ mod tests {
         file_workload(&parse_term(text).unwrap(), 3).unwrap()
     }
 
-    /// What each lane asks for in each stage.
+    /// The operations of each lane in each stage.
     fn asked(mut workload: FileWorkload) -> Vec<Vec<Vec<FileOperation>>> {
         let stages = workload.stages.len();
         let stage_of = |lane: &mut Box<dyn Lane>, stage| {

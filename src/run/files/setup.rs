@@ -1,12 +1,12 @@
-//! The setup of an earlier run: its operations are drawn from the lanes, so that these are where they were behind it, and
-//! what they would have left is held against what is there.
+//! Checks that an earlier run has left the setup: draws its operations from the lanes, as that run did, and compares the
+//! files that they leave with those of the file system.
 //!
 //! Every directory must be there, and every file with its length. Of the bytes only the first of each lane's last write
 //! are read, which tells a setup with another seed; that, and the look at each file, is all that the caches know of the
 //! files when the counted stages begin.
 
-use super::floor::{Floor, Watch};
 use super::lane::LaneRun;
+use super::runner::{Runner, Watch};
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
 use crate::run::error::{InputFault, RunError, SetupFault};
@@ -14,11 +14,11 @@ use crate::workload::files::{FileOperation, Name, Stage, contents};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
-/// How many bytes of a write are read again.
+/// The bytes of a write that are read again.
 const READ_AGAIN: u64 = 64;
 
-impl<F: FileSystem> Floor<'_, F> {
-    /// Draws what the lanes ask for in these stages, which an earlier run has gone through, and checks that it has.
+impl<F: FileSystem> Runner<'_, F> {
+    /// Draws the operations of these stages, which an earlier run has done, and checks their files.
     pub(super) fn skip(&self, stages: &[Stage], name: &str, lanes: &mut [LaneRun<F>], watch: &mut Watch<'_>) {
         if stages.is_empty() {
             return;
@@ -104,7 +104,7 @@ struct Written {
     version: u32,
 }
 
-/// What operations of one lane leave.
+/// The files that the operations of one lane leave.
 #[derive(Default)]
 struct Left {
     directories: Vec<Name>,

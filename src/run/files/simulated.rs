@@ -1,8 +1,8 @@
-//! A stage in simulated threads, one for each lane. They share one thread of the system; a stage ends when the clock that
-//! is furthest ahead has come to its end.
+//! Runs a stage in simulated threads, one for each lane, on one thread of the system. The stage ends at the latest of their
+//! clocks.
 
-use super::floor::{Floor, Watch};
 use super::lane::LaneRun;
+use super::runner::{Runner, Watch};
 use crate::fs::FileSystem;
 use crate::run::engine::Progress;
 use crate::run::threads::{Work, run_threads};
@@ -11,8 +11,8 @@ use crate::time::Time;
 use crate::workload::files::Stage;
 use std::cell::RefCell;
 
-impl<F: FileSystem> Floor<'_, F> {
-    /// All lanes begin at the time that the run has reached. An interrupt lets each end the operation that it is at.
+impl<F: FileSystem> Runner<'_, F> {
+    /// All lanes begin at the time that the run has reached. On an interrupt, each ends after its current operation.
     pub(super) fn simulate_stage(
         &self,
         number: usize,

@@ -1,4 +1,4 @@
-//! What was done in the counted stages, by class of operation.
+//! The operations of the counted stages, by class.
 
 use crate::report::LatencyHistogram;
 use crate::units::BLOCK_BYTES;
@@ -24,7 +24,7 @@ fn class(operation: &FileOperation) -> &'static str {
     }
 }
 
-/// What was done in the counted stages.
+/// The operations of the counted stages.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) latencies: BTreeMap<&'static str, LatencyHistogram>,

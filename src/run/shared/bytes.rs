@@ -12,31 +12,31 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Why clients write: what their blocks hold is for stations below to find out.
+/// The label of clients' writes: the stations below find out what the blocks hold.
 const LABEL: Label = Label::host(Content::Data);
 
 const BLOCK: usize = BLOCK_BYTES as usize;
-/// What is written where zeros must be stored.
+/// The source of stored zeros.
 static ZEROS: [u8; 64 * BLOCK] = [0; 64 * BLOCK];
 
-/// Locks, each over every so manieth region.
+/// The number of locks; region `n` takes lock `n % LOCKS`.
 const LOCKS: u64 = 64;
 /// Bytes of a region: most requests are smaller, and take one lock.
 const REGION_BYTES: u64 = 1 << 20;
 
-/// Bytes that are alike.
+/// A range that is stored as a whole, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteExtent {
     /// Bytes.
     pub length: u64,
-    /// Whether anything is stored there. What is not reads as zeros.
+    /// True if something is stored there. Other bytes read as zeros.
     pub is_stored: bool,
 }
 
 /// A device whose ranges need not be whole blocks.
 pub(super) struct Bytes {
     device: Box<dyn BlockDevice>,
-    /// Shared by who changes whole blocks of a region, held alone by who changes a part of one.
+    /// Shared by changes of whole blocks of a region; exclusive for a change of a part of a block.
     regions: [RwLock<()>; LOCKS as usize],
 }
 
@@ -78,7 +78,7 @@ impl Bytes {
         &*self.device
     }
 
-    /// Holds off who would change a part of a block of this range. The locks are taken in one order by everyone.
+    /// Excludes changes of parts of blocks in this range. All threads take the locks in one order.
     fn share(&self, range: Range<u64>) -> Shared<'_> {
         // They protect nothing that could be broken.
         let read = |lock: u64| self.regions[lock as usize].read().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,7 @@ impl Bytes {
         Shared { _only: None, _several: locks.into_iter().map(read).collect() }
     }
 
-    /// Holds off who would change the block at `offset`.
+    /// Excludes all other changes of the block at `offset`.
     fn hold(&self, offset: u64) -> RwLockWriteGuard<'_, ()> {
         let lock = &self.regions[(offset / REGION_BYTES % LOCKS) as usize];
         lock.write().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Messages about failures: each once, and not too many of them.
+//! Messages about failures: each one once, and a bounded number.
 
 use crate::time::Time;
 use std::collections::BTreeSet;
@@ -6,29 +6,29 @@ use std::collections::BTreeSet;
 /// The receiver of a line for the user.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Different lines that are remembered; a damaged volume could have any number.
+/// The maximum number of different lines remembered; a damaged volume could have any number.
 const MOST_REMEMBERED: usize = 1000;
-/// Lines that are told within [`WINDOW_NS`].
+/// The maximum number of lines printed within [`WINDOW_NS`].
 const MOST_AT_ONCE: usize = 10;
 const WINDOW_NS: u64 = 10_000_000_000;
 
-/// Messages that were given so far.
+/// The messages so far.
 pub struct Complaints {
     tell: Tell,
     told: BTreeSet<String>,
     window_began: Time,
     in_window: usize,
-    /// Lines that were held back since the last that was told.
+    /// The lines suppressed since the last printed one.
     held_back: u64,
 }
 
 impl Complaints {
-    /// Nothing was told yet.
+    /// No messages yet.
     pub fn new(tell: Tell) -> Complaints {
         Complaints { tell, told: BTreeSet::new(), window_began: Time::ZERO, in_window: 0, held_back: 0 }
     }
 
-    /// Tells it, if it is new.
+    /// Prints a message if it is new.
     pub fn add(&mut self, line: &str, now: Time) {
         if self.told.contains(line) {
             return;
@@ -49,7 +49,7 @@ impl Complaints {
         (self.tell)(line);
     }
 
-    /// Tells how many were held back.
+    /// Prints the number of suppressed lines.
     pub fn end(&mut self) {
         let held_back = std::mem::take(&mut self.held_back);
         if held_back > 0 {

@@ -1,4 +1,4 @@
-//! What the clients of a shared device asked for, and how long it took.
+//! The requests of a shared device's clients, and their latencies.
 
 use crate::device::DeviceError;
 
@@ -19,7 +19,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = 5;
     /// All kinds, in the order of their numbers.
     pub const ALL: [Request; Self::COUNT] =
@@ -37,7 +37,7 @@ impl Request {
     }
 }
 
-/// The upper bounds of the latencies that are told apart, in nanoseconds: from 1 us to 10 s in steps of 1, 2 and 5.
+/// The upper bounds of the latency classes, in nanoseconds: from 1 us to 10 s in steps of 1, 2 and 5.
 pub const LATENCY_BOUNDS_NS: [u64; 22] = bounds();
 
 const fn bounds() -> [u64; 22] {
@@ -54,17 +54,17 @@ const fn bounds() -> [u64; 22] {
     bounds
 }
 
-/// How long requests took.
+/// The latencies of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// Requests that took at most the bound of the same number, and more than the one before; the last is for those that
     /// took longer than all bounds.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
-    /// What all took together, in nanoseconds.
+    /// The sum of all latencies, in nanoseconds.
     pub sum_ns: u64,
 }
 
-/// What became of the requests of one kind.
+/// The counts of one kind of request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestCounts {
     /// Requests that were served.
@@ -73,20 +73,20 @@ pub struct RequestCounts {
     pub bytes: u64,
     /// Requests at which the device failed.
     pub failed: u64,
-    /// How long those took that were served.
+    /// The latencies of served requests.
     pub latencies: Latencies,
 }
 
-/// What became of all requests.
+/// The counts of all requests.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     requests: [RequestCounts; Request::COUNT],
-    /// What the device said when it failed last.
+    /// The device's last error.
     pub last_error: Option<String>,
 }
 
 impl Counts {
-    /// What became of the requests of this kind.
+    /// The counts of this kind of request.
     pub fn of(&self, request: Request) -> &RequestCounts {
         &self.requests[request as usize]
     }

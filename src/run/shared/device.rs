@@ -1,4 +1,4 @@
-//! A device that several clients use at once, byte by byte: what NBD and the one file stand on.
+//! A device that several clients use at once, byte by byte: the device of an NBD export and of the one file.
 //!
 //! A range that begins or ends within a block excludes others near it: neighbours that write parts of one block do not
 //! lose each other's bytes.
@@ -12,7 +12,7 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A device, and what its clients asked for.
+/// A device, and the counts of its clients' requests.
 pub struct ServedDevice {
     size_bytes: u64,
     bytes: Bytes,
@@ -21,7 +21,7 @@ pub struct ServedDevice {
 
 /// A device and its clock.
 ///
-/// Requests answer the time at which they are done; who does not pace ignores it. Offsets and lengths are in bytes,
+/// Requests return the time at which they are done; a front end without pacing ignores it. Offsets and lengths are in bytes,
 /// of any alignment; a length of 0 does nothing.
 pub type SharedDevice = Shared<ServedDevice>;
 
@@ -103,7 +103,7 @@ impl SharedDevice {
         })
     }
 
-    /// Makes durable all that any client was told is done.
+    /// Makes all answered writes of all clients durable.
     pub fn flush(&self) -> Result<Time, ServeError> {
         self.serve(Request::Flush, 0, 0, |bytes, at| bytes.flush(at))
     }

@@ -10,10 +10,10 @@ use std::collections::BinaryHeap;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// An answer, and when it is due.
+/// An answer and its due time.
 struct Entry<T> {
     due: Time,
-    /// Of two that are due at once, the one that came first goes first.
+    /// Of two answers due at once, the earlier one goes first.
     number: u64,
     weight: usize,
     answer: T,
@@ -67,7 +67,7 @@ impl<T> DueQueue<T> {
         DueQueue { most_weight, waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
 
-    /// Lets `answer` wait until `due`. Waits itself while there is no room.
+    /// Adds `answer`, which is due at `due`. Waits while there is no room.
     pub fn push(&self, due: Time, weight: usize, answer: T) -> Result<(), Abandoned> {
         let mut waiting = self.lock();
         while waiting.weight > 0 && waiting.weight + weight > self.most_weight && !waiting.is_abandoned {
@@ -85,8 +85,8 @@ impl<T> DueQueue<T> {
         Ok(())
     }
 
-    /// Waits until something is due by the clock `now`, and moves all that is to `ready`. Answers false when the queue is
-    /// closed and empty.
+    /// Waits until an answer is due by the clock `now`, and moves all due answers to `ready`. False when the queue is closed
+    /// and empty.
     pub fn take(&self, now: impl Fn() -> Time, ready: &mut Vec<T>) -> bool {
         ready.clear();
         let mut waiting = self.lock();
@@ -115,13 +115,13 @@ impl<T> DueQueue<T> {
         }
     }
 
-    /// No more answers will come: [`take`](DueQueue::take) ends behind the last.
+    /// Closes the queue: [`take`](DueQueue::take) ends after the last answer.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Nobody takes answers any more: those that wait are dropped, and no more can be added.
+    /// Abandons the queue: waiting answers are dropped, and no more can be added.
     pub fn abandon(&self) {
         let mut waiting = self.lock();
         waiting.is_abandoned = true;

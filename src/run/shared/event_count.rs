@@ -1,6 +1,6 @@
 //! A count of events that can be waited for: an eventcount (Reed and Kanodia, Synchronization with eventcounts and
-//! sequencers, CACM 22:2, 1979). Whoever has seen so many events sleeps until there are more, and an event that nobody waits
-//! for costs no more than to be counted.
+//! sequencers, CACM 22:2, 1979). A thread that has seen a number of events sleeps until there are more. An event that nobody waits
+//! for costs one increment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,15 +10,15 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct EventCount {
     count: AtomicU64,
-    /// How many wait, or are about to.
+    /// The number of threads that wait or are about to.
     waiting: AtomicU64,
-    /// Held by whoever goes to sleep, from its last look at the count on, and by whoever wakes.
+    /// Held by a thread that falls asleep, from its last look at the count on, and by one that wakes others.
     falling_asleep: Mutex<()>,
     advanced: Condvar,
 }
 
 impl EventCount {
-    /// One more event.
+    /// Counts an event.
     pub fn advance(&self) {
         // Either this sees who waits, or who waits sees this: all four accesses are in one order.
         self.count.fetch_add(1, Ordering::SeqCst);
@@ -27,13 +27,13 @@ impl EventCount {
         }
     }
 
-    /// Events so far.
+    /// The number of events so far.
     pub fn read(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
     }
 
     /// Waits until there are more than `seen` events, `most` has passed, or `is_over` holds, of which [`wake`](EventCount::wake)
-    /// tells. It may also end early for no reason: who needs one looks again.
+    /// tells. It may also end early without a reason: check again.
     pub fn wait(&self, seen: u64, most: Option<Duration>, is_over: impl Fn() -> bool) {
         let asleep = self.lock();
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -47,7 +47,7 @@ impl EventCount {
         self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Lets all who wait look again, without an event.
+    /// Wakes all waiting threads without an event.
     pub fn wake(&self) {
         drop(self.lock());
         self.advanced.notify_all();
@@ -66,7 +66,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn whoever_waits_sees_every_event_however_it_falls_asleep() {
+    fn a_waiter_misses_no_event_while_it_falls_asleep() {
         const EVENTS: u64 = 20_000;
         let (there, back) = (EventCount::default(), EventCount::default());
         std::thread::scope(|scope| {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_that_it_is_over_stops_waiting_for_events_that_never_come() {
+    fn a_waiter_that_is_told_of_the_end_stops_waiting() {
         let (events, is_over) = (EventCount::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_longer_than_it_wants_to() {
+    fn a_wait_ends_at_its_time_limit() {
         EventCount::default().wait(0, Some(Duration::from_millis(1)), || false);
         let before = EventCount::default();
         before.advance();

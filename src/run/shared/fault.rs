@@ -1,11 +1,11 @@
-//! Why a request failed, in the words that front ends tell their clients.
+//! Errors of requests, as front ends report them to their clients.
 
 use super::Broken;
 use crate::device::{DeviceError, ZoneError};
 use crate::fs::volume::VolumeError;
 use rustix::io::Errno;
 
-/// Why a request could not be served.
+/// The reason why a request could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// It reaches beyond the end.
@@ -24,7 +24,7 @@ pub enum ServeError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The device's code failed in an earlier request; what it would do now nobody knows.
+    /// The device's code panicked in an earlier request: its state is unknown.
     #[error("an earlier request broke the device: restart it")]
     Broken,
     /// A device that keeps stamps in place of bytes cannot be served.
@@ -47,7 +47,7 @@ pub enum CallError {
     /// The volume refuses, or fails.
     #[error(transparent)]
     Volume(#[from] VolumeError),
-    /// An earlier request went wrong within the volume.
+    /// An earlier request panicked within the volume.
     #[error("an earlier request has broken the volume: what was not synced before is lost")]
     Broken,
 }
@@ -68,14 +68,14 @@ impl CallError {
     }
 }
 
-/// What a client can do about it: NBD and the kernel have a number for each.
+/// The kinds of faults that clients distinguish: NBD and the kernel have a number for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The request is wrong.
     Invalid,
     /// It reaches beyond the end.
     BeyondEnd,
-    /// What it would change can only be read.
+    /// It would change what is read-only.
     ReadOnly,
     /// There is no room.
     NoSpace,
@@ -84,7 +84,7 @@ pub enum Fault {
 }
 
 impl ServeError {
-    /// What a client is told.
+    /// The fault that a client is told.
     pub fn fault(&self) -> Fault {
         match self {
             ServeError::BeyondEnd { .. } => Fault::BeyondEnd,

@@ -1,4 +1,4 @@
-//! Things that several clients use at once, through a front end: a served device, or a mounted volume.
+//! Devices and volumes that several clients use at once through a front end.
 //!
 //! | file | content |
 //! |---|---|
@@ -79,7 +79,7 @@ pub struct Broken;
 pub struct Shared<T> {
     clock: Clock,
     sharing: Sharing,
-    /// Requests so far, whatever became of them: whoever works in the background waits for them.
+    /// The requests so far, failed ones included: the background worker waits for them.
     begun: EventCount,
     /// Requests that are being served.
     wanting: AtomicU64,
@@ -130,12 +130,12 @@ impl<T: Served> Shared<T> {
         self.wanting.load(Ordering::Relaxed)
     }
 
-    /// Events of which there may be something to tell: a request failed, or it did something by itself.
+    /// Events that may have messages: a failed request, or background work.
     pub fn news(&self) -> Arc<EventCount> {
         Arc::clone(&self.news)
     }
 
-    /// Does a bounded piece of its background work. Answers when there will be more.
+    /// Does a bounded piece of its background work; returns when there will be more.
     pub fn work(&self) -> Result<Option<Time>, T::Error> {
         let worked = self.beside(T::work);
         self.news.advance();

@@ -72,7 +72,7 @@ fn a_range_beyond_the_end_is_refused_and_counted_nowhere() {
 }
 
 #[test]
-fn what_is_served_for_reading_only_does_not_change() {
+fn a_device_served_for_reading_only_does_not_change() {
     let device = shared(Sharing { read_only: true, paced: false });
     for refused in
         [device.write(0, &[1], false), device.discard(0, 4096, false), device.write_zeroes(0, 9, false, true)]

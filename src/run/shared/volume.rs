@@ -1,6 +1,6 @@
 //! A mounted volume that the kernel's threads use at once.
 //!
-//! Nothing that goes wrong within a request ends the program: what fails is an error number for the caller, and one
+//! No failure within a request ends the program: a failed request is an error number for the caller, and one
 //! line for the user if it is the volume's fault.
 
 use super::complaints::{Complaints, Tell};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Traffic {
     /// Requests of any kind.
     pub requests: u64,
-    /// Bytes that were read. What the kernel's cache has is read without a request.
+    /// Bytes read by requests. The kernel serves cached bytes without one.
     pub read_bytes: u64,
     /// Bytes that were written.
     pub written_bytes: u64,
@@ -42,7 +42,7 @@ impl Served for MountedVolume {
     const NAME: &'static str = "volume";
     type Error = CallError;
 
-    /// Does what is due in the background, and makes durable what has changed once that is due.
+    /// Does due background work, and makes changes durable when that is due.
     fn work(&self, at: Time) -> Result<Option<Time>, CallError> {
         let task = Task::at(at);
         let (call, volume) = (Call::by_root(&task), self.posix.volume());
@@ -56,7 +56,7 @@ impl Served for MountedVolume {
 }
 
 impl SharedVolume {
-    /// Shares a volume. What fails in it is told to `tell`, a line at a time.
+    /// Shares a volume. `tell` is called with each message about a failure, a line at a time.
     pub fn new(posix: Posix, sharing: Sharing, clock: Clock, tell: Tell) -> SharedVolume {
         let mounted = MountedVolume {
             posix,
@@ -73,7 +73,7 @@ impl SharedVolume {
         &self.served.posix
     }
 
-    /// A client's request. Answers with the time at which it is done.
+    /// Serves a client's request; returns the time at which it is done.
     pub fn call<T>(
         &self,
         caller: Caller,
@@ -128,7 +128,7 @@ impl SharedVolume {
         self.beside(|served, at| Ok(served.posix.volume().unmount(&Call::by_root(&Task::at(at)))?))
     }
 
-    /// Tells what is the volume's fault, and not the caller's.
+    /// Reports failures of the volume; those of the caller are the caller's.
     fn complain(&self, error: &CallError) {
         let is_told = match error {
             CallError::Volume(VolumeError::ReadOnly(_)) => !self.sharing.read_only,

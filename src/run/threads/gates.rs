@@ -5,15 +5,15 @@ use crate::time::Time;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// The gates that somebody is inside of.
+/// The gates with a thread inside.
 #[derive(Default)]
 pub(super) struct Gates {
     held: FxHashMap<usize, Held>,
-    /// Of gates that were left: the memory of their lists, to be used again.
+    /// Lists of gates that nobody is inside of, for reuse.
     spare: Vec<Held>,
 }
 
-/// A gate that somebody is inside of.
+/// A gate with a thread inside.
 struct Held {
     name: &'static str,
     access: Access,
@@ -47,7 +47,8 @@ impl Gates {
         shares
     }
 
-    /// Thread `number` leaves a gate at `at`. Those who come next are inside then; tells of each when it goes on.
+    /// Thread `number` leaves a gate at `at`. The next threads are inside then; `goes_on` gets each with the time at which it
+    /// goes on.
     pub fn leave(&mut self, gate: GateId, number: u32, at: Time, mut goes_on: impl FnMut(u32, Time)) {
         let held = self.held.get_mut(&gate.address).expect("who leaves a gate is inside");
         let place = held.inside.iter().position(|inside| *inside == number).expect("who leaves a gate is inside");

@@ -43,11 +43,11 @@ pub enum ThreadsFault {
         /// The message of the panic.
         said: String,
     },
-    /// Those that are left wait for each other.
+    /// All remaining threads wait for each other.
     #[error("the threads of the run wait for each other, which is a bug of this program: {0}")]
     Circle(String),
     /// The system has no memory for a stack.
-    #[error("no stack for thread {number} of the run could be had: {source}")]
+    #[error("cannot allocate a stack for thread {number} of the run: {source}")]
     Stack {
         /// The number of the thread.
         number: u32,
@@ -56,10 +56,10 @@ pub enum ThreadsFault {
     },
 }
 
-/// Runs threads that all begin at `begin` and whose CPU time costs by this table, and answers when the last of them ended.
+/// Runs threads that begin at `begin` and spend CPU time by this table; returns the time at which the last one ended.
 ///
-/// Fails if one panics, if they wait for each other, and if one cannot be had. Those that have not ended are then unwound
-/// where they are: what is behind the gates that they were in cannot be used any more.
+/// Fails if one panics, if they wait for each other, or if there is no memory for a stack. The others are then unwound
+/// where they are, and what is behind their gates must not be used any more.
 pub(super) fn run_threads<'a>(begin: Time, costs: &'a Costs, works: Vec<Work<'a>>) -> Result<Time, ThreadsFault> {
     let schedule = Schedule::new(begin, works.len() as u32);
     let mut coroutines = Vec::with_capacity(works.len());
@@ -120,5 +120,5 @@ fn run(mut coroutines: Vec<Opened<'_>>, schedule: &Schedule, begin: Time) -> Res
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it said nothing that is text").to_string()
+    text.unwrap_or("the panic has no message").to_string()
 }

@@ -10,13 +10,13 @@ use std::collections::BinaryHeap;
 
 /// The threads of a run.
 pub(super) struct Schedule {
-    /// Those that are ready and do not run, with their clocks.
+    /// The threads that are ready and do not run, with their clocks.
     ready: RefCell<BinaryHeap<Reverse<(Time, u32)>>>,
     gates: RefCell<Gates>,
 }
 
 impl Schedule {
-    /// So many threads, which are ready at `begin`.
+    /// A number of threads, which are ready at `begin`.
     pub fn new(begin: Time, threads: u32) -> Schedule {
         let ready = (0..threads).map(|number| Reverse((begin, number))).collect();
         Schedule { ready: RefCell::new(ready), gates: RefCell::default() }

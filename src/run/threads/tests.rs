@@ -69,7 +69,7 @@ fn three_threads_overlap_exactly_as_their_waits_allow() {
 }
 
 #[test]
-fn who_is_furthest_behind_goes_next_and_of_two_the_lower_number() {
+fn the_thread_furthest_behind_goes_next_and_of_two_the_lower_number() {
     let order = RefCell::new(Vec::new());
     let step = |number: u64| {
         let order = &order;
@@ -90,7 +90,7 @@ fn who_is_furthest_behind_goes_next_and_of_two_the_lower_number() {
 /// A task that came to a gate while nobody was ready to go in took it before those who had waited for it for long: who was
 /// let go on by the one who left was ready, but had not run yet.
 #[test]
-fn nobody_overtakes_at_a_gate_who_came_before() {
+fn tasks_pass_a_gate_in_the_order_of_their_arrival() {
     let costs = FREE.with(Step::Call, 1);
     let (gate, order) = (Gate::new("log", ()), RefCell::new(Vec::new()));
     let comes = |name, comes_at, spends| {
@@ -134,7 +134,7 @@ fn readers_go_in_together_and_none_overtakes_a_writer_that_waits() {
 
 /// A wait did not give way, and a thread at an earlier time saw the work that followed it.
 #[test]
-fn what_is_done_after_a_wait_is_not_seen_before() {
+fn a_change_after_a_wait_is_not_seen_at_an_earlier_time() {
     let cache = Cell::new(false);
     let fills = |task: &Task<'_>| {
         task.ask(|at| Ok::<_, ()>(at + 100)).unwrap();

@@ -48,7 +48,7 @@ pub fn how(step: Step) -> &'static str {
     }
 }
 
-/// What is measured.
+/// The measured volumes and device.
 pub struct Bench {
     /// Its blocks stay buffered.
     volume: Arc<dyn Volume>,

@@ -1,6 +1,6 @@
 //! `flashpath capture`: records the writes of a kernel file system to its device while a command runs in it.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `plan` | the checked options |
 //! | `guest` | one file system with its command |

@@ -1,10 +1,10 @@
-//! How much memory a mount may take if its path does not say so: half of what the machine has, or the control group that
-//! the program runs in may take, whichever is less.
+//! The default memory of a mount: half of the machine's, or of the limit of the program's control group, whichever is
+//! less.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is assumed if the system says nothing.
+/// The assumed memory if the system does not tell it.
 const UNKNOWN: u64 = 1 << 30;
 
 /// The share of this program, in bytes.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_gibibyte() {
+    fn an_unknown_memory_size_counts_as_a_gibibyte() {
         let place = tempfile::TempDir::new().unwrap();
         assert_eq!(share(place.path(), place.path()), UNKNOWN);
         assert_eq!(total_of("MemTotal: many kB"), None);

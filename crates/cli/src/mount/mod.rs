@@ -1,10 +1,10 @@
 //! `flashpath mount`: a path with a file system of this program on top, as a directory of this machine.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
-//! | `mod` | the command line, and the order in which all begins and ends |
-//! | `memory` | how much memory it may take |
-//! | `options` | what `-o` takes |
+//! | `mod` | the command line, start and shutdown |
+//! | `memory` | the memory of a mount |
+//! | `options` | the options of `-o` |
 //! | `watch` | warnings of the stations, and the figures of `--stats` |
 
 mod memory;
@@ -45,53 +45,53 @@ pub struct Mount {
     /// The path, from top to bottom
     #[arg(value_name = "PATH")]
     path: String,
-    /// The mount point: an empty directory, made if it is not there
+    /// The mount point: an empty directory, created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Mount options as in fstab: ro, remount, nosuid, nodev, noexec, noatime, strictatime, allow_other, ...
     #[arg(short = 'o', value_name = "OPTIONS")]
     options: Vec<String>,
-    /// Answer when the device would be done by its timing model, and not before
+    /// Delay each answer until the device's timing model would be done
     #[arg(long)]
     pace: bool,
-    /// Let other users in, as far as permissions go; with root they always are
+    /// Let other users use it, within its permissions; always on if root mounts
     #[arg(long)]
     allow_other: bool,
-    /// Refuse whatever would change the volume
+    /// Refuse all changes of the volume
     #[arg(long)]
     read_only: bool,
-    /// Mount it writable although parts of its log are damaged: what they said is lost then
+    /// Mount it writable although parts of its log are damaged; the changes recorded there are lost
     #[arg(long, conflicts_with = "read_only")]
     despite_damage: bool,
-    /// Never note when a file was read
+    /// Never set the time of access
     #[arg(long)]
     noatime: bool,
-    /// Let writes wait in the kernel's page cache, and come in larger pieces
+    /// Buffer writes in the kernel's page cache, and send them in larger pieces
     #[arg(long)]
     writeback: bool,
-    /// Tell what passes every so many seconds, on standard error
+    /// Print requests and free space on standard error every SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "background")]
     stats: Option<Duration>,
     #[command(flatten)]
     patience: Patience,
     #[command(flatten)]
     process: Process,
-    /// mount(8) has called
+    /// Called by mount(8)
     #[arg(long, hide = true)]
     by_mount: bool,
-    /// Mount options that are not known do not matter
+    /// Ignore unknown mount options
     #[arg(long, hide = true)]
     sloppy: bool,
-    /// All but the mount itself
+    /// Do everything but the mount itself
     #[arg(long, hide = true)]
     fake: bool,
 }
 
-/// What `--background` is about here.
+/// The help of `--background`.
 const BACKGROUND: &str = "Return as soon as it is mounted; the number of the process that serves it is printed";
 
 impl Mount {
-    /// Mounts, until it is told to end.
+    /// Mounts, and serves until a signal or an unmount.
     pub fn run(mut self) -> Result<(), Failure> {
         let options = self.settle()?;
         if self.fake {
@@ -122,7 +122,7 @@ impl Mount {
         };
         let sharing = Sharing { read_only, paced: options.pace };
         let volume = Arc::new(SharedVolume::new(Posix::new(volume, usage), sharing, clock, Box::new(print_message)));
-        warnings.print_new(&volume.account().map_err(|error| cannot("look at what was opened", error))?);
+        warnings.print_new(&volume.account().map_err(|error| cannot("read the state of the volume", error))?);
         // Who only reads does not want segments to be cleaned, either.
         let worker_target = (!read_only).then(|| Arc::clone(&volume));
         let mut exit_notifier = ExitNotifier::default();
@@ -146,7 +146,7 @@ impl Mount {
         ended
     }
 
-    /// Joins what `-o` says with the options that have names of their own.
+    /// Combines the options of `-o` with those of the command line.
     fn settle(&mut self) -> Result<MountOptions, Failure> {
         let mut options = MountOptions {
             read_only: self.read_only,
@@ -192,29 +192,29 @@ impl Mount {
         waited.and(left)
     }
 
-    /// The volume could not store all that it was told to. The image is let go by now, and takes a mark if it can.
+    /// The failure of a mount that could not store all changes. Marks the volume in its image, which is released by now, if
+    /// possible.
     fn lost(&self, path: &Path, number: [u8; 16], error: &CallError) -> Failure {
         if !is_in_memory(path)
             && let Err(why) = mark_lost_changes(path, number)
         {
             print_message(&format!(
-                "warning: the next fsck will not know of it, as the volume cannot be marked: {why}"
+                "warning: the volume cannot be marked, so the next fsck will not report this loss: {why}"
             ));
         }
         cannot(&format!("store all of {}", self.path), error)
     }
 }
 
-/// Looks at a volume that was opened, says what is to be said before anybody uses it, and gives a new one to who runs this
-/// program.
+/// Reports the state of an opened volume before its first use, and gives a new volume to the user of this program.
 fn look(volume: &dyn Volume, path: &Path) -> Result<State, Failure> {
     let task = Task::at(Time::ZERO);
     let call = Call::by_root(&task);
-    let state = volume.state(&call).map_err(|error| cannot("look at what was opened", error))?;
+    let state = volume.state(&call).map_err(|error| cannot("read the state of the volume", error))?;
     tell_damage(path, &state);
     if state.has_lost_before {
         print_message(
-            "warning: a write or a flush failed when it was last mounted, and what was not synced before is lost",
+            "warning: a write or a flush failed during its last mount: changes that were not synced before are lost",
         );
     }
     if is_in_memory(path) {
@@ -223,10 +223,10 @@ fn look(volume: &dyn Volume, path: &Path) -> Result<State, Failure> {
     Ok(state)
 }
 
-/// Findings that are told one by one.
+/// The maximum number of findings printed one by one.
 const MOST_TOLD: usize = 10;
 
-/// Tells what the mount has found damaged, and what can be done.
+/// Prints the damage that the mount has found, and the remedies.
 fn tell_damage(path: &Path, state: &State) {
     if state.damage.is_empty() {
         return;
@@ -237,9 +237,9 @@ fn tell_damage(path: &Path, state: &State) {
     let path = &path.text;
     print_message(&match state.read_only {
         Some(_) => format!(
-            "warning: parts of the log of {path} are damaged, so it can only be read: 'flashpath fsck {path}' repairs it, \
-             and --despite-damage mounts it writable as it is"
+            "warning: parts of the log of {path} are damaged, so it is mounted read-only: 'flashpath fsck {path}' repairs \
+             it, and --despite-damage mounts it writable as it is"
         ),
-        None => format!("warning: parts of the log of {path} are damaged, and what they said is lost"),
+        None => format!("warning: parts of the log of {path} are damaged, and the changes recorded there are lost"),
     });
 }

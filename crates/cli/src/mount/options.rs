@@ -1,4 +1,4 @@
-//! What `-o` takes: the options of mount(8) and of fstab, and this program's own.
+//! The options of `-o`: those of mount(8) and of fstab, and this program's own.
 
 use crate::failure::Failure;
 use crate::image_lock::patience;
@@ -7,34 +7,34 @@ use flashpath_fuse::{Caching, Forbidden};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a volume is to be mounted.
+/// The options of a mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountOptions {
-    /// It is mounted already, and gets other options.
+    /// Changes the options of an existing mount.
     pub remount: bool,
-    /// Whatever would change it is refused.
+    /// Refuses all changes.
     pub read_only: bool,
-    /// Other users may use it.
+    /// Lets other users use it.
     pub allow_other: bool,
-    /// Answers come at the time of the device's model.
+    /// Delays answers until the device's timing model is done.
     pub pace: bool,
-    /// Where writes wait.
+    /// The kernel's caching of writes.
     pub caching: Caching,
-    /// Which reads are noted.
+    /// The reads that set the time of access.
     pub access_times: AccessTimes,
-    /// Reads of directories are not.
+    /// Reads of directories do not set it.
     pub ignores_directory_reads: bool,
-    /// What nobody may do with its files.
+    /// The uses of its files that are forbidden.
     pub forbidden: Forbidden,
     /// The seed, if it is not the default.
     pub seed: Option<u64>,
-    /// Where the lines go that are told later.
+    /// The file for messages of the background process.
     pub log: Option<PathBuf>,
-    /// How long an image in use is waited for, if it is not the default.
+    /// The time to wait for an image in use, if it is not the default.
     pub wait: Option<Duration>,
 }
 
-/// Options that say what is so anyway, or that are for whoever reads fstab.
+/// Options without effect: defaults, and those for programs that read fstab.
 const IGNORED: [&str; 18] = [
     "defaults",
     "auto",
@@ -55,12 +55,11 @@ const IGNORED: [&str; 18] = [
     "nolazytime",
     "nomand",
 ];
-/// The same, with more behind it; and what /proc/mounts says of a mount, which mount(8) repeats to remount it.
+/// The beginnings of others without effect, among them those of /proc/mounts, which mount(8) repeats to remount.
 const IGNORED_BEGINNINGS: [&str; 7] = ["x-", "X-", "user=", "comment=", "user_id=", "group_id=", "max_read="];
 
 impl MountOptions {
-    /// Adds options that were given as one word, with commas between them; the last of contrary ones counts. Those that
-    /// are not known are refused, unless `sloppy`.
+    /// Adds options separated by commas; the last of contradicting ones counts. Unknown ones are refused, unless `sloppy`.
     pub fn add(&mut self, words: &str, sloppy: bool) -> Result<(), Failure> {
         for word in words.split(',').filter(|word| !word.is_empty()) {
             if !self.add_one(word)? && !sloppy {
@@ -73,7 +72,7 @@ impl MountOptions {
         Ok(())
     }
 
-    /// Answers whether it is known.
+    /// True if the option is known.
     fn add_one(&mut self, word: &str) -> Result<bool, Failure> {
         let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
         let wrong = |why: &str| Failure::input(format!("-o {word}: {why}"), None);
@@ -106,10 +105,10 @@ impl MountOptions {
 
 fn advice(word: &str) -> &'static str {
     match word {
-        "sync" | "dirsync" => "fsync makes a file durable; nothing here makes each change so",
+        "sync" | "dirsync" => "fsync makes a file durable; no option makes every change durable at once",
         _ => {
             "there are ro, rw, remount, [no]suid, [no]dev, [no]exec, noatime, relatime, strictatime, [no]diratime, \
-             allow_other, writeback, pace, log=FILE, wait=SECONDS, seed=N, and what only fstab's readers need"
+             allow_other, writeback, pace, log=FILE, wait=SECONDS, seed=N, and options for readers of fstab, which have no effect"
         }
     }
 }

@@ -1,6 +1,6 @@
-//! `mount -o remount`: what the kernel refuses or allows at a mount, changed while it is used.
+//! `mount -o remount`: changes the options of a mount that the kernel enforces.
 //!
-//! The kernel holds to these options itself. All others are its server's, and stay what they are until it ends.
+//! All other options belong to the server, and stay as they are until it ends.
 
 use super::options::MountOptions;
 use crate::failure::Failure;
@@ -11,11 +11,11 @@ use nix::mount::MsFlags;
 use std::fs::File;
 use std::path::Path;
 
-/// Gives the mount at a directory other options.
+/// Changes the options of the mount at a directory.
 pub fn remount(directory: &Path, options: &MountOptions) -> Result<(), Failure> {
     let place = directory.display();
     let Some(mount) = FuseMount::at(directory).filter(FuseMount::is_of_flashpath) else {
-        let help = "without remount it is mounted".to_string();
+        let help = "leave remount out to mount it".to_string();
         return Err(Failure::input(format!("-o remount: no volume is mounted at {place}"), Some(help)));
     };
     let forbidden = options.forbidden;
@@ -34,9 +34,11 @@ pub fn remount(directory: &Path, options: &MountOptions) -> Result<(), Failure> 
     nix::mount::mount(none, &mount.directory, none, flags | MsFlags::MS_REMOUNT, none)
         .map_err(|error| cannot(&format!("remount {place}"), error))?;
     if options.read_only {
-        // Nothing comes after it that would have names and data stored.
+        // No later request would make names and data durable.
         let root = File::open(&mount.directory).and_then(|root| root.sync_all());
-        root.map_err(|error| Failure::failed(format!("{place} is read-only, and its names are not stored: {error}")))?;
+        root.map_err(|error| {
+            Failure::failed(format!("{place} is read-only, and its last changes are not stored: {error}"))
+        })?;
     }
     Ok(())
 }

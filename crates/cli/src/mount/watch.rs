@@ -1,4 +1,4 @@
-//! What is told of a mounted volume: what its stations warn of, and the figures of `--stats`.
+//! Messages about a mounted volume: warnings of its stations, and the figures of `--stats`.
 
 use crate::resident::warnings::PrintedWarnings;
 use crate::resident::watch::Watched;
@@ -30,13 +30,13 @@ impl Watched for WatchedVolume {
         Some(line + &self.warnings.summary())
     }
 
-    /// What the stations warn of: the volume itself tells each failure when it happens.
+    /// New warnings of the stations; the volume itself reports failures as they happen.
     fn failures(&mut self) -> Vec<String> {
         self.volume.account().map_or_else(|_| Vec::new(), |account| self.warnings.take_new(&account))
     }
 }
 
-/// What happened in some seconds, and how full it is.
+/// The line of `--stats`: rates over some seconds, and free space.
 fn figures_line(before: Traffic, now: Traffic, space: &Space, seconds: f64) -> String {
     let rate = |now: u64, before: u64| (now - before) as f64 / seconds / (1 << 20) as f64;
     format!(

@@ -1,17 +1,17 @@
 //! Common parts of `serve` and `mount`: processes that run until a signal, and end cleanly.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
-//! | `mod` | the clocks, and the words of what failed |
-//! | `stay` | how they begin, say that they are ready, and wait |
-//! | `signals` | who tells them to end |
-//! | `background` | the same command in a process of its own |
-//! | `log` | where the lines go that nobody is there to read |
-//! | `farewell` | how a mount ended, for whoever waits for it |
-//! | `worker` | the background worker |
-//! | `watch` | the thread that tells figures and failures |
-//! | `heard` | what the stations of a path warn of, each told once |
-//! | `leave` | unmounting, in use or not |
+//! | `mod` | the clocks, and errors of the system in words |
+//! | `process` | begins in the foreground or background, reports readiness, waits for the end |
+//! | `signals` | requests to end the program |
+//! | `background` | `--background`: the same command in a child process |
+//! | `log` | `--log`: messages go to a file |
+//! | `exit_notifier` | sends the exit status of a mount's server to `flashpath umount` |
+//! | `worker` | the background worker of a device or volume |
+//! | `watch` | the thread that prints figures and failures |
+//! | `warnings` | the stations' warnings, each printed once |
+//! | `unmount` | unmounts, and waits while the mount is in use |
 
 pub mod background;
 pub mod exit_notifier;

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_nothing_to_do_is_looked_at_when_something_was_asked_for() {
+    fn an_idle_worker_wakes_up_for_a_request() {
         let looked = Arc::new(AtomicU64::new(0));
         let idle = Idle { looks: Arc::clone(&looked) };
         let idle = Arc::new(Shared::over(idle, Sharing::default(), Box::new(|| Time::ZERO)));

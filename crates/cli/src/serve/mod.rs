@@ -1,6 +1,6 @@
 //! `flashpath serve`: a path as a disk for other programs.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `mod` | the command line, start and shutdown |
 //! | `export` | the export over NBD or as a file |

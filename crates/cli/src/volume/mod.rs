@@ -30,7 +30,7 @@ pub struct Mkfs {
     /// Replace images that are there already
     #[arg(long)]
     force: bool,
-    /// Who owns the root directory of a file system: names or numbers [default: who makes it]
+    /// The owner of the root directory of a file system, by names or numbers [default: the user of this program]
     #[arg(long, value_name = "USER[:GROUP]")]
     owner: Option<String>,
     #[command(flatten)]

@@ -1,10 +1,10 @@
-//! Who owns the root directory of a new volume.
+//! The owner of the root directory of a new volume.
 
 use crate::failure::Failure;
 use flashpath::run::Owner;
 use nix::unistd::{Gid, Group, Uid, User, getegid, geteuid};
 
-/// Who runs this program.
+/// The user of this program.
 pub fn myself() -> Owner {
     (geteuid().as_raw(), getegid().as_raw())
 }

@@ -565,7 +565,7 @@ fn rot_in_synced_data_is_reported_and_nothing_is_overwritten() {
     let are_newest = || (7..15).filter(|round| *round != 12).all(is_newest);
     assert!(are_newest(), "what was synced behind it is there");
     let stderr = served.end();
-    assert!(stderr.contains("can only be read") && stderr.contains("--despite-damage"), "{stderr}");
+    assert!(stderr.contains("mounted read-only") && stderr.contains("--despite-damage"), "{stderr}");
     assert!(fs::read(&image).unwrap() == damaged, "nothing is overwritten");
 
     let copy = bench.path("copy.img");

@@ -237,7 +237,7 @@ fn a_mount_that_could_not_store_all_ends_with_1_and_the_next_fsck_reports_it() {
         }
         let answer = bench.flashpath(&["mount", path, "m", "--background"]);
         assert_eq!(
-            answer.stderr.contains("a write or a flush failed when it was last mounted"),
+            answer.stderr.contains("a write or a flush failed during its last mount"),
             !fsck_first,
             "{answer:?}"
         );

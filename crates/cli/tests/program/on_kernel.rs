@@ -144,7 +144,7 @@ fn a_fio_job_is_run_by_fio_and_may_not_lead_elsewhere() {
 }
 
 #[test]
-fn an_interrupt_takes_all_down() {
+fn an_interrupt_unmounts_and_detaches_everything() {
     if !can_mount(&["mkfs.ext4", "e2fsck"]) {
         return;
     }

@@ -53,7 +53,7 @@ fn the_json_of_one_path_is_an_object_with_every_promised_name() {
 }
 
 #[test]
-fn there_is_latency_only_with_a_timing_model() {
+fn latencies_are_reported_only_with_a_timing_model() {
     let result = Bench::new().json("uniform", DRIVE, &[]);
     for name in ["latency_ns", "seconds_simulated", "throughput_mib_s"] {
         assert!(result[name].is_null(), "{name}");

@@ -1,6 +1,6 @@
 //! A path with a file system of the running kernel on top: run in real time, and counted by the stations below it.
 //!
-//! | file | what it is |
+//! | file | role |
 //! |---|---|
 //! | `stack` | the path as a block device of this machine, with the file system mounted |
 //! | `work` | the workload in it |

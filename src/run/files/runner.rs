@@ -1,4 +1,4 @@
-//! A stage: all lanes go through it at once, each in a thread of its own.
+//! Runs a stage: all lanes at once, each in a thread of its own.
 
 use super::lane::LaneRun;
 use super::{FileRun, Threads};
@@ -17,11 +17,11 @@ use std::time::Duration;
 /// The least time between two calls of `watch`, in nanoseconds.
 const WATCH_EVERY_NS: u64 = 50_000_000;
 
-/// After how many steps of lanes it is called where time is simulated.
+/// The number of steps of lanes between two calls where time is simulated.
 const WATCH_EVERY_STEPS: u64 = 64;
 
-/// The state that all lanes share.
-pub(super) struct Floor<'a, F> {
+/// A run of a workload: the state that all lanes share.
+pub(super) struct Runner<'a, F> {
     pub(super) files: &'a F,
     pub(super) seed: u64,
     pub(super) run: &'a FileRun<'a>,
@@ -45,7 +45,7 @@ pub(super) struct Watch<'a> {
     watch: &'a mut dyn FnMut(&Progress) -> bool,
     /// When it was called last, in nanoseconds; 0 if it was not.
     called_ns: u64,
-    /// Checks of whether a call is due.
+    /// The number of checks for a due call.
     asked: u64,
 }
 
@@ -54,24 +54,24 @@ impl<'a> Watch<'a> {
         Watch { watch, called_ns: 0, asked: 0 }
     }
 
-    /// The next stage is told of at once.
+    /// Makes the next call due at once.
     pub(super) fn begin(&mut self) {
         (self.called_ns, self.asked) = (0, 0);
     }
 }
 
-impl<'a, F: FileSystem> Floor<'a, F> {
-    pub(super) fn new(files: &'a F, seed: u64, run: &'a FileRun<'a>) -> Floor<'a, F> {
+impl<'a, F: FileSystem> Runner<'a, F> {
+    pub(super) fn new(files: &'a F, seed: u64, run: &'a FileRun<'a>) -> Runner<'a, F> {
         let begin = if let Threads::Simulated { begin, .. } = run.threads { begin } else { Time::ZERO };
         let (stop, done, reached) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(begin.0));
-        Floor { files, seed, run, stop, done, failure: Mutex::default(), reached }
+        Runner { files, seed, run, stop, done, failure: Mutex::default(), reached }
     }
 
     pub(super) fn into_failure(self) -> Option<Failed> {
         self.failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Calls `watch` if it is time to: of simulated time nobody knows how long it takes, so that steps are counted.
+    /// Calls `watch` if a call is due: by the clock, or in simulated time, which says nothing of real time, by steps.
     pub(super) fn ask(&self, watch: &mut Watch<'_>, progress: &Progress) {
         let is_due = match self.run.threads {
             Threads::System(clock) => {
@@ -106,7 +106,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         }
     }
 
-    /// Does something while no lane runs. Simulated time goes on by what it takes.
+    /// Acts while no lane runs. Simulated time advances by what `act` takes.
     pub(super) fn alone<T>(&self, act: impl FnOnce(&Task<'_>) -> T) -> T {
         let now = Time(self.now_ns());
         let Threads::Simulated { costs, .. } = self.run.threads else { return act(&Task::at(now)) };
@@ -116,12 +116,12 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         answer
     }
 
-    /// All lanes have come to the end of a stage, the last of them at `end`.
+    /// Sets the simulated time: all lanes have ended a stage, the last at `end`.
     pub(super) fn reach(&self, end: Time) {
         self.reached.store(end.0, Ordering::Relaxed);
     }
 
-    /// Simulated threads did not come to their end. Whatever failed before, this is worse: their gates are not to be entered.
+    /// Fails: simulated threads did not end, and their gates must not be entered. This outranks earlier failures.
     pub(super) fn break_off(&self, fault: ThreadsFault) {
         self.stop.store(true, Ordering::Relaxed);
         *self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) =
@@ -153,8 +153,8 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(failed);
     }
 
-    /// The first lane runs on the calling thread, which asks `watch` between its operations, and while it waits for the
-    /// others.
+    /// Runs a stage in threads of the system. The first lane runs on the calling thread, which calls `watch` between its
+    /// operations and while it waits for the others.
     pub(super) fn run_stage(&self, number: usize, stage: Stage, lanes: &mut [LaneRun<F>], watch: &mut Watch<'_>) {
         let Some((first, others)) = lanes.split_first_mut() else { return };
         let done_before = self.done.load(Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
                     self.run_lane(&self.task(), number, stage, lane, &mut |_| {});
                     drop(guard);
                 };
-                // A thread that cannot be had takes its guard with it.
+                // If the thread cannot be started, its guard is dropped.
                 if let Err(source) = Builder::new().spawn_scoped(scope, work) {
                     self.fail(RunFault::Thread { number: place + 2, source }.into());
                 }
@@ -208,7 +208,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         }
     }
 
-    /// Does what a lane asks for next, and says whether it goes on.
+    /// Does the next operations of a lane. True if the lane goes on.
     fn step(&self, task: &Task<'_>, number: usize, stage: Stage, lane: &mut LaneRun<F>) -> bool {
         let mut operations = std::mem::take(&mut lane.operations);
         operations.clear();
@@ -227,7 +227,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
         goes_on
     }
 
-    /// Answers whether the lane goes on.
+    /// Does these operations. True if the lane goes on.
     fn apply_all(&self, task: &Task<'_>, stage: Stage, lane: &mut LaneRun<F>, operations: &[FileOperation]) -> bool {
         for operation in operations {
             if self.stops() || stage.counted && lane.left == Some(0) {
@@ -250,7 +250,7 @@ impl<'a, F: FileSystem> Floor<'a, F> {
     }
 }
 
-/// Counts threads, and wakes the one that waits for them when one of them ends, in whatever way.
+/// Counts running threads, and wakes the thread that waits for them whenever one ends.
 struct Running {
     count: AtomicU64,
     waiter: std::thread::Thread,
