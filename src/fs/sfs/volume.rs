@@ -479,7 +479,7 @@ impl Volume for SfsVolume {
         let (mut from, mut steps) = (from, steps::LOOKUP);
         while let Some(next) = self.look(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
             let page = Page::read(call.task, sfs, directory, from)?;
-            Ok(page.hand_out(&mut |entry| Ok(take(entry)))?)
+            page.hand_out(&mut |entry| Ok(take(entry)))
         })? {
             from = next;
         }
