@@ -12,7 +12,7 @@ const OPENERS: [(&str, u32); 16] = [
     ("src", 1),
     ("src/device", 1),
     ("src/expression", 1),
-    ("src/fs", 9),
+    ("src/fs", 7),
     ("src/layout", 1),
     ("src/report", 1),
     ("src/run", 1),

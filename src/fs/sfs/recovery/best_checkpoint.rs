@@ -10,7 +10,7 @@
 //! | the root's page, or most pages | an older checkpoint, if that has lost less, and the log since |
 //!
 //! The log is believed only if none of its summaries is damaged: an older record of a block would bring old bytes back.
-//! How often and when a block was written is not known of an entry of the DAT that was rebuilt so.
+//! An entry of the DAT that was rebuilt so has no history.
 
 use super::finding::{Finding, Structure};
 use super::metadata_files::Loss;
@@ -36,8 +36,8 @@ impl Sfs {
             let (other, newest) = (&other.superblock, &newest.superblock);
             roots(other) != roots(newest) && shape(other) == shape(newest)
         };
-        // The last changes to all files are given up only for the root, or for most of what there is. Of two copies that
-        // differ, either may be wrong.
+        // The last changes to all files are given up only for the root, or for most of what there is. Of two copies
+        // that differ, either may be wrong.
         let pages = self.dat.pages() + self.inode_file.file().len();
         let is_unreadable = loss.inode_pages.contains(&0) || pages == 0 || 2 * loss.pages > pages;
         if !is_unreadable && found.disagree.is_none() {
@@ -72,7 +72,7 @@ impl Sfs {
         Ok((chosen, loss))
     }
 
-    /// How much is lost with the loaded checkpoint: pages, and then blocks.
+    /// The loss with the loaded checkpoint: pages, and then blocks.
     fn measure(&mut self, task: &Task<'_>, loss: &Loss) -> Result<(usize, usize), SfsError> {
         let survey = self.survey(task, true, &loss.rebuilt)?;
         let blocks = survey.faults.iter().filter(|fault| fault.stage <= Stage::Directories).count();

@@ -1,7 +1,7 @@
 //! fsck without a repair: findings, in an order that is always the same.
 //!
-//! A volume that was not unmounted is first brought forward by its log, in memory, as a mount would. So the findings are
-//! what a user would meet. Nothing is written.
+//! A volume that was not unmounted is first brought forward by its log, in memory, as a mount would. So the findings
+//! are what a user would meet. Nothing is written.
 
 use super::finding::Finding;
 use super::open::{Tolerance, open};

@@ -1,5 +1,5 @@
-//! What the superblock says of a loaded checkpoint, against the metadata files and the log: checked by a mount, corrected by
-//! a lenient opener.
+//! Fields of the superblock against the metadata files and the log of a loaded checkpoint: checked by a mount,
+//! corrected by a lenient opener.
 //!
 //! The strongest single check is the last partial segment of a checkpoint: it holds the usage file, so that its summary
 //! vouches for the volume's number, and for the number and checksum behind which the log goes on.
@@ -154,8 +154,8 @@ impl Sfs {
         Ok(false)
     }
 
-    /// Of two superblocks of a checkpoint that say differently where the log goes on, the higher number counts if the log
-    /// vouches for neither: behind the lower one may lie what is older than the checkpoint.
+    /// Of two superblocks of a checkpoint that say differently where the log goes on, the higher number counts if the
+    /// log vouches for neither: behind the lower one may lie what is older than the checkpoint.
     pub(super) fn follow_the_higher(&mut self, chosen: &Found, found: &AllFound) {
         let end = |found: &Found| (found.superblock.next_partial.get(), found.superblock.chain);
         let address = |found: &Found| found.superblock.usage_file.top.address;

@@ -15,7 +15,7 @@ pub enum Structure {
     InodeFile,
     /// A page or a tree block of the usage file.
     UsageFile,
-    /// What was written since the last checkpoint.
+    /// The log since the last checkpoint.
     Log,
     /// An inode.
     Inode,
@@ -40,7 +40,7 @@ pub enum Structure {
 pub struct Finding {
     /// The structure.
     pub structure: Structure,
-    /// Where, in the volume's own numbers.
+    /// The place, in the volume's own numbers.
     pub place: String,
     /// The inode concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,14 +48,14 @@ pub struct Finding {
     /// A path of that inode from the root, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Where in the file, in bytes.
+    /// The offset in the file, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// What is there.
+    /// The state that was found.
     pub found: String,
-    /// What would be right.
+    /// The state that would be right.
     pub expected: String,
-    /// What [`repair`](super::repair()) does about it.
+    /// The action of [`repair`](super::repair()).
     pub repair: String,
 }
 

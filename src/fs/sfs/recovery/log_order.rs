@@ -1,4 +1,5 @@
-//! Which partial segments make up the log since a checkpoint: the rules about numbers, chained checksums and duplicates.
+//! The partial segments that make up the log since a checkpoint: the rules about numbers, chained checksums and
+//! duplicates.
 //!
 //! | rule | why |
 //! |---|---|

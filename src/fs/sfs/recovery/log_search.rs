@@ -1,14 +1,14 @@
 //! Finding the partial segments since a checkpoint, wherever they lie.
 //!
-//! 1. From the first block of each segment, and from where the open segment went on, partial segments are read one behind
-//!    the other as long as their numbers are those of the log since the checkpoint.
+//! 1. From the first block of each segment, and from where the open segment went on, partial segments are read one
+//!    behind the other as long as their numbers are those of the log since the checkpoint.
 //! 2. A damaged summary hides where the next one begins. Where one is missing or in a wrong place, it is searched for
 //!    block by block: behind the last one of the open segment, and in the segment that the one before names as next.
-//! 3. If something that was durable is missing still, all segments are searched at whose first block nothing is read, or
-//!    what lies elsewhere, too.
+//! 3. If something that was durable is missing still, all segments are searched at whose first block nothing is read,
+//!    or what lies elsewhere, too.
 //!
-//! What earlier crashes left is not mistaken for this log: a mount after a crash skips as many numbers as the volume has
-//! blocks, and so all that were given out since the checkpoint.
+//! What earlier crashes left is not mistaken for this log: a mount after a crash skips as many numbers as the volume
+//! has blocks, and so all that were given out since the checkpoint.
 
 use super::log_order::{FoundPartials, durable_up_to};
 use crate::device::DeviceError;
@@ -19,14 +19,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A block of a segment.
 type Place = (u32, u32);
 
-/// Where the log since a checkpoint begins.
+/// The beginning of the log since a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogStart {
     /// The number of its first partial segment.
     pub first: u64,
     /// The checksum of the one before that.
     pub chain: u32,
-    /// Where the open segment goes on.
+    /// The place at which the open segment goes on.
     pub open: Option<Place>,
     /// The segment that is taken next, if the superblock tells.
     pub next_segment: Option<u32>,
@@ -59,7 +59,7 @@ impl LogStart {
     }
 }
 
-/// What a search for the log has found.
+/// The results of a search for the log.
 pub(super) struct FoundLog {
     pub partials: FoundPartials,
     /// The highest number that was found anywhere.
@@ -113,8 +113,8 @@ pub(super) fn find(reader: LogReader<'_>, start: &LogStart) -> FoundLog {
 }
 
 impl FoundLog {
-    /// Takes the partial segments of the log that lie one behind the other from a block on. Returns false if none begins
-    /// there, of whatever number.
+    /// Takes the partial segments of the log that lie one behind the other from a block on. Returns false if none
+    /// begins there, of whatever number.
     fn take_from(&mut self, reader: LogReader<'_>, segment: u32, from: u32) -> bool {
         // Since a checkpoint there cannot be more than blocks of the log.
         let numbers = self.partials.first()..self.partials.first().saturating_add(reader.log_blocks());
@@ -167,8 +167,8 @@ impl FoundLog {
         headless
     }
 
-    /// Where a missing partial segment could lie: behind the last one of the open segment, or in the segment that was to
-    /// be taken next.
+    /// Places at which a missing partial segment could lie: behind the last one of the open segment, or in the segment
+    /// that was to be taken next.
     fn places_to_search(&self, log: &[PartialSegment], start: &LogStart, reader: LogReader<'_>) -> Vec<Place> {
         let named = |next: Option<u32>| next.filter(|segment| *segment < reader.segments()).map(|segment| (segment, 0));
         let (mut open, mut next) = (start.open, named(start.next_segment));

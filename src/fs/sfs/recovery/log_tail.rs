@@ -1,9 +1,9 @@
 //! The log since a checkpoint: where it ends, and which parts of it are damaged.
 //!
-//! A crash takes what was not flushed, in any part: the last partial segments may be missing, or be there in part (a torn
-//! tail). That is no loss, as nothing was answered for. But each one tells how far the log had been flushed when it was
-//! written, and what seals the log is flushed before anything follows it. So if a partial segment is there, those up to
-//! that number must be, too, and whole: what is not was damaged later.
+//! A crash takes what was not flushed, in any part: the last partial segments may be missing, or be there in part (a
+//! torn tail). That is no loss, as nothing was answered for. But each one tells how far the log had been flushed when
+//! it was written, and what seals the log is flushed before anything follows it. So if a partial segment is there,
+//! those up to that number must be, too, and whole: what is not was damaged later.
 //!
 //! | a partial segment | up to the highest durable number | behind it |
 //! |---|---|---|
@@ -28,11 +28,11 @@ pub(super) struct Member {
 /// The log behind a checkpoint.
 #[derive(Default)]
 pub(super) struct LogTail {
-    /// What is applied, in order. Blocks of it may be damaged.
+    /// The partial segments that are applied, in order. Blocks of them may be damaged.
     pub partials: Vec<PartialSegment>,
     /// The numbers that were durable and are lost, ascending.
     pub lost: Vec<u64>,
-    /// What was durable and is damaged. If empty, the log ends where a crash has torn it.
+    /// Damage of durable parts. If empty, the log ends where a crash has torn it.
     pub damage: Vec<Finding>,
     /// The highest number that was found anywhere.
     pub highest: u64,
@@ -152,7 +152,7 @@ mod tests {
 
     const START: LogStart = LogStart { first: FIRST, chain: CHAIN, open: Some((OPEN, 6)), next_segment: Some(NEXT) };
 
-    /// Where a partial segment lies, and what it is.
+    /// A partial segment, and its place.
     type Placed = (u32, u32, Made);
 
     /// A log of five: two in the open segment, three from the head of the next one. Each says that all before it was
@@ -234,13 +234,13 @@ mod tests {
 
     #[test]
     fn a_lost_one_in_front_of_a_torn_tail_is_lost_once() {
-        let (log, _) = five();
-        // 52 shows that 51 was durable; 53 is lost, and does not show that 52 was.
-        log.flip(OPEN, 9, 200);
-        log.flip(NEXT, 3, 200);
+        let log = MadeUpLog::empty();
+        log.write(OPEN, 6, &Made { next_segment: Some(NEXT), ..Made::numbered(50, CHAIN) });
+        // 53 shows that 51 was durable, and not that 52 was, behind which it lies.
+        log.write(NEXT, 0, &Made { flushed_back: 2, ..Made::numbered(53, 1) });
         let tail = found(&log);
-        assert!(tail.lost.is_sorted() && tail.lost.first() == Some(&51), "{:?}", tail.lost);
-        assert!(tail.lost.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", tail.lost);
+        assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50], vec![51]));
+        assert_eq!(texts(&tail), ["partial segment 51 of the log"]);
     }
 
     #[test]

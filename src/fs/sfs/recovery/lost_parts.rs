@@ -1,4 +1,4 @@
-//! What is unknown where parts of the log are lost: it is given up.
+//! Giving up what is unknown behind lost parts of the log.
 //!
 //! Up to the last seal before the first lost partial segment, all is as it was. Behind it:
 //!

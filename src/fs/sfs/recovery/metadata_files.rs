@@ -1,5 +1,5 @@
-//! Loading the metadata files of a checkpoint of which parts are damaged: what cannot be read is rebuilt from the newest
-//! records of the log, counted anew, or lost.
+//! Loading the metadata files of a checkpoint of which parts are damaged: what cannot be read is rebuilt from the
+//! newest records of the log, counted anew, or lost.
 
 use super::finding::{Finding, Structure};
 use super::newest_records::{NewestRecord, NewestRecords};
@@ -15,7 +15,7 @@ use crate::fs::sfs::metadata::inode_file::InodeFile;
 use crate::fs::sfs::metadata::paged::{FANOUT, LEVEL_SHIFT, LostBlock, PagedFile, name_of_block};
 use crate::task::Task;
 
-/// What could not be read of a checkpoint.
+/// The parts of a checkpoint that could not be read.
 #[derive(Default)]
 pub(super) struct Loss {
     pub findings: Vec<Finding>,
@@ -83,8 +83,8 @@ impl Sfs {
         }
     }
 
-    /// Loads one of the two metadata files that cannot be counted anew. Answers it and its lost pages; each damaged block is
-    /// a finding.
+    /// Loads one of the two metadata files that cannot be counted anew. Answers it and its lost pages; each damaged
+    /// block is a finding.
     fn load_file(
         &mut self,
         task: &Task<'_>,
@@ -168,7 +168,8 @@ impl Sfs {
             return Ok(());
         }
         if gone.is_empty() {
-            // Entries were put right, or the tree was made anew: what it says of the taken entries of each page is void.
+            // Entries were put right, or the tree was made anew: what it says of the taken entries of each page is
+            // void.
             return self.recount_dat(task);
         }
         let records = self.newest_records(task, newest);

@@ -13,8 +13,8 @@
 //!                                    └─ lost_parts ── give_up
 //! ```
 //!
-//! What each step tolerates is a table at [`open`](open::open). A lenient opener corrects what it reports, in memory; what
-//! can only be known from the whole volume is left to the survey.
+//! The table at [`open`](open::open) shows the damage that each step tolerates. A lenient opener corrects what it
+//! reports, in memory; what can only be known from the whole volume is left to the survey.
 //!
 //! | pass of the survey | walks over | finds | stage of its mends |
 //! |---|---|---|---|
@@ -30,7 +30,8 @@
 //! A repair repeats survey and mends, the earliest stage first, until a survey finds nothing
 //! ([`repair`](mod@repair) has the stages).
 //!
-//! Parts import each other downwards, and nothing outside of this room imports from it but `Finding`, which a mount keeps.
+//! Parts import each other downwards, and nothing outside of this room imports from it but `Finding`, which a mount
+//! keeps.
 
 mod best_checkpoint;
 mod check;

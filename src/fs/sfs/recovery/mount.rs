@@ -11,7 +11,7 @@ use crate::fs::sfs::media::format::VERSION;
 use crate::fs::sfs::settings::SfsSettings;
 use crate::task::Task;
 
-/// How a volume may be used.
+/// The use of a volume that is mounted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     ReadOnly,

@@ -1,5 +1,5 @@
-//! The newest record of each block in the log up to the checkpoint: metadata that the checkpoint has lost is rebuilt from
-//! them.
+//! The newest record of each block in the log up to the checkpoint: metadata that the checkpoint has lost is rebuilt
+//! from them.
 
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::log::records::Record;
@@ -16,7 +16,7 @@ pub(super) struct NewestRecord {
     partial: u64,
     /// The clock of hotness when that was written.
     pub tick: u64,
-    /// Where the block lies.
+    /// The address of the block.
     pub address: u64,
     pub record: BlockRecord,
 }
@@ -25,8 +25,8 @@ pub(super) struct NewestRecord {
 pub(super) struct NewestRecords {
     /// By kind and number. Data and metadata are numbered in one sequence, and stand under the kind of data.
     blocks: BTreeMap<(u8, u64), NewestRecord>,
-    /// For a block of a metadata file's tree, by kind and number: the newest partial segment that has its holes, and a bit
-    /// for each block below.
+    /// For a block of a metadata file's tree, by kind and number: the newest partial segment that has its holes, and a
+    /// bit for each block below.
     holes: BTreeMap<(u8, u64), (u64, Vec<u8>)>,
     /// True if no summary is damaged.
     pub is_whole: bool,
@@ -76,7 +76,7 @@ impl NewestRecords {
         self.blocks.get(&(Kind::Data as u8, number)).copied()
     }
 
-    /// Where a block of a metadata file lies. `None` if it is a hole, or if not all summaries are whole.
+    /// The pointer to a block of a metadata file. `None` if it is a hole, or if not all summaries are whole.
     pub fn pointer(&self, kind: Kind, number: u64) -> Option<Pointer> {
         let newest = self.blocks.get(&(kind as u8, number)).filter(|_| self.is_whole)?;
         let (level, block) = ((number >> LEVEL_SHIFT) + 1, number & ((1 << LEVEL_SHIFT) - 1));

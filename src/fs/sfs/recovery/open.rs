@@ -14,7 +14,7 @@ use crate::fs::sfs::settings::SfsSettings;
 use crate::fs::sfs::{Limits, Sfs};
 use crate::task::Task;
 
-/// How much damage [`open`] tolerates.
+/// The damage that [`open`] tolerates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tolerance {
     /// For a mount: what can be read is trusted, so whatever is wrong with a checkpoint refuses the volume.
@@ -26,7 +26,7 @@ pub(super) enum Tolerance {
 /// A volume in memory.
 pub(super) struct Opened {
     pub volume: Sfs,
-    /// What is wrong; in memory it is corrected. A strict opener finds damage of the log alone.
+    /// Damage, which is corrected in memory. A strict opener finds that of the log, and of several superblocks.
     pub findings: Vec<Finding>,
     /// DAT entries that were rebuilt from the log.
     pub rebuilt: RebuiltEntries,
@@ -101,7 +101,7 @@ pub(super) fn media_of(medium: Medium, newest: &Found) -> Media {
 ///
 /// # Errors
 ///
-/// What is refused, and if the device fails.
+/// If the table says so, or if the device fails.
 pub(super) fn open(
     task: &Task<'_>,
     medium: Medium,
@@ -217,7 +217,8 @@ fn damaged_superblocks(located: &Located) -> Vec<Finding> {
 }
 
 impl Sfs {
-    /// Applies the log since a checkpoint that is loaded. If it cannot be applied, the checkpoint alone is what is left.
+    /// Applies the log since a checkpoint that is loaded. If it cannot be applied, the checkpoint alone is what is
+    /// left.
     fn bring_forward(
         &mut self,
         task: &Task<'_>,

@@ -1,13 +1,15 @@
 //! Rolling forward: a mount after a crash applies the log since the last checkpoint.
 //!
-//! `log_tail` finds the log's partial segments, up to the last one that seals the log. What follows it was never answered
-//! for: a part of an fsync, blocks of files whose names are not in the log, or a checkpoint that was not ended.
+//! `log_tail` finds the log's partial segments, up to the last one that seals the log. What follows it was never
+//! answered for: a part of an fsync, blocks of files whose names are not in the log, or a checkpoint that was not
+//! ended.
 //!
-//! Of what the checkpoint names, only blocks of files that are dead by the log were overwritten since, and no number was
-//! given out again. So the log's blocks and records can be applied in order to the checkpoint's state in
-//! memory, as often as need be, until the checkpoint that ends the mount is durable.
+//! Of what the checkpoint names, only blocks of files that are dead by the log were overwritten since, and no number
+//! was given out again. So the log's blocks and records can be applied in order to the checkpoint's state in memory, as
+//! often as need be, until the checkpoint that ends the mount is durable.
 //!
-//! Parts of the log may be damaged. Whole parts are applied all the same, and `lost_parts` gives up what is unknown then.
+//! Parts of the log may be damaged. Whole parts are applied all the same, and `lost_parts` gives up what is unknown
+//! then.
 
 use super::finding::{Finding, Structure};
 use super::log_search::LogStart;

@@ -60,8 +60,8 @@ pub(super) struct AllFound {
 }
 
 impl AllFound {
-    /// Damaged superblocks in zones that are newer than the newest whole one. A crash leaves one at most: of a checkpoint
-    /// two are written, the second one after the first is durable.
+    /// Damaged superblocks in zones that are newer than the newest whole one. A crash leaves one at most: of a
+    /// checkpoint two are written, the second one after the first is durable.
     pub fn damaged_behind(&self, newest: &Found) -> Vec<&Damaged> {
         let same = |it: &&Damaged| it.turn == newest.turn && it.place > newest.place;
         let mut behind: Vec<&Damaged> = self.damaged.iter().filter(same).collect();

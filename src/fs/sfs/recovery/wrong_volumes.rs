@@ -64,7 +64,7 @@ fn repaired(task: &Task<'_>, mut sfs: Sfs) -> (Vec<Structure>, String, Sfs) {
     (structures, text.join("\n"), sfs)
 }
 
-/// Whether both files are where they were, or in lost+found, and whole.
+/// Checks that both files are at their paths, or in lost+found, and whole.
 fn assert_files(task: &Task<'_>, sfs: &mut Sfs, path: &[&[u8]]) {
     let mut bytes = vec![0; 100_000];
     let large = sfs.lookup(task, InodeNumber::ROOT, b"large").unwrap();

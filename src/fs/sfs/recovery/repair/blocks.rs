@@ -102,7 +102,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// The owners of virtual blocks, as the block records name them that describe where they lie: the inode and the place.
+    /// The owners of virtual blocks, as the block records name them that describe where they lie: the inode and the
+    /// place.
     fn owners_of(&mut self, task: &Task<'_>, numbers: &[u64]) -> Result<BTreeMap<u64, (u64, u64)>, SfsError> {
         let segment_blocks = u64::from(self.media.segment_blocks());
         let mut by_segment: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();

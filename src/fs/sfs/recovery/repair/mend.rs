@@ -1,4 +1,4 @@
-//! What each mend of a fault does. All of it is in memory.
+//! Mending faults, in memory.
 
 use super::super::rebuilt_entries::RebuiltEntries;
 use super::super::survey::Survey;

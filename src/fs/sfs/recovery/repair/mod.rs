@@ -1,8 +1,8 @@
 //! fsck: mending what the survey finds.
 //!
 //! A repair works in memory on what could be opened. Each pass surveys the whole volume and mends the faults of the
-//! earliest stage that has any, until a survey finds nothing. One checkpoint then makes it durable: a repair that is cut
-//! off leaves the volume as it was.
+//! earliest stage that has any, until a survey finds nothing. One checkpoint then makes it durable: a repair that is
+//! cut off leaves the volume as it was.
 //!
 //! | stage | faults | mended by |
 //! |---|---|---|
@@ -15,10 +15,10 @@
 //! | leaks | virtual blocks that nothing names | freeing them |
 //! | sums | usage of segments, counts of the volume | setting them |
 //!
-//! What was lost is never replaced by zeros. A block whose bytes are not what was written is given up: its file keeps
+//! Lost bytes are never replaced by zeros. A block whose bytes are not what was written is given up: its file keeps
 //! its size, and reading that block fails (EIO) until it is written whole, punched or cut off. (As btrfs does; e2fsck
 //! does not look at data.) So with the part of a file below a map block that is lost, and with the target of a link.
-//! What has no name any more gets one in lost+found.
+//! Inodes that have lost their names get one in lost+found.
 
 mod blocks;
 mod directories;
@@ -39,12 +39,12 @@ use crate::time::Time;
 /// Surveys until nothing is found: there are eight stages, and a mend may lead to faults of an earlier one.
 const MOST_PASSES: usize = 40;
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Debug)]
 pub struct Repaired {
-    /// What was wrong, and was mended. If empty, nothing was written.
+    /// Damage that was mended. If empty, nothing was written.
     pub findings: Vec<Finding>,
-    /// What is still wrong.
+    /// Damage that is left.
     pub left: Vec<Finding>,
 }
 

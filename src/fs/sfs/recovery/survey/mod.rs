@@ -1,5 +1,5 @@
-//! The survey: a walk over all blocks that a volume names, from the inodes down their maps to DAT entries and the blocks
-//! that these name. Live blocks of each segment follow from it, and blocks that nothing names.
+//! The survey: a walk over all blocks that a volume names, from the inodes down their maps to DAT entries and the
+//! blocks that these name. Live blocks of each segment follow from it, and blocks that nothing names.
 //!
 //! Each fault has a stage: those of one stage are mended together, and what they lead to is found by the next walk. No
 //! block is followed twice, so that the walk ends on any input.

@@ -1,4 +1,5 @@
-//! Sums of a survey: addresses that two blocks have, entries that nothing names, usage of segments, counts of the volume.
+//! Sums of a survey: addresses that two blocks have, entries that nothing names, usage of segments, counts of the
+//! volume.
 
 use super::super::finding::{Finding, Structure};
 use super::Survey;
@@ -11,7 +12,8 @@ use crate::task::Task;
 use std::collections::BTreeMap;
 
 impl Sfs {
-    /// Of virtual blocks that lie at one address, the one that the block record names keeps it; the others are given up.
+    /// Of virtual blocks that lie at one address, the one that the block record names keeps it; the others are given
+    /// up.
     pub(super) fn survey_shared(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
         let shared = std::mem::take(&mut survey.shared);
         if shared.is_empty() {
