@@ -11,15 +11,28 @@ use crate::fs::volume::Lost;
 /// Inodes that are named.
 const MOST_NAMED: usize = 10;
 
+/// What has failed since the mount, and what that has cost.
+#[derive(Default)]
+pub(super) struct Faults {
+    /// Why the volume can only be read.
+    pub read_only: Option<String>,
+    /// What a failed write or flush has cost.
+    pub lost: Option<Lost>,
+    /// What a checkpoint that is being taken will make durable.
+    pub at_stake: Option<Lost>,
+    /// True if the mount before this one has left a mark that it lost something.
+    pub has_lost_before: bool,
+}
+
 impl Sfs {
     /// What a failed write or flush has cost, if one has failed.
     pub fn lost(&self) -> Option<&Lost> {
-        self.lost.as_ref()
+        self.faults.lost.as_ref()
     }
 
     /// True if the mount before this one lost changes in this way, and could leave a mark.
     pub fn has_lost_before(&self) -> bool {
-        self.has_lost_before
+        self.faults.has_lost_before
     }
 
     /// The volume's own number.
@@ -29,9 +42,10 @@ impl Sfs {
 
     /// A write or flush failed: from now on the volume can only be read.
     pub(super) fn fail(&mut self, why: String) {
-        if self.read_only.is_none() {
-            self.lost = Some(Lost { why: why.clone(), ..self.at_stake.take().unwrap_or_else(|| self.changes()) });
-            self.read_only = Some(why);
+        if self.faults.read_only.is_none() {
+            self.faults.lost =
+                Some(Lost { why: why.clone(), ..self.faults.at_stake.take().unwrap_or_else(|| self.changes()) });
+            self.faults.read_only = Some(why);
         }
     }
 
@@ -50,7 +64,7 @@ impl Sfs {
         numbers.sort_unstable();
         let inodes = numbers.len() as u64;
         numbers.truncate(MOST_NAMED);
-        let blocks = self.waiting.len() as u64 + self.unflushed_blocks;
+        let blocks = self.waiting.len() as u64 + self.log.unflushed_blocks;
         Lost { why: String::new(), inodes, first_inodes: numbers, blocks }
     }
 }

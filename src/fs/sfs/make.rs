@@ -1,22 +1,19 @@
 //! mkfs: an empty volume.
 
 use super::error::{OpenSfsError, SfsError};
+use super::failure::Faults;
+use super::log::Log;
 use super::media::Media;
 use super::memory::{self, Shares};
+use super::metadata::MetadataFiles;
 use super::settings::SfsSettings;
 use super::space::FEWEST_SEGMENTS;
-use super::{Limits, Relief, Sfs, placement};
+use super::{Counts, Limits, Relief, Sfs, placement};
 use crate::device::Medium;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::files::inodes::Inodes;
-use crate::fs::sfs::log::segments::Segments;
-use crate::fs::sfs::media::format::usage_pages;
-use crate::fs::sfs::media::format::{BLOCK, LOST, MAGIC, Superblock, VERSION};
-use crate::fs::sfs::metadata::blocks::MetadataBlocks;
-use crate::fs::sfs::metadata::dat::Dat;
-use crate::fs::sfs::metadata::inode_file::InodeFile;
-use crate::fs::sfs::metadata::paged::PagedFile;
+use crate::fs::sfs::media::format::{BLOCK, LOST, MAGIC, Superblock, VERSION, usage_pages};
 use crate::random::Random;
 use crate::task::Task;
 use crate::time::Time;
@@ -115,44 +112,24 @@ impl Sfs {
         let mut sfs = Sfs {
             limits: Limits { shares, ..limits },
             superblock,
-            segments: Segments::new(segments, segment_blocks),
-            dat: Dat::new(&media),
-            inode_file: InodeFile::new(&media),
-            usage_file: PagedFile::new("usage file", &media),
+            log: Log::new(segments, segment_blocks, holds_stamps, superblock.next_partial.get()),
+            metadata: MetadataFiles::new(&media, shares.metadata_blocks),
             inodes: Inodes::new(shares.inodes, shares.indexes),
-            metadata: MetadataBlocks::new(shares.metadata_blocks),
             waiting: super::Waiting::new(media.block_width()),
-            records: Default::default(),
             renamed: Default::default(),
             orphans: Default::default(),
             grouping: settings.grouping.start(identity.seed),
-            mixed: None,
-            of_metadata: None,
-            contents: if holds_stamps { vec![Vec::new(); segments as usize] } else { Vec::new() },
             origin: identity.origin,
             tick: placement::Tick(superblock.tick.get()),
             next_flush: Time::ZERO + settings.flush_ns,
             next_checkpoint: Time::ZERO + settings.checkpoint_ns,
-            segments_since_checkpoint: 0,
-            epoch: 1,
             discards: Default::default(),
-            is_unflushed: false,
-            unflushed_blocks: 0,
-            flushed: superblock.next_partial.get(),
-            is_unsealed: false,
-            is_flushing: false,
             wants_checkpoint: false,
             relief: Relief::AtOnce,
             is_changed: true,
-            read_only: None,
             damage: Vec::new(),
-            lost: None,
-            at_stake: None,
-            has_lost_before: superblock.clean.get() == LOST,
-            received: Default::default(),
-            sent: Default::default(),
-            read_blocks: 0,
-            events: Default::default(),
+            faults: Faults { has_lost_before: superblock.clean.get() == LOST, ..Faults::default() },
+            counts: Counts::default(),
             settings: settings.clone(),
             media,
         };
@@ -164,8 +141,8 @@ impl Sfs {
     /// Keeps the metadata files, as they are now, within their shares of memory.
     pub(super) fn bound_metadata_files(&mut self) {
         let shares = self.limits.shares;
-        self.dat.file().keep(shares.dat_pages);
-        self.inode_file.file().keep(shares.inode_pages);
+        self.metadata.dat.file().keep(shares.dat_pages);
+        self.metadata.inode_file.file().keep(shares.inode_pages);
     }
 }
 

@@ -61,7 +61,9 @@ impl Sfs {
     /// What it takes of memory now.
     pub fn memory_use(&mut self) -> MemoryUse {
         let indexes = self.inodes.index_bytes() as u64;
-        let blocks = self.metadata.unchanged() + self.dat.file().unchanged() + self.inode_file.file().unchanged();
+        let blocks = self.metadata.blocks.unchanged()
+            + self.metadata.dat.file().unchanged()
+            + self.metadata.inode_file.file().unchanged();
         let cached = blocks as u64 * BLOCK as u64 + self.inodes.unchanged() as u64 * INODE_BYTES + indexes;
         let waiting = (self.waiting.len() * self.media.block_width()) as u64;
         MemoryUse { waiting, changed: self.changed_bytes(), cached, indexes }

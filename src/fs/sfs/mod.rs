@@ -65,17 +65,14 @@ use crate::device::Account;
 use crate::label::Tally;
 use crate::task::Task;
 use crate::time::Time;
+use failure::Faults;
 use files::inodes::Inodes;
 use files::waiting::Waiting;
-use log::Head;
-use log::records::Records;
-use log::segments::Segments;
+use log::Log;
 use media::Media;
-use media::format::{BlockRecord, Superblock};
+use media::format::Superblock;
 use memory::Shares;
-use metadata::blocks::MetadataBlocks;
-use metadata::dat::Dat;
-use metadata::inode_file::InodeFile;
+use metadata::MetadataFiles;
 use metadata::paged::PagedFile;
 use placement::{Grouping, Tick};
 use std::collections::BTreeSet;
@@ -119,74 +116,49 @@ enum Relief {
     ByCaller,
 }
 
+/// What is counted.
+#[derive(Default)]
+struct Counts {
+    received: Tally,
+    sent: Tally,
+    read_blocks: u64,
+    events: Events,
+}
+
 /// A mounted volume.
 pub struct Sfs {
     settings: SfsSettings,
     limits: Limits,
     media: Arc<Media>,
     superblock: Superblock,
-    segments: Segments,
-    dat: Dat,
-    inode_file: InodeFile,
-    usage_file: PagedFile,
+    log: Log,
+    metadata: MetadataFiles,
     /// Inodes in memory.
     inodes: Inodes,
-    metadata: MetadataBlocks,
+    /// Buffered blocks of files.
     waiting: Waiting,
-    /// What the log has yet to say.
-    records: Records,
     /// Files that took the name of another since the log was last told: they go with it, so that a crash does not leave
     /// an empty one.
     renamed: BTreeSet<u64>,
     /// Inodes without a name that are held.
     orphans: BTreeSet<u64>,
     grouping: Box<dyn Grouping>,
-    /// Where the log goes on with blocks of all groups.
-    mixed: Option<Head>,
-    /// Where it goes on with metadata.
-    of_metadata: Option<Head>,
-    /// Of stamps: what lies in each segment, as it cannot be read back.
-    contents: Vec<Vec<(u32, BlockRecord)>>,
     /// The time on the wall clock when a task's was zero.
     origin: Timestamp,
     tick: Tick,
     next_flush: Time,
     next_checkpoint: Time,
-    segments_since_checkpoint: u32,
-    /// Checkpoints since the mount: a segment that was written since the last one holds a part of the log.
-    epoch: u64,
     discards: Discards,
-    /// Whether anything was written since the device was last flushed.
-    is_unflushed: bool,
-    /// Blocks behind summaries that were written since then.
-    unflushed_blocks: u64,
-    /// The number that the next partial segment had when the device was last flushed: all before it are durable.
-    flushed: u64,
-    /// True if anything was written since the log was last sealed.
-    is_unsealed: bool,
-    /// True while a flush or a checkpoint is on its way beside the volume: nothing is written to the log, and no segment
-    /// is freed.
-    is_flushing: bool,
     /// The caller or the change itself writes out buffered blocks when there are too many.
     relief: Relief,
     /// True if a call failed for want of space that a checkpoint gives back.
     wants_checkpoint: bool,
-    /// Whether anything changed since the last checkpoint.
+    /// True if anything changed since the last checkpoint.
     is_changed: bool,
-    /// Why the volume can only be read.
-    read_only: Option<String>,
+    faults: Faults,
     /// What the mount has found damaged in the log.
     damage: Vec<Finding>,
-    /// What a failed write or flush has cost.
-    lost: Option<Lost>,
-    /// What a checkpoint that is being taken will make durable.
-    at_stake: Option<Lost>,
-    /// Whether the mount before this one has left a mark that it lost something.
-    has_lost_before: bool,
-    received: Tally,
-    sent: Tally,
-    read_blocks: u64,
-    events: Events,
+    counts: Counts,
 }
 
 impl Sfs {
@@ -215,7 +187,7 @@ impl Sfs {
 
     /// Why the volume can only be read, if so.
     pub fn read_only(&self) -> Option<&str> {
-        self.read_only.as_deref()
+        self.faults.read_only.as_deref()
     }
 
     /// What the mount has found damaged. Then it can only be read, unless it was
@@ -246,7 +218,7 @@ impl Sfs {
     }
 
     fn check_writable(&self) -> Result<(), SfsError> {
-        match &self.read_only {
+        match &self.faults.read_only {
             Some(why) => Err(SfsError::ReadOnly(why.clone())),
             None => Ok(()),
         }
@@ -262,9 +234,9 @@ impl Sfs {
     ///
     /// Fails if a write or flush has failed since the mount, and says what that has cost.
     pub fn unmount(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let stored = if self.read_only.is_none() { self.store_for_good(task) } else { Ok(()) };
+        let stored = if self.faults.read_only.is_none() { self.store_for_good(task) } else { Ok(()) };
         let closed = self.media.close(task);
-        if let Some(lost) = &self.lost {
+        if let Some(lost) = &self.faults.lost {
             return Err(SfsError::Lost(Box::new(lost.clone())));
         }
         stored?;
@@ -283,18 +255,18 @@ impl Sfs {
     /// What it, and what is below it, has counted since it was mounted.
     pub fn account(&self) -> Account {
         let events = vec![
-            ("segments written", self.events.segments_written),
-            ("segments cleaned", self.events.segments_cleaned),
-            ("blocks cleaned", self.events.blocks_cleaned),
-            ("checkpoints", self.events.checkpoints),
-            ("syncs", self.events.syncs),
-            ("damaged blocks", self.events.damaged_blocks),
+            ("segments written", self.counts.events.segments_written),
+            ("segments cleaned", self.counts.events.segments_cleaned),
+            ("blocks cleaned", self.counts.events.blocks_cleaned),
+            ("checkpoints", self.counts.events.checkpoints),
+            ("syncs", self.counts.events.syncs),
+            ("damaged blocks", self.counts.events.damaged_blocks),
         ];
         Account {
             station: KIND.name,
-            received: self.received.clone(),
-            sent: self.sent.clone(),
-            read_blocks: self.read_blocks,
+            received: self.counts.received.clone(),
+            sent: self.counts.sent.clone(),
+            read_blocks: self.counts.read_blocks,
             events,
             below: vec![self.media.account()],
             ..Account::default()

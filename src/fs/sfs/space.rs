@@ -63,12 +63,12 @@ impl Sfs {
     /// Blocks that files and their metadata take.
     pub(super) fn used_blocks(&self) -> u64 {
         // Pages of metadata files go with what they tell of.
-        self.dat.used() + self.dat.occupied() + self.inode_file.occupied()
+        self.metadata.dat.used() + self.metadata.dat.occupied() + self.metadata.inode_file.occupied()
     }
 
     /// Blocks that the next checkpoint gives back, as nothing in them is in use any more.
     fn reclaimable(&self) -> u64 {
-        self.dat.emptied() + self.inode_file.emptied()
+        self.metadata.dat.emptied() + self.metadata.inode_file.emptied()
     }
 
     /// Whether `blocks` new blocks, and the metadata that they need, can be had, if so much more is given back.
@@ -109,18 +109,18 @@ impl Sfs {
             blocks: self.limits.usable,
             free_blocks: free,
             available_blocks: promised * 100 / 101,
-            inodes: self.inode_file.used() + free_inodes,
+            inodes: self.metadata.inode_file.used() + free_inodes,
             free_inodes,
         }
     }
 
     /// Bytes that the next checkpoint has to write or to load, beside blocks that wait.
     pub(super) fn changed_bytes(&mut self) -> u64 {
-        let blocks = self.metadata.dirty()
-            + self.dat.file().dirty_pages()
-            + self.inode_file.file().dirty_pages()
+        let blocks = self.metadata.blocks.dirty()
+            + self.metadata.dat.file().dirty_pages()
+            + self.metadata.inode_file.file().dirty_pages()
             + self.inodes.changed_pages();
-        blocks as u64 * BLOCK as u64 + self.inodes.changed() as u64 * INODE_BYTES + self.records.len() as u64
+        blocks as u64 * BLOCK as u64 + self.inodes.changed() as u64 * INODE_BYTES + self.log.records.len() as u64
     }
 
     /// After a change: writes what waits, or takes a checkpoint, if there is too much of it.

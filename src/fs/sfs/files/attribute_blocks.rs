@@ -141,7 +141,7 @@ impl Sfs {
     }
 
     fn free_metadata_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(task, number)?;
+        let entry = self.metadata.dat.get(task, number)?;
         if entry.is_taken != 1 {
             let why = format!("they name virtual block {number}, which is free");
             return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
@@ -149,10 +149,10 @@ impl Sfs {
         let address = entry.address.get();
         if address != 0 {
             let segment = (address / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(segment, Kind::Metadata, 0, 0);
+            self.log.segments.lose(segment, Kind::Metadata, 0, 0);
         }
-        self.metadata.remove(number);
-        self.dat.free(task, number)?;
+        self.metadata.blocks.remove(number);
+        self.metadata.dat.free(task, number)?;
         let file = self.inode_mut(task, inode)?;
         file.blocks = file.blocks.saturating_sub(1);
         Ok(())

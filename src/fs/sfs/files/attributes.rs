@@ -35,7 +35,7 @@ impl Sfs {
         file.is_unlogged = true;
         let seen = file.seen();
         if change.permissions.is_some() || change.user.is_some() || change.group.is_some() {
-            self.records.touch(inode.0);
+            self.log.records.touch(inode.0);
         }
         self.relieve(task)?;
         Ok(seen)

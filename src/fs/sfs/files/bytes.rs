@@ -88,11 +88,11 @@ impl Sfs {
     fn slot_to_fill(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
         let mut number = self.mapped(task, inode, place)?;
         if number == 0 {
-            number = self.dat.take(task)?;
+            number = self.metadata.dat.take(task)?;
             self.map(task, inode, place, number)?;
             self.inode_mut(task, inode)?.blocks += 1;
         }
-        let mut entry = self.dat.get(task, number)?;
+        let mut entry = self.metadata.dat.get(task, number)?;
         let address = entry.address.get();
         self.check_named(inode, number, &entry)?;
         self.tick(task);
@@ -107,7 +107,7 @@ impl Sfs {
         waits.before = address;
         waits.crc_before = entry.crc.get();
         entry.address = (WAITS | u64::from(slot)).into();
-        self.dat.set(task, number, &entry)?;
+        self.metadata.dat.set(task, number, &entry)?;
         Ok(slot)
     }
 
@@ -134,7 +134,7 @@ impl Sfs {
         file.size = file.size.max(end);
         file.times.written(now);
         file.is_unlogged = true;
-        self.received.add(Cause::HostWrite, content, blocks);
+        self.counts.received.add(Cause::HostWrite, content, blocks);
         Ok(())
     }
 
@@ -207,8 +207,8 @@ impl Sfs {
             let to = places.end.min(from + self.most_reserved_at_once() / BLOCK_BYTES);
             self.reserve(task, inode.0, from..to)?;
             self.tell(&Record::Reserve { inode: inode.0, places: from..to });
-            self.records.touch(inode.0);
-            self.records.end();
+            self.log.records.touch(inode.0);
+            self.log.records.end();
             self.relieve(task)?;
             from = to;
         }
@@ -222,7 +222,7 @@ impl Sfs {
         }
         file.times.written(now);
         file.is_unlogged = true;
-        self.records.touch(inode.0);
+        self.log.records.touch(inode.0);
         self.relieve(task)
     }
 
@@ -235,7 +235,7 @@ impl Sfs {
     ) -> Result<(), SfsError> {
         for place in places {
             if self.mapped(task, inode, place)? == 0 {
-                let number = self.dat.take(task)?;
+                let number = self.metadata.dat.take(task)?;
                 self.map(task, inode, place, number)?;
                 self.inode_mut(task, inode)?.blocks += 1;
             }
@@ -261,9 +261,9 @@ impl Sfs {
             let unmapped = self.unmap(task, inode.0, first..last);
             self.all_or_fail("a punch", unmapped)?;
             self.tell(&Record::Unmap { inode: inode.0, places: first..last });
-            self.records.end();
+            self.log.records.end();
             // An fdatasync must tell it, too.
-            self.records.touch(inode.0);
+            self.log.records.touch(inode.0);
         }
         let now = self.wall(task);
         let file = self.inode_mut(task, inode.0)?;
@@ -313,7 +313,7 @@ impl Sfs {
             let unmapped = self.unmap(task, inode, first..u64::MAX);
             self.all_or_fail("a truncation", unmapped)?;
             self.tell(&Record::Unmap { inode, places: first..u64::MAX });
-            self.records.end();
+            self.log.records.end();
         }
         self.clear_tail(task, inode, size)?;
         let now = self.wall(task);
@@ -323,7 +323,7 @@ impl Sfs {
         file.times.written(now);
         file.is_unlogged = true;
         if is_cut {
-            self.records.touch(inode);
+            self.log.records.touch(inode);
         }
         Ok(())
     }
@@ -355,7 +355,7 @@ impl Sfs {
                 break;
             }
             // A block that is reserved and was never written is a hole; one that was given up is not.
-            let entry = self.dat.get(task, number)?;
+            let entry = self.metadata.dat.get(task, number)?;
             let is_stored = entry.address.get() != 0 || entry.is_given_up();
             if is_stored == data {
                 return Ok(Some(offset.max(next * BLOCK_BYTES)));

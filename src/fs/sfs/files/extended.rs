@@ -179,8 +179,8 @@ impl Sfs {
         file.permissions = permissions.map_or(file.permissions, |permissions| permissions & 0o7777);
         file.times.changed(now);
         file.is_unlogged = true;
-        self.records.touch(inode);
-        self.records.end();
+        self.log.records.touch(inode);
+        self.log.records.end();
         self.relieve(task)
     }
 
@@ -210,7 +210,7 @@ impl Sfs {
         // A record must fit into a segment. The parts count together all the same: none does before the log is sealed.
         for (at, part) in (0..).step_by(PART).zip(bytes.chunks(PART)) {
             self.tell(&Record::Attributes { inode, length, at, bytes: part });
-            self.records.end();
+            self.log.records.end();
         }
         Ok(())
     }

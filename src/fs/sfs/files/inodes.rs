@@ -268,11 +268,11 @@ impl Sfs {
 
     pub(in crate::fs::sfs) fn load_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         if !self.inodes.contains(number) {
-            if self.inode_file.is_freed(number) {
+            if self.metadata.inode_file.is_freed(number) {
                 // Its page says what it was, up to the next checkpoint.
                 return Err(SfsError::NotFound);
             }
-            let image = self.inode_file.get(task, number)?;
+            let image = self.metadata.inode_file.get(task, number)?;
             if image.number.get() == 0 {
                 return Err(SfsError::NotFound);
             }

@@ -158,7 +158,10 @@ impl Sfs {
         }
         let span = 1 << (FANOUT_BITS * u32::from(level - 1));
         let reaches = first..first.saturating_add(span << FANOUT_BITS);
-        if places.start <= reaches.start && places.end >= reaches.end && self.dat.get(task, number)?.is_given_up() {
+        if places.start <= reaches.start
+            && places.end >= reaches.end
+            && self.metadata.dat.get(task, number)?.is_given_up()
+        {
             // What it named was given up with it.
             self.free_block(task, inode, number)?;
             return Ok(true);

@@ -62,7 +62,7 @@ impl Sfs {
         }
         self.put_new_name(task, directory.0, name, number, new.kind)?;
         self.directory_changed(task, directory.0, i64::from(new.kind == FileKind::Directory))?;
-        self.records.end();
+        self.log.records.end();
         self.relieve(task)?;
         Ok(InodeNumber(number))
     }
@@ -85,7 +85,7 @@ impl Sfs {
         inode.parent = directory;
         self.inodes.insert(inode);
         self.is_changed = true;
-        self.records.touch(number);
+        self.log.records.touch(number);
         Ok(number)
     }
 
@@ -106,7 +106,7 @@ impl Sfs {
 
     /// Frees an inode that was being made, if that failed.
     fn or_abandon(&mut self, task: &Task<'_>, number: u64, made: Result<(), SfsError>) -> Result<(), SfsError> {
-        if made.is_err() && self.read_only.is_none() {
+        if made.is_err() && self.faults.read_only.is_none() {
             self.inode_mut(task, number)?.links = 0;
             self.orphans.insert(number);
             // What cannot be read now stays an orphan, which the next mount frees.
@@ -144,7 +144,7 @@ impl Sfs {
         self.tell(&Record::Name { directory: directory.0, inode: inode.0, kind, name });
         self.links_changed(task, inode.0, 1)?;
         self.directory_changed(task, directory.0, 0)?;
-        self.records.end();
+        self.log.records.end();
         self.relieve(task)
     }
 
@@ -163,7 +163,7 @@ impl Sfs {
         self.tell(&Record::NoName { directory: directory.0, name });
         self.directory_changed(task, directory.0, 0)?;
         self.links_changed(task, inode, -1)?;
-        self.records.end();
+        self.log.records.end();
         self.relieve(task)
     }
 
@@ -183,7 +183,7 @@ impl Sfs {
         self.tell(&Record::NoName { directory: directory.0, name });
         self.directory_changed(task, directory.0, -1)?;
         self.links_changed(task, inode, -2)?;
-        self.records.end();
+        self.log.records.end();
         self.relieve(task)
     }
 
@@ -199,7 +199,7 @@ impl Sfs {
         it.times.written(now);
         it.is_unlogged = true;
         it.links = it.links.saturating_add_signed(more as i32);
-        self.records.touch(directory);
+        self.log.records.touch(directory);
         Ok(())
     }
 
@@ -211,7 +211,7 @@ impl Sfs {
         file.times.changed(now);
         file.is_unlogged = true;
         let (is_gone, is_held) = (file.links == 0, self.inodes.is_held(inode));
-        self.records.touch(inode);
+        self.log.records.touch(inode);
         if is_gone {
             self.orphans.insert(inode);
         }
@@ -271,13 +271,13 @@ impl Sfs {
     /// so the number of the last one tells it from all that had its number before, after a crash and on any mount: a file
     /// handle that was kept does not become another file's.
     pub(in crate::fs::sfs) fn take_inode(&mut self, task: &Task<'_>) -> Result<(u64, u32), SfsError> {
-        let number = self.inode_file.take(task)?;
+        let number = self.metadata.inode_file.take(task)?;
         Ok((number, self.superblock.sequence.get() as u32))
     }
 
     /// Says something to the log, when it is next told.
     pub(in crate::fs::sfs) fn tell(&mut self, record: &Record) {
-        self.records.add(record, self.superblock.next_partial.get());
+        self.log.records.add(record, self.superblock.next_partial.get());
     }
 
     /// An inode that is a directory.

@@ -197,7 +197,7 @@ impl Sfs {
                 }
             };
         }
-        self.read_blocks += runs.iter().map(|run| run.checksums.len() as u64).sum::<u64>();
+        self.counts.read_blocks += runs.iter().map(|run| run.checksums.len() as u64).sum::<u64>();
         Ok(PlannedRead { runs })
     }
 
@@ -223,7 +223,7 @@ impl Sfs {
         for place in offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES) {
             let number = self.mapped(task, inode.0, place)?;
             if number != 0 {
-                let _ = self.dat.get(task, number);
+                let _ = self.metadata.dat.get(task, number);
             }
         }
         Ok(())
@@ -239,7 +239,7 @@ impl Sfs {
         let mut from = places.start;
         for _ in 0..TOUCHED_AT_ONCE {
             let Some((place, number)) = self.next_mapped(task, inode, from, places.end)? else { return Ok(None) };
-            let _ = self.dat.get(task, number);
+            let _ = self.metadata.dat.get(task, number);
             from = place + 1;
         }
         Ok(Some(from))
@@ -256,13 +256,13 @@ impl Sfs {
         if number == 0 {
             return Ok(false);
         }
-        let entry = self.dat.get(task, number)?;
+        let entry = self.metadata.dat.get(task, number)?;
         Ok(entry.address.get() == wrong.address && entry.crc.get() == wrong.expected)
     }
 
     /// Counts a damaged block, and returns the error that names it.
     pub(in crate::fs::sfs) fn damaged_block(&mut self, inode: u64, wrong: &WrongBlock) -> SfsError {
-        self.events.damaged_blocks += 1;
+        self.counts.events.damaged_blocks += 1;
         let WrongBlock { place, address, expected, found } = wrong;
         let what = format!("block {place} of the file with inode {inode}");
         let why = format!("its checksum is {found:08x}, and should be {expected:08x} (block {address} of the log)");
@@ -277,7 +277,7 @@ impl Sfs {
             let next = self.next_mapped(task, inode, place, end)?;
             return Ok(Stretch::Hole(next.map_or(end, |(next, _)| next) - place));
         }
-        let entry = self.dat.get(task, number)?;
+        let entry = self.metadata.dat.get(task, number)?;
         let address = entry.address.get();
         self.check_named(inode, number, &entry)?;
         if entry.is_given_up() {
@@ -303,7 +303,7 @@ impl Sfs {
             if number == 0 {
                 break;
             }
-            let entry = self.dat.get(task, number)?;
+            let entry = self.metadata.dat.get(task, number)?;
             if entry.address.get() != address + next {
                 break;
             }

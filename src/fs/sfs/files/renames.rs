@@ -116,7 +116,7 @@ impl Sfs {
         if let Some(owner) = whiteout {
             self.put_whiteout(task, from_directory.0, from_name, owner)?;
         }
-        self.records.end();
+        self.log.records.end();
         self.relieve(task)
     }
 
@@ -149,7 +149,7 @@ impl Sfs {
         let more = if one.0 == other.0 { 0 } else { more };
         self.directory_changed(task, one.0, more)?;
         self.directory_changed(task, other.0, -more)?;
-        self.records.end();
+        self.log.records.end();
         self.relieve(task)
     }
 
@@ -162,14 +162,14 @@ impl Sfs {
         if file.kind == FileKind::Directory {
             file.parent = directory;
         }
-        self.records.touch(inode);
+        self.log.records.touch(inode);
         Ok(())
     }
 
     /// Whether a directory is another one, or lies in it.
     fn is_within(&mut self, task: &Task<'_>, directory: u64, other: u64) -> Result<bool, SfsError> {
         let mut at = directory;
-        for _ in 0..self.inode_file.count() {
+        for _ in 0..self.metadata.inode_file.count() {
             if at == other {
                 return Ok(true);
             }

@@ -15,8 +15,10 @@ mod partial_segment;
 mod reader;
 pub(super) mod records;
 pub(super) mod segments;
+mod state;
 mod writing;
 
 pub(super) use partial_segment::PartialSegment;
 pub(super) use reader::{LogReader, Summary};
+pub(super) use state::Log;
 pub(super) use writing::{Destination, Head, Item};

@@ -103,8 +103,8 @@ impl Sfs {
     fn head(&mut self, task: &Task<'_>, to: Destination, blocks: u32) -> Result<Head, SfsError> {
         let open = match to {
             Destination::Group(_) => None,
-            Destination::Mixed => self.mixed,
-            Destination::Metadata => self.of_metadata,
+            Destination::Mixed => self.log.mixed,
+            Destination::Metadata => self.log.of_metadata,
         };
         if let Some(head) = open {
             let room = self.media.segment_blocks() - head.block;
@@ -114,12 +114,12 @@ impl Sfs {
             self.close_head(task, to)?;
         }
         let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
-        let Some(segment) = self.segments.take(self.tick, group, to == Destination::Metadata) else {
+        let Some(segment) = self.log.segments.take(self.tick, group, to == Destination::Metadata) else {
             return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
         };
         self.discards.forget(segment);
         self.media.begin(task, segment)?;
-        if let Some(contents) = self.contents.get_mut(segment as usize) {
+        if let Some(contents) = self.log.contents.get_mut(segment as usize) {
             contents.clear();
         }
         let head = Head { segment, block: 0 };
@@ -130,8 +130,8 @@ impl Sfs {
     fn set_head(&mut self, to: Destination, head: Option<Head>) {
         match to {
             Destination::Group(_) => {}
-            Destination::Mixed => self.mixed = head,
-            Destination::Metadata => self.of_metadata = head,
+            Destination::Mixed => self.log.mixed = head,
+            Destination::Metadata => self.log.of_metadata = head,
         }
     }
 
@@ -151,23 +151,23 @@ impl Sfs {
     pub(in crate::fs::sfs) fn close_head(&mut self, task: &Task<'_>, to: Destination) -> Result<(), SfsError> {
         let head = match to {
             Destination::Group(_) => None,
-            Destination::Mixed => self.mixed.take(),
-            Destination::Metadata => self.of_metadata.take(),
+            Destination::Mixed => self.log.mixed.take(),
+            Destination::Metadata => self.log.of_metadata.take(),
         };
         head.map_or(Ok(()), |head| self.end_segment(task, head.segment))
     }
 
     fn end_segment(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
         self.media.end(task, segment)?;
-        self.segments.close(segment);
-        self.segments_since_checkpoint += 1;
-        self.events.segments_written += 1;
+        self.log.segments.close(segment);
+        self.log.segments_since_checkpoint += 1;
+        self.counts.events.segments_written += 1;
         Ok(())
     }
 
     /// Blocks that the open segment of metadata still takes in one partial segment.
     pub(in crate::fs::sfs) fn room_for_metadata(&self) -> u32 {
-        let room = self.of_metadata.map_or(0, |head| self.media.segment_blocks() - head.block);
+        let room = self.log.of_metadata.map_or(0, |head| self.media.segment_blocks() - head.block);
         blocks_that_fit(room, 0).unwrap_or(0)
     }
 
@@ -216,9 +216,9 @@ impl Sfs {
                     self.waiting.remove(*slot);
                 }
                 Item::Metadata(number) => {
-                    let bytes = &self.metadata.get(*number).expect("it was placed").bytes;
+                    let bytes = &self.metadata.blocks.get(*number).expect("it was placed").bytes;
                     buffer.extend_from_slice(&bytes[..width]);
-                    self.metadata.written(*number);
+                    self.metadata.blocks.written(*number);
                 }
                 Item::Paged(kind, number) => {
                     let bytes = self.paged(*kind).bytes(*number);
@@ -234,10 +234,13 @@ impl Sfs {
             (summary as usize + items.len()) * width,
             "each block of the partial segment has its bytes"
         );
-        assert!(!self.is_flushing, "something is written to the log while it is flushed");
+        assert!(!self.log.is_flushing, "something is written to the log while it is flushed");
         // What seals the log is flushed before anything follows it: recovery relies on it to tell torn from damaged.
-        assert!(self.is_unsealed || !self.is_unflushed, "something is written behind a seal that was not flushed");
-        let flushed_back = self.superblock.next_partial.get() + 1 - self.flushed;
+        assert!(
+            self.log.is_unsealed || !self.log.is_unflushed,
+            "something is written behind a seal that was not flushed"
+        );
+        let flushed_back = self.superblock.next_partial.get() + 1 - self.log.flushed;
         let mut header = SummaryHeader {
             magic: SUMMARY_MAGIC,
             sequence: self.superblock.next_partial,
@@ -250,7 +253,7 @@ impl Sfs {
             group: if let Destination::Group(group) = to { group } else { NO_GROUP },
             seals: seals.into(),
             flushed_back: u16::try_from(flushed_back).unwrap_or(0).into(),
-            next_segment: self.segments.next().map_or(0, |next| next + 1).into(),
+            next_segment: self.log.segments.next().map_or(0, |next| next + 1).into(),
             ..SummaryHeader::new_zeroed()
         };
         if width == BLOCK {
@@ -265,7 +268,7 @@ impl Sfs {
             // What a summary says is kept in memory; a stamp stands for it on the device.
             let stamp = (header.sequence.get() as u32).to_le_bytes();
             buffer[..summary as usize * width].chunks_exact_mut(width).for_each(|block| block.copy_from_slice(&stamp));
-            self.contents[head.segment as usize].extend((head.block + summary..).zip(records));
+            self.log.contents[head.segment as usize].extend((head.block + summary..).zip(records));
         }
         self.superblock.next_partial += 1;
         self.superblock.chain = header.crc;
@@ -273,7 +276,7 @@ impl Sfs {
         let of_summary = labels.first().map_or(Cause::HostWrite, |label: &Label| label.cause);
         let summary_label = Label { cause: of_summary, content: Content::Metadata };
         let labels = std::iter::repeat_n(summary_label, summary as usize).chain(labels);
-        self.unflushed_blocks += items.len() as u64;
+        self.log.unflushed_blocks += items.len() as u64;
         let runs = self.runs(first, width, labels);
         debug_assert_eq!(
             runs.last().map_or(0, |run| run.bytes.end),
@@ -282,9 +285,9 @@ impl Sfs {
         );
         self.media.write(task, buffer, runs)?;
         self.discards.wait(task.now());
-        self.is_unflushed = true;
-        self.is_unsealed = !seals;
-        self.segments.touch(head.segment, self.epoch);
+        self.log.is_unflushed = true;
+        self.log.is_unsealed = !seals;
+        self.log.segments.touch(head.segment, self.log.epoch);
         Ok(summary + items.len() as u32)
     }
 
@@ -302,7 +305,7 @@ impl Sfs {
             }
         }
         for run in &runs {
-            self.sent.add(run.label.cause, run.label.content, (run.bytes.len() / width) as u64);
+            self.counts.sent.add(run.label.cause, run.label.content, (run.bytes.len() / width) as u64);
         }
         runs
     }
@@ -318,10 +321,10 @@ impl Sfs {
     ) -> Result<(BlockRecord, Label), SfsError> {
         let waits = *self.waiting.slot(slot);
         debug_assert!(self.waiting.is_used(slot), "slot {slot} holds what is written");
-        let mut entry = self.dat.get(task, waits.number)?;
+        let mut entry = self.metadata.dat.get(task, waits.number)?;
         if waits.before != 0 {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
+            self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
         let crc = crc32c::crc32c(self.waiting.bytes(slot));
         if waits.is_cleaned {
@@ -340,8 +343,8 @@ impl Sfs {
         entry.is_lost = 0;
         let group = if let Destination::Group(group) = to { group } else { NO_GROUP };
         entry.group = group;
-        self.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
-        self.dat.set(task, waits.number, &entry)?;
+        self.log.segments.gain(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+        self.metadata.dat.set(task, waits.number, &entry)?;
         let cause = if waits.is_cleaned { Cause::SegmentCleaning } else { Cause::HostWrite };
         let record = BlockRecord {
             number: waits.number.into(),
@@ -364,19 +367,19 @@ impl Sfs {
         address: u64,
         segment: u32,
     ) -> Result<(BlockRecord, Label), SfsError> {
-        let mut entry = self.dat.get(task, number)?;
-        let block = self.metadata.get(number).expect("what is placed is in memory");
+        let mut entry = self.metadata.dat.get(task, number)?;
+        let block = self.metadata.blocks.get(number).expect("what is placed is in memory");
         let (inode, place) = (block.inode, block.place);
         let before = entry.address.get();
         if before != 0 {
             let old = (before / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(old, Kind::Metadata, 0, 0);
+            self.log.segments.lose(old, Kind::Metadata, 0, 0);
         }
         entry.address = address.into();
         entry.is_lost = 0;
         entry.crc = crc32c::crc32c(&block.bytes[..]).into();
-        self.segments.gain(segment, Kind::Metadata, 0, 0);
-        self.dat.set(task, number, &entry)?;
+        self.log.segments.gain(segment, Kind::Metadata, 0, 0);
+        self.metadata.dat.set(task, number, &entry)?;
         let record = BlockRecord {
             number: number.into(),
             inode: inode.into(),
@@ -395,9 +398,9 @@ impl Sfs {
         let before = self.paged(kind).put(number, address);
         if before != 0 {
             let old = (before / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(old, kind, 0, 0);
+            self.log.segments.lose(old, kind, 0, 0);
         }
-        self.segments.gain(segment, kind, 0, 0);
+        self.log.segments.gain(segment, kind, 0, 0);
         let record = BlockRecord { number: number.into(), kind: kind as u8, group: NO_GROUP, ..BlockRecord::default() };
         (record, Label { cause: Cause::Checkpoint, content: Content::Metadata })
     }
@@ -405,9 +408,9 @@ impl Sfs {
     /// The metadata file of a kind of blocks.
     pub(in crate::fs::sfs) fn paged(&mut self, kind: Kind) -> &mut crate::fs::sfs::PagedFile {
         match kind {
-            Kind::Dat => self.dat.file(),
-            Kind::InodeFile => self.inode_file.file(),
-            _ => &mut self.usage_file,
+            Kind::Dat => self.metadata.dat.file(),
+            Kind::InodeFile => self.metadata.inode_file.file(),
+            _ => &mut self.metadata.usage_file,
         }
     }
 }

@@ -132,11 +132,11 @@ impl Sfs {
         inode: u64,
         place: u64,
     ) -> Result<&BlockBytes, SfsError> {
-        if self.metadata.used(number).is_none() {
+        if self.metadata.blocks.used(number).is_none() {
             let bytes = self.read_virtual(task, number, inode)?;
-            self.metadata.insert(number, inode, place, bytes);
+            self.metadata.blocks.insert(number, inode, place, bytes);
         }
-        Ok(&self.metadata.get(number).expect("it was read").bytes)
+        Ok(&self.metadata.blocks.get(number).expect("it was read").bytes)
     }
 
     /// One that will be changed.
@@ -149,7 +149,7 @@ impl Sfs {
     ) -> Result<&mut BlockBytes, SfsError> {
         self.metadata_block(task, number, inode, place)?;
         self.is_changed = true;
-        Ok(&mut self.metadata.get_mut(number).expect("it was read").bytes)
+        Ok(&mut self.metadata.blocks.get_mut(number).expect("it was read").bytes)
     }
 
     /// A new virtual block of metadata, of zeros.
@@ -159,8 +159,8 @@ impl Sfs {
         inode: u64,
         place: u64,
     ) -> Result<u64, SfsError> {
-        let number = self.dat.take(task)?;
-        self.metadata.make(number, inode, place);
+        let number = self.metadata.dat.take(task)?;
+        self.metadata.blocks.make(number, inode, place);
         self.inode_mut(task, inode)?.blocks += 1;
         Ok(number)
     }
@@ -172,7 +172,7 @@ impl Sfs {
         number: u64,
         inode: u64,
     ) -> Result<Box<BlockBytes>, SfsError> {
-        let entry = self.dat.get(task, number)?;
+        let entry = self.metadata.dat.get(task, number)?;
         let what = || format!("virtual block {number} of inode {inode}");
         let mut bytes = format::zeroed();
         match entry.address.get() {
@@ -187,10 +187,10 @@ impl Sfs {
             address => {
                 paged::check_address(&self.media, "DAT", address)?;
                 self.media.read_metadata(task, address, &mut bytes[..])?;
-                self.read_blocks += 1;
+                self.counts.read_blocks += 1;
                 let crc = crc32c::crc32c(&bytes[..]);
                 if crc != entry.crc.get() {
-                    self.events.damaged_blocks += 1;
+                    self.counts.events.damaged_blocks += 1;
                     let why = format!(
                         "its checksum is {crc:08x}, and should be {:08x} (block {address} of the log)",
                         entry.crc.get()
@@ -204,7 +204,7 @@ impl Sfs {
 
     /// Frees a virtual block of a file.
     pub(in crate::fs::sfs) fn free_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(task, number)?;
+        let entry = self.metadata.dat.get(task, number)?;
         if entry.is_taken != 1 {
             let why = format!("it names virtual block {number}, which is free");
             return Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why });
@@ -212,7 +212,7 @@ impl Sfs {
         let address = entry.address.get();
         let (lies_at, kind) = match address & format::WAITS {
             0 => {
-                let is_data = self.metadata.get(number).is_none() && !self.inode(task, inode)?.holds_metadata();
+                let is_data = self.metadata.blocks.get(number).is_none() && !self.inode(task, inode)?.holds_metadata();
                 (address, if is_data { Kind::Data } else { Kind::Metadata })
             }
             _ => {
@@ -224,10 +224,10 @@ impl Sfs {
         };
         if lies_at != 0 {
             let segment = (lies_at / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
+            self.log.segments.lose(segment, kind, entry.writes.get(), entry.modified.get());
         }
-        self.metadata.remove(number);
-        self.dat.free(task, number)?;
+        self.metadata.blocks.remove(number);
+        self.metadata.dat.free(task, number)?;
         let file = self.inode_mut(task, inode)?;
         file.blocks = file.blocks.saturating_sub(1);
         Ok(())

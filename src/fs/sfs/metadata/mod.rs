@@ -12,3 +12,30 @@ pub(super) mod blocks;
 pub(super) mod dat;
 pub(super) mod inode_file;
 pub(super) mod paged;
+
+use crate::fs::sfs::media::Media;
+use blocks::MetadataBlocks;
+use dat::Dat;
+use inode_file::InodeFile;
+use paged::PagedFile;
+use std::sync::Arc;
+
+/// The metadata files of a mounted volume, and blocks of metadata.
+pub(super) struct MetadataFiles {
+    pub dat: Dat,
+    pub inode_file: InodeFile,
+    pub usage_file: PagedFile,
+    pub blocks: MetadataBlocks,
+}
+
+impl MetadataFiles {
+    /// Empty ones. `most_blocks` unchanged blocks of metadata stay in memory.
+    pub fn new(media: &Arc<Media>, most_blocks: usize) -> MetadataFiles {
+        MetadataFiles {
+            dat: Dat::new(media),
+            inode_file: InodeFile::new(media),
+            usage_file: PagedFile::new("usage file", media),
+            blocks: MetadataBlocks::new(most_blocks),
+        }
+    }
+}

@@ -38,7 +38,7 @@ impl Sfs {
         };
         // The last changes to all files are given up only for the root, or for most of what there is. Of two copies
         // that differ, either may be wrong.
-        let pages = self.dat.pages() + self.inode_file.file().len();
+        let pages = self.metadata.dat.pages() + self.metadata.inode_file.file().len();
         let is_unreadable = loss.inode_pages.contains(&0) || pages == 0 || 2 * loss.pages > pages;
         if !is_unreadable && found.disagree.is_none() {
             return Ok((newest, loss));
@@ -84,9 +84,9 @@ impl Sfs {
         self.superblock = *superblock;
         self.inodes.retain(|_| false);
         self.orphans.clear();
-        self.metadata = MetadataBlocks::new(self.limits.shares.metadata_blocks);
+        self.metadata.blocks = MetadataBlocks::new(self.limits.shares.metadata_blocks);
         self.waiting = Waiting::new(self.media.block_width());
-        self.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
+        self.log.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
         self.is_changed = false;
         let mut loss = Loss::default();
         self.load_usage(task, &superblock.usage_file, &mut loss);

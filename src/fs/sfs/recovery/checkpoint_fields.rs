@@ -38,13 +38,16 @@ impl Sfs {
 
     /// Checks the counts of the superblock against the metadata files.
     pub(super) fn counts_hold(&mut self) -> Holds {
-        let taken = self.dat.taken().saturating_sub(1);
-        holds(taken == self.dat.used(), || {
-            format!("{} virtual blocks are said to be used, and {taken} are taken", self.dat.used())
+        let taken = self.metadata.dat.taken().saturating_sub(1);
+        holds(taken == self.metadata.dat.used(), || {
+            format!("{} virtual blocks are said to be used, and {taken} are taken", self.metadata.dat.used())
         })?;
-        let given_out = self.inode_file.given_out();
-        holds(given_out == self.inode_file.used(), || {
-            format!("{} inodes are said to be used, and {given_out} numbers are given out", self.inode_file.used())
+        let given_out = self.metadata.inode_file.given_out();
+        holds(given_out == self.metadata.inode_file.used(), || {
+            format!(
+                "{} inodes are said to be used, and {given_out} numbers are given out",
+                self.metadata.inode_file.used()
+            )
         })
     }
 
@@ -52,27 +55,29 @@ impl Sfs {
     fn usage_holds(&mut self) -> Holds {
         let (segment_blocks, log_blocks) = (u64::from(self.media.segment_blocks()), self.log_blocks());
         let mut live: BTreeMap<u32, u32> = BTreeMap::new();
-        let (dat, inodes) = (self.dat.file().places(), self.inode_file.file().places());
+        let (dat, inodes) = (self.metadata.dat.file().places(), self.metadata.inode_file.file().places());
         let mut blocks = 0;
-        for (_, address) in dat.chain(inodes).chain(self.usage_file.places()) {
+        for (_, address) in dat.chain(inodes).chain(self.metadata.usage_file.places()) {
             holds(address < log_blocks, || format!("a metadata file names block {address}"))?;
             *live.entry((address / segment_blocks) as u32).or_default() += 1;
             blocks += 1;
         }
         for (segment, blocks) in live {
-            let said = self.segments.get(segment);
+            let said = self.log.segments.get(segment);
             holds(said.state == State::Written && said.live >= blocks, || {
                 format!("{} blocks live in segment {segment}, it says, where {blocks} of metadata files lie", said.live)
             })?;
         }
-        let most = self.dat.used() + blocks;
-        holds(self.segments.live() <= most, || format!("{} blocks live, it says, of {most}", self.segments.live()))
+        let most = self.metadata.dat.used() + blocks;
+        holds(self.log.segments.live() <= most, || {
+            format!("{} blocks live, it says, of {most}", self.log.segments.live())
+        })
     }
 
     /// The last partial segment before the checkpoint is the one that holds the usage file. Nothing if its summary is
     /// damaged.
     pub(super) fn last_partial(&mut self, task: &Task<'_>) -> Result<Option<SummaryHeader>, SfsError> {
-        let Some((_, address)) = self.usage_file.places().next() else { return Ok(None) };
+        let Some((_, address)) = self.metadata.usage_file.places().next() else { return Ok(None) };
         let segment_blocks = u64::from(self.media.segment_blocks());
         let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);
         for back in 1..=block.min(MOST_SUMMARY_BLOCKS) {
@@ -115,10 +120,10 @@ impl Sfs {
     /// Checks that the open segment ends where the superblock says.
     pub(super) fn check_open_segment(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
-        if segment >= self.segments.count() {
+        if segment >= self.log.segments.count() {
             return Ok(());
         }
-        let is_used = matches!(self.segments.get(segment).state, State::Written | State::Emptied);
+        let is_used = matches!(self.log.segments.get(segment).state, State::Written | State::Emptied);
         // If a summary is damaged, the end is not known; a mount then does not go on there.
         let next = self.superblock.next_partial.get();
         let end = self.log_reader(task).end_before(segment, next)?;
@@ -141,7 +146,7 @@ impl Sfs {
         let open = (self.superblock.open_segment.get(), self.superblock.open_block.get());
         let next = self.superblock.next_segment.get().checked_sub(1).map(|segment| (segment, 0));
         for (segment, block) in [Some(open), next].into_iter().flatten() {
-            if segment >= self.segments.count() {
+            if segment >= self.log.segments.count() {
                 continue;
             }
             if let Some(partial) = self.log_reader(task).at(segment, block).valid()?

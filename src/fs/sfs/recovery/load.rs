@@ -22,25 +22,26 @@ impl Sfs {
         let superblock = self.superblock;
         self.is_changed = false;
         let media = &self.media;
-        self.usage_file = PagedFile::open(task, "usage file", &superblock.usage_file, media)?;
-        if self.usage_file.len() != usage_pages(self.segments.count()) {
-            let why = format!("it has {} pages for {} segments", self.usage_file.len(), self.segments.count());
+        self.metadata.usage_file = PagedFile::open(task, "usage file", &superblock.usage_file, media)?;
+        if self.metadata.usage_file.len() != usage_pages(self.log.segments.count()) {
+            let why =
+                format!("it has {} pages for {} segments", self.metadata.usage_file.len(), self.log.segments.count());
             return Err(SfsError::Damaged { what: "the usage file".to_string(), why });
         }
-        for segment in 0..self.segments.count() {
-            let page = self.usage_file.page(task, Segments::page_of(segment))?;
+        for segment in 0..self.log.segments.count() {
+            let page = self.metadata.usage_file.page(task, Segments::page_of(segment))?;
             let holds = invariants::usage_entry(&Segments::entry(segment, page), superblock.segment_blocks.get());
             holds.map_err(|why| SfsError::Damaged { what: format!("the usage of segment {segment}"), why })?;
-            self.segments.load(segment, page);
+            self.log.segments.load(segment, page);
         }
-        self.segments.loaded();
-        self.dat = Dat::open(task, &superblock.dat, superblock.used_blocks.get(), media)?;
+        self.log.segments.loaded();
+        self.metadata.dat = Dat::open(task, &superblock.dat, superblock.used_blocks.get(), media)?;
         let counts = (superblock.inodes.get(), superblock.used_inodes.get());
-        self.inode_file = InodeFile::open(task, &superblock.inode_file, counts, media)?;
+        self.metadata.inode_file = InodeFile::open(task, &superblock.inode_file, counts, media)?;
         if superblock.version.get() < VERSION {
             self.recount_inodes(task)?;
         }
-        self.inode_file.file().check_pages(invariants::inode_page);
+        self.metadata.inode_file.file().check_pages(invariants::inode_page);
         self.bound_metadata_files();
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
@@ -57,7 +58,7 @@ impl Sfs {
     pub(super) fn find_orphans(&mut self, task: &Task<'_>, first: u64) -> Result<(), SfsError> {
         let mut at = first;
         while at != 0 && !self.orphans.contains(&at) {
-            let image = self.inode_file.get(task, at)?;
+            let image = self.metadata.inode_file.get(task, at)?;
             let inode = self.inode(task, at)?;
             if inode.links != 0 {
                 let why = format!("inode {at} is in it, and has {} names", inode.links);

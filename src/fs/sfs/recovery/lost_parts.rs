@@ -193,7 +193,7 @@ impl Sfs {
         let (mut within, mut oldest_behind) = (BTreeSet::new(), u64::MAX);
         for ((_, place), partial) in after_gap.written.range((inode, first)..=(inode, u64::MAX)).rev() {
             let number = self.mapped(task, inode, *place)?;
-            if number == 0 || self.dat.get(task, number)?.address.get() == 0 {
+            if number == 0 || self.metadata.dat.get(task, number)?.address.get() == 0 {
                 continue;
             }
             if oldest_behind <= *partial {
@@ -236,14 +236,14 @@ impl Sfs {
     fn give_up_at(&mut self, task: &Task<'_>, inode: u64, place: u64, number: u64) -> Result<(), SfsError> {
         let mut number = number;
         if number == 0 {
-            number = self.dat.take(task)?;
+            number = self.metadata.dat.take(task)?;
             self.map(task, inode, place, number)?;
             self.inode_mut(task, inode)?.blocks += 1;
         }
-        let entry = self.dat.get(task, number)?;
+        let entry = self.metadata.dat.get(task, number)?;
         if entry.address.get() != 0 {
             let segment = (entry.address.get() / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+            self.log.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
         }
         self.give_up(task, number)
     }

@@ -30,7 +30,7 @@ pub(super) struct Loss {
 impl Sfs {
     /// Loads the usage file. Entries that are lost are counted anew.
     pub(super) fn load_usage(&mut self, task: &Task<'_>, root: &Root, loss: &mut Loss) {
-        let pages = usage_pages(self.segments.count());
+        let pages = usage_pages(self.log.segments.count());
         let name = "usage file";
         let mut lose = |number: u64, error: &str| {
             let repair = "what lives in each segment is counted anew";
@@ -41,7 +41,7 @@ impl Sfs {
         let (mut file, lost) = match opened {
             Ok((file, lost)) if file.len() == pages => (file, lost),
             Ok((file, _)) => {
-                lose(0, &format!("there are {} pages for {} segments", file.len(), self.segments.count()));
+                lose(0, &format!("there are {} pages for {} segments", file.len(), self.log.segments.count()));
                 (PagedFile::new(name, &self.media), Vec::new())
             }
             Err(error) => {
@@ -59,7 +59,7 @@ impl Sfs {
                 gone.push(address);
             }
         }
-        for segment in 0..self.segments.count() {
+        for segment in 0..self.log.segments.count() {
             if let Ok(page) = file.page(task, Segments::page_of(segment)) {
                 let holds =
                     invariants::usage_entry(&Segments::entry(segment, page), self.superblock.segment_blocks.get());
@@ -67,19 +67,19 @@ impl Sfs {
                     let (place, repair) = (format!("the usage of segment {segment}"), "it is counted anew");
                     loss.findings.push(Finding::new(Structure::UsageFile, place, why, "what can be", repair));
                 }
-                self.segments.load(segment, page);
+                self.log.segments.load(segment, page);
             }
         }
-        self.segments.loaded();
-        self.usage_file = file;
+        self.log.segments.loaded();
+        self.metadata.usage_file = file;
         gone.into_iter().for_each(|address| self.uncount(address));
     }
 
     /// A block of a metadata file is given up: usage no longer counts it as live.
     fn uncount(&mut self, address: u64) {
         let segment = address / u64::from(self.media.segment_blocks());
-        if segment < u64::from(self.segments.count()) {
-            self.segments.lose(segment as u32, Kind::Dat, 0, 0);
+        if segment < u64::from(self.log.segments.count()) {
+            self.log.segments.lose(segment as u32, Kind::Dat, 0, 0);
         }
     }
 
@@ -159,9 +159,9 @@ impl Sfs {
         let before = loss.findings.len();
         let (file, gone) = self.load_file(task, Kind::Dat, &superblock.dat, newest, loss)?;
         let is_whole = loss.findings.len() == before;
-        self.dat = Dat::of_file(file, superblock.used_blocks.get());
+        self.metadata.dat = Dat::of_file(file, superblock.used_blocks.get());
         for page in &gone {
-            self.dat.lose_page(*page);
+            self.metadata.dat.lose_page(*page);
         }
         self.correct_entries(task, &gone, loss)?;
         if is_whole && loss.findings.len() == before {
@@ -191,14 +191,14 @@ impl Sfs {
                     is_taken: 1,
                     ..DatEntry::default()
                 };
-                self.dat.set(task, number, &entry)?;
+                self.metadata.dat.set(task, number, &entry)?;
                 rebuilt.add(number, (record.inode.get(), record.place.get()));
             }
             loss.rebuilt = rebuilt;
         }
         self.recount_dat(task)?;
         for page in &gone {
-            self.dat.withhold(task, first(page)..first(page) + DAT_ENTRIES)?;
+            self.metadata.dat.withhold(task, first(page)..first(page) + DAT_ENTRIES)?;
         }
         self.recount_dat(task)
     }
@@ -207,22 +207,22 @@ impl Sfs {
     /// pages, whatever the log has.
     fn correct_entries(&mut self, task: &Task<'_>, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
         let blocks = self.log_blocks();
-        if self.dat.pages() > 0
-            && let Ok(entry) = self.dat.entry_of_none(task)
+        if self.metadata.dat.pages() > 0
+            && let Ok(entry) = self.metadata.dat.entry_of_none(task)
             && let Err(why) = invariants::entry_of_none(&entry)
         {
-            self.dat.set_entry_of_none(task)?;
+            self.metadata.dat.set_entry_of_none(task)?;
             if !gone.contains(&0) {
                 let place = "virtual block 0".to_string();
                 loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));
             }
         }
-        for number in 1..self.dat.len() {
-            let Ok(entry) = self.dat.get(task, number) else { continue };
+        for number in 1..self.metadata.dat.len() {
+            let Ok(entry) = self.metadata.dat.get(task, number) else { continue };
             let Err(why) = invariants::dat_entry(&entry, blocks) else { continue };
             let right = corrected(&entry, blocks);
-            self.dat.set(task, number, &right)?;
-            self.dat.withhold(task, number..number + 1)?;
+            self.metadata.dat.set(task, number, &right)?;
+            self.metadata.dat.withhold(task, number..number + 1)?;
             let place = format!("virtual block {number}");
             loss.findings.push(Finding::new(Structure::Dat, place, why, "an entry that can be", "it is put right"));
         }
@@ -243,14 +243,14 @@ impl Sfs {
         loss.pages += gone.len();
         loss.inode_pages = gone;
         let count = superblock.inodes.get();
-        self.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
+        self.metadata.inode_file = InodeFile::of_file(file, superblock.used_inodes.get());
         let is_old = superblock.version.get() < VERSION;
         if is_old || loss.findings.len() > findings {
             self.recount_inodes(task)?;
         }
-        let expected = self.inode_file.count();
+        let expected = self.metadata.inode_file.count();
         if count > expected || count < expected && !is_old {
-            let found = format!("there are {count} inodes in {} pages", self.inode_file.pages());
+            let found = format!("there are {count} inodes in {} pages", self.metadata.inode_file.pages());
             let place = "the superblock's inode file";
             let repair = "the number is put right";
             loss.findings.push(Finding::new(Structure::Count, place, found, expected.to_string(), repair));

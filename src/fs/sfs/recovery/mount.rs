@@ -60,7 +60,7 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
         Access::IfWhole | Access::DespiteDamage => None,
     };
     if let Some(why) = why {
-        sfs.read_only = Some(why.to_string());
+        sfs.faults.read_only = Some(why.to_string());
         // Whatever was rolled forward is durable in the log.
         sfs.is_changed = false;
         return Ok(sfs);
@@ -94,14 +94,14 @@ impl Sfs {
     /// Goes on in the segment that was open when the volume was unmounted.
     pub(super) fn go_on(&mut self, task: &Task<'_>) {
         let (segment, block) = (self.superblock.open_segment.get(), self.superblock.open_block.get());
-        if segment < self.segments.count()
+        if segment < self.log.segments.count()
             && block < self.media.segment_blocks()
-            && matches!(self.segments.get(segment).state, State::Written | State::Emptied)
+            && matches!(self.log.segments.get(segment).state, State::Written | State::Emptied)
             && self.media.goes_on_at(segment, block)
             && self.open_segment_ends_at(task, segment, block).is_ok_and(|ends| ends)
         {
-            self.segments.reopen(segment);
-            self.mixed = Some(Head { segment, block });
+            self.log.segments.reopen(segment);
+            self.log.mixed = Some(Head { segment, block });
         }
     }
 
@@ -110,9 +110,9 @@ impl Sfs {
         if !self.media.is_zoned() {
             return Ok(());
         }
-        for segment in 0..self.segments.count() {
+        for segment in 0..self.log.segments.count() {
             let goes_on = segment == self.superblock.open_segment.get() && self.superblock.clean.get() == 1;
-            match self.segments.get(segment).state {
+            match self.log.segments.get(segment).state {
                 _ if goes_on => {}
                 State::Free => self.media.discard(task, segment)?,
                 _ => self.media.end(task, segment)?,

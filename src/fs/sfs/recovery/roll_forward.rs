@@ -35,7 +35,7 @@ impl Sfs {
     ///
     /// If the device cannot read the segment that was open at the checkpoint.
     pub(super) fn find_log(&self, task: &Task<'_>) -> Result<LogTail, SfsError> {
-        let (superblock, last_mixed) = (self.superblock, self.segments.last_mixed());
+        let (superblock, last_mixed) = (self.superblock, self.log.segments.last_mixed());
         let reader = self.log_reader(task);
         let start = LogStart::of(&superblock, last_mixed, reader)?;
         Ok(log_tail::find(reader, &start))
@@ -49,7 +49,7 @@ impl Sfs {
         let mut damage = followed.damage;
         // No number that is anywhere on the media is given out again.
         self.superblock.next_partial = (followed.highest + self.log_blocks() + 1).into();
-        self.flushed = self.superblock.next_partial.get();
+        self.log.flushed = self.superblock.next_partial.get();
         let log = followed.partials;
         if log.is_empty() && self.orphans.is_empty() {
             return Ok(damage);
@@ -60,8 +60,8 @@ impl Sfs {
         self.give_back_unused(task, &log)?;
         let segments: BTreeSet<u32> = log.iter().map(|found| found.segment).collect();
         for segment in segments {
-            if self.segments.get(segment).state == State::Open {
-                self.segments.close(segment);
+            if self.log.segments.get(segment).state == State::Open {
+                self.log.segments.close(segment);
             }
         }
         self.is_changed = true;
@@ -130,15 +130,15 @@ impl Sfs {
     fn reserve_places(&mut self, task: &Task<'_>, log: &[PartialSegment]) -> Result<(), SfsError> {
         let open = self.superblock.open_segment.get();
         for found in log {
-            if found.segment == open && self.segments.get(open).state != State::Open {
-                self.segments.reopen(open);
+            if found.segment == open && self.log.segments.get(open).state != State::Open {
+                self.log.segments.reopen(open);
             }
-            self.segments.take_found(found.segment, Tick(found.header.tick.get()), found.header.group);
+            self.log.segments.take_found(found.segment, Tick(found.header.tick.get()), found.header.group);
             // It holds a part of the log until the checkpoint that ends the mount.
-            self.segments.touch(found.segment, self.epoch);
+            self.log.segments.touch(found.segment, self.log.epoch);
             for (_, record) in found.blocks().filter(|(_, record)| record.kind == Kind::Data as u8) {
                 if self.can_be_taken(record.number.get()) {
-                    self.dat.take_found(task, record.number.get())?;
+                    self.metadata.dat.take_found(task, record.number.get())?;
                 }
             }
         }
@@ -172,7 +172,7 @@ impl Sfs {
                     continue;
                 }
                 let Some(kind) = FileKind::of_number(image.kind) else { continue };
-                self.inode_file.take_found(number);
+                self.metadata.inode_file.take_found(number);
                 self.inodes.insert(Inode::new(number, image.generation.get(), kind, Timestamp(0)));
             }
         }
@@ -266,7 +266,7 @@ impl Sfs {
             return Ok(());
         }
         let mapped = self.mapped(task, owner, place)?;
-        let mut entry = self.dat.get(task, number)?;
+        let mut entry = self.metadata.dat.get(task, number)?;
         if entry.is_taken != 1 {
             return Ok(());
         }
@@ -283,7 +283,12 @@ impl Sfs {
         let segment_blocks = u64::from(self.media.segment_blocks());
         let before = entry.address.get();
         if before != 0 {
-            self.segments.lose((before / segment_blocks) as u32, Kind::Data, entry.writes.get(), entry.modified.get());
+            self.log.segments.lose(
+                (before / segment_blocks) as u32,
+                Kind::Data,
+                entry.writes.get(),
+                entry.modified.get(),
+            );
         }
         if record.is_cleaned == 0 {
             entry.writes += 1;
@@ -297,8 +302,8 @@ impl Sfs {
         entry.address = (u64::from(found.segment) * segment_blocks + u64::from(block)).into();
         entry.is_lost = 0;
         entry.group = if record.group < NO_GROUP { record.group } else { NO_GROUP };
-        self.segments.gain(found.segment, Kind::Data, entry.writes.get(), entry.modified.get());
-        self.dat.set(task, number, &entry)
+        self.log.segments.gain(found.segment, Kind::Data, entry.writes.get(), entry.modified.get());
+        self.metadata.dat.set(task, number, &entry)
     }
 
     /// Blocks behind the end of a file were written and never synced: those at places where there was none go, the
@@ -334,13 +339,13 @@ impl Sfs {
 
     /// A virtual block of a file is reserved, as if it had never been written.
     fn unwrite(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        let mut entry = self.dat.get(task, number)?;
+        let mut entry = self.metadata.dat.get(task, number)?;
         let address = entry.address.get();
         if address != 0 {
             let segment = (address / u64::from(self.media.segment_blocks())) as u32;
-            self.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
+            self.log.segments.lose(segment, Kind::Data, entry.writes.get(), entry.modified.get());
             (entry.address, entry.crc) = (0.into(), 0.into());
-            self.dat.set(task, number, &entry)?;
+            self.metadata.dat.set(task, number, &entry)?;
         }
         Ok(())
     }
@@ -353,9 +358,9 @@ impl Sfs {
                 if !self.can_be_taken(number) {
                     continue;
                 }
-                let entry = self.dat.get(task, number)?;
+                let entry = self.metadata.dat.get(task, number)?;
                 if entry.is_taken == 1 && entry.address.get() == 0 && !self.is_reserved(task, &record)? {
-                    self.dat.give_back(task, number)?;
+                    self.metadata.dat.give_back(task, number)?;
                 }
             }
         }

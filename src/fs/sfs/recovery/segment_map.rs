@@ -110,7 +110,12 @@ impl Sfs {
     pub fn census(&self) -> Census {
         Census {
             tick: self.tick,
-            segments: self.segments.views().filter(|view| !self.segments.get(view.number).is_metadata).collect(),
+            segments: self
+                .log
+                .segments
+                .views()
+                .filter(|view| !self.log.segments.get(view.number).is_metadata)
+                .collect(),
             centres: self.grouping.centres().to_vec(),
         }
     }
@@ -119,9 +124,9 @@ impl Sfs {
         let census = self.census();
         let capacity = self.limits.segment_capacity;
         let utilization = |live: u64, segments: u32| live as f64 / (f64::from(segments.max(1)) * f64::from(capacity));
-        let segments: Vec<SegmentRow> = (0..self.segments.count())
+        let segments: Vec<SegmentRow> = (0..self.log.segments.count())
             .map(|number| {
-                let segment = self.segments.get(number);
+                let segment = self.log.segments.get(number);
                 SegmentRow {
                     segment: number,
                     state: match segment.state {
@@ -134,7 +139,7 @@ impl Sfs {
                     group: (segment.group != NO_GROUP && segment.state != State::Free).then_some(segment.group),
                     live_blocks: segment.live,
                     utilization: utilization(segment.live.into(), 1),
-                    hotness: hotness::of_segment(&self.segments.view(number, segment), census.tick),
+                    hotness: hotness::of_segment(&self.log.segments.view(number, segment), census.tick),
                     written: segment.written.0,
                 }
             })
@@ -148,7 +153,7 @@ impl Sfs {
             tick: census.tick.0,
             blocks: space.blocks,
             free_blocks: space.free_blocks,
-            inodes: self.inode_file.used(),
+            inodes: self.metadata.inode_file.used(),
             given_up_blocks,
             findings,
             groups: self.group_rows(&segments, &census.centres),

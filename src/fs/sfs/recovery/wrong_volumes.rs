@@ -173,27 +173,27 @@ fn a_block_that_two_maps_name_is_the_firsts_and_the_others_is_given_up() {
 fn what_nobody_names_is_freed_and_counts_are_made_anew() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    let used = sfs.dat.used();
+    let used = sfs.metadata.dat.used();
     for _ in 0..5 {
-        sfs.dat.take(task).unwrap();
+        sfs.metadata.dat.take(task).unwrap();
     }
-    sfs.dat.set_counted(0, 90);
+    sfs.metadata.dat.set_counted(0, 90);
     sfs.inode_mut(task, made.file).unwrap().attributes = 0;
     let (structures, text, sfs) = repaired(task, sfs);
     assert!(text.contains("6 virtual blocks") && text.contains("90 entries"), "{text}");
     assert!(structures.contains(&Structure::Count));
-    assert_eq!(sfs.dat.used(), used - 1);
+    assert_eq!(sfs.metadata.dat.used(), used - 1);
 }
 
 #[test]
 fn which_inodes_are_in_use_is_counted_anew() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, _) = volume(task);
-    let (taken, used) = (sfs.inode_file.taken(0), sfs.inode_file.used());
-    sfs.inode_file.set_taken(0, u16::MAX);
+    let (taken, used) = (sfs.metadata.inode_file.taken(0), sfs.metadata.inode_file.used());
+    sfs.metadata.inode_file.set_taken(0, u16::MAX);
     let (structures, text, sfs) = repaired(task, sfs);
     assert!(structures == [Structure::Count] && text.contains("inodes 1111111111111111"), "{text}");
-    assert_eq!((sfs.inode_file.taken(0), sfs.inode_file.used()), (taken, used));
+    assert_eq!((sfs.metadata.inode_file.taken(0), sfs.metadata.inode_file.used()), (taken, used));
 }
 
 #[test]
@@ -201,8 +201,8 @@ fn usage_is_counted_anew() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
     let number = sfs.mapped(task, made.large, 0).unwrap();
-    let address = sfs.dat.get(task, number).unwrap().address.get();
-    sfs.segments.lose((address / 16) as u32, crate::fs::sfs::media::format::Kind::Data, 1, 5);
+    let address = sfs.metadata.dat.get(task, number).unwrap().address.get();
+    sfs.log.segments.lose((address / 16) as u32, crate::fs::sfs::media::format::Kind::Data, 1, 5);
     assert_eq!(sfs.check(task).unwrap()[0].structure, Structure::Usage, "while it is mounted");
     let (structures, text, mut sfs) = repaired(task, sfs);
     assert_eq!(structures, [Structure::Usage], "{text}");

@@ -54,7 +54,7 @@ impl Sfs {
     fn prepare_checkpoint(&mut self) -> Result<(), SfsError> {
         self.check_writable()?;
         // On its way it takes for stored what is only written.
-        self.at_stake = Some(self.changes());
+        self.faults.at_stake = Some(self.changes());
         Ok(())
     }
 
@@ -66,13 +66,13 @@ impl Sfs {
         self.write_rest(task)?;
         debug_assert_eq!(self.waiting.len(), 0, "a checkpoint leaves no block of a file in memory alone");
         // Metadata that the DAT knows.
-        let blocks: Vec<Item> = self.metadata.dirty_numbers().into_iter().map(Item::Metadata).collect();
+        let blocks: Vec<Item> = self.metadata.blocks.dirty_numbers().into_iter().map(Item::Metadata).collect();
         self.write_blocks(task, Destination::Metadata, &blocks)?;
-        debug_assert_eq!(self.metadata.dirty(), 0, "a checkpoint leaves no block of metadata in memory alone");
+        debug_assert_eq!(self.metadata.blocks.dirty(), 0, "a checkpoint leaves no block of metadata in memory alone");
         // Inodes, as they are now. Numbers of inodes and virtual blocks that were freed are free.
         self.store_inodes(task)?;
         debug_assert_eq!(self.inodes.changed(), 0, "a checkpoint leaves no inode in memory alone");
-        self.dat.settle(task)?;
+        self.metadata.dat.settle(task)?;
         self.free_pages();
         self.write_paged(task, Kind::InodeFile)?;
         self.write_paged(task, Kind::Dat)?;
@@ -80,48 +80,48 @@ impl Sfs {
         self.write_usage(task)?;
 
         self.is_changed = false;
-        self.records.clear();
+        self.log.records.clear();
         self.renamed.clear();
-        self.segments.end_cleaning();
-        self.segments.settle();
+        self.log.segments.end_cleaning();
+        self.log.segments.settle();
         self.inodes.checkpoint();
-        self.is_flushing = true;
+        self.log.is_flushing = true;
         Ok(WrittenCheckpoint { superblocks: self.next_superblocks(clean) })
     }
 
     /// Ends a checkpoint that was stored, or could not be: frees the segments that it no longer names.
     fn end_checkpoint(&mut self, task: &Task<'_>, stored: Result<Superblock, SfsError>) -> Result<(), SfsError> {
-        assert!(self.is_flushing, "a checkpoint was begun");
-        self.is_flushing = false;
+        assert!(self.log.is_flushing, "a checkpoint was begun");
+        self.log.is_flushing = false;
         self.superblock = stored.inspect_err(|error| {
             self.is_changed = true;
             self.fail(format!("a checkpoint failed: {error}"));
         })?;
         self.all_is_flushed();
-        self.sent.add(Cause::Checkpoint, Content::Metadata, 2);
-        self.is_unsealed = false;
-        self.at_stake = None;
-        self.inode_file.end_checkpoint();
-        self.epoch += 1;
-        for segment in self.segments.release(|segment| segment.is_settled) {
+        self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
+        self.log.is_unsealed = false;
+        self.faults.at_stake = None;
+        self.metadata.inode_file.end_checkpoint();
+        self.log.epoch += 1;
+        for segment in self.log.segments.release(|segment| segment.is_settled) {
             self.discard(task, segment)?;
         }
-        self.segments_since_checkpoint = 0;
+        self.log.segments_since_checkpoint = 0;
         self.next_checkpoint = task.now() + self.settings.checkpoint_ns;
-        self.events.checkpoints += 1;
+        self.counts.events.checkpoints += 1;
         Ok(())
     }
 
     /// Puts changed inodes into the pages of the inode file, and chains those without a name.
     fn store_inodes(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        self.inode_file.settle(task)?;
+        self.metadata.inode_file.settle(task)?;
         for number in self.inodes.take_changed() {
             let next = match self.orphans.contains(&number) {
                 true => self.orphans.range(number + 1..).next().copied().unwrap_or(0),
                 false => 0,
             };
             let image = self.inodes.peek(number).expect("it was just listed").image(next);
-            self.inode_file.set(task, number, &image)?;
+            self.metadata.inode_file.set(task, number, &image)?;
         }
         Ok(())
     }
@@ -129,9 +129,11 @@ impl Sfs {
     /// Pages of the DAT and of the inode file that hold nothing any more lie nowhere.
     fn free_pages(&mut self) {
         let segment_blocks = u64::from(self.media.segment_blocks());
-        for (kind, addresses) in [(Kind::Dat, self.dat.free_pages()), (Kind::InodeFile, self.inode_file.free_pages())] {
+        for (kind, addresses) in
+            [(Kind::Dat, self.metadata.dat.free_pages()), (Kind::InodeFile, self.metadata.inode_file.free_pages())]
+        {
             for address in addresses {
-                self.segments.lose((address / segment_blocks) as u32, kind, 0, 0);
+                self.log.segments.lose((address / segment_blocks) as u32, kind, 0, 0);
             }
         }
     }
@@ -158,27 +160,32 @@ impl Sfs {
 
     /// Writes the whole usage file, in one partial segment: its own place is part of what it says.
     fn write_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let pages = usage_pages(self.segments.count());
-        self.usage_file.grow(pages);
+        let pages = usage_pages(self.log.segments.count());
+        self.metadata.usage_file.grow(pages);
         for page in 0..pages {
-            self.usage_file.page_mut(task, page)?;
+            self.metadata.usage_file.page_mut(task, page)?;
         }
-        let items: Vec<Item> =
-            self.usage_file.list_to_write().into_iter().map(|number| Item::Paged(Kind::UsageFile, number)).collect();
+        let items: Vec<Item> = self
+            .metadata
+            .usage_file
+            .list_to_write()
+            .into_iter()
+            .map(|number| Item::Paged(Kind::UsageFile, number))
+            .collect();
         if (self.room_for_metadata() as usize) < items.len() {
             self.close_head(task, Destination::Metadata)?;
         }
         // Its pages are filled when their places are known: see `fill_usage`.
         self.write_blocks(task, Destination::Metadata, &items)?;
-        self.usage_file.written();
+        self.metadata.usage_file.written();
         Ok(())
     }
 
     /// Fills the pages of the usage file with what holds once all of them have their places.
     pub(in crate::fs::sfs) fn fill_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        for page in 0..self.usage_file.len() {
-            let bytes = self.usage_file.page_mut(task, page)?;
-            self.segments.fill_page(page, bytes);
+        for page in 0..self.metadata.usage_file.len() {
+            let bytes = self.metadata.usage_file.page_mut(task, page)?;
+            self.log.segments.fill_page(page, bytes);
         }
         Ok(())
     }
@@ -188,7 +195,7 @@ impl Sfs {
         let written = WrittenCheckpoint { superblocks: self.next_superblocks(clean) };
         self.superblock = written.store_superblocks(task, &self.media)?;
         self.all_is_flushed();
-        self.sent.add(Cause::Checkpoint, Content::Metadata, 2);
+        self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
         Ok(())
     }
 
@@ -199,17 +206,17 @@ impl Sfs {
         superblock.version = VERSION.into();
         superblock.clean = u32::from(clean).into();
         superblock.tick = self.tick.0.into();
-        superblock.open_segment = self.mixed.map_or(u32::MAX, |head| head.segment).into();
-        superblock.open_block = self.mixed.map_or(0, |head| head.block).into();
-        superblock.next_segment = self.segments.next().map_or(0, |next| next + 1).into();
+        superblock.open_segment = self.log.mixed.map_or(u32::MAX, |head| head.segment).into();
+        superblock.open_block = self.log.mixed.map_or(0, |head| head.block).into();
+        superblock.next_segment = self.log.segments.next().map_or(0, |next| next + 1).into();
         superblock.first_orphan = self.orphans.first().copied().unwrap_or(0).into();
         superblock.unused = 0.into();
-        superblock.inodes = self.inode_file.count().into();
-        superblock.used_inodes = self.inode_file.used().into();
-        superblock.used_blocks = self.dat.used().into();
-        superblock.inode_file = self.inode_file.root();
-        superblock.dat = self.dat.root();
-        superblock.usage_file = self.usage_file.root();
+        superblock.inodes = self.metadata.inode_file.count().into();
+        superblock.used_inodes = self.metadata.inode_file.used().into();
+        superblock.used_blocks = self.metadata.dat.used().into();
+        superblock.inode_file = self.metadata.inode_file.root();
+        superblock.dat = self.metadata.dat.root();
+        superblock.usage_file = self.metadata.usage_file.root();
         superblock.memories = (memory.len().min(crate::fs::sfs::media::format::MEMORY) as u32).into();
         for (place, number) in superblock.memory.iter_mut().zip(memory) {
             *place = F64::new(number);

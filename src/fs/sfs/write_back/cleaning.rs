@@ -62,7 +62,7 @@ impl<T: Turns> WriteBack<'_, T> {
         }
         task.wait_until(done);
         self.turn(|sfs, task| {
-            let group = sfs.segments.get(segment).group;
+            let group = sfs.log.segments.get(segment).group;
             for (run, bytes) in &read {
                 for (block, bytes) in run.iter().zip(bytes.chunks_exact(width)) {
                     sfs.take_up(task, block, bytes, group)?;
@@ -76,7 +76,7 @@ impl<T: Turns> WriteBack<'_, T> {
     /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
     fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
         let (identity, in_memory) =
-            self.look(|sfs| (sfs.superblock.identity, sfs.contents.get(segment as usize).cloned()))?;
+            self.look(|sfs| (sfs.superblock.identity, sfs.log.contents.get(segment as usize).cloned()))?;
         match in_memory {
             Some(contents) if self.media.holds_stamps() => {
                 read_summaries(self.task, &self.media, segment, contents.len())?;
@@ -101,19 +101,19 @@ impl Sfs {
     /// Chooses a victim, whose blocks are taken up next.
     fn begin_cleaning(&mut self) -> Option<u32> {
         let segment = self.victim()?;
-        let view: SegmentView = self.segments.view(segment, self.segments.get(segment));
+        let view: SegmentView = self.log.segments.view(segment, self.log.segments.get(segment));
         self.grouping.collects(&view, self.tick);
-        self.segments.begin_cleaning(segment);
-        self.events.segments_cleaned += 1;
+        self.log.segments.begin_cleaning(segment);
+        self.counts.events.segments_cleaned += 1;
         Some(segment)
     }
 
     fn victim(&mut self) -> Option<u32> {
-        let candidates = self.segments.views().filter(|view| !self.segments.get(view.number).is_being_cleaned);
+        let candidates = self.log.segments.views().filter(|view| !self.log.segments.get(view.number).is_being_cleaned);
         // A policy may choose segments that are nearly full, for what they cost later. When hardly enough is left for a
         // checkpoint, what counts is what is gained now, or the log comes to a stand although much of it is dead: after
         // crashes in a row, for one, each of which leaves a segment of metadata that is nearly empty.
-        let policy: &dyn Cleaner = match self.segments.free() < self.limits.floor / 2 {
+        let policy: &dyn Cleaner = match self.log.segments.free() < self.limits.floor / 2 {
             true => &Greedy,
             false => &*self.settings.cleaner,
         };
@@ -136,12 +136,13 @@ impl Sfs {
             }
             match Kind::of_number(record.kind) {
                 Some(kind @ (Kind::Data | Kind::Metadata)) => {
-                    let block = LiveBlock { address, record: *record, crc: self.dat.get(task, number)?.crc.get() };
+                    let block =
+                        LiveBlock { address, record: *record, crc: self.metadata.dat.get(task, number)?.crc.get() };
                     if kind == Kind::Data {
                         live.data.push(block);
-                    } else if self.metadata.used(number).is_some() {
+                    } else if self.metadata.blocks.used(number).is_some() {
                         self.metadata_block_mut(task, number, record.inode.get(), record.place.get())?;
-                        self.events.blocks_cleaned += 1;
+                        self.counts.events.blocks_cleaned += 1;
                     } else {
                         live.metadata.push(block);
                     }
@@ -149,7 +150,7 @@ impl Sfs {
                 Some(kind) => {
                     self.is_changed = true;
                     self.paged(kind).move_away(task, number)?;
-                    self.events.blocks_cleaned += 1;
+                    self.counts.events.blocks_cleaned += 1;
                 }
                 None => {}
             }
@@ -164,29 +165,29 @@ impl Sfs {
         if !self.lives_at(task, record, block.address)? {
             return Ok(());
         }
-        if self.metadata.used(number).is_none() {
-            self.read_blocks += 1;
+        if self.metadata.blocks.used(number).is_none() {
+            self.counts.read_blocks += 1;
             if crc32c::crc32c(&bytes[..]) != block.crc {
                 // No caller is told of it.
-                self.events.damaged_blocks += 1;
+                self.counts.events.damaged_blocks += 1;
                 return Ok(());
             }
-            self.metadata.insert(number, record.inode.get(), record.place.get(), bytes);
+            self.metadata.blocks.insert(number, record.inode.get(), record.place.get(), bytes);
         }
         self.metadata_block_mut(task, number, record.inode.get(), record.place.get())?;
-        self.events.blocks_cleaned += 1;
+        self.counts.events.blocks_cleaned += 1;
         Ok(())
     }
 
     /// A block of a file was read: it is buffered.
     fn take_up(&mut self, task: &Task<'_>, block: &LiveBlock, bytes: &[u8], group: u8) -> Result<(), SfsError> {
-        self.read_blocks += 1;
+        self.counts.read_blocks += 1;
         let record = &block.record;
         if !self.lives_at(task, record, block.address)? {
             return Ok(());
         }
         let number = record.number.get();
-        let mut entry = self.dat.get(task, number)?;
+        let mut entry = self.metadata.dat.get(task, number)?;
         let slot = self.waiting.add(number, record.inode.get(), record.place.get());
         self.waiting.bytes_mut(slot).copy_from_slice(bytes);
         let waits = self.waiting.slot_mut(slot);
@@ -195,8 +196,8 @@ impl Sfs {
         waits.cleaned_from = group;
         waits.is_cleaned = true;
         entry.address = (WAITS | u64::from(slot)).into();
-        self.events.blocks_cleaned += 1;
-        self.dat.set(task, number, &entry)
+        self.counts.events.blocks_cleaned += 1;
+        self.metadata.dat.set(task, number, &entry)
     }
 
     /// True if what a block record tells of lives at an address.
@@ -208,9 +209,9 @@ impl Sfs {
     ) -> Result<bool, SfsError> {
         let number = record.number.get();
         match Kind::of_number(record.kind) {
-            Some(Kind::Data | Kind::Metadata) if number == 0 || number >= self.dat.len() => Ok(false),
+            Some(Kind::Data | Kind::Metadata) if number == 0 || number >= self.metadata.dat.len() => Ok(false),
             Some(Kind::Data | Kind::Metadata) => {
-                let entry = self.dat.get(task, number)?;
+                let entry = self.metadata.dat.get(task, number)?;
                 Ok(entry.is_taken == 1 && entry.address.get() == address)
             }
             Some(kind) => Ok(self.paged(kind).is_live(number, address)),
@@ -223,7 +224,7 @@ impl Sfs {
         if self.media.holds_stamps() {
             return Ok(());
         }
-        for segment in self.segments.take_unchecked() {
+        for segment in self.log.segments.take_unchecked() {
             let first = u64::from(segment) * u64::from(self.media.segment_blocks());
             for (block, record) in self.contents_of(task, segment)? {
                 if self.lives_at(task, &record, first + u64::from(block))? {

@@ -44,7 +44,7 @@ impl Discards {
 impl Sfs {
     /// A segment is free: tells the device, now or later.
     pub(in crate::fs::sfs) fn discard(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
-        assert_eq!(self.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
+        assert_eq!(self.log.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
         if !self.settings.discard {
             return Ok(());
         }
@@ -59,9 +59,9 @@ impl Sfs {
     /// The volume was mounted: what earlier mounts have not told is made up for.
     pub(in crate::fs::sfs) fn discard_what_is_free(&mut self, task: &Task<'_>) {
         if self.settings.discard && self.media.discards_slowly() {
-            let segments = 0..self.segments.count();
+            let segments = 0..self.log.segments.count();
             self.discards.segments =
-                segments.filter(|segment| self.segments.get(*segment).state == State::Free).collect();
+                segments.filter(|segment| self.log.segments.get(*segment).state == State::Free).collect();
             self.discards.wait(task.now());
         }
     }
@@ -71,7 +71,7 @@ impl Sfs {
         if self.discards.due().is_some_and(|due| due <= task.now())
             && let Some(segment) = self.discards.segments.pop_first()
         {
-            assert_eq!(self.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
+            assert_eq!(self.log.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
             self.discards.next = task.now() + PAUSE_NS;
             self.media.discard(task, segment)?;
         }
@@ -188,7 +188,7 @@ mod tests {
         let (mut sfs, discarded) = volume(task);
         // All segments are used, some of them twice.
         (0..10).for_each(|_| write_and_delete(task, &mut sfs, 400));
-        let free = |sfs: &Sfs, segment: u32| sfs.segments.get(segment).state == State::Free;
+        let free = |sfs: &Sfs, segment: u32| sfs.log.segments.get(segment).state == State::Free;
         while let Some(due) = sfs.discards.due() {
             task.wait_until(due);
             sfs.discard_one(task).unwrap();
@@ -208,7 +208,7 @@ mod tests {
         assert!(discarded.lock().unwrap().is_empty());
         let (settings, identity) = (sfs.settings.clone(), Identity { seed: 1, origin: Timestamp(2_000_000) });
         let sfs = Sfs::open(task, sfs.into_medium(), &settings, identity, false).unwrap();
-        let free = (0..sfs.segments.count()).filter(|segment| sfs.segments.get(*segment).state == State::Free);
+        let free = (0..sfs.log.segments.count()).filter(|segment| sfs.log.segments.get(*segment).state == State::Free);
         assert!(free.eq(sfs.discards.segments.iter().copied()));
     }
 }

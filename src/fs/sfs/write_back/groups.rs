@@ -86,14 +86,14 @@ impl Sfs {
     /// Sorts waiting blocks into groups.
     fn group(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<Vec<u32>>, SfsError> {
         let now = self.tick;
-        let views: Vec<SegmentView> = self.segments.views().filter(|view| self.has_hotness(view)).collect();
+        let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
         self.grouping.look(&views, now);
         let count = self.grouping.groups().clamp(1, MOST_GROUPS);
         let mut groups = vec![Vec::new(); count];
         let mut file = (0, History::default());
         for slot in slots {
             let waits = *self.waiting.slot(*slot);
-            let entry = self.dat.get(task, waits.number)?;
+            let entry = self.metadata.dat.get(task, waits.number)?;
             if file.0 != waits.inode {
                 file = (waits.inode, self.inode(task, waits.inode)?.history);
             }
@@ -110,6 +110,6 @@ impl Sfs {
 
     /// Whether a segment holds blocks of files.
     fn has_hotness(&self, view: &SegmentView) -> bool {
-        !self.segments.get(view.number).is_metadata
+        !self.log.segments.get(view.number).is_metadata
     }
 }

@@ -34,7 +34,7 @@ fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
 impl<T: Turns> WriteBack<'_, T> {
     /// Cleans until enough segments are free for what waits, and as many beside them as there should always be.
     pub fn make_room(&mut self) -> Result<(), SfsError> {
-        let (epoch, most) = self.look(|sfs| (sfs.epoch, 4 * sfs.segments.count()))?;
+        let (epoch, most) = self.look(|sfs| (sfs.log.epoch, 4 * sfs.log.segments.count()))?;
         for _ in 0..most {
             match self.look(|sfs| sfs.next_piece(epoch))? {
                 Piece::None => break,
@@ -59,7 +59,7 @@ impl<T: Turns> WriteBack<'_, T> {
     /// Before a checkpoint that is taken for another reason than that there is too little room: calls that change
     /// little, each of them synced, must not use up what is kept free.
     pub fn keep_room(&mut self) -> Result<(), SfsError> {
-        match self.look(|sfs| sfs.segments.free() < sfs.limits.floor / 2)? {
+        match self.look(|sfs| sfs.log.segments.free() < sfs.limits.floor / 2)? {
             true => self.make_room(),
             false => Ok(()),
         }
@@ -67,14 +67,14 @@ impl<T: Turns> WriteBack<'_, T> {
 
     /// Takes a checkpoint for which room is made, unless making room took one: that has stored all that was changed.
     pub fn checkpoint_behind(&mut self, makes_room: fn(&mut Self) -> Result<(), SfsError>) -> Result<(), SfsError> {
-        let epoch = self.look(|sfs| sfs.epoch)?;
+        let epoch = self.look(|sfs| sfs.log.epoch)?;
         makes_room(self)?;
-        if self.look(|sfs| sfs.epoch)? == epoch { self.checkpoint(false) } else { Ok(()) }
+        if self.look(|sfs| sfs.log.epoch)? == epoch { self.checkpoint(false) } else { Ok(()) }
     }
 
     /// Makes segments free whose blocks were taken up.
     fn gain(&mut self) -> Result<(), SfsError> {
-        let (free, waited, has_room) = self.look(|sfs| (sfs.segments.free(), sfs.waiting.len(), sfs.has_room()))?;
+        let (free, waited, has_room) = self.look(|sfs| (sfs.log.segments.free(), sfs.waiting.len(), sfs.has_room()))?;
         if has_room {
             self.write_groups()?;
         }
@@ -82,7 +82,7 @@ impl<T: Turns> WriteBack<'_, T> {
             self.free_by_log()?;
         }
         let is_enough = self.look(|sfs| {
-            let is_done = sfs.segments.free() > free || sfs.waiting.len() < waited;
+            let is_done = sfs.log.segments.free() > free || sfs.waiting.len() < waited;
             sfs.has_room() && is_done
         })?;
         if is_enough { Ok(()) } else { self.checkpoint(false) }
@@ -96,12 +96,12 @@ impl<T: Turns> WriteBack<'_, T> {
             sfs.check_emptied(task)?;
             sfs.tell_log(task, BTreeSet::new())?;
             // What is emptied after this turn was not told.
-            sfs.segments.settle();
+            sfs.log.segments.settle();
             Ok(())
         })?;
         self.turn(|sfs, task| {
-            let epoch = sfs.epoch;
-            let freed = sfs.segments.release(|segment| segment.is_settled && is_freed_by_log(segment, epoch));
+            let epoch = sfs.log.epoch;
+            let freed = sfs.log.segments.release(|segment| segment.is_settled && is_freed_by_log(segment, epoch));
             freed.into_iter().try_for_each(|segment| sfs.discard(task, segment))
         })
     }
@@ -110,7 +110,7 @@ impl<T: Turns> WriteBack<'_, T> {
     fn write_out(&mut self) -> Result<(), SfsError> {
         self.make_room()?;
         self.write_groups()?;
-        match self.look(|sfs| sfs.segments_since_checkpoint >= sfs.settings.checkpoint_segments)? {
+        match self.look(|sfs| sfs.log.segments_since_checkpoint >= sfs.settings.checkpoint_segments)? {
             true => self.checkpoint(false),
             false => Ok(()),
         }
@@ -124,10 +124,10 @@ impl<T: Turns> WriteBack<'_, T> {
             return self.checkpoint_behind(Self::make_room);
         }
         if self.look(|sfs| sfs.is_much_waiting())? {
-            let epoch = self.look(|sfs| sfs.epoch)?;
+            let epoch = self.look(|sfs| sfs.log.epoch)?;
             self.write_out()?;
             // Groups that fill no segment stay buffered; should they be all that is, they must go.
-            if self.look(|sfs| sfs.epoch == epoch && sfs.is_much_waiting())? {
+            if self.look(|sfs| sfs.log.epoch == epoch && sfs.is_much_waiting())? {
                 self.write_all_groups()?;
             }
         }
@@ -142,7 +142,7 @@ impl<T: Turns> WriteBack<'_, T> {
     /// Does a bounded piece of what is due in the background now: writes buffered blocks (every five seconds), takes a
     /// checkpoint (every thirty), discards a segment. Returns the time at which there will be more to do.
     pub fn work(&mut self) -> Result<Option<Time>, SfsError> {
-        if self.look(|sfs| sfs.read_only.is_some())? {
+        if self.look(|sfs| sfs.faults.read_only.is_some())? {
             return Ok(None);
         }
         let more = self.media.work(self.task)?;
@@ -153,7 +153,7 @@ impl<T: Turns> WriteBack<'_, T> {
             Due::Checkpoint => self.checkpoint_behind(Self::keep_room)?,
         }
         self.turn(|sfs, task| {
-            if sfs.read_only.is_some() {
+            if sfs.faults.read_only.is_some() {
                 return Ok(None);
             }
             sfs.discard_one(task)?;
@@ -169,11 +169,11 @@ impl Sfs {
     fn next_piece(&mut self, epoch: u64) -> Piece {
         let is_plenty = self.expected_free() >= self.low();
         // A call that has waited for one checkpoint leaves the rest to the next calls.
-        if self.has_room() && (is_plenty || self.epoch != epoch) {
+        if self.has_room() && (is_plenty || self.log.epoch != epoch) {
             return Piece::None;
         }
         let is_too_much = self.waiting.len() >= 2 * self.limits.waiting
-            || self.metadata.dirty() >= self.limits.metadata
+            || self.metadata.blocks.dirty() >= self.limits.metadata
             || self.changed_bytes() > self.limits.shares.changed;
         if is_plenty || is_too_much { Piece::Gain(is_plenty) } else { Piece::Clean }
     }
@@ -194,24 +194,24 @@ impl Sfs {
 
     /// True if what waits can be written, and a checkpoint behind it.
     fn has_room(&self) -> bool {
-        self.segments.free() >= self.limits.floor + self.segments_to_write()
+        self.log.segments.free() >= self.limits.floor + self.segments_to_write()
     }
 
     fn can_free_by_log(&self) -> bool {
-        let epoch = self.epoch;
-        self.segments.has_emptied(|segment| is_freed_by_log(segment, epoch))
+        let epoch = self.log.epoch;
+        self.log.segments.has_emptied(|segment| is_freed_by_log(segment, epoch))
     }
 
     /// Emptied segments of which the log tells all are free, in memory. What it tells must be durable before they are
     /// written.
     pub(in crate::fs::sfs) fn release_by_log(&mut self) -> Vec<u32> {
-        let epoch = self.epoch;
-        self.segments.release(|segment| is_freed_by_log(segment, epoch))
+        let epoch = self.log.epoch;
+        self.log.segments.release(|segment| is_freed_by_log(segment, epoch))
     }
 
     /// Segments that will be free after the next checkpoint, less those that what waits will take.
     fn expected_free(&self) -> u32 {
-        let free = self.segments.free() + self.segments.emptied() + self.segments.cleaning();
+        let free = self.log.segments.free() + self.log.segments.emptied() + self.log.segments.cleaning();
         free.saturating_sub(self.segments_to_write())
     }
 
@@ -222,16 +222,18 @@ impl Sfs {
     /// Free segments below which it cleans: what is above the watermark, but no more than half of what is not live, so
     /// that there is something to gain by cleaning on a full volume, too.
     fn low(&self) -> u32 {
-        let count = self.segments.count();
+        let count = self.log.segments.count();
         let above = (f64::from(count) * (1.0 - self.settings.watermark)) as u32;
-        let live = self.segments.live().div_ceil(u64::from(self.limits.segment_capacity)) as u32;
+        let live = self.log.segments.live().div_ceil(u64::from(self.limits.segment_capacity)) as u32;
         above.min(count.saturating_sub(live) / 2).max(self.limits.floor)
     }
 
     /// True if so much metadata is changed that a checkpoint must be taken.
     pub(in crate::fs::sfs) fn is_much_changed(&mut self) -> bool {
-        let changed = self.metadata.dirty() + self.dat.file().dirty_pages() + self.inode_file.file().dirty_pages();
-        let is_much = changed + self.records.len() / BLOCK > self.limits.metadata;
+        let changed = self.metadata.blocks.dirty()
+            + self.metadata.dat.file().dirty_pages()
+            + self.metadata.inode_file.file().dirty_pages();
+        let is_much = changed + self.log.records.len() / BLOCK > self.limits.metadata;
         is_much || self.changed_bytes() > self.limits.shares.changed
     }
 

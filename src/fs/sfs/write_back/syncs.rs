@@ -49,11 +49,11 @@ impl<T: Turns> WriteBack<'_, T> {
     /// Makes everything durable: a checkpoint.
     pub fn sync(&mut self) -> Result<(), SfsError> {
         let is_changed = self.turn(|sfs, _| {
-            if sfs.read_only.is_some() {
+            if sfs.faults.read_only.is_some() {
                 sfs.check_nothing_waits()?;
                 return Ok(false);
             }
-            sfs.events.syncs += 1;
+            sfs.counts.events.syncs += 1;
             Ok(sfs.is_changed)
         })?;
         if is_changed { self.checkpoint_behind(Self::keep_room) } else { self.flush() }
@@ -72,7 +72,7 @@ impl<T: Turns> WriteBack<'_, T> {
         let task = self.task;
         let begun = self.turns.turn(|sfs| {
             act(sfs, task)?;
-            Ok(sfs.begin_flush())
+            Ok(sfs.log.begin_flush())
         });
         match begun {
             Ok(true) => {
@@ -103,39 +103,31 @@ impl Sfs {
         let file = self.inode(task, number)?;
         // New times alone need not be durable for fdatasync; all else is in the records.
         let (is_unlogged, has_grown) = (file.is_unlogged, file.safe_size != file.size);
-        if self.read_only.is_some() {
+        if self.faults.read_only.is_some() {
             self.check_nothing_waits()?;
             return Ok(Needs::Flush);
         }
-        self.events.syncs += 1;
+        self.counts.events.syncs += 1;
         let waits = self.waiting.has(number);
         // Its blocks may have been written, and not count yet.
         let must_tell = waits
             || has_grown
-            || self.is_unsealed
-            || self.records.touches(number)
+            || self.log.is_unsealed
+            || self.log.records.touches(number)
             || is_unlogged && what == Durable::All;
         if !must_tell {
             return Ok(Needs::Flush);
         }
-        if self.settings.fsync_is_checkpoint || self.records.len() > self.limits.segment_capacity as usize * 1024 {
+        if self.settings.fsync_is_checkpoint || self.log.records.len() > self.limits.segment_capacity as usize * 1024 {
             return Ok(Needs::Checkpoint);
         }
-        self.records.touch(number);
+        self.log.records.touch(number);
         Ok(Needs::Log)
-    }
-
-    /// Begins a flush of the device, if anything was written to the log since the last one; true if so. Nothing may be
-    /// written to the log before [`end_flush`](Sfs::end_flush).
-    fn begin_flush(&mut self) -> bool {
-        assert!(!self.is_flushing, "one flush after the other");
-        self.is_flushing = self.is_unflushed;
-        self.is_flushing
     }
 
     /// Ends a flush: the device did it, or failed.
     fn end_flush(&mut self, flushed: Result<(), DeviceError>) -> Result<(), SfsError> {
-        self.is_flushing = false;
+        self.log.is_flushing = false;
         flushed.inspect_err(|error| {
             // What was written may be lost, and nobody knows what.
             self.fail(format!("a flush failed: {error}"));
@@ -147,7 +139,7 @@ impl Sfs {
     /// A volume that can only be read since a write failed holds changes in memory that will never be durable: a sync
     /// must not be answered as if they were.
     fn check_nothing_waits(&self) -> Result<(), SfsError> {
-        if self.is_changed || self.is_unflushed { self.check_writable() } else { Ok(()) }
+        if self.is_changed || self.log.is_unflushed { self.check_writable() } else { Ok(()) }
     }
 
     /// Flushes the device: all partial segments that were written are durable.
@@ -159,9 +151,7 @@ impl Sfs {
 
     /// Notes that all of the log is durable.
     pub(in crate::fs::sfs) fn all_is_flushed(&mut self) {
-        self.is_unflushed = false;
-        self.unflushed_blocks = 0;
-        self.flushed = self.superblock.next_partial.get();
+        self.log.all_is_flushed(self.superblock.next_partial.get());
     }
 
     /// Tells the log all that it has yet to say, writes what waits of these files behind it, and seals it.
@@ -175,15 +165,15 @@ impl Sfs {
                 let inode = self.inode_mut(task, file)?;
                 inode.safe_size = inode.size;
                 inode.is_unlogged = false;
-                self.records.touch(file);
+                self.log.records.touch(file);
             }
         }
-        if self.is_unsealed && self.records.is_empty() {
+        if self.log.is_unsealed && self.log.records.is_empty() {
             // There must be something that seals what was written.
-            self.records.touch(InodeNumber::ROOT.0);
+            self.log.records.touch(InodeNumber::ROOT.0);
         }
         let before = self.superblock.next_partial.get();
-        let (mut told, touched) = self.records.take();
+        let (mut told, touched) = self.log.records.take();
         for touched in touched {
             match self.inode(task, touched) {
                 Ok(file) => {
@@ -224,7 +214,7 @@ impl Sfs {
 
     /// Lets an inode go, `times` times. Without a name, and with nobody holding it, it is freed.
     pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
-        if self.inodes.let_go(inode.0, times) && self.orphans.contains(&inode.0) && self.read_only.is_none() {
+        if self.inodes.let_go(inode.0, times) && self.orphans.contains(&inode.0) && self.faults.read_only.is_none() {
             self.free_inode(task, inode.0)?;
         }
         Ok(())
@@ -241,8 +231,8 @@ impl Sfs {
         self.free_attributes(task, number)?;
         self.orphans.remove(&number);
         self.inodes.remove(number);
-        self.inode_file.free(number);
-        self.records.touch(number);
+        self.metadata.inode_file.free(number);
+        self.log.records.touch(number);
         self.is_changed = true;
         Ok(())
     }

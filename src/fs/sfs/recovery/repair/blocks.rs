@@ -26,15 +26,15 @@ impl Sfs {
             // Its entry was lost, the log has no record of it, and no block is missing: it was reserved, and never
             // written.
             rebuilt.forget(named);
-            self.dat.take_found(task, named)?;
+            self.metadata.dat.take_found(task, named)?;
             // It does not lie where the log's other owner of the number has written.
             let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
-            return self.dat.set(task, named, &entry);
+            return self.metadata.dat.set(task, named, &entry);
         }
         let number = match self.inode(task, inode)?.kind {
             FileKind::Directory => 0,
             _ => {
-                let number = self.dat.take(task)?;
+                let number = self.metadata.dat.take(task)?;
                 self.give_up(task, number)?;
                 number
             }
@@ -55,13 +55,13 @@ impl Sfs {
         place: u64,
         bytes: Box<BlockBytes>,
     ) -> Result<(), SfsError> {
-        let entry = self.dat.get(task, number)?;
+        let entry = self.metadata.dat.get(task, number)?;
         if entry.is_lost == 1 {
-            self.dat.set(task, number, &DatEntry { is_lost: 0, ..entry })?;
+            self.metadata.dat.set(task, number, &DatEntry { is_lost: 0, ..entry })?;
         }
-        self.metadata.remove(number);
-        self.metadata.insert(number, inode, place, bytes);
-        self.metadata.get_mut(number);
+        self.metadata.blocks.remove(number);
+        self.metadata.blocks.insert(number, inode, place, bytes);
+        self.metadata.blocks.get_mut(number);
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl Sfs {
         let segment_blocks = u64::from(self.media.segment_blocks());
         let mut by_segment: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
         for number in numbers {
-            let address = self.dat.get(task, *number)?.address.get();
+            let address = self.metadata.dat.get(task, *number)?.address.get();
             if address != 0 && address / segment_blocks < u64::from(self.media.segments()) {
                 let segment = by_segment.entry((address / segment_blocks) as u32).or_default();
                 segment.push(((address % segment_blocks) as u32, *number));

@@ -18,7 +18,7 @@ impl Sfs {
         (it.levels, it.roots, it.index) = (0, Default::default(), None);
         it.size = (blocks.len() * BLOCK) as u64;
         for (place, number) in (0..).zip(blocks) {
-            let entry = self.dat.get(task, *number)?;
+            let entry = self.metadata.dat.get(task, *number)?;
             if let Ok(bytes) = self.peek(task, *number, directory, &entry) {
                 self.put_block(task, *number, directory, place, bytes)?;
             }
@@ -29,7 +29,7 @@ impl Sfs {
 
     /// Rewrites a block of a directory with the records that it still has.
     pub(super) fn rewrite(&mut self, task: &Task<'_>, directory: u64, number: u64, place: u64) -> Result<(), SfsError> {
-        let entry = self.dat.get(task, number)?;
+        let entry = self.metadata.dat.get(task, number)?;
         let old = self.peek(task, number, directory, &entry).ok();
         let mut block = zeroed();
         directory::format(&mut block);

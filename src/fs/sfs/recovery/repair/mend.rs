@@ -57,20 +57,20 @@ impl Sfs {
                 Ok(())
             }
             Mend::Free(numbers) => numbers.iter().try_for_each(|number| {
-                self.metadata.remove(*number);
-                self.dat.free(task, *number)
+                self.metadata.blocks.remove(*number);
+                self.metadata.dat.free(task, *number)
             }),
             Mend::SetUsage(segment) => {
                 let live = &survey.live[*segment as usize];
-                self.segments.set_live(*segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
+                self.log.segments.set_live(*segment, live.blocks, live.writes, live.modified, Tick(live.youngest));
                 Ok(())
             }
             Mend::CountPage { page, counted } => {
-                self.dat.set_counted(*page, *counted);
+                self.metadata.dat.set_counted(*page, *counted);
                 Ok(())
             }
             Mend::CountUsed(used) => {
-                self.dat.set_used(*used);
+                self.metadata.dat.set_used(*used);
                 Ok(())
             }
             Mend::CountInodes => self.recount_inodes(task),
@@ -80,13 +80,13 @@ impl Sfs {
     fn clear_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         self.inodes.remove(number);
         self.orphans.remove(&number);
-        self.inode_file.set(task, number, &InodeImage::new_zeroed())
+        self.metadata.inode_file.set(task, number, &InodeImage::new_zeroed())
     }
 
     fn make_new_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let number = InodeNumber::ROOT.0;
-        if self.inode_file.count() <= number {
-            self.inode_file.take_found(number);
+        if self.metadata.inode_file.count() <= number {
+            self.metadata.inode_file.take_found(number);
         }
         self.clear_inode(task, number)?;
         let mut root = Inode::new(number, 0, FileKind::Directory, self.wall(task));

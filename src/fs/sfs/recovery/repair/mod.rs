@@ -106,9 +106,9 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
 impl Sfs {
     /// Drops changed blocks of metadata that nothing names, so that they are not written.
     fn drop_unnamed_metadata(&mut self, survey: &Survey) {
-        for number in self.metadata.dirty_numbers() {
+        for number in self.metadata.blocks.dirty_numbers() {
             if !survey.claimed.has(number) {
-                self.metadata.remove(number);
+                self.metadata.blocks.remove(number);
             }
         }
     }

@@ -165,9 +165,9 @@ impl Sfs {
             faults: Vec::new(),
             inodes: BTreeMap::new(),
             names: Vec::new(),
-            claimed: Bits::new(self.dat.len()),
+            claimed: Bits::new(self.metadata.dat.len()),
             unclaimed: Vec::new(),
-            live: vec![Live::default(); self.segments.count() as usize],
+            live: vec![Live::default(); self.log.segments.count() as usize],
             is_complete: false,
             given_up: 0,
             addresses: Bits::new(log_blocks),
@@ -179,8 +179,8 @@ impl Sfs {
         self.survey_inodes(task, &mut survey)?;
         self.survey_shared(task, &mut survey)?;
         self.survey_names(&mut survey)?;
-        survey.is_complete = (0..self.segments.count())
-            .all(|segment| self.segments.get(segment).live == survey.live[segment as usize].blocks);
+        survey.is_complete = (0..self.log.segments.count())
+            .all(|segment| self.log.segments.get(segment).live == survey.live[segment as usize].blocks);
         self.survey_entries(task, &mut survey)?;
         self.survey_usage(&mut survey);
         self.survey_counts(task, &mut survey)?;
@@ -198,9 +198,9 @@ impl Sfs {
         ];
         for (kind, structure, name) in kinds {
             let file = match kind {
-                Kind::Dat => self.dat.file(),
-                Kind::InodeFile => self.inode_file.file(),
-                _ => &mut self.usage_file,
+                Kind::Dat => self.metadata.dat.file(),
+                Kind::InodeFile => self.metadata.inode_file.file(),
+                _ => &mut self.metadata.usage_file,
             };
             let damaged = if reads { file.damaged(task) } else { Vec::new() };
             let places: Vec<(u64, u64)> = file.places().collect();
@@ -228,7 +228,7 @@ impl Sfs {
         let inode = match self.inodes.peek(number) {
             Some(inode) => Some(Seen::of(inode)),
             None => {
-                let image = self.inode_file.get(task, number);
+                let image = self.metadata.inode_file.get(task, number);
                 let image = image.map_err(|error| error.to_string())?;
                 if image.number.get() == 0 {
                     return Ok(None);
@@ -250,8 +250,8 @@ impl Sfs {
     }
 
     fn survey_inodes(&mut self, task: &Task<'_>, survey: &mut Survey) -> Result<(), SfsError> {
-        let freed: BTreeSet<u64> = self.inode_file.freed().collect();
-        for number in 1..self.inode_file.count() {
+        let freed: BTreeSet<u64> = self.metadata.inode_file.freed().collect();
+        for number in 1..self.metadata.inode_file.count() {
             if freed.contains(&number) && !self.inodes.contains(number) {
                 continue;
             }
@@ -285,9 +285,9 @@ impl Sfs {
         number: u64,
         kind: Kind,
     ) -> Result<DatEntry, String> {
-        let mut entry = match number < self.dat.len() && number != 0 {
-            true => self.dat.get(task, number).map_err(|error| error.to_string())?,
-            false => return Err(format!("there are {}", self.dat.len())),
+        let mut entry = match number < self.metadata.dat.len() && number != 0 {
+            true => self.metadata.dat.get(task, number).map_err(|error| error.to_string())?,
+            false => return Err(format!("there are {}", self.metadata.dat.len())),
         };
         if entry.is_taken != 1 {
             return Err("it is free".to_string());
@@ -296,7 +296,7 @@ impl Sfs {
             return Err("its entry is lost, and the log says it is another's".to_string());
         }
         // One that changed since the checkpoint was found by its owner's map, or was just given out.
-        if let Some(its) = self.metadata.get(number).filter(|its| its.is_dirty)
+        if let Some(its) = self.metadata.blocks.get(number).filter(|its| its.is_dirty)
             && (kind == Kind::Data || its.inode != of.0)
         {
             return Err(format!("it is metadata of inode {}", its.inode));
@@ -338,7 +338,7 @@ impl Sfs {
         inode: u64,
         entry: &DatEntry,
     ) -> Result<Box<BlockBytes>, String> {
-        match self.metadata.get(number) {
+        match self.metadata.blocks.get(number) {
             Some(block) if block.is_dirty || self.media.holds_stamps() => Ok(block.bytes.clone()),
             _ if entry.is_given_up() => Err("it was given up".to_string()),
             _ => self.read_virtual(task, number, inode).map_err(|error| error.to_string()),
