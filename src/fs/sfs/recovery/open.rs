@@ -110,70 +110,53 @@ pub(super) fn open(
     tolerance: Tolerance,
 ) -> Result<Opened, OpenSfsError> {
     let located = locate(task, medium)?;
-    if let (Tolerance::Strict, Some(why)) = (tolerance, &located.superblocks.disagree) {
-        let (what, why) = ("one of the superblocks".to_string(), why.clone());
-        return Err(SfsError::Damaged { what, why }.into());
-    }
     let limits = located.check_shape(settings)?;
-    let in_superblocks = superblock_findings(&located);
+    let mut findings = superblock_findings(&located, tolerance)?;
     let Located { medium, superblocks, newest } = located;
-    let volume = Sfs::assemble(media_of(medium, &newest), settings, limits, newest.superblock, identity);
-    match tolerance {
-        Tolerance::Strict => {
-            let mut opened = open_strictly(task, volume)?;
-            if superblocks.damaged_behind(&newest).len() > 1 {
-                // The newest whole one is of an older checkpoint.
-                opened.findings.splice(..0, in_superblocks);
-            }
-            Ok(opened)
-        }
-        Tolerance::Lenient => {
-            let mut opened = open_leniently(task, volume, &superblocks)?;
-            opened.findings.splice(..0, in_superblocks);
-            // No superblock may seem newer than the next.
-            opened.volume.superblock.sequence = newest.superblock.sequence;
-            Ok(opened)
-        }
-    }
-}
-
-/// Loads the newest checkpoint, checks it, and applies the log.
-fn open_strictly(task: &Task<'_>, mut volume: Sfs) -> Result<Opened, OpenSfsError> {
-    volume.load(task)?;
-    volume.check_checkpoint(task)?;
-    let is_clean = volume.superblock.clean.get() == 1;
-    let findings = if is_clean { Vec::new() } else { volume.roll_forward(task)? };
-    Ok(Opened { volume, findings, rebuilt: RebuiltEntries::default(), is_clean })
-}
-
-/// Loads the best checkpoint as far as it can be read, corrects it, and applies the log.
-fn open_leniently(task: &Task<'_>, mut volume: Sfs, superblocks: &AllFound) -> Result<Opened, OpenSfsError> {
-    let (chosen, loss) = volume.load_best(task, superblocks)?;
-    let Loss { mut findings, inode_pages, mut rebuilt, .. } = loss;
-    let is_whole = findings.is_empty();
-    findings.extend(superblocks.disagree.as_deref().map(|why| {
-        Finding::new(Structure::Superblock, "the superblocks", why, "two that are alike", "both are written anew")
-    }));
+    let mut volume = Sfs::assemble(media_of(medium, &newest), settings, limits, newest.superblock, identity);
+    let (chosen, mut loss) = volume.load_checkpoint(task, &superblocks, tolerance)?;
+    let is_whole = loss.findings.is_empty();
+    findings.append(&mut loss.findings);
     let mut is_clean = chosen.superblock.clean.get() == 1;
-    if volume.last_partial(task)?.is_none() {
-        volume.follow_the_higher(&chosen, superblocks);
+    match tolerance {
+        Tolerance::Strict => volume.check_checkpoint(task)?,
+        Tolerance::Lenient => {
+            if volume.last_partial(task)?.is_none() {
+                volume.follow_the_higher(&chosen, &superblocks);
+            }
+            findings.extend(volume.correct_checkpoint(task, &mut is_clean)?);
+        }
     }
-    findings.extend(volume.correct_checkpoint(task, &mut is_clean)?);
     if !is_clean {
-        if is_whole {
+        if tolerance == Tolerance::Lenient && is_whole {
             // Without a log to change them, the survey looks at them.
             findings.extend(volume.correct_counts(task)?);
         }
-        findings.extend(volume.bring_forward(task, &chosen, &inode_pages, &mut rebuilt)?);
+        findings.extend(volume.apply_log_since(task, &chosen, &mut loss, tolerance)?);
     }
-    Ok(Opened { volume, findings, rebuilt, is_clean })
+    // No superblock may seem newer than the next.
+    volume.superblock.sequence = newest.superblock.sequence;
+    Ok(Opened { volume, findings, rebuilt: loss.rebuilt, is_clean })
 }
 
-/// Superblocks that are damaged, and the mark in the newest one.
-fn superblock_findings(located: &Located) -> Vec<Finding> {
-    let mut findings = damaged_superblocks(located);
-    findings.extend(lost_changes(&located.newest));
-    findings
+/// Findings in the superblocks. A strict opener refuses two that differ, and reports damage only if the newest whole one
+/// is of an older checkpoint.
+fn superblock_findings(located: &Located, tolerance: Tolerance) -> Result<Vec<Finding>, SfsError> {
+    let Located { superblocks, newest, .. } = located;
+    match (tolerance, &superblocks.disagree) {
+        (Tolerance::Strict, Some(why)) => {
+            Err(SfsError::Damaged { what: "one of the superblocks".to_string(), why: why.clone() })
+        }
+        (Tolerance::Strict, None) if superblocks.damaged_behind(newest).len() > 1 => Ok(damaged_superblocks(located)),
+        (Tolerance::Strict, None) => Ok(Vec::new()),
+        (Tolerance::Lenient, disagree) => {
+            let differ = disagree.as_deref().map(|why| {
+                let (expected, repair) = ("two that are alike", "both are written anew");
+                Finding::new(Structure::Superblock, "the superblocks", why, expected, repair)
+            });
+            Ok(damaged_superblocks(located).into_iter().chain(lost_changes(newest)).chain(differ).collect())
+        }
+    }
 }
 
 /// The mark of a mount that lost changes.
@@ -217,44 +200,60 @@ fn damaged_superblocks(located: &Located) -> Vec<Finding> {
 }
 
 impl Sfs {
-    /// Applies the log since a checkpoint that is loaded. If it cannot be applied, the checkpoint alone is what is
-    /// left.
-    fn bring_forward(
+    /// Loads a checkpoint: the newest, all of it, or the best as far as it can be read.
+    fn load_checkpoint(
+        &mut self,
+        task: &Task<'_>,
+        superblocks: &AllFound,
+        tolerance: Tolerance,
+    ) -> Result<(Found, Loss), OpenSfsError> {
+        match tolerance {
+            Tolerance::Strict => {
+                self.load(task)?;
+                Ok((superblocks.newest()?, Loss::default()))
+            }
+            Tolerance::Lenient => self.load_best(task, superblocks),
+        }
+    }
+
+    /// Applies the log since the loaded checkpoint. If it cannot be applied, a lenient opener goes on with the checkpoint
+    /// alone.
+    fn apply_log_since(
         &mut self,
         task: &Task<'_>,
         chosen: &Found,
-        inode_pages: &[usize],
-        rebuilt: &mut RebuiltEntries,
+        loss: &mut Loss,
+        tolerance: Tolerance,
     ) -> Result<Vec<Finding>, OpenSfsError> {
-        let mut findings = Vec::new();
-        let rolled = self.roll_forward(task);
-        if let Err(error) = rolled {
-            let repair = "what was synced since the last checkpoint is lost";
-            let place = "the log since the last checkpoint";
-            findings.push(Finding::new(
-                Structure::Log,
-                place,
-                error.to_string(),
-                "records that can be applied",
-                repair,
-            ));
-            let next = self.superblock.next_partial;
-            *rebuilt = self.load_in_part(task, &chosen.superblock)?.rebuilt;
-            // No number that lies anywhere on the media is given out again.
-            self.superblock.next_partial = next;
-        } else {
-            findings.extend(rolled.unwrap_or_default());
-            // As for a mount: a repair ends with a checkpoint, for which there must be room.
-            self.release_by_log();
-        }
-        // Of an inode that is lost the log tells only what changed: the rest of it would read as zeros.
-        let is_lost = |number: u64| inode_pages.contains(&((number / INODES) as usize));
-        let partial: Vec<u64> =
-            self.inodes.iter().map(|inode| inode.number).filter(|number| is_lost(*number)).collect();
-        for number in partial.into_iter().filter(|number| *number < chosen.superblock.inodes.get()) {
+        let findings = match (tolerance, self.roll_forward(task)) {
+            (Tolerance::Strict, rolled) => return Ok(rolled?),
+            (Tolerance::Lenient, Ok(findings)) => {
+                // As for a mount: a repair ends with a checkpoint, for which there must be room.
+                self.release_by_log();
+                findings
+            }
+            (Tolerance::Lenient, Err(error)) => {
+                let next = self.superblock.next_partial;
+                loss.rebuilt = self.load_in_part(task, &chosen.superblock)?.rebuilt;
+                // No number that lies anywhere on the media is given out again.
+                self.superblock.next_partial = next;
+                let (place, repair) =
+                    ("the log since the last checkpoint", "what was synced since the last checkpoint is lost");
+                let (found, expected) = (error.to_string(), "records that can be applied");
+                vec![Finding::new(Structure::Log, place, found, expected, repair)]
+            }
+        };
+        self.drop_lost_inodes(&loss.inode_pages, chosen.superblock.inodes.get());
+        Ok(findings)
+    }
+
+    /// Drops inodes below `count` on lost pages: the log has only what changed of them, and the rest would read as zeros.
+    fn drop_lost_inodes(&mut self, pages: &[usize], count: u64) {
+        let is_lost = |number: &u64| pages.contains(&((number / INODES) as usize)) && *number < count;
+        let lost: Vec<u64> = self.inodes.iter().map(|inode| inode.number).filter(is_lost).collect();
+        for number in lost {
             self.inodes.remove(number);
             self.orphans.remove(&number);
         }
-        Ok(findings)
     }
 }
