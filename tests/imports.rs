@@ -17,7 +17,7 @@ const SHARED: [&str; 6] = ["expression", "label", "random", "task", "time", "uni
 /// Each room, and the rooms it may import besides the shared modules and itself.
 const ROOMS: [(&str, &[&str]); 7] = [
     ("device", &[]),
-    ("layout", &[]),
+    ("layout", &["fs"]),
     ("translation", &["device"]),
     ("fs", &["device"]),
     ("workload", &[]),

@@ -7,7 +7,7 @@ use flashpath::run::{OpenError, Path as StationPath, open_file_system};
 use flashpath::task::Task;
 use flashpath::time::Time;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -138,9 +138,4 @@ impl Image {
 pub fn call<T>(act: impl FnOnce(&Call) -> T) -> T {
     let task = Task::at(Time::ZERO);
     act(&Call::by_root(&task))
-}
-
-/// A directory of the system, as its path.
-pub fn below(directory: &Path, name: &str) -> PathBuf {
-    directory.join(name)
 }

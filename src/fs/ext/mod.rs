@@ -10,36 +10,46 @@
 //! | `journal` | transactions, and the log that stores them |
 //! | `files` | inodes, maps, bytes, extended attributes |
 //! | `names` | directories |
-//! | `recovery` | opening: the log, its replay |
+//! | `allocation` | free blocks and inodes |
+//! | `recovery` | opening: the log, its replay, orphans |
+//! | `make`, `inspect` | a new volume; what one looks like |
+//! | `syncing` | what waits becomes durable; background work; the end of a mount |
 //! | `volume` | the calls of a mounted volume |
 //! | `settings`, `station`, `error` | the options; the station; why a volume cannot be opened |
 
+mod allocation;
 mod blocks;
 mod error;
 mod files;
-mod format;
+pub(crate) mod format;
+mod inspect;
 mod journal;
+mod make;
 mod media;
 mod names;
 mod recovery;
 mod settings;
 mod station;
+mod syncing;
 mod volume;
 
 pub use error::OpenExtError;
 pub use settings::{DataMode, ExtSettings, KIND};
 
 use super::volume::{Damage, Timestamp, VolumeError};
+use crate::label::Content;
 use crate::task::{Gate, SharedGate, Task};
 use crate::time::Time;
 use blocks::{Blocks, Bytes};
 use error::damaged;
+use allocation::space::Free;
 use files::node::{File, Node, Nodes};
+use files::orphans::Head;
+use files::storing::Waiting;
 use format::group::{Descriptor, checksum};
 use format::inode::Inode;
 use format::shape::Shape;
-use format::superblock::Superblock;
-use journal::Journal;
+use journal::{Handle, Journal};
 use media::Media;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -50,7 +60,17 @@ pub struct Ext {
     media: Arc<Media>,
     blocks: Arc<Blocks>,
     shape: Shape,
-    superblock: Gate<Superblock>,
+    head: Gate<Head>,
+    /// The gates of allocation groups: some groups share one.
+    groups: Vec<Gate<()>>,
+    /// Who renames across directories.
+    renames: Gate<()>,
+    /// Who takes a file out of those that share a block of attributes.
+    shared_attributes: Gate<()>,
+    free: Free,
+    waiting: Waiting,
+    /// Files made since the mount.
+    generations: AtomicU64,
     /// `None` if the volume can only be read.
     journal: Option<Journal>,
     nodes: Nodes,
@@ -104,6 +124,48 @@ impl Ext {
                 return Ok(bytes);
             }
         }
+    }
+
+    /// The transactions of a volume that can be written.
+    fn journal(&self) -> Result<&Journal, VolumeError> {
+        let read_only = || VolumeError::ReadOnly(self.read_only.clone().unwrap_or_default());
+        self.journal.as_ref().ok_or_else(read_only)
+    }
+
+    /// Begins a handle that changes `blocks` at the most. The task has no handle yet.
+    fn begin<'e>(&'e self, task: &'e Task<'_>, blocks: usize) -> Result<Handle<'e>, VolumeError> {
+        self.journal()?.begin(task, blocks)
+    }
+
+    /// Makes changes that belong together, within a handle. If they fail halfway, nothing more is changed: what a
+    /// crash leaves is the last commit.
+    fn changing<T>(&self, change: impl FnOnce() -> Result<T, VolumeError>) -> Result<T, VolumeError> {
+        let changed = change();
+        if let Err(error) = &changed
+            && !matches!(error, VolumeError::NoSpace { .. })
+        {
+            self.journal()?.abort(&format!("a change failed halfway: {error}"));
+        }
+        changed
+    }
+
+    /// Changes a block of metadata, which `read` reads if it is not in memory.
+    fn change_block(
+        &self,
+        handle: &Handle<'_>,
+        block: u64,
+        read: &dyn Fn(&Task<'_>) -> Result<(), VolumeError>,
+        change: impl Fn(&mut [u8]),
+    ) -> Result<(), VolumeError> {
+        while !handle.change(block, Content::Metadata, &change) {
+            read(handle.task)?;
+        }
+        Ok(())
+    }
+
+    /// The block in which the superblock lies.
+    fn superblock_block(&self, task: &Task<'_>) -> Result<Bytes, VolumeError> {
+        self.block(task, self.shape.superblock_block(0), &|| "the superblock".to_string(), &|_| Ok(()))
     }
 
     /// The block of a group's descriptor, and its first byte there.

@@ -5,6 +5,7 @@ use super::{Ext, ExtSettings};
 use crate::device::Medium;
 use crate::fs::station::{Access, Inspection, Mended, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Damage, Volume};
+use crate::units::BLOCK_BYTES;
 use std::sync::Arc;
 
 /// What is not done here yet.
@@ -21,8 +22,13 @@ impl VolumeSettings for ExtSettings {
         super::KIND.name
     }
 
-    fn create(&self, _below: Option<Medium>, _mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
-        Err(not_yet("mke2fs makes volumes of ext so far"))
+    fn refuses_simulation(&self) -> Option<&'static str> {
+        (self.block_bytes != BLOCK_BYTES).then_some("a stamp stands for a block of 4K: leave block= away")
+    }
+
+    fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
+        let medium = below.expect("the table of stations says that ext stands on a device");
+        Ok(Arc::new(Ext::create(medium, self, mounting)?))
     }
 
     fn stored(&self) -> Option<&dyn StoredVolumes> {
@@ -47,7 +53,8 @@ impl StoredVolumes for ExtSettings {
         Ok(())
     }
 
-    fn inspect(&self, _medium: Medium) -> Result<Inspection, VolumeFault> {
-        Err(not_yet("dumpe2fs describes volumes of ext so far"))
+    fn inspect(&self, medium: Medium) -> Result<Inspection, VolumeFault> {
+        let mut ext = Ext::open(medium, self, &Mounting::at(0, 0), Access::ReadOnly)?;
+        Ok(ext.inspection()?)
     }
 }

@@ -1,7 +1,10 @@
 //! The calls of a mounted volume, behind its gates.
 
 use super::Ext;
+use super::allocation::space::KEPT_FOR_MAPS;
 use super::files::node::{File, Node, inode_of, number_of};
+use super::journal::Journal;
+use super::names::gates::{Gates, Seen};
 use super::settings::KIND;
 use crate::device::Account;
 use crate::fs::Durable;
@@ -77,6 +80,36 @@ impl Ext {
         Ok(file.attributes(self.shape.block_bytes))
     }
 
+    /// Changes a file behind its gate, alone, and with it what the rule says.
+    fn alter(
+        &self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        rule: Option<ChangeRule>,
+        alter: impl FnOnce(&mut File) -> Result<(), VolumeError>,
+    ) -> Result<(), VolumeError> {
+        let node = self.node(task, inode_of(inode)?)?;
+        let mut gates = Gates::new();
+        gates.enter(task, &node)?;
+        gates.get(node.number).check_regular()?;
+        let change = match rule {
+            Some(rule) => rule(&mut Seen { ext: self, task, gates: &gates })?,
+            None => None,
+        };
+        let file = gates.get_mut(node.number);
+        let beside = change.map_or(Ok(()), |change| self.apply(task, file, &change));
+        let altered = beside.and_then(|()| alter(file));
+        self.note_waiting(task, &node, file);
+        altered
+    }
+
+    /// Keeps in mind that a file waits, if it does.
+    fn note_waiting(&self, task: &Task<'_>, node: &Node, file: &File) {
+        if file.is_unstored || !file.pages.is_empty() {
+            self.waits(task, node);
+        }
+    }
+
     /// The entries of a directory from `from` on: at most so many.
     fn entries_from(
         &self,
@@ -139,58 +172,77 @@ impl Volume for Ext {
         })
     }
 
-    fn change(&self, call: &Call, _inode: InodeNumber, _rule: ChangeRule) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::CHANGE, |_| {
-            self.check_writable()?;
-            unreachable!("it can only be read")
+    fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
+        self.turn(call, steps::CHANGE, |task| {
+            let node = self.node(task, inode_of(inode)?)?;
+            let mut gates = Gates::new();
+            gates.enter(task, &node)?;
+            let change = rule(&mut Seen { ext: self, task, gates: &gates })?;
+            let file = gates.get_mut(node.number);
+            if let Some(change) = change {
+                self.check_writable()?;
+                let changed = self.apply(task, file, &change);
+                self.note_waiting(task, &node, file);
+                changed?;
+            }
+            Ok(file.attributes(self.shape.block_bytes))
         })
     }
 
     fn make(
         &self,
         call: &Call,
-        _name: Name,
-        _new: &NewFile,
-        _hold: Hold,
-        _rule: Option<NewFileRule>,
+        name: Name,
+        new: &NewFile,
+        hold: Hold,
+        rule: Option<NewFileRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::NAME, |_| {
+        self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            unreachable!("it can only be read")
+            self.make_file(task, name, new, hold, rule)
         })
     }
 
     fn link(
         &self,
         call: &Call,
-        _inode: InodeNumber,
-        _name: Name,
-        _hold: Hold,
-        _rule: Option<NameRule>,
+        inode: InodeNumber,
+        name: Name,
+        hold: Hold,
+        rule: Option<NameRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::NAME, |_| {
+        self.turn(call, steps::NAME, |task| {
             self.check_writable()?;
-            unreachable!("it can only be read")
+            self.link_file(task, inode, name, hold, rule)
         })
     }
 
-    fn unlink(&self, call: &Call, _name: Name, _rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.turn(call, steps::NAME, |_| self.check_writable())
+    fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
+        self.turn(call, steps::NAME, |task| {
+            self.check_writable()?;
+            self.unlink_name(task, name, false, rule)
+        })
     }
 
-    fn remove_directory(&self, call: &Call, _name: Name, _rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.turn(call, steps::NAME, |_| self.check_writable())
+    fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
+        self.turn(call, steps::NAME, |task| {
+            self.check_writable()?;
+            self.unlink_name(task, name, true, rule)
+        })
     }
 
     fn rename(
         &self,
         call: &Call,
-        _from: Name,
-        _to: Name,
-        _how: Renaming,
-        _rule: Option<NameRule>,
+        from: Name,
+        to: Name,
+        how: Renaming,
+        rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
-        self.turn(call, steps::RENAME, |_| self.check_writable())
+        self.turn(call, steps::RENAME, |task| {
+            self.check_writable()?;
+            self.rename_name(task, from, to, how, rule)
+        })
     }
 
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
@@ -271,23 +323,43 @@ impl Volume for Ext {
     fn write(
         &self,
         call: &Call,
-        _inode: InodeNumber,
+        inode: InodeNumber,
         offset: u64,
         bytes: &[u8],
-        _rule: Option<ChangeRule>,
+        rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.turn(call, &steps::write(offset, bytes.len()), |_| self.check_writable())
+        self.turn(call, &steps::write(offset, bytes.len()), |task| {
+            self.check_writable()?;
+            let blocks = (bytes.len() as u64).div_ceil(BLOCK_BYTES);
+            self.received_blocks.fetch_add(blocks, Ordering::Relaxed);
+            self.alter(task, inode, rule, |file| {
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                self.write_file(task, file, offset, bytes)?;
+                file.was_written(self.wall(task.now()));
+                Ok(())
+            })?;
+            self.relieve(task)
+        })
     }
 
     fn allocate(
         &self,
         call: &Call,
-        _inode: InodeNumber,
+        inode: InodeNumber,
         (offset, length): (u64, u64),
-        _how: Allocation,
-        _rule: Option<ChangeRule>,
+        how: Allocation,
+        rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.turn(call, &steps::allocate(offset, length), |_| self.check_writable())
+        self.turn(call, &steps::allocate(offset, length), |task| {
+            self.check_writable()?;
+            self.alter(task, inode, rule, |file| {
+                self.allocate_range(task, file, (offset, length), how)?;
+                file.was_written(self.wall(task.now()));
+                Ok(())
+            })
+        })
     }
 
     fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
@@ -309,12 +381,12 @@ impl Volume for Ext {
         self.turn(call, steps::LOOK, |task| self.look(task, inode, |file| self.attribute_names(task, file)))
     }
 
-    fn sync_file(&self, call: &Call, inode: InodeNumber, _what: Durable) -> Result<(), VolumeError> {
-        self.turn(call, steps::SYNC, |task| self.look(task, inode, |_| Ok(())))
+    fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
+        self.turn(call, steps::SYNC, |task| self.sync_one(task, inode, what))
     }
 
     fn sync(&self, call: &Call) -> Result<(), VolumeError> {
-        self.turn(call, steps::SYNC, |_| Ok(()))
+        self.turn(call, steps::SYNC, |task| self.sync_all(task))
     }
 
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
@@ -325,35 +397,48 @@ impl Volume for Ext {
         if inode == InodeNumber::ROOT {
             return Ok(());
         }
-        self.turn(call, steps::LOOK, |_| {
-            if let Ok(node) = self.nodes.get(inode_of(inode)?) {
-                node.let_go(times);
+        self.turn(call, steps::LOOK, |task| {
+            let Ok(node) = self.nodes.get(inode_of(inode)?) else { return Ok(()) };
+            if !node.let_go(times) {
+                return Ok(());
+            }
+            let is_gone = node.gate.read(task).inode.links() == 0;
+            if is_gone {
+                // Another may hold it again meanwhile: then it stays.
+                let mut file = node.gate.write(task);
+                self.free_if_gone(task, &node, &mut file)?;
             }
             Ok(())
         })
     }
 
     fn space(&self, call: &Call) -> Result<Space, VolumeError> {
-        self.turn(call, steps::NONE, |task| {
-            let superblock = self.superblock.enter(task);
+        self.turn(call, steps::NONE, |_| {
             let units = |blocks: u64| blocks * self.shape.block_bytes as u64 / BLOCK_BYTES;
-            let free = units(u64::from(superblock.u32(344)) << 32 | u64::from(superblock.u32(12)));
+            let free = self.free.blocks.load(Ordering::SeqCst).saturating_sub(self.free.promised());
+            let free_inodes = self.free.inodes.load(Ordering::SeqCst);
             Ok(Space {
                 blocks: units(self.shape.blocks),
-                free_blocks: free,
-                available_blocks: free,
+                free_blocks: units(free),
+                available_blocks: units(free.saturating_sub(KEPT_FOR_MAPS)),
                 inodes: self.shape.inodes.into(),
-                free_inodes: superblock.u32(16).into(),
+                free_inodes,
             })
         })
     }
 
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError> {
-        self.turn(call, steps::NONE, |task| Ok(self.media.work(task.now())?))
+        self.turn(call, steps::NONE, |task| self.work_once(task))
     }
 
-    fn is_changed(&self, _: &Call) -> bool {
-        false
+    fn is_changed(&self, call: &Call) -> bool {
+        self.turn(call, steps::NONE, |_| {
+            let is_waiting = self.waiting.first().is_some();
+            Ok(self.journal().is_ok_and(|journal| {
+                journal.aborted().is_none() && (is_waiting || journal.begun().is_some())
+            }))
+        })
+        .unwrap_or(false)
     }
 
     fn unmount(&self, call: &Call) -> Result<(), VolumeError> {
@@ -361,7 +446,10 @@ impl Volume for Ext {
         if !std::mem::replace(&mut *mounted, false) {
             return Err(VolumeError::Unmounted);
         }
-        Ok(self.media.close(call.task)?)
+        let ended = self.end(call.task);
+        let closed = self.media.close(call.task);
+        ended?;
+        Ok(closed?)
     }
 
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
@@ -369,14 +457,22 @@ impl Volume for Ext {
             let (below, sent, read_blocks) = self.media.account();
             let mut received = Tally::default();
             received.add(Cause::HostWrite, Content::Data, self.received_blocks.load(Ordering::Relaxed));
+            let counts = self.journal().map(Journal::counts).unwrap_or_default();
+            let events = vec![
+                ("commits", counts.commits),
+                ("checkpoints", counts.checkpoints),
+                ("blocks logged", counts.logged_blocks),
+                ("blocks revoked", counts.revokes),
+            ];
             let below = vec![below];
-            Ok(Account { station: KIND.name, received, sent, read_blocks, below, ..Account::default() })
+            Ok(Account { station: KIND.name, received, sent, read_blocks, events, below, ..Account::default() })
         })
     }
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
         self.turn(call, steps::NONE, |_| {
-            let (read_only, damage) = (self.read_only.clone(), self.damage.clone());
+            let aborted = self.journal().ok().and_then(Journal::aborted);
+            let (read_only, damage) = (self.read_only.clone().or(aborted), self.damage.clone());
             Ok(State { read_only, damage, has_lost_before: false })
         })
     }

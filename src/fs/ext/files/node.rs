@@ -46,6 +46,12 @@ pub struct File {
     pub changed_in: Option<TransactionId>,
     /// The same, but for changes of times alone.
     pub needed_in: Option<TransactionId>,
+    /// The size that its inode has in the table: bytes behind it wait, and are none after a crash.
+    pub stored_size: u64,
+    /// The inode has changed, and the table does not know it.
+    pub is_unstored: bool,
+    /// It is in the list of orphans.
+    pub is_orphan: bool,
     /// Where the last search for a free block ended.
     pub goal: u64,
     /// It is freed: the inode may be another file's soon.
@@ -56,7 +62,10 @@ impl File {
     pub fn new(number: u32, inode: Inode) -> File {
         File {
             number,
+            stored_size: inode.size(),
             inode,
+            is_unstored: false,
+            is_orphan: false,
             pages: BTreeMap::new(),
             changed_in: None,
             needed_in: None,

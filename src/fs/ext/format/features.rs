@@ -128,6 +128,18 @@ impl Features {
         self.words[word as usize] & bit != 0
     }
 
+    /// The same with one more.
+    pub fn with(mut self, Feature(word, bit): Feature) -> Features {
+        self.words[word as usize] |= bit;
+        self
+    }
+
+    /// The same without one.
+    pub fn without(mut self, Feature(word, bit): Feature) -> Features {
+        self.words[word as usize] &= !bit;
+        self
+    }
+
     /// The names of those that forbid a mount here, in whatever way.
     pub fn unreadable(&self) -> Vec<String> {
         self.named(|word, knows| word == Incompatible && knows == Nothing)

@@ -16,8 +16,6 @@ pub mod flag {
     pub const NO_INODES: u16 = 1;
     /// The block bitmap was never written: only metadata is in use.
     pub const NO_BLOCKS: u16 = 2;
-    /// The inode table was filled with zeros.
-    pub const ZEROED: u16 = 4;
 }
 
 /// The descriptor of a group.
@@ -125,7 +123,7 @@ mod tests {
             free_blocks: 0x1_0006,
             free_inodes: 7,
             directories: 8,
-            flags: flag::ZEROED,
+            flags: flag::NO_BLOCKS,
             never_used: 0x2_0009,
             block_bitmap_sum: 0xABCD_1234,
             inode_bitmap_sum: 10,

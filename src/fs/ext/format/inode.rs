@@ -24,12 +24,11 @@ const SUM_HIGH: usize = 130;
 
 /// The flags of an inode.
 pub mod flag {
-    pub const IMMUTABLE: u32 = 0x10;
-    pub const APPEND_ONLY: u32 = 0x20;
     pub const ENCRYPTED: u32 = 0x800;
     pub const INDEX: u32 = 0x1000;
     pub const HUGE: u32 = 0x4_0000;
     pub const EXTENTS: u32 = 0x8_0000;
+    /// Its bytes are the value of an extended attribute.
     pub const ATTRIBUTE_VALUE: u32 = 0x20_0000;
     pub const INLINE: u32 = 0x1000_0000;
 }

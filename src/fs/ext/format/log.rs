@@ -151,6 +151,23 @@ impl LogSuperblock {
         self.sum();
     }
 
+    /// True if it is of version 1.
+    pub fn is_old(&self) -> bool {
+        be32(&self.0, 4) == kind::OLD_SUPERBLOCK
+    }
+
+    /// Gives it checksums, of the newest version.
+    pub fn use_sums(&mut self) {
+        let features = self.features() & !feature::SUMS_V2 | feature::SUMS_V3;
+        // Sums of whole transactions, which the first version had, end with them.
+        let compatible = be32(&self.0, 36) & !1;
+        put_be32(&mut self.0, 36, compatible);
+        put_be32(&mut self.0, 40, features);
+        // CRC-32C.
+        self.0[80] = 4;
+        self.sum();
+    }
+
     /// It begins at this block with this transaction; block 0: it is empty.
     pub fn set_start(&mut self, start: u32, sequence: u32) {
         put_be32(&mut self.0, 24, sequence);

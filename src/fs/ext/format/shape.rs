@@ -2,15 +2,13 @@
 
 use super::checksum::Checksums;
 use super::features::{
-    BIGALLOC, DIR_INDEX, EXTENTS, FILETYPE, FLEX_BG, Features, META_BG, METADATA_CSUM, SPARSE_SUPER, SPARSE_SUPER2, WIDE,
+    BIGALLOC, DIR_INDEX, EXTENTS, FILETYPE, FLEX_BG, Features, LARGE_FILE, META_BG, METADATA_CSUM, SPARSE_SUPER, SPARSE_SUPER2, WIDE,
 };
 use super::hash::{HashKind, Hasher};
 use super::superblock::{MAGIC, PLACE, Superblock};
 
 /// The inode of the root directory.
 pub const ROOT: u32 = 2;
-/// The inode that reserves blocks for more descriptors.
-pub const RESIZE: u32 = 7;
 /// The inode of the journal.
 pub const JOURNAL: u32 = 8;
 
@@ -56,7 +54,6 @@ pub struct Shape {
     pub flexible_groups: u32,
     pub journal_inode: u32,
     pub orphan_file: u32,
-    pub mmp_block: u64,
 }
 
 impl Shape {
@@ -117,7 +114,6 @@ impl Shape {
             flexible_groups: if features.has(FLEX_BG) { 1u32 << superblock.u8(372).min(31) } else { 1 },
             journal_inode: superblock.u32(224),
             orphan_file: superblock.u32(640),
-            mmp_block: u64::from(superblock.u32(360)),
         };
         shape.checked()
     }
@@ -291,6 +287,9 @@ impl Shape {
     /// The longest file that an inode with a map of this kind can have, in bytes.
     pub fn longest_file(&self, has_extents: bool) -> u64 {
         let block = self.block_bytes as u64;
+        if !self.features.has(LARGE_FILE) {
+            return (1 << 31) - block;
+        }
         if has_extents {
             // Blocks have 32 bits, and the last number is no block.
             return (u64::from(u32::MAX) - 1) * block;

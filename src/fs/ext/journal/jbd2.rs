@@ -36,15 +36,18 @@ pub struct Jbd2 {
     /// The log's blocks, in runs.
     runs: Vec<Range<u64>>,
     dialect: Dialect,
+    /// Blocks of records: from the first one to the end.
+    first: u32,
+    end: u32,
     state: Mutex<State>,
 }
 
 impl Jbd2 {
     /// The empty log that lies in these runs of blocks.
     pub fn new(media: Arc<Media>, runs: Vec<Range<u64>>, superblock: LogSuperblock) -> Jbd2 {
-        let (dialect, head) = (Dialect::of(&superblock), superblock.first());
+        let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.blocks());
         let state = Mutex::new(State { superblock, head, used: 0, is_open: false });
-        Jbd2 { media, runs, dialect, state }
+        Jbd2 { media, runs, dialect, first: head, end, state }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -54,8 +57,7 @@ impl Jbd2 {
 
     /// Blocks of records.
     fn capacity(&self) -> u32 {
-        let state = self.state();
-        state.superblock.blocks() - state.superblock.first()
+        self.end - self.first
     }
 
     /// Blocks that a transaction takes in the log.
@@ -82,19 +84,15 @@ impl Jbd2 {
 
     /// Writes blocks of the log from `at` on, round its end, and answers what follows.
     fn write(&self, task: &Task<'_>, at: u32, bytes: &[u8]) -> Result<u32, VolumeError> {
-        let (first, end) = {
-            let state = self.state();
-            (state.superblock.first(), state.superblock.blocks())
-        };
         let block = self.media.block_bytes();
         let (mut at, mut rest) = (at, bytes);
         while !rest.is_empty() {
             let (place, follow) = self.place(at);
-            let count = (rest.len() / block).min(follow as usize).min((end - at) as usize);
+            let count = (rest.len() / block).min(follow as usize).min((self.end - at) as usize);
             let (part, behind) = rest.split_at(count * block);
             self.media.write_metadata(task, place, part, LABEL)?;
             at += count as u32;
-            at = if at == end { first } else { at };
+            at = if at == self.end { self.first } else { at };
             rest = behind;
         }
         Ok(at)

@@ -37,8 +37,6 @@ struct Waiting {
 struct Committed {
     /// The last transaction that is durable.
     last: TransactionId,
-    /// Why nothing is committed any more.
-    failure: Option<String>,
 }
 
 /// The transactions of a mounted volume.
@@ -53,11 +51,13 @@ pub struct Journal {
     /// Blocks that were freed, and may not be used before the transaction that freed them is committed: first and end.
     withheld: Mutex<BTreeMap<u64, u64>>,
     counts: Mutex<Counts>,
+    /// Why nothing is changed or committed any more.
+    aborted: Mutex<Option<String>>,
     /// The time on the wall clock at [`Time::ZERO`].
     origin: Timestamp,
 }
 
-/// What was done since the mount.
+/// Counts since the mount.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub commits: u64,
@@ -104,11 +104,12 @@ impl Journal {
             media,
             blocks,
             open: SharedGate::new("transaction", ()),
-            commit: Gate::new("commit", Committed { last: TransactionId(next.0.wrapping_sub(1)), failure: None }),
+            commit: Gate::new("commit", Committed { last: TransactionId(next.0.wrapping_sub(1)) }),
             running: Mutex::new(running),
             home: Mutex::default(),
             withheld: Mutex::default(),
             counts: Mutex::default(),
+            aborted: Mutex::default(),
             origin,
         }
     }
@@ -127,11 +128,12 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// A commit has failed: then nothing more is changed.
+    /// A commit or a change has failed: then nothing more is changed.
     pub fn begin<'j>(&'j self, task: &'j Task<'j>, blocks: usize) -> Result<Handle<'j>, VolumeError> {
         let most = self.log.most_blocks();
         debug_assert!(blocks <= most, "{blocks} blocks of {most}: whoever changes more does it in pieces");
         loop {
+            self.check()?;
             let open = self.open.read(task);
             let id = {
                 let mut running = locked(&self.running);
@@ -159,11 +161,6 @@ impl Journal {
         (!running.blocks.is_empty() || !running.revokes.is_empty()).then_some(running.begun).flatten()
     }
 
-    /// True if something is committed and not home, or changed and not committed.
-    pub fn is_busy(&self) -> bool {
-        self.begun().is_some() || !locked(&self.home).is_empty()
-    }
-
     /// Makes a transaction durable, unless it is.
     pub fn commit(&self, task: &Task<'_>, id: TransactionId) -> Result<(), VolumeError> {
         let mut committed = self.commit.enter(task);
@@ -174,13 +171,11 @@ impl Journal {
     }
 
     fn commit_running(&self, task: &Task<'_>, committed: &mut Committed) -> Result<(), VolumeError> {
-        if let Some(why) = &committed.failure {
-            return Err(VolumeError::ReadOnly(why.clone()));
-        }
+        self.check()?;
         let Some((transaction, freed)) = self.close(task) else { return Ok(()) };
         let stored = self.store(task, committed, &transaction);
         if let Err(error) = stored {
-            committed.failure = Some(format!("a commit of the journal failed: {error}"));
+            self.abort(&format!("a commit of the journal failed: {error}"));
             return Err(error);
         }
         committed.last = transaction.id;
@@ -254,7 +249,9 @@ impl Journal {
         let mut waiting = locked(&self.home);
         if written.is_err() {
             // The log has them still.
-            home.into_iter().for_each(|(block, entry)| drop(waiting.entry(block).or_insert(entry)));
+            for (block, entry) in home {
+                waiting.entry(block).or_insert(entry);
+            }
             return written;
         }
         drop(waiting);
@@ -302,6 +299,30 @@ impl Journal {
         self.commit_running(task, &mut committed)?;
         self.write_home(task)?;
         self.log.let_go(task, committed.last.next(), true)
+    }
+
+    /// Keeps blocks from being used.
+    pub fn withhold(&self, range: Range<u64>) {
+        locked(&self.withheld).insert(range.start, range.end);
+    }
+
+    /// Lets blocks be used again that were kept from it.
+    pub fn unhold(&self, start: u64) {
+        locked(&self.withheld).remove(&start);
+    }
+
+    /// Nothing more is changed or committed, for this reason.
+    pub fn abort(&self, why: &str) {
+        locked(&self.aborted).get_or_insert_with(|| why.to_string());
+    }
+
+    /// Why nothing more is changed, if so.
+    pub fn aborted(&self) -> Option<String> {
+        locked(&self.aborted).clone()
+    }
+
+    fn check(&self) -> Result<(), VolumeError> {
+        self.aborted().map_or(Ok(()), |why| Err(VolumeError::ReadOnly(why)))
     }
 
     /// The parts of a range of blocks that may not be used yet.

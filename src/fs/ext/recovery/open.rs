@@ -3,6 +3,8 @@
 //! 1. The superblock, at byte 1024, and whether its features are known here.
 //! 2. All group descriptors.
 //! 3. The log: what it has that is not home. A volume that can only be read keeps it in memory; another writes it home.
+//! 4. The journal begins, and the superblock says that the volume is in use.
+//! 5. Orphans: files without a name are freed, and those that were being cut off are.
 //!
 //! A volume that is opened to be read alone is not changed, whatever its log says.
 
@@ -10,19 +12,30 @@ use super::replay::{FoundLog, Replayed};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::allocation::blocks::gates;
+use crate::fs::ext::allocation::space::Free;
 use crate::fs::ext::files::node::Nodes;
-use crate::fs::ext::format::features::HAS_JOURNAL;
+use crate::fs::ext::files::orphans::Head;
+use crate::fs::ext::files::storing::Waiting;
+use crate::fs::ext::format::features::{HAS_JOURNAL, WIDE};
+use crate::fs::ext::format::log::feature;
 use crate::fs::ext::format::shape::Shape;
 use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock, state};
+use crate::fs::ext::journal::{Jbd2, Journal, Log, TransactionId};
 use crate::fs::ext::media::Media;
 use crate::fs::ext::{Ext, ExtSettings};
 use crate::fs::station::{Access, Mounting};
 use crate::fs::volume::{Damage, VolumeError};
+use crate::label::{Cause, Content, Label};
 use crate::task::{Gate, SharedGate, Task};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// Blocks of a transaction with which the largest call fits into one.
+const LEAST_JOURNAL: usize = 192;
 
 impl Ext {
     /// Opens the volume on a medium.
@@ -43,7 +56,7 @@ impl Ext {
         if ext.shape.features.has(HAS_JOURNAL) && ext.shape.journal_inode != 0 {
             let log = ext.find_log(&task)?;
             let replayed = ext.replayed(&task, &log)?;
-            ext.start(&task, log, replayed, access)?;
+            ext.start(&task, log, replayed)?;
         }
         Ok(ext)
     }
@@ -73,7 +86,13 @@ impl Ext {
             blocks: Arc::new(blocks),
             shape,
             uuid: superblock.uuid(),
-            superblock: Gate::new("superblock", superblock),
+            head: Gate::new("superblock", Head { superblock, orphans: Vec::new() }),
+            groups: gates(),
+            renames: Gate::new("renames", ()),
+            shared_attributes: Gate::new("shared attributes", ()),
+            free: Free::default(),
+            waiting: Waiting::default(),
+            generations: AtomicU64::new(mounting.seed),
             journal: None,
             nodes: Nodes::default(),
             mounted: SharedGate::new("mounted", true),
@@ -97,7 +116,7 @@ impl Ext {
         if !self.shape.features.has(HAS_JOURNAL) {
             return Some("it has no journal".to_string());
         }
-        if self.superblock.get_mut().state() & state::ERRORS != 0 {
+        if self.head.get_mut().superblock.state() & state::ERRORS != 0 {
             let what = "the superblock says that errors were found".to_string();
             self.damage.push(Damage { what: what.clone(), repair: "e2fsck -f checks all of it".to_string() });
             if access != Access::DespiteDamage {
@@ -107,43 +126,95 @@ impl Ext {
         None
     }
 
-    /// Reads all group descriptors.
-    fn sum_groups(&self, task: &Task<'_>) -> Result<(), VolumeError> {
-        for group in (0..self.shape.groups).step_by(self.shape.descriptors_of_block() as usize) {
-            self.descriptor(task, group)?;
+    /// Reads all group descriptors, and counts what is free.
+    pub fn sum_groups(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        let (mut blocks, mut inodes) = (0, 0);
+        for group in 0..self.shape.groups {
+            let descriptor = self.descriptor(task, group)?;
+            blocks += u64::from(descriptor.free_blocks);
+            inodes += u64::from(descriptor.free_inodes);
         }
+        self.free.blocks.store(blocks, SeqCst);
+        self.free.inodes.store(inodes, SeqCst);
         Ok(())
     }
 
     /// Goes on from what the log says.
-    fn start(
-        &mut self,
-        task: &Task<'_>,
-        log: FoundLog,
-        replayed: Replayed,
-        _access: Access,
-    ) -> Result<(), OpenExtError> {
-        let _ = log;
-        self.read_only.get_or_insert("writing is not built yet".to_string());
+    fn start(&mut self, task: &Task<'_>, log: FoundLog, replayed: Replayed) -> Result<(), OpenExtError> {
+        if self.read_only.is_some() {
+            return Ok(self.keep_replayed(task, replayed)?);
+        }
+        let next = replayed.next;
+        let is_replayed = !replayed.blocks.is_empty();
         self.keep_replayed(task, replayed)?;
+        if is_replayed {
+            self.has_logged_data = AtomicBool::new(false);
+        }
+        self.begin_journal(task, log, next)?;
+        self.free_orphans(task)?;
         Ok(())
     }
 
-    /// Keeps what the log has in memory, as newer than what is on the device.
+    /// Begins the journal of a volume whose log is home.
+    pub fn begin_journal(&mut self, task: &Task<'_>, log: FoundLog, next: TransactionId) -> Result<(), OpenExtError> {
+        let mut superblock = log.superblock;
+        if superblock.is_old() {
+            return Err(OpenExtError::Unsupported("its journal is of version 1, which is not written here".to_string()));
+        }
+        superblock.add_feature(feature::REVOKES);
+        if self.shape.features.has(WIDE) {
+            superblock.add_feature(feature::WIDE);
+        }
+        if self.shape.has_checksums() {
+            superblock.use_sums();
+        }
+        superblock.set_start(0, next.0);
+        self.media.set_journal(&log.runs)?;
+        let place = log.runs.first().map_or(0, |run| run.start);
+        let mut bytes = superblock.bytes().to_vec();
+        bytes.resize(self.shape.block_bytes, 0);
+        let label = Label { cause: Cause::JournalCommit, content: Content::Journal };
+        self.media.write_metadata(task, place, &bytes, label)?;
+        self.media.flush(task)?;
+        let jbd2 = Jbd2::new(Arc::clone(&self.media), log.runs, superblock);
+        if jbd2.most_blocks() < LEAST_JOURNAL {
+            return Err(OpenExtError::Unsupported(format!(
+                "its journal has room for {} blocks in a transaction, and {LEAST_JOURNAL} are needed",
+                jbd2.most_blocks()
+            )));
+        }
+        let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
+        self.journal = Some(Journal::new(Box::new(jbd2), media, blocks, next, self.origin));
+        Ok(self.mark_superblock(task, true)?)
+    }
+
+    /// Takes what the log has for newer than what is on the device. A volume that can only be read keeps it in memory;
+    /// of another it is written home.
     fn keep_replayed(&mut self, task: &Task<'_>, replayed: Replayed) -> Result<(), VolumeError> {
         let superblock_block = self.shape.superblock_block(0);
         if replayed.blocks.is_empty() {
             return Ok(());
         }
         self.has_logged_data = AtomicBool::new(true);
+        let is_written = self.read_only.is_none();
+        let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
         for (block, bytes) in replayed.blocks {
             if block == superblock_block {
                 let at = PLACE as usize % self.shape.block_bytes;
-                *self.superblock.get_mut() = Superblock::new(&bytes[at..at + LENGTH]);
+                self.head.get_mut().superblock = Superblock::new(&bytes[at..at + LENGTH]);
             }
-            self.blocks.set(block, bytes);
+            if is_written {
+                self.media.write(task, block, &bytes, label)?;
+                // What was read before is older.
+                self.blocks.forget(block);
+            } else {
+                self.blocks.set(block, bytes);
+            }
         }
-        let shape = Shape::of(self.superblock.get_mut(), self.media.size_bytes());
+        if is_written {
+            self.media.flush(task)?;
+        }
+        let shape = Shape::of(&self.head.get_mut().superblock, self.media.size_bytes());
         let shape = shape.map_err(|why| damaged("the superblock in the journal", why))?;
         if (shape.blocks, shape.block_bytes) != (self.shape.blocks, self.shape.block_bytes) {
             return Err(damaged("the superblock in the journal", "it is one of another volume"));
