@@ -45,7 +45,8 @@ fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -> Re
     let mut others: Vec<Vec<u8>> = Vec::new();
     for number in 0.. {
         let name = format!("{number} {}", "n".repeat(random.below(100) as usize)).into_bytes();
-        let new = |kind| NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+        let new =
+            |kind| NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
         let length = random.below(40_000) as usize;
         let bytes: Vec<u8> = (0..length).map(|at| (at as u64 * 7 + number) as u8 | 1).collect();
         let directory = InodeNumber::ROOT;
@@ -165,9 +166,8 @@ fn check_no_foreign(volume: &dyn Volume, what: &str) {
         let number: u64 = text.trim_start_matches("moved ").split(' ').next().unwrap().parse().unwrap();
         let mut bytes = vec![0; 50_000];
         let length = call(|call| volume.read(call, inode, 0, &mut bytes)).unwrap().length;
-        let first_wrong = bytes[..length].iter().enumerate().find(|(at, byte)| {
-            **byte != (*at as u64 * 7 + number) as u8 | 1
-        });
+        let first_wrong =
+            bytes[..length].iter().enumerate().find(|(at, byte)| **byte != (*at as u64 * 7 + number) as u8 | 1);
         assert!(first_wrong.is_none(), "{what}: {text} of {length} bytes: {first_wrong:?}");
     }
 }

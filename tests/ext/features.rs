@@ -11,7 +11,12 @@ fn a_volume_with_an_unknown_incompatible_feature_is_refused_by_its_name() {
     if !has_e2fsprogs() {
         return;
     }
-    for (feature, named) in [("inline_data", "inline_data"), ("casefold", "casefold"), ("ea_inode", "ea_inode"), ("FEATURE_I27", "FEATURE_I27")] {
+    for (feature, named) in [
+        ("inline_data", "inline_data"),
+        ("casefold", "casefold"),
+        ("ea_inode", "ea_inode"),
+        ("FEATURE_I27", "FEATURE_I27"),
+    ] {
         let image = Image::of_bytes(16 << 20);
         image.mke2fs(&["-t", "ext4"]);
         image.debugfs(&format!("feature {feature}"));

@@ -17,7 +17,9 @@ pub fn fill(directory: &Path, names: usize, has_attributes: bool) {
     bytes.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
     let deep = directory.join("a/b/c/d");
     fs::create_dir_all(&deep).unwrap();
-    for (number, length) in [0, 1, 59, 60, 61, 1023, 1024, 1025, 4095, 4096, 4097, 70_000, 200_000].into_iter().enumerate() {
+    for (number, length) in
+        [0, 1, 59, 60, 61, 1023, 1024, 1025, 4095, 4096, 4097, 70_000, 200_000].into_iter().enumerate()
+    {
         fs::write(deep.join(format!("file {number}")), &bytes[..length]).unwrap();
     }
     fs::hard_link(deep.join("file 5"), directory.join("another name")).unwrap();
@@ -52,7 +54,8 @@ pub fn fill(directory: &Path, names: usize, has_attributes: bool) {
     let many = directory.join("many");
     fs::create_dir(&many).unwrap();
     for number in 0..names {
-        File::create(many.join(format!("{:x} a name that takes some room, number {number}", random.below(u64::MAX)))).unwrap();
+        File::create(many.join(format!("{:x} a name that takes some room, number {number}", random.below(u64::MAX))))
+            .unwrap();
     }
     for (number, entry) in fs::read_dir(&many).unwrap().enumerate() {
         if number % 7 == 0 {

@@ -77,10 +77,7 @@ fn walk_volume(volume: &dyn Volume, directory: InodeNumber, path: &[u8], tree: &
     }
 }
 
-fn seen_in_volume(
-    volume: &dyn Volume,
-    inode: InodeNumber,
-) -> Result<Seen, flashpath::fs::volume::VolumeError> {
+fn seen_in_volume(volume: &dyn Volume, inode: InodeNumber) -> Result<Seen, flashpath::fs::volume::VolumeError> {
     call(|call| {
         let found = volume.attributes(call, inode)?;
         let content = match found.kind {
@@ -190,7 +187,9 @@ pub fn assert_same(ours: &Tree, theirs: &Tree, what: &str) {
         .into_iter()
         .filter(|path| ours.get(*path) != theirs.get(*path))
         .take(3)
-        .map(|path| format!("{}\n  ours   {:?}\n  theirs {:?}", String::from_utf8_lossy(path), ours.get(path), theirs.get(path)))
+        .map(|path| {
+            format!("{}\n  ours   {:?}\n  theirs {:?}", String::from_utf8_lossy(path), ours.get(path), theirs.get(path))
+        })
         .collect();
     assert!(differ.is_empty(), "{what}: {}", differ.join("\n"));
 }

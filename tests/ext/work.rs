@@ -23,11 +23,7 @@ pub struct Work {
 }
 
 /// The two answers to one call agree, but for what only one of them knows.
-fn agree<T>(
-    what: &str,
-    ours: Result<T, VolumeError>,
-    theirs: Result<T, VolumeError>,
-) -> Option<(T, T)> {
+fn agree<T>(what: &str, ours: Result<T, VolumeError>, theirs: Result<T, VolumeError>) -> Option<(T, T)> {
     match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => Some((ours, theirs)),
         (Err(ours), Err(theirs)) if ours.errno() == theirs.errno() => None,
@@ -57,7 +53,11 @@ impl Work {
     fn name(&mut self) -> Vec<u8> {
         // Some are long, so that blocks of names are full soon.
         let number = self.random.below(400);
-        if number % 3 == 0 { format!("{number} {}", "long ".repeat(40)).into_bytes() } else { format!("{number}").into_bytes() }
+        if number % 3 == 0 {
+            format!("{number} {}", "long ".repeat(40)).into_bytes()
+        } else {
+            format!("{number}").into_bytes()
+        }
     }
 
     /// One call, on both.
@@ -115,9 +115,7 @@ impl Work {
     /// Inodes that are gone are asked for no more: their numbers may be other files' soon.
     fn forget_gone(&mut self) {
         let reference = &self.reference;
-        let is_there = |both: &Both| {
-            call(|call| reference.attributes(call, both.1)).is_ok_and(|found| found.links > 0)
-        };
+        let is_there = |both: &Both| call(|call| reference.attributes(call, both.1)).is_ok_and(|found| found.links > 0);
         self.files.retain(is_there);
         self.directories.retain(is_there);
     }

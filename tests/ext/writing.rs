@@ -21,9 +21,17 @@ fn a_new_volume_is_clean_for_e2fsck_whatever_its_size() {
     if !has_e2fsprogs() {
         return;
     }
-    for (megabytes, options) in
-        [(8, ""), (64, ""), (129, ""), (700, ""), (2049, ""), (5000, ""), (8, ":block=1K"), (600, ":block=1K"), (300, ":block=2K")]
-    {
+    for (megabytes, options) in [
+        (8, ""),
+        (64, ""),
+        (129, ""),
+        (700, ""),
+        (2049, ""),
+        (5000, ""),
+        (8, ":block=1K"),
+        (600, ":block=1K"),
+        (300, ":block=2K"),
+    ] {
         made(megabytes, options).check();
     }
 }
@@ -56,9 +64,13 @@ fn what_random_work_leaves_is_clean_and_the_kernel_reads_the_same() {
     if !can_mount() {
         return;
     }
-    for (options, made_with) in
-        [("", ""), (":data=writeback,dirty=1M", ""), (":data=journal", ""), (":data=journal", ":block=1K"), ("", ":block=2K")]
-    {
+    for (options, made_with) in [
+        ("", ""),
+        (":data=writeback,dirty=1M", ""),
+        (":data=journal", ""),
+        (":data=journal", ":block=1K"),
+        ("", ":block=2K"),
+    ] {
         works(&made(64, made_with), options, 11, 6000);
     }
 }

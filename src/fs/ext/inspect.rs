@@ -157,7 +157,8 @@ fn summary(numbers: &Numbers) -> String {
 }
 
 fn parts(rows: &[GroupRow]) -> String {
-    let mut text = String::from("group  first block   blocks     free  free inodes  directories  block bitmap  inode table\n");
+    let mut text =
+        String::from("group  first block   blocks     free  free inodes  directories  block bitmap  inode table\n");
     for row in rows {
         let _ = writeln!(
             text,

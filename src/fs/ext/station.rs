@@ -4,22 +4,15 @@ use super::error::OpenExtError;
 use super::{Ext, ExtSettings};
 use crate::device::Medium;
 use crate::fs::station::{Access, Inspection, Mended, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
-use crate::fs::volume::{Damage, Volume};
+use crate::fs::volume::{Damage, Volume, VolumeError};
+use crate::task::Task;
+use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::sync::Arc;
-
-/// What is not done here yet.
-fn not_yet(what: &str) -> VolumeFault {
-    OpenExtError::Unsupported(what.to_string()).into()
-}
 
 impl VolumeSettings for ExtSettings {
     fn written_out(&self) -> &str {
         &self.written_out
-    }
-
-    fn mounted_as(&self) -> &'static str {
-        super::KIND.name
     }
 
     fn refuses_simulation(&self) -> Option<&'static str> {
@@ -41,16 +34,24 @@ impl StoredVolumes for ExtSettings {
         Ok(Arc::new(Ext::open(medium, self, mounting, access)?))
     }
 
-    fn check(&self, _medium: Medium) -> Result<Vec<Damage>, VolumeFault> {
-        Err(not_yet("e2fsck -fn checks volumes of ext so far"))
+    fn check(&self, medium: Medium) -> Result<Vec<Damage>, VolumeFault> {
+        let found = Ext::open(medium, self, &Mounting::at(0, 0), Access::ReadOnly)
+            .and_then(|ext| Ok(ext.check_all(&Task::at(Time::ZERO))?));
+        match found {
+            Err(OpenExtError::Volume(error @ VolumeError::Damaged { .. })) => {
+                Ok(vec![Damage { what: error.to_string(), repair: "e2fsck -f puts it right".to_string() }])
+            }
+            found => Ok(found?),
+        }
     }
 
-    fn repair(&self, _medium: Medium, _mounting: &Mounting) -> Result<Mended, VolumeFault> {
-        Err(not_yet("e2fsck repairs volumes of ext so far"))
+    /// Finds what is wrong, and leaves it: e2fsck puts it right.
+    fn repair(&self, medium: Medium, _mounting: &Mounting) -> Result<Mended, VolumeFault> {
+        Ok(Mended { repaired: Vec::new(), left: self.check(medium)? })
     }
 
-    fn mark_lost(&self, _medium: Medium, _number: [u8; 16]) -> Result<(), VolumeFault> {
-        Ok(())
+    fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault> {
+        Ok(Ext::mark_errors(medium, number)?)
     }
 
     fn inspect(&self, medium: Medium) -> Result<Inspection, VolumeFault> {

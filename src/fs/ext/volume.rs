@@ -111,13 +111,7 @@ impl Ext {
     }
 
     /// The entries of a directory from `from` on: at most so many.
-    fn entries_from(
-        &self,
-        task: &Task<'_>,
-        file: &File,
-        from: u64,
-        most: usize,
-    ) -> Result<Vec<Taken>, VolumeError> {
+    fn entries_from(&self, task: &Task<'_>, file: &File, from: u64, most: usize) -> Result<Vec<Taken>, VolumeError> {
         file.check_directory()?;
         let mut taken = Vec::new();
         let kind = FileKind::Directory;
@@ -167,9 +161,7 @@ impl Volume for Ext {
     }
 
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.turn(call, steps::LOOK, |task| {
-            self.look(task, inode, |file| Ok(file.attributes(self.shape.block_bytes)))
-        })
+        self.turn(call, steps::LOOK, |task| self.look(task, inode, |file| Ok(file.attributes(self.shape.block_bytes))))
     }
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
@@ -434,9 +426,9 @@ impl Volume for Ext {
     fn is_changed(&self, call: &Call) -> bool {
         self.turn(call, steps::NONE, |_| {
             let is_waiting = self.waiting.first().is_some();
-            Ok(self.journal().is_ok_and(|journal| {
-                journal.aborted().is_none() && (is_waiting || journal.begun().is_some())
-            }))
+            Ok(self
+                .journal()
+                .is_ok_and(|journal| journal.aborted().is_none() && (is_waiting || journal.begun().is_some())))
         })
         .unwrap_or(false)
     }

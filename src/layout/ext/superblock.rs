@@ -11,7 +11,8 @@
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, damaged};
 use crate::fs::ext::format::features::{
-    BIGALLOC, Features, GDT_CSUM, HAS_JOURNAL, JOURNAL_DEV, META_BG, METADATA_CSUM, MMP, SPARSE_SUPER, SPARSE_SUPER2, WIDE,
+    BIGALLOC, Features, GDT_CSUM, HAS_JOURNAL, JOURNAL_DEV, META_BG, METADATA_CSUM, MMP, SPARSE_SUPER, SPARSE_SUPER2,
+    WIDE,
 };
 use crate::fs::ext::format::superblock::{MAGIC, PLACE};
 
@@ -122,8 +123,7 @@ impl Superblock {
             return Ok(Some(superblock));
         }
         // With clusters, a bitmap's bit covers several blocks.
-        let cluster =
-            if features.has(BIGALLOC) { bytes.le32(28).saturating_sub(log_block).min(16) } else { 0 };
+        let cluster = if features.has(BIGALLOC) { bytes.le32(28).saturating_sub(log_block).min(16) } else { 0 };
         superblock.counted((8 * block_bytes) << cluster).map(Some)
     }
 

@@ -45,11 +45,13 @@ impl Ext {
         length: usize,
         said: u32,
     ) -> Result<Bytes, VolumeError> {
-        self.block(task, place, what, &|bytes| {
-            match bitmap_sum(&bytes[..length], self.shape.descriptor_bytes, self.shape.checksums) {
-                Some(sum) if sum != said => Err(format!("its checksum is {sum:08x}, and should be {said:08x}")),
-                _ => Ok(()),
-            }
+        self.block(task, place, what, &|bytes| match bitmap_sum(
+            &bytes[..length],
+            self.shape.descriptor_bytes,
+            self.shape.checksums,
+        ) {
+            Some(sum) if sum != said => Err(format!("its checksum is {sum:08x}, and should be {said:08x}")),
+            _ => Ok(()),
         })
     }
 
@@ -80,8 +82,7 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         descriptor.flags &= !flag::NO_BLOCKS;
         let (length, checksums) = (self.bitmap_bytes().0, self.shape.checksums);
-        descriptor.block_bitmap_sum =
-            bitmap_sum(&bytes[..length], self.shape.descriptor_bytes, checksums).unwrap_or(0);
+        descriptor.block_bitmap_sum = bitmap_sum(&bytes[..length], self.shape.descriptor_bytes, checksums).unwrap_or(0);
         handle.set(descriptor.block_bitmap, Content::Metadata, bytes.into());
         self.store_descriptor(handle, group, descriptor)
     }
@@ -96,18 +97,12 @@ impl Ext {
     ) -> Result<(), VolumeError> {
         descriptor.flags &= !flag::NO_INODES;
         let (length, checksums) = (self.bitmap_bytes().1, self.shape.checksums);
-        descriptor.inode_bitmap_sum =
-            bitmap_sum(&bytes[..length], self.shape.descriptor_bytes, checksums).unwrap_or(0);
+        descriptor.inode_bitmap_sum = bitmap_sum(&bytes[..length], self.shape.descriptor_bytes, checksums).unwrap_or(0);
         handle.set(descriptor.inode_bitmap, Content::Metadata, bytes.into());
         self.store_descriptor(handle, group, descriptor)
     }
 
-    fn store_descriptor(
-        &self,
-        handle: &Handle<'_>,
-        group: u32,
-        descriptor: &Descriptor,
-    ) -> Result<(), VolumeError> {
+    fn store_descriptor(&self, handle: &Handle<'_>, group: u32, descriptor: &Descriptor) -> Result<(), VolumeError> {
         let (place, at, _) = self.descriptor_block(handle.task, group)?;
         let (end, checksums) = (at + self.shape.descriptor_bytes, self.shape.checksums);
         let read = |task: &Task<'_>| self.descriptor_block(task, group).map(drop);

@@ -199,7 +199,10 @@ impl Ext {
             let mut bits = self.block_bitmap(handle.task, group, &descriptor)?.to_vec();
             if let Some(free) = bits::next_clear(&bits, first, first + count) {
                 let block = self.shape.group_start(group) + u64::from(free);
-                return Err(damaged(format!("the block bitmap of group {group}"), format!("block {block} is free twice")));
+                return Err(damaged(
+                    format!("the block bitmap of group {group}"),
+                    format!("block {block} is free twice"),
+                ));
             }
             bits::put(&mut bits, first..first + count, false);
             descriptor.free_blocks += count;

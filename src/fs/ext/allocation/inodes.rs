@@ -50,12 +50,7 @@ impl Ext {
         Ok(best.map_or(own, |(_, group)| group))
     }
 
-    fn take_inode_in(
-        &self,
-        handle: &Handle<'_>,
-        group: u32,
-        is_directory: bool,
-    ) -> Result<Option<u32>, VolumeError> {
+    fn take_inode_in(&self, handle: &Handle<'_>, group: u32, is_directory: bool) -> Result<Option<u32>, VolumeError> {
         let task = handle.task;
         let _alone = self.group_gate(group).enter(task);
         let mut descriptor = self.descriptor(task, group)?;

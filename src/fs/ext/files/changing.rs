@@ -24,12 +24,7 @@ impl File {
 
 impl Ext {
     /// Applies a change to a file. The task is behind its gate.
-    pub fn apply(
-        &self,
-        task: &Task<'_>,
-        file: &mut File,
-        change: &Change<'_>,
-    ) -> Result<(), VolumeError> {
+    pub fn apply(&self, task: &Task<'_>, file: &mut File, change: &Change<'_>) -> Result<(), VolumeError> {
         let now = self.wall(task.now());
         if change.size.is_some() {
             file.check_regular()?;

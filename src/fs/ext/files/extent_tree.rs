@@ -4,9 +4,7 @@
 use crate::fs::ext::Ext;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
-use crate::fs::ext::format::extents::{
-    Child, DEEPEST, Extent, MOST_UNWRITTEN, MOST_WRITTEN, Node, most_entries, sum,
-};
+use crate::fs::ext::format::extents::{Child, DEEPEST, Extent, MOST_UNWRITTEN, MOST_WRITTEN, Node, most_entries, sum};
 use crate::fs::ext::journal::Handle;
 use crate::fs::volume::VolumeError;
 use crate::label::Content;

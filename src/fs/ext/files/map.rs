@@ -40,7 +40,11 @@ impl Ext {
 
     /// The stretch of a file from block `at` on.
     pub fn run(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Run, VolumeError> {
-        if file.inode.has(flag::EXTENTS) { self.run_of_extents(task, file, at) } else { self.run_of_map(task, file, at) }
+        if file.inode.has(flag::EXTENTS) {
+            self.run_of_extents(task, file, at)
+        } else {
+            self.run_of_map(task, file, at)
+        }
     }
 
     /// Reads a node of a file's extents.

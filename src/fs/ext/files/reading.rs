@@ -9,13 +9,7 @@ use crate::task::Task;
 impl Ext {
     /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Of stamps, no bytes
     /// can be had: they are zeros.
-    pub fn read_file(
-        &self,
-        task: &Task<'_>,
-        file: &File,
-        offset: u64,
-        bytes: &mut [u8],
-    ) -> Result<usize, VolumeError> {
+    pub fn read_file(&self, task: &Task<'_>, file: &File, offset: u64, bytes: &mut [u8]) -> Result<usize, VolumeError> {
         let length = file.inode.size().saturating_sub(offset).min(bytes.len() as u64) as usize;
         let bytes = &mut bytes[..length];
         if bytes.is_empty() {
@@ -38,13 +32,7 @@ impl Ext {
     }
 
     /// Reads whole blocks from block `first` on, each of [`width`](crate::fs::ext::media::Media::width) bytes.
-    pub fn read_blocks(
-        &self,
-        task: &Task<'_>,
-        file: &File,
-        first: u64,
-        buffer: &mut [u8],
-    ) -> Result<(), VolumeError> {
+    pub fn read_blocks(&self, task: &Task<'_>, file: &File, first: u64, buffer: &mut [u8]) -> Result<(), VolumeError> {
         let width = self.media.width();
         let end = first + (buffer.len() / width) as u64;
         let (mut at, mut rest) = (first, buffer);
@@ -101,7 +89,10 @@ impl Ext {
             return Ok(file.inode.map()[..length].to_vec());
         }
         if file.inode.size() > LONGEST_TARGET as u64 || length == 0 {
-            return Err(damaged(format!("the symbolic link with inode {}", file.number), format!("it has {length} bytes")));
+            return Err(damaged(
+                format!("the symbolic link with inode {}", file.number),
+                format!("it has {length} bytes"),
+            ));
         }
         // A target is metadata: it goes through the journal, and lies in one block.
         let run = self.run(task, file, 0)?;
@@ -112,13 +103,7 @@ impl Ext {
     }
 
     /// The next byte from `offset` on that is stored, or that is not.
-    pub fn seek_file(
-        &self,
-        task: &Task<'_>,
-        file: &File,
-        offset: u64,
-        what: Seek,
-    ) -> Result<Option<u64>, VolumeError> {
+    pub fn seek_file(&self, task: &Task<'_>, file: &File, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
         let (size, block) = (file.inode.size(), self.shape.block_bytes as u64);
         if offset >= size {
             return Ok(None);

@@ -91,6 +91,8 @@ impl Ext {
         image.sum(number, self.shape.checksums);
         let (place, at) = self.place_of_inode(handle.task, number)?;
         let read = |task: &Task<'_>| self.table_block(task, place).map(drop);
-        self.change_block(handle, place, &read, |bytes| bytes[at..at + image.bytes().len()].copy_from_slice(image.bytes()))
+        self.change_block(handle, place, &read, |bytes| {
+            bytes[at..at + image.bytes().len()].copy_from_slice(image.bytes())
+        })
     }
 }

@@ -59,14 +59,9 @@ impl Ext {
         Ok(())
     }
 
-    fn send_pages(
-        &self,
-        task: &Task<'_>,
-        file: &File,
-        blocks: &Range<u64>,
-        place: u64,
-    ) -> Result<(), VolumeError> {
-        let bytes: Vec<u8> = file.pages.range(blocks.clone()).flat_map(|(_, page)| page.bytes.iter().copied()).collect();
+    fn send_pages(&self, task: &Task<'_>, file: &File, blocks: &Range<u64>, place: u64) -> Result<(), VolumeError> {
+        let bytes: Vec<u8> =
+            file.pages.range(blocks.clone()).flat_map(|(_, page)| page.bytes.iter().copied()).collect();
         // An older copy may be in memory, of a transaction that had these bytes.
         let label = Label::host(Content::Data);
         Ok(self.media.write(task, place, &bytes, label)?)

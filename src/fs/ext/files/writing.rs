@@ -33,13 +33,7 @@ fn parts(offset: u64, length: usize, block: usize) -> impl Iterator<Item = Part>
 
 impl Ext {
     /// Writes all of `bytes` from `offset` on. The file grows where it must; its times are the caller's.
-    pub fn write_file(
-        &self,
-        task: &Task<'_>,
-        file: &mut File,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<(), VolumeError> {
+    pub fn write_file(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
         let longest = self.shape.longest_file(file.inode.has(flag::EXTENTS));
         let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= longest).ok_or(VolumeError::TooLarge)?;
         if offset > file.inode.size() {
@@ -72,13 +66,7 @@ impl Ext {
         Ok(missing)
     }
 
-    fn write_waiting(
-        &self,
-        task: &Task<'_>,
-        file: &mut File,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<(), VolumeError> {
+    fn write_waiting(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
         let block = self.shape.block_bytes;
         let blocks = offset / block as u64..(offset + bytes.len() as u64).div_ceil(block as u64);
         let missing = self.missing(task, file, blocks)?;
@@ -135,13 +123,7 @@ impl Ext {
     }
 
     /// Writes into the running transaction.
-    fn write_logged(
-        &self,
-        task: &Task<'_>,
-        file: &mut File,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<(), VolumeError> {
+    fn write_logged(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
         let block = self.shape.block_bytes;
         let at_once = (self.journal()?.most_blocks() / 4).clamp(1, 64);
         let all: Vec<Part> = parts(offset, bytes.len(), block).collect();

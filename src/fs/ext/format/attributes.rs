@@ -60,7 +60,16 @@ impl Stored {
     }
 
     fn hash(&self) -> u32 {
-        let name = self.name.iter().fold(0u32, |hash, byte| hash.rotate_left(5) ^ u32::from(*byte));
+        self.hash_of(u32::from)
+    }
+
+    /// The same with a name of signed bytes, as some wrote it.
+    fn signed_hash(&self) -> u32 {
+        self.hash_of(|byte| byte as i8 as u32)
+    }
+
+    fn hash_of(&self, number: impl Fn(u8) -> u32) -> u32 {
+        let name = self.name.iter().fold(0u32, |hash, byte| hash.rotate_left(5) ^ number(*byte));
         self.value.chunks(4).fold(name, |hash, part| {
             let mut word = [0; 4];
             word[..part.len()].copy_from_slice(part);
@@ -110,6 +119,26 @@ fn write_entries(bytes: &mut [u8], first: usize, base: usize, all: &[Stored]) {
         bytes[value_at..value_at + stored.value.len()].copy_from_slice(&stored.value);
         at += (ENTRY + stored.name.len()).next_multiple_of(4);
     }
+}
+
+/// True if each entry has the hash of its name and its value, or none. Whoever reads an attribute does not ask.
+fn has_sound_hashes(bytes: &[u8], first: usize, all: &[Stored]) -> bool {
+    let mut at = first;
+    all.iter().all(|stored| {
+        let said = le32(bytes, at + 12);
+        at += (ENTRY + stored.name.len()).next_multiple_of(4);
+        [0, stored.hash(), stored.signed_hash()].contains(&said)
+    })
+}
+
+/// True if the hashes in the room of an inode are right.
+pub fn has_sound_inode_hashes(room: &[u8]) -> bool {
+    read_inode(room).is_ok_and(|all| has_sound_hashes(room, INODE_HEAD, &all))
+}
+
+/// True if the hashes in a block are right.
+pub fn has_sound_block_hashes(block: &[u8]) -> bool {
+    read_block(block).is_ok_and(|all| has_sound_hashes(block, BLOCK_HEAD, &all))
 }
 
 /// The attributes in the room of an inode.
@@ -199,6 +228,10 @@ mod tests {
         write_block(&mut block, &mut all);
         assert_eq!(read_block(&block), Ok(all.clone()));
         assert_eq!(all.iter().map(|stored| stored.prefix).collect::<Vec<_>>(), [1, 1, 6]);
+        assert!(has_sound_inode_hashes(&room) && has_sound_block_hashes(&block));
+        block[1020] ^= 1;
+        assert!(!has_sound_block_hashes(&block), "a value is another");
+        block[1020] ^= 1;
         sum(&mut block, 5, 3);
         assert!(is_sound(&block, 5, 3) && !is_sound(&block, 6, 3));
         write_inode(&mut room, &[]);

@@ -4,8 +4,8 @@
 //! the superblock) and, for what belongs to an inode, from the inode's number and generation. With `uninit_bg` alone,
 //! group descriptors have a CRC-16.
 
-use super::features::{CSUM_SEED, Features, GDT_CSUM, METADATA_CSUM};
 use super::bytes::le32;
+use super::features::{CSUM_SEED, Features, GDT_CSUM, METADATA_CSUM};
 
 /// CRC-32C without the complement at its beginning and end, as ext4 and jbd2 chain it.
 pub fn crc32c_raw(seed: u32, bytes: &[u8]) -> u32 {

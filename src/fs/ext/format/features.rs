@@ -167,7 +167,9 @@ impl Features {
                 let (name, knows) = match known {
                     Some((_, name, knows)) => (name.to_string(), *knows),
                     // A compatible feature that nobody here knows changes nothing.
-                    None => (format!("FEATURE_{letter}{}", bit.ilog2()), if word == Compatible { Writing } else { Nothing }),
+                    None => {
+                        (format!("FEATURE_{letter}{}", bit.ilog2()), if word == Compatible { Writing } else { Nothing })
+                    }
                 };
                 if counts(word, knows) {
                     names.push(name);

@@ -368,7 +368,15 @@ impl Dialect {
             return None;
         }
         let records = block[HEAD + 4..used].chunks_exact(self.revoke_bytes());
-        Some(records.map(|record| if self.is_wide { joined(be32(record, 0), be32(record, 4)) } else { be32(record, 0).into() }).collect())
+        Some(
+            records
+                .map(
+                    |record| {
+                        if self.is_wide { joined(be32(record, 0), be32(record, 4)) } else { be32(record, 0).into() }
+                    },
+                )
+                .collect(),
+        )
     }
 
     /// A block of revokes.
@@ -415,13 +423,8 @@ impl Dialect {
 mod tests {
     use super::*;
 
-    const DIALECTS: [u32; 5] = [
-        0,
-        feature::WIDE,
-        feature::WIDE | feature::SUMS_V3,
-        feature::SUMS_V3,
-        feature::WIDE | feature::SUMS_V2,
-    ];
+    const DIALECTS: [u32; 5] =
+        [0, feature::WIDE, feature::WIDE | feature::SUMS_V3, feature::SUMS_V3, feature::WIDE | feature::SUMS_V2];
 
     #[test]
     fn records_are_read_as_they_were_written_in_every_dialect() {
@@ -434,8 +437,7 @@ mod tests {
             let dialect = Dialect::of(&superblock);
             let mut copies = vec![vec![7u8; 1024]; dialect.tags_of_block(1024)];
             put_be32(&mut copies[1], 0, MAGIC);
-            let tags: Vec<Tag> =
-                (9..).zip(&mut copies).map(|(block, copy)| dialect.escape(copy, block, 3)).collect();
+            let tags: Vec<Tag> = (9..).zip(&mut copies).map(|(block, copy)| dialect.escape(copy, block, 3)).collect();
             assert!(tags[1].is_escaped && be32(&copies[1], 0) == 0 && dialect.is_copy(&tags[1], &copies[1], 3));
             let mut block = vec![1; 1024];
             dialect.write_descriptor(&mut block, 3, &tags);

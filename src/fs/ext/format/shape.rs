@@ -2,7 +2,8 @@
 
 use super::checksum::Checksums;
 use super::features::{
-    BIGALLOC, DIR_INDEX, EXTENTS, FILETYPE, FLEX_BG, Features, LARGE_FILE, META_BG, METADATA_CSUM, SPARSE_SUPER, SPARSE_SUPER2, WIDE,
+    BIGALLOC, DIR_INDEX, EXTENTS, FILETYPE, FLEX_BG, Features, LARGE_FILE, META_BG, METADATA_CSUM, SPARSE_SUPER,
+    SPARSE_SUPER2, WIDE,
 };
 use super::hash::{HashKind, Hasher};
 use super::superblock::{MAGIC, PLACE, Superblock};
@@ -270,9 +271,8 @@ impl Shape {
         match meta {
             Some(_) => has_superblock + u64::from([0, 1, in_block - 1].contains(&(group % in_block))),
             None if has_superblock == 1 => {
-                let together = self.first_meta_group.map_or(self.descriptor_blocks(), |first| {
-                    first.min(self.descriptor_blocks())
-                });
+                let together =
+                    self.first_meta_group.map_or(self.descriptor_blocks(), |first| first.min(self.descriptor_blocks()));
                 1 + together + self.reserved_descriptor_blocks
             }
             None => 0,

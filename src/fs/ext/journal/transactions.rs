@@ -195,20 +195,15 @@ impl Journal {
         running.id = id.next();
         running.begun = None;
         let blocks = std::mem::take(&mut running.blocks);
-        let blocks = blocks.into_iter().filter_map(|(block, content)| {
-            self.blocks.get(block).ok().map(|bytes| Logged { block, bytes, content })
-        });
+        let blocks = blocks
+            .into_iter()
+            .filter_map(|(block, content)| self.blocks.get(block).ok().map(|bytes| Logged { block, bytes, content }));
         let blocks = blocks.collect();
         let revokes = std::mem::take(&mut running.revokes).into_iter().collect();
         Some((Transaction { id, blocks, revokes }, std::mem::take(&mut running.freed)))
     }
 
-    fn store(
-        &self,
-        task: &Task<'_>,
-        committed: &Committed,
-        transaction: &Transaction,
-    ) -> Result<(), VolumeError> {
+    fn store(&self, task: &Task<'_>, committed: &Committed, transaction: &Transaction) -> Result<(), VolumeError> {
         if !self.log.has_room(transaction) {
             self.write_home(task)?;
             self.log.let_go(task, committed.last.next(), false)?;
@@ -266,9 +261,9 @@ impl Journal {
         let mut all = home.iter().peekable();
         while let Some((first, entry)) = all.next() {
             let (mut next, mut bytes) = (first + 1, entry.bytes.to_vec());
-            while let Some((_, more)) = all.next_if(|(block, more)| {
-                **block == next && more.content == entry.content && bytes.len() < 1 << 20
-            }) {
+            while let Some((_, more)) =
+                all.next_if(|(block, more)| **block == next && more.content == entry.content && bytes.len() < 1 << 20)
+            {
                 bytes.extend_from_slice(&more.bytes);
                 next += 1;
             }

@@ -99,12 +99,7 @@ impl Ext {
     }
 
     /// Finds a name in a block.
-    pub fn find_in(
-        &self,
-        file: &File,
-        block: &DirectoryBlock,
-        name: &[u8],
-    ) -> Result<Option<Entry>, VolumeError> {
+    pub fn find_in(&self, file: &File, block: &DirectoryBlock, name: &[u8]) -> Result<Option<Entry>, VolumeError> {
         for entry in self.entries(file, block) {
             let entry = entry?;
             if entry.is_used() && entry.name(&block.bytes) == name {
@@ -115,12 +110,7 @@ impl Ext {
     }
 
     /// Finds a name that is no `.` or `..` in a directory.
-    pub fn find_name(
-        &self,
-        task: &Task<'_>,
-        file: &File,
-        name: &[u8],
-    ) -> Result<Option<FoundName>, VolumeError> {
+    pub fn find_name(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<FoundName>, VolumeError> {
         if self.is_indexed(file) {
             return self.find_hashed(task, file, name);
         }

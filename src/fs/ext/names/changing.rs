@@ -110,13 +110,7 @@ impl Ext {
     }
 
     /// Gives a name to another inode.
-    pub fn set_name(
-        &self,
-        handle: &Handle<'_>,
-        directory: &File,
-        found: &FoundName,
-        (inode, kind): (u32, FileKind),
-    ) {
+    pub fn set_name(&self, handle: &Handle<'_>, directory: &File, found: &FoundName, (inode, kind): (u32, FileKind)) {
         let mut bytes = found.block.bytes.to_vec();
         put32(&mut bytes, found.entry.at, inode);
         bytes[found.entry.at + 7] = self.entry_kind(kind);

@@ -92,12 +92,7 @@ impl Ext {
     }
 
     /// Finds a name through the index.
-    pub fn find_hashed(
-        &self,
-        task: &Task<'_>,
-        file: &File,
-        name: &[u8],
-    ) -> Result<Option<FoundName>, VolumeError> {
+    pub fn find_hashed(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<FoundName>, VolumeError> {
         let seed = self.shape.hasher.seed;
         let mut way = self.way_to(task, file, |kind| kind.hash(name, seed).major)?;
         let major = way.kind.hash(name, seed).major;

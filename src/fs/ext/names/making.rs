@@ -251,7 +251,11 @@ impl Ext {
         is_directory: bool,
         rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
-        if is_directory { check_removed_name(name)? } else { check_name(name)? }
+        if is_directory {
+            check_removed_name(name)?
+        } else {
+            check_name(name)?
+        }
         let parent = self.node(task, inode_of(directory)?)?;
         let node;
         let mut gates = Gates::new();

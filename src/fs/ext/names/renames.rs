@@ -14,9 +14,7 @@ use crate::fs::ext::files::placing::MAP_BLOCKS;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::Handle;
-use crate::fs::volume::{
-    FileKind, Found, Name, NameRule, Renaming, Taken, Timestamp, VolumeError, check_name,
-};
+use crate::fs::volume::{FileKind, Found, Name, NameRule, Renaming, Taken, Timestamp, VolumeError, check_name};
 use crate::task::Task;
 use std::sync::Arc;
 
@@ -127,12 +125,7 @@ impl Ext {
     }
 
     /// The inodes of the names, in the order of their gates.
-    fn files_of(
-        &self,
-        task: &Task<'_>,
-        gates: &Gates<'_>,
-        sides: [&Side; 2],
-    ) -> Result<Vec<Arc<Node>>, VolumeError> {
+    fn files_of(&self, task: &Task<'_>, gates: &Gates<'_>, sides: [&Side; 2]) -> Result<Vec<Arc<Node>>, VolumeError> {
         let mut numbers: Vec<(bool, u32)> = Vec::new();
         for (number, kind) in sides.into_iter().filter_map(|side| side.file) {
             if !gates.has(number) {
@@ -157,12 +150,7 @@ impl Ext {
     }
 
     /// True if a file is a directory in which another lies, or is that.
-    fn is_above(
-        &self,
-        task: &Task<'_>,
-        file: Option<(u32, FileKind)>,
-        directory: u32,
-    ) -> Result<bool, VolumeError> {
+    fn is_above(&self, task: &Task<'_>, file: Option<(u32, FileKind)>, directory: u32) -> Result<bool, VolumeError> {
         match file {
             Some((number, FileKind::Directory)) => self.is_within(task, directory, number),
             _ => Ok(false),
@@ -287,13 +275,7 @@ impl Ext {
         Ok(())
     }
 
-    fn exchange(
-        &self,
-        task: &Task<'_>,
-        gates: &mut Gates<'_>,
-        from: Side,
-        to: Side,
-    ) -> Result<(), VolumeError> {
+    fn exchange(&self, task: &Task<'_>, gates: &mut Gates<'_>, from: Side, to: Side) -> Result<(), VolumeError> {
         let (file, there) = (from.file.expect("it was found"), to.file.expect("it was found"));
         let now = self.wall(task.now());
         let handle = self.begin(task, RENAME_BLOCKS)?;

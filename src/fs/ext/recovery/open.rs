@@ -10,10 +10,10 @@
 
 use super::replay::{FoundLog, Replayed};
 use crate::device::{BlockDevice, Medium};
-use crate::fs::ext::blocks::Blocks;
-use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::allocation::blocks::gates;
 use crate::fs::ext::allocation::space::Free;
+use crate::fs::ext::blocks::Blocks;
+use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
 use crate::fs::ext::files::orphans::Head;
 use crate::fs::ext::files::storing::Waiting;
@@ -77,7 +77,11 @@ impl Ext {
             let what = format!("its blocks have {} bytes; 1, 2 and 4 KiB are known here", shape.block_bytes);
             return Err(OpenExtError::Unsupported(what));
         }
-        let media = Media::new(media.into_device(), shape.block_bytes);
+        // What was written to make it counts, too.
+        let media = match media.block_bytes() == shape.block_bytes {
+            true => media,
+            false => Media::new(media.into_device(), shape.block_bytes),
+        };
         let most = (settings.cache_bytes / shape.block_bytes as u64) as usize;
         let blocks = Blocks::new((!media.holds_stamps()).then_some(most));
         Ok(Ext {
@@ -159,7 +163,9 @@ impl Ext {
     pub fn begin_journal(&mut self, task: &Task<'_>, log: FoundLog, next: TransactionId) -> Result<(), OpenExtError> {
         let mut superblock = log.superblock;
         if superblock.is_old() {
-            return Err(OpenExtError::Unsupported("its journal is of version 1, which is not written here".to_string()));
+            return Err(OpenExtError::Unsupported(
+                "its journal is of version 1, which is not written here".to_string(),
+            ));
         }
         superblock.add_feature(feature::REVOKES);
         if self.shape.features.has(WIDE) {
@@ -221,6 +227,24 @@ impl Ext {
         }
         self.shape = shape;
         self.sum_groups(task)
+    }
+}
+
+impl Ext {
+    /// Marks the volume with this number as one in which errors were found: the next mount and check say so, here and
+    /// elsewhere.
+    pub fn mark_errors(medium: Medium, number: [u8; 16]) -> Result<(), OpenExtError> {
+        let Medium::Blocks(device) = medium else { return Ok(()) };
+        let task = Task::at(Time::ZERO);
+        let (media, mut superblock) = read_superblock(device, &task)?;
+        if superblock.uuid() != number || Shape::of(&superblock, media.size_bytes()).is_err() {
+            return Err(OpenExtError::Superblock("it is that of another volume".to_string()));
+        }
+        superblock.set16(58, superblock.state() | state::ERRORS);
+        superblock.sum();
+        let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+        media.write(&task, PLACE / LENGTH as u64, superblock.bytes(), label)?;
+        Ok(media.flush(&task)?)
     }
 }
 

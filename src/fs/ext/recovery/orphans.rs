@@ -28,7 +28,7 @@ impl Ext {
     }
 
     /// The list of orphans, the newest first.
-    fn listed_orphans(&self, task: &Task<'_>) -> Result<Vec<u32>, VolumeError> {
+    pub fn listed_orphans(&self, task: &Task<'_>) -> Result<Vec<u32>, VolumeError> {
         let mut listed = Vec::new();
         let mut next = self.head.enter(task).superblock.first_orphan();
         while next != 0 {

@@ -83,7 +83,8 @@ impl Ext {
         if log.superblock.start() == 0 {
             return Ok(Replayed { blocks: BTreeMap::new(), next });
         }
-        let mut reader = Reader { ext: self, task, log, at: log.superblock.start(), left: u64::from(log.superblock.blocks()) };
+        let mut reader =
+            Reader { ext: self, task, log, at: log.superblock.start(), left: u64::from(log.superblock.blocks()) };
         let dialect = Dialect::of(&log.superblock);
         let mut all = Scanned::default();
         while let Some(scanned) = reader.transaction(&dialect, next)? {
