@@ -40,5 +40,6 @@ fn what_a_simulated_volume_writes_says_what_it_is_and_why() {
     let journal = counted("journal");
     assert_eq!(journal(Cause::HostWrite, Content::Data), 0, "bytes of files go through the journal");
     assert!(journal(Cause::JournalCommit, Content::Journal) > 600 * 8);
-    assert!(journal(Cause::Checkpoint, Content::Data) > 300 * 4, "what is still there goes home");
+    let home = journal(Cause::Checkpoint, Content::Data);
+    assert!(home > 300, "what is still there goes home when the log is half full: {home} blocks");
 }

@@ -53,7 +53,7 @@ impl Work {
     fn name(&mut self) -> Vec<u8> {
         // Some are long, so that blocks of names are full soon.
         let number = self.random.below(400);
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             format!("{number} {}", "long ".repeat(40)).into_bytes()
         } else {
             format!("{number}").into_bytes()

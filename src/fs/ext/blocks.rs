@@ -37,7 +37,7 @@ pub struct Blocks {
 }
 
 /// Shows which blocks had left when a read began.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Before(u64);
 
 impl Blocks {
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     fn insert(blocks: &Blocks, block: u64) {
-        let before = blocks.get(block).err().expect("it is not there");
+        let before = blocks.get(block).expect_err("it is not there");
         blocks.insert(block, vec![block as u8; 4].into(), before).unwrap();
     }
 
