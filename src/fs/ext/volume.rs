@@ -11,8 +11,8 @@ use crate::fs::Durable;
 use crate::fs::volume::steps::{self, Steps};
 use crate::fs::volume::{
     Allocation, Attributes, Call, ChangeRule, DirectoryEntry, FileKind, FullEntry, Hold, InodeNumber, LONGEST_NAME,
-    Name, NameRule, NewFile, NewFileRule, ReadBytes, Renaming, Seek, Space, State, TakeEntry, TakeFullEntry, Times,
-    Timestamp, Volume, VolumeError,
+    Name, NameRule, NewFile, NewFileRule, ReadBytes, RenameRule, Renaming, Seek, Space, State, TakeEntry,
+    TakeFullEntry, Times, Timestamp, Volume, VolumeError,
 };
 use crate::label::{Cause, Content, Tally};
 use crate::task::Task;
@@ -229,7 +229,7 @@ impl Volume for Ext {
         from: Name,
         to: Name,
         how: Renaming,
-        rule: Option<NameRule>,
+        rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
         self.turn(call, steps::RENAME, |task| {
             self.check_writable()?;

@@ -14,7 +14,7 @@ use crate::fs::ext::files::placing::MAP_BLOCKS;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::Handle;
-use crate::fs::volume::{FileKind, Found, Name, NameRule, Renaming, Taken, Timestamp, VolumeError, check_name};
+use crate::fs::volume::{FileKind, Found, Name, RenameRule, Renaming, Taken, Timestamp, VolumeError, check_name};
 use crate::task::Task;
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ impl Ext {
         task: &Task<'_>,
         (from, from_name): Name,
         (to, to_name): Name,
-        how: Renaming,
-        rule: Option<NameRule>,
+        mut how: Renaming,
+        rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
         if how.whiteout.is_some() && how.taken == Taken::Exchange {
             return Err(VolumeError::Invalid("an exchange leaves no name for a whiteout"));
@@ -73,7 +73,7 @@ impl Ext {
         if let Some(rule) = rule {
             let number = |side: &Side| side.file.map(|(number, _)| number_of(number));
             let found = Found { file: number(&from), there: number(&to) };
-            rule(&mut Seen { ext: self, task, gates: &gates }, found)?;
+            how = rule(&mut Seen { ext: self, task, gates: &gates }, found)?;
         }
         self.check_open(gates.get(to.directory))?;
         let file = from.file.ok_or(VolumeError::NotFound)?;
@@ -211,7 +211,7 @@ impl Ext {
             }
             match whiteout {
                 Some((number, owner)) => {
-                    self.put_whiteout(&handle, number, gates.get(from.directory), owner, now)?;
+                    self.put_whiteout(&handle, number, owner, now)?;
                     let new = (number, FileKind::CharacterDevice);
                     self.rename_entry(task, &handle, gates.get(from.directory), from.name, new)?;
                 }
@@ -294,14 +294,13 @@ impl Ext {
         &self,
         handle: &Handle<'_>,
         number: u32,
-        directory: &File,
         (user, group): (u32, u32),
         now: Timestamp,
     ) -> Result<(), VolumeError> {
         let mut inode = Inode::empty(self.shape.inode_bytes, self.shape.extra_bytes);
         inode.set_mode(FileKind::CharacterDevice, 0);
         inode.set_user(user);
-        inode.set_group(if directory.inode.permissions() & 0o2000 != 0 { directory.inode.group() } else { group });
+        inode.set_group(group);
         inode.set_links(1);
         for stamp in [Stamp::Accessed, Stamp::Changed, Stamp::Modified, Stamp::Created] {
             inode.set_stamp(stamp, now);
