@@ -31,7 +31,7 @@ impl Ext {
         Ok(length)
     }
 
-    /// Reads whole blocks from block `first` on, each of [`width`](crate::fs::ext::media::Media::width) bytes.
+    /// Reads whole blocks from block `first` on, each as wide as on the device.
     pub fn read_blocks(&self, task: &Task<'_>, file: &File, first: u64, buffer: &mut [u8]) -> Result<(), VolumeError> {
         let width = self.media.width();
         let end = first + (buffer.len() / width) as u64;
