@@ -28,7 +28,7 @@ help:
 	@echo "make results reproduce the papers' figures (docs/results.md, VMA_SCALE=$(VMA_SCALE), SFS_SCALE=$(SFS_SCALE), ZNS_SCALE=$(ZNS_SCALE)), and docs/theory-and-speed.md"
 	@echo "make fuzz    fuzz every parser, SECONDS_OF_FUZZING=$(SECONDS_OF_FUZZING) each (needs a nightly toolchain)"
 	@echo "make programs  run real programs on a mounted sfs volume, each with a check of its own data"
-	@echo "make crash   cut the power of every translation layer, dm-zoned and sfs at random operations, SEEDS=$(SEEDS) times each;"
+	@echo "make crash   cut the power of every translation layer, dm-zoned, sfs and ext at random operations, SEEDS=$(SEEDS) times each;"
 	@echo "             run gates and their users under a model checker, SCHEDULES=$(SCHEDULES) schedules each;"
 	@echo "             damage unclean sfs volumes, DAMAGE_SECONDS=$(DAMAGE_SECONDS);"
 	@echo "             kill servers under load and run hostile sessions, CAMPAIGN_SECONDS=$(CAMPAIGN_SECONDS) each;"
@@ -107,6 +107,7 @@ crash:
 	BLOCK_DEVICE_SECONDS=$(BLOCK_DEVICE_SECONDS) cargo test --release --locked --test block_devices
 	FAILING_STORE_SECONDS=$(FAILING_STORE_SECONDS) cargo test --release --locked --test dm_zoned --test sfs failing_store
 	VOLUME_CASES=$(VOLUME_CASES) cargo test --release --locked --test volumes random_calls
+	EXT_CRASHES=$(SEEDS) EXT_DAMAGED=$(SEEDS) cargo test --release --locked --test ext -- crashes checking
 	SERVER_KILL_SECONDS=$(CAMPAIGN_SECONDS) NBD_HOSTILE_SECONDS=$(CAMPAIGN_SECONDS) \
 	    cargo test --release --locked -p flashpath-cli --test program -- --nocapture killed_servers killed_files hostile_sessions
 

@@ -8,7 +8,7 @@
 //! | [`run`] | assembles and runs a path |
 //! | [`translation`] | address mapping: page-level, DFTL, FAST, Superblock, dm-zoned |
 //! | [`device`] | devices: conventional, ZNS, NAND flash, cache |
-//! | [`fs`] | file systems: sfs, tree, and the `Volume` seam |
+//! | [`fs`] | file systems: sfs, ext, tree, and the `Volume` seam |
 //! | [`report`] | results: ledger, table, JSON, HTML, papers' figures |
 //! | [`layout`] | locates a file system's journal and metadata from its own structures |
 //!

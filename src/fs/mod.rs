@@ -9,6 +9,7 @@
 //! | [`station`] | a file system as a path names it, and what can be done with its volumes |
 //! | [`posix`] | the rules that are every file system's, around a volume |
 //! | [`sfs`] | the log-structured file system that groups blocks by hotness |
+//! | [`ext`] | a journaling file system that writes in place, compatible with ext4 |
 //! | [`tree`] | a file system in memory: the reference model, and a front end's own cost |
 //! | [`directory`] | a real directory as a [`FileSystem`], and so any file system that this machine has mounted |
 //! | [`in_process`] | a volume as a [`FileSystem`], without a kernel between |
@@ -20,6 +21,7 @@
 //! returned.
 
 pub mod directory;
+pub mod ext;
 pub mod in_process;
 pub mod kernel;
 pub mod posix;

@@ -5,6 +5,7 @@ use crate::device::station::{DeviceNode, DeviceSettings, Offer};
 use crate::device::zns::{self, ZnsSettings};
 use crate::device::{cache, conv, nand};
 use crate::expression::{ExpressionError, Kind, Term};
+use crate::fs::ext::{self, ExtSettings};
 use crate::fs::kernel::{self, KernelFileSystem, KernelSettings};
 use crate::fs::sfs::{self, SfsSettings};
 use crate::fs::station::VolumeSettings;
@@ -135,6 +136,7 @@ impl Station {
 /// All stations, from the top of a path to the bottom.
 pub static STATIONS: &[Station] = &[
     Station::volume(&sfs::KIND, one(BLOCKS_OR_ZONES), |term| Ok(Arc::new(SfsSettings::read(term)?))),
+    Station::volume(&ext::KIND, one(BLOCKS), |term| Ok(Arc::new(ExtSettings::read(term)?))),
     Station::volume(&tree::KIND, NOTHING, |term| Ok(Arc::new(TreeSettings::read(term)?))),
     Station::of_kernel(&kernel::EXT4, |term| kernel_settings(term, KernelFileSystem::Ext4, &kernel::EXT4)),
     Station::of_kernel(&kernel::BTRFS, |term| kernel_settings(term, KernelFileSystem::Btrfs, &kernel::BTRFS)),

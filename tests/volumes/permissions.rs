@@ -156,11 +156,12 @@ fn new_files_in_a_set_group_id_directory_have_its_group_and_no_volume_knows_that
 }
 
 /// A list in Linux's form, from tags, permissions and ids.
+/// A list as programs give it: an entry that names nobody has the number of nobody.
 fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let mut bytes = 2u32.to_le_bytes().to_vec();
     for (tag, permissions, id) in entries {
         bytes.extend([tag.to_le_bytes(), permissions.to_le_bytes()].concat());
-        bytes.extend(id.to_le_bytes());
+        bytes.extend((if *id == 0 { u32::MAX } else { *id }).to_le_bytes());
     }
     bytes
 }

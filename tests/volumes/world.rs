@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const ROOT: InodeNumber = InodeNumber::ROOT;
 /// Every file system, each in memory.
-pub const VOLUMES: [&str; 4] = [
+pub const VOLUMES: [&str; 6] = [
     "tree:size=48M",
     "sfs:segment=256K/conv:size=64M,timing=off",
     "sfs/zns:size=128M,zone=1M,timing=off",
     "sfs:segment=256K,fsync=checkpoint/cache:size=1M/conv:size=64M",
+    "ext/conv:size=64M,timing=off",
+    "ext:data=journal/conv:size=64M,timing=off",
 ];
 
 /// A user with a group, and in no other.
@@ -99,12 +101,13 @@ impl World {
         self.root(|posix, call| posix.lookup(call, name, Hold::No)).map(|found| found.inode)
     }
 
-    /// All names in a directory but its dots, sorted.
+    /// All names in a directory but its dots and `lost+found`, sorted.
     pub fn names(&self, directory: InodeNumber) -> Vec<Vec<u8>> {
         let mut names = Vec::new();
         self.root(|posix, call| {
             posix.list(call, directory, 0, &mut |entry| {
-                if !entry.is_dot() {
+                // ext4 has one from the beginning.
+                if !entry.is_dot() && (directory, entry.name) != (ROOT, b"lost+found") {
                     names.push(entry.name.to_vec());
                 }
                 true

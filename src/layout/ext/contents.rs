@@ -2,14 +2,15 @@
 
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, Region};
-use super::files::{EXTENT_MAGIC, Walker};
+use super::files::Walker;
 use super::groups::Groups;
 use super::inode::{INODE_BYTES, Inode};
 use super::superblock::Superblock;
+use crate::fs::ext::format::attributes::MAGIC as ATTRIBUTES_MAGIC;
+use crate::fs::ext::format::extents::MAGIC as EXTENT_MAGIC;
 use std::ops::Range;
 
 const ROOT_DIRECTORY: u64 = 2;
-const ATTRIBUTES_MAGIC: u32 = 0xEA02_0000;
 
 /// The blocks of all files: those of regular files are data, those of directories and all indirect and extent blocks
 /// are metadata.

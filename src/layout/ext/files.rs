@@ -11,14 +11,11 @@
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, damaged};
 use super::superblock::Superblock;
+use crate::fs::ext::format::extents::{DEEPEST, Extent, MAGIC as EXTENT_MAGIC};
 use std::ops::Range;
 
 const STRUCTURE: &str = "the block list of an ext inode";
-pub(super) const EXTENT_MAGIC: u16 = 0xF30A;
-/// The maximum length of a written extent; a longer one is unwritten, and this much shorter.
-const WRITTEN_EXTENT_BLOCKS: u64 = 32768;
 const DIRECT_BLOCKS: usize = 12;
-const DEEPEST_EXTENTS: u16 = 5;
 
 /// The blocks of one file.
 #[derive(Debug, Default)]
@@ -100,15 +97,14 @@ impl<'a, 'b> Walker<'a, 'b> {
     /// Walks an extent node, which is at `depth` if its parent said so.
     fn extents(&mut self, node: &Bytes, depth: Option<u16>) -> Result<(), LayoutError> {
         let (magic, entries, at_depth) = (node.le16(0), usize::from(node.le16(2)), node.le16(6));
-        let fits = 12 + entries * 12 <= node.0.len() && at_depth <= DEEPEST_EXTENTS;
+        let fits = 12 + entries * 12 <= node.0.len() && at_depth <= DEEPEST;
         if magic != EXTENT_MAGIC || !fits || depth.is_some_and(|depth| depth != at_depth) {
             return Err(damaged(STRUCTURE, "a node of its extents is none"));
         }
         for entry in (1..=entries).map(|number| number * 12) {
             if at_depth == 0 {
-                let blocks = u64::from(node.le16(entry + 4));
-                let blocks = if blocks > WRITTEN_EXTENT_BLOCKS { blocks - WRITTEN_EXTENT_BLOCKS } else { blocks };
-                self.take(u64::from(node.le16(entry + 6)) << 32 | u64::from(node.le32(entry + 8)), blocks)?;
+                let extent = Extent::read(&node.0[entry..]);
+                self.take(extent.place, extent.count.into())?;
             } else {
                 let child = u64::from(node.le16(entry + 8)) << 32 | u64::from(node.le32(entry + 4));
                 let child = self.naming_block(child)?;

@@ -9,10 +9,8 @@
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, Region, damaged};
 use super::superblock::Superblock;
+use crate::fs::ext::format::group::flag::NO_INODES;
 use std::ops::Range;
-
-/// The flag of a group whose inodes were never used.
-const NO_INODES: u16 = 1;
 
 /// A group's descriptor, in blocks.
 struct Group {

@@ -6,14 +6,12 @@
 //! ```
 
 use super::super::bytes::Bytes;
+use crate::fs::ext::format::inode::flag;
 
 const MODE_TYPE: u16 = 0xF000;
 const MODE_FILE: u16 = 0x8000;
 const MODE_DIRECTORY: u16 = 0x4000;
 const MODE_LINK: u16 = 0xA000;
-const HAS_EXTENTS: u32 = 0x80000;
-const HAS_ATTRIBUTES_INSIDE: u32 = 0x20_0000;
-const HAS_DATA_INSIDE: u32 = 0x1000_0000;
 /// The bytes of an inode that are parsed.
 pub(super) const INODE_BYTES: usize = 128;
 
@@ -31,18 +29,18 @@ impl Inode {
 
     /// True for a regular file; directories, links and attribute inodes are metadata.
     pub fn holds_data(&self) -> bool {
-        self.is_file() && self.flags() & HAS_ATTRIBUTES_INSIDE == 0
+        self.is_file() && self.flags() & flag::ATTRIBUTE_VALUE == 0
     }
 
     /// True if the map names blocks; devices and short links store something else there.
     pub fn has_blocks(&self) -> bool {
         let kind = self.0.le16(0) & MODE_TYPE;
         let is_short_link = kind == MODE_LINK && self.size() < 60 && !self.has_extents();
-        matches!(kind, MODE_FILE | MODE_DIRECTORY | MODE_LINK) && !is_short_link && self.flags() & HAS_DATA_INSIDE == 0
+        matches!(kind, MODE_FILE | MODE_DIRECTORY | MODE_LINK) && !is_short_link && self.flags() & flag::INLINE == 0
     }
 
     pub fn has_extents(&self) -> bool {
-        self.flags() & HAS_EXTENTS != 0
+        self.flags() & flag::EXTENTS != 0
     }
 
     pub fn size(&self) -> u64 {

@@ -2,9 +2,10 @@
 
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, damaged};
-use super::files::{EXTENT_MAGIC, Walker};
+use super::files::Walker;
 use super::inode::{INODE_BYTES, Inode};
 use super::superblock::Superblock;
+use crate::fs::ext::format::extents::MAGIC as EXTENT_MAGIC;
 use std::ops::Range;
 
 const STRUCTURE: &str = "the ext journal's inode";

@@ -1,6 +1,7 @@
 //! ext2, ext3 and ext4: fixed places for superblocks, descriptors, bitmaps and inode tables; the journal is a file.
 //!
-//! Sources: "ext4 Data Structures and Algorithms" of the kernel's documentation, for every offset in this folder.
+//! Sources: "ext4 Data Structures and Algorithms" of the kernel's documentation, for every offset in this folder. Magic numbers,
+//! features and flags are those of `fs::ext::format`, which writes them.
 
 mod contents;
 mod files;

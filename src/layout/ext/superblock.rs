@@ -10,21 +10,13 @@
 
 use super::super::bytes::{Bytes, Device};
 use super::super::{LayoutError, damaged};
+use crate::fs::ext::format::features::{
+    BIGALLOC, Features, GDT_CSUM, HAS_JOURNAL, JOURNAL_DEV, META_BG, METADATA_CSUM, MMP, SPARSE_SUPER, SPARSE_SUPER2,
+    WIDE,
+};
+use crate::fs::ext::format::superblock::{MAGIC, PLACE};
 
 const STRUCTURE: &str = "the ext superblock";
-const PLACE: u64 = 1024;
-const MAGIC: u16 = 0xEF53;
-
-const HAS_JOURNAL: u32 = 0x4;
-const SPARSE_SUPER2: u32 = 0x200;
-const JOURNAL_DEVICE: u32 = 0x8;
-const META_GROUPS: u32 = 0x10;
-const WIDE: u32 = 0x80;
-const MULTIPLE_MOUNT_PROTECTION: u32 = 0x100;
-const SPARSE_SUPER: u32 = 0x1;
-const GROUP_CHECKSUM: u32 = 0x10;
-const BIG_ALLOCATION: u32 = 0x200;
-const METADATA_CHECKSUM: u32 = 0x400;
 /// The inode that reserves blocks for more descriptors.
 const SPARE_INODE: u64 = 7;
 
@@ -88,8 +80,8 @@ impl Superblock {
             return Err(damaged(STRUCTURE, format!("a block of 2^{} bytes is more than 64 KiB", log_block + 10)));
         }
         let block_bytes = 1024 << log_block;
-        let (compatible, incompatible, read_only) = (bytes.le32(92), bytes.le32(96), bytes.le32(100));
-        let wide = incompatible & WIDE != 0;
+        let features = Features::of_superblock(&bytes.0);
+        let wide = features.has(WIDE);
         let high = if wide { u64::from(bytes.le32(336)) << 32 } else { 0 };
         let blocks = high | u64::from(bytes.le32(4));
         let most = device.size_bytes / block_bytes;
@@ -97,7 +89,7 @@ impl Superblock {
             return Err(damaged(STRUCTURE, format!("it counts {blocks} blocks, the device has {most}")));
         }
         let is_old = bytes.le32(76) == 0;
-        let meta_groups = incompatible & META_GROUPS != 0;
+        let meta_groups = features.has(META_BG);
         let journal_inode = bytes.le32(224);
         let superblock = Superblock {
             block_bytes,
@@ -110,18 +102,18 @@ impl Superblock {
             descriptor_bytes: if wide { usize::from(bytes.le16(254)) } else { 32 },
             reserved_descriptor_blocks: if meta_groups { 0 } else { u64::from(bytes.le16(206)) },
             first_meta_group: meta_groups.then(|| u64::from(bytes.le32(260))),
-            is_journal_device: incompatible & JOURNAL_DEVICE != 0,
-            journal: match (compatible & HAS_JOURNAL != 0, journal_inode) {
+            is_journal_device: features.has(JOURNAL_DEV),
+            journal: match (features.has(HAS_JOURNAL), journal_inode) {
                 (false, _) => JournalPlace::None,
                 (true, 0) => JournalPlace::External,
                 (true, number) => JournalPlace::Inode(number),
             },
             journal_copy: bytes.part(268, 68).filter(|_| bytes.u8(253) == 1).map(|part| Bytes(part.to_vec())),
-            protection_block: (incompatible & MULTIPLE_MOUNT_PROTECTION != 0).then(|| bytes.le64(360)),
+            protection_block: features.has(MMP).then(|| bytes.le64(360)),
             first_inode: if is_old { 11 } else { u64::from(bytes.le32(84)) },
             own_inodes: [576, 580, 620, 640].map(|at| u64::from(bytes.le32(at))),
-            counts_unused_inodes: read_only & (GROUP_CHECKSUM | METADATA_CHECKSUM) != 0,
-            copies: match (compatible & SPARSE_SUPER2 != 0, read_only & SPARSE_SUPER != 0) {
+            counts_unused_inodes: features.has(GDT_CSUM) || features.has(METADATA_CSUM),
+            copies: match (features.has(SPARSE_SUPER2), features.has(SPARSE_SUPER)) {
                 (true, _) => Copies::Named([bytes.le32(588), bytes.le32(592)]),
                 (false, true) => Copies::Sparse,
                 (false, false) => Copies::Everywhere,
@@ -131,8 +123,7 @@ impl Superblock {
             return Ok(Some(superblock));
         }
         // With clusters, a bitmap's bit covers several blocks.
-        let cluster =
-            if read_only & BIG_ALLOCATION != 0 { bytes.le32(28).saturating_sub(log_block).min(16) } else { 0 };
+        let cluster = if features.has(BIGALLOC) { bytes.le32(28).saturating_sub(log_block).min(16) } else { 0 };
         superblock.counted((8 * block_bytes) << cluster).map(Some)
     }
 

@@ -1,0 +1,216 @@
+//! Blocks: found near a goal, in one run if there is one that is long enough.
+
+use super::bits;
+use crate::fs::ext::Ext;
+use crate::fs::ext::error::damaged;
+use crate::fs::ext::journal::Handle;
+use crate::fs::volume::VolumeError;
+use crate::task::{Gate, Task};
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Groups that are searched for a run that is long enough before a shorter one does.
+const GROUPS_SEARCHED: u32 = 32;
+
+/// Where in a group a run is searched for: from a place on, or there alone.
+#[derive(Clone, Copy)]
+struct Search {
+    at: u32,
+    is_direct: bool,
+}
+
+/// Takes a run of a group's blocks that was found.
+type TakeRun<'t> = &'t dyn Fn(u32, Range<u32>) -> Result<(), VolumeError>;
+
+/// Blocks that are kept from others. They are let go when this is dropped, unless they were taken.
+pub struct Kept<'e> {
+    ext: &'e Ext,
+    run: Range<u64>,
+    is_taken: Cell<bool>,
+}
+
+impl Kept<'_> {
+    pub fn run(&self) -> Range<u64> {
+        self.run.clone()
+    }
+
+    /// Marks them as used.
+    pub fn take(&self, handle: &Handle<'_>) -> Result<(), VolumeError> {
+        let (group, first) = self.ext.shape.place_of_block(self.run.start);
+        let _alone = self.ext.group_gate(group).enter(handle.task);
+        self.ext.mark(handle, group, first..first + (self.run.end - self.run.start) as u32)?;
+        self.let_go();
+        Ok(())
+    }
+
+    fn let_go(&self) {
+        if !self.is_taken.replace(true)
+            && let Ok(journal) = self.ext.journal()
+        {
+            journal.unhold(self.run.start);
+        }
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// The gates of groups: some groups share one.
+pub fn gates() -> Vec<Gate<()>> {
+    (0..64).map(|_| Gate::new("group", ())).collect()
+}
+
+impl Ext {
+    /// The gate of a group.
+    pub fn group_gate(&self, group: u32) -> &Gate<()> {
+        &self.groups[group as usize % self.groups.len()]
+    }
+
+    /// Takes at most `count` blocks in one run, near `goal` if it can. Their number was promised; the promise is not
+    /// touched.
+    pub fn take_blocks(&self, handle: &Handle<'_>, goal: u64, count: u32) -> Result<Range<u64>, VolumeError> {
+        self.search(handle.task, goal, count, &|group, run| self.mark(handle, group, run))
+    }
+
+    /// Keeps at most `count` blocks in one run from being taken by others, until they are taken or let go.
+    pub fn keep_blocks(&self, task: &Task<'_>, goal: u64, count: u32) -> Result<Kept<'_>, VolumeError> {
+        let run = self.search(task, goal, count, &|group, run| {
+            let first = self.shape.group_start(group);
+            self.journal()?.withhold(first + u64::from(run.start)..first + u64::from(run.end));
+            Ok(())
+        })?;
+        Ok(Kept { ext: self, run, is_taken: Cell::new(false) })
+    }
+
+    /// Searches for a run, and has `take` take it behind the group's gate.
+    fn search(&self, task: &Task<'_>, goal: u64, count: u32, take: TakeRun) -> Result<Range<u64>, VolumeError> {
+        let goal = if self.shape.holds(goal, 1) { goal } else { self.shape.first_data_block + 1 };
+        let (first, from) = self.shape.place_of_block(goal);
+        // What follows the goal directly is best, however short it is.
+        if let Some(run) = self.take_in(task, first, Search { at: from, is_direct: true }, count, 1, take)? {
+            return Ok(run);
+        }
+        let mut best: Option<(u32, u32)> = None;
+        for step in 0..self.shape.groups {
+            if step >= GROUPS_SEARCHED && best.is_some() {
+                break;
+            }
+            let group = (first + step) % self.shape.groups;
+            let begin = if step == 0 { from } else { 0 };
+            if let Some(run) = self.take_in(task, group, Search { at: begin, is_direct: false }, count, count, take)? {
+                return Ok(run);
+            }
+            let longest = self.longest_run(task, group, count)?;
+            if longest > best.map_or(0, |(_, longest)| longest) {
+                best = Some((group, longest));
+            }
+        }
+        // Somebody else may take it meanwhile; then any does.
+        let groups = best.map(|(group, _)| group).into_iter().chain(0..self.shape.groups);
+        for group in groups {
+            if let Some(run) = self.take_in(task, group, Search { at: 0, is_direct: false }, count, 1, take)? {
+                return Ok(run);
+            }
+        }
+        Err(self.no_space())
+    }
+
+    /// The bitmap of a group with the blocks that may not be used yet.
+    fn usable_bits(&self, task: &Task<'_>, group: u32) -> Result<Option<Vec<u8>>, VolumeError> {
+        let descriptor = self.descriptor(task, group)?;
+        if descriptor.free_blocks == 0 {
+            return Ok(None);
+        }
+        let mut bits = self.block_bitmap(task, group, &descriptor)?.to_vec();
+        let first = self.shape.group_start(group);
+        for range in self.journal()?.withheld(first..first + self.shape.blocks_of_group(group)) {
+            bits::put(&mut bits, (range.start - first) as u32..(range.end - first) as u32, true);
+        }
+        Ok(Some(bits))
+    }
+
+    fn longest_run(&self, task: &Task<'_>, group: u32, count: u32) -> Result<u32, VolumeError> {
+        let _alone = self.group_gate(group).enter(task);
+        let end = self.shape.blocks_of_group(group) as u32;
+        let bits = self.usable_bits(task, group)?;
+        let run = bits.and_then(|bits| bits::find_run(&bits, 0, end, count));
+        Ok(run.map_or(0, |run| run.end - run.start))
+    }
+
+    /// Takes a run of at least `least` blocks of a group.
+    fn take_in(
+        &self,
+        task: &Task<'_>,
+        group: u32,
+        search: Search,
+        count: u32,
+        least: u32,
+        take: TakeRun,
+    ) -> Result<Option<Range<u64>>, VolumeError> {
+        let _alone = self.group_gate(group).enter(task);
+        let end = self.shape.blocks_of_group(group) as u32;
+        let Some(usable) = self.usable_bits(task, group)? else { return Ok(None) };
+        let found = match search.is_direct {
+            true => bits::run_at(&usable, search.at, end, count),
+            false => bits::find_run(&usable, search.at.min(end), end, count),
+        };
+        let Some(run) = found.filter(|run| run.end - run.start >= least) else {
+            return Ok(None);
+        };
+        take(group, run.clone())?;
+        let first = self.shape.group_start(group);
+        Ok(Some(first + u64::from(run.start)..first + u64::from(run.end)))
+    }
+
+    /// Marks blocks of a group as used. The task is behind its gate.
+    fn mark(&self, handle: &Handle<'_>, group: u32, run: Range<u32>) -> Result<(), VolumeError> {
+        let mut descriptor = self.descriptor(handle.task, group)?;
+        let mut bits = self.block_bitmap(handle.task, group, &descriptor)?.to_vec();
+        bits::put(&mut bits, run.clone(), true);
+        descriptor.free_blocks = descriptor.free_blocks.saturating_sub(run.end - run.start);
+        self.store_block_bitmap(handle, group, &mut descriptor, bits)?;
+        self.free.blocks.fetch_sub((run.end - run.start).into(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Takes one block for metadata, which was promised.
+    pub fn take_block(&self, handle: &Handle<'_>, goal: u64) -> Result<u64, VolumeError> {
+        Ok(self.take_blocks(handle, goal, 1)?.start)
+    }
+
+    /// Gives blocks back. `is_logged`: they may be in the log.
+    pub fn free_blocks(&self, handle: &Handle<'_>, range: Range<u64>, is_logged: bool) -> Result<(), VolumeError> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        if !self.shape.holds(range.start, range.end - range.start) {
+            return Err(damaged(format!("blocks {range:?}"), "they are none of a file"));
+        }
+        let mut at = range.start;
+        while at < range.end {
+            let (group, first) = self.shape.place_of_block(at);
+            let count = (range.end - at).min(self.shape.group_blocks - u64::from(first)) as u32;
+            let _alone = self.group_gate(group).enter(handle.task);
+            let mut descriptor = self.descriptor(handle.task, group)?;
+            let mut bits = self.block_bitmap(handle.task, group, &descriptor)?.to_vec();
+            if let Some(free) = bits::next_clear(&bits, first, first + count) {
+                let block = self.shape.group_start(group) + u64::from(free);
+                return Err(damaged(
+                    format!("the block bitmap of group {group}"),
+                    format!("block {block} is free twice"),
+                ));
+            }
+            bits::put(&mut bits, first..first + count, false);
+            descriptor.free_blocks += count;
+            self.store_block_bitmap(handle, group, &mut descriptor, bits)?;
+            handle.free(at..at + u64::from(count), is_logged);
+            self.free.blocks.fetch_add(count.into(), Ordering::SeqCst);
+            at += u64::from(count);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! Free blocks and inodes: found near a goal, taken and given back, group by group.
+//!
+//! | file | content |
+//! |---|---|
+//! | `space` | how much is free, and how much of it is promised |
+//! | `bits` | runs in a bitmap |
+//! | `bitmaps` | the bitmaps of a group, which may never have been written |
+//! | `blocks` | blocks |
+//! | `inodes` | inodes |
+
+pub mod bitmaps;
+pub mod bits;
+pub mod blocks;
+pub mod inodes;
+pub mod space;

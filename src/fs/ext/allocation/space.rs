@@ -1,0 +1,82 @@
+//! How much is free, and how much of it is promised: to bytes of files that wait without a place, and to calls that are
+//! under way.
+
+use crate::fs::ext::Ext;
+use crate::fs::volume::VolumeError;
+use crate::task::Task;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks that are kept for the maps of files whose bytes wait.
+pub const KEPT_FOR_MAPS: u64 = 32;
+
+/// Free blocks and inodes of the whole volume.
+#[derive(Debug, Default)]
+pub struct Free {
+    pub blocks: AtomicU64,
+    pub inodes: AtomicU64,
+    promised: AtomicU64,
+}
+
+/// Blocks that are promised to a call, until it is dropped.
+pub struct Promise<'f> {
+    free: &'f Free,
+    blocks: u64,
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        self.free.take_back(self.blocks);
+    }
+}
+
+impl Promise<'_> {
+    /// Keeps the promise beyond the call.
+    pub fn keep(mut self) {
+        self.blocks = 0;
+    }
+}
+
+impl Free {
+    /// Blocks that were promised are not any more: they are used, or not needed.
+    pub fn take_back(&self, blocks: u64) {
+        self.promised.fetch_sub(blocks, Ordering::SeqCst);
+    }
+
+    /// Promises blocks, if so many of `usable` are left.
+    fn promise(&self, blocks: u64, usable: u64) -> Option<Promise<'_>> {
+        let promised = self.promised.fetch_add(blocks, Ordering::SeqCst);
+        let promise = Promise { free: self, blocks };
+        (promised + blocks <= usable).then_some(promise)
+    }
+
+    pub fn promised(&self) -> u64 {
+        self.promised.load(Ordering::SeqCst)
+    }
+}
+
+impl Ext {
+    /// Promises blocks to a call. Those that were freed are waited for if there are no others: the task has no handle.
+    pub fn promise(&self, task: &Task<'_>, blocks: u64, is_for_data: bool) -> Result<Promise<'_>, VolumeError> {
+        let journal = self.journal()?;
+        let kept = if is_for_data { KEPT_FOR_MAPS + self.free.promised() / 64 } else { 0 };
+        for is_last in [false, true] {
+            let free = self.free.blocks.load(Ordering::SeqCst);
+            let usable = free.saturating_sub(journal.withheld_blocks() + kept);
+            if let Some(promise) = self.free.promise(blocks, usable) {
+                return Ok(promise);
+            }
+            if is_last || journal.withheld_blocks() == 0 {
+                break;
+            }
+            let running = journal.running();
+            journal.commit(task, running)?;
+        }
+        Err(self.no_space())
+    }
+
+    /// There is not enough room.
+    pub fn no_space(&self) -> VolumeError {
+        let units = |blocks: u64| blocks * self.shape.block_bytes as u64 / crate::units::BLOCK_BYTES;
+        VolumeError::NoSpace { free: units(self.free.blocks.load(Ordering::SeqCst)), blocks: units(self.shape.blocks) }
+    }
+}

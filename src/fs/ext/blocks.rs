@@ -1,0 +1,181 @@
+//! Blocks in memory: metadata, and bytes of files that go through the journal.
+//!
+//! A block's bytes are shared with whoever reads them, and are copied when they change while somebody has them: so a
+//! commit keeps what it took without a copy. What is changed, or committed and not yet written home, stays; of the rest the
+//! longest unused goes when there is too much. On a device of stamps everything stays.
+
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The bytes of a block, as they were when they were asked for.
+pub type Bytes = Arc<[u8]>;
+
+const SHARDS: usize = 16;
+
+struct Entry {
+    bytes: Bytes,
+    /// When it was last used.
+    used: u64,
+    /// It is changed, or waits to be written home.
+    stays: bool,
+}
+
+#[derive(Default)]
+struct Shard {
+    blocks: FxHashMap<u64, Entry>,
+    /// Blocks that have left: whoever read one before from the device reads again.
+    left: u64,
+}
+
+/// Blocks in memory, by number.
+pub struct Blocks {
+    shards: Vec<Mutex<Shard>>,
+    /// The most that each part keeps of what need not stay.
+    most: usize,
+    clock: AtomicU64,
+}
+
+/// Shows which blocks had left when a read began.
+#[derive(Clone, Copy, Debug)]
+pub struct Before(u64);
+
+impl Blocks {
+    /// Room for so many; `None`: all stay.
+    pub fn new(most: Option<usize>) -> Blocks {
+        let most = most.map_or(usize::MAX, |most| (most / SHARDS).max(16));
+        Blocks { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), most, clock: AtomicU64::new(0) }
+    }
+
+    fn shard(&self, block: u64) -> MutexGuard<'_, Shard> {
+        // Nothing within can panic and leave a half behind: entries are whole at every step.
+        self.shards[block as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A block that is there, or the state to insert what is read with.
+    pub fn get(&self, block: u64) -> Result<Bytes, Before> {
+        let mut shard = self.shard(block);
+        let before = Before(shard.left);
+        match shard.blocks.get_mut(&block) {
+            Some(entry) => {
+                entry.used = self.tick();
+                Ok(Arc::clone(&entry.bytes))
+            }
+            None => Err(before),
+        }
+    }
+
+    /// Keeps a block that was read, unless somebody else has; `None` if it may be old, and must be read again.
+    pub fn insert(&self, block: u64, bytes: Bytes, before: Before) -> Option<Bytes> {
+        let mut shard = self.shard(block);
+        if let Some(entry) = shard.blocks.get(&block) {
+            return Some(Arc::clone(&entry.bytes));
+        }
+        if shard.left != before.0 {
+            return None;
+        }
+        let used = self.tick();
+        shard.blocks.insert(block, Entry { bytes: Arc::clone(&bytes), used, stays: false });
+        shard.trim(self.most);
+        Some(bytes)
+    }
+
+    /// Sets a block, whatever it was. It stays until it is [released](Blocks::release).
+    pub fn set(&self, block: u64, bytes: Bytes) {
+        let used = self.tick();
+        self.shard(block).blocks.insert(block, Entry { bytes, used, stays: true });
+    }
+
+    /// Changes a block that is there. It stays until it is released. False if it is not there.
+    pub fn change(&self, block: u64, change: impl FnOnce(&mut [u8])) -> bool {
+        let mut shard = self.shard(block);
+        let Some(entry) = shard.blocks.get_mut(&block) else { return false };
+        entry.stays = true;
+        entry.used = self.tick();
+        change(Arc::make_mut(&mut entry.bytes));
+        true
+    }
+
+    /// It need not stay any more.
+    pub fn release(&self, block: u64) {
+        let mut shard = self.shard(block);
+        if let Some(entry) = shard.blocks.get_mut(&block) {
+            entry.stays = false;
+        }
+        shard.trim(self.most);
+    }
+
+    /// Forgets a block: it is free now.
+    pub fn forget(&self, block: u64) {
+        let mut shard = self.shard(block);
+        shard.blocks.remove(&block);
+        shard.left += 1;
+    }
+
+    /// The number of blocks in memory.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().unwrap().blocks.len()).sum()
+    }
+}
+
+impl Shard {
+    /// Lets a quarter of what need not stay go, the longest unused first, if there is too much.
+    fn trim(&mut self, most: usize) {
+        if self.blocks.len() <= most {
+            return;
+        }
+        let mut idle: Vec<(u64, u64)> =
+            self.blocks.iter().filter(|(_, entry)| !entry.stays).map(|(block, entry)| (entry.used, *block)).collect();
+        idle.sort_unstable();
+        for (_, block) in idle.iter().take(idle.len().div_ceil(4)) {
+            self.blocks.remove(block);
+            self.left += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(blocks: &Blocks, block: u64) {
+        let before = blocks.get(block).expect_err("it is not there");
+        blocks.insert(block, vec![block as u8; 4].into(), before).unwrap();
+    }
+
+    #[test]
+    fn who_reads_a_block_keeps_what_it_was_while_it_changes() {
+        let blocks = Blocks::new(None);
+        insert(&blocks, 3);
+        let before = blocks.get(3).ok().unwrap();
+        assert!(blocks.change(3, |bytes| bytes[0] = 9) && !blocks.change(4, |_| ()));
+        assert_eq!((before[0], blocks.get(3).ok().unwrap()[0]), (3, 9));
+    }
+
+    #[test]
+    fn what_is_changed_stays_and_the_rest_is_bounded() {
+        let blocks = Blocks::new(Some(SHARDS * 16));
+        (0..64).for_each(|block| insert(&blocks, block));
+        (0..64).for_each(|block| assert!(blocks.change(block, |bytes| bytes[1] = 7)));
+        (64..10_000).for_each(|block| insert(&blocks, block));
+        assert!(blocks.len() <= SHARDS * 17 + 64, "{}", blocks.len());
+        assert!((0..64).all(|block| blocks.get(block).is_ok_and(|bytes| bytes[1] == 7)));
+        (0..64).for_each(|block| blocks.release(block));
+        (10_000..20_000).for_each(|block| insert(&blocks, block));
+        assert!(blocks.get(0).is_err());
+    }
+
+    #[test]
+    fn what_was_read_before_a_block_left_is_not_taken_for_the_newest() {
+        let blocks = Blocks::new(None);
+        let before = blocks.get(3).err().unwrap();
+        blocks.set(3, vec![9; 4].into());
+        blocks.forget(3);
+        assert!(blocks.insert(3, vec![0; 4].into(), before).is_none());
+    }
+}

@@ -1,0 +1,39 @@
+//! Why a volume cannot be opened.
+
+use crate::device::DeviceError;
+use crate::fs::station::VolumeFault;
+use crate::fs::volume::VolumeError;
+
+/// Why a volume cannot be opened, made or checked.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenExtError {
+    /// The device has no superblock that can be used.
+    #[error("the superblock at byte 1024: {0}")]
+    Superblock(String),
+    /// The volume has features that are not known here.
+    #[error("the volume has features that cannot be read here: {0}")]
+    Unreadable(String),
+    /// The volume has something that is not done here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A structure is damaged, or the device fails.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+}
+
+impl From<DeviceError> for OpenExtError {
+    fn from(error: DeviceError) -> OpenExtError {
+        OpenExtError::Volume(error.into())
+    }
+}
+
+impl From<OpenExtError> for VolumeFault {
+    fn from(error: OpenExtError) -> VolumeFault {
+        VolumeFault { is_lost: matches!(error, OpenExtError::Superblock(_)), source: Box::new(error) }
+    }
+}
+
+/// A structure is not as it should be.
+pub fn damaged(what: impl Into<String>, why: impl Into<String>) -> VolumeError {
+    VolumeError::Damaged { what: what.into(), why: why.into() }
+}

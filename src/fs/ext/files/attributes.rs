@@ -1,0 +1,172 @@
+//! Extended attributes of a file.
+
+use crate::fs::ext::Ext;
+use crate::fs::ext::blocks::Bytes;
+use crate::fs::ext::error::damaged;
+use crate::fs::ext::files::node::File;
+use crate::fs::ext::format::access_list;
+use crate::fs::ext::format::attributes::{
+    LISTS, Stored, fits_block, fits_inode, is_sound, read_block, read_inode, set_sharers, sharers, sum, write_block,
+    write_inode,
+};
+use crate::fs::ext::journal::Handle;
+use crate::fs::volume::{ExtendedChange, LONGEST_VALUE, VolumeError};
+use crate::label::Content;
+use crate::task::Task;
+
+impl Ext {
+    /// The block of a file's attributes.
+    pub fn attribute_block(&self, task: &Task<'_>, file: &File) -> Result<Option<(u64, Bytes)>, VolumeError> {
+        let place = file.inode.attribute_block();
+        if place == 0 {
+            return Ok(None);
+        }
+        let what = || format!("block {place}, the attributes of inode {}", file.number);
+        let seed = self.shape.checksums.seed();
+        let check = |bytes: &[u8]| match seed {
+            Some(seed) if !is_sound(bytes, place, seed) => Err("its checksum is wrong".to_string()),
+            _ => read_block(bytes).map(drop),
+        };
+        Ok(Some((place, self.block(task, place, &what, &check)?)))
+    }
+
+    /// All attributes of a file, as they are stored: those in its inode, then those in its block.
+    pub fn stored_attributes(&self, task: &Task<'_>, file: &File) -> Result<Vec<Stored>, VolumeError> {
+        let what = || format!("the attributes of inode {}", file.number);
+        let mut all = match file.inode.attribute_room() {
+            Some(room) => read_inode(&file.inode.bytes()[room]).map_err(|why| damaged(what(), why))?,
+            None => Vec::new(),
+        };
+        if let Some((_, block)) = self.attribute_block(task, file)? {
+            all.extend(read_block(&block).map_err(|why| damaged(what(), why))?);
+        }
+        Ok(all)
+    }
+
+    /// The value of an attribute, as programs see it; `None` if there is none of this name.
+    pub fn attribute_of(&self, task: &Task<'_>, file: &File, name: &[u8]) -> Result<Option<Vec<u8>>, VolumeError> {
+        let Some((prefix, rest)) = Stored::split(name) else { return Ok(None) };
+        let all = self.stored_attributes(task, file)?;
+        let Some(found) = all.into_iter().find(|stored| stored.prefix == prefix && stored.name == rest) else {
+            return Ok(None);
+        };
+        if !LISTS.contains(&prefix) {
+            return Ok(Some(found.value));
+        }
+        let what = || format!("the access control list of inode {}", file.number);
+        access_list::seen(&found.value).map(Some).ok_or_else(|| damaged(what(), "its entries make no list"))
+    }
+
+    /// The names of all attributes of a file, sorted.
+    pub fn attribute_names(&self, task: &Task<'_>, file: &File) -> Result<Vec<Vec<u8>>, VolumeError> {
+        let mut names: Vec<_> = self.stored_attributes(task, file)?.iter().filter_map(Stored::full_name).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+/// The attributes of a file as they will be: those in its inode, and those in its block.
+pub struct Plan {
+    inode: Vec<Stored>,
+    block: Vec<Stored>,
+}
+
+impl Ext {
+    /// Plans changes of a file's attributes. Nothing is changed if they do not fit.
+    pub fn plan_attributes(
+        &self,
+        task: &Task<'_>,
+        file: &File,
+        changes: &[ExtendedChange<'_>],
+    ) -> Result<Plan, VolumeError> {
+        let mut all = self.stored_attributes(task, file)?;
+        for change in changes {
+            let unknown = VolumeError::Unsupported("ext has no attributes with such a prefix");
+            let (prefix, name) = Stored::split(change.name).ok_or(unknown)?;
+            all.retain(|stored| stored.prefix != prefix || stored.name != name);
+            if let Some(value) = &change.value {
+                if value.len() > LONGEST_VALUE {
+                    return Err(VolumeError::LongValue);
+                }
+                let value = match LISTS.contains(&prefix) {
+                    true => access_list::stored(value).ok_or(VolumeError::Invalid("no access control list"))?,
+                    false => value.to_vec(),
+                };
+                all.push(Stored { prefix, name: name.to_vec(), value });
+            }
+        }
+        self.divide(file, all)
+    }
+
+    /// Divides attributes between the inode and a block.
+    fn divide(&self, file: &File, all: Vec<Stored>) -> Result<Plan, VolumeError> {
+        let room = file.inode.attribute_room().map_or(0, |room| room.len());
+        let mut plan = Plan { inode: Vec::new(), block: Vec::new() };
+        for stored in all {
+            plan.inode.push(stored);
+            if !fits_inode(room, &plan.inode) {
+                plan.block.extend(plan.inode.pop());
+            }
+        }
+        if !fits_block(self.shape.block_bytes, &plan.block) {
+            return Err(VolumeError::ManyAttributes { most: (self.shape.block_bytes + room) as u64 });
+        }
+        Ok(plan)
+    }
+
+    /// Stores attributes as planned. Blocks for them were promised; the inode is stored by the caller.
+    pub fn store_attributes(&self, handle: &Handle<'_>, file: &mut File, mut plan: Plan) -> Result<(), VolumeError> {
+        if let Some(room) = file.inode.attribute_room() {
+            write_inode(&mut file.inode.bytes_mut()[room], &plan.inode);
+        }
+        let mut place = None;
+        if let Some((block, bytes)) = self.attribute_block(handle.task, file)? {
+            if sharers(&bytes) <= 1 && !plan.block.is_empty() {
+                place = Some(block);
+            } else {
+                self.leave_attribute_block(handle, file)?;
+            }
+        }
+        if plan.block.is_empty() {
+            return Ok(());
+        }
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let goal = self.goal(handle.task, file, 0)?;
+                let place = self.take_map_block(handle, file, goal)?;
+                file.inode.set_attribute_block(place);
+                place
+            }
+        };
+        let mut bytes = vec![0; self.shape.block_bytes];
+        write_block(&mut bytes, &mut plan.block);
+        self.set_attribute_block(handle, place, bytes);
+        Ok(())
+    }
+
+    fn set_attribute_block(&self, handle: &Handle<'_>, place: u64, mut bytes: Vec<u8>) {
+        if let Some(seed) = self.shape.checksums.seed() {
+            sum(&mut bytes, place, seed);
+        }
+        handle.set(place, Content::Metadata, bytes.into());
+    }
+
+    /// A file has its block of attributes no more; the last one who shares it frees it.
+    pub fn leave_attribute_block(&self, handle: &Handle<'_>, file: &mut File) -> Result<(), VolumeError> {
+        let Some((place, _)) = self.attribute_block(handle.task, file)? else { return Ok(()) };
+        // Those who share it may leave it at the same time.
+        let _alone = self.shared_attributes.enter(handle.task);
+        let Some((_, bytes)) = self.attribute_block(handle.task, file)? else { return Ok(()) };
+        file.inode.set_attribute_block(0);
+        if sharers(&bytes) <= 1 {
+            return self.free_map_block(handle, file, place);
+        }
+        let mut bytes = bytes.to_vec();
+        let left = sharers(&bytes) - 1;
+        set_sharers(&mut bytes, left);
+        self.set_attribute_block(handle, place, bytes);
+        file.inode.add_blocks(-1, self.shape.block_bytes);
+        Ok(())
+    }
+}

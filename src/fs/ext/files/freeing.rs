@@ -1,0 +1,45 @@
+//! Files that have no name, and that nobody holds any more.
+
+use super::placing::MAP_BLOCKS;
+use crate::fs::ext::Ext;
+use crate::fs::ext::files::node::{File, Node};
+use crate::fs::volume::{FileKind, VolumeError};
+use crate::task::Task;
+
+impl Ext {
+    /// Frees a file that is an orphan, if nobody holds it. The task is behind its gate.
+    pub fn free_if_gone(&self, task: &Task<'_>, node: &Node, file: &mut File) -> Result<(), VolumeError> {
+        if file.inode.links() > 0 || file.is_freed || node.is_held() {
+            return Ok(());
+        }
+        self.free_file(task, file)?;
+        self.waits_no_more(node, file);
+        self.nodes.remove(node.number);
+        Ok(())
+    }
+
+    /// Gives all that a file has back, and its inode.
+    pub fn free_file(&self, task: &Task<'_>, file: &mut File) -> Result<(), VolumeError> {
+        let is_directory = file.kind() == FileKind::Directory;
+        self.drop_pages(file, 0..u64::MAX);
+        if file.inode.has_map() {
+            self.cut_all(task, file, 0..u64::from(u32::MAX), true)?;
+        }
+        let handle = self.begin(task, MAP_BLOCKS)?;
+        self.changing(|| {
+            self.leave_attribute_block(&handle, file)?;
+            self.remove_orphan(&handle, file)?;
+            if file.inode.has_map() {
+                file.inode.set_size(0);
+                file.stored_size = 0;
+            }
+            let seconds = self.wall(task.now()).0.div_euclid(1_000_000_000);
+            // Zero would say that it was not deleted.
+            file.inode.set_deleted(seconds.clamp(1, i64::from(u32::MAX)) as u32);
+            self.store_inode(&handle, file, true)?;
+            self.free_inode(&handle, file.number, is_directory)
+        })?;
+        file.is_freed = true;
+        Ok(())
+    }
+}

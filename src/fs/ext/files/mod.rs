@@ -1,0 +1,32 @@
+//! Files: their inodes, where their blocks lie, their bytes and their extended attributes.
+//!
+//! | file | content |
+//! |---|---|
+//! | `node` | inodes in memory, each behind its gate |
+//! | `map` | where a block of a file lies |
+//! | `reading` | the bytes of a file |
+//! | `attributes` | extended attributes |
+//! | `extent_tree`, `block_numbers` | changes of either map |
+//! | `placing` | places for a file's blocks, whichever map it has |
+//! | `writing` | writes, into memory or into the transaction |
+//! | `write_out` | what waits is written |
+//! | `resizing` | cut off, punched, reserved |
+//! | `storing` | inodes into their table; files that wait |
+//! | `orphans` | files without a name, and such as are being cut off |
+//! | `freeing` | files that nobody has any more |
+//! | `changing` | changes of what is known of a file |
+
+pub mod attributes;
+pub mod block_numbers;
+pub mod changing;
+pub mod extent_tree;
+pub mod freeing;
+pub mod map;
+pub mod node;
+pub mod orphans;
+pub mod placing;
+pub mod reading;
+pub mod resizing;
+pub mod storing;
+pub mod write_out;
+pub mod writing;

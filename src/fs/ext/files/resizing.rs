@@ -1,0 +1,165 @@
+//! Cuts files off, punches holes into them, and reserves blocks for them.
+
+use super::placing::{CUT_BLOCKS, MAP_BLOCKS};
+use crate::fs::ext::Ext;
+use crate::fs::ext::files::node::File;
+use crate::fs::ext::format::extents::MOST_UNWRITTEN;
+use crate::fs::ext::format::inode::flag;
+use crate::fs::volume::{Allocation, VolumeError};
+use crate::task::Task;
+use std::ops::Range;
+
+/// Behind the last block that a file can have.
+const END: u64 = u32::MAX as u64;
+
+impl Ext {
+    /// Sets the size of a file: it is cut off, or lengthened by zeros.
+    pub fn resize(&self, task: &Task<'_>, file: &mut File, size: u64) -> Result<(), VolumeError> {
+        if size > self.shape.longest_file(file.inode.has(flag::EXTENTS)) {
+            return Err(VolumeError::TooLarge);
+        }
+        let block = self.shape.block_bytes as u64;
+        if size > file.inode.size() {
+            self.clear_tail(task, file)?;
+            file.inode.set_size(size);
+            file.stored_size = size;
+            file.is_unstored = true;
+            return Ok(());
+        }
+        self.clear_bytes(task, file, size..size.next_multiple_of(block))?;
+        self.drop_pages(file, size.div_ceil(block)..u64::MAX);
+        file.inode.set_size(size);
+        file.stored_size = size.min(file.stored_size);
+        self.cut_all(task, file, size.div_ceil(block)..END, true)
+    }
+
+    /// Forgets pages that wait.
+    pub fn drop_pages(&self, file: &mut File, blocks: Range<u64>) {
+        let gone: Vec<u64> = file.pages.range(blocks).map(|(at, _)| *at).collect();
+        for at in gone {
+            let page = file.pages.remove(&at).expect("it is there");
+            self.waiting.take_bytes(self.shape.block_bytes);
+            if page.is_promised {
+                self.free.take_back(1);
+            }
+        }
+    }
+
+    /// Gives all blocks of a range back, in as many handles as it takes. A file that is cut off is an orphan meanwhile, so
+    /// that a mount after a crash goes on.
+    pub fn cut_all(
+        &self,
+        task: &Task<'_>,
+        file: &mut File,
+        blocks: Range<u64>,
+        is_cut_off: bool,
+    ) -> Result<(), VolumeError> {
+        let was_orphan = file.is_orphan;
+        let mut is_more = true;
+        while is_more {
+            // Parts of an extent that a hole is punched into need room in the map.
+            let promise = match is_cut_off {
+                true => None,
+                false => Some(self.promise(task, 8, false)?),
+            };
+            let handle = self.begin(task, CUT_BLOCKS)?;
+            self.changing(|| {
+                is_more = self.cut_some(&handle, file, blocks.clone())?;
+                if is_cut_off && is_more && !file.is_orphan {
+                    self.add_orphan(&handle, file)?;
+                }
+                if is_cut_off && !is_more && file.is_orphan && !was_orphan {
+                    self.remove_orphan(&handle, file)?;
+                }
+                self.store_inode(&handle, file, true)
+            })?;
+            drop(promise);
+        }
+        Ok(())
+    }
+
+    /// The work of fallocate on a range of a file. Its times are the caller's.
+    pub fn allocate_range(
+        &self,
+        task: &Task<'_>,
+        file: &mut File,
+        (offset, length): (u64, u64),
+        how: Allocation,
+    ) -> Result<(), VolumeError> {
+        if length == 0 {
+            return Err(VolumeError::Invalid("a range has a byte at least"));
+        }
+        let longest = self.shape.longest_file(file.inode.has(flag::EXTENTS));
+        let (end, keep_size) = match how {
+            Allocation::Reserve { keep_size } | Allocation::Zero { keep_size } => {
+                let end = offset.checked_add(length).filter(|end| *end <= longest).ok_or(VolumeError::TooLarge)?;
+                (end, keep_size)
+            }
+            Allocation::Punch => (offset.saturating_add(length).min(longest), true),
+        };
+        if how != Allocation::Punch && !file.inode.has(flag::EXTENTS) {
+            return Err(VolumeError::Unsupported("a file with a block map has no reserved blocks"));
+        }
+        let block = self.shape.block_bytes as u64;
+        let blocks = offset / block..end.div_ceil(block);
+        if how != Allocation::Punch {
+            let missing = self.missing(task, file, blocks.clone())?;
+            drop(self.promise(task, missing + MAP_BLOCKS as u64 / 4, true)?);
+        }
+        if !matches!(how, Allocation::Reserve { .. }) && offset < end {
+            self.punch(task, file, offset..end)?;
+        }
+        if how != Allocation::Punch {
+            self.reserve(task, file, blocks)?;
+        }
+        if !keep_size && end > file.inode.size() {
+            self.clear_tail(task, file)?;
+            file.inode.set_size(end);
+            file.stored_size = file.stored_size.max(end);
+        }
+        file.is_unstored = true;
+        Ok(())
+    }
+
+    /// Makes bytes zero, and gives their whole blocks back.
+    fn punch(&self, task: &Task<'_>, file: &mut File, bytes: Range<u64>) -> Result<(), VolumeError> {
+        let block = self.shape.block_bytes as u64;
+        let whole = bytes.start.div_ceil(block)..bytes.end / block;
+        if whole.start > whole.end {
+            return self.clear_bytes(task, file, bytes);
+        }
+        self.clear_bytes(task, file, bytes.start..whole.start * block)?;
+        self.clear_bytes(task, file, whole.end * block..bytes.end)?;
+        if whole.is_empty() {
+            return Ok(());
+        }
+        self.drop_pages(file, whole.clone());
+        self.cut_all(task, file, whole.start..whole.end.min(END), false)
+    }
+
+    /// Gives blocks to the holes of a range, which read as zeros.
+    fn reserve(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let run = self.run(task, file, at)?;
+            let count = run.count.min(blocks.end - at);
+            if run.place.is_some() {
+                at += count;
+                continue;
+            }
+            // Of a hole whose bytes wait, places are promised already.
+            let goal = self.goal(task, file, at)?;
+            let promise = self.promise(task, MAP_BLOCKS as u64 / 4, false)?;
+            let handle = self.begin(task, 2 * MAP_BLOCKS)?;
+            self.changing(|| {
+                let taken = self.take_blocks(&handle, goal, count.min(MOST_UNWRITTEN.into()) as u32)?;
+                let end = at + (taken.end - taken.start);
+                self.put_run(&handle, file, at, taken, false)?;
+                at = end;
+                self.store_inode(&handle, file, true)
+            })?;
+            drop(promise);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Writes out what waits of a file.
+//!
+//! Places are found for whole runs. With `data=ordered`, blocks are kept for the run, the bytes are written there, and then
+//! one handle marks the blocks as used and puts them into the file's map: a crash between leaves the file as it was. With
+//! `data=writeback` the map comes first.
+
+use super::placing::MAP_BLOCKS;
+use crate::fs::ext::Ext;
+use crate::fs::ext::files::node::{File, Node};
+use crate::fs::ext::settings::DataMode;
+use crate::fs::volume::VolumeError;
+use crate::label::{Content, Label};
+use crate::task::Task;
+use std::ops::Range;
+
+/// Bytes of a file that are written at once.
+const AT_ONCE: usize = 4 << 20;
+
+impl Ext {
+    /// Writes out all that waits of a file, and its inode. The task is behind its gate.
+    pub fn write_out(&self, task: &Task<'_>, node: &Node, file: &mut File) -> Result<(), VolumeError> {
+        while let Some((first, _)) = file.pages.first_key_value() {
+            let first = *first;
+            let most = (AT_ONCE / self.shape.block_bytes) as u64;
+            let end = (first..first + most).take_while(|at| file.pages.contains_key(at)).count() as u64 + first;
+            self.write_pages(task, file, first..end)?;
+        }
+        // What lay in blocks that the file had already has grown it, too.
+        if file.is_unstored || file.stored_size != file.inode.size() {
+            let is_needed = file.stored_size != file.inode.size();
+            file.stored_size = file.inode.size();
+            let handle = self.begin(task, MAP_BLOCKS)?;
+            self.changing(|| self.store_inode(&handle, file, is_needed))?;
+        }
+        self.waits_no_more(node, file);
+        Ok(())
+    }
+
+    /// Writes a run of pages that wait.
+    fn write_pages(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<(), VolumeError> {
+        let run = self.run(task, file, blocks.start)?;
+        let most = if run.stored().is_some() { u64::MAX } else { self.placed_at_once(file) };
+        let blocks = blocks.start..blocks.end.min(blocks.start.saturating_add(run.count.min(most)));
+        let blocks = match run.place {
+            Some(place) if run.is_written => {
+                self.send_pages(task, file, &blocks, place)?;
+                blocks
+            }
+            Some(place) => self.write_reserved(task, file, blocks, place)?,
+            None => self.write_new(task, file, blocks)?,
+        };
+        for at in blocks {
+            let page = file.pages.remove(&at).expect("it was written");
+            self.waiting.take_bytes(self.shape.block_bytes);
+            if page.is_promised {
+                self.free.take_back(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn send_pages(&self, task: &Task<'_>, file: &File, blocks: &Range<u64>, place: u64) -> Result<(), VolumeError> {
+        let bytes: Vec<u8> =
+            file.pages.range(blocks.clone()).flat_map(|(_, page)| page.bytes.iter().copied()).collect();
+        // An older copy may be in memory, of a transaction that had these bytes.
+        let label = Label::host(Content::Data);
+        Ok(self.media.write(task, place, &bytes, label)?)
+    }
+
+    /// The bytes of the file that are stored when these blocks are.
+    fn stored_to(&self, file: &File, blocks: &Range<u64>) -> u64 {
+        file.stored_size.max(file.inode.size().min(blocks.end * self.shape.block_bytes as u64))
+    }
+
+    /// Writes pages whose blocks are reserved.
+    fn write_reserved(
+        &self,
+        task: &Task<'_>,
+        file: &mut File,
+        blocks: Range<u64>,
+        place: u64,
+    ) -> Result<Range<u64>, VolumeError> {
+        let is_ordered = self.settings.data == DataMode::Ordered;
+        if is_ordered {
+            self.send_pages(task, file, &blocks, place)?;
+        }
+        let handle = self.begin(task, MAP_BLOCKS)?;
+        self.changing(|| {
+            self.mark_written(&handle, file, blocks.clone())?;
+            file.stored_size = self.stored_to(file, &blocks);
+            self.store_inode(&handle, file, true)
+        })?;
+        drop(handle);
+        if !is_ordered {
+            self.send_pages(task, file, &blocks, place)?;
+        }
+        Ok(blocks)
+    }
+
+    /// Writes pages that have no blocks yet: as many as lie in one run.
+    fn write_new(&self, task: &Task<'_>, file: &mut File, blocks: Range<u64>) -> Result<Range<u64>, VolumeError> {
+        let goal = self.goal(task, file, blocks.start)?;
+        let is_ordered = self.settings.data == DataMode::Ordered;
+        let kept = self.keep_blocks(task, goal, (blocks.end - blocks.start) as u32)?;
+        let run = kept.run();
+        let blocks = blocks.start..blocks.start + (run.end - run.start);
+        if is_ordered {
+            self.send_pages(task, file, &blocks, run.start)?;
+        }
+        let handle = self.begin(task, 2 * MAP_BLOCKS + super::placing::NUMBERS_AT_ONCE as usize / 8)?;
+        self.changing(|| {
+            kept.take(&handle)?;
+            self.put_run(&handle, file, blocks.start, run.clone(), true)?;
+            file.stored_size = self.stored_to(file, &blocks);
+            self.store_inode(&handle, file, true)
+        })?;
+        drop(handle);
+        if !is_ordered {
+            self.send_pages(task, file, &blocks, run.start)?;
+        }
+        Ok(blocks)
+    }
+}

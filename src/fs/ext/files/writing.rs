@@ -1,0 +1,223 @@
+//! Writes the bytes of a file: into memory, where they wait, or with `data=journal` into the running transaction.
+
+use super::placing::{MAP_BLOCKS, NUMBERS_AT_ONCE};
+use crate::fs::ext::Ext;
+use crate::fs::ext::files::node::{File, Page};
+use crate::fs::ext::format::inode::flag;
+use crate::fs::ext::settings::DataMode;
+use crate::fs::volume::VolumeError;
+use crate::label::Content;
+use crate::task::Task;
+use std::ops::Range;
+
+/// A part of a write: a block of the file, the bytes in it that are written, and those of the write.
+struct Part {
+    at: u64,
+    within: Range<usize>,
+    from: Range<usize>,
+}
+
+/// The parts of a range of bytes, each within one block.
+fn parts(offset: u64, length: usize, block: usize) -> impl Iterator<Item = Part> {
+    let end = offset + length as u64;
+    (offset / block as u64..end.div_ceil(block as u64)).map(move |at| {
+        let first = at * block as u64;
+        let (from, to) = (offset.max(first), end.min(first + block as u64));
+        Part {
+            at,
+            within: (from - first) as usize..(to - first) as usize,
+            from: (from - offset) as usize..(to - offset) as usize,
+        }
+    })
+}
+
+impl Ext {
+    /// Writes all of `bytes` from `offset` on. The file grows where it must; its times are the caller's.
+    pub fn write_file(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
+        let longest = self.shape.longest_file(file.inode.has(flag::EXTENTS));
+        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= longest).ok_or(VolumeError::TooLarge)?;
+        if offset > file.inode.size() {
+            self.clear_tail(task, file)?;
+        }
+        match self.settings.data {
+            DataMode::Journal => self.write_logged(task, file, offset, bytes)?,
+            DataMode::Ordered | DataMode::Writeback => self.write_waiting(task, file, offset, bytes)?,
+        }
+        if end > file.inode.size() {
+            file.inode.set_size(end);
+        }
+        file.is_unstored = true;
+        Ok(())
+    }
+
+    /// Blocks of a range of a file that have neither a place nor the promise of one.
+    pub fn missing(&self, task: &Task<'_>, file: &File, blocks: Range<u64>) -> Result<u64, VolumeError> {
+        let mut missing = 0;
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let run = self.run(task, file, at)?;
+            let end = (at + run.count).min(blocks.end);
+            if run.place.is_none() {
+                let promised = file.pages.range(at..end).filter(|(_, page)| page.is_promised).count();
+                missing += end - at - promised as u64;
+            }
+            at = end;
+        }
+        Ok(missing)
+    }
+
+    fn write_waiting(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
+        let block = self.shape.block_bytes;
+        let blocks = offset / block as u64..(offset + bytes.len() as u64).div_ceil(block as u64);
+        let missing = self.missing(task, file, blocks)?;
+        let promise = self.promise(task, missing, true)?;
+        // What is read before anything is changed may fail.
+        let mut loaded = Vec::new();
+        for part in parts(offset, bytes.len(), block).filter(|part| part.within.len() < block) {
+            if !file.pages.contains_key(&part.at) {
+                loaded.push((part.at, self.loaded(task, file, part.at)?));
+            }
+        }
+        let mut left = missing;
+        for (at, bytes) in loaded {
+            left -= u64::from(self.add_page(task, file, at, bytes)?);
+        }
+        for part in parts(offset, bytes.len(), block) {
+            if !file.pages.contains_key(&part.at) {
+                left -= u64::from(self.add_page(task, file, part.at, vec![0; self.media.width()].into())?);
+            }
+            let page = file.pages.get_mut(&part.at).expect("it was added");
+            self.fill(&mut page.bytes, &part.within, &bytes[part.from.clone()]);
+        }
+        debug_assert_eq!(left, 0, "each promise has a page");
+        promise.keep();
+        Ok(())
+    }
+
+    /// Adds a page; true if a place is promised to it.
+    fn add_page(&self, task: &Task<'_>, file: &mut File, at: u64, bytes: Box<[u8]>) -> Result<bool, VolumeError> {
+        let is_promised = self.run(task, file, at)?.place.is_none();
+        self.waiting.add_bytes(self.shape.block_bytes);
+        file.pages.insert(at, Page { bytes, is_promised });
+        Ok(is_promised)
+    }
+
+    /// Puts bytes into a block; of stamps, the first ones stand for it.
+    fn fill(&self, block: &mut [u8], within: &Range<usize>, bytes: &[u8]) {
+        match self.media.holds_stamps() {
+            true => block.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from),
+            false => block[within.clone()].copy_from_slice(bytes),
+        }
+    }
+
+    /// The bytes of a block of a file; what is behind its end is zero.
+    fn loaded(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Box<[u8]>, VolumeError> {
+        let mut bytes = vec![0; self.media.width()];
+        self.read_blocks(task, file, at, &mut bytes)?;
+        let first = at * self.shape.block_bytes as u64;
+        let kept = file.inode.size().saturating_sub(first);
+        if !self.media.holds_stamps() && kept < bytes.len() as u64 {
+            bytes[kept as usize..].fill(0);
+        }
+        Ok(bytes.into())
+    }
+
+    /// Writes into the running transaction.
+    fn write_logged(&self, task: &Task<'_>, file: &mut File, offset: u64, bytes: &[u8]) -> Result<(), VolumeError> {
+        let block = self.shape.block_bytes;
+        let at_once = (self.journal()?.most_blocks() / 4).clamp(1, 64);
+        let all: Vec<Part> = parts(offset, bytes.len(), block).collect();
+        let missing = match (all.first(), all.last()) {
+            (Some(first), Some(last)) => self.missing(task, file, first.at..last.at + 1)?,
+            _ => 0,
+        };
+        let promise = self.promise(task, missing + u64::from(missing > 0) * MAP_BLOCKS as u64 / 4, true)?;
+        for some in all.chunks(at_once) {
+            let mut filled = Vec::with_capacity(some.len());
+            for part in some {
+                let mut page = match part.within.len() == block {
+                    true => vec![0; self.media.width()].into(),
+                    false => self.loaded(task, file, part.at)?,
+                };
+                self.fill(&mut page, &part.within, &bytes[part.from.clone()]);
+                filled.push((part.at, page));
+            }
+            let end = offset + some.last().map_or(0, |part| part.from.end as u64);
+            self.log_pages(task, file, filled, end)?;
+        }
+        drop(promise);
+        Ok(())
+    }
+
+    /// Puts blocks of a file into the running transaction, with places where they have none.
+    fn log_pages(
+        &self,
+        task: &Task<'_>,
+        file: &mut File,
+        pages: Vec<(u64, Box<[u8]>)>,
+        end: u64,
+    ) -> Result<(), VolumeError> {
+        self.has_logged_data.store(true, std::sync::atomic::Ordering::SeqCst);
+        let handle = self.begin(task, pages.len() + 2 * MAP_BLOCKS)?;
+        self.changing(|| {
+            for (at, bytes) in pages {
+                let mut run = self.run(task, file, at)?;
+                if run.place.is_none() {
+                    let goal = self.goal(task, file, at)?;
+                    let taken = self.take_blocks(&handle, goal, 1)?;
+                    self.put_run(&handle, file, at, taken.clone(), true)?;
+                    run.place = Some(taken.start);
+                } else if !run.is_written {
+                    self.mark_written(&handle, file, at..at + 1)?;
+                }
+                handle.set(run.place.expect("it has one now"), Content::Data, bytes.into());
+            }
+            file.stored_size = file.stored_size.max(end);
+            file.inode.set_size(file.inode.size().max(end));
+            self.store_inode(&handle, file, true)
+        })
+    }
+
+    /// Makes what is behind the end of a file zero in its last block, before the file grows.
+    pub fn clear_tail(&self, task: &Task<'_>, file: &mut File) -> Result<(), VolumeError> {
+        let block = self.shape.block_bytes as u64;
+        let size = file.inode.size();
+        self.clear_bytes(task, file, size..size.next_multiple_of(block))
+    }
+
+    /// Makes bytes within one block of a file zero, if they are not.
+    pub fn clear_bytes(&self, task: &Task<'_>, file: &mut File, bytes: Range<u64>) -> Result<(), VolumeError> {
+        let block = self.shape.block_bytes as u64;
+        let at = bytes.start / block;
+        if bytes.is_empty() || self.media.holds_stamps() {
+            return Ok(());
+        }
+        if !file.pages.contains_key(&at) && self.run(task, file, at)?.stored().is_none() {
+            return Ok(());
+        }
+        let mut whole = vec![0; block as usize];
+        self.read_blocks(task, file, at, &mut whole)?;
+        let cleared = &mut whole[(bytes.start % block) as usize..(bytes.end - at * block) as usize];
+        if cleared.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        cleared.fill(0);
+        match (file.pages.get_mut(&at), self.settings.data) {
+            (Some(page), _) => page.bytes.copy_from_slice(&whole),
+            (None, DataMode::Journal) => {
+                let end = file.stored_size;
+                self.log_pages(task, file, vec![(at, whole.into())], end)?;
+            }
+            (None, _) => {
+                self.add_page(task, file, at, whole.into())?;
+                file.is_unstored = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks of this file that get a place at once.
+    pub fn placed_at_once(&self, file: &File) -> u64 {
+        if file.inode.has(flag::EXTENTS) { 8192 } else { NUMBERS_AT_ONCE.min(self.shape.block_bytes as u64 / 4) }
+    }
+}

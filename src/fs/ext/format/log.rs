@@ -1,0 +1,454 @@
+//! The records of jbd2, the log of ext4. Numbers are big-endian. Each block of the log but a copy begins with a head:
+//!
+//! ```text
+//! head        0 magic 0xC03B3998   4 kind   8 number of the transaction
+//! superblock  0 head   12 block's bytes  16 blocks  20 first block of records  24 first transaction  28 its block, 0: none
+//!             32 error  36 features: compatible, 40 incompatible, 44 read-only  48 UUID (16)  64 users  80 sums (1)
+//!             252 checksum
+//! descriptor  0 head   12 tags, each of a block whose copy follows            the last 4 bytes: checksum
+//! tag         0 block (low)   4 flags   8 block (high)   12 checksum of the copy      (checksum v3: 16 bytes)
+//!             0 block (low)   4 checksum (2)   6 flags (2)   8 block (high, with 64bit) (others: 8 or 12; 2 more with v2)
+//!             and 16 bytes of UUID behind a tag without the flag SAME_UUID
+//! revokes     0 head   12 bytes that are used   16 blocks, of 4 or 8 bytes    the last 4 bytes: checksum
+//! commit      0 head   12 type of sums (1)  13 bytes of a sum (1)  16 checksum  48 seconds (8)  56 nanoseconds
+//! ```
+//!
+//! A copy that begins with the magic number has zeros there, and a flag says so.
+
+use super::bytes::{be16, be32, joined, put, put_be32};
+use super::checksum::crc32c_raw;
+
+pub const MAGIC: u32 = 0xC03B_3998;
+pub const SUPERBLOCK_BYTES: usize = 1024;
+const HEAD: usize = 12;
+const SUPERBLOCK_SUM: usize = 252;
+const COMMIT_SUM: usize = 16;
+const UUID: usize = 16;
+
+/// The kinds of blocks.
+pub mod kind {
+    pub const DESCRIPTOR: u32 = 1;
+    pub const COMMIT: u32 = 2;
+    pub const OLD_SUPERBLOCK: u32 = 3;
+    pub const SUPERBLOCK: u32 = 4;
+    pub const REVOKES: u32 = 5;
+}
+
+/// The incompatible features of a log, and the compatible one.
+pub mod feature {
+    pub const REVOKES: u32 = 1;
+    pub const WIDE: u32 = 2;
+    pub const ASYNC_COMMIT: u32 = 4;
+    pub const SUMS_V2: u32 = 8;
+    pub const SUMS_V3: u32 = 16;
+    pub const FAST_COMMIT: u32 = 32;
+}
+
+mod tag_flag {
+    pub const ESCAPED: u32 = 1;
+    pub const SAME_UUID: u32 = 2;
+    pub const LAST: u32 = 8;
+}
+
+/// The head of a block of the log; `None` if it has none.
+pub fn head(block: &[u8]) -> Option<(u32, u32)> {
+    (be32(block, 0) == MAGIC).then(|| (be32(block, 4), be32(block, 8)))
+}
+
+fn put_head(block: &mut [u8], kind: u32, transaction: u32) {
+    put_be32(block, 0, MAGIC);
+    put_be32(block, 4, kind);
+    put_be32(block, 8, transaction);
+}
+
+/// The superblock of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSuperblock(Box<[u8]>);
+
+impl LogSuperblock {
+    /// That in these bytes, of a block of the volume, of which the log may take `blocks`. Fails with what is wrong.
+    pub fn read(bytes: &[u8], blocks: u64) -> Result<LogSuperblock, String> {
+        let found = LogSuperblock(bytes[..SUPERBLOCK_BYTES].into());
+        let (kind, _) = head(bytes).ok_or("its magic number is missing")?;
+        if ![kind::SUPERBLOCK, kind::OLD_SUPERBLOCK].contains(&kind) {
+            return Err(format!("it is a block of kind {kind}"));
+        }
+        if kind == kind::OLD_SUPERBLOCK && found.features() != 0 {
+            return Err("it is of version 1, and has features".to_string());
+        }
+        if be32(bytes, 12) as usize != bytes.len() {
+            return Err(format!("its blocks have {} bytes, and those of the volume {}", be32(bytes, 12), bytes.len()));
+        }
+        if found.has_sums() && found.checksum() != be32(bytes, SUPERBLOCK_SUM) {
+            return Err(format!("its checksum should be {:08x}", found.checksum()));
+        }
+        if u64::from(found.blocks()) > blocks || found.first() == 0 || found.first() >= found.blocks() {
+            let (first, end) = (found.first(), found.blocks());
+            return Err(format!("records from block {first} to {end} do not lie in {blocks} blocks"));
+        }
+        if found.start() != 0 && !(found.first()..found.blocks()).contains(&found.start()) {
+            return Err(format!("it begins at block {}, which is not one of its records", found.start()));
+        }
+        Ok(found)
+    }
+
+    /// A new one, of an empty log with these features.
+    pub fn new(block_bytes: u32, blocks: u32, features: u32, uuid: [u8; 16]) -> LogSuperblock {
+        let mut made = LogSuperblock(vec![0; SUPERBLOCK_BYTES].into());
+        put_head(&mut made.0, kind::SUPERBLOCK, 0);
+        for (at, number) in [(12, block_bytes), (16, blocks), (20, 1), (24, 1), (28, 0), (40, features), (64, 1)] {
+            put_be32(&mut made.0, at, number);
+        }
+        made.0[48..64].copy_from_slice(&uuid);
+        made.0[80] = if features & (feature::SUMS_V2 | feature::SUMS_V3) != 0 { 4 } else { 0 };
+        made.sum();
+        made
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub fn blocks(&self) -> u32 {
+        be32(&self.0, 16)
+    }
+
+    /// The first block of records.
+    pub fn first(&self) -> u32 {
+        be32(&self.0, 20)
+    }
+
+    /// The first transaction.
+    pub fn sequence(&self) -> u32 {
+        be32(&self.0, 24)
+    }
+
+    /// The block at which it begins; 0 if there is none.
+    pub fn start(&self) -> u32 {
+        be32(&self.0, 28)
+    }
+
+    pub fn error(&self) -> u32 {
+        be32(&self.0, 32)
+    }
+
+    /// The incompatible features.
+    pub fn features(&self) -> u32 {
+        be32(&self.0, 40)
+    }
+
+    pub fn uuid(&self) -> [u8; 16] {
+        self.0[48..64].try_into().expect("16 bytes")
+    }
+
+    pub fn has(&self, feature: u32) -> bool {
+        self.features() & feature != 0
+    }
+
+    pub fn add_feature(&mut self, feature: u32) {
+        let features = self.features() | feature;
+        put_be32(&mut self.0, 40, features);
+        self.sum();
+    }
+
+    /// True if it is of version 1.
+    pub fn is_old(&self) -> bool {
+        be32(&self.0, 4) == kind::OLD_SUPERBLOCK
+    }
+
+    /// Gives it checksums, of the newest version.
+    pub fn use_sums(&mut self) {
+        let features = self.features() & !feature::SUMS_V2 | feature::SUMS_V3;
+        // Sums of whole transactions, which the first version had, end with them.
+        let compatible = be32(&self.0, 36) & !1;
+        put_be32(&mut self.0, 36, compatible);
+        put_be32(&mut self.0, 40, features);
+        // CRC-32C.
+        self.0[80] = 4;
+        self.sum();
+    }
+
+    /// It begins at this block with this transaction; block 0: it is empty.
+    pub fn set_start(&mut self, start: u32, sequence: u32) {
+        put_be32(&mut self.0, 24, sequence);
+        put_be32(&mut self.0, 28, start);
+        self.sum();
+    }
+
+    fn has_sums(&self) -> bool {
+        self.has(feature::SUMS_V2) || self.has(feature::SUMS_V3)
+    }
+
+    /// The seed of the log's other checksums, if it has some.
+    pub fn seed(&self) -> Option<u32> {
+        self.has_sums().then(|| crc32c_raw(!0, &self.uuid()))
+    }
+
+    fn checksum(&self) -> u32 {
+        let before = crc32c_raw(crc32c_raw(!0, &self.0[..SUPERBLOCK_SUM]), &[0; 4]);
+        crc32c_raw(before, &self.0[SUPERBLOCK_SUM + 4..])
+    }
+
+    fn sum(&mut self) {
+        if self.has_sums() {
+            let sum = self.checksum();
+            put_be32(&mut self.0, SUPERBLOCK_SUM, sum);
+        }
+    }
+}
+
+/// How the records of a log are written: its features and its seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    is_wide: bool,
+    has_v3: bool,
+    has_v2: bool,
+    seed: Option<u32>,
+    uuid: [u8; 16],
+}
+
+/// A block that a transaction has a copy of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    pub block: u64,
+    /// The copy had the magic number at its beginning.
+    pub is_escaped: bool,
+    /// The checksum of the copy, as far as the tag holds it.
+    sum: u32,
+}
+
+impl Dialect {
+    pub fn of(superblock: &LogSuperblock) -> Dialect {
+        Dialect {
+            is_wide: superblock.has(feature::WIDE),
+            has_v3: superblock.has(feature::SUMS_V3),
+            has_v2: superblock.has(feature::SUMS_V2),
+            seed: superblock.seed(),
+            uuid: superblock.uuid(),
+        }
+    }
+
+    fn tag_bytes(&self) -> usize {
+        match (self.has_v3, self.is_wide) {
+            (true, _) => 16,
+            (false, is_wide) => 8 + if is_wide { 4 } else { 0 } + if self.has_v2 { 2 } else { 0 },
+        }
+    }
+
+    fn tail_bytes(&self) -> usize {
+        if self.seed.is_some() { 4 } else { 0 }
+    }
+
+    /// Tags of a descriptor.
+    pub fn tags_of_block(&self, block_bytes: usize) -> usize {
+        (block_bytes - HEAD - UUID - self.tail_bytes()) / self.tag_bytes()
+    }
+
+    /// Numbers of a block of revokes.
+    pub fn revokes_of_block(&self, block_bytes: usize) -> usize {
+        (block_bytes - HEAD - 4 - self.tail_bytes()) / self.revoke_bytes()
+    }
+
+    fn revoke_bytes(&self) -> usize {
+        if self.is_wide { 8 } else { 4 }
+    }
+
+    /// The checksum of a copy, as a tag holds it.
+    fn copy_sum(&self, copy: &[u8], transaction: u32) -> u32 {
+        let Some(seed) = self.seed else { return 0 };
+        let sum = crc32c_raw(crc32c_raw(seed, &transaction.to_be_bytes()), copy);
+        if self.has_v3 { sum } else { sum & 0xFFFF }
+    }
+
+    /// True if a copy is that of its tag.
+    pub fn is_copy(&self, tag: &Tag, copy: &[u8], transaction: u32) -> bool {
+        self.copy_sum(copy, transaction) == tag.sum
+    }
+
+    /// Makes a block's bytes a copy, and says its tag.
+    pub fn escape(&self, copy: &mut [u8], block: u64, transaction: u32) -> Tag {
+        let is_escaped = be32(copy, 0) == MAGIC;
+        if is_escaped {
+            put_be32(copy, 0, 0);
+        }
+        Tag { block, is_escaped, sum: self.copy_sum(copy, transaction) }
+    }
+
+    /// Makes a copy the block's bytes again.
+    pub fn unescape(tag: &Tag, copy: &mut [u8]) {
+        if tag.is_escaped {
+            put_be32(copy, 0, MAGIC);
+        }
+    }
+
+    /// The sum of a block whose last four bytes hold it.
+    fn tail_sum(block: &[u8], seed: u32) -> u32 {
+        crc32c_raw(crc32c_raw(seed, &block[..block.len() - 4]), &[0; 4])
+    }
+
+    fn has_sound_tail(&self, block: &[u8]) -> bool {
+        self.seed.is_none_or(|seed| be32(block, block.len() - 4) == Dialect::tail_sum(block, seed))
+    }
+
+    fn put_tail(&self, block: &mut [u8]) {
+        if let Some(seed) = self.seed {
+            let sum = Dialect::tail_sum(block, seed);
+            let at = block.len() - 4;
+            put_be32(block, at, sum);
+        }
+    }
+
+    /// The tags of a descriptor; `None` if its checksum is wrong or they do not end.
+    pub fn read_descriptor(&self, block: &[u8]) -> Option<Vec<Tag>> {
+        if !self.has_sound_tail(block) {
+            return None;
+        }
+        let (width, end) = (self.tag_bytes(), block.len() - self.tail_bytes());
+        let mut tags = Vec::new();
+        let mut at = HEAD;
+        while at + width <= end {
+            let low = be32(block, at);
+            let (flags, sum) = match self.has_v3 {
+                true => (be32(block, at + 4), be32(block, at + 12)),
+                false => (u32::from(be16(block, at + 6)), u32::from(be16(block, at + 4))),
+            };
+            let high = if self.is_wide { be32(block, at + 8) } else { 0 };
+            let is_escaped = flags & tag_flag::ESCAPED != 0;
+            tags.push(Tag { block: joined(high, low), is_escaped, sum });
+            if flags & tag_flag::LAST != 0 {
+                return Some(tags);
+            }
+            at += width + if flags & tag_flag::SAME_UUID != 0 { 0 } else { UUID };
+        }
+        None
+    }
+
+    /// A descriptor of these tags.
+    ///
+    /// # Panics
+    ///
+    /// If they do not fit.
+    pub fn write_descriptor(&self, block: &mut [u8], transaction: u32, tags: &[Tag]) {
+        assert!(!tags.is_empty() && tags.len() <= self.tags_of_block(block.len()), "the tags fit");
+        block.fill(0);
+        put_head(block, kind::DESCRIPTOR, transaction);
+        let mut at = HEAD;
+        for (number, tag) in tags.iter().enumerate() {
+            let mut flags = if tag.is_escaped { tag_flag::ESCAPED } else { 0 };
+            flags |= if number > 0 { tag_flag::SAME_UUID } else { 0 };
+            flags |= if number + 1 == tags.len() { tag_flag::LAST } else { 0 };
+            put_be32(block, at, tag.block as u32);
+            match self.has_v3 {
+                true => {
+                    put_be32(block, at + 4, flags);
+                    put_be32(block, at + 12, tag.sum);
+                }
+                false => {
+                    put(block, at + 4, (tag.sum as u16).to_be_bytes());
+                    put(block, at + 6, (flags as u16).to_be_bytes());
+                }
+            }
+            if self.is_wide {
+                put_be32(block, at + 8, (tag.block >> 32) as u32);
+            }
+            at += self.tag_bytes();
+            if number == 0 {
+                block[at..at + UUID].copy_from_slice(&self.uuid);
+                at += UUID;
+            }
+        }
+        self.put_tail(block);
+    }
+
+    /// The blocks that a block of revokes names; `None` if its checksum or its length is wrong.
+    pub fn read_revokes(&self, block: &[u8]) -> Option<Vec<u64>> {
+        let used = be32(block, HEAD) as usize;
+        let end = block.len() - self.tail_bytes();
+        if !self.has_sound_tail(block) || !(HEAD + 4..=end).contains(&used) {
+            return None;
+        }
+        let records = block[HEAD + 4..used].chunks_exact(self.revoke_bytes());
+        Some(
+            records
+                .map(
+                    |record| {
+                        if self.is_wide { joined(be32(record, 0), be32(record, 4)) } else { be32(record, 0).into() }
+                    },
+                )
+                .collect(),
+        )
+    }
+
+    /// A block of revokes.
+    ///
+    /// # Panics
+    ///
+    /// If they do not fit.
+    pub fn write_revokes(&self, block: &mut [u8], transaction: u32, revokes: &[u64]) {
+        assert!(revokes.len() <= self.revokes_of_block(block.len()), "the numbers fit");
+        block.fill(0);
+        put_head(block, kind::REVOKES, transaction);
+        let width = self.revoke_bytes();
+        put_be32(block, HEAD, (HEAD + 4 + revokes.len() * width) as u32);
+        for (record, revoked) in block[HEAD + 4..].chunks_exact_mut(width).zip(revokes) {
+            record.copy_from_slice(&revoked.to_be_bytes()[8 - width..]);
+        }
+        self.put_tail(block);
+    }
+
+    fn commit_sum(block: &[u8], seed: u32) -> u32 {
+        let before = crc32c_raw(crc32c_raw(seed, &block[..COMMIT_SUM]), &[0; 4]);
+        crc32c_raw(before, &block[COMMIT_SUM + 4..])
+    }
+
+    /// True if the checksum of a commit is right.
+    pub fn is_commit(&self, block: &[u8]) -> bool {
+        self.seed.is_none_or(|seed| be32(block, COMMIT_SUM) == Dialect::commit_sum(block, seed))
+    }
+
+    /// The record that ends a transaction, written at this time (nanoseconds since 1970).
+    pub fn write_commit(&self, block: &mut [u8], transaction: u32, at_ns: i64) {
+        block.fill(0);
+        put_head(block, kind::COMMIT, transaction);
+        put(block, 48, at_ns.div_euclid(1_000_000_000).to_be_bytes());
+        put_be32(block, 56, at_ns.rem_euclid(1_000_000_000) as u32);
+        if let Some(seed) = self.seed {
+            let sum = Dialect::commit_sum(block, seed);
+            put_be32(block, COMMIT_SUM, sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIALECTS: [u32; 5] =
+        [0, feature::WIDE, feature::WIDE | feature::SUMS_V3, feature::SUMS_V3, feature::WIDE | feature::SUMS_V2];
+
+    #[test]
+    fn records_are_read_as_they_were_written_in_every_dialect() {
+        for features in DIALECTS {
+            let superblock = LogSuperblock::new(1024, 1024, features | feature::REVOKES, [5; 16]);
+            let mut whole = superblock.bytes().to_vec();
+            assert_eq!(LogSuperblock::read(&whole, 1024), Ok(superblock.clone()));
+            whole[250] = 1;
+            assert_eq!(LogSuperblock::read(&whole, 1024).is_err(), superblock.seed().is_some());
+            let dialect = Dialect::of(&superblock);
+            let mut copies = vec![vec![7u8; 1024]; dialect.tags_of_block(1024)];
+            put_be32(&mut copies[1], 0, MAGIC);
+            let tags: Vec<Tag> = (9..).zip(&mut copies).map(|(block, copy)| dialect.escape(copy, block, 3)).collect();
+            assert!(tags[1].is_escaped && be32(&copies[1], 0) == 0 && dialect.is_copy(&tags[1], &copies[1], 3));
+            let mut block = vec![1; 1024];
+            dialect.write_descriptor(&mut block, 3, &tags);
+            assert_eq!((head(&block), dialect.read_descriptor(&block)), (Some((kind::DESCRIPTOR, 3)), Some(tags)));
+            let revokes: Vec<u64> = (0..dialect.revokes_of_block(1024) as u64).collect();
+            dialect.write_revokes(&mut block, 4, &revokes);
+            assert_eq!((head(&block), dialect.read_revokes(&block)), (Some((kind::REVOKES, 4)), Some(revokes)));
+            dialect.write_commit(&mut block, 5, 1_000_000_007);
+            assert!(head(&block) == Some((kind::COMMIT, 5)) && dialect.is_commit(&block));
+            block[100] ^= 1;
+            assert_eq!(dialect.is_commit(&block), superblock.seed().is_none());
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What lies on the medium: the structures of ext4, with their offsets beside the code.
+//!
+//! Nothing here reads or writes a device. Source of every offset: "ext4 Data Structures and Algorithms" of the kernel's
+//! documentation. Numbers are little-endian, but for those of the log (jbd2), which are big-endian.
+//!
+//! | file | structure |
+//! |---|---|
+//! | `bytes` | numbers in bytes |
+//! | `features` | the features, and what is done with unknown ones |
+//! | `checksum` | CRC-32C and CRC-16, and which structure has which |
+//! | `superblock` | the superblock |
+//! | `shape` | the places that follow from it |
+//! | `group` | the descriptor of a block group |
+//! | `inode` | the inode |
+//! | `extents` | nodes of an extent tree |
+//! | `block_map` | the older map of blocks |
+//! | `entries` | entries of a directory |
+//! | `hash` | the hashes of names |
+//! | `index` | the index of a hashed directory |
+//! | `attributes` | extended attributes |
+//! | `access_list` | access control lists, which are stored in another form than programs see |
+//! | `log` | the records of jbd2 |
+//! | `orphans` | the file of orphans |
+
+pub mod access_list;
+pub mod attributes;
+pub mod block_map;
+pub mod bytes;
+pub mod checksum;
+pub mod entries;
+pub mod extents;
+pub mod features;
+pub mod group;
+pub mod hash;
+pub mod index;
+pub mod inode;
+pub mod log;
+pub mod orphans;
+pub mod shape;
+pub mod superblock;

@@ -1,0 +1,192 @@
+//! A log in jbd2's format, in blocks of a device.
+//!
+//! ```text
+//! | superblock | descriptor | copies ... | descriptor | copies ... | commit | revokes | descriptor | ... |
+//!               ^ tail: the oldest transaction that may not be home                                ^ head
+//! ```
+//!
+//! The records of a transaction lie one behind the other and go round at the end. Before the commit record there is a flush,
+//! and behind it another: the first makes durable what the transaction relies on, copies and the bytes of files; the
+//! second the commit.
+
+use super::{Log, Transaction, TransactionId};
+use crate::fs::ext::format::log::{Dialect, LogSuperblock, Tag};
+use crate::fs::ext::media::Media;
+use crate::fs::volume::VolumeError;
+use crate::label::{Cause, Content, Label};
+use crate::task::Task;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const LABEL: Label = Label { cause: Cause::JournalCommit, content: Content::Journal };
+
+struct State {
+    superblock: LogSuperblock,
+    /// The next block of the log that is written.
+    head: u32,
+    /// Blocks from the tail to the head.
+    used: u32,
+    /// The superblock on the medium says where the log begins.
+    is_open: bool,
+}
+
+/// A log in jbd2's format.
+pub struct Jbd2 {
+    media: Arc<Media>,
+    /// The log's blocks, in runs.
+    runs: Vec<Range<u64>>,
+    dialect: Dialect,
+    /// Blocks of records: from the first one to the end.
+    first: u32,
+    end: u32,
+    state: Mutex<State>,
+}
+
+impl Jbd2 {
+    /// The empty log that lies in these runs of blocks.
+    pub fn new(media: Arc<Media>, runs: Vec<Range<u64>>, superblock: LogSuperblock) -> Jbd2 {
+        let (dialect, head, end) = (Dialect::of(&superblock), superblock.first(), superblock.blocks());
+        let state = Mutex::new(State { superblock, head, used: 0, is_open: false });
+        Jbd2 { media, runs, dialect, first: head, end, state }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // Its fields change together, and nothing between can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks of records.
+    fn capacity(&self) -> u32 {
+        self.end - self.first
+    }
+
+    /// Blocks that a transaction takes in the log.
+    fn blocks_of(&self, transaction: &Transaction) -> u32 {
+        let block = self.media.block_bytes();
+        let descriptors = transaction.blocks.len().div_ceil(self.dialect.tags_of_block(block));
+        let revokes = transaction.revokes.len().div_ceil(self.dialect.revokes_of_block(block));
+        (revokes + descriptors + transaction.blocks.len() + 1) as u32
+    }
+
+    /// The block of the device where block `number` of the log lies, and how many follow there.
+    fn place(&self, number: u32) -> (u64, u64) {
+        let mut before = 0;
+        for run in &self.runs {
+            let count = run.end - run.start;
+            if u64::from(number) < before + count {
+                let place = run.start + u64::from(number) - before;
+                return (place, run.end - place);
+            }
+            before += count;
+        }
+        unreachable!("block {number} of the log was found to lie in it when it was opened")
+    }
+
+    /// Writes blocks of the log from `at` on, round its end, and answers what follows.
+    fn write(&self, task: &Task<'_>, at: u32, bytes: &[u8]) -> Result<u32, VolumeError> {
+        let block = self.media.block_bytes();
+        let (mut at, mut rest) = (at, bytes);
+        while !rest.is_empty() {
+            let (place, follow) = self.place(at);
+            let count = (rest.len() / block).min(follow as usize).min((self.end - at) as usize);
+            let (part, behind) = rest.split_at(count * block);
+            self.media.write_metadata(task, place, part, LABEL)?;
+            at += count as u32;
+            at = if at == self.end { self.first } else { at };
+            rest = behind;
+        }
+        Ok(at)
+    }
+
+    /// The records of a transaction but its commit.
+    fn records(&self, transaction: &Transaction) -> Vec<u8> {
+        let block = self.media.block_bytes();
+        let mut records = Vec::with_capacity(self.blocks_of(transaction) as usize * block);
+        let id = transaction.id.0;
+        let mut record = vec![0; block];
+        for revokes in transaction.revokes.chunks(self.dialect.revokes_of_block(block)) {
+            self.dialect.write_revokes(&mut record, id, revokes);
+            records.extend_from_slice(&record);
+        }
+        for logged in transaction.blocks.chunks(self.dialect.tags_of_block(block)) {
+            let mut copies: Vec<Vec<u8>> = logged.iter().map(|logged| whole(&logged.bytes, block)).collect();
+            let tags: Vec<Tag> = copies
+                .iter_mut()
+                .zip(logged)
+                .map(|(copy, logged)| self.dialect.escape(copy, logged.block, id))
+                .collect();
+            self.dialect.write_descriptor(&mut record, id, &tags);
+            records.extend_from_slice(&record);
+            copies.iter().for_each(|copy| records.extend_from_slice(copy));
+        }
+        records
+    }
+
+    fn write_superblock(&self, task: &Task<'_>, start: u32, sequence: TransactionId) -> Result<(), VolumeError> {
+        let bytes = {
+            let mut state = self.state();
+            state.superblock.set_start(start, sequence.0);
+            whole(state.superblock.bytes(), self.media.block_bytes())
+        };
+        Ok(self.media.write_metadata(task, self.place(0).0, &bytes, LABEL)?)
+    }
+}
+
+/// Bytes as a block: those of a stamp, or a superblock, are filled up.
+fn whole(bytes: &[u8], block_bytes: usize) -> Vec<u8> {
+    let mut block = bytes.to_vec();
+    block.resize(block_bytes, 0);
+    block
+}
+
+impl Log for Jbd2 {
+    fn most_blocks(&self) -> usize {
+        (self.capacity() / 4) as usize
+    }
+
+    fn has_room(&self, transaction: &Transaction) -> bool {
+        // The head never reaches the tail: a full log would look empty.
+        self.state().used + self.blocks_of(transaction) < self.capacity()
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        let used = self.state().used;
+        used > self.capacity() / 2
+    }
+
+    fn store(&self, task: &Task<'_>, transaction: &Transaction, at_ns: i64) -> Result<(), VolumeError> {
+        let (head, is_open) = {
+            let state = self.state();
+            (state.head, state.is_open)
+        };
+        if !is_open {
+            self.write_superblock(task, head, transaction.id)?;
+        }
+        let next = self.write(task, head, &self.records(transaction))?;
+        self.media.flush(task)?;
+        let mut commit = vec![0; self.media.block_bytes()];
+        self.dialect.write_commit(&mut commit, transaction.id.0, at_ns);
+        let next = self.write(task, next, &commit)?;
+        self.media.flush(task)?;
+        let mut state = self.state();
+        state.used += self.blocks_of(transaction);
+        (state.head, state.is_open) = (next, true);
+        Ok(())
+    }
+
+    fn let_go(&self, task: &Task<'_>, next: TransactionId, is_closed: bool) -> Result<(), VolumeError> {
+        let (head, is_open, used) = {
+            let state = self.state();
+            (state.head, state.is_open, state.used)
+        };
+        if used == 0 && (!is_closed || !is_open) {
+            return Ok(());
+        }
+        self.write_superblock(task, if is_closed { 0 } else { head }, next)?;
+        // What follows in the log must not be there before the superblock that says it begins here.
+        self.media.flush(task)?;
+        let mut state = self.state();
+        (state.used, state.is_open) = (0, !is_closed);
+        Ok(())
+    }
+}

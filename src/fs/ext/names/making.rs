@@ -1,0 +1,317 @@
+//! Files are made, linked and unlinked.
+
+use super::changing::{NAME_BLOCKS, NEW_BLOCKS};
+use super::gates::{Gates, Seen};
+use crate::fs::ext::Ext;
+use crate::fs::ext::files::node::{File, Node, inode_of, number_of};
+use crate::fs::ext::files::placing::MAP_BLOCKS;
+use crate::fs::ext::format::extents;
+use crate::fs::ext::format::features::DIR_NLINK;
+use crate::fs::ext::format::inode::{Inode, MAP_BYTES, Stamp, flag};
+use crate::fs::ext::journal::Handle;
+use crate::fs::volume::{
+    Attributes, ExtendedChange, FileKind, Found, Hold, InodeNumber, LONGEST_TARGET, MOST_LINKS, Name, NameRule,
+    NewFile, NewFileRule, Timestamp, VolumeError, check_name, check_removed_name,
+};
+use crate::label::Content;
+use crate::task::Task;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Blocks that a call changes that makes a file: its inode, bitmaps, attributes, and what its name does.
+const MAKE_BLOCKS: usize = NAME_BLOCKS + MAP_BLOCKS;
+
+/// The directory, and the links that a name of this kind of file is to it: its `..`.
+pub fn dots(kind: FileKind) -> i32 {
+    i32::from(kind == FileKind::Directory)
+}
+
+impl Ext {
+    /// Fails unless names can be put into a directory.
+    pub fn check_open(&self, directory: &File) -> Result<(), VolumeError> {
+        directory.check_directory()?;
+        if directory.inode.links() == 0 { Err(VolumeError::NotFound) } else { Ok(()) }
+    }
+
+    /// Refuses one more name of this kind of file in a directory, if its links cannot be counted then.
+    pub fn check_links(&self, directory: &File, kind: FileKind) -> Result<(), VolumeError> {
+        let is_full = u32::from(directory.inode.links()) >= MOST_LINKS && !self.shape.features.has(DIR_NLINK);
+        if dots(kind) > 0 && is_full { Err(VolumeError::TooManyLinks) } else { Ok(()) }
+    }
+
+    /// Changes the links of a directory. With so many that they cannot be counted, it says 1.
+    pub fn add_links(&self, directory: &mut File, links: i32) {
+        let now = i32::from(directory.inode.links());
+        if now == 1 || links == 0 {
+            return;
+        }
+        let then = (now + links).max(0);
+        directory.inode.set_links(if then > MOST_LINKS as i32 { 1 } else { then as u16 });
+    }
+
+    /// Asks a rule about names before anything is done.
+    fn ask(
+        &self,
+        task: &Task<'_>,
+        gates: &Gates<'_>,
+        rule: Option<NameRule>,
+        file: Option<u32>,
+    ) -> Result<(), VolumeError> {
+        let Some(rule) = rule else { return Ok(()) };
+        let found = Found { file: file.map(number_of), there: None };
+        rule(&mut Seen { ext: self, task, gates }, found)
+    }
+
+    /// Makes a file, and gives it a name.
+    pub fn make_file(
+        &self,
+        task: &Task<'_>,
+        (directory, name): Name,
+        new: &NewFile,
+        hold: Hold,
+        rule: Option<NewFileRule>,
+    ) -> Result<Attributes, VolumeError> {
+        check_name(name)?;
+        let parent = self.node(task, inode_of(directory)?)?;
+        let there;
+        let mut gates = Gates::new();
+        gates.enter(task, &parent)?;
+        self.check_open(gates.get(parent.number))?;
+        let found = self.inode_named(task, gates.get(parent.number), name)?;
+        let mut new = *new;
+        let inherited;
+        let attributes: Vec<(&[u8], &[u8])>;
+        if let Some(rule) = rule {
+            if let Some(found) = found {
+                there = self.node(task, found)?;
+                gates.enter(task, &there)?;
+            }
+            let found = Found { file: found.map(number_of), there: None };
+            inherited = rule(&mut Seen { ext: self, task, gates: &gates }, found)?;
+            attributes = inherited.attributes.iter().map(|(name, value)| (*name, &value[..])).collect();
+            (new.permissions, new.group, new.attributes) = (inherited.permissions, inherited.group, &attributes);
+        }
+        if found.is_some() {
+            return Err(VolumeError::Exists);
+        }
+        if new.target.len() > LONGEST_TARGET.min(self.shape.block_bytes - 1) {
+            return Err(VolumeError::NameTooLong);
+        }
+        let directory = gates.get_mut(parent.number);
+        self.check_links(directory, new.kind)?;
+        let mut file = self.new_file(&new, self.wall(task.now()));
+        let changes: Vec<ExtendedChange> = new
+            .attributes
+            .iter()
+            .map(|(name, value)| ExtendedChange { name, value: Some(Cow::Borrowed(value)) })
+            .collect();
+        let plan = self.plan_attributes(task, &file, &changes)?;
+        let promise = self.promise(task, NEW_BLOCKS, false)?;
+        let handle = self.begin(task, MAKE_BLOCKS)?;
+        file.number = self.take_inode(&handle, parent.number, new.kind == FileKind::Directory)?;
+        self.changing(|| {
+            let named = self.add_name(&handle, directory, (name, file.number, new.kind));
+            if let Err(error) = named {
+                self.free_inode(&handle, file.number, new.kind == FileKind::Directory)?;
+                return Err(error);
+            }
+            self.store_attributes(&handle, &mut file, plan)?;
+            match new.kind {
+                FileKind::Directory => self.fill_directory(&handle, &mut file, parent.number)?,
+                FileKind::Symlink => self.put_target(&handle, &mut file, new.target)?,
+                _ => {}
+            }
+            self.store_inode(&handle, &mut file, true)?;
+            self.add_links(directory, dots(new.kind));
+            directory.was_written(self.wall(task.now()));
+            self.store_inode(&handle, directory, true)
+        })?;
+        drop((handle, promise));
+        let made = file.attributes(self.shape.block_bytes);
+        let node = self.nodes.add(file);
+        if hold == Hold::Yes {
+            node.hold(1);
+        }
+        Ok(made)
+    }
+
+    /// A new file, without a number.
+    fn new_file(&self, new: &NewFile, now: Timestamp) -> File {
+        let mut inode = Inode::empty(self.shape.inode_bytes, self.shape.extra_bytes);
+        inode.set_mode(new.kind, new.permissions);
+        inode.set_user(new.user);
+        inode.set_group(new.group);
+        inode.set_links(1 + dots(new.kind) as u16);
+        for stamp in [Stamp::Accessed, Stamp::Changed, Stamp::Modified, Stamp::Created] {
+            inode.set_stamp(stamp, now);
+        }
+        // A generation tells files apart that had the same inode, also in checksums of their blocks.
+        let count = self.generations.fetch_add(1, Ordering::Relaxed);
+        inode.set_generation(crc32c::crc32c(&[count.to_le_bytes(), now.0.to_le_bytes()].concat()));
+        match new.kind {
+            FileKind::CharacterDevice | FileKind::BlockDevice => inode.set_device(new.device),
+            FileKind::Regular | FileKind::Directory if self.shape.has_extents() => clear_extents(&mut inode),
+            FileKind::Symlink if self.shape.has_extents() && new.target.len() >= MAP_BYTES => clear_extents(&mut inode),
+            _ => {}
+        }
+        File::new(0, inode)
+    }
+
+    fn put_target(&self, handle: &Handle<'_>, file: &mut File, target: &[u8]) -> Result<(), VolumeError> {
+        file.inode.set_size(target.len() as u64);
+        if target.len() < MAP_BYTES {
+            file.inode.map_mut()[..target.len()].copy_from_slice(target);
+            return Ok(());
+        }
+        let goal = self.goal(handle.task, file, 0)?;
+        let run = self.take_blocks(handle, goal, 1)?;
+        let mut bytes = target.to_vec();
+        bytes.resize(self.shape.block_bytes, 0);
+        handle.set(run.start, Content::Metadata, bytes.into());
+        self.put_run(handle, file, 0, run, true)
+    }
+
+    /// Gives a file one more name.
+    pub fn link_file(
+        &self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        (directory, name): Name,
+        hold: Hold,
+        rule: Option<NameRule>,
+    ) -> Result<Attributes, VolumeError> {
+        check_name(name)?;
+        let parent = self.node(task, inode_of(directory)?)?;
+        let node = self.node(task, inode_of(inode)?)?;
+        let there;
+        let mut gates = Gates::new();
+        gates.enter(task, &parent)?;
+        self.check_open(gates.get(parent.number))?;
+        let found = self.inode_named(task, gates.get(parent.number), name)?;
+        if let Some(found) = found.filter(|_| rule.is_some()) {
+            there = self.node(task, found)?;
+            let kind = self.read_inode(task, found)?.kind();
+            // A directory comes before a file, and files go by number.
+            if kind != Some(FileKind::Directory) && found > node.number && found != node.number {
+                self.enter_file(task, &mut gates, &node)?;
+            }
+            gates.enter(task, &there)?;
+        }
+        self.enter_file(task, &mut gates, &node)?;
+        self.ask(task, &gates, rule, found)?;
+        let file = gates.get(node.number);
+        if u32::from(file.inode.links()) >= MOST_LINKS {
+            return Err(VolumeError::TooManyLinks);
+        }
+        if file.inode.links() == 0 {
+            return Err(VolumeError::NotFound);
+        }
+        if found.is_some() {
+            return Err(VolumeError::Exists);
+        }
+        let (kind, links, now) = (file.kind(), file.inode.links(), self.wall(task.now()));
+        let promise = self.promise(task, NEW_BLOCKS, false)?;
+        let handle = self.begin(task, NAME_BLOCKS)?;
+        self.changing(|| {
+            let directory = gates.get_mut(parent.number);
+            self.add_name(&handle, directory, (name, node.number, kind))?;
+            directory.was_written(now);
+            self.store_inode(&handle, directory, true)?;
+            let file = gates.get_mut(node.number);
+            file.inode.set_links(links + 1);
+            file.was_changed(now);
+            self.store_inode(&handle, file, true)
+        })?;
+        drop((handle, promise));
+        if hold == Hold::Yes {
+            node.hold(1);
+        }
+        Ok(gates.get(node.number).attributes(self.shape.block_bytes))
+    }
+
+    /// Goes through the gate of a file that gets a name. A directory has one name.
+    fn enter_file<'g>(
+        &self,
+        task: &'g Task<'_>,
+        gates: &mut Gates<'g>,
+        node: &'g Arc<Node>,
+    ) -> Result<(), VolumeError> {
+        if gates.has(node.number) || self.read_inode(task, node.number)?.kind() == Some(FileKind::Directory) {
+            return Err(VolumeError::NotPermitted("a directory has one name"));
+        }
+        gates.enter(task, node)
+    }
+
+    /// Takes a name away: of a directory, which must be empty, or of anything else.
+    pub fn unlink_name(
+        &self,
+        task: &Task<'_>,
+        (directory, name): Name,
+        is_directory: bool,
+        rule: Option<NameRule>,
+    ) -> Result<(), VolumeError> {
+        if is_directory {
+            check_removed_name(name)?
+        } else {
+            check_name(name)?
+        }
+        let parent = self.node(task, inode_of(directory)?)?;
+        #[expect(clippy::needless_late_init, reason = "its gate is left before it is let go")]
+        let node;
+        let mut gates = Gates::new();
+        gates.enter(task, &parent)?;
+        let directory = gates.get(parent.number);
+        directory.check_directory()?;
+        let Some(found) = self.find_name(task, directory, name)? else {
+            self.ask(task, &gates, rule, None)?;
+            return Err(VolumeError::NotFound);
+        };
+        self.check_number(found.entry.inode, || Ext::directory_name(parent.number))?;
+        node = self.node(task, found.entry.inode)?;
+        gates.enter(task, &node)?;
+        self.ask(task, &gates, rule, Some(node.number))?;
+        let kind = gates.get(node.number).kind();
+        match (is_directory, kind) {
+            (true, FileKind::Directory) => {
+                if !self.is_empty_directory(task, gates.get(node.number))? {
+                    return Err(VolumeError::NotEmpty);
+                }
+            }
+            (true, _) => return Err(VolumeError::NotDirectory),
+            (false, FileKind::Directory) => return Err(VolumeError::IsDirectory),
+            (false, _) => {}
+        }
+        let now = self.wall(task.now());
+        let handle = self.begin(task, NAME_BLOCKS)?;
+        self.changing(|| {
+            let directory = gates.get_mut(parent.number);
+            self.remove_name(&handle, directory, &found)?;
+            self.add_links(directory, -dots(kind));
+            directory.was_written(now);
+            self.store_inode(&handle, directory, true)?;
+            self.lose_name(&handle, gates.get_mut(node.number), now)
+        })?;
+        drop(handle);
+        gates.leave(parent.number);
+        self.free_if_gone(task, &node, gates.get_mut(node.number))
+    }
+
+    /// A file has lost a name; without one it is an orphan.
+    pub fn lose_name(&self, handle: &Handle<'_>, file: &mut File, now: Timestamp) -> Result<(), VolumeError> {
+        let is_directory = file.kind() == FileKind::Directory;
+        let links = if is_directory { 0 } else { file.inode.links().saturating_sub(1) };
+        file.inode.set_links(links);
+        file.was_changed(now);
+        if links == 0 {
+            self.add_orphan(handle, file)?;
+        }
+        self.store_inode(handle, file, true)
+    }
+}
+
+/// Gives an inode an empty tree of extents.
+pub fn clear_extents(inode: &mut Inode) {
+    inode.set_flags(inode.flags() | flag::EXTENTS);
+    extents::Node::Leaf(Vec::new()).write(inode.map_mut(), false);
+}

@@ -1,0 +1,260 @@
+//! The steps of a mount.
+//!
+//! 1. The superblock, at byte 1024, and whether its features are known here.
+//! 2. All group descriptors.
+//! 3. The log: what it has that is not home. A volume that can only be read keeps it in memory; another writes it home.
+//! 4. The journal begins, and the superblock says that the volume is in use.
+//! 5. Orphans: files without a name are freed, and those that were being cut off are.
+//!
+//! A volume that is opened to be read alone is not changed, whatever its log says.
+
+use super::replay::{FoundLog, Replayed};
+use crate::device::{BlockDevice, Medium};
+use crate::fs::ext::allocation::blocks::gates;
+use crate::fs::ext::allocation::space::Free;
+use crate::fs::ext::blocks::Blocks;
+use crate::fs::ext::error::{OpenExtError, damaged};
+use crate::fs::ext::files::node::Nodes;
+use crate::fs::ext::files::orphans::Head;
+use crate::fs::ext::files::storing::Waiting;
+use crate::fs::ext::format::features::{HAS_JOURNAL, WIDE};
+use crate::fs::ext::format::log::feature;
+use crate::fs::ext::format::shape::Shape;
+use crate::fs::ext::format::superblock::{LENGTH, PLACE, Superblock, state};
+use crate::fs::ext::journal::{Jbd2, Journal, Log, TransactionId};
+use crate::fs::ext::media::Media;
+use crate::fs::ext::{Ext, ExtSettings};
+use crate::fs::station::{Access, Mounting};
+use crate::fs::volume::{Damage, VolumeError};
+use crate::label::{Cause, Content, Label};
+use crate::task::{Gate, SharedGate, Task};
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// Blocks of a transaction with which the largest call fits into one.
+const LEAST_JOURNAL: usize = 192;
+
+impl Ext {
+    /// Opens the volume on a medium.
+    pub fn open(
+        medium: Medium,
+        settings: &ExtSettings,
+        mounting: &Mounting,
+        access: Access,
+    ) -> Result<Ext, OpenExtError> {
+        let Medium::Blocks(device) = medium else {
+            return Err(OpenExtError::Unsupported("ext stands on blocks that can be written in any order".to_string()));
+        };
+        let task = Task::at(Time::ZERO);
+        let (media, superblock) = read_superblock(device, &task)?;
+        let mut ext = Ext::on(media, superblock, settings, mounting)?;
+        ext.read_only = ext.refuses_writing(access);
+        ext.sum_groups(&task)?;
+        if ext.shape.features.has(HAS_JOURNAL) && ext.shape.journal_inode != 0 {
+            let log = ext.find_log(&task)?;
+            let replayed = ext.replayed(&task, &log)?;
+            ext.start(&task, log, replayed)?;
+        }
+        Ok(ext)
+    }
+
+    /// The volume with this superblock, before anything else is read.
+    pub fn on(
+        media: Media,
+        superblock: Superblock,
+        settings: &ExtSettings,
+        mounting: &Mounting,
+    ) -> Result<Ext, OpenExtError> {
+        let shape = Shape::of(&superblock, media.size_bytes()).map_err(OpenExtError::Superblock)?;
+        let unreadable = shape.features.unreadable();
+        if !unreadable.is_empty() {
+            return Err(OpenExtError::Unreadable(unreadable.join(", ")));
+        }
+        if shape.block_bytes > BLOCK_BYTES as usize {
+            let what = format!("its blocks have {} bytes; 1, 2 and 4 KiB are known here", shape.block_bytes);
+            return Err(OpenExtError::Unsupported(what));
+        }
+        // What was written to make it counts, too.
+        let media = match media.block_bytes() == shape.block_bytes {
+            true => media,
+            false => Media::new(media.into_device(), shape.block_bytes),
+        };
+        let most = (settings.cache_bytes / shape.block_bytes as u64) as usize;
+        let blocks = Blocks::new((!media.holds_stamps()).then_some(most));
+        Ok(Ext {
+            settings: settings.clone(),
+            media: Arc::new(media),
+            blocks: Arc::new(blocks),
+            shape,
+            uuid: superblock.uuid(),
+            head: Gate::new("superblock", Head { superblock, orphans: Vec::new() }),
+            groups: gates(),
+            renames: Gate::new("renames", ()),
+            shared_attributes: Gate::new("shared attributes", ()),
+            free: Free::default(),
+            waiting: Waiting::default(),
+            generations: AtomicU64::new(mounting.seed),
+            journal: None,
+            nodes: Nodes::default(),
+            mounted: SharedGate::new("mounted", true),
+            read_only: None,
+            damage: Vec::new(),
+            has_logged_data: AtomicBool::new(false),
+            received_blocks: AtomicU64::new(0),
+            origin: mounting.origin,
+        })
+    }
+
+    /// Why the volume can only be read, if so.
+    fn refuses_writing(&mut self, access: Access) -> Option<String> {
+        if access == Access::ReadOnly {
+            return Some("it was mounted so".to_string());
+        }
+        let unwritable = self.shape.features.unwritable();
+        if !unwritable.is_empty() {
+            return Some(format!("it has features that cannot be written here: {}", unwritable.join(", ")));
+        }
+        if !self.shape.features.has(HAS_JOURNAL) {
+            return Some("it has no journal".to_string());
+        }
+        if self.head.get_mut().superblock.state() & state::ERRORS != 0 {
+            let what = "the superblock says that errors were found".to_string();
+            self.damage.push(Damage { what: what.clone(), repair: "e2fsck -f checks all of it".to_string() });
+            if access != Access::DespiteDamage {
+                return Some(what);
+            }
+        }
+        None
+    }
+
+    /// Reads all group descriptors, and counts what is free.
+    pub fn sum_groups(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        let (mut blocks, mut inodes) = (0, 0);
+        for group in 0..self.shape.groups {
+            let descriptor = self.descriptor(task, group)?;
+            blocks += u64::from(descriptor.free_blocks);
+            inodes += u64::from(descriptor.free_inodes);
+        }
+        self.free.blocks.store(blocks, SeqCst);
+        self.free.inodes.store(inodes, SeqCst);
+        Ok(())
+    }
+
+    /// Goes on from what the log says.
+    fn start(&mut self, task: &Task<'_>, log: FoundLog, replayed: Replayed) -> Result<(), OpenExtError> {
+        if self.read_only.is_some() {
+            return Ok(self.keep_replayed(task, replayed)?);
+        }
+        let next = replayed.next;
+        let is_replayed = !replayed.blocks.is_empty();
+        self.keep_replayed(task, replayed)?;
+        if is_replayed {
+            self.has_logged_data = AtomicBool::new(false);
+        }
+        self.begin_journal(task, log, next)?;
+        self.free_orphans(task)?;
+        Ok(())
+    }
+
+    /// Begins the journal of a volume whose log is home.
+    pub fn begin_journal(&mut self, task: &Task<'_>, log: FoundLog, next: TransactionId) -> Result<(), OpenExtError> {
+        let mut superblock = log.superblock;
+        if superblock.is_old() {
+            return Err(OpenExtError::Unsupported(
+                "its journal is of version 1, which is not written here".to_string(),
+            ));
+        }
+        superblock.add_feature(feature::REVOKES);
+        if self.shape.features.has(WIDE) {
+            superblock.add_feature(feature::WIDE);
+        }
+        if self.shape.has_checksums() {
+            superblock.use_sums();
+        }
+        superblock.set_start(0, next.0);
+        self.media.set_journal(&log.runs)?;
+        let place = log.runs.first().map_or(0, |run| run.start);
+        let mut bytes = superblock.bytes().to_vec();
+        bytes.resize(self.shape.block_bytes, 0);
+        let label = Label { cause: Cause::JournalCommit, content: Content::Journal };
+        self.media.write_metadata(task, place, &bytes, label)?;
+        self.media.flush(task)?;
+        let jbd2 = Jbd2::new(Arc::clone(&self.media), log.runs, superblock);
+        if jbd2.most_blocks() < LEAST_JOURNAL {
+            return Err(OpenExtError::Unsupported(format!(
+                "its journal has room for {} blocks in a transaction, and {LEAST_JOURNAL} are needed",
+                jbd2.most_blocks()
+            )));
+        }
+        let (media, blocks) = (Arc::clone(&self.media), Arc::clone(&self.blocks));
+        self.journal = Some(Journal::new(Box::new(jbd2), media, blocks, next, self.origin));
+        Ok(self.mark_superblock(task, true)?)
+    }
+
+    /// Takes what the log has for newer than what is on the device. A volume that can only be read keeps it in memory;
+    /// of another it is written home.
+    fn keep_replayed(&mut self, task: &Task<'_>, replayed: Replayed) -> Result<(), VolumeError> {
+        let superblock_block = self.shape.superblock_block(0);
+        if replayed.blocks.is_empty() {
+            return Ok(());
+        }
+        self.has_logged_data = AtomicBool::new(true);
+        let is_written = self.read_only.is_none();
+        let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+        for (block, bytes) in replayed.blocks {
+            if block == superblock_block {
+                let at = PLACE as usize % self.shape.block_bytes;
+                self.head.get_mut().superblock = Superblock::new(&bytes[at..at + LENGTH]);
+            }
+            if is_written {
+                self.media.write(task, block, &bytes, label)?;
+                // What was read before is older.
+                self.blocks.forget(block);
+            } else {
+                self.blocks.set(block, bytes);
+            }
+        }
+        if is_written {
+            self.media.flush(task)?;
+        }
+        let shape = Shape::of(&self.head.get_mut().superblock, self.media.size_bytes());
+        let shape = shape.map_err(|why| damaged("the superblock in the journal", why))?;
+        if (shape.blocks, shape.block_bytes) != (self.shape.blocks, self.shape.block_bytes) {
+            return Err(damaged("the superblock in the journal", "it is one of another volume"));
+        }
+        self.shape = shape;
+        self.sum_groups(task)
+    }
+}
+
+impl Ext {
+    /// Marks the volume with this number as one in which errors were found: the next mount and check say so, here and
+    /// elsewhere.
+    pub fn mark_errors(medium: Medium, number: [u8; 16]) -> Result<(), OpenExtError> {
+        let Medium::Blocks(device) = medium else { return Ok(()) };
+        let task = Task::at(Time::ZERO);
+        let (media, mut superblock) = read_superblock(device, &task)?;
+        if superblock.uuid() != number || Shape::of(&superblock, media.size_bytes()).is_err() {
+            return Err(OpenExtError::Superblock("it is that of another volume".to_string()));
+        }
+        superblock.set16(58, superblock.state() | state::ERRORS);
+        superblock.sum();
+        let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+        media.write(&task, PLACE / LENGTH as u64, superblock.bytes(), label)?;
+        Ok(media.flush(&task)?)
+    }
+}
+
+/// Reads the superblock of a device.
+pub fn read_superblock(device: Box<dyn BlockDevice>, task: &Task<'_>) -> Result<(Media, Superblock), OpenExtError> {
+    let media = Media::new(device, LENGTH);
+    if media.size_bytes() < PLACE + LENGTH as u64 {
+        return Err(OpenExtError::Superblock(format!("the device has {} bytes", media.size_bytes())));
+    }
+    let mut bytes = [0; LENGTH];
+    media.read(task, PLACE / LENGTH as u64, &mut bytes)?;
+    Ok((media, Superblock::new(&bytes)))
+}

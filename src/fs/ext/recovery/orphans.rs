@@ -1,0 +1,96 @@
+//! Orphans that a mount finds: files without a name are freed, and those that were being cut off are. They are in the list
+//! that begins in the superblock, or in the file of orphans.
+
+use crate::fs::ext::Ext;
+use crate::fs::ext::error::damaged;
+use crate::fs::ext::files::node::File;
+use crate::fs::ext::files::placing::MAP_BLOCKS;
+use crate::fs::ext::format::features::{ORPHAN_FILE, ORPHAN_PRESENT};
+use crate::fs::ext::format::orphans;
+use crate::fs::volume::VolumeError;
+use crate::label::Content;
+use crate::task::Task;
+
+impl Ext {
+    /// Frees all orphans of a volume that is mounted now.
+    pub fn free_orphans(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        let mut listed = self.listed_orphans(task)?;
+        // The newest is the last.
+        listed.reverse();
+        self.head.enter(task).orphans = listed.clone();
+        for number in listed.into_iter().rev() {
+            self.free_orphan(task, number, true)?;
+        }
+        if self.shape.features.has(ORPHAN_FILE) && self.shape.orphan_file != 0 {
+            self.free_filed_orphans(task)?;
+        }
+        Ok(())
+    }
+
+    /// The list of orphans, the newest first.
+    pub fn listed_orphans(&self, task: &Task<'_>) -> Result<Vec<u32>, VolumeError> {
+        let mut listed = Vec::new();
+        let mut next = self.head.enter(task).superblock.first_orphan();
+        while next != 0 {
+            let is_one = next <= self.shape.inodes && !self.shape.is_reserved(next) && !listed.contains(&next);
+            if !is_one {
+                return Err(damaged("the list of orphans", format!("it names inode {next}")));
+            }
+            listed.push(next);
+            next = self.read_inode(task, next)?.deleted();
+        }
+        Ok(listed)
+    }
+
+    fn free_orphan(&self, task: &Task<'_>, number: u32, is_listed: bool) -> Result<(), VolumeError> {
+        let inode = self.read_inode(task, number)?;
+        self.check_inode(number, &inode)?;
+        let mut file = File::new(number, inode);
+        file.is_orphan = is_listed;
+        if file.inode.links() == 0 {
+            return self.free_file(task, &mut file);
+        }
+        let size = file.inode.size();
+        self.resize(task, &mut file, size)?;
+        let handle = self.begin(task, MAP_BLOCKS)?;
+        self.changing(|| {
+            self.remove_orphan(&handle, &mut file)?;
+            self.store_inode(&handle, &mut file, true)
+        })
+    }
+
+    /// Frees the orphans that the file of orphans names, and empties it.
+    fn free_filed_orphans(&self, task: &Task<'_>) -> Result<(), VolumeError> {
+        let own = self.shape.orphan_file;
+        let file = File::new(own, self.read_inode(task, own)?);
+        let seed = self.seed_of(&file);
+        for number in 0..file.inode.size() / self.shape.block_bytes as u64 {
+            let what = || format!("block {number} of the file of orphans");
+            let place = self.run(task, &file, number)?.stored().ok_or_else(|| damaged(what(), "it is a hole"))?;
+            let block = self.block(task, place, &what, &|_| Ok(()))?;
+            let named = orphans::read(&block, place, seed).map_err(|why| damaged(what(), why))?;
+            for orphan in &named {
+                if *orphan > self.shape.inodes || self.shape.is_reserved(*orphan) {
+                    return Err(damaged(what(), format!("it names inode {orphan}")));
+                }
+                self.free_orphan(task, *orphan, false)?;
+            }
+            if !named.is_empty() {
+                let mut empty = vec![0; self.shape.block_bytes];
+                orphans::clear(&mut empty, place, seed);
+                let handle = self.begin(task, MAP_BLOCKS)?;
+                handle.set(place, Content::Metadata, empty.into());
+            }
+        }
+        let mut head = self.head.enter(task);
+        let features = head.superblock.features();
+        if features.has(ORPHAN_PRESENT) {
+            drop(head);
+            let handle = self.begin(task, MAP_BLOCKS)?;
+            head = self.head.enter(task);
+            head.superblock.set_features(features.without(ORPHAN_PRESENT));
+            self.store_head(&handle, &mut head)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! ext as a station of a path.
+
+use super::error::OpenExtError;
+use super::{Ext, ExtSettings};
+use crate::device::Medium;
+use crate::fs::station::{Access, Inspection, Mended, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
+use crate::fs::volume::{Damage, Volume, VolumeError};
+use crate::task::Task;
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use std::sync::Arc;
+
+impl VolumeSettings for ExtSettings {
+    fn written_out(&self) -> &str {
+        &self.written_out
+    }
+
+    fn refuses_simulation(&self) -> Option<&'static str> {
+        (self.block_bytes != BLOCK_BYTES).then_some("a stamp stands for a block of 4K: leave block= away")
+    }
+
+    fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
+        let medium = below.expect("the table of stations says that ext stands on a device");
+        Ok(Arc::new(Ext::create(medium, self, mounting)?))
+    }
+
+    fn stored(&self) -> Option<&dyn StoredVolumes> {
+        Some(self)
+    }
+}
+
+impl StoredVolumes for ExtSettings {
+    fn open(&self, medium: Medium, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault> {
+        Ok(Arc::new(Ext::open(medium, self, mounting, access)?))
+    }
+
+    fn check(&self, medium: Medium) -> Result<Vec<Damage>, VolumeFault> {
+        let found = Ext::open(medium, self, &Mounting::at(0, 0), Access::ReadOnly)
+            .and_then(|ext| Ok(ext.check_all(&Task::at(Time::ZERO))?));
+        match found {
+            Err(OpenExtError::Volume(error @ VolumeError::Damaged { .. })) => {
+                Ok(vec![Damage { what: error.to_string(), repair: "e2fsck -f puts it right".to_string() }])
+            }
+            found => Ok(found?),
+        }
+    }
+
+    /// Finds what is wrong, and leaves it: e2fsck puts it right.
+    fn repair(&self, medium: Medium, _mounting: &Mounting) -> Result<Mended, VolumeFault> {
+        Ok(Mended { repaired: Vec::new(), left: self.check(medium)? })
+    }
+
+    fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault> {
+        Ok(Ext::mark_errors(medium, number)?)
+    }
+
+    fn inspect(&self, medium: Medium) -> Result<Inspection, VolumeFault> {
+        let mut ext = Ext::open(medium, self, &Mounting::at(0, 0), Access::ReadOnly)?;
+        Ok(ext.inspection()?)
+    }
+}

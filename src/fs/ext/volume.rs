@@ -1,0 +1,483 @@
+//! The calls of a mounted volume, behind its gates.
+
+use super::Ext;
+use super::allocation::space::KEPT_FOR_MAPS;
+use super::files::node::{File, Node, inode_of, number_of};
+use super::journal::Journal;
+use super::names::gates::{Gates, Seen};
+use super::settings::KIND;
+use crate::device::Account;
+use crate::fs::Durable;
+use crate::fs::volume::steps::{self, Steps};
+use crate::fs::volume::{
+    Allocation, Attributes, Call, ChangeRule, DirectoryEntry, FileKind, FullEntry, Hold, InodeNumber, LONGEST_NAME,
+    Name, NameRule, NewFile, NewFileRule, ReadBytes, RenameRule, Renaming, Seek, Space, State, TakeEntry,
+    TakeFullEntry, Times, Timestamp, Volume, VolumeError,
+};
+use crate::label::{Cause, Content, Tally};
+use crate::task::Task;
+use crate::time::Time;
+use crate::units::BLOCK_BYTES;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Entries of a directory that are taken out of it at once: about what fits into 4 KiB.
+const ENTRIES_AT_ONCE: usize = 64;
+
+/// An entry of a directory, taken out of its block.
+struct Taken {
+    next: u64,
+    inode: u32,
+    kind: FileKind,
+    name: Vec<u8>,
+}
+
+impl Ext {
+    /// Makes a call of a mounted volume.
+    fn turn<T>(
+        &self,
+        call: &Call,
+        steps: &Steps,
+        act: impl FnOnce(&Task<'_>) -> Result<T, VolumeError>,
+    ) -> Result<T, VolumeError> {
+        let mounted = self.mounted.read(call.task);
+        if !*mounted {
+            return Err(VolumeError::Unmounted);
+        }
+        call.spend(steps);
+        act(call.task)
+    }
+
+    /// Refuses a change of a volume that can only be read.
+    fn check_writable(&self) -> Result<(), VolumeError> {
+        match &self.read_only {
+            Some(why) => Err(VolumeError::ReadOnly(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at a file behind its gate, beside others who do.
+    fn look<T>(
+        &self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        look: impl FnOnce(&File) -> Result<T, VolumeError>,
+    ) -> Result<T, VolumeError> {
+        let node = self.node(task, inode_of(inode)?)?;
+        let file = node.gate.read(task);
+        if file.is_freed { Err(VolumeError::NotFound) } else { look(&file) }
+    }
+
+    /// What is known of an inode that a directory names, whose gate the task is in; it is held if `hold` says so.
+    fn held(&self, task: &Task<'_>, node: &Arc<Node>, hold: Hold) -> Result<Attributes, VolumeError> {
+        let file = node.gate.read(task);
+        if file.is_freed {
+            return Err(VolumeError::NotFound);
+        }
+        if hold == Hold::Yes && number_of(node.number) != InodeNumber::ROOT {
+            node.hold(1);
+        }
+        Ok(file.attributes(self.shape.block_bytes))
+    }
+
+    /// Changes a file behind its gate, alone, and with it what the rule says.
+    fn alter(
+        &self,
+        task: &Task<'_>,
+        inode: InodeNumber,
+        rule: Option<ChangeRule>,
+        alter: impl FnOnce(&mut File) -> Result<(), VolumeError>,
+    ) -> Result<(), VolumeError> {
+        let node = self.node(task, inode_of(inode)?)?;
+        let mut gates = Gates::new();
+        gates.enter(task, &node)?;
+        gates.get(node.number).check_regular()?;
+        let change = match rule {
+            Some(rule) => rule(&mut Seen { ext: self, task, gates: &gates })?,
+            None => None,
+        };
+        let file = gates.get_mut(node.number);
+        let beside = change.map_or(Ok(()), |change| self.apply(task, file, &change));
+        let altered = beside.and_then(|()| alter(file));
+        self.note_waiting(task, &node, file);
+        altered
+    }
+
+    /// Keeps in mind that a file waits, if it does.
+    fn note_waiting(&self, task: &Task<'_>, node: &Node, file: &File) {
+        if file.is_unstored || !file.pages.is_empty() {
+            self.waits(task, node);
+        }
+    }
+
+    /// The entries of a directory from `from` on: at most so many.
+    fn entries_from(&self, task: &Task<'_>, file: &File, from: u64, most: usize) -> Result<Vec<Taken>, VolumeError> {
+        file.check_directory()?;
+        let mut taken = Vec::new();
+        let kind = FileKind::Directory;
+        if from < 1 {
+            taken.push(Taken { next: 1, inode: file.number, kind, name: b".".to_vec() });
+        }
+        if from < 2 {
+            taken.push(Taken { next: 2, inode: self.parent_of(task, file)?, kind, name: b"..".to_vec() });
+        }
+        self.list_names(task, file, from, &mut |next, inode, kind, name| {
+            let kind = match kind {
+                Some(kind) => kind,
+                // The directory does not say.
+                None => self.read_inode(task, inode)?.kind().unwrap_or(FileKind::Regular),
+            };
+            taken.push(Taken { next, inode, kind, name: name.to_vec() });
+            Ok(taken.len() < most)
+        })?;
+        Ok(taken)
+    }
+}
+
+/// The entry that a listing tells.
+fn told(taken: &Taken) -> DirectoryEntry<'_> {
+    DirectoryEntry { next: taken.next, inode: number_of(taken.inode), kind: taken.kind, name: &taken.name }
+}
+
+impl Volume for Ext {
+    fn lookup(&self, call: &Call, (directory, name): Name, hold: Hold) -> Result<Attributes, VolumeError> {
+        self.turn(call, steps::LOOKUP, |task| {
+            let directory = self.node(task, inode_of(directory)?)?;
+            let file = directory.gate.read(task);
+            file.check_directory()?;
+            if name.len() > LONGEST_NAME {
+                return Err(VolumeError::NameTooLong);
+            }
+            let number = self.inode_named(task, &file, name)?.ok_or(VolumeError::NotFound)?;
+            if number == directory.number {
+                return Ok(file.attributes(self.shape.block_bytes));
+            }
+            if name == b".." {
+                // Its gate comes before this one.
+                drop(file);
+            }
+            self.held(task, &self.node(task, number)?, hold)
+        })
+    }
+
+    fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
+        self.turn(call, steps::LOOK, |task| self.look(task, inode, |file| Ok(file.attributes(self.shape.block_bytes))))
+    }
+
+    fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
+        self.turn(call, steps::CHANGE, |task| {
+            let node = self.node(task, inode_of(inode)?)?;
+            let mut gates = Gates::new();
+            gates.enter(task, &node)?;
+            let change = rule(&mut Seen { ext: self, task, gates: &gates })?;
+            let file = gates.get_mut(node.number);
+            if let Some(change) = change {
+                self.check_writable()?;
+                let changed = self.apply(task, file, &change);
+                self.note_waiting(task, &node, file);
+                changed?;
+            }
+            Ok(file.attributes(self.shape.block_bytes))
+        })
+    }
+
+    fn make(
+        &self,
+        call: &Call,
+        name: Name,
+        new: &NewFile,
+        hold: Hold,
+        rule: Option<NewFileRule>,
+    ) -> Result<Attributes, VolumeError> {
+        self.turn(call, steps::NAME, |task| {
+            self.check_writable()?;
+            self.make_file(task, name, new, hold, rule)
+        })
+    }
+
+    fn link(
+        &self,
+        call: &Call,
+        inode: InodeNumber,
+        name: Name,
+        hold: Hold,
+        rule: Option<NameRule>,
+    ) -> Result<Attributes, VolumeError> {
+        self.turn(call, steps::NAME, |task| {
+            self.check_writable()?;
+            self.link_file(task, inode, name, hold, rule)
+        })
+    }
+
+    fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
+        self.turn(call, steps::NAME, |task| {
+            self.check_writable()?;
+            self.unlink_name(task, name, false, rule)
+        })
+    }
+
+    fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
+        self.turn(call, steps::NAME, |task| {
+            self.check_writable()?;
+            self.unlink_name(task, name, true, rule)
+        })
+    }
+
+    fn rename(
+        &self,
+        call: &Call,
+        from: Name,
+        to: Name,
+        how: Renaming,
+        rule: Option<RenameRule>,
+    ) -> Result<(), VolumeError> {
+        self.turn(call, steps::RENAME, |task| {
+            self.check_writable()?;
+            self.rename_name(task, from, to, how, rule)
+        })
+    }
+
+    fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
+        self.turn(call, steps::LOOK, |task| {
+            self.look(task, inode, |file| Ok((self.target_of(task, file)?, file.times())))
+        })
+    }
+
+    fn list(&self, call: &Call, directory: InodeNumber, from: u64, take: TakeEntry) -> Result<Times, VolumeError> {
+        self.turn(call, steps::LOOKUP, |task| {
+            let mut from = from;
+            loop {
+                let (taken, times) = self.look(task, directory, |file| {
+                    Ok((self.entries_from(task, file, from, ENTRIES_AT_ONCE)?, file.times()))
+                })?;
+                let is_all = taken.len() < ENTRIES_AT_ONCE;
+                from = taken.last().map_or(from, |last| last.next);
+                if !taken.iter().all(|taken| take(told(taken))) || is_all {
+                    return Ok(times);
+                }
+            }
+        })
+    }
+
+    fn list_with_attributes(
+        &self,
+        call: &Call,
+        directory: InodeNumber,
+        from: u64,
+        hold: Hold,
+        take: TakeFullEntry,
+    ) -> Result<Times, VolumeError> {
+        self.turn(call, steps::LOOKUP, |task| {
+            let mut from = from;
+            loop {
+                // The gates of the files come behind that of the directory, but that of its parent before it.
+                let (taken, times) = self.look(task, directory, |file| {
+                    Ok((self.entries_from(task, file, from, ENTRIES_AT_ONCE)?, file.times()))
+                })?;
+                let is_all = taken.len() < ENTRIES_AT_ONCE;
+                for taken in &taken {
+                    from = taken.next;
+                    let is_dot = told(taken).is_dot();
+                    let held = if is_dot { Hold::No } else { hold };
+                    let node = match self.node(task, taken.inode) {
+                        // It was removed meanwhile.
+                        Err(VolumeError::NotFound) => continue,
+                        node => node?,
+                    };
+                    let attributes = match self.held(task, &node, held) {
+                        Err(VolumeError::NotFound) => continue,
+                        attributes => attributes?,
+                    };
+                    if !take(&FullEntry { entry: told(taken), attributes }) {
+                        if held == Hold::Yes {
+                            node.let_go(1);
+                        }
+                        return Ok(times);
+                    }
+                }
+                if is_all {
+                    return Ok(times);
+                }
+            }
+        })
+    }
+
+    fn read(&self, call: &Call, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<ReadBytes, VolumeError> {
+        self.turn(call, &steps::read(offset, bytes.len()), |task| {
+            self.look(task, inode, |file| {
+                file.check_regular()?;
+                let length = self.read_file(task, file, offset, bytes)?;
+                Ok(ReadBytes { length, times: file.times() })
+            })
+        })
+    }
+
+    fn write(
+        &self,
+        call: &Call,
+        inode: InodeNumber,
+        offset: u64,
+        bytes: &[u8],
+        rule: Option<ChangeRule>,
+    ) -> Result<(), VolumeError> {
+        self.turn(call, &steps::write(offset, bytes.len()), |task| {
+            self.check_writable()?;
+            let blocks = (bytes.len() as u64).div_ceil(BLOCK_BYTES);
+            self.received_blocks.fetch_add(blocks, Ordering::Relaxed);
+            self.alter(task, inode, rule, |file| {
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                self.write_file(task, file, offset, bytes)?;
+                file.was_written(self.wall(task.now()));
+                Ok(())
+            })?;
+            self.relieve(task)
+        })
+    }
+
+    fn allocate(
+        &self,
+        call: &Call,
+        inode: InodeNumber,
+        (offset, length): (u64, u64),
+        how: Allocation,
+        rule: Option<ChangeRule>,
+    ) -> Result<(), VolumeError> {
+        self.turn(call, &steps::allocate(offset, length), |task| {
+            self.check_writable()?;
+            self.alter(task, inode, rule, |file| {
+                self.allocate_range(task, file, (offset, length), how)?;
+                file.was_written(self.wall(task.now()));
+                Ok(())
+            })
+        })
+    }
+
+    fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
+        self.turn(call, steps::LOOK, |task| {
+            self.look(task, inode, |file| {
+                file.check_regular()?;
+                self.seek_file(task, file, offset, what)
+            })
+        })
+    }
+
+    fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError> {
+        self.turn(call, steps::LOOK, |task| {
+            self.look(task, inode, |file| self.attribute_of(task, file, name)?.ok_or(VolumeError::NoAttribute))
+        })
+    }
+
+    fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError> {
+        self.turn(call, steps::LOOK, |task| self.look(task, inode, |file| self.attribute_names(task, file)))
+    }
+
+    fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
+        self.turn(call, steps::SYNC, |task| self.sync_one(task, inode, what))
+    }
+
+    fn sync(&self, call: &Call) -> Result<(), VolumeError> {
+        self.turn(call, steps::SYNC, |task| self.sync_all(task))
+    }
+
+    fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
+        self.turn(call, steps::LOOK, |task| self.held(task, &self.node(task, inode_of(inode)?)?, Hold::Yes))
+    }
+
+    fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
+        if inode == InodeNumber::ROOT {
+            return Ok(());
+        }
+        self.turn(call, steps::LOOK, |task| {
+            let Ok(node) = self.nodes.get(inode_of(inode)?) else { return Ok(()) };
+            if !node.let_go(times) {
+                return Ok(());
+            }
+            let is_gone = node.gate.read(task).inode.links() == 0;
+            if is_gone {
+                // Another may hold it again meanwhile: then it stays.
+                let mut file = node.gate.write(task);
+                self.free_if_gone(task, &node, &mut file)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn space(&self, call: &Call) -> Result<Space, VolumeError> {
+        self.turn(call, steps::NONE, |_| {
+            let units = |blocks: u64| blocks * self.shape.block_bytes as u64 / BLOCK_BYTES;
+            let free = self.free.blocks.load(Ordering::SeqCst).saturating_sub(self.free.promised());
+            let free_inodes = self.free.inodes.load(Ordering::SeqCst);
+            Ok(Space {
+                blocks: units(self.shape.blocks),
+                free_blocks: units(free),
+                available_blocks: units(free.saturating_sub(KEPT_FOR_MAPS)),
+                inodes: self.shape.inodes.into(),
+                free_inodes,
+            })
+        })
+    }
+
+    fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError> {
+        self.turn(call, steps::NONE, |task| self.work_once(task))
+    }
+
+    fn is_changed(&self, call: &Call) -> bool {
+        self.turn(call, steps::NONE, |_| {
+            let is_waiting = self.waiting.first().is_some();
+            Ok(self
+                .journal()
+                .is_ok_and(|journal| journal.aborted().is_none() && (is_waiting || journal.begun().is_some())))
+        })
+        .unwrap_or(false)
+    }
+
+    fn unmount(&self, call: &Call) -> Result<(), VolumeError> {
+        let mut mounted = self.mounted.write(call.task);
+        if !std::mem::replace(&mut *mounted, false) {
+            return Err(VolumeError::Unmounted);
+        }
+        let ended = self.end(call.task);
+        let closed = self.media.close(call.task);
+        ended?;
+        Ok(closed?)
+    }
+
+    fn account(&self, call: &Call) -> Result<Account, VolumeError> {
+        self.turn(call, steps::NONE, |_| {
+            let (below, sent, read_blocks) = self.media.account();
+            let mut received = Tally::default();
+            received.add(Cause::HostWrite, Content::Data, self.received_blocks.load(Ordering::Relaxed));
+            let counts = self.journal().map(Journal::counts).unwrap_or_default();
+            let events = vec![
+                ("commits", counts.commits),
+                ("checkpoints", counts.checkpoints),
+                ("blocks logged", counts.logged_blocks),
+                ("blocks revoked", counts.revokes),
+            ];
+            let below = vec![below];
+            Ok(Account { station: KIND.name, received, sent, read_blocks, events, below, ..Account::default() })
+        })
+    }
+
+    fn state(&self, call: &Call) -> Result<State, VolumeError> {
+        self.turn(call, steps::NONE, |_| {
+            let aborted = self.journal().ok().and_then(Journal::aborted);
+            let (read_only, damage) = (self.read_only.clone().or(aborted), self.damage.clone());
+            Ok(State { read_only, damage, has_lost_before: false })
+        })
+    }
+
+    fn number(&self) -> [u8; 16] {
+        self.uuid
+    }
+
+    fn is_timed(&self) -> bool {
+        self.media.is_timed()
+    }
+
+    fn timestamp(&self, at: Time) -> Timestamp {
+        self.wall(at)
+    }
+}

@@ -1,0 +1,26 @@
+//! `ext` against those who know ext4: images that the kernel filled, and what e2fsprogs says of ours.
+
+#[path = "ext/checking.rs"]
+mod checking;
+#[path = "ext/crashes.rs"]
+mod crashes;
+#[path = "ext/features.rs"]
+mod features;
+#[path = "ext/image.rs"]
+mod image;
+#[path = "power_cut/mod.rs"]
+mod power_cut;
+#[path = "ext/reading.rs"]
+mod reading;
+#[path = "ext/replay.rs"]
+mod replay;
+#[path = "ext/simulated.rs"]
+mod simulated;
+#[path = "skipped/mod.rs"]
+mod skipped;
+#[path = "ext/walk.rs"]
+mod walk;
+#[path = "ext/work.rs"]
+mod work;
+#[path = "ext/writing.rs"]
+mod writing;

@@ -1,0 +1,198 @@
+//! Power is cut at any operation of the device. What is left is replayed by this program, again after further cuts, and by
+//! the kernel: e2fsck finds nothing, both see the same files, and what was synced is there.
+//!
+//! `EXT_CRASHES` sets the number of cuts of each mode.
+
+use crate::image::{Image, call, can_mount};
+use crate::power_cut::{Disk, Power};
+use crate::walk::{assert_same, of_directory, of_volume};
+use flashpath::device::Medium;
+use flashpath::expression::parse_term;
+use flashpath::fs::Durable;
+use flashpath::fs::ext::ExtSettings;
+use flashpath::fs::station::{Access, Mounting, StoredVolumes, VolumeSettings};
+use flashpath::fs::volume::{FileKind, Hold, InodeNumber, NewFile, Renaming, Taken, Volume, VolumeError};
+use flashpath::random::Random;
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+const BLOCKS: u64 = 16 << 8;
+const BLOCK: usize = 4096;
+
+fn mounting() -> Mounting {
+    Mounting::at(5, 1_700_000_000_000_000_000)
+}
+
+fn settings(data: &str) -> ExtSettings {
+    ExtSettings::read(&parse_term(&format!("ext:data={data},dirty=1M")).unwrap()).unwrap()
+}
+
+fn open(disk: &Disk, settings: &ExtSettings) -> Arc<dyn Volume> {
+    let medium = Medium::Blocks(Box::new(disk.clone()));
+    settings.open(medium, &mounting(), Access::IfWhole).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What must be there after a crash: the bytes of files that were synced and not touched again.
+#[derive(Default)]
+struct Promised {
+    files: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// Works until the power fails.
+fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -> Result<(), VolumeError> {
+    let mut others: Vec<Vec<u8>> = Vec::new();
+    for number in 0.. {
+        let name = format!("{number} {}", "n".repeat(random.below(100) as usize)).into_bytes();
+        let new =
+            |kind| NewFile { kind, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+        let length = random.below(40_000) as usize;
+        let bytes: Vec<u8> = (0..length).map(|at| (at as u64 * 7 + number) as u8 | 1).collect();
+        let directory = InodeNumber::ROOT;
+        let file = call(|call| volume.make(call, (directory, &name), &new(FileKind::Regular), Hold::No, None))?.inode;
+        for (part, at) in bytes.chunks(9000).zip((0..).step_by(9000)) {
+            call(|call| volume.write(call, file, at, part, None))?;
+        }
+        match random.below(6) {
+            0 | 1 => {
+                call(|call| volume.sync_file(call, file, Durable::All))?;
+                promised.files.insert(name, bytes);
+            }
+            2 => {
+                let to = [b"moved ", &name[..]].concat();
+                let how = Renaming { taken: Taken::Replace, whiteout: None };
+                call(|call| volume.rename(call, (directory, &name), (directory, &to), how, None))?;
+                others.push(to);
+            }
+            3 if !others.is_empty() => {
+                let gone = others.swap_remove(random.below(others.len() as u64) as usize);
+                call(|call| volume.unlink(call, (directory, &gone), None))?;
+            }
+            _ => others.push(name),
+        }
+        if promised.files.len() > 20 {
+            let gone = promised.files.keys().next().cloned().expect("there are some");
+            promised.files.remove(&gone);
+            call(|call| volume.unlink(call, (directory, &gone), None))?;
+        }
+        if others.len() > 20 {
+            let gone = others.remove(0);
+            call(|call| volume.unlink(call, (directory, &gone), None))?;
+        }
+    }
+    Ok(())
+}
+
+/// The device as an image.
+fn image_of(disk: &Disk) -> Image {
+    let image = Image::of_bytes(BLOCKS * BLOCK as u64);
+    let file = OpenOptions::new().write(true).open(image.path()).unwrap();
+    for block in 0..BLOCKS {
+        let bytes = disk.bytes(block);
+        if bytes.iter().any(|byte| *byte != 0) {
+            file.write_all_at(&bytes, block * BLOCK as u64).unwrap();
+        }
+    }
+    image
+}
+
+fn check_promises(volume: &dyn Volume, promised: &Promised, what: &str) {
+    for (name, bytes) in &promised.files {
+        let name_text = String::from_utf8_lossy(name);
+        let found = call(|call| volume.lookup(call, (InodeNumber::ROOT, name), Hold::No));
+        let found = found.unwrap_or_else(|error| panic!("{what}: {name_text} was synced: {error}"));
+        let mut read = vec![0; bytes.len() + 1];
+        let length = call(|call| volume.read(call, found.inode, 0, &mut read)).unwrap().length;
+        assert!(read[..length] == bytes[..], "{what}: the bytes of {name_text}, {length} of {}", bytes.len());
+    }
+}
+
+/// Cuts the power once, `cuts` times in a row on the same volume.
+fn crash(data: &str, seed: u64) {
+    let what = format!("data={data}, seed {seed}");
+    let settings = settings(data);
+    let mut random = Random::new(seed, "crashes");
+    let power = Power::new();
+    let disk = Disk::new(&power, BLOCKS, 0);
+    let volume = settings.create(Some(Medium::Blocks(Box::new(disk.clone()))), &mounting()).unwrap();
+    let mut promised = Promised::default();
+    power.cut_after(20 + random.below(1500));
+    work(&*volume, &mut random, &mut promised).expect_err("the power fails");
+    assert!(power.is_off(), "{what}: nothing else fails");
+    drop(volume);
+    disk.lose_power(&mut random);
+    power.restore();
+    // Cuts while it is mounted again.
+    for _ in 0..random.below(3) {
+        power.cut_after(random.below(30));
+        let medium = Medium::Blocks(Box::new(disk.clone()));
+        drop(settings.open(medium, &mounting(), Access::IfWhole));
+        disk.lose_power(&mut random);
+        power.restore();
+    }
+    let left = image_of(&disk);
+    let volume = open(&disk, &settings);
+    check_promises(&*volume, &promised, &what);
+    if data != "writeback" {
+        check_no_foreign(&*volume, &what);
+    }
+    let ours = of_volume(&*volume);
+    call(|call| volume.unmount(call)).unwrap_or_else(|error| panic!("{what}: {error}"));
+    drop(volume);
+    if let Some(findings) = image_of(&disk).findings() {
+        panic!("{what}: e2fsck -fn: {findings}");
+    }
+    let mounted = left.mount("");
+    let theirs = of_directory(&mounted.directory);
+    // Times of deletion differ: the kernel frees orphans at its own time, which no file shows.
+    assert_same(&ours, &theirs, &format!("{what}, by the kernel"));
+}
+
+/// No byte of any file is zero or of another file, but at its end where nothing was written yet: all are odd.
+fn check_no_foreign(volume: &dyn Volume, what: &str) {
+    let mut files = Vec::new();
+    call(|call| {
+        volume.list(call, InodeNumber::ROOT, 0, &mut |entry| {
+            if entry.kind == FileKind::Regular {
+                files.push((entry.name.to_vec(), entry.inode));
+            }
+            true
+        })
+    })
+    .unwrap();
+    for (name, inode) in files {
+        let text = String::from_utf8_lossy(&name).into_owned();
+        let number: u64 = text.trim_start_matches("moved ").split(' ').next().unwrap().parse().unwrap();
+        let mut bytes = vec![0; 50_000];
+        let length = call(|call| volume.read(call, inode, 0, &mut bytes)).unwrap().length;
+        let first_wrong =
+            bytes[..length].iter().enumerate().find(|(at, byte)| **byte != (*at as u64 * 7 + number) as u8 | 1);
+        assert!(first_wrong.is_none(), "{what}: {text} of {length} bytes: {first_wrong:?}");
+    }
+}
+
+fn cuts() -> u64 {
+    std::env::var("EXT_CRASHES").map_or(12, |count| count.parse().expect("EXT_CRASHES is a number"))
+}
+
+#[test]
+fn after_any_cut_of_power_an_ordered_volume_is_whole_and_shows_no_foreign_bytes() {
+    if can_mount() {
+        (0..cuts()).for_each(|seed| crash("ordered", seed));
+    }
+}
+
+#[test]
+fn after_any_cut_of_power_a_volume_that_journals_data_is_whole_and_shows_no_foreign_bytes() {
+    if can_mount() {
+        (0..cuts()).for_each(|seed| crash("journal", 100 + seed));
+    }
+}
+
+#[test]
+fn after_any_cut_of_power_a_writeback_volume_has_whole_metadata() {
+    if can_mount() {
+        (0..cuts()).for_each(|seed| crash("writeback", 200 + seed));
+    }
+}
