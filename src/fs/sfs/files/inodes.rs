@@ -1,10 +1,11 @@
-//! The inodes in memory, and how often each inode is held.
+//! The inodes in memory, how often each inode is held, and the calls that load, hold and free them.
 //!
 //! Unchanged ones can be read again, and are let go when there are too many: those that were not used since the last
 //! sweep, and if that is not enough all of them (second chance) but the directories whose indexes are in use: to make an
 //! index again, all blocks of its directory are read. Indexes have a bound of their own. Who holds an inode is counted
 //! apart, in a few bytes each: the kernel may know millions.
 
+use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::files::directory::Index;
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::media::format::INODES;
@@ -281,6 +282,38 @@ impl Sfs {
             let inode = Inode::of_image(&image).expect("its number and kind are those of an inode");
             self.inodes.insert(inode);
         }
+        Ok(())
+    }
+
+    /// Holds on to an inode: it stays while anyone does, even without a name.
+    pub fn retain(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<(), SfsError> {
+        self.load_inode(task, inode.0)?;
+        self.inodes.hold(inode.0);
+        Ok(())
+    }
+
+    /// Lets an inode go, `times` times. Without a name, and with nobody holding it, it is freed.
+    pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
+        if self.inodes.let_go(inode.0, times) && self.orphans.contains(&inode.0) && self.faults.read_only.is_none() {
+            self.free_inode(task, inode.0)?;
+        }
+        Ok(())
+    }
+
+    /// True if nothing but being held keeps this inode.
+    pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
+        self.orphans.contains(&inode.0)
+    }
+
+    /// Frees an inode and all its blocks. If that fails, one without a name is an orphan as before.
+    pub(in crate::fs::sfs) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        self.unmap(task, number, 0..u64::MAX)?;
+        self.free_attributes(task, number)?;
+        self.orphans.remove(&number);
+        self.inodes.remove(number);
+        self.metadata.inode_file.free(number);
+        self.log.records.touch(number);
+        self.is_changed = true;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that make things durable, and those that hold inodes.
+//! Syncs: one file, or everything, becomes durable.
 //!
 //! An fsync writes the file's waiting blocks and, before them, all that was done to names since the log was last told:
 //! so the names after a crash are those of one instant, at or after the last fsync. Other files' blocks wait on. The
@@ -202,38 +202,6 @@ impl Sfs {
             let items: Vec<Item> = part.iter().map(|slot| Item::Waiting(*slot)).collect();
             self.write_told(task, Destination::Mixed, &items, Told::nothing(), left == 0)?;
         }
-        Ok(())
-    }
-
-    /// Holds on to an inode: it stays while anyone does, even without a name.
-    pub fn retain(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<(), SfsError> {
-        self.load_inode(task, inode.0)?;
-        self.inodes.hold(inode.0);
-        Ok(())
-    }
-
-    /// Lets an inode go, `times` times. Without a name, and with nobody holding it, it is freed.
-    pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
-        if self.inodes.let_go(inode.0, times) && self.orphans.contains(&inode.0) && self.faults.read_only.is_none() {
-            self.free_inode(task, inode.0)?;
-        }
-        Ok(())
-    }
-
-    /// True if nothing but being held keeps this inode.
-    pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
-        self.orphans.contains(&inode.0)
-    }
-
-    /// Frees an inode and all its blocks. If that fails, one without a name is an orphan as before.
-    pub(in crate::fs::sfs) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
-        self.unmap(task, number, 0..u64::MAX)?;
-        self.free_attributes(task, number)?;
-        self.orphans.remove(&number);
-        self.inodes.remove(number);
-        self.metadata.inode_file.free(number);
-        self.log.records.touch(number);
-        self.is_changed = true;
         Ok(())
     }
 }
