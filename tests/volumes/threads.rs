@@ -92,6 +92,32 @@ fn threads_lose_nothing_in_their_own_directories_and_agree_on_the_shared_one() {
     crate::world::each(run);
 }
 
+/// `ext` took a file out of its table by number after the inode was free: the number was another thread's new file by
+/// then, whose bytes were lost.
+#[test]
+fn an_inode_that_one_thread_frees_holds_the_bytes_of_the_next_thread_that_takes_it() {
+    const ROUNDS: u64 = 1500;
+    crate::world::each(|world| {
+        let own: Vec<InodeNumber> =
+            (0..THREADS).map(|thread| world.directory((ROOT, &[b'0' + thread as u8]), 0o755, (0, 0))).collect();
+        std::thread::scope(|scope| {
+            for (directory, thread) in own.into_iter().zip(0..) {
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let byte = (round * THREADS + thread) as u8;
+                        let file = world.file((directory, b"file"), 0o644);
+                        world.write(file, 0, &[byte; 100]);
+                        // Others free and take inodes meanwhile.
+                        std::thread::yield_now();
+                        assert_eq!(world.read(file), [byte; 100], "{}: round {round}", world.name);
+                        world.root(|posix, call| posix.unlink(call, (directory, b"file")));
+                    }
+                });
+            }
+        });
+    });
+}
+
 #[test]
 fn a_volume_on_which_threads_worked_is_clean_afterwards() {
     let place = tempfile::tempdir().unwrap();

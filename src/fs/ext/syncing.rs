@@ -118,10 +118,7 @@ impl Ext {
         if file.inode.links() > 0 || file.is_freed {
             return Ok(());
         }
-        self.free_file(task, &mut file)?;
-        self.waits_no_more(node, &file);
-        self.nodes.remove(node.number);
-        Ok(())
+        self.free_file(task, &mut file)
     }
 
     /// Marks the superblock as that of a volume in use, whose log may have to be replayed, or of a clean one. It is

@@ -12,10 +12,7 @@ impl Ext {
         if file.inode.links() > 0 || file.is_freed || node.is_held() {
             return Ok(());
         }
-        self.free_file(task, file)?;
-        self.waits_no_more(node, file);
-        self.nodes.remove(node.number);
-        Ok(())
+        self.free_file(task, file)
     }
 
     /// Gives all that a file has back, and its inode.
@@ -37,6 +34,9 @@ impl Ext {
             // Zero would say that it was not deleted.
             file.inode.set_deleted(seconds.clamp(1, i64::from(u32::MAX)) as u32);
             self.store_inode(&handle, file, true)?;
+            // Behind `free_inode` the number may be another file's: what is kept by number goes before.
+            self.waits_no_more(file);
+            self.nodes.remove(file.number);
             self.free_inode(&handle, file.number, is_directory)
         })?;
         file.is_freed = true;

@@ -59,10 +59,9 @@ impl Ext {
     }
 
     /// Nothing of a file waits any more. The task is behind its gate.
-    pub fn waits_no_more(&self, node: &Node, file: &File) {
+    pub fn waits_no_more(&self, file: &File) {
         debug_assert!(file.pages.is_empty() && !file.is_unstored, "all of it was written");
-        node.set_stays(file.is_orphan);
-        self.waiting.files().remove(&node.number);
+        self.waiting.files().remove(&file.number);
     }
 
     /// Puts an inode into its table. `is_needed`: more has changed than a file's times.

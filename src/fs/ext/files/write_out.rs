@@ -32,7 +32,8 @@ impl Ext {
             let handle = self.begin(task, MAP_BLOCKS)?;
             self.changing(|| self.store_inode(&handle, file, is_needed))?;
         }
-        self.waits_no_more(node, file);
+        self.waits_no_more(file);
+        node.set_stays(file.is_orphan);
         Ok(())
     }
 
