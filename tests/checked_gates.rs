@@ -6,6 +6,7 @@
 use flashpath::device::conv::Conventional;
 use flashpath::device::{BlockDevice, Lba, Medium};
 use flashpath::expression::parse_term;
+use flashpath::fs::ext::ExtSettings;
 use flashpath::fs::in_process::InProcess;
 use flashpath::fs::sfs::SfsSettings;
 use flashpath::fs::station::{Mounting, VolumeSettings};
@@ -160,32 +161,66 @@ fn a_log_that_looks_at_its_tail_and_sets_it_later_is_found_out() {
     check(|| fill_a_log(false));
 }
 
+/// A new volume of 16 MiB, in memory.
+fn volume(settings: &dyn VolumeSettings) -> InProcess {
+    let device = Medium::Blocks(Box::new(Conventional::in_memory(4096, BLOCK_BYTES as usize)));
+    InProcess::new(settings.create(Some(device), &Mounting::at(1, 0)).unwrap())
+}
+
+/// Both file systems that lie on blocks, as small as they can be.
+fn on_each_volume(schedules: usize, program: impl Fn(InProcess) + Copy + Send + Sync + 'static) {
+    let kinds: [Arc<dyn VolumeSettings>; 2] = [
+        Arc::new(SfsSettings::read(&parse_term("sfs:segment=256K").unwrap()).unwrap()),
+        Arc::new(ExtSettings::read(&parse_term("ext:journal-size=4M").unwrap()).unwrap()),
+    ];
+    for settings in kinds {
+        shuttle::check_random(move || program(volume(&*settings)), schedules);
+    }
+}
+
 #[test]
 fn threads_share_a_volume_and_each_finds_what_it_wrote() {
-    let settings = SfsSettings::read(&parse_term("sfs:segment=256K").unwrap()).unwrap();
-    shuttle::check_random(
-        move || {
-            let device = Medium::Blocks(Box::new(Conventional::in_memory(4096, BLOCK_BYTES as usize)));
-            let volume = settings.create(Some(device), &Mounting::at(1, 0)).unwrap();
-            let (files, done) = (InProcess::new(volume), AtomicU64::new(0));
-            together(3, move |number| {
-                let task = Task::at(Time::ZERO);
-                let (name, renamed) = (format!("new {number}"), format!("file {number}"));
-                let file = files.create(&task, &name).unwrap();
-                files.write_at(&task, &file, 0, &[number as u8 + 1; 5000]).unwrap();
-                files.sync_file(&task, &file, Durable::All).unwrap();
-                files.rename(&task, &name, &renamed).unwrap();
-                let mut bytes = [0; 5000];
-                assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 5000);
-                assert!(bytes.iter().all(|byte| *byte == number as u8 + 1));
-                files.close(&task, file).unwrap();
-                if done.fetch_add(1, SeqCst) == 2 {
-                    for number in 0..3 {
-                        assert_eq!(files.length(&task, &format!("file {number}")).unwrap(), 5000);
-                    }
+    on_each_volume(schedules() / 10, |files| {
+        let done = AtomicU64::new(0);
+        together(3, move |number| {
+            let task = Task::at(Time::ZERO);
+            let (name, renamed) = (format!("new {number}"), format!("file {number}"));
+            let file = files.create(&task, &name).unwrap();
+            files.write_at(&task, &file, 0, &[number as u8 + 1; 5000]).unwrap();
+            files.sync_file(&task, &file, Durable::All).unwrap();
+            files.rename(&task, &name, &renamed).unwrap();
+            let mut bytes = [0; 5000];
+            assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 5000);
+            assert!(bytes.iter().all(|byte| *byte == number as u8 + 1));
+            files.close(&task, file).unwrap();
+            if done.fetch_add(1, SeqCst) == 2 {
+                for number in 0..3 {
+                    assert_eq!(files.length(&task, &format!("file {number}")).unwrap(), 5000);
                 }
-            });
-        },
-        schedules() / 10,
-    );
+            }
+        });
+    });
+}
+
+/// `ext` gave the inode of a removed file back before it took the file out of its own tables by that number: a thread that
+/// made a file in between had the inode, and lost its bytes.
+#[test]
+fn a_file_made_while_another_is_freed_keeps_its_bytes() {
+    on_each_volume(schedules() * 10, |files| {
+        together(3, move |number| {
+            let task = Task::at(Time::ZERO);
+            let name = format!("file {number}");
+            for round in 0..3 {
+                let file = files.create(&task, &name).unwrap();
+                files.write_at(&task, &file, 0, &[number as u8 + 1; 100]).unwrap();
+                files.close(&task, file).unwrap();
+                let file = files.open(&task, &name).unwrap();
+                let mut bytes = [0; 100];
+                assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 100);
+                assert_eq!(bytes, [number as u8 + 1; 100], "round {round}");
+                files.close(&task, file).unwrap();
+                files.unlink(&task, &name).unwrap();
+            }
+        });
+    });
 }
