@@ -51,7 +51,7 @@ pub use crate::device::Medium;
 pub use crate::fs::volume::Lost;
 pub use error::{OpenSfsError, SfsError};
 pub use files::attributes::{
-    Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
+    Attributes, Change, DirectoryEntry, FileKind, IfExists, InodeNumber, NewFile, Space, Timestamp,
 };
 pub use make::Identity;
 pub use memory::MemoryUse;

@@ -5,7 +5,7 @@ use super::make::Identity;
 use super::segment_table::inspection;
 use super::{Finding, Sfs, SfsSettings, SfsVolume, check, mark_lost, repair, segment_map};
 use crate::device::Medium;
-use crate::fs::station::{Access, Inspection, Mended, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
+use crate::fs::station::{Access, Inspection, Mounting, RepairOutcome, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Damage, Volume};
 use crate::task::Task;
 use crate::time::Time;
@@ -82,9 +82,9 @@ impl StoredVolumes for SfsSettings {
         Ok(damages(&check(medium, self)?))
     }
 
-    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<Mended, VolumeFault> {
+    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
         let repaired = repair(medium, self, mounting.into())?;
-        Ok(Mended { repaired: damages(&repaired.findings), left: damages(&repaired.left) })
+        Ok(RepairOutcome { repaired: damages(&repaired.findings), left: damages(&repaired.left) })
     }
 
     fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault> {

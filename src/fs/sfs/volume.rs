@@ -334,7 +334,7 @@ fn found(task: &Task<'_>, sfs: &mut Sfs, (directory, name): Name) -> Result<Opti
 fn ask(task: &Task<'_>, sfs: &mut Sfs, name: Name, rule: &mut Option<NameRule>) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
     let file = found(task, sfs, name)?;
-    rule(&mut Inside(sfs, task), Found { file, there: None })
+    rule(&mut Inside(sfs, task), Found { file, existing: None })
 }
 
 fn held(task: &Task<'_>, sfs: &mut Sfs, inode: InodeNumber, hold: Hold) -> Result<Attributes, VolumeError> {
@@ -393,7 +393,7 @@ impl Volume for SfsVolume {
                 None => sfs.make(call.task, directory, name, new)?,
                 Some(rule) => {
                     let file = found(call.task, sfs, (directory, name))?;
-                    let inherited = rule(&mut Inside(sfs, call.task), Found { file, there: None })?;
+                    let inherited = rule(&mut Inside(sfs, call.task), Found { file, existing: None })?;
                     let (permissions, group) = (inherited.permissions, inherited.group);
                     let attributes: Vec<(&[u8], &[u8])> =
                         inherited.attributes.iter().map(|(name, value)| (*name, &value[..])).collect();
@@ -460,13 +460,13 @@ impl Volume for SfsVolume {
             let how = match &mut rule {
                 None => how,
                 Some(rule) => {
-                    let found = Found { file: found(call.task, sfs, from)?, there: found(call.task, sfs, to)? };
+                    let found = Found { file: found(call.task, sfs, from)?, existing: found(call.task, sfs, to)? };
                     rule(&mut Inside(sfs, call.task), found)?
                 }
             };
             match how.whiteout {
-                Some(owner) => sfs.rename_with_whiteout(call.task, from, to, how.taken, owner),
-                None => sfs.rename(call.task, from, to, how.taken),
+                Some(owner) => sfs.rename_with_whiteout(call.task, from, to, how.if_exists, owner),
+                None => sfs.rename(call.task, from, to, how.if_exists),
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::fs::sfs::{Sfs, SfsError};
 pub use crate::fs::volume::{
-    Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
+    Attributes, Change, DirectoryEntry, FileKind, IfExists, InodeNumber, NewFile, Space, Timestamp,
 };
 use crate::task::Task;
 

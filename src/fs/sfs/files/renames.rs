@@ -1,7 +1,7 @@
 //! Calls that rename: a file takes another name, two exchange theirs, a whiteout stays under the old one. Each is one
 //! operation of the log, so that a crash leaves all of it or nothing.
 
-use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, NewFile, Taken};
+use crate::fs::sfs::files::attributes::{FileKind, IfExists, InodeNumber, NewFile};
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::fs::volume::check_name;
@@ -14,7 +14,7 @@ impl Sfs {
         task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
-        taken: Taken,
+        taken: IfExists,
     ) -> Result<(), SfsError> {
         self.move_name(task, from, to, taken, None)
     }
@@ -30,10 +30,10 @@ impl Sfs {
         task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
-        taken: Taken,
+        taken: IfExists,
         owner: (u32, u32),
     ) -> Result<(), SfsError> {
-        if taken == Taken::Exchange {
+        if taken == IfExists::Exchange {
             return Err(SfsError::Invalid("an exchange leaves no name for a whiteout"));
         }
         self.move_name(task, from, to, taken, Some(owner))
@@ -44,7 +44,7 @@ impl Sfs {
         task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
-        taken: Taken,
+        taken: IfExists,
         whiteout: Option<(u32, u32)>,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
@@ -62,10 +62,10 @@ impl Sfs {
             return Err(SfsError::Invalid("a directory cannot be moved into itself"));
         }
         match (there, taken) {
-            (None, Taken::Exchange) => return Err(SfsError::NotFound),
-            (Some(_), Taken::Refuse) => return Err(SfsError::Exists),
+            (None, IfExists::Exchange) => return Err(SfsError::NotFound),
+            (Some(_), IfExists::Refuse) => return Err(SfsError::Exists),
             (Some((other, ..)), _) if other == inode => return Ok(()),
-            (Some((other, other_kind, _)), Taken::Exchange) => {
+            (Some((other, other_kind, _)), IfExists::Exchange) => {
                 if other_kind == FileKind::Directory && self.is_within(task, from_directory.0, other)? {
                     return Err(SfsError::Invalid("a directory cannot be moved into itself"));
                 }
@@ -75,12 +75,14 @@ impl Sfs {
                     (to_directory.0, to_name, other, other_kind),
                 );
             }
-            (Some((other, other_kind, _)), Taken::Replace) => match (is_directory, other_kind == FileKind::Directory) {
-                (true, false) => return Err(SfsError::NotDirectory),
-                (false, true) => return Err(SfsError::IsDirectory),
-                (true, true) if self.count_names(task, other)? > 0 => return Err(SfsError::NotEmpty),
-                _ => {}
-            },
+            (Some((other, other_kind, _)), IfExists::Replace) => {
+                match (is_directory, other_kind == FileKind::Directory) {
+                    (true, false) => return Err(SfsError::NotDirectory),
+                    (false, true) => return Err(SfsError::IsDirectory),
+                    (true, true) if self.count_names(task, other)? > 0 => return Err(SfsError::NotEmpty),
+                    _ => {}
+                }
+            }
             (None, _) => {}
         }
         self.check_space(task, if whiteout.is_some() { 4 } else { 2 })?;
