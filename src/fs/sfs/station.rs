@@ -34,7 +34,7 @@ impl From<&Mounting> for Identity {
 }
 
 impl SfsSettings {
-    /// The same, with the memory that a mount may take.
+    /// These options, with the memory that the mount may use.
     fn within(&self, mounting: &Mounting) -> SfsSettings {
         let machine_memory_bytes = mounting.memory_bytes.or(self.machine_memory_bytes);
         SfsSettings { machine_memory_bytes, ..self.clone() }
@@ -51,12 +51,12 @@ impl VolumeSettings for SfsSettings {
     }
 
     fn refuses_simulation(&self) -> Option<&'static str> {
-        let reason = "a simulation keeps all metadata in memory, as stamps cannot be read back: leave memory= away";
+        let reason = "a simulation keeps all metadata in memory, as stamps cannot be read back: omit memory=";
         self.memory_bytes.map(|_| reason)
     }
 
     fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
-        let medium = below.expect("the table of stations says that sfs stands on a device");
+        let medium = below.expect("in the table of stations, sfs is above a device");
         let task = &Task::at(Time::ZERO);
         let sfs = Sfs::create(task, medium, &self.within(mounting), mounting.into())?;
         Ok(Arc::new(SfsVolume::new(sfs, task.now())))

@@ -54,7 +54,7 @@ impl Sfs {
     fn prepare_checkpoint(&mut self) -> Result<(), SfsError> {
         self.check_writable()?;
         // On its way it takes for stored what is only written.
-        self.faults.at_stake = Some(self.changes());
+        self.faults.in_checkpoint = Some(self.changes());
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Sfs {
         self.all_is_flushed();
         self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
         self.log.is_unsealed = false;
-        self.faults.at_stake = None;
+        self.faults.in_checkpoint = None;
         self.metadata.inode_file.end_checkpoint();
         self.log.epoch += 1;
         for segment in self.log.segments.release(|segment| segment.is_settled) {
