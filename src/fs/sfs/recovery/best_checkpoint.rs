@@ -97,7 +97,7 @@ impl Sfs {
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         if memory.iter().all(|number| number.is_finite()) {
-            self.grouping.remember(&memory);
+            self.grouping.restore(&memory);
         }
         self.load_orphans(task, superblock.first_orphan.get(), &mut loss);
         Ok(loss)

@@ -360,7 +360,7 @@ impl Sfs {
                 }
                 let entry = self.metadata.dat.get(task, number)?;
                 if entry.is_taken == 1 && entry.address.get() == 0 && !self.is_reserved(task, &record)? {
-                    self.metadata.dat.give_back(task, number)?;
+                    self.metadata.dat.free_unlogged(task, number)?;
                 }
             }
         }

@@ -28,14 +28,14 @@ fn new(kind: FileKind) -> NewFile<'static> {
 }
 
 /// Numbers of what lies on the volume.
-struct Made {
+struct TestPartialSegment {
     directory: u64,
     within: u64,
     file: u64,
     large: u64,
 }
 
-fn volume(task: &Task<'_>) -> (Sfs, Made) {
+fn volume(task: &Task<'_>) -> (Sfs, TestPartialSegment) {
     let device = Conventional::in_memory(128 * 16, BLOCK_BYTES as usize);
     let mut sfs = Sfs::create(task, Medium::Blocks(Box::new(device)), &settings(), IDENTITY).unwrap();
     let root = InodeNumber::ROOT;
@@ -47,7 +47,7 @@ fn volume(task: &Task<'_>) -> (Sfs, Made) {
     sfs.write(task, large, 0, &[2; 100_000]).unwrap();
     sfs.set_extended_attribute(task, file, b"user.a", b"b", None).unwrap();
     sfs.sync(task).unwrap();
-    (sfs, Made { directory: directory.0, within: within.0, file: file.0, large: large.0 })
+    (sfs, TestPartialSegment { directory: directory.0, within: within.0, file: file.0, large: large.0 })
 }
 
 /// Unmounts it as it is, repairs it, mounts it, and finds nothing more. Answers what was found, and the volume.

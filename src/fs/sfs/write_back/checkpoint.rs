@@ -7,7 +7,7 @@
 //! longer names ([`Sfs::end_checkpoint`]).
 
 use super::{Turns, WriteBack};
-use crate::fs::sfs::log::records::{Record, Told};
+use crate::fs::sfs::log::records::{Record, RecordsToWrite};
 use crate::fs::sfs::log::{Destination, Item};
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::usage_pages;
@@ -72,7 +72,7 @@ impl Sfs {
         // Inodes, as they are now. Numbers of inodes and virtual blocks that were freed are free.
         self.store_inodes(task)?;
         debug_assert_eq!(self.inodes.changed(), 0, "a checkpoint leaves no inode in memory alone");
-        self.metadata.dat.settle(task)?;
+        self.metadata.dat.apply_frees(task)?;
         self.free_pages();
         self.write_paged(task, Kind::InodeFile)?;
         self.write_paged(task, Kind::Dat)?;
@@ -83,7 +83,7 @@ impl Sfs {
         self.log.records.clear();
         self.renamed.clear();
         self.log.segments.end_cleaning();
-        self.log.segments.settle();
+        self.log.segments.apply_frees();
         self.inodes.checkpoint();
         self.log.is_flushing = true;
         Ok(WrittenCheckpoint { superblocks: self.next_superblocks(clean) })
@@ -97,7 +97,7 @@ impl Sfs {
             self.is_changed = true;
             self.fail(format!("a checkpoint failed: {error}"));
         })?;
-        self.all_is_flushed();
+        self.note_flushed();
         self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
         self.log.is_unsealed = false;
         self.faults.in_checkpoint = None;
@@ -114,7 +114,7 @@ impl Sfs {
 
     /// Puts changed inodes into the pages of the inode file, and chains those without a name.
     fn store_inodes(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        self.metadata.inode_file.settle(task)?;
+        self.metadata.inode_file.apply_frees(task)?;
         for number in self.inodes.take_changed() {
             let next = match self.orphans.contains(&number) {
                 true => self.orphans.range(number + 1..).next().copied().unwrap_or(0),
@@ -142,7 +142,7 @@ impl Sfs {
         let numbers = self.paged(kind).list_to_write();
         let items: Vec<Item> = numbers.iter().map(|number| Item::Paged(kind, *number)).collect();
         let before = self.superblock.next_partial.get();
-        let mut told = Told::nothing();
+        let mut told = RecordsToWrite::nothing();
         let pages = numbers.iter().take_while(|number| **number >> LEVEL_SHIFT == 0).count();
         for number in &numbers[pages..] {
             let holes = self.paged(kind).holes(*number);
@@ -153,7 +153,7 @@ impl Sfs {
         // What is told of the tree stands beside it, and so for as long as it is live.
         let together = if told.is_empty() { 0 } else { pages };
         self.write_blocks(task, Destination::Metadata, &items[..together])?;
-        self.write_told(task, Destination::Metadata, &items[together..], told, false)?;
+        self.write_with_records(task, Destination::Metadata, &items[together..], told, false)?;
         self.paged(kind).written();
         Ok(())
     }
@@ -194,14 +194,14 @@ impl Sfs {
     pub(in crate::fs::sfs) fn write_superblocks(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
         let written = WrittenCheckpoint { superblocks: self.next_superblocks(clean) };
         self.superblock = written.store_superblocks(task, &self.media)?;
-        self.all_is_flushed();
+        self.note_flushed();
         self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
         Ok(())
     }
 
     /// The next two superblocks, one for each place, of a checkpoint that names all that is written now.
     fn next_superblocks(&self, clean: bool) -> [Superblock; 2] {
-        let memory = self.grouping.memory();
+        let memory = self.grouping.state();
         let mut superblock = self.superblock;
         superblock.version = VERSION.into();
         superblock.clean = u32::from(clean).into();

@@ -102,7 +102,7 @@ impl Sfs {
     fn begin_cleaning(&mut self) -> Option<u32> {
         let segment = self.victim()?;
         let view: SegmentView = self.log.segments.view(segment, self.log.segments.get(segment));
-        self.grouping.collects(&view, self.tick);
+        self.grouping.cleaning_begins(&view, self.tick);
         self.log.segments.begin_cleaning(segment);
         self.counts.events.segments_cleaned += 1;
         Some(segment)
@@ -149,7 +149,7 @@ impl Sfs {
                 }
                 Some(kind) => {
                     self.is_changed = true;
-                    self.paged(kind).move_away(task, number)?;
+                    self.paged(kind).mark_dirty(task, number)?;
                     self.counts.events.blocks_cleaned += 1;
                 }
                 None => {}

@@ -87,7 +87,7 @@ impl Sfs {
     fn group(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<Vec<u32>>, SfsError> {
         let now = self.tick;
         let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
-        self.grouping.look(&views, now);
+        self.grouping.observe(&views, now);
         let count = self.grouping.groups().clamp(1, MOST_GROUPS);
         let mut groups = vec![Vec::new(); count];
         let mut file = (0, History::default());

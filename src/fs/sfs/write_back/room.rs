@@ -96,7 +96,7 @@ impl<T: Turns> WriteBack<'_, T> {
             sfs.check_emptied(task)?;
             sfs.tell_log(task, BTreeSet::new())?;
             // What is emptied after this turn was not told.
-            sfs.log.segments.settle();
+            sfs.log.segments.apply_frees();
             Ok(())
         })?;
         self.turn(|sfs, task| {

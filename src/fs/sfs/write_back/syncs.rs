@@ -10,7 +10,7 @@ use super::{Turns, WriteBack};
 use crate::device::DeviceError;
 use crate::fs::Durable;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
-use crate::fs::sfs::log::records::{Record, Told};
+use crate::fs::sfs::log::records::{Record, RecordsToWrite};
 use crate::fs::sfs::log::{Destination, Item};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
@@ -132,7 +132,7 @@ impl Sfs {
             // What was written may be lost, and nobody knows what.
             self.fail(format!("a flush failed: {error}"));
         })?;
-        self.all_is_flushed();
+        self.note_flushed();
         Ok(())
     }
 
@@ -145,13 +145,13 @@ impl Sfs {
     /// Flushes the device: all partial segments that were written are durable.
     pub(in crate::fs::sfs) fn flush_device(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         self.media.flush(task)?;
-        self.all_is_flushed();
+        self.note_flushed();
         Ok(())
     }
 
     /// Notes that all of the log is durable.
-    pub(in crate::fs::sfs) fn all_is_flushed(&mut self) {
-        self.log.all_is_flushed(self.superblock.next_partial.get());
+    pub(in crate::fs::sfs) fn note_flushed(&mut self) {
+        self.log.end_flush(self.superblock.next_partial.get());
     }
 
     /// Tells the log all that it has yet to say, writes what waits of these files behind it, and seals it.
@@ -196,11 +196,11 @@ impl Sfs {
         // What is told must come first: its partial segment has the lower number.
         let (head, rest) = slots.split_at(slots.len().min(capacity));
         let items: Vec<Item> = head.iter().map(|slot| Item::Waiting(*slot)).collect();
-        self.write_told(task, Destination::Mixed, &items, told, rest.is_empty())?;
+        self.write_with_records(task, Destination::Mixed, &items, told, rest.is_empty())?;
         let parts = rest.chunks(capacity);
         for (left, part) in (0..parts.len()).rev().zip(parts) {
             let items: Vec<Item> = part.iter().map(|slot| Item::Waiting(*slot)).collect();
-            self.write_told(task, Destination::Mixed, &items, Told::nothing(), left == 0)?;
+            self.write_with_records(task, Destination::Mixed, &items, RecordsToWrite::nothing(), left == 0)?;
         }
         Ok(())
     }

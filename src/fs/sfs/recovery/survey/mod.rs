@@ -203,7 +203,7 @@ impl Sfs {
                 _ => &mut self.metadata.usage_file,
             };
             let damaged = if reads { file.damaged(task) } else { Vec::new() };
-            let places: Vec<(u64, u64)> = file.places().collect();
+            let places: Vec<(u64, u64)> = file.addresses().collect();
             for LostBlock { number, why, .. } in damaged {
                 let place = name_of_block(name, number);
                 let finding =
