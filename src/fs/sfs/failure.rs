@@ -65,7 +65,7 @@ impl Sfs {
         numbers.sort_unstable();
         let inodes = numbers.len() as u64;
         numbers.truncate(MOST_NAMED);
-        let blocks = self.waiting.len() as u64 + self.log.unflushed_blocks;
+        let blocks = self.dirty_blocks.len() as u64 + self.log.unflushed_blocks;
         Lost { why: String::new(), inodes, first_inodes: numbers, blocks }
     }
 }

@@ -88,7 +88,7 @@ impl Sfs {
     }
 
     fn make_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let (number, generation) = self.take_inode(task)?;
+        let (number, generation) = self.allocate_inode(task)?;
         assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the root is the first allocated inode");
         let mut root = Inode::new(number, generation, FileKind::Directory, self.wall(task));
         root.permissions = 0o755;
@@ -115,7 +115,7 @@ impl Sfs {
             log: Log::new(segments, segment_blocks, holds_stamps, superblock.next_partial.get()),
             metadata: MetadataFiles::new(&media, shares.metadata_blocks),
             inodes: Inodes::new(shares.inodes, shares.indexes),
-            waiting: super::Waiting::new(media.block_width()),
+            dirty_blocks: super::DirtyBlocks::new(media.block_width()),
             renamed: Default::default(),
             orphans: Default::default(),
             grouping: settings.grouping.start(identity.seed),

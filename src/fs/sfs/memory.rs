@@ -25,7 +25,7 @@ pub(super) const MOST_IN_FLIGHT: u64 = 128 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shares {
     /// Maximum dirty data blocks, unless the device says fewer; twice as many during cleaning.
-    pub waiting: usize,
+    pub dirty_blocks: usize,
     /// Maximum number of segments cleaned at once.
     pub at_once: u32,
     /// Maximum bytes of writes in flight to the image.
@@ -48,7 +48,7 @@ pub(super) struct Shares {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Dirty data blocks.
-    pub waiting: u64,
+    pub dirty: u64,
     /// Dirty metadata, and metadata that the next checkpoint loads.
     pub changed: u64,
     /// Clean cached metadata, which can be read again.
@@ -65,15 +65,15 @@ impl Sfs {
             + self.metadata.dat.file().unchanged()
             + self.metadata.inode_file.file().unchanged();
         let cached = blocks as u64 * BLOCK as u64 + self.inodes.unchanged() as u64 * INODE_BYTES + indexes;
-        let waiting = (self.waiting.len() * self.media.block_width()) as u64;
-        MemoryUse { waiting, changed: self.changed_bytes(), cached, indexes }
+        let dirty = (self.dirty_blocks.len() * self.media.block_width()) as u64;
+        MemoryUse { dirty, changed: self.changed_bytes(), cached, indexes }
     }
 }
 
 impl Shares {
     /// Shares without a bound, for stamps.
     pub const NO_BOUND: Shares = Shares {
-        waiting: usize::MAX,
+        dirty_blocks: usize::MAX,
         at_once: u32::MAX,
         behind: MOST_IN_FLIGHT,
         changed: u64::MAX,
@@ -117,7 +117,7 @@ impl Shares {
         let rest = metadata.unwrap_or(left.saturating_sub(3 * part).max(LEAST_METADATA));
         let cached = Shares::of_cache(self, rest / 5 * 3);
         Shares {
-            waiting: (part / BLOCK as u64) as usize,
+            dirty_blocks: (part / BLOCK as u64) as usize,
             at_once: (part / (4 * segment_bytes)).max(1) as u32,
             behind: part.min(MOST_IN_FLIGHT),
             changed: rest / 5 * 2,

@@ -67,8 +67,8 @@ use crate::label::Tally;
 use crate::task::Task;
 use crate::time::Time;
 use failure::Faults;
+use files::dirty_blocks::DirtyBlocks;
 use files::inodes::Inodes;
-use files::waiting::Waiting;
 use log::Log;
 use media::Media;
 use media::format::Superblock;
@@ -97,7 +97,7 @@ struct Limits {
     /// Data blocks that fill a segment.
     segment_capacity: u32,
     /// Maximum dirty data blocks.
-    waiting: usize,
+    dirty_blocks: usize,
     /// Maximum dirty metadata blocks between two checkpoints.
     metadata: usize,
     /// Free segments reserved for checkpoints and the cleaner.
@@ -137,7 +137,7 @@ pub struct Sfs {
     /// Inodes in memory.
     inodes: Inodes,
     /// Dirty blocks of files.
-    waiting: Waiting,
+    dirty_blocks: DirtyBlocks,
     /// Files renamed over others since the last log records. They are written with those records, so that a crash does
     /// not leave an empty file.
     renamed: BTreeSet<u64>,

@@ -15,10 +15,10 @@ use crate::task::Task;
 /// At least one segment in this many is dead, even on a full volume.
 const DEAD: u32 = 24;
 /// Default maximum of dirty data, in segments and in bytes.
-const WAITING_SEGMENTS: u64 = 12;
-const WAITING_BYTES: std::ops::RangeInclusive<u64> = (64 << 20)..=(512 << 20);
+const DIRTY_SEGMENTS: u64 = 12;
+const DIRTY_BYTES: std::ops::RangeInclusive<u64> = (64 << 20)..=(512 << 20);
 /// At most one part in this many of the device may be dirty.
-const MOST_WAITING: u64 = 64;
+const MOST_DIRTY: u64 = 64;
 /// Maximum dirty metadata, as a fraction of the device; at least [`FEW_METADATA`] bytes, but no more than the dirty
 /// data limit.
 const MOST_METADATA: u64 = 256;
@@ -38,25 +38,25 @@ impl Limits {
         let capacity = blocks_that_fit(segment_blocks, 0).unwrap_or(0).max(1);
         let segment_bytes = u64::from(segment_blocks) * BLOCK as u64;
         let device_bytes = u64::from(segments) * segment_bytes;
-        let most = device_bytes / MOST_WAITING;
+        let most = device_bytes / MOST_DIRTY;
         let asked = settings
             .dirty_bytes
-            .unwrap_or_else(|| (WAITING_SEGMENTS * segment_bytes).clamp(*WAITING_BYTES.start(), *WAITING_BYTES.end()));
-        let waiting = asked.min(most).max(segment_bytes) / BLOCK as u64;
-        let metadata = (device_bytes / MOST_METADATA).max(FEW_METADATA.min(device_bytes / MOST_WAITING));
+            .unwrap_or_else(|| (DIRTY_SEGMENTS * segment_bytes).clamp(*DIRTY_BYTES.start(), *DIRTY_BYTES.end()));
+        let dirty_blocks = asked.min(most).max(segment_bytes) / BLOCK as u64;
+        let metadata = (device_bytes / MOST_METADATA).max(FEW_METADATA.min(device_bytes / MOST_DIRTY));
         let metadata = metadata.clamp(segment_bytes, 256 << 20) / BLOCK as u64;
         let in_segments = |blocks: u64| blocks.div_ceil(u64::from(capacity)) as u32;
         // Segments of one checkpoint: dirty host data, as much data being cleaned, and metadata. Each of these parts
         // can end in a partly filled segment.
-        let needed = 2 * in_segments(waiting) + in_segments(metadata) + 3;
+        let needed = 2 * in_segments(dirty_blocks) + in_segments(metadata) + 3;
         // Enough for a second checkpoint if the first frees nothing.
         let floor = 2 * needed;
         let reserve = (floor + (segments / DEAD).max(4)).min(segments * 3 / 4);
         let usable = u64::from(segments - reserve) * u64::from(capacity);
         // The size of a volume does not depend on the memory of this machine.
         let shares = Shares::of(settings, segment_bytes);
-        let waiting = (waiting as usize).min(shares.waiting);
-        Limits { segment_capacity: capacity, waiting, metadata: metadata as usize, floor, usable, shares }
+        let dirty_blocks = (dirty_blocks as usize).min(shares.dirty_blocks);
+        Limits { segment_capacity: capacity, dirty_blocks, metadata: metadata as usize, floor, usable, shares }
     }
 }
 
@@ -97,7 +97,7 @@ impl Sfs {
             self.wants_checkpoint = true;
             return Err(SfsError::NoSpace { free: 0, blocks: self.limits.usable });
         }
-        self.write_back(task).checkpoint_behind(WriteBack::keep_room)
+        self.write_back(task).checkpoint_after(WriteBack::keep_room)
     }
 
     /// Total and free space.

@@ -211,26 +211,26 @@ impl SfsVolume {
     ) -> Result<T, VolumeError> {
         let (mut writer, mut checkpoints, mut steps) = (None, 0, steps);
         loop {
-            let mut is_pressed = false;
+            let mut is_memory_short = false;
             let mut wants_checkpoint = false;
             let answer = self.call_in_gate(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
                 sfs.media.begin_turn(std::mem::take(&mut fetched), false);
                 let answer = act(sfs);
                 sfs.media.end_turn();
                 wants_checkpoint = std::mem::take(&mut sfs.wants_checkpoint);
-                is_pressed = answer.is_ok() && sfs.is_pressed();
+                is_memory_short = answer.is_ok() && sfs.is_memory_short();
                 answer
             });
             if answer.is_err() && wants_checkpoint && checkpoints < MOST_CHECKPOINTS {
                 // From here on this call alone takes checkpoints, so that others cannot use their space first.
                 let mut taken = writer.take().map_or_else(|| self.write_back(call), Ok)?;
-                taken.checkpoint_behind(WriteBack::keep_room)?;
+                taken.checkpoint_after(WriteBack::keep_room)?;
                 writer = Some(taken);
                 checkpoints += 1;
                 continue;
             }
-            if is_pressed {
-                writer.map_or_else(|| self.write_back(call), Ok)?.relieve_if_pressed()?;
+            if is_memory_short {
+                writer.map_or_else(|| self.write_back(call), Ok)?.relieve_if_needed()?;
             }
             return answer;
         }

@@ -22,7 +22,7 @@ pub(in crate::fs::sfs) struct Head {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fs::sfs) enum Item {
     /// A dirty data block, by its slot.
-    Waiting(u32),
+    Data(u32),
     /// A virtual block of metadata.
     Metadata(u64),
     /// A block of a metadata file, by its number as in block records.
@@ -194,7 +194,7 @@ impl Sfs {
         let mut labels = Vec::with_capacity(items.len());
         for (item, address) in items.iter().zip(first + u64::from(summary)..) {
             let (record, label) = match item {
-                Item::Waiting(slot) => self.place_waiting(task, *slot, address, head.segment, to)?,
+                Item::Data(slot) => self.place_data(task, *slot, address, head.segment, to)?,
                 Item::Metadata(number) => self.place_metadata(task, *number, address, head.segment)?,
                 Item::Paged(kind, number) => self.place_paged(*kind, *number, address, head.segment),
             };
@@ -209,9 +209,9 @@ impl Sfs {
         buffer.resize(summary as usize * width, 0);
         for (item, record) in items.iter().zip(&mut records) {
             match item {
-                Item::Waiting(slot) => {
-                    buffer.extend_from_slice(self.waiting.bytes(*slot));
-                    self.waiting.remove(*slot);
+                Item::Data(slot) => {
+                    buffer.extend_from_slice(self.dirty_blocks.bytes(*slot));
+                    self.dirty_blocks.remove(*slot);
                 }
                 Item::Metadata(number) => {
                     let bytes = &self.metadata.blocks.get(*number).expect("the block has an address").bytes;
@@ -307,7 +307,7 @@ impl Sfs {
     }
 
     /// Assigns an address to a dirty data block.
-    fn place_waiting(
+    fn place_data(
         &mut self,
         task: &Task<'_>,
         slot: u32,
@@ -315,14 +315,14 @@ impl Sfs {
         segment: u32,
         to: Destination,
     ) -> Result<(BlockRecord, Label), SfsError> {
-        let waits = *self.waiting.slot(slot);
-        debug_assert!(self.waiting.is_used(slot), "slot {slot} is in use");
+        let waits = *self.dirty_blocks.slot(slot);
+        debug_assert!(self.dirty_blocks.is_used(slot), "slot {slot} is in use");
         let mut entry = self.metadata.dat.get(task, waits.number)?;
         if waits.before != 0 {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
             self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
-        let crc = crc32c::crc32c(self.waiting.bytes(slot));
+        let crc = crc32c::crc32c(self.dirty_blocks.bytes(slot));
         if waits.is_cleaned {
             // A cleaned block keeps its version and its checksum, right or wrong.
             entry.crc = waits.crc_before.into();

@@ -247,7 +247,7 @@ pub(in crate::fs::sfs) const DAT_ENTRIES: u64 = (BLOCK / size_of::<DatEntry>()) 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(in crate::fs::sfs) struct DatEntry {
-    /// The block's address; 0 if it was reserved and never written. In memory, [`WAITS`] and a slot if the block is
+    /// The block's address; 0 if it was reserved and never written. In memory, [`DIRTY`] and a slot if the block is
     /// dirty.
     pub address: U64,
     /// Writes since the block was allocated (W_b).
@@ -273,7 +273,7 @@ impl DatEntry {
 }
 
 /// Flag in the address of an entry in memory: the block is dirty, and the other bits are its slot.
-pub(in crate::fs::sfs) const WAITS: u64 = 1 << 63;
+pub(in crate::fs::sfs) const DIRTY: u64 = 1 << 63;
 /// No group.
 pub(in crate::fs::sfs) const NO_GROUP: u8 = 255;
 

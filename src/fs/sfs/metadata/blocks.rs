@@ -180,7 +180,7 @@ impl Sfs {
                 Err(SfsError::Damaged { what: what(), why: "its content was lost in a repair".to_string() })
             }
             0 => Ok(bytes),
-            address if address & format::WAITS != 0 => {
+            address if address & format::DIRTY != 0 => {
                 let why = "its DAT entry marks it as buffered data, and it is metadata".to_string();
                 Err(SfsError::Damaged { what: what(), why })
             }
@@ -210,15 +210,15 @@ impl Sfs {
             return Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why });
         }
         let address = entry.address.get();
-        let (lies_at, kind) = match address & format::WAITS {
+        let (lies_at, kind) = match address & format::DIRTY {
             0 => {
                 let is_data = self.metadata.blocks.get(number).is_none() && !self.inode(task, inode)?.holds_metadata();
                 (address, if is_data { Kind::Data } else { Kind::Metadata })
             }
             _ => {
-                let slot = (address & !format::WAITS) as u32;
-                let before = self.waiting.slot(slot).before;
-                self.waiting.remove(slot);
+                let slot = (address & !format::DIRTY) as u32;
+                let before = self.dirty_blocks.slot(slot).before;
+                self.dirty_blocks.remove(slot);
                 (before, Kind::Data)
             }
         };

@@ -179,7 +179,7 @@ impl Sfs {
         is_clean: &mut bool,
     ) -> Result<Vec<Finding>, OpenSfsError> {
         let mut findings = Vec::new();
-        let mut tell = |why: &str, repair: &str| {
+        let mut log_record = |why: &str, repair: &str| {
             findings.push(Finding::new(Structure::Superblock, "the superblock", why, "what the log says", repair));
         };
         if let Err(error) = self.check_last_partial(task) {
@@ -188,16 +188,16 @@ impl Sfs {
                 self.superblock.chain = last.crc;
                 self.superblock.identity = last.identity;
             }
-            tell(&error.to_string(), "the log goes on behind that one");
+            log_record(&error.to_string(), "the log goes on behind that one");
         }
         if let Err(error) = self.check_open_segment(task) {
             (self.superblock.open_segment, self.superblock.open_block) = (u32::MAX.into(), 0.into());
-            tell(&error.to_string(), "the log goes on in another one");
+            log_record(&error.to_string(), "the log goes on in another one");
         }
         // The first of the log may be damaged, too: what follows it is looked for, which a mount leaves out.
         if *is_clean && (self.log_goes_on(task)? || !self.find_log(task)?.partials.is_empty()) {
             *is_clean = false;
-            tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
+            log_record("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
         }
         Ok(findings)
     }

@@ -86,7 +86,7 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
         // next such checkpoint.
         sfs.write_back(task).keep_room()?;
     }
-    sfs.discard_what_is_free(task);
+    sfs.discard_free_segments(task);
     Ok(sfs)
 }
 
