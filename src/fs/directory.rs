@@ -1,10 +1,9 @@
-//! A real directory as a [`FileSystem`]: each operation is the system call of its name.
+//! A directory of this machine as a [`FileSystem`]: each operation is the system call of the same name.
 //!
-//! It never leaves its root. A path with `..`, an empty name or a `/` in front is refused, and the kernel is told to
-//! follow no symbolic link and to stay beneath the root (`openat2`, Linux 5.6). The calls that cannot be told so
-//! (`mkdirat`, `unlinkat`, `renameat`) get the last name alone, in a parent that was opened that way: two calls
-//! more (an `O_PATH` open and its close) for what does not lie in the root itself, which touch nothing but the kernel's
-//! name cache.
+//! No operation leaves the root. A path with `..`, an empty name or a leading `/` is refused, and `openat2` (Linux 5.6)
+//! follows no symbolic link and stays beneath the root. Calls without such flags (`mkdirat`, `unlinkat`, `renameat`)
+//! receive only the last name, and a parent directory opened that way. Outside the root directory itself this costs two
+//! more calls (an `O_PATH` open and its close), which touch only the kernel's name cache.
 
 use super::{Durable, FileSystem, FileSystemError, Room};
 use crate::task::Task;
@@ -30,7 +29,7 @@ pub struct DirectoryFile {
 }
 
 impl Directory {
-    /// The directory at `path`, which must be there.
+    /// Opens the existing directory at `path`.
     pub fn open(path: &Path) -> Result<Directory, FileSystemError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| FileSystemError {
@@ -41,12 +40,12 @@ impl Directory {
         Ok(Directory { root, path: path.to_path_buf() })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// An error of `operation` on `path`, which lies below the root.
+    /// An error of `operation` on `path`, relative to the root.
     fn error(&self, operation: &'static str, path: &str, source: io::Error) -> FileSystemError {
         FileSystemError { operation, path: self.path.join(path).display().to_string(), source }
     }
@@ -54,18 +53,18 @@ impl Directory {
     fn beneath(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
         check(path)?;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        // A mode is only taken where a file may be made.
+        // openat2 refuses a mode without O_CREAT.
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o644) } else { Mode::empty() };
         loop {
             match rustix::fs::openat2(&self.root, path, flags | OFlags::CLOEXEC, mode, resolve) {
-                // EAGAIN: a rename elsewhere made the kernel unsure.
+                // EAGAIN: a concurrent rename disturbed the lookup beneath the root.
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
                 answer => return Ok(answer?),
             }
         }
     }
 
-    /// Does something to the last name of a path, in its parent.
+    /// Applies `act` to the parent directory and the last name of a path.
     fn in_parent<T>(
         &self,
         path: &str,
@@ -87,10 +86,10 @@ impl Directory {
     }
 }
 
-/// Refuses a path that could lead out of the root.
+/// Refuses a path that could leave the root.
 fn check(path: &str) -> io::Result<()> {
     if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is not one below the root"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a path has no empty name, no '.' and no '..'"));
     }
     Ok(())
 }
@@ -117,8 +116,8 @@ impl FileSystem for Directory {
     }
 
     fn close(&self, _: &Task<'_>, file: DirectoryFile) -> Result<(), FileSystemError> {
-        // What a close could still report (an NFS server's full disk, say) the standard library does not hand on; a
-        // workload that must know has fsync.
+        // The standard library drops the errors of close (an NFS server's full disk, for example). A workload that
+        // needs them calls fsync.
         drop(file);
         Ok(())
     }
@@ -192,7 +191,7 @@ impl FileSystem for Directory {
 
     fn room(&self) -> Option<Room> {
         let space = rustix::fs::fstatvfs(&self.root).ok()?;
-        // Where inodes are made as they are needed, none are said to be there.
+        // File systems that allocate inodes on demand report 0 inodes.
         let files = (space.f_files > 0).then_some(space.f_favail);
         Some(Room { files, bytes: space.f_bavail.saturating_mul(space.f_frsize) })
     }
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read_back() {
         let task = Task::at(Time::ZERO);
         let (_place, directory) = directory();
         directory.make_directory(&task, "a").unwrap();
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_reserved_and_given_back() {
+    fn space_is_reserved_and_freed() {
         let task = Task::at(Time::ZERO);
         let (place, directory) = directory();
         let file = directory.create(&task, "disk").unwrap();
@@ -270,12 +269,12 @@ mod tests {
         let error = directory.open(&task, "nothing").unwrap_err();
         assert!(error.to_string().starts_with("cannot open ") && error.to_string().contains("/nothing: "), "{error}");
         directory.create(&task, "there").unwrap();
-        assert!(directory.create(&task, "there").unwrap_err().is_there_already());
+        assert!(directory.create(&task, "there").unwrap_err().is_name_taken());
         directory.make_directory(&task, "full").unwrap();
         directory.create(&task, "full/x").unwrap();
         let error = directory.remove_directory(&task, "full").unwrap_err().to_string();
         assert!(error.starts_with("cannot remove directory") && error.contains("not empty"), "{error}");
         assert!(Directory::open(&place.path().join("absent")).unwrap_err().to_string().contains("absent"));
-        assert!(Directory::open(&place.path().join("there")).is_err(), "a file is no directory");
+        assert!(Directory::open(&place.path().join("there")).is_err(), "a file is not a directory");
     }
 }

@@ -1,10 +1,10 @@
-//! A volume in this process as a [`FileSystem`]: no kernel between the workload and it.
+//! A volume in this process as a [`FileSystem`], without a kernel in between.
 //!
-//! An operation begins at its task's clock, does first what is due in the background, and is some calls to the
-//! volume, by root: one for each name of its path, and one for itself.
+//! An operation begins at its task's clock. It first does the background work that is due, then calls the volume as
+//! root: one call for each component of the path, and one for the operation.
 
-use super::posix::{AccessTimes, Checks, Made, Posix, Usage, Wish};
-use super::volume::{Allocation, Call, FileKind, Hold, InodeNumber, Name, Renaming, Taken, Volume, VolumeError};
+use super::posix::{AccessTimes, Checks, CreateRequest, Posix, SetAttributes, Usage};
+use super::volume::{Allocation, Call, FileKind, Hold, IfExists, InodeNumber, Name, Renaming, Volume, VolumeError};
 use super::{Durable, FileSystem, FileSystemError, Room};
 use crate::device::Account;
 use crate::task::Task;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The files of a volume.
 pub struct InProcess {
     posix: Posix,
-    /// When the last operation ended.
+    /// The time at which the last operation ended.
     ended: AtomicU64,
 }
 
@@ -28,17 +28,17 @@ pub struct InProcessFile {
 }
 
 impl InProcess {
-    /// The files of this volume. Operations begin when the volume was made at the earliest.
+    /// The files of a volume. No operation begins before the volume was made.
     pub fn new(volume: Arc<dyn Volume>) -> InProcess {
         let task = Task::at(Time::ZERO);
-        // An error shows again at the first operation.
+        // The first operation reports an error again.
         let _ = volume.space(&Call::by_root(&task));
-        // Nobody can ask here when a file was read.
+        // No caller can read access times here.
         let usage = Usage { checks: Checks::Here, access_times: AccessTimes::Never, ..Usage::default() };
         InProcess { posix: Posix::new(volume, usage), ended: AtomicU64::new(task.now().0) }
     }
 
-    /// When the last operation ended.
+    /// The time at which the last operation ended.
     pub fn now(&self) -> Time {
         Time(self.ended.load(Ordering::Relaxed))
     }
@@ -48,17 +48,17 @@ impl InProcess {
         self.posix.volume().account(&Call::by_root(&Task::at(Time::ZERO)))
     }
 
-    /// Bytes that files can have in the volume.
+    /// Bytes available to files.
     pub fn size_bytes(&self) -> Result<u64, VolumeError> {
         Ok(self.posix.space(&Call::by_root(&Task::at(Time::ZERO)))?.blocks * BLOCK_BYTES)
     }
 
-    /// True if calls take all of their time: see [`Volume::is_timed`].
+    /// True if calls take their whole time: see [`Volume::is_timed`].
     pub fn is_timed(&self) -> bool {
         self.posix.volume().is_timed()
     }
 
-    /// Does one operation, and before it what is due in the background.
+    /// Does the background work that is due, then one operation.
     fn call<T>(
         &self,
         task: &Task<'_>,
@@ -78,10 +78,10 @@ impl InProcess {
     }
 }
 
-/// The directory that a path's last name is in, and that name.
+/// The parent directory and the last name of a path.
 fn parent<'a>(posix: &Posix, call: &Call, path: &'a str) -> Result<Name<'a>, VolumeError> {
     if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
-        return Err(VolumeError::Invalid("the path is not one below the root"));
+        return Err(VolumeError::Invalid("a path has no empty name, no '.' and no '..'"));
     }
     let (directories, name) = path.rsplit_once('/').map_or(("", path), |(directories, name)| (directories, name));
     let mut directory = InodeNumber::ROOT;
@@ -91,7 +91,7 @@ fn parent<'a>(posix: &Posix, call: &Call, path: &'a str) -> Result<Name<'a>, Vol
     Ok((directory, name.as_bytes()))
 }
 
-/// The inode that has a name, and its size.
+/// The inode of a name, and its size.
 fn find(posix: &Posix, call: &Call, name: Name, hold: Hold) -> Result<(InodeNumber, u64), VolumeError> {
     let found = posix.lookup(call, name, hold)?.ok_or(VolumeError::NotFound)?;
     Ok((found.inode, found.size))
@@ -105,7 +105,7 @@ fn make(
     hold: Hold,
 ) -> Result<InodeNumber, VolumeError> {
     let name = parent(posix, call, path)?;
-    Ok(posix.make(call, name, &Made { kind, mode, device: 0, target: b"" }, hold)?.inode)
+    Ok(posix.make(call, name, &CreateRequest { kind, mode, device: 0, target: b"" }, hold)?.inode)
 }
 
 impl FileSystem for InProcess {
@@ -167,8 +167,8 @@ impl FileSystem for InProcess {
     }
 
     fn truncate(&self, task: &Task<'_>, file: &InProcessFile, length: u64) -> Result<(), FileSystemError> {
-        let wish = Wish { size: Some(length), is_open: true, ..Wish::default() };
-        self.call(task, "truncate", &file.path, |posix, call| posix.change(call, file.inode, &wish).map(drop))
+        let request = SetAttributes { size: Some(length), is_open: true, ..SetAttributes::default() };
+        self.call(task, "truncate", &file.path, |posix, call| posix.change(call, file.inode, &request).map(drop))
     }
 
     fn preallocate(
@@ -200,7 +200,7 @@ impl FileSystem for InProcess {
     fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError> {
         self.call(task, "rename", from, |posix, call| {
             let (from, to) = (parent(posix, call, from)?, parent(posix, call, to)?);
-            posix.rename(call, from, to, Renaming { taken: Taken::Replace, whiteout: None })
+            posix.rename(call, from, to, Renaming { if_exists: IfExists::Replace, whiteout: None })
         })
     }
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read_back() {
         let task = Task::at(Time::ZERO);
         let files = files();
         files.make_directory(&task, "a").unwrap();
@@ -252,14 +252,14 @@ mod tests {
         assert_eq!(files.length(&task, "a/b").unwrap(), 4);
         files.rename(&task, "a/b", "c").unwrap();
         files.unlink(&task, "c").unwrap();
-        assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 4, "it is held open");
+        assert_eq!(files.read_at(&task, &file, 0, &mut bytes).unwrap(), 4, "the open file is still readable");
         files.close(&task, file).unwrap();
         files.remove_directory(&task, "a").unwrap();
         files.sync(&task).unwrap();
     }
 
     #[test]
-    fn space_is_reserved_and_given_back() {
+    fn space_is_reserved_and_freed() {
         let task = Task::at(Time::ZERO);
         let files = files();
         let file = files.create(&task, "disk").unwrap();
@@ -278,7 +278,7 @@ mod tests {
     fn an_error_names_the_operation_and_the_path() {
         let task = Task::at(Time::ZERO);
         let files = files();
-        assert!(files.create(&task, "a").is_ok() && files.create(&task, "a").unwrap_err().is_there_already());
+        assert!(files.create(&task, "a").is_ok() && files.create(&task, "a").unwrap_err().is_name_taken());
         let error = files.open(&task, "no/such").unwrap_err().to_string();
         assert!(error.contains("cannot open no/such") && error.contains("No such file"), "{error}");
         for path in ["../x", "/a", "", "a//b", "."] {

@@ -1,5 +1,4 @@
-//! The running kernel's own file systems, as stations of a path: their options. To make and mount one is the program's
-//! business, as it takes root and a kernel.
+//! Stations of the running kernel's file systems: their options. The program makes and mounts them, which takes root.
 
 use crate::expression::{Choice, ExpressionError, Kind, OptionKind, Settings, Term, Values, words};
 use crate::units::format_size;
@@ -13,20 +12,20 @@ pub static EXT4: Kind = Kind {
             name: "data",
             values: Values::Choice(words::<JournalledData>),
             default: "ordered",
-            about: "what of a write goes through the journal",
+            about: "the part of a write that goes through the journal",
         },
         JOURNAL,
         OptionKind {
             name: "commit",
             values: Values::Duration(1_000_000_000, 300_000_000_000),
             default: "5s",
-            about: "what is not yet in the journal is committed at least so often, in whole seconds",
+            about: "the maximum time between commits of the journal, in whole seconds",
         },
         OptionKind {
             name: "lazy",
             values: Values::Switch,
             default: "off",
-            about: "leave inode tables and the journal unwritten when the file system is made",
+            about: "mkfs leaves the inode tables and the journal unwritten",
         },
         DISCARD,
         MOUNT,
@@ -43,7 +42,7 @@ pub static BTRFS: Kind = Kind {
             name: "cow",
             values: Values::Switch,
             default: "on",
-            about: "data is never overwritten; off writes it in place, without checksums",
+            about: "copy on write; off writes data in place, without checksums",
         },
         DISCARD,
         MOUNT,
@@ -62,14 +61,10 @@ const JOURNAL: OptionKind = OptionKind {
     name: "journal",
     values: Values::Size(1 << 20, 1 << 40),
     default: "",
-    about: "the journal's size, a multiple of 1M (not set: as mkfs chooses)",
+    about: "the journal's size, a multiple of 1M (default: chosen by mkfs)",
 };
-const DISCARD: OptionKind = OptionKind {
-    name: "discard",
-    values: Values::Switch,
-    default: "off",
-    about: "tell the device at once what is no longer needed",
-};
+const DISCARD: OptionKind =
+    OptionKind { name: "discard", values: Values::Switch, default: "off", about: "discard freed blocks at once" };
 const MOUNT: OptionKind = OptionKind {
     name: "mount",
     values: Values::Text(256),
@@ -83,15 +78,15 @@ const MKFS: OptionKind = OptionKind {
     about: "more arguments for mkfs, joined by @, such as -O@^metadata_csum",
 };
 
-/// A word of ext4's `data`, which the kernel is told as it is.
+/// A value of ext4's mount option `data`.
 #[derive(Clone, Copy)]
 struct JournalledData(&'static str);
 
 impl Choice for JournalledData {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("ordered", JournalledData("ordered"), "metadata goes through the journal, after the data that it names"),
-        ("journal", JournalledData("journal"), "data goes through the journal, too"),
-        ("writeback", JournalledData("writeback"), "metadata goes through the journal, data is written whenever"),
+        ("ordered", JournalledData("ordered"), "metadata goes through the journal, after the data it refers to"),
+        ("journal", JournalledData("journal"), "data and metadata go through the journal"),
+        ("writeback", JournalledData("writeback"), "metadata goes through the journal, data is written at any time"),
     ];
 }
 
@@ -107,7 +102,7 @@ pub enum KernelFileSystem {
 }
 
 impl KernelFileSystem {
-    /// All of them, with their stations.
+    /// All kernel file systems, with their stations.
     pub const ALL: [(KernelFileSystem, &'static Kind); 3] =
         [(KernelFileSystem::Ext4, &EXT4), (KernelFileSystem::Btrfs, &BTRFS), (KernelFileSystem::Xfs, &XFS)];
 
@@ -121,22 +116,22 @@ impl KernelFileSystem {
     }
 }
 
-/// The options of a file system of the kernel, read.
+/// The options of a file system of the kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelSettings {
-    /// Which.
+    /// The file system.
     pub file_system: KernelFileSystem,
-    /// What of a write goes through the journal: ext4's `data`, in its own words.
+    /// ext4's mount option `data`, in its own words.
     pub data: Option<String>,
-    /// Bytes of the journal, if they are set.
+    /// Bytes of the journal; `None` if not set.
     pub journal_bytes: Option<u64>,
-    /// Whether what mkfs may leave unwritten is left so.
+    /// True if mkfs may leave metadata unwritten.
     pub is_lazy: bool,
-    /// The mount options, joined as mount takes them.
+    /// The mount options, as mount(8) takes them.
     pub mount_options: String,
     /// More arguments for mkfs.
     pub mkfs_arguments: Vec<String>,
-    /// The term with every option written out.
+    /// The term with all options written out.
     pub written_out: String,
 }
 
@@ -167,7 +162,7 @@ impl KernelSettings {
     }
 }
 
-/// The mount options. What a kernel might choose for itself is named, so that runs can be compared.
+/// The mount options. Defaults that depend on the kernel are written out, so that runs are comparable.
 fn mount_options(
     settings: &Settings,
     file_system: KernelFileSystem,
@@ -212,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_might_choose_is_named() {
+    fn defaults_that_depend_on_the_kernel_are_written_out() {
         let options = |text: &str| read(text).unwrap().mount_options;
         assert_eq!(options("kernel-ext4"), "data=ordered,commit=5,nodiscard");
         assert_eq!(options("kernel-ext4:data=journal,commit=60s,discard,mount=noatime@lazytime"), {
@@ -224,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_file_system_could_be_given_is_pointed_at() {
+    fn an_error_points_at_the_wrong_option() {
         for (text, pointed, said) in [
             ("kernel-ext4:journal=1500K", "1500K", "journal=1M or journal=2M"),
             ("kernel-ext4:commit=1500ms", "1500ms", "commit=5s"),

@@ -1,24 +1,23 @@
-//! What names data: where files live.
+//! File systems: the seams, the rules of POSIX, and the implementations.
 //!
-//! Two seams. File workloads run by paths, on whatever is a [`FileSystem`]; a mounted file system of this program is a
-//! [`Volume`](volume::Volume), by inode and name.
+//! There are two seams. File workloads address files by path, through [`FileSystem`]. A mounted file system of this
+//! program is a [`Volume`](volume::Volume), addressed by inode and name.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | [`volume`] | the seam of a mounted file system, and the words of its calls |
-//! | [`station`] | a file system as a path names it, and what can be done with its volumes |
-//! | [`posix`] | the rules that are every file system's, around a volume |
+//! | [`volume`] | the seam of a mounted file system, and the types of its calls |
+//! | [`station`] | a file system in a path expression, and the operations on its volumes |
+//! | [`posix`] | the rules common to all file systems, applied around a volume |
 //! | [`sfs`] | the log-structured file system that groups blocks by hotness |
 //! | [`ext`] | a journaling file system that writes in place, compatible with ext4 |
-//! | [`tree`] | a file system in memory: the reference model, and a front end's own cost |
-//! | [`directory`] | a real directory as a [`FileSystem`], and so any file system that this machine has mounted |
-//! | [`in_process`] | a volume as a [`FileSystem`], without a kernel between |
+//! | [`tree`] | a file system in memory: reference model, and measure of a front end's own cost |
+//! | [`directory`] | a directory of this machine as a [`FileSystem`], and so any file system mounted here |
+//! | [`in_process`] | a volume as a [`FileSystem`], without a kernel in between |
 //!
-//! [`kernel`] are the stations of the running kernel's file systems, of which only the options are read here.
+//! [`kernel`] holds the stations of the running kernel's file systems. Only their options are read here.
 //!
-//! A path is text relative to the file system's root: names joined by `/`, none of them empty, `.` or `..`. Whatever is
-//! acknowledged may still be lost in a cut of power until [`FileSystem::sync_file`] or [`FileSystem::sync`] has
-//! returned.
+//! A path is text relative to the file system's root: names joined by `/`, none of them empty, `.` or `..`. An
+//! acknowledged change can be lost in a power cut until [`FileSystem::sync_file`] or [`FileSystem::sync`] returns.
 
 pub mod directory;
 pub mod ext;
@@ -33,28 +32,29 @@ pub mod volume;
 use crate::task::Task;
 use std::io;
 
-/// Files and directories under one root. Threads may share it: each call says for which task it is made, and in simulated
-/// time begins when that task's clock stands, and moves it to when the call is answered.
+/// Files and directories under one root, shared by threads. Each call names its task. In simulated time, a call begins
+/// at its task's clock and advances that clock to the time of its answer.
 pub trait FileSystem: Send + Sync {
-    /// An open file. It is given back with [`close`](FileSystem::close).
+    /// An open file. [`close`](FileSystem::close) closes it.
     type File: Send;
 
-    /// Makes a directory. Its parent must be there, and nothing of its name.
+    /// Makes a directory. Its parent must exist, and its name must be free.
     fn make_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError>;
 
     /// Removes a directory, which must be empty.
     fn remove_directory(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError>;
 
-    /// Makes an empty file, and opens it to be read and written. Nothing of its name may be there.
+    /// Makes an empty file and opens it for reading and writing. Its name must be free.
     fn create(&self, task: &Task<'_>, path: &str) -> Result<Self::File, FileSystemError>;
 
-    /// Opens a file that is there, to be read and written.
+    /// Opens an existing file for reading and writing.
     fn open(&self, task: &Task<'_>, path: &str) -> Result<Self::File, FileSystemError>;
 
-    /// Closes a file. What was written need not be durable.
+    /// Closes a file. Its data need not be durable.
     fn close(&self, task: &Task<'_>, file: Self::File) -> Result<(), FileSystemError>;
 
-    /// Reads from `offset` into `bytes`, and says how much: less than asked for only at the end of the file.
+    /// Reads from `offset` into `bytes` and returns the number of bytes read: fewer than requested only at the end of
+    /// the file.
     fn read_at(
         &self,
         task: &Task<'_>,
@@ -63,26 +63,26 @@ pub trait FileSystem: Send + Sync {
         bytes: &mut [u8],
     ) -> Result<usize, FileSystemError>;
 
-    /// Writes all of `bytes` from `offset` on. The file grows where it must.
+    /// Writes all of `bytes` at `offset`. The file grows as needed.
     fn write_at(&self, task: &Task<'_>, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<(), FileSystemError>;
 
-    /// Makes a file durable: its data, its size and whatever else a reader needs; with [`Durable::All`] its times too.
+    /// Makes a file durable: data, size and all that a reader needs; with [`Durable::All`] also its times.
     fn sync_file(&self, task: &Task<'_>, file: &Self::File, what: Durable) -> Result<(), FileSystemError>;
 
-    /// Cuts a file off at `length` bytes, or lengthens it by zeros.
+    /// Truncates a file to `length` bytes, or extends it with zeros.
     fn truncate(&self, task: &Task<'_>, file: &Self::File, length: u64) -> Result<(), FileSystemError>;
 
-    /// Reserves space from `offset` on, and lengthens the file to its end where it is shorter. What was not written
-    /// reads as zeros.
+    /// Reserves `length` bytes from `offset`, and extends the file to their end. Unwritten bytes read as zeros.
     fn preallocate(&self, task: &Task<'_>, file: &Self::File, offset: u64, length: u64) -> Result<(), FileSystemError>;
 
-    /// Gives the space of these bytes back, which read as zeros from then on. The length of the file stays.
+    /// Punches a hole of `length` bytes at `offset`: the bytes read as zeros and their space is freed. The file keeps
+    /// its length.
     fn discard(&self, task: &Task<'_>, file: &Self::File, offset: u64, length: u64) -> Result<(), FileSystemError>;
 
-    /// Takes a file's name away.
+    /// Removes a file's name.
     fn unlink(&self, task: &Task<'_>, path: &str) -> Result<(), FileSystemError>;
 
-    /// Renames a file or directory. A file that has the new name is replaced.
+    /// Renames a file or directory. An existing file of the new name is replaced.
     fn rename(&self, task: &Task<'_>, from: &str, to: &str) -> Result<(), FileSystemError>;
 
     /// The length of a file, in bytes.
@@ -91,58 +91,58 @@ pub trait FileSystem: Send + Sync {
     /// Makes everything durable.
     fn sync(&self, task: &Task<'_>) -> Result<(), FileSystemError>;
 
-    /// How much there is room for, if that is known.
+    /// The space that is left, if known.
     fn room(&self) -> Option<Room> {
         None
     }
 }
 
-/// What there is room for.
+/// Free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Files, if nothing is written to them; `None` if there is no such limit.
+    /// Number of empty files; `None` if there is no limit.
     pub files: Option<u64>,
-    /// Bytes of files.
+    /// Bytes of file data.
     pub bytes: u64,
 }
 
 impl Room {
-    /// How many files of `bytes_each` there is room for at the most.
+    /// The maximum number of files of `bytes_each` that fit.
     pub fn files_of(&self, bytes_each: u64) -> u64 {
         let in_bytes = self.bytes.checked_div(bytes_each).unwrap_or(u64::MAX);
         self.files.map_or(in_bytes, |files| files.min(in_bytes))
     }
 }
 
-/// How much of a file is made durable.
+/// The part of a file that a sync makes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durable {
-    /// The data, and what is needed to read it (fdatasync).
+    /// The data, and the metadata needed to read it (fdatasync).
     Data,
-    /// The data and all that is known of the file (fsync).
+    /// The data and all metadata (fsync).
     All,
 }
 
-/// An operation that failed: which, on what, and what the system says.
+/// A failed operation: its name, its path, and the system's error.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {path}: {source}")]
 pub struct FileSystemError {
-    /// What was asked for, such as `create`.
+    /// The operation, such as `create`.
     pub operation: &'static str,
-    /// The path, as it was given, behind the root.
+    /// The path as given, relative to the root.
     pub path: String,
-    /// What the system says.
+    /// The system's error.
     pub source: io::Error,
 }
 
 impl FileSystemError {
-    /// Whether there is no space left, or no name can be added any more.
+    /// True if no space is left, or no name can be added.
     pub fn is_full(&self) -> bool {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
-    /// Whether something of the name is there already.
-    pub fn is_there_already(&self) -> bool {
+    /// True if the name exists.
+    pub fn is_name_taken(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
     }
 }

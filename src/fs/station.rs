@@ -1,6 +1,6 @@
-//! A file system of this program as a path names it: its options, and what can be done with its volumes.
+//! A file system in a path expression: its options, and the operations on its volumes.
 //!
-//! [`VolumeSettings`] is what a station brings: it lies in the station's folder, beside its `Kind`.
+//! A station implements [`VolumeSettings`] in its own folder, beside its `Kind`.
 
 use super::volume::{Damage, Timestamp, Volume};
 use crate::device::Medium;
@@ -12,135 +12,135 @@ use std::sync::Arc;
 /// The circumstances in which a volume is made or mounted.
 #[derive(Clone, Copy, Debug)]
 pub struct Mounting {
-    /// The number of what is made, and that of the choices it makes.
+    /// The seed of all random choices, and of the volume's number.
     pub seed: u64,
-    /// The time on the wall clock at [`Time::ZERO`](crate::time::Time::ZERO); 0 in a simulation.
+    /// Wall-clock time at [`Time::ZERO`](crate::time::Time::ZERO); 0 in a simulation.
     pub origin: Timestamp,
-    /// Bytes of memory that it may take, unless its options say so; `None`: as it likes.
+    /// The maximum memory in bytes, unless the volume's options set it; `None` if unlimited.
     pub memory_bytes: Option<u64>,
 }
 
 impl Mounting {
-    /// One with this seed at this time on the wall clock, in nanoseconds.
+    /// Mounting with this seed, at this wall-clock time in nanoseconds.
     pub fn at(seed: u64, wall_origin_ns: i64) -> Mounting {
         Mounting { seed, origin: Timestamp(wall_origin_ns), memory_bytes: None }
     }
 }
 
-/// The use that may be made of a volume.
+/// The permitted access to a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing is changed.
+    /// Read only.
     ReadOnly,
-    /// It may be written, if nothing of it is damaged.
+    /// Read and write, if the volume has no damage.
     IfWhole,
-    /// It may be written although parts are damaged: what they said is lost then.
+    /// Read and write in spite of damage: the content of damaged structures is lost.
     DespiteDamage,
 }
 
-/// Why a volume cannot be made, mounted, checked or looked at.
+/// Failure to make, mount, check or inspect a volume.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct VolumeFault {
-    /// True if there was a volume, and nothing of it can be used any more.
+    /// True if there is a volume, but nothing of it can be used.
     pub is_lost: bool,
     /// The cause.
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// The options of a file system, and what can be done with its volumes.
+/// The options of a file system, and the operations on its volumes.
 pub trait VolumeSettings: Debug + Any + Send + Sync {
-    /// The term with every option written out.
+    /// The term with all options written out.
     fn written_out(&self) -> &str;
 
-    /// The type that mount(8) shows behind `fuse.`, and for which umount(8) looks for a program: `flashpath`, or the name
-    /// of its kind. A mount of another type is not recognised as one of this program.
+    /// The subtype that mount(8) shows behind `fuse.`, and by which umount(8) finds its program: `flashpath`, or the
+    /// name of the kind. A mount of another subtype is not recognised as one of this program.
     fn mounted_as(&self) -> &'static str {
         "flashpath"
     }
 
-    /// Why it cannot be simulated with these options, if so.
+    /// The reason why these options cannot be simulated, if any.
     fn refuses_simulation(&self) -> Option<&'static str> {
         None
     }
 
-    /// Makes an empty volume, whatever is below holds, and mounts it. `below`: what the table of stations says that it
-    /// stands on.
+    /// Makes an empty volume, discarding the content of `below`, and mounts it. `below` is the medium that the table of
+    /// stations requires.
     fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault>;
 
-    /// Operations on volumes that lie on a medium; `None` if none does.
+    /// The operations on stored volumes; `None` if the file system stores nothing.
     fn stored(&self) -> Option<&dyn StoredVolumes> {
         None
     }
 }
 
-/// Operations on volumes that lie on a medium.
+/// Operations on volumes that are stored on a medium.
 pub trait StoredVolumes {
     /// Mounts the volume on a medium.
     fn open(&self, medium: Medium, mounting: &Mounting, access: Access) -> Result<Arc<dyn Volume>, VolumeFault>;
 
-    /// Checks it, and changes nothing.
+    /// Checks the volume without changing it.
     fn check(&self, medium: Medium) -> Result<Vec<Damage>, VolumeFault>;
 
-    /// Checks it, and puts right what is wrong.
-    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<Mended, VolumeFault>;
+    /// Checks the volume and repairs it.
+    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault>;
 
-    /// Marks the volume with this number as one whose last mount lost changes, so that the next mount and check say so.
+    /// Marks the volume of this number: its last mount lost changes. The next mount and check report the mark.
     fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault>;
 
-    /// Looks at it, and changes nothing.
+    /// Describes the volume without changing it.
     fn inspect(&self, medium: Medium) -> Result<Inspection, VolumeFault>;
 }
 
 /// The outcome of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mended {
-    /// Damage that was repaired.
+pub struct RepairOutcome {
+    /// Repaired damage.
     pub repaired: Vec<Damage>,
-    /// Damage that is left.
+    /// Remaining damage.
     pub left: Vec<Damage>,
 }
 
-/// The content of a volume, for people to look at.
+/// A description of a volume for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inspection {
-    /// In words and a table.
+    /// Text and a table.
     pub summary: String,
-    /// A line for each of its parts.
+    /// One line for each part.
     pub parts: String,
-    /// All of it as JSON.
+    /// The whole description as JSON.
     pub json: String,
-    /// As a picture.
+    /// A picture.
     pub picture: Picture,
 }
 
-/// Parts of equal size, as they can be drawn.
+/// Parts of equal size, to be drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// The title.
     pub title: String,
     /// The parts, in their order on the medium.
     pub parts: Vec<DrawnPart>,
-    /// Groups of like hotness, and how hot each is.
+    /// Groups of similar hotness: name and hotness.
     pub groups: Vec<(String, f64)>,
 }
 
-/// A part of a volume, as it is drawn.
+/// A part of a volume in a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DrawnPart {
     /// Its use.
     pub used_for: PartUse,
-    /// Live blocks over what fits.
+    /// Live blocks divided by capacity.
     pub utilization: f64,
 }
 
 /// The use of a part of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartUse {
-    /// Nothing.
+    /// Unused.
     Free,
     /// Metadata.
     Metadata,
-    /// Data of a group; `None`: of several.
+    /// Data of this group; `None` if of several groups.
     Data(Option<u8>),
 }

@@ -5,7 +5,7 @@ use super::open::{OpenError, open_medium};
 use super::path::Path;
 use crate::device::Medium;
 use crate::device::station::Payload;
-use crate::fs::station::{Inspection, Mended, Mounting, StoredVolumes};
+use crate::fs::station::{Inspection, Mounting, RepairOutcome, StoredVolumes};
 use crate::fs::volume::Damage;
 
 /// The medium of a volume that is there already, and what can be done with it.
@@ -23,7 +23,7 @@ pub fn check_file_system(path: &Path) -> Result<Vec<Damage>, OpenError> {
 }
 
 /// Checks it, and puts right what is wrong. `wall_origin_ns` is the time on the wall clock at which that is done.
-pub fn repair_file_system(path: &Path, wall_origin_ns: i64) -> Result<Mended, OpenError> {
+pub fn repair_file_system(path: &Path, wall_origin_ns: i64) -> Result<RepairOutcome, OpenError> {
     let (volumes, medium) = open(path)?;
     volumes.repair(medium, &Mounting::at(0, wall_origin_ns)).map_err(failed(path))
 }

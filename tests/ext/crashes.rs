@@ -11,7 +11,7 @@ use flashpath::expression::parse_term;
 use flashpath::fs::Durable;
 use flashpath::fs::ext::ExtSettings;
 use flashpath::fs::station::{Access, Mounting, StoredVolumes, VolumeSettings};
-use flashpath::fs::volume::{FileKind, Hold, InodeNumber, NewFile, Renaming, Taken, Volume, VolumeError};
+use flashpath::fs::volume::{FileKind, Hold, IfExists, InodeNumber, NewFile, Renaming, Volume, VolumeError};
 use flashpath::random::Random;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -61,7 +61,7 @@ fn work(volume: &dyn Volume, random: &mut Random, promised: &mut Promised) -> Re
             }
             2 => {
                 let to = [b"moved ", &name[..]].concat();
-                let how = Renaming { taken: Taken::Replace, whiteout: None };
+                let how = Renaming { if_exists: IfExists::Replace, whiteout: None };
                 call(|call| volume.rename(call, (directory, &name), (directory, &to), how, None))?;
                 others.push(to);
             }

@@ -5,7 +5,7 @@ use crate::walk::{Tree, of_volume};
 use flashpath::fs::station::Mounting;
 use flashpath::fs::tree::Tree as Reference;
 use flashpath::fs::volume::{
-    Allocation, Change, ExtendedChange, FileKind, Hold, InodeNumber, Locked, NewFile, Renaming, Taken, Volume,
+    Allocation, Change, ExtendedChange, FileKind, Hold, IfExists, InodeNumber, Locked, NewFile, Renaming, Volume,
     VolumeError,
 };
 use flashpath::random::Random;
@@ -124,12 +124,12 @@ impl Work {
         let (from, to) = (self.pick(true), self.pick(true));
         let (from_name, to_name) = (self.name(), self.name());
         let taken = match self.random.below(5) {
-            0 => Taken::Exchange,
-            1 => Taken::Refuse,
-            _ => Taken::Replace,
+            0 => IfExists::Exchange,
+            1 => IfExists::Refuse,
+            _ => IfExists::Replace,
         };
-        let is_whiteout = taken != Taken::Exchange && self.random.below(10) == 0;
-        let how = Renaming { taken, whiteout: is_whiteout.then_some((0, 0)) };
+        let is_whiteout = taken != IfExists::Exchange && self.random.below(10) == 0;
+        let how = Renaming { if_exists: taken, whiteout: is_whiteout.then_some((0, 0)) };
         let ours = call(|call| volume.rename(call, (from.0, &from_name), (to.0, &to_name), how, None));
         let theirs = call(|call| self.reference.rename(call, (from.1, &from_name), (to.1, &to_name), how, None));
         agree("rename", ours, theirs);

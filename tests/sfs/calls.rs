@@ -2,7 +2,7 @@
 
 use super::model::split;
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
+use flashpath::fs::sfs::{Change, FileKind, IfExists, InodeNumber, NewFile, Sfs, SfsError};
 use flashpath::task::Task;
 
 /// A call. Paths begin with '/'; the root is "".
@@ -132,13 +132,13 @@ impl Call {
                 sfs.remove_directory(task, directory, name)?;
             }
             Call::Rename(from, to) | Call::Exchange(from, to) => {
-                let taken = if matches!(self, Call::Rename(..)) { Taken::Replace } else { Taken::Exchange };
+                let taken = if matches!(self, Call::Rename(..)) { IfExists::Replace } else { IfExists::Exchange };
                 let (from, to) = (place(task, sfs, from)?, place(task, sfs, to)?);
                 sfs.rename(task, from, to, taken)?;
             }
             Call::Whiteout(from, to) => {
                 let (from, to) = (place(task, sfs, from)?, place(task, sfs, to)?);
-                sfs.rename_with_whiteout(task, from, to, Taken::Replace, (1, 2))?;
+                sfs.rename_with_whiteout(task, from, to, IfExists::Replace, (1, 2))?;
             }
             Call::SetAttribute(path, name, length) => {
                 let inode = find(task, sfs, path)?;

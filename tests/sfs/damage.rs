@@ -584,7 +584,7 @@ fn a_block_that_was_given_up_can_be_read_again_once_it_is_written() {
     let inode = resolve(task, &mut sfs, &path);
     let mut bytes = vec![0; BLOCK];
     let error = sfs.read(task, inode, offset, &mut bytes).unwrap_err();
-    assert!(error.errno() == Errno::IO && error.to_string().contains("gave it up"), "{error}");
+    assert!(error.errno() == Errno::IO && error.to_string().contains("lost in a repair"), "{error}");
     // Not in part: nobody knows the rest.
     assert_eq!(sfs.write(task, inode, offset + 1, b"part").unwrap_err().errno(), Errno::IO);
     sfs.write(task, inode, offset, &[9; BLOCK]).unwrap();

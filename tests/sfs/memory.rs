@@ -20,7 +20,7 @@ fn new_file() -> NewFile<'static> {
 
 /// What is counted must be within the bound, less what is kept for the program and the allocator.
 fn assert_within(used: MemoryUse, when: &str) {
-    let counted = used.waiting + used.changed + used.cached;
+    let counted = used.dirty + used.changed + used.cached;
     assert!(counted < BOUND / 2, "{when}: {counted} bytes: {used:?}");
 }
 

@@ -4,7 +4,7 @@ use super::model::{Node, Tree, resolve, split, tree_of};
 use super::power_cut::{Disk, Power};
 use super::{blocks, create, open};
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{Change, FileKind, NewFile, Sfs, SfsError, Taken};
+use flashpath::fs::sfs::{Change, FileKind, IfExists, NewFile, Sfs, SfsError};
 use flashpath::random::Random;
 use flashpath::task::Task;
 use flashpath::time::Time;
@@ -142,7 +142,7 @@ impl Worker {
                 let to = replaced.unwrap_or_else(|| self.a_new_path());
                 let ((from_directory, from_name), (to_directory, to_name)) = (split(&from), split(&to));
                 let (one, other) = (resolve(task, sfs, from_directory), resolve(task, sfs, to_directory));
-                sfs.rename(task, (one, from_name.as_bytes()), (other, to_name.as_bytes()), Taken::Replace)?;
+                sfs.rename(task, (one, from_name.as_bytes()), (other, to_name.as_bytes()), IfExists::Replace)?;
                 let node = self.tree.remove(&from).unwrap();
                 self.tree.insert(to, node);
             }

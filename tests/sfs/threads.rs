@@ -227,7 +227,7 @@ fn others(volume: &SfsVolume, file: InodeNumber) {
 }
 
 const RENAMING: flashpath::fs::volume::Renaming =
-    flashpath::fs::volume::Renaming { taken: flashpath::fs::volume::Taken::Replace, whiteout: None };
+    flashpath::fs::volume::Renaming { if_exists: flashpath::fs::volume::IfExists::Replace, whiteout: None };
 
 #[test]
 fn nobody_waits_for_a_read_of_somebody_else() {

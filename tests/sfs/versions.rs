@@ -5,7 +5,7 @@
 
 use super::calls::written;
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{Change, FileKind, InodeNumber, NewFile, Sfs, SfsError, Taken};
+use flashpath::fs::sfs::{Change, FileKind, IfExists, InodeNumber, NewFile, Sfs, SfsError};
 use flashpath::random::Random;
 use flashpath::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,7 +98,7 @@ impl Versions {
             11 => sfs.unlink(task, InodeNumber::ROOT, &name)?,
             12 if name != other => {
                 let (from, to) = ((InodeNumber::ROOT, &name[..]), (InodeNumber::ROOT, &other[..]));
-                sfs.rename(task, from, to, Taken::Replace)?;
+                sfs.rename(task, from, to, IfExists::Replace)?;
             }
             13 => {
                 task.wait_until(task.now() + 6_000_000_000);

@@ -1,7 +1,7 @@
 //! Bytes, holes, sizes, times, and no room.
 
 use crate::world::{ROOT, World, each, errno};
-use flashpath::fs::posix::Wish;
+use flashpath::fs::posix::SetAttributes;
 use flashpath::fs::volume::{Allocation, Caller, FileKind, InodeNumber, Seek};
 use rustix::io::Errno;
 
@@ -10,7 +10,7 @@ fn seek(world: &World, file: InodeNumber, offset: u64, what: Seek) -> Option<u64
 }
 
 fn resize(world: &World, file: InodeNumber, size: u64) {
-    let wish = Wish { size: Some(size), ..Wish::default() };
+    let wish = SetAttributes { size: Some(size), ..SetAttributes::default() };
     world.root(|posix, call| posix.change(call, file, &wish));
 }
 
@@ -73,7 +73,7 @@ fn each_call_sets_the_time_stamps_that_posix_names() {
         };
         assert_eq!(moved(file, &read), [true, false, false]);
         assert_eq!(moved(file, &read), [false, false, false], "once after a change (relatime)");
-        let chmod = Wish { mode: Some(0o600), ..Wish::default() };
+        let chmod = SetAttributes { mode: Some(0o600), ..SetAttributes::default() };
         let change = || {
             world.root(|posix, call| posix.change(call, file, &chmod));
         };
@@ -85,7 +85,8 @@ fn each_call_sets_the_time_stamps_that_posix_names() {
         assert_eq!(moved(directory, &|| make(FileKind::Directory, b"i")), [false, true, true]);
         let unlink = || world.root(|posix, call| posix.unlink(call, (directory, b"p")));
         assert_eq!(moved(directory, &unlink), [false, true, true]);
-        let how = flashpath::fs::volume::Renaming { taken: flashpath::fs::volume::Taken::Replace, whiteout: None };
+        let how =
+            flashpath::fs::volume::Renaming { if_exists: flashpath::fs::volume::IfExists::Replace, whiteout: None };
         let rename = || world.root(|posix, call| posix.rename(call, (directory, b"f"), (directory, b"g"), how));
         assert_eq!(moved(file, &rename), [false, false, true]);
         assert_eq!(moved(directory, &|| drop(world.names(directory))), [true, false, false]);

@@ -1,11 +1,11 @@
 //! Names: found, made, linked, renamed, removed, listed.
 
 use crate::world::{ROOT, World, each, errno};
-use flashpath::fs::posix::Made;
-use flashpath::fs::volume::{Caller, FileKind, Hold, InodeNumber, Name, Renaming, Taken, VolumeError};
+use flashpath::fs::posix::CreateRequest;
+use flashpath::fs::volume::{Caller, FileKind, Hold, IfExists, InodeNumber, Name, Renaming, VolumeError};
 use rustix::io::Errno;
 
-const REPLACE: Renaming = Renaming { taken: Taken::Replace, whiteout: None };
+const REPLACE: Renaming = Renaming { if_exists: IfExists::Replace, whiteout: None };
 
 fn rename(world: &World, from: Name, to: Name, how: Renaming) -> Result<(), VolumeError> {
     world.by(Caller::ROOT, |posix, call| posix.rename(call, from, to, how))
@@ -49,7 +49,7 @@ fn invalid_names_and_removals_are_refused_with_the_error_number_of_posix() {
         let link = world.by(Caller::ROOT, |posix, call| posix.link(call, directory, (ROOT, b"e"), Hold::No));
         assert_eq!(errno(link), Some(Errno::PERM), "a directory has one name");
         let target = [b't'; 4096];
-        let made = Made { kind: FileKind::Symlink, mode: 0o777, device: 0, target: &target };
+        let made = CreateRequest { kind: FileKind::Symlink, mode: 0o777, device: 0, target: &target };
         let made = world.by(Caller::ROOT, |posix, call| posix.make(call, (ROOT, b"s"), &made, Hold::No));
         assert_eq!(errno(made), Some(Errno::NAMETOOLONG));
         assert_eq!(world.names(ROOT), [b"d"]);
@@ -64,8 +64,8 @@ fn a_rename_replaces_refuses_exchanges_or_leaves_a_whiteout() {
         let other = world.file((two, b"g"), 0o644);
         let inner = world.directory((one, b"i"), 0o755, (0, 0));
         let refused = |from, to, how| errno(rename(world, from, to, how));
-        let refuse = Renaming { taken: Taken::Refuse, whiteout: None };
-        let exchange = Renaming { taken: Taken::Exchange, whiteout: None };
+        let refuse = Renaming { if_exists: IfExists::Refuse, whiteout: None };
+        let exchange = Renaming { if_exists: IfExists::Exchange, whiteout: None };
         assert_eq!(refused((one, b"f"), (two, b"g"), refuse), Some(Errno::EXIST));
         assert_eq!(refused((one, b"no"), (two, b"g"), REPLACE), Some(Errno::NOENT));
         assert_eq!(refused((one, b"f"), (two, b"no"), exchange), Some(Errno::NOENT));
@@ -82,7 +82,7 @@ fn a_rename_replaces_refuses_exchanges_or_leaves_a_whiteout() {
         assert_eq!((world.find((two, b"g")), world.find((one, b"i"))), (Some(inner), Some(file)));
         assert_eq!((world.attributes(one).links, world.attributes(two).links), (2, 3));
         assert_eq!(world.find((inner, b"..")), Some(two));
-        let whiteout = Renaming { taken: Taken::Replace, whiteout: Some((3, 4)) };
+        let whiteout = Renaming { if_exists: IfExists::Replace, whiteout: Some((3, 4)) };
         rename(world, (one, b"i"), (one, b"j"), whiteout).unwrap();
         let left = world.attributes(world.find((one, b"i")).unwrap());
         assert_eq!((left.kind, left.device, left.user, left.group), (FileKind::CharacterDevice, 0, 3, 4));

@@ -1,18 +1,18 @@
 //! Permissions: ordinary users, set-id bits, sticky directories, access control lists.
 
 use crate::world::{ROOT, World, each, errno, user};
-use flashpath::fs::posix::{NewTime, Wanted, Wish};
-use flashpath::fs::volume::{Caller, FileKind, Hold, InodeNumber, NewFile, Renaming, Taken, Timestamp};
+use flashpath::fs::posix::{NewTime, SetAttributes, Wanted};
+use flashpath::fs::volume::{Caller, FileKind, Hold, IfExists, InodeNumber, NewFile, Renaming, Timestamp};
 use rustix::io::Errno;
 
 const ME: u32 = 1000;
 
-fn change(world: &World, by: Caller, inode: InodeNumber, wish: Wish) -> Option<Errno> {
+fn change(world: &World, by: Caller, inode: InodeNumber, wish: SetAttributes) -> Option<Errno> {
     errno(world.by(by, |posix, call| posix.change(call, inode, &wish)))
 }
 
-fn chmod(mode: u32) -> Wish {
-    Wish { mode: Some(mode), ..Wish::default() }
+fn chmod(mode: u32) -> SetAttributes {
+    SetAttributes { mode: Some(mode), ..SetAttributes::default() }
 }
 
 #[test]
@@ -33,16 +33,20 @@ fn an_ordinary_user_changes_what_modes_let_it_and_nothing_else() {
         assert_eq!((open(other, Wanted::READ), open(other, Wanted::WRITE)), (None, Some(Errno::ACCESS)));
         assert_eq!(open(Caller::ROOT, Wanted::EXECUTE), Some(Errno::ACCESS), "nobody may run it");
         assert_eq!(change(world, other, file, chmod(0o777)), Some(Errno::PERM));
-        let give = Wish { user: Some(2000), ..Wish::default() };
+        let give = SetAttributes { user: Some(2000), ..SetAttributes::default() };
         assert_eq!(change(world, me, file, give), Some(Errno::PERM));
-        let join = |group| Wish { group: Some(group), ..Wish::default() };
+        let join = |group| SetAttributes { group: Some(group), ..SetAttributes::default() };
         assert_eq!(change(world, me, file, join(60)), Some(Errno::PERM));
         let also = |group| group == 60;
         assert_eq!(change(world, Caller { more_groups: &also, ..me }, file, join(60)), None);
-        let cut = Wish { size: Some(0), ..Wish::default() };
+        let cut = SetAttributes { size: Some(0), ..SetAttributes::default() };
         assert_eq!(change(world, other, file, cut), Some(Errno::ACCESS));
-        assert_eq!(change(world, other, file, Wish { is_open: true, ..cut }), None, "it was opened when it was let");
-        let times = |time| Wish { accessed: Some(time), modified: Some(time), ..Wish::default() };
+        assert_eq!(
+            change(world, other, file, SetAttributes { is_open: true, ..cut }),
+            None,
+            "it was opened when it was let"
+        );
+        let times = |time| SetAttributes { accessed: Some(time), modified: Some(time), ..SetAttributes::default() };
         assert_eq!(change(world, other, file, times(NewTime::Now)), Some(Errno::ACCESS));
         assert_eq!(change(world, me, file, chmod(0o664)), None);
         assert_eq!(change(world, other, file, times(NewTime::Now)), None, "who may write may touch it");
@@ -63,7 +67,7 @@ fn in_a_sticky_directory_names_belong_to_the_owners_of_files() {
         world.make(other, (shared, b"c"), FileKind::Regular, 0o666).unwrap();
         let unlink = |by: Caller, name| errno(world.by(by, |posix, call| posix.unlink(call, (shared, name))));
         assert_eq!(unlink(other, b"a"), Some(Errno::PERM));
-        let how = Renaming { taken: Taken::Replace, whiteout: None };
+        let how = Renaming { if_exists: IfExists::Replace, whiteout: None };
         let rename = |by: Caller, from, to| {
             errno(world.by(by, |posix, call| posix.rename(call, (shared, from), (shared, to), how)))
         };
@@ -78,7 +82,7 @@ fn in_a_sticky_directory_names_belong_to_the_owners_of_files() {
 fn a_changed_program_loses_its_set_id_bits_and_capabilities() {
     each(|world| {
         let file = world.file((ROOT, b"program"), 0o777);
-        let give = Wish { user: Some(ME), group: Some(50), ..Wish::default() };
+        let give = SetAttributes { user: Some(ME), group: Some(50), ..SetAttributes::default() };
         assert_eq!(change(world, Caller::ROOT, file, give), None);
         let bits = || world.attributes(file).permissions;
         let set = |mode| assert_eq!(change(world, Caller::ROOT, file, chmod(mode)), None);
@@ -129,7 +133,7 @@ fn new_files_in_a_set_group_id_directory_have_its_group_and_no_volume_knows_that
             assert_eq!((made.group, made.permissions), (group, 0o755 | bit), "{}", world.name);
         }
         // A whiteout is a new file in the directory of the old name.
-        let how = Renaming { taken: Taken::Replace, whiteout: Some((ME, 70)) };
+        let how = Renaming { if_exists: IfExists::Replace, whiteout: Some((ME, 70)) };
         for (from, to, group) in [(set, plain, 50), (plain, set, 70)] {
             for caller in [me, Caller::ROOT] {
                 world.make(me, (from, b"old"), FileKind::Regular, 0o644).unwrap();

@@ -4,10 +4,10 @@
 use crate::remounts::on_images;
 use crate::world::{ROOT, World, errno};
 use flashpath::fs::Durable;
-use flashpath::fs::posix::{Made, Posix, Wish};
+use flashpath::fs::posix::{CreateRequest, Posix, SetAttributes};
 use flashpath::fs::station::Access;
 use flashpath::fs::volume::{
-    Allocation, Attributes, Call, Caller, FileKind, Hold, InodeNumber, Renaming, Taken, VolumeError,
+    Allocation, Attributes, Call, Caller, FileKind, Hold, IfExists, InodeNumber, Renaming, VolumeError,
 };
 use flashpath::run::{Path, check_file_system, make_volume};
 use proptest::prelude::*;
@@ -26,11 +26,11 @@ enum Op {
     Link(Place, Place),
     Unlink(Place),
     RemoveDirectory(Place),
-    Rename(Place, Place, Taken, bool),
+    Rename(Place, Place, IfExists, bool),
     Write(Place, u64, usize),
     Read(Place, u64, usize),
     Allocate(Place, u64, u64, Allocation),
-    Change(Place, Wish),
+    Change(Place, SetAttributes),
     SetAttribute(Place, usize, Option<bool>),
     RemoveAttribute(Place),
     SyncFile(Place),
@@ -49,16 +49,16 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(FileKind::Symlink),
         1 => Just(FileKind::Fifo)
     ];
-    let taken = prop_oneof![2 => Just(Taken::Replace), 1 => Just(Taken::Refuse), 1 => Just(Taken::Exchange)];
+    let taken = prop_oneof![2 => Just(IfExists::Replace), 1 => Just(IfExists::Refuse), 1 => Just(IfExists::Exchange)];
     let how = prop_oneof![
         any::<bool>().prop_map(|keep_size| Allocation::Reserve { keep_size }),
         any::<bool>().prop_map(|keep_size| Allocation::Zero { keep_size }),
         Just(Allocation::Punch)
     ];
     let wish = (0..4u8, 0u32..0o10000, 0u64..40_000).prop_map(|(what, mode, size)| match what {
-        0 => Wish { mode: Some(mode), ..Wish::default() },
-        1 => Wish { user: Some(mode), group: Some(3), ..Wish::default() },
-        _ => Wish { size: Some(size), ..Wish::default() },
+        0 => SetAttributes { mode: Some(mode), ..SetAttributes::default() },
+        1 => SetAttributes { user: Some(mode), group: Some(3), ..SetAttributes::default() },
+        _ => SetAttributes { size: Some(size), ..SetAttributes::default() },
     });
     prop_oneof![
         6 => (place(), kind, 0u32..0o10000).prop_map(|(place, kind, mode)| Op::Make(place, kind, mode)),
@@ -115,14 +115,14 @@ fn ask(posix: &Posix, call: &Call, op: &Op, step: usize) -> Result<Answer, Volum
     match op {
         Op::Make(place, kind, mode) => {
             let target: &[u8] = if *kind == FileKind::Symlink { b"where/it/points" } else { b"" };
-            let made = Made { kind: *kind, mode: *mode, device: 0, target };
+            let made = CreateRequest { kind: *kind, mode: *mode, device: 0, target };
             posix.make(call, name(*place)?, &made, Hold::No).map(known)
         }
         Op::Link(of, place) => posix.link(call, file(posix, call, *of)?, name(*place)?, Hold::No).map(known),
         Op::Unlink(place) => posix.unlink(call, name(*place)?).map(done),
         Op::RemoveDirectory(place) => posix.remove_directory(call, name(*place)?).map(done),
         Op::Rename(from, to, taken, leaves) => {
-            let how = Renaming { taken: *taken, whiteout: leaves.then_some((1, 2)) };
+            let how = Renaming { if_exists: *taken, whiteout: leaves.then_some((1, 2)) };
             posix.rename(call, name(*from)?, name(*to)?, how).map(done)
         }
         Op::Write(place, offset, length) => {

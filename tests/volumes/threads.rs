@@ -4,7 +4,7 @@
 use crate::remounts::on_images;
 use crate::world::{ROOT, World};
 use flashpath::fs::station::Access;
-use flashpath::fs::volume::{Caller, FileKind, InodeNumber, Renaming, Taken};
+use flashpath::fs::volume::{Caller, FileKind, IfExists, InodeNumber, Renaming};
 use flashpath::random::Random;
 use flashpath::run::{Path, check_file_system, make_volume};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ type Left = BTreeMap<Vec<u8>, Vec<u8>>;
 fn work(world: &World, thread: u64, own: InodeNumber, shared: InodeNumber) -> Left {
     let mut random = Random::new(thread, "threads on a volume");
     let mut left = Left::new();
-    let how = Renaming { taken: Taken::Replace, whiteout: None };
+    let how = Renaming { if_exists: IfExists::Replace, whiteout: None };
     for step in 0..STEPS {
         let name = format!("file {}", random.below(12)).into_bytes();
         let other = format!("file {}", random.below(12)).into_bytes();

@@ -1,6 +1,6 @@
 //! A mounted volume, and who uses it.
 
-use flashpath::fs::posix::{AccessTimes, Checks, Made, Posix, Usage, Wish};
+use flashpath::fs::posix::{AccessTimes, Checks, CreateRequest, Posix, SetAttributes, Usage};
 use flashpath::fs::station::{Access, Mounting};
 use flashpath::fs::volume::{Attributes, Call, Caller, FileKind, Hold, InodeNumber, Name, VolumeError};
 use flashpath::run::{Path, open_file_system};
@@ -76,7 +76,9 @@ impl World {
     }
 
     pub fn make(&self, caller: Caller, name: Name, kind: FileKind, mode: u32) -> Result<Attributes, VolumeError> {
-        self.by(caller, |posix, call| posix.make(call, name, &Made { kind, mode, device: 0, target: b"" }, Hold::No))
+        self.by(caller, |posix, call| {
+            posix.make(call, name, &CreateRequest { kind, mode, device: 0, target: b"" }, Hold::No)
+        })
     }
 
     /// A file that root makes.
@@ -87,9 +89,11 @@ impl World {
     /// A directory that root makes, and gives to somebody.
     pub fn directory(&self, name: Name, mode: u32, owner: (u32, u32)) -> InodeNumber {
         let inode = self.make(Caller::ROOT, name, FileKind::Directory, 0o755).unwrap().inode;
-        let wish = Wish { user: Some(owner.0), group: Some(owner.1), ..Wish::default() };
+        let wish = SetAttributes { user: Some(owner.0), group: Some(owner.1), ..SetAttributes::default() };
         self.root(|posix, call| posix.change(call, inode, &wish));
-        self.root(|posix, call| posix.change(call, inode, &Wish { mode: Some(mode), ..Wish::default() }));
+        self.root(|posix, call| {
+            posix.change(call, inode, &SetAttributes { mode: Some(mode), ..SetAttributes::default() })
+        });
         inode
     }
 

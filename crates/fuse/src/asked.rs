@@ -2,7 +2,7 @@
 
 use crate::attributes::timestamp;
 use flashpath::fs::posix::NewTime;
-use flashpath::fs::volume::{Allocation, Renaming, Seek, Taken};
+use flashpath::fs::volume::{Allocation, IfExists, Renaming, Seek};
 use fuser::{Errno, RenameFlags, TimeOrNow};
 use nix::fcntl::FallocateFlags;
 
@@ -26,15 +26,15 @@ pub fn renaming(flags: RenameFlags, owner: (u32, u32)) -> Result<Renaming, Errno
     let whiteout = flags.contains(RenameFlags::RENAME_WHITEOUT).then_some(owner);
     let flags = flags - RenameFlags::RENAME_WHITEOUT;
     let taken = if flags.is_empty() {
-        Taken::Replace
+        IfExists::Replace
     } else if flags == RenameFlags::RENAME_NOREPLACE {
-        Taken::Refuse
+        IfExists::Refuse
     } else if flags == RenameFlags::RENAME_EXCHANGE {
-        Taken::Exchange
+        IfExists::Exchange
     } else {
         return Err(Errno::EINVAL);
     };
-    Ok(Renaming { taken, whiteout })
+    Ok(Renaming { if_exists: taken, whiteout })
 }
 
 /// The operation that the mode of fallocate selects.
@@ -87,7 +87,7 @@ mod tests {
         let both = RenameFlags::RENAME_NOREPLACE | RenameFlags::RENAME_EXCHANGE;
         assert!(renaming(both, (0, 0)).is_err());
         let whiteout = renaming(RenameFlags::RENAME_WHITEOUT, (1, 2)).ok().unwrap();
-        assert_eq!(whiteout, Renaming { taken: Taken::Replace, whiteout: Some((1, 2)) });
+        assert_eq!(whiteout, Renaming { if_exists: IfExists::Replace, whiteout: Some((1, 2)) });
         assert!(seek(-1, SEEK_DATA).is_err() && seek(0, 0).is_err() && must_exist(3).is_err());
     }
 }

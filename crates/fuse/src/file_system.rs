@@ -9,7 +9,7 @@ use crate::asked::{allocation, must_exist, new_time, renaming, seek};
 use crate::attributes::{kind_of_mode, system_attributes, system_kind, timestamp};
 use crate::caller::as_caller;
 use flashpath::fs::Durable;
-use flashpath::fs::posix::{Made, Posix, Wish};
+use flashpath::fs::posix::{CreateRequest, Posix, SetAttributes};
 use flashpath::fs::volume::{Attributes, Call, Caller, FileKind, Hold, InodeNumber, VolumeError};
 use flashpath::run::shared::{CallError, SharedVolume};
 use flashpath::time::Time;
@@ -129,7 +129,7 @@ impl FileSystem {
         &self,
         request: &Request,
         (parent, name): (INodeNo, &OsStr),
-        made: &Made,
+        made: &CreateRequest,
         umask: u32,
     ) -> Result<(Attributes, Time), Errno> {
         let name = (inode(parent), name.as_bytes());
@@ -273,7 +273,7 @@ impl Filesystem for FileSystem {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let wish = Wish {
+        let wish = SetAttributes {
             mode,
             user,
             group,
@@ -305,18 +305,18 @@ impl Filesystem for FileSystem {
     ) {
         let Some(kind) = kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
         let device = if matches!(kind, FileKind::CharacterDevice | FileKind::BlockDevice) { device } else { 0 };
-        let made = Made { kind, mode, device, target: &[] };
+        let made = CreateRequest { kind, mode, device, target: &[] };
         self.made(reply, self.make(request, (parent, name), &made, umask));
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
-        let made = Made { kind: FileKind::Directory, mode, device: 0, target: &[] };
+        let made = CreateRequest { kind: FileKind::Directory, mode, device: 0, target: &[] };
         self.made(reply, self.make(request, (parent, name), &made, umask));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let target = target.as_os_str().as_bytes();
-        let made = Made { kind: FileKind::Symlink, mode: 0o777, device: 0, target };
+        let made = CreateRequest { kind: FileKind::Symlink, mode: 0o777, device: 0, target };
         self.made(reply, self.make(request, (parent, name), &made, 0));
     }
 
@@ -330,7 +330,7 @@ impl Filesystem for FileSystem {
         _flags: i32,
         reply: ReplyCreate,
     ) {
-        let made = Made { kind: FileKind::Regular, mode, device: 0, target: &[] };
+        let made = CreateRequest { kind: FileKind::Regular, mode, device: 0, target: &[] };
         match self.make(request, (parent, name), &made, umask) {
             Ok((attributes, done)) => self.answers.send(done, 0, move || {
                 let (system, generation) = (system_attributes(&attributes), generation(&attributes));
@@ -652,7 +652,7 @@ mod tests {
         let posix = Posix::new(settings.create(None, &Mounting::at(1, 0)).unwrap(), Usage::default());
         let task = Task::at(Time(1));
         let call = Call::by_root(&task);
-        let made = Made { kind: FileKind::Regular, mode: 0o644, device: 0, target: &[] };
+        let made = CreateRequest { kind: FileKind::Regular, mode: 0o644, device: 0, target: &[] };
         for number in 1..=LARGE_DIRECTORY + 1 {
             let name = format!("file {number}");
             posix.make(&call, (InodeNumber::ROOT, name.as_bytes()), &made, Hold::No).unwrap();

@@ -3,7 +3,7 @@
 use super::error::OpenExtError;
 use super::{Ext, ExtSettings};
 use crate::device::Medium;
-use crate::fs::station::{Access, Inspection, Mended, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
+use crate::fs::station::{Access, Inspection, Mounting, RepairOutcome, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Damage, Volume, VolumeError};
 use crate::task::Task;
 use crate::time::Time;
@@ -46,8 +46,8 @@ impl StoredVolumes for ExtSettings {
     }
 
     /// Finds what is wrong, and leaves it: e2fsck puts it right.
-    fn repair(&self, medium: Medium, _mounting: &Mounting) -> Result<Mended, VolumeFault> {
-        Ok(Mended { repaired: Vec::new(), left: self.check(medium)? })
+    fn repair(&self, medium: Medium, _mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
+        Ok(RepairOutcome { repaired: Vec::new(), left: self.check(medium)? })
     }
 
     fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault> {

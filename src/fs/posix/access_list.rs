@@ -1,5 +1,5 @@
-//! POSIX access control lists (IEEE 1003.1e draft 17): in step with the mode of the file, and handed down to what is
-//! made in a directory. They are extended attributes, in Linux's form:
+//! POSIX access control lists (IEEE 1003.1e draft 17): kept consistent with the file's mode, and inherited from the
+//! directory. They are stored as extended attributes in Linux's format:
 //!
 //! ```text
 //!  0  u32  2, the version      then, for each entry: u16 tag, u16 permissions, u32 user or group
@@ -8,9 +8,9 @@
 use crate::fs::volume::{Caller, ExtendedChange, InodeNumber, Locked, VolumeError};
 use std::borrow::Cow;
 
-/// The list of a file.
+/// The name of a file's access list.
 pub const ACCESS: &[u8] = b"system.posix_acl_access";
-/// The list that a directory hands down.
+/// The name of the list that new files inherit from a directory.
 pub const DEFAULT: &[u8] = b"system.posix_acl_default";
 
 const VERSION: [u8; 4] = 2u32.to_le_bytes();
@@ -29,12 +29,12 @@ struct Entry {
     id: [u8; 4],
 }
 
-/// A list of who may do what. It has an entry for the owner, the owning group and all others each.
+/// An access control list. It has one entry each for the owner, the owning group and others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessList(Vec<Entry>);
 
 impl AccessList {
-    /// The list in these bytes; `None` if they are none.
+    /// Decodes a list; `None` if the bytes are invalid.
     pub fn read(bytes: &[u8]) -> Option<AccessList> {
         let entries = bytes.strip_prefix(&VERSION)?.chunks(ENTRY);
         let entries: Option<Vec<Entry>> = entries
@@ -66,26 +66,26 @@ impl AccessList {
 
     /// The permissions of the one entry with this tag.
     fn of(&mut self, tag: u16) -> &mut u16 {
-        &mut self.0.iter_mut().find(|entry| entry.tag == tag).expect("a list has such an entry").permissions
+        &mut self.0.iter_mut().find(|entry| entry.tag == tag).expect("a list has an entry for this tag").permissions
     }
 
-    /// The tag whose permissions are those of the group in a mode: the mask, if there is one.
+    /// The tag that stands for the group bits of a mode: the mask, if there is one.
     fn group_tag(&self) -> u16 {
         if self.0.iter().any(|entry| entry.tag == MASK) { MASK } else { OWNING_GROUP }
     }
 
-    /// True if it says no more than a mode does.
+    /// True if the list is equivalent to a mode.
     pub fn is_mode(&self) -> bool {
         self.0.len() == 3
     }
 
-    /// The permissions of a mode that stand for it.
+    /// The permission bits of the equivalent mode.
     pub fn mode(&mut self) -> u16 {
         let group = self.group_tag();
         *self.of(OWNER) << 6 | *self.of(group) << 3 | *self.of(OTHERS)
     }
 
-    /// chmod was called.
+    /// Applies the permission bits of a chmod.
     pub fn set_mode(&mut self, mode: u16) {
         let group = self.group_tag();
         for (tag, shift) in [(OWNER, 6), (group, 3), (OTHERS, 0)] {
@@ -93,14 +93,14 @@ impl AccessList {
         }
     }
 
-    /// The list of a file that is made with this mode: each may do what both say.
+    /// Restricts the list to the bits of a new file's mode.
     pub fn narrow(&mut self, mode: u16) {
         let both = self.mode() & mode;
         self.set_mode(both);
     }
 
-    /// True if it lets a caller who does not own the file do what `is_enough` says of permissions. `group`: which one
-    /// owns the file.
+    /// True if the list grants access to a caller other than the owner. `is_enough` tests permission bits; `group` is
+    /// the owning group of the file.
     pub fn allows(&self, caller: &Caller, group: u32, is_enough: impl Fn(u16) -> bool) -> bool {
         let mask = self.0.iter().find(|entry| entry.tag == MASK).map_or(7, |entry| entry.permissions);
         let id = |entry: &Entry| u32::from_le_bytes(entry.id);
@@ -119,12 +119,12 @@ impl AccessList {
             }
             is_in_one |= is_its;
         }
-        // Who is in a group that is named is none of the others.
+        // A caller that matches a group entry never gets the permissions of others.
         !is_in_one && self.0.iter().any(|entry| entry.tag == OTHERS && is_enough(entry.permissions))
     }
 }
 
-/// The list of a file, if it has one of this name.
+/// The list of a file under this attribute name, if any.
 pub fn of(locked: &mut dyn Locked, inode: InodeNumber, name: &[u8]) -> Result<Option<AccessList>, VolumeError> {
     match locked.extended_attribute(inode, name)? {
         Some(bytes) => AccessList::read(&bytes).map(Some).ok_or_else(|| {
@@ -135,8 +135,8 @@ pub fn of(locked: &mut dyn Locked, inode: InodeNumber, name: &[u8]) -> Result<Op
     }
 }
 
-/// The list of a file that gets new permissions, in step with them; `None` if it has none.
-pub fn following_mode(
+/// The change of a file's list after a chmod to `permissions`; `None` if the file has no list.
+pub fn list_after_chmod(
     locked: &mut dyn Locked,
     inode: InodeNumber,
     permissions: u16,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_shows_the_mask_for_the_group_and_a_new_file_gets_what_both_allow() {
+    fn the_mask_is_the_group_bits_of_the_mode_and_a_new_file_gets_the_bits_of_both() {
         let mut named = list(&[(OWNER, 7), (USER, 7), (OWNING_GROUP, 5), (MASK, 6), (OTHERS, 1)]);
         assert_eq!((named.mode(), named.is_mode()), (0o761, false));
         named.narrow(0o640);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_user_or_group_has_what_the_mask_leaves_and_is_none_of_the_others() {
+    fn a_named_user_or_group_is_limited_by_the_mask_and_never_gets_the_bits_of_others() {
         let named = |tag, permissions, id: u32| Entry { tag, permissions, id: id.to_le_bytes() };
         let list = AccessList(vec![
             named(OWNER, 7, 0),
@@ -203,9 +203,9 @@ mod tests {
             let caller = Caller { user, group, ..Caller::ROOT };
             list.allows(&caller, 99, |bits| bits & wanted == wanted)
         };
-        assert!(may(10, 1, 5) && !may(10, 1, 2), "the mask takes writing away");
-        assert!(!may(11, 20, 4), "an entry of the user counts before those of groups");
+        assert!(may(10, 1, 5) && !may(10, 1, 2), "the mask removes the write permission");
+        assert!(!may(11, 20, 4), "a user entry precedes group entries");
         assert!(may(12, 99, 4) && may(12, 20, 4) && !may(12, 20, 2));
-        assert!(may(12, 1, 2) && !may(12, 1, 4), "the others are not masked");
+        assert!(may(12, 1, 2) && !may(12, 1, 4), "the mask does not apply to others");
     }
 }

@@ -1,67 +1,69 @@
 //! setattr: modes, owners, sizes, times.
 
 use super::Posix;
-use super::access_list::following_mode;
+use super::access_list::list_after_chmod;
 use super::permission::{Wanted, check, check_owner};
-use super::privileges::{SET_GROUP, keeps_group_bit, without_set_id};
+use super::privileges::{SET_GROUP, may_keep_group_bit, without_set_id};
 use crate::fs::volume::{Attributes, Call, Change, InodeNumber, Locked, Timestamp, VolumeError};
 
-/// A time stamp that is set.
+/// A new time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewTime {
-    /// Now.
+    /// The current time.
     Now,
-    /// Another time.
+    /// This time.
     At(Timestamp),
 }
 
-/// A request of setattr: chmod, chown, truncate and utimensat in one.
+/// The attributes set by setattr: chmod, chown, truncate and utimensat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
-    /// The mode; its low twelve bits count.
+pub struct SetAttributes {
+    /// The mode, of which the low twelve bits are used.
     pub mode: Option<u32>,
     /// The owner.
     pub user: Option<u32>,
     /// The owning group.
     pub group: Option<u32>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: Option<u64>,
-    /// The file is open to be written, and may be cut off whatever its mode says now.
+    /// True if the file is open for writing: its mode is not checked again.
     pub is_open: bool,
-    /// When it was read.
+    /// Access time (atime).
     pub accessed: Option<NewTime>,
-    /// When its bytes changed.
+    /// Modification time (mtime).
     pub modified: Option<NewTime>,
-    /// When anything of it changed: only where the caller keeps these times itself.
+    /// Change time (ctime); only from callers that keep time stamps themselves.
     pub changed: Option<Timestamp>,
 }
 
-impl Wish {
-    /// A chown that changes neither comes without anything at all, and takes set-id bits away all the same.
+impl SetAttributes {
+    /// True for a chown. A chown to the same owner and group sets no attribute, but clears the set-id bits.
     fn is_chown(&self) -> bool {
-        self.user.is_some() || self.group.is_some() || Wish { is_open: false, ..*self } == Wish::default()
+        self.user.is_some()
+            || self.group.is_some()
+            || SetAttributes { is_open: false, ..*self } == SetAttributes::default()
     }
 }
 
 impl Posix {
-    /// Changes what is known of a file.
-    pub fn change(&self, call: &Call, inode: InodeNumber, wish: &Wish) -> Result<Attributes, VolumeError> {
+    /// Changes attributes of a file.
+    pub fn change(&self, call: &Call, inode: InodeNumber, request: &SetAttributes) -> Result<Attributes, VolumeError> {
         let mut rule = |locked: &mut dyn Locked| {
             if self.checks(call) {
-                check_wish(locked, call, inode, wish)?;
+                check_request(locked, call, inode, request)?;
             }
-            self.granted(locked, call, inode, wish).map(Some)
+            self.permitted_change(locked, call, inode, request).map(Some)
         };
         self.volume.change(call, inode, &mut rule)
     }
 
-    /// The change that a permitted wish comes to.
-    fn granted(
+    /// The change of a permitted request, with its side effects.
+    fn permitted_change(
         &self,
         locked: &mut dyn Locked,
         call: &Call,
         inode: InodeNumber,
-        wish: &Wish,
+        request: &SetAttributes,
     ) -> Result<Change<'static>, VolumeError> {
         let now = self.timestamp(call);
         let time = |time: NewTime| match time {
@@ -69,50 +71,57 @@ impl Posix {
             NewTime::At(time) => time,
         };
         let mut change = Change {
-            permissions: wish.mode.map(|mode| (mode & 0o7777) as u16),
-            user: wish.user,
-            group: wish.group,
-            size: wish.size,
-            accessed: wish.accessed.map(time),
-            // An ftruncate comes without it.
-            modified: wish.modified.map(time).or(wish.size.map(|_| now)),
-            changed: wish.changed,
+            permissions: request.mode.map(|mode| (mode & 0o7777) as u16),
+            user: request.user,
+            group: request.group,
+            size: request.size,
+            accessed: request.accessed.map(time),
+            // An ftruncate sends no modification time.
+            modified: request.modified.map(time).or(request.size.map(|_| now)),
+            changed: request.changed,
             extended: Vec::new(),
         };
-        if wish.is_chown() || wish.size.is_some() {
+        if request.is_chown() || request.size.is_some() {
             let attributes = locked.attributes(inode)?;
-            if (wish.is_chown() || !call.caller.keeps_set_id) && wish.mode.is_none() {
+            if (request.is_chown() || !call.caller.keeps_set_id) && request.mode.is_none() {
                 change.permissions = without_set_id(&attributes, &call.caller);
             }
-            change.extended.extend(self.lost_capability(locked, &attributes)?);
+            change.extended.extend(self.capability_removal(locked, &attributes)?);
         }
-        if let (Some(_), Some(permissions)) = (wish.mode, &mut change.permissions) {
-            if self.checks(call) && !keeps_group_bit(&call.caller, locked.attributes(inode)?.group) {
+        if let (Some(_), Some(permissions)) = (request.mode, &mut change.permissions) {
+            if self.checks(call) && !may_keep_group_bit(&call.caller, locked.attributes(inode)?.group) {
                 *permissions &= !SET_GROUP;
             }
-            change.extended.extend(following_mode(locked, inode, *permissions)?);
+            change.extended.extend(list_after_chmod(locked, inode, *permissions)?);
         }
         Ok(change)
     }
 }
 
-/// Fails unless the caller may change all of it.
-fn check_wish(locked: &mut dyn Locked, call: &Call, inode: InodeNumber, wish: &Wish) -> Result<(), VolumeError> {
+/// Fails unless the caller may change all requested attributes.
+fn check_request(
+    locked: &mut dyn Locked,
+    call: &Call,
+    inode: InodeNumber,
+    request: &SetAttributes,
+) -> Result<(), VolumeError> {
     let (caller, attributes) = (&call.caller, locked.attributes(inode)?);
-    if wish.size.is_some() && !wish.is_open {
+    if request.size.is_some() && !request.is_open {
         check(locked, caller, inode, Wanted::WRITE)?;
     }
-    let is_given_away = wish.user.is_some_and(|user| user != attributes.user);
-    let joins = wish.group.is_some_and(|group| group != attributes.group && !caller.is_in(group));
+    let is_given_away = request.user.is_some_and(|user| user != attributes.user);
+    let joins = request.group.is_some_and(|group| group != attributes.group && !caller.is_in(group));
     if is_given_away || joins {
-        return Err(VolumeError::NotPermitted("only root gives files away"));
+        return Err(VolumeError::NotPermitted(
+            "only root may change the owner, or the group to one that the caller is not in",
+        ));
     }
-    if wish.mode.is_some() || wish.user.is_some() || wish.group.is_some() {
+    if request.mode.is_some() || request.user.is_some() || request.group.is_some() {
         check_owner(caller, &attributes)?;
     }
-    match (wish.accessed, wish.modified) {
+    match (request.accessed, request.modified) {
         (None, None) => Ok(()),
-        // Who may write may say that it was used now.
+        // A caller with write permission may set both times to the current time.
         (Some(NewTime::Now), Some(NewTime::Now)) if caller.user != attributes.user => {
             check(locked, caller, inode, Wanted::WRITE)
         }

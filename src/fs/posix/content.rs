@@ -1,31 +1,31 @@
-//! Reading, writing, allocating, seeking, copying.
+//! Read, write, allocate, seek, copy.
 
 use super::Posix;
 use crate::fs::Durable;
 use crate::fs::volume::{Allocation, Call, FileKind, InodeNumber, Locked, Seek, VolumeError};
 
-/// Bytes that are copied in one call.
+/// Bytes copied by one call.
 const COPIED_AT_ONCE: u64 = 1 << 20;
 
 impl Posix {
-    /// Reads, and says how much: less than asked for only at the end of the file. The time of access is noted unless
-    /// `is_silent`.
+    /// Reads, and returns the number of bytes: fewer than requested only at the end of the file. Updates the access
+    /// time unless `keeps_access_time`.
     pub fn read(
         &self,
         call: &Call,
         inode: InodeNumber,
         offset: u64,
         bytes: &mut [u8],
-        is_silent: bool,
+        keeps_access_time: bool,
     ) -> Result<usize, VolumeError> {
         let read = self.volume.read(call, inode, offset, bytes)?;
-        if !is_silent {
-            self.note_read(call, inode, FileKind::Regular, read.times);
+        if !keeps_access_time {
+            self.update_access_time(call, inode, FileKind::Regular, read.times);
         }
         Ok(read.length)
     }
 
-    /// Writes. `is_durable`: it survives a cut of power as soon as this answers.
+    /// Writes. With `is_durable`, the data is durable when the call returns.
     pub fn write(
         &self,
         call: &Call,
@@ -34,10 +34,10 @@ impl Posix {
         bytes: &[u8],
         is_durable: bool,
     ) -> Result<(), VolumeError> {
-        if self.is_harmless(call, inode) {
+        if self.has_no_privileges(call, inode) {
             self.volume.write(call, inode, offset, bytes, None)?;
         } else {
-            let mut rule = |locked: &mut dyn Locked| self.without_privileges(locked, &call.caller, inode);
+            let mut rule = |locked: &mut dyn Locked| self.privileges_cleared(locked, &call.caller, inode);
             self.volume.write(call, inode, offset, bytes, Some(&mut rule))?;
         }
         if is_durable {
@@ -46,7 +46,7 @@ impl Posix {
         Ok(())
     }
 
-    /// Reserves or gives back `length` bytes from `offset` on.
+    /// Reserves, zeroes or punches `length` bytes from `offset`.
     pub fn allocate(
         &self,
         call: &Call,
@@ -55,18 +55,18 @@ impl Posix {
         how: Allocation,
     ) -> Result<(), VolumeError> {
         if length == 0 || offset.checked_add(length).is_none() {
-            return Err(VolumeError::Invalid("a range has a byte at least, and ends before 2^64"));
+            return Err(VolumeError::Invalid("a range has at least one byte, and ends before 2^64"));
         }
-        let mut rule = |locked: &mut dyn Locked| self.without_privileges(locked, &call.caller, inode);
+        let mut rule = |locked: &mut dyn Locked| self.privileges_cleared(locked, &call.caller, inode);
         self.volume.allocate(call, inode, (offset, length), how, Some(&mut rule))
     }
 
-    /// The next byte from `offset` on that is stored, or that is not; `None` if there is none.
+    /// The next stored or unstored byte from `offset`; `None` if there is none.
     pub fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
         self.volume.seek(call, inode, offset, what)
     }
 
-    /// Copies from one file to another, and says how much: at most a piece, whoever wants more asks again.
+    /// Copies up to 1 MiB from one file to another, and returns the number of bytes; callers repeat it for more.
     pub fn copy(
         &self,
         call: &Call,

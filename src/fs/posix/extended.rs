@@ -1,15 +1,13 @@
-//! Extended attributes.
-//!
-//! There are the namespaces `user`, `trusted` and `security`, and of `system` the access control lists.
+//! Extended attributes of the namespaces `user`, `trusted` and `security`, and the access control lists of `system`.
 
 use super::Posix;
 use super::access_list::{ACCESS, AccessList, DEFAULT};
 use super::permission::{Wanted, check, check_owner};
-use super::privileges::{CAPABILITY, SET_GROUP, keeps_group_bit};
+use super::privileges::{CAPABILITY, SET_GROUP, may_keep_group_bit};
 use crate::fs::volume::{Attributes, Call, Caller, Change, ExtendedChange, FileKind, InodeNumber, Locked, VolumeError};
 use std::borrow::Cow;
 
-/// Names that only root is told.
+/// The namespace that only root sees.
 const TRUSTED: &[u8] = b"trusted.";
 const USER: &[u8] = b"user.";
 const NAMESPACES: [&[u8]; 3] = [USER, TRUSTED, b"security."];
@@ -24,13 +22,13 @@ impl Posix {
                 return Err(VolumeError::NoAttribute);
             }
             if name.starts_with(USER) {
-                self.check_look(call, inode, Wanted::READ)?;
+                self.check_before_read(call, inode, Wanted::READ)?;
             }
         }
         self.volume.extended_attribute(call, inode, name)
     }
 
-    /// The names of all attributes that the caller may see, each with a zero behind it.
+    /// The names of all attributes visible to the caller, each with a terminating zero.
     pub fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<u8>, VolumeError> {
         let mut names = Vec::new();
         for name in self.volume.extended_attributes(call, inode)? {
@@ -42,7 +40,7 @@ impl Posix {
         Ok(names)
     }
 
-    /// Sets an attribute. `exists`: it must be there (`XATTR_REPLACE`), or must not (`XATTR_CREATE`).
+    /// Sets an attribute. `exists`: true if it must exist (`XATTR_REPLACE`), false if it must not (`XATTR_CREATE`).
     pub fn set_extended_attribute(
         &self,
         call: &Call,
@@ -58,7 +56,7 @@ impl Posix {
         self.change_extended(call, inode, name, Some(value), exists)
     }
 
-    /// Takes an attribute away.
+    /// Removes an attribute.
     pub fn remove_extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<(), VolumeError> {
         check_name(name)?;
         self.change_extended(call, inode, name, None, Some(true))
@@ -92,10 +90,10 @@ impl Posix {
         self.volume.change(call, inode, &mut rule).map(drop)
     }
 
-    /// Sets a list. The list of a file changes its mode, and is not kept if it says no more than that.
+    /// Sets an access control list. A file's list changes its mode, and is not stored if it is equivalent to the mode.
     fn set_access_list(&self, call: &Call, inode: InodeNumber, name: &[u8], value: &[u8]) -> Result<(), VolumeError> {
         let mut list =
-            AccessList::read(value).ok_or(VolumeError::Invalid("the entries make no access control list"))?;
+            AccessList::read(value).ok_or(VolumeError::Invalid("the entries are not a valid access control list"))?;
         let mut rule = |locked: &mut dyn Locked| {
             let attributes = locked.attributes(inode)?;
             if self.checks(call) {
@@ -108,7 +106,7 @@ impl Posix {
                 };
             }
             let mut permissions = attributes.permissions & !0o777 | list.mode();
-            if !keeps_group_bit(&call.caller, attributes.group) {
+            if !may_keep_group_bit(&call.caller, attributes.group) {
                 permissions &= !SET_GROUP;
             }
             Ok(Some(set(ACCESS, (!list.is_mode()).then_some(value), Some(permissions))))
@@ -122,20 +120,20 @@ fn set<'c>(name: &'static [u8], value: Option<&'c [u8]>, permissions: Option<u16
     Change { permissions, extended, ..Change::default() }
 }
 
-/// Fails unless the caller may set or take away an attribute of this name (xattr(7)).
+/// Fails unless the caller may set or remove an attribute of this name (xattr(7)).
 fn check_set(locked: &mut dyn Locked, caller: &Caller, inode: InodeNumber, name: &[u8]) -> Result<(), VolumeError> {
     let attributes: Attributes = locked.attributes(inode)?;
     if is_access_list(name) {
         return check_owner(caller, &attributes);
     }
     if !name.starts_with(USER) {
-        return Err(VolumeError::NotPermitted("only root sets attributes of this namespace"));
+        return Err(VolumeError::NotPermitted("only root may set attributes of this namespace"));
     }
     match attributes.kind {
         FileKind::Regular => {}
         FileKind::Directory if attributes.permissions & STICKY != 0 => check_owner(caller, &attributes)?,
         FileKind::Directory => {}
-        _ => return Err(VolumeError::NotPermitted("only files and directories have attributes of users")),
+        _ => return Err(VolumeError::NotPermitted("only regular files and directories have user attributes")),
     }
     check(locked, caller, inode, Wanted::WRITE)
 }
@@ -149,9 +147,11 @@ fn check_name(name: &[u8]) -> Result<(), VolumeError> {
         return Ok(());
     }
     match NAMESPACES.iter().find(|namespace| name.starts_with(namespace)) {
-        None => Err(VolumeError::Unsupported("there are attributes in user, trusted and security, and access lists")),
+        None => Err(VolumeError::Unsupported(
+            "supported are attributes of user, trusted and security, and access control lists",
+        )),
         Some(namespace) if name.len() == namespace.len() => {
-            Err(VolumeError::Invalid("an attribute has a name behind its namespace"))
+            Err(VolumeError::Invalid("an attribute needs a name after its namespace"))
         }
         Some(_) => Ok(()),
     }
@@ -163,7 +163,7 @@ mod tests {
     use rustix::io::Errno;
 
     #[test]
-    fn attributes_have_a_namespace_that_is_heeded() {
+    fn an_attribute_without_a_known_namespace_or_a_name_is_refused() {
         for (name, errno) in [
             (&b"user.x"[..], None),
             (CAPABILITY, None),

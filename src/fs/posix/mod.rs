@@ -1,20 +1,20 @@
-//! The rules of POSIX that are every file system's, once: [`Posix`] around a [`Volume`].
+//! The rules of POSIX common to all file systems: [`Posix`] around a [`Volume`].
 //!
-//! A file system itself keeps names, attributes and bytes. These rules it does not have to know: who may
-//! do what, which bits of a mode a change takes away, what a new file inherits, how access control lists follow the
-//! mode, which reads are noted, and what an extended attribute may be called. Rules that look before they allow are
-//! handed to the volume, which asks them behind its own gates ([`rules`](super::volume::Locked)).
+//! A file system keeps names, attributes and bytes. The rules are here: permissions, bits of the mode cleared by a
+//! change, inheritance from a directory, access control lists that follow the mode, updates of access times, and names
+//! of extended attributes. Rules that inspect files before they permit an operation are passed to the volume, which
+//! calls them while it holds its locks ([`rules`](super::volume::Locked)).
 //!
 //! | file | content |
 //! |---|---|
-//! | `permission` | who may do what, by mode and access control list |
-//! | `access_list` | access control lists, in step with modes |
-//! | `names` | finding, making, linking, renaming and removing |
+//! | `permission` | permission checks, by mode and access control list |
+//! | `access_list` | access control lists, consistent with modes |
+//! | `names` | lookup, create, link, rename and unlink |
 //! | `change` | modes, owners, sizes, times |
-//! | `privileges` | the bits and capabilities that a change takes away |
-//! | `content` | reading, writing, allocating, seeking, copying |
-//! | `reads` | which reads are noted in the time of access |
-//! | `listing` | directories |
+//! | `privileges` | bits and capabilities that a change clears |
+//! | `content` | read, write, allocate, seek, copy |
+//! | `reads` | updates of the access time |
+//! | `listing` | listing of directories |
 //! | `extended` | extended attributes |
 
 mod access_list;
@@ -27,8 +27,8 @@ mod permission;
 mod privileges;
 mod reads;
 
-pub use change::{NewTime, Wish};
-pub use names::Made;
+pub use change::{NewTime, SetAttributes};
+pub use names::CreateRequest;
 pub use permission::Wanted;
 pub use reads::AccessTimes;
 
@@ -37,30 +37,30 @@ use super::volume::{Attributes, Call, InodeNumber, Space, Timestamp, Volume, Vol
 use privileges::WithoutCapability;
 use std::sync::Arc;
 
-/// The side that checks permissions.
+/// The place of permission checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
-    /// The kernel did, before it asked (`default_permissions`).
+    /// The kernel checks before it calls (`default_permissions`).
     #[default]
     Kernel,
-    /// Nobody did yet: it is checked here.
+    /// [`Posix`] checks.
     Here,
 }
 
 /// The options of a mounted volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The side that checks permissions.
+    /// The place of permission checks.
     pub checks: Checks,
-    /// Nothing may be changed, and no read is noted.
+    /// True if nothing may be changed, including access times.
     pub read_only: bool,
-    /// Reads that are noted.
+    /// The policy for updates of the access time.
     pub access_times: AccessTimes,
-    /// Reads of directories are not.
+    /// True if reading a directory does not update its access time (nodiratime).
     pub ignores_directory_reads: bool,
 }
 
-/// A volume with the rules that are every file system's.
+/// A volume with the rules common to all file systems.
 pub struct Posix {
     volume: Arc<dyn Volume>,
     usage: Usage,
@@ -68,7 +68,7 @@ pub struct Posix {
 }
 
 impl Posix {
-    /// This volume, used so.
+    /// Wraps this volume with these options.
     pub fn new(volume: Arc<dyn Volume>, usage: Usage) -> Posix {
         Posix { volume, usage, without_capability: WithoutCapability::default() }
     }
@@ -78,7 +78,7 @@ impl Posix {
         &*self.volume
     }
 
-    /// The options with which it is used.
+    /// The mount options.
     pub fn usage(&self) -> Usage {
         self.usage
     }
@@ -93,17 +93,17 @@ impl Posix {
         self.volume.sync_file(call, inode, what)
     }
 
-    /// The space: all, and free.
+    /// Total and free space.
     pub fn space(&self, call: &Call) -> Result<Space, VolumeError> {
         self.volume.space(call)
     }
 
-    /// Lets a file go that the caller was told of `times` times.
+    /// Drops `times` references to a file.
     pub fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
         self.volume.forget(call, inode, times)
     }
 
-    /// The wall clock's time at which a call is.
+    /// The wall-clock time of a call.
     fn timestamp(&self, call: &Call) -> Timestamp {
         self.volume.timestamp(call.task.now())
     }

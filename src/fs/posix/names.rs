@@ -1,36 +1,36 @@
-//! Finding, making, linking, renaming and removing.
+//! Lookup, create, link, rename and unlink.
 
 use super::Posix;
 use super::access_list::{self, ACCESS, DEFAULT};
 use super::permission::{Wanted, check, check_delete};
-use super::privileges::{GROUP_EXECUTES, SET_GROUP, keeps_group_bit};
+use super::privileges::{GROUP_EXECUTES, SET_GROUP, may_keep_group_bit};
 use crate::fs::volume::{
-    Attributes, Call, Caller, FileKind, Found, Hold, Inherited, InodeNumber, Locked, Name, NameRule, NewFile,
-    RenameRule, Renaming, Taken, VolumeError,
+    Attributes, Call, Caller, FileKind, Found, Hold, IfExists, Inherited, InodeNumber, Locked, Name, NameRule, NewFile,
+    RenameRule, Renaming, VolumeError,
 };
 
-/// A file that is to be made: what of it a request says.
+/// The properties of a file to create, as requested.
 #[derive(Clone, Copy, Debug)]
-pub struct Made<'a> {
+pub struct CreateRequest<'a> {
     /// The kind.
     pub kind: FileKind,
-    /// Its mode, as it was asked for; the umask is not taken off.
+    /// The requested mode, before the umask.
     pub mode: u32,
-    /// The device that it stands for.
+    /// The device number of a device file.
     pub device: u32,
     /// The target of a symbolic link.
     pub target: &'a [u8],
 }
 
 impl Posix {
-    /// The file of this name; `None` if there is none. The name `.` is asked for of any inode, by its number alone:
-    /// somebody kept a file handle longer than the kernel its inode.
+    /// Looks up a name; `None` if it does not exist. The name `.` is accepted for any inode, by its number alone: an
+    /// NFS client can keep a file handle longer than the kernel keeps the inode.
     pub fn lookup(&self, call: &Call, name: Name, hold: Hold) -> Result<Option<Attributes>, VolumeError> {
         let found = match name {
             (inode, b".") if hold == Hold::Yes => self.volume.hold(call, inode),
             (inode, b".") => self.volume.attributes(call, inode),
             name => {
-                self.check_look(call, name.0, Wanted::EXECUTE)?;
+                self.check_before_read(call, name.0, Wanted::EXECUTE)?;
                 self.volume.lookup(call, name, hold)
             }
         };
@@ -41,8 +41,8 @@ impl Posix {
         }
     }
 
-    /// Makes a file, which belongs to the caller.
-    pub fn make(&self, call: &Call, name: Name, made: &Made, hold: Hold) -> Result<Attributes, VolumeError> {
+    /// Creates a file, owned by the caller.
+    pub fn make(&self, call: &Call, name: Name, made: &CreateRequest, hold: Hold) -> Result<Attributes, VolumeError> {
         let Caller { user, group, .. } = call.caller;
         let (kind, device, target) = (made.kind, u64::from(made.device), made.target);
         let new = NewFile { kind, permissions: 0, user, group, device, target, attributes: &[] };
@@ -59,30 +59,30 @@ impl Posix {
         self.volume.make(call, name, &new, hold, Some(&mut rule))
     }
 
-    /// Gives a file one more name.
+    /// Adds a hard link to a file.
     pub fn link(&self, call: &Call, inode: InodeNumber, name: Name, hold: Hold) -> Result<Attributes, VolumeError> {
         let mut rule = |locked: &mut dyn Locked, found: Found| check_make(locked, &call.caller, name.0, found.file);
-        self.volume.link(call, inode, name, hold, self.asked(call, &mut rule))
+        self.volume.link(call, inode, name, hold, self.if_checked(call, &mut rule))
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     pub fn unlink(&self, call: &Call, name: Name) -> Result<(), VolumeError> {
         let mut rule = |locked: &mut dyn Locked, found: Found| check_remove(locked, &call.caller, name.0, found.file);
-        self.volume.unlink(call, name, self.asked(call, &mut rule))
+        self.volume.unlink(call, name, self.if_checked(call, &mut rule))
     }
 
     /// Removes an empty directory.
     pub fn remove_directory(&self, call: &Call, name: Name) -> Result<(), VolumeError> {
         let mut rule = |locked: &mut dyn Locked, found: Found| check_remove(locked, &call.caller, name.0, found.file);
-        self.volume.remove_directory(call, name, self.asked(call, &mut rule))
+        self.volume.remove_directory(call, name, self.if_checked(call, &mut rule))
     }
 
-    /// Renames. A whiteout has its group as a new file in its directory has.
+    /// Renames. A whiteout gets the group of a new file in its directory.
     pub fn rename(&self, call: &Call, from: Name, to: Name, how: Renaming) -> Result<(), VolumeError> {
         let checks = self.checks(call);
         let mut rule = |locked: &mut dyn Locked, found: Found| {
             if checks {
-                check_rename(locked, &call.caller, (from.0, to.0), found, how.taken)?;
+                check_rename(locked, &call.caller, (from.0, to.0), found, how.if_exists)?;
             }
             let Some((user, group)) = how.whiteout else { return Ok(how) };
             let group = inherited_group(&locked.attributes(from.0)?).unwrap_or(group);
@@ -95,28 +95,28 @@ impl Posix {
     /// The target of a symbolic link.
     pub fn target(&self, call: &Call, inode: InodeNumber) -> Result<Vec<u8>, VolumeError> {
         let (target, times) = self.volume.target(call, inode)?;
-        self.note_read(call, inode, FileKind::Symlink, times);
+        self.update_access_time(call, inode, FileKind::Symlink, times);
         Ok(target)
     }
 
-    /// The rule, if permissions are checked here.
-    fn asked<'r>(&self, call: &Call, rule: NameRule<'r>) -> Option<NameRule<'r>> {
+    /// The rule, if permissions are checked here; else `None`.
+    fn if_checked<'r>(&self, call: &Call, rule: NameRule<'r>) -> Option<NameRule<'r>> {
         if self.checks(call) { Some(rule) } else { None }
     }
 }
 
-/// The group that a directory with the set-group-id bit gives to the files that are made in it.
+/// The group of a directory with the set-group-id bit, which new files in it inherit.
 fn inherited_group(directory: &Attributes) -> Option<u32> {
     (directory.permissions & SET_GROUP != 0).then_some(directory.group)
 }
 
-/// The part that a new file has of `directory`: its group, if the directory says so, and its default list.
-/// Without one, the umask counts.
+/// The mode, group and access control lists that a new file inherits from `directory`. The umask applies if there is no
+/// default list.
 fn inherit(
     locked: &mut dyn Locked,
     call: &Call,
     directory: InodeNumber,
-    made: &Made,
+    made: &CreateRequest,
 ) -> Result<Inherited, VolumeError> {
     let mut mode = (made.mode & 0o7777) as u16;
     let parent = locked.attributes(directory)?;
@@ -126,9 +126,9 @@ fn inherit(
         if made.kind == FileKind::Directory {
             mode |= SET_GROUP;
         } else if mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP | GROUP_EXECUTES
-            && !keeps_group_bit(&call.caller, group)
+            && !may_keep_group_bit(&call.caller, group)
         {
-            // It would run as a group that its maker is not in.
+            // The file would run as a group that its creator is not in.
             mode &= !SET_GROUP;
         }
     }
@@ -152,7 +152,7 @@ fn inherit(
     Ok(Inherited { permissions, group, attributes })
 }
 
-/// Fails unless the caller may put a name into a directory. One that is taken fails for that reason.
+/// Fails unless the caller may add a name to a directory. Adding an existing name fails later, as EEXIST.
 fn check_make(
     locked: &mut dyn Locked,
     caller: &Caller,
@@ -163,7 +163,7 @@ fn check_make(
     check(locked, caller, directory, wanted)
 }
 
-/// Fails unless the caller may take a name away. One that is not there fails for that reason.
+/// Fails unless the caller may remove a name. Removing a missing name fails later, as ENOENT.
 fn check_remove(
     locked: &mut dyn Locked,
     caller: &Caller,
@@ -181,22 +181,22 @@ fn check_rename(
     caller: &Caller,
     (from, to): (InodeNumber, InodeNumber),
     found: Found,
-    taken: Taken,
+    taken: IfExists,
 ) -> Result<(), VolumeError> {
     for directory in [from, to] {
         check(locked, caller, directory, Wanted::EXECUTE)?;
     }
     let Some(file) = found.file else { return Ok(()) };
-    if found.there == Some(file) || found.there.is_some() && taken == Taken::Refuse {
+    if found.existing == Some(file) || found.existing.is_some() && taken == IfExists::Refuse {
         return Ok(());
     }
     check_delete(locked, caller, from, file)?;
-    match found.there {
+    match found.existing {
         Some(there) => check_delete(locked, caller, to, there)?,
         None => check(locked, caller, to, Wanted::WRITE | Wanted::EXECUTE)?,
     }
-    // A directory that moves has another parent: its `..` is changed.
-    let exchanged = found.there.filter(|_| taken == Taken::Exchange);
+    // A directory that gets another parent changes: its `..` entry.
+    let exchanged = found.existing.filter(|_| taken == IfExists::Exchange);
     for moved in [Some(file), exchanged].into_iter().flatten() {
         if from != to && locked.attributes(moved)?.kind == FileKind::Directory {
             check(locked, caller, moved, Wanted::WRITE)?;

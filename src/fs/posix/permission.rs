@@ -13,14 +13,14 @@ const ANY_EXECUTE: u16 = 0o111;
 pub struct Wanted(u16);
 
 impl Wanted {
-    /// Read it; of a directory, list its names.
+    /// Read; for a directory, list its names.
     pub const READ: Wanted = Wanted(4);
-    /// Write to it; of a directory, change its names.
+    /// Write; for a directory, change its names.
     pub const WRITE: Wanted = Wanted(2);
-    /// Run it; of a directory, find a name in it.
+    /// Execute; for a directory, look up a name.
     pub const EXECUTE: Wanted = Wanted(1);
 
-    /// True if these three bits of a mode allow it.
+    /// True if these three bits of a mode grant it.
     fn is_in(self, bits: u16) -> bool {
         bits & self.0 == self.0
     }
@@ -35,13 +35,13 @@ impl BitOr for Wanted {
 }
 
 impl Posix {
-    /// True if permissions are checked here. Root's are not.
+    /// True if permissions of this call are checked here. Root's are not.
     pub(super) fn checks(&self, call: &Call) -> bool {
         self.usage.checks == Checks::Here && !call.caller.is_root()
     }
 
-    /// Fails unless the caller may open a file so. Whoever has opened it may read and write it from then on, whatever
-    /// becomes of its mode: later calls do not ask.
+    /// Fails unless the caller may open a file. An open file stays readable and writable whatever its mode becomes:
+    /// later calls do not check again.
     pub fn check_open(&self, call: &Call, inode: InodeNumber, wanted: Wanted) -> Result<(), VolumeError> {
         match self.usage.checks {
             Checks::Kernel => Ok(()),
@@ -49,13 +49,13 @@ impl Posix {
         }
     }
 
-    /// The same, before a call that changes nothing.
-    pub(super) fn check_look(&self, call: &Call, inode: InodeNumber, wanted: Wanted) -> Result<(), VolumeError> {
+    /// Checks permissions before a call that changes nothing.
+    pub(super) fn check_before_read(&self, call: &Call, inode: InodeNumber, wanted: Wanted) -> Result<(), VolumeError> {
         if self.checks(call) { self.check_open(call, inode, wanted) } else { Ok(()) }
     }
 }
 
-/// Files behind no gate: what is said of one may be so no more when the next is asked for.
+/// Access to files without locks: successive answers need not be consistent.
 struct Unlocked<'v>(&'v dyn Volume, &'v Call<'v>);
 
 impl Locked for Unlocked<'_> {
@@ -72,11 +72,11 @@ impl Locked for Unlocked<'_> {
     }
 }
 
-/// Fails unless the caller may do it.
+/// Fails unless the caller has this access.
 pub fn check(locked: &mut dyn Locked, caller: &Caller, inode: InodeNumber, wanted: Wanted) -> Result<(), VolumeError> {
     let attributes = locked.attributes(inode)?;
     let is_allowed = if caller.is_root() {
-        // Root may run what somebody may run.
+        // Root may execute a file if any execute bit is set.
         wanted != Wanted::EXECUTE || attributes.kind == FileKind::Directory || attributes.permissions & ANY_EXECUTE != 0
     } else if caller.user == attributes.user {
         wanted.is_in(attributes.permissions >> 6)
@@ -90,7 +90,7 @@ pub fn check(locked: &mut dyn Locked, caller: &Caller, inode: InodeNumber, wante
     if is_allowed { Ok(()) } else { Err(VolumeError::Denied) }
 }
 
-/// Fails unless the caller may take a file's name out of a directory, or give it to another.
+/// Fails unless the caller may remove or replace a file's name in a directory.
 pub fn check_delete(
     locked: &mut dyn Locked,
     caller: &Caller,
@@ -101,15 +101,15 @@ pub fn check_delete(
     let directory = locked.attributes(directory)?;
     let is_sticky = directory.permissions & STICKY != 0;
     if is_sticky && ![directory.user, locked.attributes(file)?.user].contains(&caller.user) && !caller.is_root() {
-        return Err(VolumeError::NotPermitted("the directory is sticky, and the file is somebody else's"));
+        return Err(VolumeError::NotPermitted("the directory is sticky, and the file has another owner"));
     }
     Ok(())
 }
 
-/// Fails unless the caller owns the file, or is root.
+/// Fails unless the caller is the owner or root.
 pub fn check_owner(caller: &Caller, attributes: &Attributes) -> Result<(), VolumeError> {
     match caller.is_root() || caller.user == attributes.user {
         true => Ok(()),
-        false => Err(VolumeError::NotPermitted("only the owner may do that")),
+        false => Err(VolumeError::NotPermitted("only the owner or root may do this")),
     }
 }

@@ -1,71 +1,71 @@
-//! Why an operation of the file system fails, or a volume cannot be mounted.
+//! Errors of operations and of mounts.
 
 use crate::device::DeviceError;
 pub use crate::fs::volume::VolumeError as SfsError;
 use crate::units::format_size;
 
-/// Why a volume cannot be made or mounted.
+/// Failure to make or mount a volume.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenSfsError {
-    /// There is no superblock, and nothing that was one.
-    #[error("it holds no volume of sfs; 'flashpath mkfs' makes one")]
+    /// No superblock, and no trace of one.
+    #[error("the device holds no volume of sfs; 'flashpath mkfs' makes one")]
     NoVolume,
-    /// Superblocks are there, and none can be used.
+    /// Superblocks exist, but none can be used.
     #[error(
-        "no superblock can be used ({0}): what the volume holds may still be there, but only an older copy of the image has its roots"
+        "no superblock can be used ({0}): the data may still be stored, but only an older copy of the image has the roots to find it"
     )]
     Superblocks(String),
-    /// It was made by another version.
-    #[error("it is of version {found} of the format, and this program knows version {known}")]
+    /// The volume has an unknown format version.
+    #[error("the volume has format version {found}, and this program knows version {known}")]
     Version {
-        /// What the superblock says.
+        /// The version in the superblock.
         found: u32,
-        /// What is known.
+        /// The newest known version.
         known: u32,
     },
-    /// The device is not the one that the volume was made on.
+    /// The device has another size than at mkfs.
     #[error("the volume was made on {expected} blocks, and the device has {found}")]
     Shape {
-        /// What the superblock says.
+        /// Blocks in the superblock.
         expected: u64,
-        /// What there is.
+        /// Blocks of the device.
         found: u64,
     },
-    /// The volume has other segments than asked for.
-    #[error("the volume has segments of {found} bytes, and segment={asked} was written; leave it away")]
+    /// The volume's segment size differs from the option.
+    #[error("the volume has segments of {found} bytes, not segment={asked}; omit the option")]
     Segment {
-        /// What the superblock says, in bytes.
+        /// Segment size in the superblock, in bytes.
         found: u64,
-        /// What was asked for.
+        /// Segment size in the option, in bytes.
         asked: u64,
     },
-    /// There are too few segments.
-    #[error("a volume needs {needed} segments, and {found} of {bytes} bytes fit: {advice}")]
+    /// Too few segments.
+    #[error("a volume needs {needed} segments, and only {found} of {bytes} bytes fit: {advice}")]
     TooSmall {
-        /// How many it needs.
+        /// Segments needed.
         needed: u32,
-        /// How many there are.
+        /// Segments available.
         found: u32,
-        /// Bytes of a segment.
+        /// Segment size in bytes.
         bytes: u64,
-        /// What would help.
+        /// A change that would help.
         advice: String,
     },
-    /// The volume that was asked for is not there any more.
-    #[error("it holds another volume now")]
+    /// The requested volume was replaced.
+    #[error("the device now holds another volume")]
     Another,
-    /// The bound on memory is too low for the segments.
-    #[error("memory={} is too little for segments of {}: write memory={} or more, or leave it away", format_size(*asked), format_size(*segment), format_size(*least))]
+    /// The memory bound is too low for the segment size.
+    #[error("memory={} is too little for segments of {}: write memory={} or more, or omit it", format_size(*asked), format_size(*segment), format_size(*least))]
     Memory {
-        /// What was asked for, in bytes.
+        /// The requested bound, in bytes.
         asked: u64,
-        /// The least, in bytes.
+        /// The minimum, in bytes.
         least: u64,
-        /// Bytes of a segment.
+        /// Segment size in bytes.
         segment: u64,
     },
-    /// Something in it is damaged or fails.
-    #[error("{0}; 'flashpath fsck' says more")]
+    /// A structure of the volume is damaged, or the device failed.
+    #[error("{0}; run 'flashpath fsck' for details")]
     Inside(#[from] SfsError),
 }
 

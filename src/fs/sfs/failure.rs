@@ -1,70 +1,71 @@
-//! What a failed write or flush costs: the volume can only be read from then on, says what it lost when it ends, and
-//! carries a mark for the next fsck, if the medium takes one.
+//! Handling of a failed write or flush: the volume becomes read-only, reports the lost changes at unmount, and is
+//! marked for the next fsck if the medium accepts a write.
 //!
-//! Memory is ahead of the medium then, and nobody knows by how much: of what was written since the last flush any part
-//! may be stored. What an fsync or a checkpoint made durable before is there. A read that fails in the middle of a
-//! truncation or a punch ends the same way: what is there in part must not be stored.
+//! After a failure, memory is ahead of the medium by an unknown amount: any part of the writes since the last flush may
+//! be stored. Earlier fsyncs and checkpoints are durable. A failed read in the middle of a truncation or a punch has
+//! the same effect: a partial change must not be stored.
 
 use super::{Sfs, SfsError};
 use crate::fs::volume::Lost;
 
-/// Inodes that are named.
+/// Number of inodes listed in an error.
 const MOST_NAMED: usize = 10;
 
-/// What has failed since the mount, and what that has cost.
+/// Failures since the mount, and the lost changes.
 #[derive(Default)]
 pub(super) struct Faults {
-    /// Why the volume can only be read.
+    /// The reason why the volume is read-only, if it is.
     pub read_only: Option<String>,
-    /// What a failed write or flush has cost.
+    /// Changes lost by a failed write or flush.
     pub lost: Option<Lost>,
-    /// What a checkpoint that is being taken will make durable.
-    pub at_stake: Option<Lost>,
-    /// True if the mount before this one has left a mark that it lost something.
+    /// Changes that the current checkpoint makes durable.
+    pub in_checkpoint: Option<Lost>,
+    /// True if the previous mount marked the volume after losing changes.
     pub has_lost_before: bool,
 }
 
 impl Sfs {
-    /// What a failed write or flush has cost, if one has failed.
+    /// Changes lost by a failed write or flush, if one failed.
     pub fn lost(&self) -> Option<&Lost> {
         self.faults.lost.as_ref()
     }
 
-    /// True if the mount before this one lost changes in this way, and could leave a mark.
+    /// True if the previous mount lost changes and marked the volume.
     pub fn has_lost_before(&self) -> bool {
         self.faults.has_lost_before
     }
 
-    /// The volume's own number.
+    /// The identifier of the volume.
     pub fn number(&self) -> [u8; 16] {
         self.superblock.identity
     }
 
-    /// A write or flush failed: from now on the volume can only be read.
+    /// Makes the volume read-only after a failed write or flush.
     pub(super) fn fail(&mut self, why: String) {
         if self.faults.read_only.is_none() {
             self.faults.lost =
-                Some(Lost { why: why.clone(), ..self.faults.at_stake.take().unwrap_or_else(|| self.changes()) });
+                Some(Lost { why: why.clone(), ..self.faults.in_checkpoint.take().unwrap_or_else(|| self.changes()) });
             self.faults.read_only = Some(why);
         }
     }
 
-    /// A change that the device has interrupted must not be stored: it is there in part, and not told to the log.
+    /// Fails the volume if a change was interrupted by an error: the partial change is not in the log and must not be
+    /// stored.
     pub(super) fn all_or_fail<T>(&mut self, what: &str, done: Result<T, SfsError>) -> Result<T, SfsError> {
         if let Err(SfsError::Device(error)) = &done {
-            self.fail(format!("{what} was done in part: {error}"));
+            self.fail(format!("{what} was interrupted: {error}"));
         }
         done
     }
 
-    /// What would be lost now.
+    /// The changes that a failure would lose now.
     pub(super) fn changes(&self) -> Lost {
         let mut numbers: Vec<u64> =
             self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         numbers.sort_unstable();
         let inodes = numbers.len() as u64;
         numbers.truncate(MOST_NAMED);
-        let blocks = self.waiting.len() as u64 + self.log.unflushed_blocks;
+        let blocks = self.dirty_blocks.len() as u64 + self.log.unflushed_blocks;
         Lost { why: String::new(), inodes, first_inodes: numbers, blocks }
     }
 }

@@ -20,23 +20,23 @@ use crate::time::Time;
 use std::sync::Arc;
 use zerocopy::FromZeros;
 
-/// By default a device is cut into so many segments at least, and less than twice as many: fewer, and thus larger, ones
-/// are faster on drives whose translation merges blocks, and more of them leave less in reserve.
+/// Minimum number of segments by default; the segment size is halved until a device has as many. Few large segments are
+/// faster on drives whose translation merges blocks; more segments leave less space in reserve.
 const SEGMENTS: u64 = 192;
-/// Bytes of a segment, by default.
+/// Default segment sizes, in bytes.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(32 << 20);
 
-/// What makes a volume this one.
+/// The identity of a new volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// Its number, and that of the choices it makes.
+    /// Seed of the volume's identifier and of its random choices.
     pub seed: u64,
-    /// The time on the wall clock at [`Time::ZERO`]; 0 in a simulation.
+    /// Wall-clock time at [`Time::ZERO`]; 0 in a simulation.
     pub origin: Timestamp,
 }
 
 impl Sfs {
-    /// Makes an empty volume on a medium, whatever that holds, and mounts it.
+    /// Makes an empty volume on a medium, discarding its content, and mounts it.
     pub fn create(
         task: &Task<'_>,
         mut medium: Medium,
@@ -71,7 +71,7 @@ impl Sfs {
             next_partial: 1.into(),
             ..Superblock::new_zeroed()
         };
-        // What an earlier volume left must not be taken for this one's.
+        // Blocks of an earlier volume must not be taken for this one's.
         if let Medium::Blocks(device) = &mut medium
             && settings.discard
         {
@@ -88,8 +88,8 @@ impl Sfs {
     }
 
     fn make_root(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let (number, generation) = self.take_inode(task)?;
-        assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the first number that is given out");
+        let (number, generation) = self.allocate_inode(task)?;
+        assert_eq!(InodeNumber(number), InodeNumber::ROOT, "the root is the first allocated inode");
         let mut root = Inode::new(number, generation, FileKind::Directory, self.wall(task));
         root.permissions = 0o755;
         root.links = 2;
@@ -98,7 +98,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Puts an empty volume together in memory.
+    /// Assembles an empty volume in memory.
     pub(super) fn assemble(
         media: Media,
         settings: &SfsSettings,
@@ -115,7 +115,7 @@ impl Sfs {
             log: Log::new(segments, segment_blocks, holds_stamps, superblock.next_partial.get()),
             metadata: MetadataFiles::new(&media, shares.metadata_blocks),
             inodes: Inodes::new(shares.inodes, shares.indexes),
-            waiting: super::Waiting::new(media.block_width()),
+            dirty_blocks: super::DirtyBlocks::new(media.block_width()),
             renamed: Default::default(),
             orphans: Default::default(),
             grouping: settings.grouping.start(identity.seed),
@@ -138,7 +138,7 @@ impl Sfs {
         sfs
     }
 
-    /// Keeps the metadata files, as they are now, within their shares of memory.
+    /// Applies the memory shares to the metadata files.
     pub(super) fn bound_metadata_files(&mut self) {
         let shares = self.limits.shares;
         self.metadata.dat.file().keep(shares.dat_pages);
@@ -146,12 +146,12 @@ impl Sfs {
     }
 }
 
-/// Refuses another volume than the one with this number.
+/// Fails unless the volume has this identifier.
 pub(super) fn check_identity(superblock: &Superblock, number: [u8; 16]) -> Result<(), OpenSfsError> {
     if superblock.identity == number { Ok(()) } else { Err(OpenSfsError::Another) }
 }
 
-/// Refuses a volume whose log could not move.
+/// Refuses a volume with too few segments for the log and its cleaning.
 pub(super) fn check_shape(
     settings: &SfsSettings,
     segments: u32,
@@ -161,11 +161,9 @@ pub(super) fn check_shape(
     let bytes = u64::from(segment_blocks) * BLOCK as u64;
     let too_small = |needed: u32| {
         let advice = match prescribed {
-            true => "a device with more zones would do".to_string(),
-            false if bytes > 64 << 10 => {
-                "smaller segments (segment=64K at least) or a larger device would do".to_string()
-            }
-            false => "a larger device would do".to_string(),
+            true => "use a device with more zones".to_string(),
+            false if bytes > 64 << 10 => "use smaller segments (at least segment=64K) or a larger device".to_string(),
+            false => "use a larger device".to_string(),
         };
         OpenSfsError::TooSmall { needed, found: segments, bytes, advice }
     };
@@ -180,9 +178,9 @@ pub(super) fn check_shape(
     if limits.floor * 3 > segments {
         return Err(too_small(limits.floor * 3));
     }
-    // The usage file goes into one partial segment.
+    // The usage file must fit into one partial segment.
     if usage_pages(segments) + 8 > limits.segment_capacity as usize {
-        let advice = "larger segments would do: the table of so many does not fit into one".to_string();
+        let advice = "use larger segments: the segment-usage file must fit into one".to_string();
         return Err(OpenSfsError::TooSmall { needed: segments, found: segments, bytes, advice });
     }
     Ok(limits)

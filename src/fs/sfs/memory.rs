@@ -1,81 +1,81 @@
-//! Memory: how much of it a volume may take (`memory=`), and how that is shared out.
+//! The memory bound of a volume (`memory=`), and its shares.
 //!
-//! What is bounded is what grows with the work: the blocks that wait, the writes behind, what a checkpoint has yet to
-//! write, and the cache of what is not changed. A share that is full is relieved, or swept, where it grows. What grows
-//! with the device (24 bytes for each page of a metadata file, 80 bytes for each segment) and with what is held (8 bytes
-//! for each inode that the kernel knows) is small and is not bounded.
+//! Bounded are the parts that grow with the workload: dirty blocks, writes in flight, dirty metadata, and the cache of
+//! clean metadata. A part that exceeds its share is written out or evicted where it grows. Parts that grow with the
+//! device (24 bytes for each page of a metadata file, 80 bytes for each segment) or with references (8 bytes for each
+//! inode known to the kernel) are small and not bounded.
 //!
-//! A volume of stamps has no bound: a stamp cannot be read back, and so its metadata must stay.
+//! A volume of stamps has no bound: stamps cannot be read back as metadata, so metadata stays in memory.
 
 use super::Sfs;
 use super::settings::SfsSettings;
 use crate::fs::sfs::files::inode::Inode;
 use crate::fs::sfs::media::format::BLOCK;
 
-/// The program, its threads' buffers, and what is not bounded of a small volume, in bytes.
+/// The program, its threads' buffers, and the unbounded parts of a small volume, in bytes.
 const FIXED: u64 = 16 << 20;
-/// The least for what a checkpoint has yet to write and for the cache together, in bytes.
+/// Minimum for dirty metadata and the cache together, in bytes.
 const LEAST_METADATA: u64 = 8 << 20;
-/// The allocator and the hash tables take this part of all on top of what is counted.
+/// The allocator and the hash tables add 1 part in this many to the counted bytes.
 const OVERHEAD: u64 = 8;
-/// Bytes of writes behind that there may be where memory is not short.
-pub(super) const MOST_BEHIND: u64 = 128 << 20;
+/// Maximum bytes of writes in flight without a memory bound.
+pub(super) const MOST_IN_FLIGHT: u64 = 128 << 20;
 
-/// What each part of a volume may take.
+/// The share of each part of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shares {
-    /// Blocks of files that may wait, unless the device says fewer. While segments are cleaned it is twice as many.
-    pub waiting: usize,
-    /// Segments that are cleaned at once, at the most.
+    /// Maximum dirty data blocks, unless the device says fewer; twice as many during cleaning.
+    pub dirty_blocks: usize,
+    /// Maximum number of segments cleaned at once.
     pub at_once: u32,
-    /// Bytes of writes that are on their way to the image.
+    /// Maximum bytes of writes in flight to the image.
     pub behind: u64,
-    /// Bytes that the next checkpoint has to write, or to load in order to write them.
+    /// Maximum bytes that the next checkpoint writes, or loads in order to write.
     pub changed: u64,
-    /// Unchanged pages of the DAT.
+    /// Maximum clean pages of the DAT.
     pub dat_pages: usize,
-    /// Unchanged pages of the inode file.
+    /// Maximum clean pages of the inode file.
     pub inode_pages: usize,
-    /// Unchanged blocks of maps, directories and attributes.
+    /// Maximum clean blocks of maps, directories and attributes.
     pub metadata_blocks: usize,
-    /// Unchanged inodes.
+    /// Maximum clean inodes.
     pub inodes: usize,
-    /// Bytes of directories' indexes. That of the directory that is being used is kept, however large it is.
+    /// Maximum bytes of directory indexes. The index in use is kept, whatever its size.
     pub indexes: usize,
 }
 
-/// What a volume takes of memory, by its bounded parts, in bytes.
+/// Memory used by the bounded parts of a volume, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Blocks that wait to be written.
-    pub waiting: u64,
-    /// What the next checkpoint has to write, or to load in order to write it.
+    /// Dirty data blocks.
+    pub dirty: u64,
+    /// Dirty metadata, and metadata that the next checkpoint loads.
     pub changed: u64,
-    /// What can be read again.
+    /// Clean cached metadata, which can be read again.
     pub cached: u64,
-    /// Of that, the indexes of directories.
+    /// Directory indexes, included in the clean metadata.
     pub indexes: u64,
 }
 
 impl Sfs {
-    /// What it takes of memory now.
+    /// Memory in use now.
     pub fn memory_use(&mut self) -> MemoryUse {
         let indexes = self.inodes.index_bytes() as u64;
         let blocks = self.metadata.blocks.unchanged()
             + self.metadata.dat.file().unchanged()
             + self.metadata.inode_file.file().unchanged();
         let cached = blocks as u64 * BLOCK as u64 + self.inodes.unchanged() as u64 * INODE_BYTES + indexes;
-        let waiting = (self.waiting.len() * self.media.block_width()) as u64;
-        MemoryUse { waiting, changed: self.changed_bytes(), cached, indexes }
+        let dirty = (self.dirty_blocks.len() * self.media.block_width()) as u64;
+        MemoryUse { dirty, changed: self.changed_bytes(), cached, indexes }
     }
 }
 
 impl Shares {
-    /// No bound: for stamps.
+    /// Shares without a bound, for stamps.
     pub const NO_BOUND: Shares = Shares {
-        waiting: usize::MAX,
+        dirty_blocks: usize::MAX,
         at_once: u32::MAX,
-        behind: MOST_BEHIND,
+        behind: MOST_IN_FLIGHT,
         changed: u64::MAX,
         dat_pages: usize::MAX,
         inode_pages: usize::MAX,
@@ -84,7 +84,7 @@ impl Shares {
         indexes: usize::MAX,
     };
 
-    /// Those of a volume with segments of so many bytes.
+    /// The shares of a volume with segments of `segment_bytes`.
     pub fn of(settings: &SfsSettings, segment_bytes: u64) -> Shares {
         let caching = Shares::of_cache(Shares::NO_BOUND, settings.cache_bytes);
         let bytes = match (settings.memory_bytes, settings.machine_memory_bytes) {
@@ -95,7 +95,7 @@ impl Shares {
         caching.within(bytes, segment_bytes, settings.metadata_memory_bytes)
     }
 
-    /// The cache has so many bytes.
+    /// Splits a cache of `bytes` bytes.
     fn of_cache(shares: Shares, bytes: u64) -> Shares {
         let blocks = |part: u64| (part / BLOCK as u64).max(2) as usize;
         Shares {
@@ -108,18 +108,18 @@ impl Shares {
         }
     }
 
-    /// All together take at most `bytes`, which are [`least`] or more.
+    /// Reduces the shares to `bytes` in total, which is at least [`least`].
     fn within(self, bytes: u64, segment_bytes: u64, metadata: Option<u64>) -> Shares {
         let counted = bytes - bytes / OVERHEAD;
-        // Beside what is shared out: the segment that is being written, and one that is being cleaned.
+        // The segment being written and one being cleaned come on top of the shares.
         let left = counted.saturating_sub(FIXED + 2 * segment_bytes);
         let part = (left / 8).max(segment_bytes);
         let rest = metadata.unwrap_or(left.saturating_sub(3 * part).max(LEAST_METADATA));
         let cached = Shares::of_cache(self, rest / 5 * 3);
         Shares {
-            waiting: (part / BLOCK as u64) as usize,
+            dirty_blocks: (part / BLOCK as u64) as usize,
             at_once: (part / (4 * segment_bytes)).max(1) as u32,
-            behind: part.min(MOST_BEHIND),
+            behind: part.min(MOST_IN_FLIGHT),
             changed: rest / 5 * 2,
             dat_pages: self.dat_pages.min(cached.dat_pages),
             inode_pages: self.inode_pages.min(cached.inode_pages),
@@ -133,8 +133,8 @@ impl Shares {
 /// Bytes of an inode in memory.
 pub(super) const INODE_BYTES: u64 = size_of::<Inode>() as u64 + 48;
 
-/// The least that a volume with segments of so many bytes takes: one that is written, one on its way to the image, two
-/// that wait, one that is cleaned, and some metadata.
+/// Minimum memory of a volume with segments of this size, in bytes: one segment being written, one in flight to the
+/// image, two dirty, one being cleaned, and some metadata.
 pub(super) fn least(segment_bytes: u64) -> u64 {
     let counted = FIXED + 5 * segment_bytes + LEAST_METADATA;
     (counted * OVERHEAD).div_ceil(OVERHEAD - 1).next_multiple_of(1 << 20)

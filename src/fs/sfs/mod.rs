@@ -1,34 +1,35 @@
 //! SFS: the log-structured file system that groups blocks by hotness (Min, Kim, Cho, Lee, Eom: "SFS: Random Write
 //! Considered Harmful in Solid State Drives", FAST 2012).
 //!
-//! Everything is written in segments, one behind the other. Buffered blocks are sorted into groups of like hotness, and a
-//! segment is filled from one group; a checkpoint makes the whole durable and writes a superblock; between two of them an
-//! fsync adds to the log, which a mount after a crash rolls forward; when few segments are free, others are cleaned.
+//! All data is written sequentially into segments. Dirty blocks are sorted into groups of similar hotness, and each
+//! segment is filled from one group. A checkpoint makes everything durable and writes a superblock. Between checkpoints
+//! an fsync appends to the log, which a mount after a crash rolls forward. When few segments are free, segments are
+//! cleaned.
 //!
 //! Rooms, each of which imports only those above it:
 //!
-//! | room | what it is |
+//! | room | content |
 //! |---|---|
-//! | `media` | what lies on the device, byte by byte, and what must hold of it; the device, cut into segments |
-//! | [`placement`] | which group a block is written in, and which segment is cleaned |
-//! | `metadata` | the metadata files: pages under a root in the superblock |
-//! | `log` | segments, and partial segments: how they are written and read |
+//! | `media` | on-media structures and their invariants; the device, divided into segments |
+//! | [`placement`] | the group of a written block, and the victims of cleaning |
+//! | `metadata` | metadata files: trees of pages under a root in the superblock |
+//! | `log` | segments and partial segments: writer and reader |
 //! | `files` | files and names: the calls |
-//! | `write_back` | buffered blocks and metadata go to the log, segments become free |
-//! | `recovery` | opening a volume, strict or lenient; roll forward, survey, check, repair |
+//! | `write_back` | dirty blocks and metadata are written to the log, and segments are freed |
+//! | `recovery` | opening a volume, strict or lenient; roll forward, survey, check and repair |
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `settings` | the options |
 //! | `station` | sfs as a station of a path |
-//! | `volume` | a mounted volume that threads share |
+//! | `volume` | a mounted volume, shared by threads |
 //! | `make` | mkfs |
-//! | `memory`, `space` | how much memory, and how much of the device, each part may take |
-//! | `failure` | a failed write or flush, and what it costs |
-//! | `segment_table` | what lives in the segments, for people to look at |
-//! | `error` | why a call fails |
+//! | `memory`, `space` | limits of memory and of space on the device |
+//! | `failure` | handling of a failed write or flush |
+//! | `segment_table` | a description of the segments for people |
+//! | `error` | errors of calls and mounts |
 //!
-//! With stamps instead of bytes the code is the same; metadata then stays in memory, as a stamp cannot be read back.
+//! The code is the same for stamps and bytes. With stamps, metadata stays in memory, since stamps cannot be read back.
 
 mod error;
 mod failure;
@@ -51,7 +52,7 @@ pub use crate::device::Medium;
 pub use crate::fs::volume::Lost;
 pub use error::{OpenSfsError, SfsError};
 pub use files::attributes::{
-    Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
+    Attributes, Change, DirectoryEntry, FileKind, IfExists, InodeNumber, NewFile, Space, Timestamp,
 };
 pub use make::Identity;
 pub use memory::MemoryUse;
@@ -66,8 +67,8 @@ use crate::label::Tally;
 use crate::task::Task;
 use crate::time::Time;
 use failure::Faults;
+use files::dirty_blocks::DirtyBlocks;
 use files::inodes::Inodes;
-use files::waiting::Waiting;
 use log::Log;
 use media::Media;
 use media::format::Superblock;
@@ -79,7 +80,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use write_back::Discards;
 
-/// What is counted beside writes.
+/// Counters other than those of writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Events {
     segments_written: u64,
@@ -90,33 +91,33 @@ struct Events {
     damaged_blocks: u64,
 }
 
-/// Numbers that hold for a volume as long as it is mounted.
+/// Limits that hold while the volume is mounted.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Blocks of files that fill a segment.
+    /// Data blocks that fill a segment.
     segment_capacity: u32,
-    /// Blocks that may wait.
-    waiting: usize,
-    /// Blocks of metadata that may be changed between two checkpoints.
+    /// Maximum dirty data blocks.
+    dirty_blocks: usize,
+    /// Maximum dirty metadata blocks between two checkpoints.
     metadata: usize,
-    /// Free segments below which only a checkpoint and the cleaner may take one.
+    /// Free segments reserved for checkpoints and the cleaner.
     floor: u32,
-    /// Blocks that files and their metadata can have.
+    /// Blocks available to files and their metadata.
     usable: u64,
-    /// What each part may take of memory.
+    /// The memory shares.
     shares: Shares,
 }
 
-/// The one that writes out buffered blocks, or takes a checkpoint, when there is too much in memory.
+/// The caller that writes out dirty blocks or takes a checkpoint when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relief {
-    /// The change after which there is too much, at its end.
+    /// The change that exceeds the limit, at its end.
     AtOnce,
-    /// The caller that shares the volume, once the change has left its gate.
+    /// The caller that shares the volume, after the change left its gate.
     ByCaller,
 }
 
-/// What is counted.
+/// Counters of a mounted volume.
 #[derive(Default)]
 struct Counts {
     received: Tally,
@@ -135,63 +136,63 @@ pub struct Sfs {
     metadata: MetadataFiles,
     /// Inodes in memory.
     inodes: Inodes,
-    /// Buffered blocks of files.
-    waiting: Waiting,
-    /// Files that took the name of another since the log was last told: they go with it, so that a crash does not leave
-    /// an empty one.
+    /// Dirty blocks of files.
+    dirty_blocks: DirtyBlocks,
+    /// Files renamed over others since the last log records. They are written with those records, so that a crash does
+    /// not leave an empty file.
     renamed: BTreeSet<u64>,
-    /// Inodes without a name that are held.
+    /// Referenced inodes without a name.
     orphans: BTreeSet<u64>,
     grouping: Box<dyn Grouping>,
-    /// The time on the wall clock when a task's was zero.
+    /// Wall-clock time at [`Time::ZERO`].
     origin: Timestamp,
     tick: Tick,
     next_flush: Time,
     next_checkpoint: Time,
     discards: Discards,
-    /// The caller or the change itself writes out buffered blocks when there are too many.
+    /// The caller that writes out dirty blocks when there are too many.
     relief: Relief,
-    /// True if a call failed for want of space that a checkpoint gives back.
+    /// True if a call failed for lack of space that a checkpoint would free.
     wants_checkpoint: bool,
     /// True if anything changed since the last checkpoint.
     is_changed: bool,
     faults: Faults,
-    /// What the mount has found damaged in the log.
+    /// Damage of the log found by the mount.
     damage: Vec<Finding>,
     counts: Counts,
 }
 
 impl Sfs {
-    /// Bytes of a buffer that are a block: those of a block, or of a stamp.
+    /// Bytes per block in a buffer: those of a block, or of a stamp.
     pub fn block_width(&self) -> usize {
         self.media.block_width()
     }
 
-    /// Whether the device below has a timing model.
+    /// True if the device below has a timing model.
     pub fn is_timed(&self) -> bool {
         self.media.is_timed()
     }
 
-    /// True if something has changed since the last checkpoint.
+    /// True if anything changed since the last checkpoint.
     pub fn is_changed(&self) -> bool {
         self.is_changed
     }
 
-    /// The medium that it lies on.
+    /// The medium of the volume.
     #[cfg(test)]
     fn into_medium(self) -> crate::device::Medium {
         let media = Arc::clone(&self.media);
         drop(self);
-        Arc::into_inner(media).expect("its parts are dropped").into_medium()
+        Arc::into_inner(media).expect("all other references to the media are dropped").into_medium()
     }
 
-    /// Why the volume can only be read, if so.
+    /// The reason why the volume is read-only, if it is.
     pub fn read_only(&self) -> Option<&str> {
         self.faults.read_only.as_deref()
     }
 
-    /// What the mount has found damaged. Then it can only be read, unless it was
-    /// [opened despite that](Sfs::open_despite_damage).
+    /// Damage of the log found by the mount. The volume is then read-only, unless it was [opened despite
+    /// that](Sfs::open_despite_damage).
     pub fn damage(&self) -> &[Finding] {
         &self.damage
     }
@@ -201,16 +202,16 @@ impl Sfs {
         self.media.log_blocks()
     }
 
-    /// The time on the wall clock.
+    /// The wall-clock time.
     fn wall(&self, task: &Task<'_>) -> Timestamp {
         Timestamp(self.origin.0.saturating_add(i64::try_from(task.now().0).unwrap_or(i64::MAX)))
     }
 
-    /// A block is written: the clock of hotness goes on.
+    /// Advances the clock of hotness by one written block.
     fn tick(&mut self, task: &Task<'_>) -> Tick {
         let passed = match self.settings.counts_writes || !self.media.is_timed() && self.origin.0 == 0 {
             true => 0,
-            // Since the volume was made, so that it goes on over mounts.
+            // Counted from mkfs, so that it continues over mounts.
             false => (self.wall(task).0.saturating_sub(self.superblock.created.get())).max(0) as u64 / 1000,
         };
         self.tick = Tick((self.tick.0 + 1).max(passed));
@@ -224,17 +225,17 @@ impl Sfs {
         }
     }
 
-    /// Does a bounded piece of what is due in the background now: writes buffered blocks (every five seconds), takes a
-    /// checkpoint (every thirty). Returns the time at which there will be more to do.
+    /// Does a bounded piece of background work that is due: writes out dirty blocks (every five seconds), takes a
+    /// checkpoint (every thirty). Returns the time of the next work.
     pub fn work(&mut self, task: &Task<'_>) -> Result<Option<Time>, SfsError> {
         self.write_back(task).work()
     }
 
-    /// Ends in good order: a last checkpoint, marked as an unmount. Inodes that are held without a name are freed.
+    /// Unmounts: takes a last checkpoint, marked as clean. Referenced inodes without a name are freed.
     ///
-    /// Fails if a write or flush has failed since the mount, and says what that has cost.
+    /// Fails with the lost changes if a write or flush failed since the mount.
     pub fn unmount(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let stored = if self.faults.read_only.is_none() { self.store_for_good(task) } else { Ok(()) };
+        let stored = if self.faults.read_only.is_none() { self.take_last_checkpoint(task) } else { Ok(()) };
         let closed = self.media.close(task);
         if let Some(lost) = &self.faults.lost {
             return Err(SfsError::Lost(Box::new(lost.clone())));
@@ -243,7 +244,7 @@ impl Sfs {
         Ok(closed?)
     }
 
-    fn store_for_good(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    fn take_last_checkpoint(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for inode in std::mem::take(&mut self.orphans) {
             self.free_inode(task, inode)?;
         }
@@ -252,7 +253,7 @@ impl Sfs {
         write_back.checkpoint(true)
     }
 
-    /// What it, and what is below it, has counted since it was mounted.
+    /// Counters of the volume and of the stations below since the mount.
     pub fn account(&self) -> Account {
         let events = vec![
             ("segments written", self.counts.events.segments_written),

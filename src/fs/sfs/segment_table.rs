@@ -1,13 +1,13 @@
-//! A segment map in words, as JSON and as a picture.
+//! The segment map as text, JSON and a picture.
 
 use super::{SegmentMap, SegmentRow};
 use crate::fs::station::{DrawnPart, Inspection, PartUse, Picture};
 use crate::units::{BLOCK_BYTES, format_size};
 use std::fmt::Write;
 
-/// What a volume holds, as inspect shows it.
+/// The description of a volume for `flashpath inspect`.
 pub(super) fn inspection(map: &SegmentMap) -> Inspection {
-    // A map of numbers and words is always JSON.
+    // Numbers and strings always serialize to JSON.
     let json = serde_json::to_string_pretty(map).unwrap_or_default();
     Inspection { summary: summary(map), parts: segments(map), json, picture: picture(map) }
 }
@@ -28,12 +28,12 @@ fn summary(map: &SegmentMap) -> String {
         map.inodes,
     );
     if map.given_up_blocks > 0 {
-        let _ = writeln!(text, "{} blocks were damaged and given up: reading them fails", map.given_up_blocks);
+        let _ = writeln!(text, "{} blocks are lost to damage: reading them fails", map.given_up_blocks);
     }
     if map.findings > 0 {
-        let _ = writeln!(text, "{} things are wrong with it: 'flashpath fsck' says what", map.findings);
+        let _ = writeln!(text, "{} faults were found: 'flashpath fsck' lists them", map.findings);
     }
-    let _ = writeln!(text, "\n   group   hotness  segments   live blocks  utilization  hotness of what lives");
+    let _ = writeln!(text, "\n   group   hotness  segments   live blocks  utilization  hotness of live blocks");
     for row in &map.groups {
         let group = row.group.map_or("several".to_string(), |group| group.to_string());
         let hotness = row.hotness.map_or("-".to_string(), |hotness| format!("{hotness:.3e}"));

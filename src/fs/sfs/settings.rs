@@ -16,102 +16,97 @@ pub static KIND: Kind = Kind {
             name: "segment",
             values: Values::Size(64 << 10, 1 << 30),
             default: "",
-            about: "a segment's size, a multiple of 4K; on zns it is the zone's capacity (not set: 32M, less on a device of less than 6G)",
+            about: "segment size, a multiple of 4K; on zns the zone capacity (default: 32M, less on a device of less than 6G)",
         },
         OptionKind {
             name: "groups",
             values: Values::Count(1, 16),
             default: "4",
-            about: "groups of like hotness, of grouping=sfs",
+            about: "number of hotness groups of grouping=sfs",
         },
         OptionKind {
             name: "grouping",
             values: Values::Choice(|| words_of(POLICIES.groupings)),
             default: "sfs",
-            about: "which group a block is written in",
+            about: "the policy that assigns blocks to groups",
         },
         OptionKind {
             name: "quantizer",
             values: Values::Choice(words::<QuantizerKind>),
             default: "iterative",
-            about: "how the groups' hotness is found (equi-height and equi-width as the paper uses the words)",
+            about: "the algorithm that finds the groups' hotness (equi-height and equi-width as in the paper)",
         },
         OptionKind {
             name: "cleaner",
             values: Values::Choice(|| words_of(POLICIES.cleaners)),
             default: "cost-hotness",
-            about: "which segment is cleaned",
+            about: "the policy that selects the victims of cleaning",
         },
         OptionKind {
             name: "watermark",
             values: Values::Share(0.5, 0.99),
             default: "95%",
-            about: "segments are cleaned when so many of them are in use",
+            about: "share of segments in use above which cleaning begins",
         },
         OptionKind {
             name: "at-once",
             values: Values::Count(1, 64),
             default: "3",
-            about: "segments that are cleaned at once",
+            about: "maximum number of victims cleaned at once",
         },
         OptionKind {
             name: "clock",
             values: Values::Choice(words::<AgeClock>),
             default: "time",
-            about: "what a block's age is measured in; where the device below has no timing model, always writes",
+            about: "the unit of block ages; without a timing model below, always writes",
         },
         OptionKind {
             name: "dirty",
             values: Values::Size(1 << 20, 64 << 30),
             default: "",
-            about: "what may wait to be written; more makes writers wait (not set: 12 segments, 64M to 512M)",
+            about: "maximum dirty data; above it writers wait (default: 12 segments, 64M to 512M)",
         },
         OptionKind {
             name: "flush",
             values: Values::Duration(10_000_000, 3_600_000_000_000),
             default: "5s",
-            about: "what waits is written so often, as far as groups fill segments",
+            about: "interval between writebacks of dirty data, as far as groups fill segments",
         },
         OptionKind {
             name: "checkpoint",
             values: Values::Duration(10_000_000, 3_600_000_000_000),
             default: "30s",
-            about: "a checkpoint is taken so often",
+            about: "interval between checkpoints",
         },
         OptionKind {
             name: "checkpoint-segments",
             values: Values::Count(1, 4096),
             default: "20",
-            about: "and after so many segments",
+            about: "segments written between checkpoints",
         },
         OptionKind {
             name: "fsync",
             values: Values::Choice(words::<Fsync>),
             default: "log",
-            about: "what an fsync does",
+            about: "the effect of an fsync",
         },
-        OptionKind {
-            name: "discard",
-            values: Values::Switch,
-            default: "on",
-            about: "tell the device when a segment is free",
-        },
+        OptionKind { name: "discard", values: Values::Switch, default: "on", about: "discard free segments" },
         OptionKind {
             name: "cache",
             values: Values::Size(4 << 20, 64 << 30),
             default: "256M",
-            about: "metadata that is kept in memory although it is not changed",
+            about: "maximum clean metadata in memory",
         },
         OptionKind {
             name: "memory",
             values: Values::Size(16 << 20, 1 << 40),
             default: "",
-            about: "what a mounted volume takes at the most; dirty= and cache= are within it (not set: half of what the machine or the cgroup has)",
+            about: "maximum memory of a mounted volume, including dirty= and cache= (default: half the memory of the machine or the cgroup)",
         },
     ],
 };
 
-/// What a block's age is measured in.
+/// The unit of block ages.
 #[derive(Clone, Copy, PartialEq)]
 enum AgeClock {
     Time,
@@ -119,13 +114,11 @@ enum AgeClock {
 }
 
 impl Choice for AgeClock {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("time", AgeClock::Time, "time passes"),
-        ("writes", AgeClock::Writes, "a tick for each block that is written"),
-    ];
+    const WORDS: &'static [(&'static str, Self, &'static str)] =
+        &[("time", AgeClock::Time, "elapsed time"), ("writes", AgeClock::Writes, "one tick for each block written")];
 }
 
-/// What an fsync does.
+/// The effect of an fsync.
 #[derive(Clone, Copy, PartialEq)]
 enum Fsync {
     Log,
@@ -134,49 +127,48 @@ enum Fsync {
 
 impl Choice for Fsync {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("log", Fsync::Log, "writes what the file needs, which a mount after a crash rolls forward"),
+        ("log", Fsync::Log, "appends the file's changes to the log, which a mount after a crash rolls forward"),
         ("checkpoint", Fsync::Checkpoint, "takes a checkpoint, as in the paper"),
     ];
 }
 
-/// The options, read.
+/// The options of sfs.
 #[derive(Clone, Debug)]
 pub struct SfsSettings {
-    /// The term with every option written out.
+    /// The term with all options written out.
     pub written_out: String,
-    /// Bytes of a segment; `None` for what suits the device.
+    /// Segment size in bytes; `None` to derive it from the device.
     pub segment_bytes: Option<u64>,
-    /// Which group a block is written in.
+    /// The policy that assigns blocks to groups.
     pub grouping: Arc<dyn GroupingSettings>,
-    /// Which segment is cleaned.
+    /// The policy that selects victims.
     pub cleaner: Arc<dyn Cleaner>,
-    /// The share of segments in use from which on segments are cleaned.
+    /// Share of segments in use above which cleaning begins.
     pub watermark: f64,
-    /// Segments that are cleaned at once.
+    /// Maximum number of victims cleaned at once.
     pub at_once: u32,
-    /// Whether ages are measured in writes even where time passes.
+    /// True if ages are measured in writes even with a timing model.
     pub counts_writes: bool,
-    /// Bytes that may wait; `None` for what suits the segments.
+    /// Maximum dirty data in bytes; `None` to derive it from the segments.
     pub dirty_bytes: Option<u64>,
-    /// Nanoseconds between two writings of what waits.
+    /// Nanoseconds between writebacks of dirty data.
     pub flush_ns: u64,
-    /// Nanoseconds between two checkpoints.
+    /// Nanoseconds between checkpoints.
     pub checkpoint_ns: u64,
-    /// Segments between two checkpoints.
+    /// Segments written between checkpoints.
     pub checkpoint_segments: u32,
-    /// Whether an fsync is a checkpoint.
+    /// True if an fsync takes a checkpoint.
     pub fsync_is_checkpoint: bool,
-    /// Whether free segments are discarded.
+    /// True if free segments are discarded.
     pub discard: bool,
-    /// Bytes of clean metadata that are kept.
+    /// Maximum bytes of clean metadata in memory.
     pub cache_bytes: u64,
-    /// Bytes that a volume may take in memory; `None` for no bound. A volume of stamps has none.
+    /// Maximum memory of a volume in bytes; `None` for no bound. A volume of stamps has none.
     pub memory_bytes: Option<u64>,
-    /// The bound if `memory_bytes` says none: what the program found out about the machine. A volume that needs more
-    /// takes what it needs.
+    /// Bound used if `memory_bytes` is `None`, derived from the machine. A volume that needs more exceeds it.
     pub machine_memory_bytes: Option<u64>,
-    /// Of the bound, bytes for metadata, changed and unchanged; `None` for what is left beside the segments. With fewer
-    /// a volume is tested that is too small to come near any bound that can be written.
+    /// Bytes of the bound for metadata, dirty and clean; `None` for the remainder after the segments. Tests set it,
+    /// since their volumes are too small to reach any bound that can be written as an option.
     pub metadata_memory_bytes: Option<u64>,
 }
 
@@ -186,17 +178,21 @@ impl SfsSettings {
         SfsSettings::read_with(term, &KIND, &POLICIES)
     }
 
-    /// Reads a term of the station with policies of the caller's: `kind` is [`KIND`] with their words, and their options.
+    /// Reads a term with the caller's policies: `kind` is [`KIND`] with their names and options.
     ///
     /// # Panics
     ///
-    /// If `kind` lacks an option of [`KIND`], or its words are not those of `policies`: a bug of the caller.
+    /// If `kind` lacks an option of [`KIND`], or its values are not those of `policies`: a bug of the caller.
     pub fn read_with(term: &Term, kind: &'static Kind, policies: &Policies) -> Result<SfsSettings, ExpressionError> {
         let settings: Settings = term.settle(kind)?;
         let size = |name: &str| settings.is_set(name).then(|| settings.size(name));
         let segment_bytes = size("segment");
         if segment_bytes.is_some_and(|bytes| !bytes.is_multiple_of(BLOCK_BYTES)) {
-            return Err(settings.error("segment", "no multiple of 4K".to_string(), "write 32M, for one".to_string()));
+            return Err(settings.error(
+                "segment",
+                "not a multiple of 4K".to_string(),
+                "write segment=32M, for example".to_string(),
+            ));
         }
         Ok(SfsSettings {
             segment_bytes,

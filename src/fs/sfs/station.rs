@@ -5,7 +5,7 @@ use super::make::Identity;
 use super::segment_table::inspection;
 use super::{Finding, Sfs, SfsSettings, SfsVolume, check, mark_lost, repair, segment_map};
 use crate::device::Medium;
-use crate::fs::station::{Access, Inspection, Mended, Mounting, StoredVolumes, VolumeFault, VolumeSettings};
+use crate::fs::station::{Access, Inspection, Mounting, RepairOutcome, StoredVolumes, VolumeFault, VolumeSettings};
 use crate::fs::volume::{Damage, Volume};
 use crate::task::Task;
 use crate::time::Time;
@@ -34,7 +34,7 @@ impl From<&Mounting> for Identity {
 }
 
 impl SfsSettings {
-    /// The same, with the memory that a mount may take.
+    /// These options, with the memory that the mount may use.
     fn within(&self, mounting: &Mounting) -> SfsSettings {
         let machine_memory_bytes = mounting.memory_bytes.or(self.machine_memory_bytes);
         SfsSettings { machine_memory_bytes, ..self.clone() }
@@ -51,12 +51,12 @@ impl VolumeSettings for SfsSettings {
     }
 
     fn refuses_simulation(&self) -> Option<&'static str> {
-        let reason = "a simulation keeps all metadata in memory, as stamps cannot be read back: leave memory= away";
+        let reason = "a simulation keeps all metadata in memory, as stamps cannot be read back: omit memory=";
         self.memory_bytes.map(|_| reason)
     }
 
     fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
-        let medium = below.expect("the table of stations says that sfs stands on a device");
+        let medium = below.expect("in the table of stations, sfs is above a device");
         let task = &Task::at(Time::ZERO);
         let sfs = Sfs::create(task, medium, &self.within(mounting), mounting.into())?;
         Ok(Arc::new(SfsVolume::new(sfs, task.now())))
@@ -82,9 +82,9 @@ impl StoredVolumes for SfsSettings {
         Ok(damages(&check(medium, self)?))
     }
 
-    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<Mended, VolumeFault> {
+    fn repair(&self, medium: Medium, mounting: &Mounting) -> Result<RepairOutcome, VolumeFault> {
         let repaired = repair(medium, self, mounting.into())?;
-        Ok(Mended { repaired: damages(&repaired.findings), left: damages(&repaired.left) })
+        Ok(RepairOutcome { repaired: damages(&repaired.findings), left: damages(&repaired.left) })
     }
 
     fn mark_lost(&self, medium: Medium, number: [u8; 16]) -> Result<(), VolumeFault> {

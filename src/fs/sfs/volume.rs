@@ -1,13 +1,14 @@
-//! A mounted volume of sfs as a [`Volume`], which threads share.
+//! A mounted volume of sfs as a [`Volume`], shared by threads.
 //!
 //! | gate | entered by | held during |
 //! |---|---|---|
-//! | `log` | whoever writes back: syncs, checkpoints, cleaning, background work, relief of memory | all of that |
+//! | `log` | the task that writes back: syncs, checkpoints, cleaning, background work, memory reclaim | the whole operation |
 //! | `mounted` | every call | work in memory |
 //!
-//! They are entered in this order. Whoever writes back has the volume in turns ([`Turns`]): the device writes, flushes,
-//! discards and reads what is cleaned between two of them, behind `log` alone. A read leaves `mounted` while the device
-//! reads a file's blocks, so that many blocks are read at once ([`reading`](crate::fs::sfs::files::reading) says why that is safe).
+//! Gates are entered in this order. A task that writes back holds the volume in turns ([`Turns`]): between two turns
+//! the device writes, flushes, discards, and reads victims, under `log` alone. A read leaves `mounted` while the device
+//! reads a file's blocks, so that many reads overlap ([`reading`](crate::fs::sfs::files::reading) explains why that is
+//! safe).
 
 use super::media::{FetchedBlocks, Media};
 use super::write_back::{Turns, WriteBack};
@@ -26,28 +27,28 @@ use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
-/// Entries of a directory that are taken before their attributes are looked up: about what fits into 4 KiB.
+/// Directory entries collected before their attributes are looked up: about those of one 4 KiB reply.
 const ENTRIES_AT_ONCE: usize = 32;
-/// Times that a call takes a checkpoint for the space that it gives back, should others take that space first.
+/// Maximum checkpoints that one call takes for the space they free, since other calls can use it first.
 const MOST_CHECKPOINTS: u32 = 3;
-/// Times that a call leaves the gate for metadata that is not in memory.
+/// Maximum times that a call leaves the gate to fetch metadata.
 const MOST_FETCHES: u32 = 16;
-/// Times that a read looks up its blocks and leaves the gate before it holds the gate to its end.
-const MOST_LOOKS: u32 = 3;
+/// Maximum times that a read looks up its blocks and leaves the gate, before it holds the gate throughout.
+const MOST_LOOKUPS: u32 = 3;
 
-/// A mounted volume, which threads share.
+/// A mounted volume, shared by threads.
 pub struct SfsVolume {
-    /// Held by the one task that writes back.
+    /// Held by the task that writes back.
     log: Gate<()>,
-    /// `None` when it is unmounted.
+    /// `None` after the unmount.
     mounted: Gate<Option<Sfs>>,
-    /// Its device is let go when it is unmounted.
+    /// The device is closed by the unmount.
     media: Weak<Media>,
     /// True if all metadata is always in memory.
     is_in_memory: bool,
     number: [u8; 16],
     is_timed: bool,
-    /// The time on the wall clock at [`Time::ZERO`].
+    /// Wall-clock time at [`Time::ZERO`].
     origin: Timestamp,
 }
 
@@ -72,13 +73,13 @@ impl SfsVolume {
         }
     }
 
-    /// The volume, for one that has it alone.
+    /// The volume, for a single owner.
     ///
     /// # Panics
     ///
-    /// If it is unmounted.
+    /// If the volume is unmounted.
     pub fn into_inner(self) -> Sfs {
-        let mut sfs = self.mounted.into_inner().expect("it is mounted");
+        let mut sfs = self.mounted.into_inner().expect("the volume is mounted");
         sfs.relief = Relief::AtOnce;
         sfs.media.queue_changes(false);
         sfs
@@ -88,8 +89,8 @@ impl SfsVolume {
         self.media.upgrade().ok_or(VolumeError::Unmounted)
     }
 
-    /// Makes a call: it begins when its task comes, or when the call before it has ended.
-    fn turn<T>(
+    /// Makes a call inside the gate. It begins at its task's time, or when the previous call ends.
+    fn call_in_gate<T>(
         &self,
         call: &Call,
         steps: &Steps,
@@ -101,8 +102,8 @@ impl SfsVolume {
         act(sfs)
     }
 
-    /// Makes a call that changes nothing. Metadata that is not in memory is fetched beside the gate.
-    fn look<T>(
+    /// Makes a call that changes nothing. Missing metadata is fetched outside the gate.
+    fn call_read<T>(
         &self,
         call: &Call,
         steps: &Steps,
@@ -111,33 +112,33 @@ impl SfsVolume {
         let (mut steps, mut fetched) = (steps, Vec::new());
         for fetches in 0.. {
             let steps = std::mem::replace(&mut steps, steps::NONE);
-            let (answer, missed) = self.turn(call, steps, |sfs| {
-                // Memory may be too short to keep what was fetched: then the device is asked inside.
-                sfs.media.begin_look(std::mem::take(&mut fetched), fetches < MOST_FETCHES);
+            let (answer, missed) = self.call_in_gate(call, steps, |sfs| {
+                // A small cache may not hold all fetched blocks: the last turn reads the device inside the gate.
+                sfs.media.begin_turn(std::mem::take(&mut fetched), fetches < MOST_FETCHES);
                 let answer = act(sfs);
-                Ok((answer, sfs.media.end_look().0))
+                Ok((answer, sfs.media.end_turn().0))
             })?;
             if missed.is_empty() {
                 return answer;
             }
             fetched = self.media()?.fetch(call.task, missed)?;
         }
-        unreachable!("the last turn refuses nothing, and misses nothing")
+        unreachable!("the last turn may read the device, and misses nothing")
     }
 
-    /// Brings metadata that a change needs into memory, so that it does not wait for the device inside the gate. Returns
-    /// blocks of which it changes a part. Errors show again in the change itself.
-    fn warm(
+    /// Prefetches the metadata of a change, so that the change does not wait for the device inside the gate. Returns
+    /// the blocks that it changes partly. The change itself reports errors again.
+    fn prefetch(
         &self,
         call: &Call,
         mut touch: impl FnMut(&mut Sfs) -> Result<(), VolumeError>,
     ) -> Result<Vec<FetchedBlocks>, VolumeError> {
         let mut fetched = Vec::new();
         for _ in 0..if self.is_in_memory { 0 } else { MOST_FETCHES } {
-            let (missed, offered) = self.turn(call, steps::NONE, |sfs| {
-                sfs.media.begin_look(std::mem::take(&mut fetched), true);
+            let (missed, offered) = self.call_in_gate(call, steps::NONE, |sfs| {
+                sfs.media.begin_turn(std::mem::take(&mut fetched), true);
                 let _ = touch(sfs);
-                Ok(sfs.media.end_look())
+                Ok(sfs.media.end_turn())
             })?;
             if missed.is_empty() {
                 return Ok(offered);
@@ -147,9 +148,9 @@ impl SfsVolume {
         Ok(Vec::new())
     }
 
-    /// Brings the metadata of names, and of the files that have them, into memory.
-    fn warm_names(&self, call: &Call, names: &[Name]) -> Result<(), VolumeError> {
-        let touched = self.warm(call, |sfs| {
+    /// Prefetches the metadata of names and of their files.
+    fn prefetch_names(&self, call: &Call, names: &[Name]) -> Result<(), VolumeError> {
+        let touched = self.prefetch(call, |sfs| {
             for name in names {
                 let _ = sfs.attributes(call.task, name.0);
                 let file = sfs.lookup(call.task, name.0, name.1);
@@ -160,11 +161,11 @@ impl SfsVolume {
         touched.map(drop)
     }
 
-    /// Brings the map of a range of a file's blocks, and their entries in the DAT, into memory.
-    fn warm_blocks(&self, call: &Call, inode: InodeNumber, blocks: Range<u64>) -> Result<(), VolumeError> {
+    /// Prefetches the map of a range of a file's blocks, and their entries in the DAT.
+    fn prefetch_blocks(&self, call: &Call, inode: InodeNumber, blocks: Range<u64>) -> Result<(), VolumeError> {
         let mut next = if self.is_in_memory { None } else { Some(blocks.start) };
         while let Some(from) = next {
-            self.warm(call, |sfs| {
+            self.prefetch(call, |sfs| {
                 next = None;
                 next = sfs.touch_blocks(call.task, inode.0, from..blocks.end)?;
                 Ok(())
@@ -173,35 +174,35 @@ impl SfsVolume {
         Ok(())
     }
 
-    /// Brings into memory what it takes to free a file, if this is its last name.
-    fn warm_removal(&self, call: &Call, name: Name) -> Result<(), VolumeError> {
+    /// Prefetches the metadata needed to free a file, if this is its last name.
+    fn prefetch_removal(&self, call: &Call, name: Name) -> Result<(), VolumeError> {
         if self.is_in_memory {
             return Ok(());
         }
-        self.warm_names(call, &[name])?;
-        let found = self.look(call, steps::NONE, |sfs| {
+        self.prefetch_names(call, &[name])?;
+        let found = self.call_read(call, steps::NONE, |sfs| {
             let file = sfs.lookup(call.task, name.0, name.1)?;
             sfs.attributes(call.task, file)
         });
         match found {
-            Ok(file) if file.links <= 1 => self.warm_blocks(call, file.inode, 0..u64::MAX),
+            Ok(file) if file.links <= 1 => self.prefetch_blocks(call, file.inode, 0..u64::MAX),
             _ => Ok(()),
         }
     }
 
-    /// Makes a call that changes something. Takes a checkpoint before it, if that gives back the space that it needs, and
-    /// writes back behind it, if there is too much in memory.
-    fn turn_of_change<T>(
+    /// Makes a call that changes something. Takes a checkpoint before it if that frees the needed space, and writes
+    /// back after it if too much memory is dirty.
+    fn call_change<T>(
         &self,
         call: &Call,
         steps: &Steps,
         act: impl FnMut(&mut Sfs) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
-        self.turn_with(call, steps, Vec::new(), act)
+        self.call_change_with(call, steps, Vec::new(), act)
     }
 
-    /// The same, with blocks that were fetched.
-    fn turn_with<T>(
+    /// Makes a changing call with fetched blocks.
+    fn call_change_with<T>(
         &self,
         call: &Call,
         steps: &Steps,
@@ -210,40 +211,39 @@ impl SfsVolume {
     ) -> Result<T, VolumeError> {
         let (mut writer, mut checkpoints, mut steps) = (None, 0, steps);
         loop {
-            let mut is_pressed = false;
+            let mut is_memory_short = false;
             let mut wants_checkpoint = false;
-            let answer = self.turn(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
-                sfs.media.begin_look(std::mem::take(&mut fetched), false);
+            let answer = self.call_in_gate(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
+                sfs.media.begin_turn(std::mem::take(&mut fetched), false);
                 let answer = act(sfs);
-                sfs.media.end_look();
+                sfs.media.end_turn();
                 wants_checkpoint = std::mem::take(&mut sfs.wants_checkpoint);
-                is_pressed = answer.is_ok() && sfs.is_pressed();
+                is_memory_short = answer.is_ok() && sfs.is_memory_short();
                 answer
             });
             if answer.is_err() && wants_checkpoint && checkpoints < MOST_CHECKPOINTS {
-                // From here on nobody else takes the checkpoints that this call needs.
+                // From here on this call alone takes checkpoints, so that others cannot use their space first.
                 let mut taken = writer.take().map_or_else(|| self.write_back(call), Ok)?;
-                taken.checkpoint_behind(WriteBack::keep_room)?;
+                taken.checkpoint_after(WriteBack::keep_room)?;
                 writer = Some(taken);
                 checkpoints += 1;
                 continue;
             }
-            if is_pressed {
-                writer.map_or_else(|| self.write_back(call), Ok)?.relieve_if_pressed()?;
+            if is_memory_short {
+                writer.map_or_else(|| self.write_back(call), Ok)?.relieve_if_needed()?;
             }
             return answer;
         }
     }
 
-    /// Waits until nobody writes back, and does.
+    /// Waits for the task that writes back, and takes its place.
     fn write_back<'c>(&'c self, call: &'c Call) -> Result<WriteBack<'c, SharedTurns<'c>>, VolumeError> {
         let turns = SharedTurns { volume: self, call, _log: self.log.enter(call.task) };
         Ok(WriteBack::new(turns, call.task, self.media()?))
     }
 
-    /// Reads, and leaves the gate while the device does. `None` if blocks were moved meanwhile, and must be looked up
-    /// again.
-    fn read_aside(
+    /// Reads outside the gate. `None` if blocks moved during the read, and must be looked up again.
+    fn read_outside_gate(
         &self,
         call: &Call,
         inode: InodeNumber,
@@ -251,7 +251,7 @@ impl SfsVolume {
         bytes: &mut [u8],
     ) -> Result<Option<ReadBytes>, VolumeError> {
         let (mut whole, media) = (Vec::new(), self.media()?);
-        let (covered, planned, times) = self.look(call, &steps::read(offset, bytes.len()), |sfs| {
+        let (covered, planned, times) = self.call_read(call, &steps::read(offset, bytes.len()), |sfs| {
             let covered = sfs.covered(call.task, inode, offset, bytes.len())?;
             let times = sfs.attributes(call.task, inode)?.times;
             let buffer = buffer_of(&covered, &media, bytes, &mut whole);
@@ -261,7 +261,7 @@ impl SfsVolume {
         let buffer = buffer_of(&covered, &media, bytes, &mut whole);
         let wrong = planned.fetch(call.task, &media, buffer)?;
         if !wrong.is_empty() {
-            self.turn(call, steps::NONE, |sfs| {
+            self.call_in_gate(call, steps::NONE, |sfs| {
                 for wrong in &wrong {
                     if sfs.is_unmoved(call.task, inode.0, wrong)? {
                         return Err(sfs.damaged_block(inode.0, wrong));
@@ -280,7 +280,7 @@ impl SfsVolume {
     }
 }
 
-/// Turns of the one that writes back a volume that threads share.
+/// Turns of the task that writes back a shared volume.
 struct SharedTurns<'v> {
     volume: &'v SfsVolume,
     call: &'v Call<'v>,
@@ -289,11 +289,11 @@ struct SharedTurns<'v> {
 
 impl Turns for SharedTurns<'_> {
     fn turn<R>(&mut self, act: impl FnOnce(&mut Sfs) -> Result<R, VolumeError>) -> Result<R, VolumeError> {
-        self.volume.turn(self.call, steps::NONE, act)
+        self.volume.call_in_gate(self.call, steps::NONE, act)
     }
 }
 
-/// The buffer for the blocks of a read: the caller's, or `whole` if they are more than the caller asked for, or stamps.
+/// The buffer for the blocks of a read: the caller's, or `whole` if the blocks exceed the request or hold stamps.
 fn buffer_of<'b>(covered: &Covered, media: &Media, bytes: &'b mut [u8], whole: &'b mut Vec<u8>) -> &'b mut [u8] {
     if covered.length == 0 {
         return &mut [];
@@ -305,10 +305,10 @@ fn buffer_of<'b>(covered: &Covered, media: &Media, bytes: &'b mut [u8], whole: &
     whole
 }
 
-/// All files are behind the one gate.
-struct Inside<'s>(&'s mut Sfs, &'s Task<'s>);
+/// The files of a volume, all under its one gate.
+struct UnderGate<'s>(&'s mut Sfs, &'s Task<'s>);
 
-impl Locked for Inside<'_> {
+impl Locked for UnderGate<'_> {
     fn attributes(&mut self, inode: InodeNumber) -> Result<Attributes, VolumeError> {
         self.0.attributes(self.1, inode)
     }
@@ -322,7 +322,7 @@ impl Locked for Inside<'_> {
     }
 }
 
-/// The file of a name, if there is one.
+/// The file of a name, if it exists.
 fn found(task: &Task<'_>, sfs: &mut Sfs, (directory, name): Name) -> Result<Option<InodeNumber>, VolumeError> {
     match sfs.lookup(task, directory, name) {
         Ok(inode) => Ok(Some(inode)),
@@ -334,7 +334,7 @@ fn found(task: &Task<'_>, sfs: &mut Sfs, (directory, name): Name) -> Result<Opti
 fn ask(task: &Task<'_>, sfs: &mut Sfs, name: Name, rule: &mut Option<NameRule>) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
     let file = found(task, sfs, name)?;
-    rule(&mut Inside(sfs, task), Found { file, there: None })
+    rule(&mut UnderGate(sfs, task), Found { file, existing: None })
 }
 
 fn held(task: &Task<'_>, sfs: &mut Sfs, inode: InodeNumber, hold: Hold) -> Result<Attributes, VolumeError> {
@@ -345,7 +345,7 @@ fn held(task: &Task<'_>, sfs: &mut Sfs, inode: InodeNumber, hold: Hold) -> Resul
     Ok(attributes)
 }
 
-/// What is changed beside the bytes that are written.
+/// Applies the change of attributes made with a write.
 fn change_beside(
     task: &Task<'_>,
     sfs: &mut Sfs,
@@ -353,7 +353,7 @@ fn change_beside(
     rule: &mut Option<ChangeRule>,
 ) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
-    match rule(&mut Inside(sfs, task))? {
+    match rule(&mut UnderGate(sfs, task))? {
         Some(change) => sfs.change(task, inode, &change).map(drop),
         None => Ok(()),
     }
@@ -361,19 +361,19 @@ fn change_beside(
 
 impl Volume for SfsVolume {
     fn lookup(&self, call: &Call, (directory, name): Name, hold: Hold) -> Result<Attributes, VolumeError> {
-        self.look(call, steps::LOOKUP, |sfs| {
+        self.call_read(call, steps::LOOKUP, |sfs| {
             let inode = sfs.lookup(call.task, directory, name)?;
             held(call.task, sfs, inode, hold)
         })
     }
 
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.look(call, steps::LOOK, |sfs| sfs.attributes(call.task, inode))
+        self.call_read(call, steps::LOOK, |sfs| sfs.attributes(call.task, inode))
     }
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
-        self.warm(call, |sfs| sfs.attributes(call.task, inode).map(drop))?;
-        self.turn_of_change(call, steps::CHANGE, |sfs| match rule(&mut Inside(sfs, call.task))? {
+        self.prefetch(call, |sfs| sfs.attributes(call.task, inode).map(drop))?;
+        self.call_change(call, steps::CHANGE, |sfs| match rule(&mut UnderGate(sfs, call.task))? {
             Some(change) => sfs.change(call.task, inode, &change),
             None => sfs.attributes(call.task, inode),
         })
@@ -387,13 +387,13 @@ impl Volume for SfsVolume {
         hold: Hold,
         mut rule: Option<NewFileRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.warm_names(call, &[(directory, name)])?;
-        self.turn_of_change(call, steps::NAME, |sfs| {
+        self.prefetch_names(call, &[(directory, name)])?;
+        self.call_change(call, steps::NAME, |sfs| {
             let inode = match &mut rule {
                 None => sfs.make(call.task, directory, name, new)?,
                 Some(rule) => {
                     let file = found(call.task, sfs, (directory, name))?;
-                    let inherited = rule(&mut Inside(sfs, call.task), Found { file, there: None })?;
+                    let inherited = rule(&mut UnderGate(sfs, call.task), Found { file, existing: None })?;
                     let (permissions, group) = (inherited.permissions, inherited.group);
                     let attributes: Vec<(&[u8], &[u8])> =
                         inherited.attributes.iter().map(|(name, value)| (*name, &value[..])).collect();
@@ -417,8 +417,8 @@ impl Volume for SfsVolume {
         hold: Hold,
         mut rule: Option<NameRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.warm_names(call, &[(directory, name)])?;
-        self.turn_of_change(call, steps::NAME, |sfs| {
+        self.prefetch_names(call, &[(directory, name)])?;
+        self.call_change(call, steps::NAME, |sfs| {
             ask(call.task, sfs, (directory, name), &mut rule)?;
             sfs.link(call.task, inode, directory, name)?;
             held(call.task, sfs, inode, hold)
@@ -426,8 +426,8 @@ impl Volume for SfsVolume {
     }
 
     fn unlink(&self, call: &Call, (directory, name): Name, mut rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.warm_removal(call, (directory, name))?;
-        self.turn_of_change(call, steps::NAME, |sfs| {
+        self.prefetch_removal(call, (directory, name))?;
+        self.call_change(call, steps::NAME, |sfs| {
             ask(call.task, sfs, (directory, name), &mut rule)?;
             sfs.unlink(call.task, directory, name)
         })
@@ -439,8 +439,8 @@ impl Volume for SfsVolume {
         (directory, name): Name,
         mut rule: Option<NameRule>,
     ) -> Result<(), VolumeError> {
-        self.warm_removal(call, (directory, name))?;
-        self.turn_of_change(call, steps::NAME, |sfs| {
+        self.prefetch_removal(call, (directory, name))?;
+        self.call_change(call, steps::NAME, |sfs| {
             ask(call.task, sfs, (directory, name), &mut rule)?;
             sfs.remove_directory(call.task, directory, name)
         })
@@ -454,36 +454,38 @@ impl Volume for SfsVolume {
         how: Renaming,
         mut rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
-        self.warm_names(call, &[from])?;
-        self.warm_removal(call, to)?;
-        self.turn_of_change(call, steps::RENAME, |sfs| {
+        self.prefetch_names(call, &[from])?;
+        self.prefetch_removal(call, to)?;
+        self.call_change(call, steps::RENAME, |sfs| {
             let how = match &mut rule {
                 None => how,
                 Some(rule) => {
-                    let found = Found { file: found(call.task, sfs, from)?, there: found(call.task, sfs, to)? };
-                    rule(&mut Inside(sfs, call.task), found)?
+                    let found = Found { file: found(call.task, sfs, from)?, existing: found(call.task, sfs, to)? };
+                    rule(&mut UnderGate(sfs, call.task), found)?
                 }
             };
             match how.whiteout {
-                Some(owner) => sfs.rename_with_whiteout(call.task, from, to, how.taken, owner),
-                None => sfs.rename(call.task, from, to, how.taken),
+                Some(owner) => sfs.rename_with_whiteout(call.task, from, to, how.if_exists, owner),
+                None => sfs.rename(call.task, from, to, how.if_exists),
             }
         })
     }
 
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
-        self.look(call, steps::LOOK, |sfs| Ok((sfs.target(call.task, inode)?, sfs.attributes(call.task, inode)?.times)))
+        self.call_read(call, steps::LOOK, |sfs| {
+            Ok((sfs.target(call.task, inode)?, sfs.attributes(call.task, inode)?.times))
+        })
     }
 
     fn list(&self, call: &Call, directory: InodeNumber, from: u64, take: TakeEntry) -> Result<Times, VolumeError> {
         let (mut from, mut steps) = (from, steps::LOOKUP);
-        while let Some(next) = self.look(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
+        while let Some(next) = self.call_read(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
             let page = Page::read(call.task, sfs, directory, from)?;
             page.hand_out(&mut |entry| Ok(take(entry)))
         })? {
             from = next;
         }
-        self.look(call, steps::NONE, |sfs| Ok(sfs.attributes(call.task, directory)?.times))
+        self.call_read(call, steps::NONE, |sfs| Ok(sfs.attributes(call.task, directory)?.times))
     }
 
     fn list_with_attributes(
@@ -495,14 +497,14 @@ impl Volume for SfsVolume {
         take: TakeFullEntry,
     ) -> Result<Times, VolumeError> {
         let (mut next, mut steps) = (from, steps::LOOKUP);
-        while let Some(behind) = self.look(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
+        while let Some(behind) = self.call_read(call, std::mem::replace(&mut steps, steps::NONE), |sfs| {
             let page = Page::read(call.task, sfs, directory, next)?;
             let attributes = page.attributes(call.task, sfs, next == from)?;
             let mut attributes = attributes.into_iter();
-            // What was handed out is not handed out again.
-            sfs.media.stop_refusing();
+            // Entries already returned are not returned again.
+            sfs.media.allow_reads();
             page.hand_out(&mut |entry| {
-                // The next listing begins with the first that has none, and says why.
+                // The next listing begins with the first entry that failed, and returns its error.
                 let Some(attributes) = attributes.next() else { return Ok(false) };
                 let held = (hold == Hold::Yes && !entry.is_dot()).then_some(entry.inode);
                 let is_taken = take(&FullEntry { entry, attributes });
@@ -514,19 +516,19 @@ impl Volume for SfsVolume {
         })? {
             next = behind;
         }
-        self.look(call, steps::NONE, |sfs| Ok(sfs.attributes(call.task, directory)?.times))
+        self.call_read(call, steps::NONE, |sfs| Ok(sfs.attributes(call.task, directory)?.times))
     }
 
     fn read(&self, call: &Call, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<ReadBytes, VolumeError> {
-        for _ in 0..MOST_LOOKS {
-            if let Some(read) = self.read_aside(call, inode, offset, bytes)? {
+        for _ in 0..MOST_LOOKUPS {
+            if let Some(read) = self.read_outside_gate(call, inode, offset, bytes)? {
                 return Ok(read);
             }
         }
-        // Its blocks are moved again and again: this time nobody comes between.
-        self.turn(call, steps::NONE, |sfs| {
+        // Its blocks keep moving: this read holds the gate throughout.
+        self.call_in_gate(call, steps::NONE, |sfs| {
             let length = sfs.read(call.task, inode, offset, bytes)?;
-            debug_assert!(length <= bytes.len(), "no more is read than was asked for");
+            debug_assert!(length <= bytes.len(), "a read returns at most the requested bytes");
             Ok(ReadBytes { length, times: sfs.attributes(call.task, inode)?.times })
         })
     }
@@ -539,8 +541,8 @@ impl Volume for SfsVolume {
         bytes: &[u8],
         mut rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        let fetched = self.warm(call, |sfs| sfs.touch_bytes(call.task, inode, offset, bytes.len() as u64))?;
-        self.turn_with(call, &steps::write(offset, bytes.len()), fetched, |sfs| {
+        let fetched = self.prefetch(call, |sfs| sfs.touch_bytes(call.task, inode, offset, bytes.len() as u64))?;
+        self.call_change_with(call, &steps::write(offset, bytes.len()), fetched, |sfs| {
             change_beside(call.task, sfs, inode, &mut rule)?;
             sfs.write(call.task, inode, offset, bytes)
         })
@@ -559,8 +561,8 @@ impl Volume for SfsVolume {
             Allocation::Reserve { keep_size } => (true, keep_size),
             Allocation::Zero { keep_size } => (true, keep_size),
         };
-        self.warm_blocks(call, inode, blocks_of(offset, length))?;
-        self.turn_of_change(call, &steps::allocate(offset, length), |sfs| {
+        self.prefetch_blocks(call, inode, blocks_of(offset, length))?;
+        self.call_change(call, &steps::allocate(offset, length), |sfs| {
             change_beside(call.task, sfs, inode, &mut rule)?;
             if reserves {
                 sfs.check_reservation(call.task, inode, offset, length)?;
@@ -570,12 +572,12 @@ impl Volume for SfsVolume {
                 Allocation::Punch | Allocation::Zero { .. } => sfs.punch(call.task, inode, offset, length),
             }
         })?;
-        // A long one is made in parts, so that a checkpoint is never larger than there is room for.
+        // A long range is processed in parts, so that a checkpoint never exceeds its space.
         let (mut from, end) = (offset, offset.saturating_add(length));
         while reserves && from < end {
-            let part = self.turn(call, steps::NONE, |sfs| Ok(sfs.most_reserved_at_once()))?;
+            let part = self.call_in_gate(call, steps::NONE, |sfs| Ok(sfs.most_reserved_at_once()))?;
             let to = end.min(from.saturating_add(part));
-            self.turn_of_change(call, steps::NONE, |sfs| {
+            self.call_change(call, steps::NONE, |sfs| {
                 sfs.allocate(call.task, inode, from, to - from, keep_size || to < end)
             })?;
             from = to;
@@ -584,15 +586,15 @@ impl Volume for SfsVolume {
     }
 
     fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
-        self.look(call, steps::LOOK, |sfs| sfs.seek(call.task, inode, offset, what == Seek::Data))
+        self.call_read(call, steps::LOOK, |sfs| sfs.seek(call.task, inode, offset, what == Seek::Data))
     }
 
     fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError> {
-        self.look(call, steps::LOOK, |sfs| sfs.extended_attribute(call.task, inode, name))
+        self.call_read(call, steps::LOOK, |sfs| sfs.extended_attribute(call.task, inode, name))
     }
 
     fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError> {
-        self.look(call, steps::LOOK, |sfs| sfs.extended_attributes(call.task, inode))
+        self.call_read(call, steps::LOOK, |sfs| sfs.extended_attributes(call.task, inode))
     }
 
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError> {
@@ -608,28 +610,28 @@ impl Volume for SfsVolume {
     }
 
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.look(call, steps::LOOK, |sfs| held(call.task, sfs, inode, Hold::Yes))
+        self.call_read(call, steps::LOOK, |sfs| held(call.task, sfs, inode, Hold::Yes))
     }
 
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
         match inode {
             InodeNumber::ROOT => Ok(()),
             inode => {
-                let is_released = self.turn(call, steps::LOOK, |sfs| match sfs.is_orphan(inode) {
+                let is_released = self.call_in_gate(call, steps::LOOK, |sfs| match sfs.is_orphan(inode) {
                     true => Ok(false),
                     false => sfs.release(call.task, inode, times).map(|()| true),
                 })?;
                 if is_released {
                     return Ok(());
                 }
-                self.warm_blocks(call, inode, 0..u64::MAX)?;
-                self.turn_of_change(call, steps::NONE, |sfs| sfs.release(call.task, inode, times))
+                self.prefetch_blocks(call, inode, 0..u64::MAX)?;
+                self.call_change(call, steps::NONE, |sfs| sfs.release(call.task, inode, times))
             }
         }
     }
 
     fn space(&self, call: &Call) -> Result<Space, VolumeError> {
-        self.turn(call, steps::NONE, |sfs| Ok(sfs.space()))
+        self.call_in_gate(call, steps::NONE, |sfs| Ok(sfs.space()))
     }
 
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError> {
@@ -637,7 +639,7 @@ impl Volume for SfsVolume {
     }
 
     fn is_changed(&self, call: &Call) -> bool {
-        self.turn(call, steps::NONE, |sfs| Ok(sfs.is_changed() && sfs.read_only().is_none())).unwrap_or(false)
+        self.call_in_gate(call, steps::NONE, |sfs| Ok(sfs.is_changed() && sfs.read_only().is_none())).unwrap_or(false)
     }
 
     fn unmount(&self, call: &Call) -> Result<(), VolumeError> {
@@ -648,11 +650,11 @@ impl Volume for SfsVolume {
     }
 
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
-        self.turn(call, steps::NONE, |sfs| Ok(sfs.account()))
+        self.call_in_gate(call, steps::NONE, |sfs| Ok(sfs.account()))
     }
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
-        self.turn(call, steps::NONE, |sfs| {
+        self.call_in_gate(call, steps::NONE, |sfs| {
             let damage = sfs.damage().iter().map(Damage::from).collect();
             let read_only = sfs.read_only().map(str::to_string);
             Ok(State { read_only, damage, has_lost_before: sfs.has_lost_before() })
@@ -672,15 +674,15 @@ impl Volume for SfsVolume {
     }
 }
 
-/// The blocks that hold some of these bytes.
+/// The blocks that overlap this range of bytes.
 fn blocks_of(offset: u64, length: u64) -> Range<u64> {
     offset / BLOCK_BYTES..offset.saturating_add(length).div_ceil(BLOCK_BYTES)
 }
 
-/// Some entries of a directory, read before any is handed out: reading them may have to begin anew.
+/// Entries of a directory, collected before any is returned: collecting them may have to start again.
 struct Page {
     names: Vec<u8>,
-    /// The next entry's place, the inode, its kind, and where the name ends.
+    /// The next entry's offset, the inode, its kind, and the end of the name in `names`.
     entries: Vec<(u64, InodeNumber, FileKind, usize)>,
 }
 
@@ -698,14 +700,14 @@ impl Page {
         Ok(page)
     }
 
-    /// The attributes of its entries, up to the first that has none: an error if that is the first of the listing.
+    /// The attributes of the entries, up to the first that fails: an error if that is the first of the listing.
     fn attributes(&self, task: &Task<'_>, sfs: &mut Sfs, is_first: bool) -> Result<Vec<Attributes>, VolumeError> {
         let all: Vec<_> = self.entries.iter().map(|(_, inode, ..)| sfs.attributes(task, *inode)).collect();
         let mut found = Vec::with_capacity(all.len());
         for attributes in all {
             match attributes {
                 Ok(attributes) => found.push(attributes),
-                // It is fetched, and all begins anew.
+                // The block is fetched, and the call starts again.
                 Err(error) if sfs.media.has_missed() => return Err(error),
                 Err(error) if is_first && found.is_empty() => return Err(error),
                 Err(_) => break,
@@ -714,7 +716,7 @@ impl Page {
         Ok(found)
     }
 
-    /// Hands its entries out. Returns the place of the next one; `None` at the end, or if no more are wanted.
+    /// Passes the entries to `take`. Returns the offset of the next one; `None` at the end, or if `take` returns false.
     fn hand_out(
         &self,
         take: &mut dyn FnMut(DirectoryEntry) -> Result<bool, VolumeError>,

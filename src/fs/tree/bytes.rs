@@ -1,4 +1,4 @@
-//! The bytes of a file: blocks that are stored or reserved, and holes between them.
+//! The data of a file: stored and reserved blocks, with holes between.
 
 use crate::fs::volume::Seek;
 use std::collections::BTreeMap;
@@ -6,14 +6,14 @@ use std::ops::Range;
 
 pub const BLOCK: u64 = 4096;
 
-/// The blocks of a file. What lies behind its end in the last one is zero.
+/// The blocks of a file. Bytes after the end of the file in its last block are zero.
 #[derive(Debug, Default)]
 pub struct Bytes {
-    /// By number; `None` if it is reserved, and reads as zeros.
+    /// By block number; `None` if reserved, which reads as zeros.
     blocks: BTreeMap<u64, Option<Box<[u8; BLOCK as usize]>>>,
 }
 
-/// The parts of a range of bytes, each within one block: its number, and the bytes in it.
+/// Splits a range of bytes at block boundaries: block number, and the bytes in that block.
 fn parts(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
     let end = offset + length;
     (offset / BLOCK..end.div_ceil(BLOCK)).map(move |block| {
@@ -23,12 +23,12 @@ fn parts(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> 
 }
 
 impl Bytes {
-    /// Blocks that it has.
+    /// Number of allocated blocks.
     pub fn count(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// Blocks of a range that it has not.
+    /// Number of unallocated blocks in a range.
     pub fn missing(&self, range: Range<u64>) -> u64 {
         range.end - range.start - self.blocks.range(range).count() as u64
     }
@@ -61,7 +61,7 @@ impl Bytes {
         }
     }
 
-    /// Makes a range read as zeros, and gives its whole blocks back.
+    /// Zeroes a range, and frees its whole blocks.
     pub fn punch(&mut self, offset: u64, end: u64) {
         let whole = offset.div_ceil(BLOCK)..end / BLOCK;
         let gone: Vec<u64> = match whole.is_empty() {
@@ -81,7 +81,7 @@ impl Bytes {
         }
     }
 
-    /// Cuts it off at `size` bytes: what is reserved behind is given back, too.
+    /// Truncates to `size` bytes. Reserved blocks after it are freed, too.
     pub fn cut(&mut self, size: u64) {
         self.blocks.split_off(&size.div_ceil(BLOCK));
         if let Some(Some(last)) = self.blocks.get_mut(&(size / BLOCK)) {
@@ -89,7 +89,7 @@ impl Bytes {
         }
     }
 
-    /// The next byte from `offset` on, which is before `size`, that is stored, or that is not.
+    /// The next stored or unstored byte from `offset`, which is less than `size`.
     pub fn seek(&self, offset: u64, size: u64, what: Seek) -> Option<u64> {
         let stored = self.blocks.range(offset / BLOCK..size.div_ceil(BLOCK)).filter(|(_, block)| block.is_some());
         let mut stored = stored.map(|(block, _)| *block);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_punched_or_cut_off_reads_as_zeros_and_gives_its_blocks_back() {
+    fn punched_and_truncated_ranges_read_as_zeros_and_free_their_blocks() {
         let mut bytes = Bytes::default();
         bytes.write(1000, &[7; 12000]);
         assert_eq!((bytes.count(), bytes.missing(0..10)), (4, 6));

@@ -1,4 +1,4 @@
-//! The files of a tree, and what is done to them by inode.
+//! The files of a tree, and the operations on them by inode.
 
 use super::bytes::{BLOCK, Bytes};
 use super::names::Names;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that all extended attributes of a file may take.
+/// Maximum size of all extended attributes of a file, in bytes.
 const MOST_ATTRIBUTE_BYTES: usize = 2 << 20;
 
 /// The content of a file, by its kind.
@@ -33,11 +33,11 @@ pub struct File {
     device: u64,
     pub size: u64,
     pub times: Times,
-    /// Of a directory: in which one it is.
+    /// The parent directory of a directory.
     pub parent: u64,
     pub content: Content,
     extended: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Holds on it. They are counted behind a gate that many have gone through to read.
+    /// References to the file. Atomic, since readers of the shared lock change it.
     held: AtomicU64,
 }
 
@@ -45,15 +45,15 @@ pub struct File {
 #[derive(Debug)]
 pub struct Files {
     all: FxHashMap<u64, File>,
-    /// No number is given out twice.
+    /// The next inode number. Numbers are never reused.
     next: u64,
-    /// Blocks that there are.
+    /// Total blocks.
     blocks: u64,
-    /// Blocks that files take.
+    /// Used blocks.
     used: u64,
 }
 
-/// Blocks that the attributes of a file take beside the one that each file takes.
+/// Blocks of the attributes of a file, in addition to the one block of its inode.
 fn attribute_blocks(extended: &BTreeMap<Vec<u8>, Vec<u8>>) -> u64 {
     extended.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>().div_ceil(BLOCK as usize) as u64
 }
@@ -70,7 +70,7 @@ impl File {
         match &self.content {
             Content::Bytes(bytes) => Ok(bytes),
             Content::Names(_) => Err(VolumeError::IsDirectory),
-            _ => Err(VolumeError::Invalid("only a regular file has bytes")),
+            _ => Err(VolumeError::Invalid("only a regular file has data")),
         }
     }
 
@@ -111,7 +111,7 @@ impl File {
         }
     }
 
-    /// Holds on to it, and says what is known of it.
+    /// Takes a reference if `hold` says so, and returns the attributes.
     pub fn held(&self, number: u64, hold: Hold) -> Attributes {
         if hold == Hold::Yes && number != InodeNumber::ROOT.0 {
             self.held.fetch_add(1, Ordering::Relaxed);
@@ -119,8 +119,8 @@ impl File {
         self.attributes(number)
     }
 
-    /// Lets it go. True if it has no name, and nobody holds it any more.
-    pub fn let_go(&self, times: u64) -> bool {
+    /// Drops `times` references. True if the file has no name and no references.
+    pub fn drop_references(&self, times: u64) -> bool {
         let before =
             self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| Some(held.saturating_sub(times)));
         self.links == 0 && before.is_ok_and(|before| before <= times)
@@ -128,16 +128,16 @@ impl File {
 }
 
 impl Files {
-    /// An empty root directory, and room for so many blocks.
+    /// An empty root directory on a volume of `blocks` blocks.
     pub fn new(blocks: u64, now: Timestamp) -> Files {
         let mut files = Files { all: FxHashMap::default(), next: InodeNumber::ROOT.0, blocks, used: 0 };
         let (kind, permissions, target, attributes) = (FileKind::Directory, 0o755, &b""[..], &[][..]);
         let root = NewFile { kind, permissions, user: 0, group: 0, device: 0, target, attributes };
-        files.add(InodeNumber::ROOT.0, &root, now).expect("a tree has room for its root");
+        files.add(InodeNumber::ROOT.0, &root, now).expect("a tree has space for its root");
         files
     }
 
-    /// A file that is there.
+    /// An existing file.
     pub fn get(&self, number: u64) -> Result<&File, VolumeError> {
         self.all.get(&number).ok_or(VolumeError::NotFound)
     }
@@ -146,15 +146,15 @@ impl Files {
         self.all.get_mut(&number).ok_or(VolumeError::NotFound)
     }
 
-    /// The names in a directory that is there.
+    /// The names in an existing directory.
     pub fn names_mut(&mut self, directory: u64) -> &mut Names {
         match self.all.get_mut(&directory).map(|file| &mut file.content) {
             Some(Content::Names(names)) => names,
-            _ => unreachable!("{directory} was looked at, and is a directory"),
+            _ => unreachable!("{directory} was checked to be a directory"),
         }
     }
 
-    /// Adds a file without a name, that lies in a directory.
+    /// Adds a file in directory `parent`, without a name yet.
     pub fn add(&mut self, parent: u64, new: &NewFile, now: Timestamp) -> Result<u64, VolumeError> {
         let extended: BTreeMap<Vec<u8>, Vec<u8>> =
             new.attributes.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
@@ -187,7 +187,7 @@ impl Files {
         Ok(number)
     }
 
-    /// Frees a file that has no name, and that nobody holds.
+    /// Frees a file without names and references.
     pub fn free_if_gone(&mut self, number: u64) {
         if let Some(file) = self.all.get(&number)
             && file.links == 0
@@ -208,7 +208,7 @@ impl Files {
         Ok(())
     }
 
-    /// The blocks of a file were changed from so many.
+    /// Updates the count of used blocks after a change of a file that had `before` blocks.
     fn recount(&mut self, number: u64, before: u64) -> Result<(), VolumeError> {
         let now = self.get(number)?.bytes()?.count();
         self.used = self.used + now - before;
@@ -226,7 +226,7 @@ impl Files {
         }
     }
 
-    /// Writes all of `bytes`, and says how many blocks they touch.
+    /// Writes all of `bytes`, and returns the number of blocks written.
     pub fn write(&mut self, number: u64, offset: u64, bytes: &[u8], now: Timestamp) -> Result<u64, VolumeError> {
         let before = self.get(number)?.bytes()?.count();
         if bytes.is_empty() {
@@ -258,7 +258,7 @@ impl Files {
     ) -> Result<(), VolumeError> {
         let before = self.get(number)?.bytes()?.count();
         if length == 0 {
-            return Err(VolumeError::Invalid("a range has a byte at least"));
+            return Err(VolumeError::Invalid("a range has at least one byte"));
         }
         let reserves = match how {
             Allocation::Reserve { keep_size } | Allocation::Zero { keep_size } => Some(keep_size),
@@ -326,7 +326,7 @@ impl Files {
     }
 }
 
-/// The end of a range in a file, which cannot reach further than a file can.
+/// The end of a range of a file. Fails if it exceeds the maximum file size.
 fn end_of(offset: u64, length: u64) -> Result<u64, VolumeError> {
     offset.checked_add(length).filter(|end| *end <= LONGEST_FILE).ok_or(VolumeError::TooLarge)
 }

@@ -1,16 +1,15 @@
-//! `tree`: a file system in memory, as small as one can be that is whole.
+//! `tree`: a minimal complete file system in memory.
 //!
-//! It is what the others are compared with: the reference model of the tests, and the cost of a front end that has
-//! nothing behind it. One gate is around all files: who reads goes through it beside other readers, and does not wait
-//! for them.
+//! It is the reference model of the tests, and measures a front end's own cost. One shared lock protects all files:
+//! readers run concurrently.
 //!
 //! | file | content |
 //! |---|---|
-//! | `mod` | the calls, through the gate |
-//! | `files` | the files, and what is done to them by inode |
-//! | `bytes` | the bytes of a file |
+//! | `mod` | the calls, under the lock |
+//! | `files` | the files, and the operations on them by inode |
+//! | `bytes` | the data of a file |
 //! | `names` | the names in a directory |
-//! | `renames` | names that are made, taken away and moved |
+//! | `renames` | create, link, unlink and rename |
 //! | `settings` | the options |
 
 mod bytes;
@@ -39,17 +38,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file system in memory.
 pub struct Tree {
-    /// `None` when it is unmounted.
+    /// `None` after the unmount.
     files: SharedGate<Option<Files>>,
     number: [u8; 16],
-    /// The time on the wall clock at [`Time::ZERO`].
+    /// Wall-clock time at [`Time::ZERO`].
     origin: Timestamp,
     written_blocks: AtomicU64,
     read_blocks: AtomicU64,
 }
 
 impl Tree {
-    /// An empty one whose files may take so many bytes.
+    /// An empty file system of `size_bytes`.
     pub fn new(size_bytes: u64, mounting: &Mounting) -> Tree {
         let mut number = [0; 16];
         number[..8].copy_from_slice(&mounting.seed.to_le_bytes());
@@ -62,30 +61,30 @@ impl Tree {
         }
     }
 
-    /// Looks at the files beside others who do.
-    fn look<T>(
+    /// Reads the files under the shared lock.
+    fn read_files<T>(
         &self,
         call: &Call,
         steps: &Steps,
-        look: impl FnOnce(&Files) -> Result<T, VolumeError>,
+        read: impl FnOnce(&Files) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
         let files = self.files.read(call.task);
         let files = files.as_ref().ok_or(VolumeError::Unmounted)?;
         call.spend_in_memory(steps);
-        look(files)
+        read(files)
     }
 
-    /// Changes the files, alone. It is done at the time that it is told.
-    fn alter<T>(
+    /// Changes the files under the exclusive lock. `act` receives the wall-clock time.
+    fn change_files<T>(
         &self,
         call: &Call,
         steps: &Steps,
-        alter: impl FnOnce(&mut Files, Timestamp) -> Result<T, VolumeError>,
+        change: impl FnOnce(&mut Files, Timestamp) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
         let mut files = self.files.write(call.task);
         let files = files.as_mut().ok_or(VolumeError::Unmounted)?;
         call.spend_in_memory(steps);
-        alter(files, self.timestamp(call.task.now()))
+        change(files, self.timestamp(call.task.now()))
     }
 }
 
@@ -114,10 +113,10 @@ fn found(files: &Files, (directory, name): Name) -> Result<Option<InodeNumber>, 
 fn ask(files: &mut Files, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
     let Some(rule) = rule else { return Ok(()) };
     let file = found(files, name)?;
-    rule(files, Found { file, there: None })
+    rule(files, Found { file, existing: None })
 }
 
-/// Makes the change that goes with a write.
+/// Applies the change of attributes made with a write.
 fn change_beside(
     files: &mut Files,
     inode: InodeNumber,
@@ -131,7 +130,7 @@ fn change_beside(
     }
 }
 
-/// Lists a directory, until `take` answers false.
+/// Lists a directory, until `take` returns false.
 fn list(
     files: &Files,
     directory: InodeNumber,
@@ -158,18 +157,18 @@ fn list(
 
 impl Volume for Tree {
     fn lookup(&self, call: &Call, name: Name, hold: Hold) -> Result<Attributes, VolumeError> {
-        self.look(call, steps::LOOKUP, |files| {
+        self.read_files(call, steps::LOOKUP, |files| {
             let inode = found(files, name)?.ok_or(VolumeError::NotFound)?;
             Ok(files.get(inode.0)?.held(inode.0, hold))
         })
     }
 
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.look(call, steps::LOOK, |files| Ok(files.get(inode.0)?.attributes(inode.0)))
+        self.read_files(call, steps::LOOK, |files| Ok(files.get(inode.0)?.attributes(inode.0)))
     }
 
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError> {
-        self.alter(call, steps::CHANGE, |files, now| {
+        self.change_files(call, steps::CHANGE, |files, now| {
             files.get(inode.0)?;
             match rule(files)? {
                 Some(change) => files.change(inode.0, &change, now),
@@ -186,12 +185,12 @@ impl Volume for Tree {
         hold: Hold,
         rule: Option<NewFileRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.alter(call, steps::NAME, |files, now| {
+        self.change_files(call, steps::NAME, |files, now| {
             let number = match rule {
                 None => files.make(name, new, now)?,
                 Some(rule) => {
                     let file = found(files, name)?;
-                    let inherited = rule(files, Found { file, there: None })?;
+                    let inherited = rule(files, Found { file, existing: None })?;
                     let (permissions, group) = (inherited.permissions, inherited.group);
                     let attributes: Vec<(&[u8], &[u8])> =
                         inherited.attributes.iter().map(|(name, value)| (*name, &value[..])).collect();
@@ -210,7 +209,7 @@ impl Volume for Tree {
         hold: Hold,
         rule: Option<NameRule>,
     ) -> Result<Attributes, VolumeError> {
-        self.alter(call, steps::NAME, |files, now| {
+        self.change_files(call, steps::NAME, |files, now| {
             ask(files, name, rule)?;
             files.link(inode.0, name, now)?;
             Ok(files.get(inode.0)?.held(inode.0, hold))
@@ -218,14 +217,14 @@ impl Volume for Tree {
     }
 
     fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.alter(call, steps::NAME, |files, now| {
+        self.change_files(call, steps::NAME, |files, now| {
             ask(files, name, rule)?;
             files.unlink(name, now)
         })
     }
 
     fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError> {
-        self.alter(call, steps::NAME, |files, now| {
+        self.change_files(call, steps::NAME, |files, now| {
             ask(files, name, rule)?;
             files.remove_directory(name, now)
         })
@@ -239,11 +238,11 @@ impl Volume for Tree {
         how: Renaming,
         rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
-        self.alter(call, steps::RENAME, |files, now| {
+        self.change_files(call, steps::RENAME, |files, now| {
             let how = match rule {
                 None => how,
                 Some(rule) => {
-                    let found = Found { file: found(files, from)?, there: found(files, to)? };
+                    let found = Found { file: found(files, from)?, existing: found(files, to)? };
                     rule(files, found)?
                 }
             };
@@ -252,7 +251,7 @@ impl Volume for Tree {
     }
 
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError> {
-        self.look(call, steps::LOOK, |files| {
+        self.read_files(call, steps::LOOK, |files| {
             let file = files.get(inode.0)?;
             match &file.content {
                 Content::Target(target) => Ok((target.clone(), file.times)),
@@ -262,7 +261,7 @@ impl Volume for Tree {
     }
 
     fn list(&self, call: &Call, directory: InodeNumber, from: u64, take: TakeEntry) -> Result<Times, VolumeError> {
-        self.look(call, steps::LOOKUP, |files| list(files, directory, from, |entry| Ok(take(entry))))
+        self.read_files(call, steps::LOOKUP, |files| list(files, directory, from, |entry| Ok(take(entry))))
     }
 
     fn list_with_attributes(
@@ -273,7 +272,7 @@ impl Volume for Tree {
         hold: Hold,
         take: TakeFullEntry,
     ) -> Result<Times, VolumeError> {
-        self.look(call, steps::LOOKUP, |files| {
+        self.read_files(call, steps::LOOKUP, |files| {
             list(files, directory, from, |entry| {
                 let (number, file) = (entry.inode.0, files.get(entry.inode.0)?);
                 let is_taken = take(&FullEntry { entry, attributes: file.attributes(number) });
@@ -286,7 +285,7 @@ impl Volume for Tree {
     }
 
     fn read(&self, call: &Call, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<ReadBytes, VolumeError> {
-        self.look(call, &steps::read(offset, bytes.len()), |files| {
+        self.read_files(call, &steps::read(offset, bytes.len()), |files| {
             let file = files.get(inode.0)?;
             let stored = file.bytes()?;
             let length = file.size.saturating_sub(offset).min(bytes.len() as u64) as usize;
@@ -304,7 +303,7 @@ impl Volume for Tree {
         bytes: &[u8],
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.alter(call, &steps::write(offset, bytes.len()), |files, now| {
+        self.change_files(call, &steps::write(offset, bytes.len()), |files, now| {
             change_beside(files, inode, rule, now)?;
             let blocks = files.write(inode.0, offset, bytes, now)?;
             self.written_blocks.fetch_add(blocks, Ordering::Relaxed);
@@ -320,14 +319,14 @@ impl Volume for Tree {
         how: Allocation,
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
-        self.alter(call, &steps::allocate(range.0, range.1), |files, now| {
+        self.change_files(call, &steps::allocate(range.0, range.1), |files, now| {
             change_beside(files, inode, rule, now)?;
             files.allocate(inode.0, range, how, now)
         })
     }
 
     fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError> {
-        self.look(call, steps::LOOK, |files| {
+        self.read_files(call, steps::LOOK, |files| {
             let file = files.get(inode.0)?;
             let bytes = file.bytes()?;
             Ok(if offset < file.size { bytes.seek(offset, file.size, what) } else { None })
@@ -335,37 +334,38 @@ impl Volume for Tree {
     }
 
     fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError> {
-        self.look(call, steps::LOOK, |files| {
+        self.read_files(call, steps::LOOK, |files| {
             files.get(inode.0)?.extended(name).cloned().ok_or(VolumeError::NoAttribute)
         })
     }
 
     fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError> {
-        self.look(call, steps::LOOK, |files| Ok(files.get(inode.0)?.extended_names()))
+        self.read_files(call, steps::LOOK, |files| Ok(files.get(inode.0)?.extended_names()))
     }
 
-    /// Does nothing: memory is as durable as it will be.
+    /// Does nothing: memory is never durable.
     fn sync_file(&self, call: &Call, inode: InodeNumber, _: Durable) -> Result<(), VolumeError> {
-        self.look(call, steps::SYNC, |files| files.get(inode.0).map(drop))
+        self.read_files(call, steps::SYNC, |files| files.get(inode.0).map(drop))
     }
 
     fn sync(&self, call: &Call) -> Result<(), VolumeError> {
-        self.look(call, steps::SYNC, |_| Ok(()))
+        self.read_files(call, steps::SYNC, |_| Ok(()))
     }
 
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError> {
-        self.look(call, steps::LOOK, |files| Ok(files.get(inode.0)?.held(inode.0, Hold::Yes)))
+        self.read_files(call, steps::LOOK, |files| Ok(files.get(inode.0)?.held(inode.0, Hold::Yes)))
     }
 
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError> {
         if inode == InodeNumber::ROOT {
             return Ok(());
         }
-        let is_gone =
-            self.look(call, steps::LOOK, |files| Ok(files.get(inode.0).is_ok_and(|file| file.let_go(times))))?;
+        let is_gone = self.read_files(call, steps::LOOK, |files| {
+            Ok(files.get(inode.0).is_ok_and(|file| file.drop_references(times)))
+        })?;
         if is_gone {
-            // Another may have held it again meanwhile: then it stays.
-            self.alter(call, steps::NONE, |files, _| {
+            // Another task may have taken a reference since; then the file stays.
+            self.change_files(call, steps::NONE, |files, _| {
                 files.free_if_gone(inode.0);
                 Ok(())
             })?;
@@ -374,11 +374,11 @@ impl Volume for Tree {
     }
 
     fn space(&self, call: &Call) -> Result<Space, VolumeError> {
-        self.look(call, steps::NONE, |files| Ok(files.space()))
+        self.read_files(call, steps::NONE, |files| Ok(files.space()))
     }
 
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError> {
-        self.look(call, steps::NONE, |_| Ok(None))
+        self.read_files(call, steps::NONE, |_| Ok(None))
     }
 
     fn is_changed(&self, _: &Call) -> bool {
@@ -390,7 +390,7 @@ impl Volume for Tree {
     }
 
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
-        self.look(call, steps::NONE, |_| {
+        self.read_files(call, steps::NONE, |_| {
             let mut written = Tally::default();
             written.add(Cause::HostWrite, Stored::Data, self.written_blocks.load(Ordering::Relaxed));
             let read_blocks = self.read_blocks.load(Ordering::Relaxed);
@@ -405,7 +405,7 @@ impl Volume for Tree {
     }
 
     fn state(&self, call: &Call) -> Result<State, VolumeError> {
-        self.look(call, steps::NONE, |_| Ok(State::default()))
+        self.read_files(call, steps::NONE, |_| Ok(State::default()))
     }
 
     fn number(&self) -> [u8; 16] {
@@ -413,7 +413,7 @@ impl Volume for Tree {
     }
 
     fn is_timed(&self) -> bool {
-        // Nothing is below it: its time is that of its calls.
+        // No device is below: calls take only their own time.
         true
     }
 

@@ -5,10 +5,10 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The place behind `.` and `..` in a listing.
+/// The offset after `.` and `..` in a listing.
 const BEHIND_DOTS: u64 = 2;
 
-/// A name, and whose it is.
+/// A directory entry.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub name: Arc<[u8]>,
@@ -16,8 +16,8 @@ pub struct Entry {
     pub kind: FileKind,
 }
 
-/// The names in a directory. Each has a place that no other has had, in ascending order of when it was put there: so a
-/// listing that goes on behind a place misses nothing and tells nothing twice.
+/// The names in a directory. Each has a unique offset, ascending in the order of insertion. So a listing resumed at an
+/// offset misses no entry and repeats none.
 #[derive(Debug)]
 pub struct Names {
     places: FxHashMap<Arc<[u8]>, u64>,
@@ -40,7 +40,7 @@ impl Names {
         self.places.get(name).map(|place| &self.entries[place])
     }
 
-    /// Gives a name to an inode: a new one, or one that another has.
+    /// Sets the inode of a name, new or existing.
     pub fn put(&mut self, name: &[u8], inode: u64, kind: FileKind) {
         if let Some(place) = self.places.get(name) {
             let entry = self.entries.get_mut(place).expect("each place has an entry");
@@ -59,7 +59,7 @@ impl Names {
         }
     }
 
-    /// The entries behind a place, each with its own.
+    /// The entries after an offset, each with its own offset.
     pub fn behind(&self, place: u64) -> impl Iterator<Item = (u64, &Entry)> {
         self.entries.range(place + 1..).map(|(place, entry)| (*place, entry))
     }

@@ -1,42 +1,42 @@
-//! Names: made, taken away, moved.
+//! Create, link, unlink and rename.
 
 use super::files::Files;
 use super::names::Entry;
 use crate::fs::volume::{
-    FileKind, LONGEST_TARGET, MOST_LINKS, Name, NewFile, Renaming, Taken, Timestamp, VolumeError, check_name,
+    FileKind, IfExists, LONGEST_TARGET, MOST_LINKS, Name, NewFile, Renaming, Timestamp, VolumeError, check_name,
     check_removed_name,
 };
 
-/// The directory, and the links that a name of this kind of file is to it: its `..`.
-fn dots(kind: FileKind) -> u32 {
+/// Number of links that a file of this kind adds to its parent: a directory adds its `..`.
+fn subdirectory_links(kind: FileKind) -> u32 {
     u32::from(kind == FileKind::Directory)
 }
 
 impl Files {
-    /// The file of a name that is no `.` or `..`, if there is one.
+    /// The entry of a name other than `.` and `..`, if any.
     fn find(&self, (directory, name): Name) -> Result<Option<Entry>, VolumeError> {
         Ok(self.get(directory.0)?.names()?.find(name).cloned())
     }
 
-    /// Fails unless names can be put into a directory.
+    /// Fails unless names can be added to a directory.
     fn check_open(&self, (directory, _): Name) -> Result<(), VolumeError> {
         let directory = self.get(directory.0)?;
         directory.names()?;
         if directory.links == 0 { Err(VolumeError::NotFound) } else { Ok(()) }
     }
 
-    /// A directory has other names than before, and other directories in it.
-    fn names_changed(&mut self, directory: u64, more: u32, fewer: u32, now: Timestamp) -> Result<(), VolumeError> {
+    /// Updates a directory after a change of its names and subdirectories.
+    fn update_directory(&mut self, directory: u64, more: u32, fewer: u32, now: Timestamp) -> Result<(), VolumeError> {
         let directory = self.get_mut(directory)?;
         directory.times.written(now);
         directory.links = directory.links + more - fewer;
         Ok(())
     }
 
-    /// A file has lost a name.
-    fn lost_name(&mut self, entry: &Entry, now: Timestamp) -> Result<(), VolumeError> {
+    /// Removes one link of a file.
+    fn remove_link(&mut self, entry: &Entry, now: Timestamp) -> Result<(), VolumeError> {
         let file = self.get_mut(entry.inode)?;
-        file.links -= 1 + dots(entry.kind);
+        file.links -= 1 + subdirectory_links(entry.kind);
         file.times.changed(now);
         self.free_if_gone(entry.inode);
         Ok(())
@@ -53,7 +53,7 @@ impl Files {
         }
         let number = self.add(name.0.0, new, now)?;
         self.names_mut(name.0.0).put(name.1, number, new.kind);
-        self.names_changed(name.0.0, dots(new.kind), 0, now)?;
+        self.update_directory(name.0.0, subdirectory_links(new.kind), 0, now)?;
         Ok(number)
     }
 
@@ -62,7 +62,7 @@ impl Files {
         let file = self.get(number)?;
         let kind = file.kind;
         if kind == FileKind::Directory {
-            return Err(VolumeError::NotPermitted("a directory has one name"));
+            return Err(VolumeError::NotPermitted("a directory cannot have a second name"));
         }
         if file.links >= MOST_LINKS {
             return Err(VolumeError::TooManyLinks);
@@ -78,7 +78,7 @@ impl Files {
         let file = self.get_mut(number)?;
         file.links += 1;
         file.times.changed(now);
-        self.names_changed(name.0.0, 0, 0, now)
+        self.update_directory(name.0.0, 0, 0, now)
     }
 
     pub fn unlink(&mut self, name: Name, now: Timestamp) -> Result<(), VolumeError> {
@@ -88,8 +88,8 @@ impl Files {
             return Err(VolumeError::IsDirectory);
         }
         self.names_mut(name.0.0).remove(name.1);
-        self.names_changed(name.0.0, 0, 0, now)?;
-        self.lost_name(&entry, now)
+        self.update_directory(name.0.0, 0, 0, now)?;
+        self.remove_link(&entry, now)
     }
 
     pub fn remove_directory(&mut self, name: Name, now: Timestamp) -> Result<(), VolumeError> {
@@ -99,11 +99,11 @@ impl Files {
             return Err(VolumeError::NotEmpty);
         }
         self.names_mut(name.0.0).remove(name.1);
-        self.names_changed(name.0.0, 0, 1, now)?;
-        self.lost_name(&entry, now)
+        self.update_directory(name.0.0, 0, 1, now)?;
+        self.remove_link(&entry, now)
     }
 
-    /// True if a directory is another one, or lies in it.
+    /// True if `directory` is `other`, or lies below it.
     fn is_within(&self, directory: u64, other: u64) -> Result<bool, VolumeError> {
         let mut at = directory;
         loop {
@@ -116,7 +116,7 @@ impl Files {
     }
 
     pub fn rename(&mut self, from: Name, to: Name, how: Renaming, now: Timestamp) -> Result<(), VolumeError> {
-        if how.whiteout.is_some() && how.taken == Taken::Exchange {
+        if how.whiteout.is_some() && how.if_exists == IfExists::Exchange {
             return Err(VolumeError::Invalid("an exchange leaves no name for a whiteout"));
         }
         check_name(from.1)?;
@@ -132,24 +132,29 @@ impl Files {
         if lies_in_itself(&file, to.0.0)? {
             return Err(into_itself);
         }
-        match (&there, how.taken) {
-            (None, Taken::Exchange) => return Err(VolumeError::NotFound),
-            (Some(_), Taken::Refuse) => return Err(VolumeError::Exists),
+        match (&there, how.if_exists) {
+            (None, IfExists::Exchange) => return Err(VolumeError::NotFound),
+            (Some(_), IfExists::Refuse) => return Err(VolumeError::Exists),
             (Some(other), _) if other.inode == file.inode => return Ok(()),
-            (Some(other), Taken::Exchange) if lies_in_itself(other, from.0.0)? => return Err(into_itself),
-            (Some(other), Taken::Exchange) => return self.exchange((from, &file), (to, other), now),
-            (Some(other), Taken::Replace) => self.check_replaced(&file, other)?,
+            (Some(other), IfExists::Exchange) if lies_in_itself(other, from.0.0)? => return Err(into_itself),
+            (Some(other), IfExists::Exchange) => return self.exchange((from, &file), (to, other), now),
+            (Some(other), IfExists::Replace) => self.check_replaced(&file, other)?,
             (None, _) => {}
         }
         let whiteout = how.whiteout.map(|owner| self.add_whiteout(from.0.0, owner, now)).transpose()?;
         self.names_mut(from.0.0).remove(from.1);
-        self.names_changed(from.0.0, 0, dots(file.kind), now)?;
+        self.update_directory(from.0.0, 0, subdirectory_links(file.kind), now)?;
         self.names_mut(to.0.0).put(to.1, file.inode, file.kind);
-        self.names_changed(to.0.0, dots(file.kind), there.as_ref().map_or(0, |other| dots(other.kind)), now)?;
+        self.update_directory(
+            to.0.0,
+            subdirectory_links(file.kind),
+            there.as_ref().map_or(0, |other| subdirectory_links(other.kind)),
+            now,
+        )?;
         if let Some(other) = &there {
-            self.lost_name(other, now)?;
+            self.remove_link(other, now)?;
         }
-        self.moved(file.inode, to.0.0, now)?;
+        self.update_renamed(file.inode, to.0.0, now)?;
         if let Some(number) = whiteout {
             self.names_mut(from.0.0).put(from.1, number, FileKind::CharacterDevice);
         }
@@ -157,7 +162,7 @@ impl Files {
     }
 
     fn check_replaced(&self, file: &Entry, other: &Entry) -> Result<(), VolumeError> {
-        match (dots(file.kind), dots(other.kind)) {
+        match (subdirectory_links(file.kind), subdirectory_links(other.kind)) {
             (1, 0) => Err(VolumeError::NotDirectory),
             (0, 1) => Err(VolumeError::IsDirectory),
             (1, 1) if !self.get(other.inode)?.names()?.is_empty() => Err(VolumeError::NotEmpty),
@@ -179,14 +184,14 @@ impl Files {
     ) -> Result<(), VolumeError> {
         self.names_mut(from.0.0).put(from.1, other.inode, other.kind);
         self.names_mut(to.0.0).put(to.1, file.inode, file.kind);
-        self.names_changed(from.0.0, dots(other.kind), dots(file.kind), now)?;
-        self.names_changed(to.0.0, dots(file.kind), dots(other.kind), now)?;
-        self.moved(file.inode, to.0.0, now)?;
-        self.moved(other.inode, from.0.0, now)
+        self.update_directory(from.0.0, subdirectory_links(other.kind), subdirectory_links(file.kind), now)?;
+        self.update_directory(to.0.0, subdirectory_links(file.kind), subdirectory_links(other.kind), now)?;
+        self.update_renamed(file.inode, to.0.0, now)?;
+        self.update_renamed(other.inode, from.0.0, now)
     }
 
-    /// A file has another name, in this directory.
-    fn moved(&mut self, number: u64, directory: u64, now: Timestamp) -> Result<(), VolumeError> {
+    /// Updates a renamed file and its parent.
+    fn update_renamed(&mut self, number: u64, directory: u64, now: Timestamp) -> Result<(), VolumeError> {
         let file = self.get_mut(number)?;
         file.times.changed(now);
         if file.kind == FileKind::Directory {

@@ -10,19 +10,19 @@ use std::sync::Arc;
 /// The station.
 pub static KIND: Kind = Kind {
     name: "tree",
-    about: "a file system in memory, which stands on nothing and is gone after a run or a mount",
+    about: "a file system in memory, without a device below; its files are lost after a run or an unmount",
     options: &[OptionKind {
         name: "size",
         values: Values::Size(1 << 20, 1 << 40),
         default: "1G",
-        about: "what its files may take: 4K for each, for each of its blocks, and for each 4K of its attributes",
+        about: "space for files: 4K for each file, each data block, and each 4K of extended attributes",
     }],
 };
 
 /// The options of a tree.
 #[derive(Clone, Debug)]
 pub struct TreeSettings {
-    /// Bytes that files may take.
+    /// Space for files, in bytes.
     pub size_bytes: u64,
     written_out: String,
 }
@@ -41,7 +41,7 @@ impl VolumeSettings for TreeSettings {
     }
 
     fn create(&self, below: Option<Medium>, mounting: &Mounting) -> Result<Arc<dyn Volume>, VolumeFault> {
-        debug_assert!(below.is_none(), "the table of stations says that a tree stands on nothing");
+        debug_assert!(below.is_none(), "in the table of stations, a tree has nothing below");
         Ok(Arc::new(Tree::new(self.size_bytes, mounting)))
     }
 }

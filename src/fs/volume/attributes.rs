@@ -1,9 +1,9 @@
-//! Attributes of a file, and changes of them.
+//! Attributes of files, and changes of them.
 
 use super::times::{Times, Timestamp};
 use std::borrow::Cow;
 
-/// The number of an inode. 1 is the root's.
+/// An inode number. 1 is the root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeNumber(pub u64);
 
@@ -16,19 +16,19 @@ impl InodeNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FileKind {
-    /// Bytes.
+    /// A regular file: bytes.
     Regular = 1,
-    /// Names.
+    /// A directory: names.
     Directory = 2,
-    /// Another path.
+    /// A symbolic link: a path.
     Symlink = 3,
     /// A pipe.
     Fifo = 4,
     /// A socket.
     Socket = 5,
-    /// A device of characters.
+    /// A character device.
     CharacterDevice = 6,
-    /// A device of blocks.
+    /// A block device.
     BlockDevice = 7,
 }
 
@@ -53,29 +53,30 @@ impl FileKind {
 pub struct Attributes {
     /// Its inode.
     pub inode: InodeNumber,
-    /// The generation, which tells it from all files that had the inode's number before.
+    /// The generation: distinguishes the file from earlier files with the same inode number.
     pub generation: u32,
     /// The kind.
     pub kind: FileKind,
-    /// The low twelve bits of its mode: permissions, set-id and sticky bits.
+    /// The low twelve bits of the mode: permissions, set-id and sticky bits.
     pub permissions: u16,
-    /// Names it has; of a directory 2 and one for each directory in it.
+    /// Number of hard links; for a directory 2 plus the number of its subdirectories.
     pub links: u32,
     /// The owner.
     pub user: u32,
     /// The owning group.
     pub group: u32,
-    /// The device that it stands for (`st_rdev`).
+    /// The device number of a device file (`st_rdev`).
     pub device: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// 4 KiB blocks that it has.
+    /// Allocated blocks of 4 KiB.
     pub blocks: u64,
-    /// Its time stamps.
+    /// Time stamps.
     pub times: Times,
 }
 
-/// A change of attributes; those that are `None` stay. The time of change becomes now, unless it is given.
+/// A change of attributes. Attributes that are `None` stay; the change time (ctime) becomes the current time unless
+/// given.
 #[derive(Clone, Debug, Default)]
 pub struct Change<'c> {
     /// The low twelve bits of the mode.
@@ -84,63 +85,63 @@ pub struct Change<'c> {
     pub user: Option<u32>,
     /// The owning group.
     pub group: Option<u32>,
-    /// Bytes: it is cut off, or lengthened by zeros.
+    /// Size in bytes: the file is truncated, or extended with zeros.
     pub size: Option<u64>,
-    /// When it was read.
+    /// Access time (atime).
     pub accessed: Option<Timestamp>,
-    /// When its bytes changed.
+    /// Modification time of the data (mtime).
     pub modified: Option<Timestamp>,
-    /// When anything of it changed.
+    /// Change time of data or attributes (ctime).
     pub changed: Option<Timestamp>,
-    /// Extended attributes that are set or taken away, together with the permissions: a crash leaves both or neither.
+    /// Extended attributes to set or remove, atomically with the permissions: a crash leaves both changes or neither.
     pub extended: Vec<ExtendedChange<'c>>,
 }
 
-/// An extended attribute that is set or taken away.
+/// An extended attribute to set or remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtendedChange<'c> {
-    /// Its name, with its namespace.
+    /// The name with its namespace.
     pub name: &'c [u8],
-    /// Its new value; `None`: it is taken away. One that is not there stays away, which is no error.
+    /// The new value; `None` removes the attribute. Removing a missing attribute is no error.
     pub value: Option<Cow<'c, [u8]>>,
 }
 
-/// A file that is to be made.
+/// A file to create.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFile<'a> {
     /// The kind.
     pub kind: FileKind,
-    /// The low twelve bits of its mode.
+    /// The low twelve bits of the mode.
     pub permissions: u16,
     /// The owner.
     pub user: u32,
-    /// The owning group, unless the directory's set-group-id bit says otherwise.
+    /// The owning group, unless the directory has the set-group-id bit.
     pub group: u32,
-    /// The device that it stands for.
+    /// The device number of a device file.
     pub device: u64,
-    /// The target of a symbolic link; empty for all else.
+    /// The target of a symbolic link; empty for other kinds.
     pub target: &'a [u8],
-    /// Extended attributes that it has from the beginning, each a name and a value.
+    /// Initial extended attributes: name and value.
     pub attributes: &'a [(&'a [u8], &'a [u8])],
 }
 
-/// The outcome of a rename to a name that is taken.
+/// The effect of a rename if the new name exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// The file that has it loses it.
+pub enum IfExists {
+    /// Unlink the file that has the name.
     Replace,
-    /// Nothing: it fails (`RENAME_NOREPLACE`).
+    /// Fail (`RENAME_NOREPLACE`).
     Refuse,
-    /// Both change names (`RENAME_EXCHANGE`).
+    /// Swap both names (`RENAME_EXCHANGE`).
     Exchange,
 }
 
-/// An entry of a directory, as it is listed.
+/// A directory entry in a listing.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectoryEntry<'a> {
-    /// The place in the listing behind it.
+    /// The offset of the next entry in the listing.
     pub next: u64,
-    /// The inode.
+    /// The inode number.
     pub inode: InodeNumber,
     /// The kind.
     pub kind: FileKind,
@@ -149,23 +150,23 @@ pub struct DirectoryEntry<'a> {
 }
 
 impl DirectoryEntry<'_> {
-    /// True if it is the directory itself, or its parent.
+    /// True for `.` and `..`.
     pub fn is_dot(&self) -> bool {
         self.name == b"." || self.name == b".."
     }
 }
 
-/// The space of a volume, in blocks of 4 KiB.
+/// The space of a volume, in blocks of 4 KiB (statfs).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// Blocks that files can have.
+    /// Total blocks for files.
     pub blocks: u64,
-    /// Of which so many are free.
+    /// Free blocks.
     pub free_blocks: u64,
-    /// Of which a file can have so many, beside what its map and the entries of its blocks take.
+    /// Blocks that one file can still allocate, without its map and its entries in metadata.
     pub available_blocks: u64,
-    /// Inodes that there can be.
+    /// Maximum number of inodes.
     pub inodes: u64,
-    /// Of which so many are free, for files with names of up to 12 bytes.
+    /// Free inodes, for files with names of up to 12 bytes.
     pub free_inodes: u64,
 }

@@ -1,92 +1,92 @@
-//! Why a call to a volume fails, and what a failed write or flush has cost.
+//! Errors of calls to a volume, and the changes lost by a failed write or flush.
 
 use crate::device::DeviceError;
 use rustix::io::Errno;
 use std::{fmt, io};
 
-/// Why a call fails. What fails leaves the volume as it was.
+/// Failure of a call. A failed call leaves the volume unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum VolumeError {
-    /// Nothing has this name, or the inode is gone (ENOENT).
+    /// No such name, or the inode was freed (ENOENT).
     #[error("no such file or directory")]
     NotFound,
-    /// Something has this name (EEXIST).
+    /// The name exists (EEXIST).
     #[error("the name is taken")]
     Exists,
-    /// A directory is needed (ENOTDIR).
+    /// The file is not a directory (ENOTDIR).
     #[error("not a directory")]
     NotDirectory,
-    /// A directory cannot be used so (EISDIR).
-    #[error("a directory")]
+    /// The file is a directory (EISDIR).
+    #[error("is a directory")]
     IsDirectory,
-    /// A directory holds names (ENOTEMPTY).
+    /// The directory is not empty (ENOTEMPTY).
     #[error("the directory is not empty")]
     NotEmpty,
-    /// A name has more than 255 bytes, or a symbolic link's target more than 4095 (ENAMETOOLONG).
+    /// A name longer than 255 bytes, or a symbolic link's target longer than 4095 bytes (ENAMETOOLONG).
     #[error("the name is too long")]
     NameTooLong,
-    /// The request makes no sense (EINVAL).
+    /// An invalid request (EINVAL).
     #[error("{0}")]
     Invalid(&'static str),
-    /// Only the owner, or root, may do that, or nobody (EPERM).
+    /// The operation needs the owner or root, or is never permitted (EPERM).
     #[error("{0}")]
     NotPermitted(&'static str),
-    /// The mode or the access control list does not let the caller (EACCES).
+    /// The mode or the access control list denies the access (EACCES).
     #[error("permission denied")]
     Denied,
-    /// A file system does not know such a thing (EOPNOTSUPP).
+    /// The file system does not support the operation (EOPNOTSUPP).
     #[error("{0}")]
     Unsupported(&'static str),
-    /// A file cannot have so many names (EMLINK).
+    /// The file has the maximum number of links (EMLINK).
     #[error("too many links")]
     TooManyLinks,
-    /// A file cannot be so long (EFBIG).
+    /// The file would exceed the maximum size (EFBIG).
     #[error("the file would be too large")]
     TooLarge,
-    /// There is no space left (ENOSPC).
+    /// No space left (ENOSPC).
     #[error("no space left: {free} of {blocks} blocks are free")]
     NoSpace {
-        /// Blocks of 4 KiB that are free.
+        /// Free blocks of 4 KiB.
         free: u64,
-        /// Blocks that there are.
+        /// Total blocks of 4 KiB.
         blocks: u64,
     },
-    /// There is no such extended attribute (ENODATA).
+    /// The extended attribute does not exist (ENODATA).
     #[error("no such attribute")]
     NoAttribute,
-    /// The value of an extended attribute has more than 64 KiB (E2BIG).
+    /// The value of an extended attribute is longer than 64 KiB (E2BIG).
     #[error("the value of an attribute has at most 64 KiB")]
     LongValue,
-    /// A file cannot have so many extended attributes, or so large ones (ENOSPC).
+    /// The extended attributes of a file exceed their limit (ENOSPC).
     #[error("a file's attributes may take {most} bytes here, and their names 64 KiB")]
     ManyAttributes {
-        /// Bytes that all attributes of a file may take on this volume.
+        /// The limit of the volume, in bytes, for all attributes of a file.
         most: u64,
     },
-    /// The volume can only be read (EROFS).
+    /// The volume is read-only (EROFS).
     #[error("the volume can only be read: {0}")]
     ReadOnly(String),
-    /// Stored bytes are not those that were written (EIO).
+    /// Stored bytes differ from the written ones (EIO).
     #[error("{what} is damaged: {why}")]
     Damaged {
-        /// The structure, and where it lies.
+        /// The structure and its address.
         what: String,
         /// The defect.
         why: String,
     },
-    /// The device fails (EIO).
+    /// The device failed (EIO).
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// It was unmounted (EIO).
+    /// The volume is unmounted (EIO).
     #[error("the volume is unmounted")]
     Unmounted,
-    /// A write or a flush failed, and what it stood for was not stored (EIO).
+    /// A write or a flush failed, and its changes are lost (EIO).
     #[error("{0}")]
     Lost(Box<Lost>),
 }
 
 impl VolumeError {
-    /// The error number of a system call.
+    /// The errno of a system call.
     pub fn errno(&self) -> Errno {
         match self {
             VolumeError::NotFound => Errno::NOENT,
@@ -114,7 +114,7 @@ impl VolumeError {
 }
 
 impl From<VolumeError> for io::Error {
-    /// With the number, so that its kind is the one that a system call's error would have, and the words.
+    /// Converts with the errno, so that the error kind matches that of a system call. I/O errors keep their message.
     fn from(error: VolumeError) -> io::Error {
         match error {
             VolumeError::Damaged { .. } | VolumeError::Device(_) | VolumeError::Unmounted | VolumeError::Lost(_) => {
@@ -125,17 +125,17 @@ impl From<VolumeError> for io::Error {
     }
 }
 
-/// The cost of a failed write or flush.
+/// The changes lost by a failed write or flush.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The failure.
     pub why: String,
-    /// Files and directories that were changed since the last checkpoint. An fsync may have stored some of these
+    /// Number of files and directories changed since the last checkpoint. An fsync may have stored some of these
     /// changes.
     pub inodes: u64,
-    /// The first of them by number.
+    /// The lowest of their inode numbers.
     pub first_inodes: Vec<u64>,
-    /// Blocks that waited, or were written and not flushed.
+    /// Dirty blocks, and blocks written but not flushed.
     pub blocks: u64,
 }
 

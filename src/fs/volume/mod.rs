@@ -1,19 +1,19 @@
 //! [`Volume`]: the seam of a mounted file system, by inode and name.
 //!
-//! Many threads share a volume by `&self`, and it locks what it must, inside. Each call says who makes it and when it
-//! begins ([`Call`]); when it is answered, the clock of its task says when it is done. A volume holds no rule that is
-//! every file system's: who may do what, which bits a change takes away, what a new file inherits. They stand once, in
-//! [`posix`](super::posix). Where a rule looks at a file and then something is done to it, the volume takes the rule
-//! along, and asks it behind its own gates (`rules`): nobody comes between the look and the deed.
+//! Threads share a volume by `&self`; it locks internally. Each call names its caller and its task ([`Call`]); the
+//! task's clock gives the start of the call, and is advanced to its completion. Rules common to all file systems are
+//! not part of a volume: permissions, set-id bits cleared by a change, inheritance from a directory. They are in
+//! [`posix`](super::posix). Where a rule inspects a file before an operation, the volume receives the rule and calls it
+//! while it holds its own locks (`rules`), so that no other call intervenes.
 //!
 //! | file | content |
 //! |---|---|
-//! | `call` | who makes a call, and when |
-//! | `attributes` | what is known of a file, and what of it is changed |
-//! | `times` | its time stamps, and which event sets which |
-//! | `limits` | the limits that are Linux's, and what a name may be |
-//! | `rules` | what a volume asks behind its gates |
-//! | `error` | why a call fails |
+//! | `call` | the caller and the time of a call |
+//! | `attributes` | attributes of files, and changes of them |
+//! | `times` | time stamps, and the events that set them |
+//! | `limits` | limits of Linux, and the rules for names |
+//! | `rules` | rules that a volume calls while it holds its locks |
+//! | `error` | errors of calls |
 //! | `steps` | the CPU time of each kind of call |
 
 mod attributes;
@@ -25,7 +25,7 @@ pub mod steps;
 mod times;
 
 pub use attributes::{
-    Attributes, Change, DirectoryEntry, ExtendedChange, FileKind, InodeNumber, NewFile, Space, Taken,
+    Attributes, Change, DirectoryEntry, ExtendedChange, FileKind, IfExists, InodeNumber, NewFile, Space,
 };
 pub use call::{Call, Caller};
 pub use error::{Lost, VolumeError};
@@ -39,64 +39,65 @@ use super::Durable;
 use crate::device::Account;
 use crate::time::Time;
 
-/// A name in a directory.
+/// A name in a directory: the directory and the name.
 pub type Name<'n> = (InodeNumber, &'n [u8]);
 
-/// True if the inodes of the answer are held until they are [forgotten](Volume::forget).
+/// Chooses whether a call takes a reference to the inode it returns, until [`forget`](Volume::forget) drops it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// They are: they stay, even without a name.
+    /// Takes a reference: the inode exists until it is dropped, even without a name.
     Yes,
-    /// They are not.
+    /// Takes no reference.
     No,
 }
 
-/// The work of fallocate on a range of a file.
+/// The operation of fallocate on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// Its blocks are reserved, and what is not stored reads as zeros. The file grows to its end, or not.
+    /// Reserves blocks; unwritten bytes read as zeros. The file is extended to the end of the range unless `keep_size`.
     Reserve {
-        /// The file does not grow.
+        /// True if the file keeps its size.
         keep_size: bool,
     },
-    /// Its bytes read as zeros, and its whole blocks are given back.
+    /// Punches a hole: bytes read as zeros, and whole blocks are freed.
     Punch,
-    /// Its bytes read as zeros, and its blocks are reserved.
+    /// Zeroes the range and keeps its blocks reserved.
     Zero {
-        /// The file does not grow.
+        /// True if the file keeps its size.
         keep_size: bool,
     },
 }
 
-/// The target of a seek.
+/// The kind of byte that a seek finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek {
-    /// A byte that is stored.
+    /// A stored byte.
     Data,
-    /// One that is not. The end of a file counts as a hole.
+    /// A byte that is not stored. The end of the file counts as a hole.
     Hole,
 }
 
 /// The options of a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renaming {
-    /// The outcome if the new name is taken.
-    pub taken: Taken,
-    /// The user and the group of a whiteout that is left under the old name (`RENAME_WHITEOUT`): a character device 0,
-    /// which overlayfs takes for "nothing is here, whatever a lower layer says". An exchange leaves none.
+    /// The effect if the new name exists.
+    pub if_exists: IfExists,
+    /// User and group of a whiteout left under the old name (`RENAME_WHITEOUT`): character device 0, which for
+    /// overlayfs hides the name in lower layers. An exchange leaves none.
     pub whiteout: Option<(u32, u32)>,
 }
 
 /// The answer to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadBytes {
-    /// Bytes read: less than asked for only at the end of the file.
+    /// Bytes read: fewer than requested only at the end of the file.
     pub length: usize,
-    /// The time stamps as they were then. The volume notes no read: who reads does, with [`Volume::change`].
+    /// Time stamps at the time of the read. A volume does not update the access time; callers do, with
+    /// [`Volume::change`].
     pub times: Times,
 }
 
-/// An entry of a directory that is listed with what is known of its file.
+/// A directory entry with the attributes of its file.
 #[derive(Clone, Copy, Debug)]
 pub struct FullEntry<'a> {
     /// The entry.
@@ -105,48 +106,48 @@ pub struct FullEntry<'a> {
     pub attributes: Attributes,
 }
 
-/// Takes entries of a directory, until it answers false.
+/// Consumes entries of a directory; false ends the listing.
 pub type TakeEntry<'t> = &'t mut dyn FnMut(DirectoryEntry<'_>) -> bool;
-/// The same with attributes.
+/// Consumes entries with attributes; false ends the listing.
 pub type TakeFullEntry<'t> = &'t mut dyn FnMut(&FullEntry<'_>) -> bool;
 
-/// The state of a volume that its user should know.
+/// The condition of a volume, for its user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Why it can only be read, if so.
+    /// The reason why the volume is read-only, if it is.
     pub read_only: Option<String>,
-    /// Damage that the mount has found.
+    /// Damage found by the mount.
     pub damage: Vec<Damage>,
-    /// True if the mount before this one lost something, and could leave a mark.
+    /// True if the previous mount lost changes and marked the volume.
     pub has_lost_before: bool,
 }
 
-/// Something that is wrong with a volume.
+/// A fault of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The place, the value there, and the right one.
+    /// The structure, the stored value, and the right one.
     pub what: String,
-    /// The remedy that a repair applies.
+    /// The action of a repair.
     pub repair: String,
 }
 
-/// A mounted file system, as calls by inode and name, which threads share.
+/// A mounted file system, shared by threads: calls by inode and name.
 ///
-/// A call that fails leaves the volume as it was. A name is one component of a path: from 1 to 255 bytes, no `/` and no
-/// zero. What is answered may still be lost in a cut of power until [`sync_file`](Volume::sync_file) or
-/// [`sync`](Volume::sync) has returned.
+/// A failed call leaves the volume unchanged. A name is one component of a path: 1 to 255 bytes without `/` and zero.
+/// Acknowledged changes can be lost in a power cut until [`sync_file`](Volume::sync_file) or [`sync`](Volume::sync)
+/// returns.
 pub trait Volume: Send + Sync {
-    /// The file of this name in a directory. (`.` and `..` are names, too.)
+    /// Looks up a name in a directory. (`.` and `..` are names, too.)
     fn lookup(&self, call: &Call, name: Name, hold: Hold) -> Result<Attributes, VolumeError>;
 
     /// The attributes of a file.
     fn attributes(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError>;
 
-    /// Changes what is known of a file, its size among it, as the rule says.
+    /// Changes the attributes of a file, including its size, as `rule` says.
     fn change(&self, call: &Call, inode: InodeNumber, rule: ChangeRule) -> Result<Attributes, VolumeError>;
 
-    /// Makes a file, a directory, a symbolic link, a pipe, a socket or a device. What it has of its directory the rule
-    /// says; without one it is made as `new` says.
+    /// Creates a file, directory, symbolic link, pipe, socket or device. `rule` gives what it inherits from its
+    /// directory; without a rule, `new` is used unchanged.
     fn make(
         &self,
         call: &Call,
@@ -156,7 +157,7 @@ pub trait Volume: Send + Sync {
         rule: Option<NewFileRule>,
     ) -> Result<Attributes, VolumeError>;
 
-    /// Gives a file one more name.
+    /// Adds a hard link to a file.
     fn link(
         &self,
         call: &Call,
@@ -166,13 +167,13 @@ pub trait Volume: Send + Sync {
         rule: Option<NameRule>,
     ) -> Result<Attributes, VolumeError>;
 
-    /// Takes the name of what is no directory away. Without a name, and with nobody holding it, a file is freed.
+    /// Removes the name of a file that is not a directory. A file without names and references is freed.
     fn unlink(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError>;
 
     /// Removes an empty directory.
     fn remove_directory(&self, call: &Call, name: Name, rule: Option<NameRule>) -> Result<(), VolumeError>;
 
-    /// Renames, at once: nobody sees a half of it, nor does a mount after a crash. `how` counts without a rule.
+    /// Renames atomically, for other calls and for a mount after a crash. `how` is used unless `rule` replaces it.
     fn rename(
         &self,
         call: &Call,
@@ -182,14 +183,14 @@ pub trait Volume: Send + Sync {
         rule: Option<RenameRule>,
     ) -> Result<(), VolumeError>;
 
-    /// The target of a symbolic link, and its time stamps as they were then.
+    /// The target of a symbolic link, and its time stamps at the time of the read.
     fn target(&self, call: &Call, inode: InodeNumber) -> Result<(Vec<u8>, Times), VolumeError>;
 
-    /// Lists a directory from `from` on (0, or an entry's `next`), `.` and `..` first, until `take` answers false.
-    /// Entries that are there all the time are listed once each.
+    /// Lists a directory from offset `from` (0, or an entry's `next`), `.` and `..` first, until `take` returns false.
+    /// Entries that exist throughout are listed exactly once.
     fn list(&self, call: &Call, directory: InodeNumber, from: u64, take: TakeEntry) -> Result<Times, VolumeError>;
 
-    /// The same with attributes. What is taken is held, if `hold` says so, but for `.` and `..`.
+    /// Lists with attributes. With [`Hold::Yes`], takes a reference to each listed inode except `.` and `..`.
     fn list_with_attributes(
         &self,
         call: &Call,
@@ -199,10 +200,11 @@ pub trait Volume: Send + Sync {
         take: TakeFullEntry,
     ) -> Result<Times, VolumeError>;
 
-    /// Reads from `offset` on.
+    /// Reads from `offset`.
     fn read(&self, call: &Call, inode: InodeNumber, offset: u64, bytes: &mut [u8]) -> Result<ReadBytes, VolumeError>;
 
-    /// Writes all of `bytes` from `offset` on. The file grows where it must. `rule`: what else is changed with it.
+    /// Writes all of `bytes` at `offset`. The file grows as needed. `rule` gives a change of attributes made with the
+    /// write.
     fn write(
         &self,
         call: &Call,
@@ -212,7 +214,7 @@ pub trait Volume: Send + Sync {
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError>;
 
-    /// Reserves or gives back `length` bytes from `offset` on. `rule`: what else is changed with it.
+    /// Reserves, zeroes or punches `length` bytes from `offset`. `rule` gives a change of attributes made with it.
     fn allocate(
         &self,
         call: &Call,
@@ -222,56 +224,56 @@ pub trait Volume: Send + Sync {
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError>;
 
-    /// The next byte from `offset` on that is stored, or that is not. `None`: there is none before the end (ENXIO).
+    /// The next stored or unstored byte from `offset`; `None` if there is none before the end (ENXIO).
     fn seek(&self, call: &Call, inode: InodeNumber, offset: u64, what: Seek) -> Result<Option<u64>, VolumeError>;
 
-    /// The value of an extended attribute. They are set with [`change`](Volume::change).
+    /// The value of an extended attribute. [`change`](Volume::change) sets attributes.
     fn extended_attribute(&self, call: &Call, inode: InodeNumber, name: &[u8]) -> Result<Vec<u8>, VolumeError>;
 
     /// The names of all extended attributes of a file.
     fn extended_attributes(&self, call: &Call, inode: InodeNumber) -> Result<Vec<Vec<u8>>, VolumeError>;
 
-    /// Makes a file durable, with its name.
+    /// Makes a file and its names durable.
     fn sync_file(&self, call: &Call, inode: InodeNumber, what: Durable) -> Result<(), VolumeError>;
 
     /// Makes everything durable.
     fn sync(&self, call: &Call) -> Result<(), VolumeError>;
 
-    /// Holds on to an inode: it stays while anyone does, even without a name. (The root stays without being held.)
+    /// Takes a reference to an inode, which then exists even without a name. (The root needs no reference.)
     fn hold(&self, call: &Call, inode: InodeNumber) -> Result<Attributes, VolumeError>;
 
-    /// Lets an inode go that was held `times` times.
+    /// Drops `times` references to an inode.
     fn forget(&self, call: &Call, inode: InodeNumber, times: u64) -> Result<(), VolumeError>;
 
-    /// The space: all, and free.
+    /// Total and free space.
     fn space(&self, call: &Call) -> Result<Space, VolumeError>;
 
-    /// Does a bounded piece of what is due in the background. Answers when there will be more; `None`: not before it is
-    /// asked for something.
+    /// Does a bounded piece of background work, and returns the time of the next one; `None` if none is due before the
+    /// next call.
     fn work(&self, call: &Call) -> Result<Option<Time>, VolumeError>;
 
-    /// True if something has changed that is not durable, and can become so.
+    /// True if some change is not durable and can still be stored.
     fn is_changed(&self, call: &Call) -> bool;
 
-    /// Ends in good order: all is durable, and the devices are let go. Each call that comes later fails.
+    /// Unmounts: makes all changes durable and closes the devices. Later calls fail.
     ///
     /// # Errors
     ///
-    /// [`VolumeError::Lost`] if a write or flush has failed since the mount: what that has cost.
+    /// [`VolumeError::Lost`] if a write or flush failed since the mount; it holds the lost changes.
     fn unmount(&self, call: &Call) -> Result<(), VolumeError>;
 
-    /// The account of it and of the stations below it since it was mounted.
+    /// The accounts of the volume and of the stations below since the mount.
     fn account(&self, call: &Call) -> Result<Account, VolumeError>;
 
-    /// The state that its user should know.
+    /// The condition of the volume, for its user.
     fn state(&self, call: &Call) -> Result<State, VolumeError>;
 
-    /// The volume's own number, by which it is known from others.
+    /// The identifier of the volume.
     fn number(&self) -> [u8; 16];
 
-    /// True if its calls take all of their time: what is below it has a timing model, or nothing is below it.
+    /// True if calls take their whole time: the device below has a timing model, or there is none.
     fn is_timed(&self) -> bool;
 
-    /// The wall clock's time at an instant of the volume's.
+    /// The wall-clock time at a time of the volume.
     fn timestamp(&self, at: Time) -> Timestamp;
 }

@@ -1,51 +1,52 @@
-//! Rules that a volume asks behind its gates: nobody changes a file between the look at it and the deed.
+//! Rules that a volume calls while it holds its locks, so that no other call changes a file between check and
+//! operation.
 //!
-//! A rule may be asked more than once for one call, and must not change anything itself. What it refuses is not done.
+//! One call may ask its rule more than once. A rule changes nothing itself; the volume does nothing that its rule
+//! refuses.
 
 use super::Renaming;
 use super::attributes::{Attributes, Change, InodeNumber};
 use super::error::VolumeError;
 
-/// The files of a call, as they are behind the gates that the call has gone through.
+/// The files of a call, under the locks of that call.
 pub trait Locked {
     /// The attributes of a file.
     fn attributes(&mut self, inode: InodeNumber) -> Result<Attributes, VolumeError>;
 
-    /// The value of an extended attribute; `None` if there is none of this name.
+    /// The value of an extended attribute; `None` if there is none.
     fn extended_attribute(&mut self, inode: InodeNumber, name: &[u8]) -> Result<Option<Vec<u8>>, VolumeError>;
 }
 
-/// Says the change of the file that the call is about; `None`: there is none. It may look at that file alone.
+/// Returns the change of the call's file; `None` for no change. It may inspect only that file.
 pub type ChangeRule<'r, 'c> = &'r mut dyn FnMut(&mut dyn Locked) -> Result<Option<Change<'c>>, VolumeError>;
 
-/// The files that the names of a call have.
+/// The files that the names of a call refer to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The one with the name; of a rename, with the old one. `None`: nothing has it.
+    /// The file of the name; of a rename, the old name. `None` if the name is free.
     pub file: Option<InodeNumber>,
-    /// Of a rename, the one with the new name.
-    pub there: Option<InodeNumber>,
+    /// The file of a rename's new name; `None` if it is free.
+    pub existing: Option<InodeNumber>,
 }
 
-/// Refuses a change of names. It may look at the directories of the call and at the files that were found in them. It
-/// is asked before the volume itself refuses anything but names that cannot be.
+/// Permits or refuses a change of names. It may inspect the directories of the call and the files found in them. The
+/// volume asks it before its own checks, except those of invalid names.
 pub type NameRule<'r> = &'r mut dyn FnMut(&mut dyn Locked, Found) -> Result<(), VolumeError>;
 
-/// Refuses a rename, or says how it is done: the owner of the whiteout that it leaves depends on the directory. It may
-/// look at what a [`NameRule`] may look at, and is asked when that is.
+/// Permits or refuses a rename, or changes its options: the owner of a whiteout depends on the directory. It may
+/// inspect the same files as a [`NameRule`], and is asked at the same point.
 pub type RenameRule<'r> = &'r mut dyn FnMut(&mut dyn Locked, Found) -> Result<Renaming, VolumeError>;
 
-/// The part that a new file has of the directory in which it is made.
+/// Properties that a new file inherits from its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inherited {
-    /// The low twelve bits of its mode.
+    /// The low twelve bits of the mode.
     pub permissions: u16,
     /// The owning group.
     pub group: u32,
-    /// Extended attributes that it has from the beginning, each a name and a value.
+    /// Initial extended attributes: name and value.
     pub attributes: Vec<(&'static [u8], Vec<u8>)>,
 }
 
-/// Says what a new file inherits, or refuses to make it. It may look at the directory, and at the file that has the
-/// name.
+/// Returns what a new file inherits, or refuses it. It may inspect the directory and the file of the name.
 pub type NewFileRule<'r> = &'r mut dyn FnMut(&mut dyn Locked, Found) -> Result<Inherited, VolumeError>;

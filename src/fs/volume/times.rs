@@ -1,35 +1,35 @@
-//! The time stamps of a file, and which event sets which of them.
+//! Time stamps of files, and the events that set them.
 
-/// Nanoseconds since 1970, on the wall clock.
+/// Wall-clock time in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub i64);
 
-/// The time stamps of a file. The methods are named by the event; that is POSIX's table of time stamps, for all file
-/// systems.
+/// The time stamps of a file. Each method is named by an event: together they are POSIX's table of time stamps, for all
+/// file systems.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// When it was read.
+    /// Access time (atime).
     pub accessed: Timestamp,
-    /// When its bytes, or the names in it, changed.
+    /// Modification time: the last change of the bytes, or of the names in a directory (mtime).
     pub modified: Timestamp,
-    /// When anything of it changed.
+    /// Change time: the last change of data or attributes (ctime).
     pub changed: Timestamp,
-    /// When it was made.
+    /// Creation time (btime).
     pub created: Timestamp,
 }
 
 impl Times {
-    /// Those of a file that is made now.
+    /// Time stamps of a file created at `now`.
     pub fn made(now: Timestamp) -> Times {
         Times { accessed: now, modified: now, changed: now, created: now }
     }
 
-    /// Its bytes changed: written, cut off, lengthened, reserved, punched. Of a directory: the names in it.
+    /// Data changed: written, truncated, extended, reserved or punched. In a directory: a name changed.
     pub fn written(&mut self, now: Timestamp) {
         (self.modified, self.changed) = (now, now);
     }
 
-    /// Its mode, owner, extended attributes, or one of its names changed, and not its bytes.
+    /// Mode, owner, extended attributes or a name of the file changed, but not its data.
     pub fn changed(&mut self, now: Timestamp) {
         self.changed = now;
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_is_a_change_and_a_change_is_no_write() {
+    fn a_write_sets_mtime_and_ctime_and_a_change_of_attributes_only_ctime() {
         let mut times = Times::made(Timestamp(1));
         times.written(Timestamp(2));
         times.changed(Timestamp(3));

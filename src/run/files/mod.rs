@@ -191,11 +191,11 @@ fn does_not_fit<F: FileSystem>(files: &F, setup: Setup) -> Option<RunError> {
 fn named(error: RunError, root: &'static str, goes_on: bool) -> RunError {
     match error {
         RunError::Run(RunFault::FileSystem(error)) if error.is_full() => RunFault::Full(error).into(),
-        RunError::Run(RunFault::FileSystem(error)) if error.is_there_already() && goes_on => {
+        RunError::Run(RunFault::FileSystem(error)) if error.is_name_taken() && goes_on => {
             InputFault::NotSetUp(SetupFault::Unexpected(error.path)).into()
         }
         RunError::Run(RunFault::FileSystem(error))
-            if error.is_there_already() && std::path::Path::new(&error.path).ends_with(root) =>
+            if error.is_name_taken() && std::path::Path::new(&error.path).ends_with(root) =>
         {
             InputFault::Occupied(root).into()
         }

@@ -59,7 +59,7 @@ impl Ext {
         file: Option<u32>,
     ) -> Result<(), VolumeError> {
         let Some(rule) = rule else { return Ok(()) };
-        let found = Found { file: file.map(number_of), there: None };
+        let found = Found { file: file.map(number_of), existing: None };
         rule(&mut Seen { ext: self, task, gates }, found)
     }
 
@@ -87,7 +87,7 @@ impl Ext {
                 there = self.node(task, found)?;
                 gates.enter(task, &there)?;
             }
-            let found = Found { file: found.map(number_of), there: None };
+            let found = Found { file: found.map(number_of), existing: None };
             inherited = rule(&mut Seen { ext: self, task, gates: &gates }, found)?;
             attributes = inherited.attributes.iter().map(|(name, value)| (*name, &value[..])).collect();
             (new.permissions, new.group, new.attributes) = (inherited.permissions, inherited.group, &attributes);

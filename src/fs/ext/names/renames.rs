@@ -14,7 +14,7 @@ use crate::fs::ext::files::placing::MAP_BLOCKS;
 use crate::fs::ext::format::inode::{Inode, Stamp};
 use crate::fs::ext::format::shape::ROOT;
 use crate::fs::ext::journal::Handle;
-use crate::fs::volume::{FileKind, Found, Name, RenameRule, Renaming, Taken, Timestamp, VolumeError, check_name};
+use crate::fs::volume::{FileKind, Found, IfExists, Name, RenameRule, Renaming, Timestamp, VolumeError, check_name};
 use crate::task::Task;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Ext {
         mut how: Renaming,
         rule: Option<RenameRule>,
     ) -> Result<(), VolumeError> {
-        if how.whiteout.is_some() && how.taken == Taken::Exchange {
+        if how.whiteout.is_some() && how.if_exists == IfExists::Exchange {
             return Err(VolumeError::Invalid("an exchange leaves no name for a whiteout"));
         }
         check_name(from_name)?;
@@ -72,7 +72,7 @@ impl Ext {
         }
         if let Some(rule) = rule {
             let number = |side: &Side| side.file.map(|(number, _)| number_of(number));
-            let found = Found { file: number(&from), there: number(&to) };
+            let found = Found { file: number(&from), existing: number(&to) };
             how = rule(&mut Seen { ext: self, task, gates: &gates }, found)?;
         }
         self.check_open(gates.get(to.directory))?;
@@ -81,17 +81,17 @@ impl Ext {
         if is_into_itself {
             return Err(into_itself);
         }
-        match (to.file, how.taken) {
-            (None, Taken::Exchange) => return Err(VolumeError::NotFound),
-            (Some(_), Taken::Refuse) => return Err(VolumeError::Exists),
+        match (to.file, how.if_exists) {
+            (None, IfExists::Exchange) => return Err(VolumeError::NotFound),
+            (Some(_), IfExists::Refuse) => return Err(VolumeError::Exists),
             (Some((there, _)), _) if there == file.0 => return Ok(()),
-            (Some(_), Taken::Exchange) if is_over_itself => return Err(into_itself),
-            (Some(_), Taken::Exchange) => return self.exchange(task, &mut gates, from, to),
-            (Some(_), Taken::Replace) if is_over_itself && file.1 == FileKind::Directory => {
+            (Some(_), IfExists::Exchange) if is_over_itself => return Err(into_itself),
+            (Some(_), IfExists::Exchange) => return self.exchange(task, &mut gates, from, to),
+            (Some(_), IfExists::Replace) if is_over_itself && file.1 == FileKind::Directory => {
                 return Err(VolumeError::NotEmpty);
             }
-            (Some(_), Taken::Replace) if is_over_itself => return Err(VolumeError::IsDirectory),
-            (Some(there), Taken::Replace) => self.check_replaced(task, &gates, file, there)?,
+            (Some(_), IfExists::Replace) if is_over_itself => return Err(VolumeError::IsDirectory),
+            (Some(there), IfExists::Replace) => self.check_replaced(task, &gates, file, there)?,
             (None, _) => {}
         }
         self.replace(task, &mut gates, from, to, how.whiteout)?;

@@ -1,14 +1,13 @@
-//! Where a file's extended attributes lie: in one block, or, if they take more, in as many as they take, of which the
-//! first block is the list.
+//! Storage of a file's extended attributes: in one block, or in several blocks whose list is the first block.
 //!
 //! ```text
-//! one block     the bytes of `extended`, which begin with their length
-//! more          0  u32  bytes of all attributes behind their own first four
+//! one block     the encoding of `extended`, which begins with its length
+//! more          0  u32  bytes of the encoding after its first four
 //!               4  u32  0
-//!               8  u64  the virtual block of the first 4096 bytes of `extended`, of the next, ...
+//! 8  u64  the virtual blocks of the encoding, 4096 bytes each
 //! ```
 //!
-//! The length tells which of the two it is. All are blocks of metadata without a place in the file.
+//! The length distinguishes the two. All of them are metadata blocks without an index in the file.
 
 use crate::fs::sfs::files::map::{number_at, set_number};
 use crate::fs::sfs::media::format::{BLOCK, BlockBytes, Kind};
@@ -16,27 +15,27 @@ use crate::fs::sfs::metadata::blocks::NO_PLACE;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
-/// Blocks that a list has room for.
+/// Maximum number of blocks in a list.
 pub(in crate::fs::sfs) const MOST_BLOCKS: usize = BLOCK / 8 - 1;
 
-/// Bytes that attributes take, as their first block says.
+/// Length of the encoding, from its first block.
 fn encoded_length(first: &[u8]) -> usize {
     4 + u32::from_le_bytes(first[..4].try_into().expect("four bytes")) as usize
 }
 
-/// The virtual blocks that hold attributes beside their first block, as that says; `None` if it says nonsense.
-pub(in crate::fs::sfs) fn listed(first: &BlockBytes) -> Option<Vec<u64>> {
+/// The virtual blocks listed in the first block; `None` if the list is invalid.
+pub(in crate::fs::sfs) fn listed_blocks(first: &BlockBytes) -> Option<Vec<u64>> {
     let count = count(encoded_length(&first[..]));
     (count <= MOST_BLOCKS).then(|| (1..=count).map(|at| number_at(&first[..], at)).collect())
 }
 
-/// Blocks beside the first that attributes of so many bytes take.
+/// Number of listed blocks for an encoding of `length` bytes.
 fn count(length: usize) -> usize {
     if length <= BLOCK { 0 } else { length.div_ceil(BLOCK) }
 }
 
 impl Sfs {
-    /// All bytes of a file's attributes; none if it has none.
+    /// The encoded attributes of a file; empty if it has none.
     pub(in crate::fs::sfs) fn attribute_bytes(&mut self, task: &Task<'_>, inode: u64) -> Result<Vec<u8>, SfsError> {
         let first = self.inode(task, inode)?.attributes;
         if first == 0 {
@@ -57,14 +56,14 @@ impl Sfs {
     }
 
     fn attribute_list(&mut self, task: &Task<'_>, inode: u64, first: u64) -> Result<Vec<u64>, SfsError> {
-        listed(self.metadata_block(task, first, inode, NO_PLACE)?).ok_or_else(|| SfsError::Damaged {
+        listed_blocks(self.metadata_block(task, first, inode, NO_PLACE)?).ok_or_else(|| SfsError::Damaged {
             what: format!("the extended attributes of inode {inode}"),
-            why: "they are longer than they can be".to_string(),
+            why: "they exceed the maximum length".to_string(),
         })
     }
 
-    /// Puts bytes where they belong among a file's attributes, which are `length` bytes in all.
-    pub(in crate::fs::sfs) fn put_attribute_bytes(
+    /// Stores a part of a file's encoded attributes, which have `length` bytes.
+    pub(in crate::fs::sfs) fn store_attribute_bytes(
         &mut self,
         task: &Task<'_>,
         inode: u64,
@@ -73,10 +72,10 @@ impl Sfs {
         bytes: &[u8],
     ) -> Result<(), SfsError> {
         if length < 4 || count(length) > MOST_BLOCKS || at + bytes.len() > length {
-            let why = format!("{} bytes at {at} of {length} are told of", bytes.len());
+            let why = format!("a log record holds {} bytes at {at} of {length}", bytes.len());
             return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
         }
-        let list = self.shape_attributes(task, inode, length)?;
+        let list = self.resize_attributes(task, inode, length)?;
         if list.is_empty() {
             let first = self.inode(task, inode)?.attributes;
             self.metadata_block_mut(task, first, inode, NO_PLACE)?[at..at + bytes.len()].copy_from_slice(bytes);
@@ -94,8 +93,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Gives a file as many blocks as `length` bytes of attributes take. Answers those beside the first.
-    fn shape_attributes(&mut self, task: &Task<'_>, inode: u64, length: usize) -> Result<Vec<u64>, SfsError> {
+    /// Resizes a file's attribute storage to `length` bytes. Returns the listed blocks.
+    fn resize_attributes(&mut self, task: &Task<'_>, inode: u64, length: usize) -> Result<Vec<u64>, SfsError> {
         let mut first = self.inode(task, inode)?.attributes;
         if first == 0 {
             first = self.make_metadata_block(task, inode, NO_PLACE)?;
@@ -104,7 +103,7 @@ impl Sfs {
         let mut list = self.attribute_list(task, inode, first)?;
         let before = encoded_length(&self.metadata_block(task, first, inode, NO_PLACE)?[..]);
         while list.len() > count(length) {
-            let number = list.pop().expect("it has more than so many");
+            let number = list.pop().expect("the list is longer than needed");
             self.free_metadata_block(task, inode, number)?;
         }
         while list.len() < count(length) {
@@ -121,8 +120,8 @@ impl Sfs {
         Ok(list)
     }
 
-    /// Takes all attributes of a file away, and frees their blocks. What cannot be read cannot be followed: its blocks
-    /// are named by nothing from then on, and a repair finds them.
+    /// Removes all attributes of a file, and frees their blocks. If the list is unreadable, its blocks stay allocated
+    /// without a reference until a repair.
     pub(in crate::fs::sfs) fn free_attributes(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
         let first = self.inode(task, inode)?.attributes;
         if first == 0 {
@@ -143,7 +142,7 @@ impl Sfs {
     fn free_metadata_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
         let entry = self.metadata.dat.get(task, number)?;
         if entry.is_taken != 1 {
-            let why = format!("they name virtual block {number}, which is free");
+            let why = format!("they refer to virtual block {number}, which is free");
             return Err(SfsError::Damaged { what: format!("the extended attributes of inode {inode}"), why });
         }
         let address = entry.address.get();

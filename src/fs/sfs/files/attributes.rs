@@ -1,19 +1,19 @@
-//! The calls that read and change what is known of a file beside its bytes.
+//! Calls that read and change attributes of a file.
 
 use crate::fs::sfs::{Sfs, SfsError};
 pub use crate::fs::volume::{
-    Attributes, Change, DirectoryEntry, FileKind, InodeNumber, NewFile, Space, Taken, Timestamp,
+    Attributes, Change, DirectoryEntry, FileKind, IfExists, InodeNumber, NewFile, Space, Timestamp,
 };
 use crate::task::Task;
 
 impl Sfs {
-    /// What is known of a file.
+    /// The attributes of a file.
     pub fn attributes(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<Attributes, SfsError> {
-        Ok(self.inode(task, inode.0)?.seen())
+        Ok(self.inode(task, inode.0)?.attributes())
     }
 
-    /// Changes what is known of a file, its size among it. Who may is for the caller to check; set-id bits are taken
-    /// away where the caller says so in the permissions.
+    /// Changes attributes of a file, including its size. The caller checks permissions, and passes permissions without
+    /// the set-id bits to clear.
     pub fn change(&mut self, task: &Task<'_>, inode: InodeNumber, change: &Change) -> Result<Attributes, SfsError> {
         self.check_writable()?;
         for extended in &change.extended {
@@ -33,11 +33,11 @@ impl Sfs {
         file.times.modified = change.modified.unwrap_or(file.times.modified);
         file.times.changed(change.changed.unwrap_or(now));
         file.is_unlogged = true;
-        let seen = file.seen();
+        let attributes = file.attributes();
         if change.permissions.is_some() || change.user.is_some() || change.group.is_some() {
             self.log.records.touch(inode.0);
         }
         self.relieve(task)?;
-        Ok(seen)
+        Ok(attributes)
     }
 }

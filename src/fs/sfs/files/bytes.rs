@@ -1,9 +1,9 @@
-//! Calls that change a file's bytes, and where it is stored. Those that read are in `reading`.
+//! Calls that change a file's data and allocation. Calls that read are in `reading`.
 
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber};
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::MOST_BLOCKS;
-use crate::fs::sfs::media::format::{BLOCK, WAITS};
+use crate::fs::sfs::media::format::{BLOCK, DIRTY};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::label::{Cause, Content};
 use crate::task::Task;
@@ -13,8 +13,8 @@ use std::ops::Range;
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
 impl Sfs {
-    /// Writes all of `bytes` from `offset` on. The file grows where it must. Of stamps, the first bytes stand for a
-    /// block.
+    /// Writes all of `bytes` at `offset`. The file grows as needed. With stamps, a block's stamp is the first bytes
+    /// written to it.
     pub fn write(&mut self, task: &Task<'_>, inode: InodeNumber, offset: u64, bytes: &[u8]) -> Result<(), SfsError> {
         self.check_writable()?;
         self.regular(task, inode.0)?;
@@ -37,16 +37,16 @@ impl Sfs {
                 _ => self.slot_to_change(task, inode.0, place)?,
             };
             match self.media.holds_stamps() {
-                true => self.waiting.bytes_mut(slot).iter_mut().zip(part).for_each(|(to, from)| *to = *from),
-                false => self.waiting.bytes_mut(slot)[from..from + count].copy_from_slice(part),
+                true => self.dirty_blocks.bytes_mut(slot).iter_mut().zip(part).for_each(|(to, from)| *to = *from),
+                false => self.dirty_blocks.bytes_mut(slot)[from..from + count].copy_from_slice(part),
             }
         }
-        self.was_written(task, inode.0, end, last + 1 - first, Content::Data)?;
+        self.finish_write(task, inode.0, end, last + 1 - first, Content::Data)?;
         self.relieve(task)
     }
 
-    /// Writes whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each. `content` is what
-    /// the workload calls them.
+    /// Writes whole blocks from block `first`, of [`block_width`](Sfs::block_width) bytes each. `content` is the label
+    /// of the workload.
     pub fn write_whole(
         &mut self,
         task: &Task<'_>,
@@ -58,22 +58,22 @@ impl Sfs {
         self.check_writable()?;
         self.regular(task, inode.0)?;
         let width = self.media.block_width();
-        debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are written");
+        debug_assert!(buffer.len().is_multiple_of(width), "the buffer holds whole blocks");
         let count = (buffer.len() / width) as u64;
         let end = first.checked_add(count).filter(|end| *end <= MOST_BLOCKS).ok_or(SfsError::TooLarge)?;
         self.check_new(task, inode.0, first..end)?;
         self.clear_tail(task, inode.0, first * BLOCK_BYTES)?;
         for (place, block) in (first..end).zip(buffer.chunks_exact(width)) {
             let slot = self.slot_to_fill(task, inode.0, place)?;
-            self.waiting.bytes_mut(slot).copy_from_slice(block);
+            self.dirty_blocks.bytes_mut(slot).copy_from_slice(block);
         }
-        self.was_written(task, inode.0, end * BLOCK_BYTES, count, content)?;
+        self.finish_write(task, inode.0, end * BLOCK_BYTES, count, content)?;
         self.relieve(task)
     }
 
-    /// Fails if the blocks of a range that are new would not fit.
+    /// Fails if the new blocks of a range do not fit.
     fn check_new(&mut self, task: &Task<'_>, inode: u64, places: Range<u64>) -> Result<(), SfsError> {
-        // Nearly always there is room for all of them, new or not.
+        // Usually all blocks of the range fit, new or not.
         if self.has_space(places.end - places.start) {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl Sfs {
         if new == 0 { Ok(()) } else { self.check_space(task, new) }
     }
 
-    /// The slot of a block whose bytes will all be replaced.
+    /// The slot of a block that is overwritten completely.
     fn slot_to_fill(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
         let mut number = self.mapped(task, inode, place)?;
         if number == 0 {
@@ -94,34 +94,34 @@ impl Sfs {
         }
         let mut entry = self.metadata.dat.get(task, number)?;
         let address = entry.address.get();
-        self.check_named(inode, number, &entry)?;
+        self.check_referenced(inode, number, &entry)?;
         self.tick(task);
-        if address & WAITS != 0 {
-            let slot = (address & !WAITS) as u32;
-            // It is no longer what was cleaned.
-            self.waiting.slot_mut(slot).is_cleaned = false;
+        if address & DIRTY != 0 {
+            let slot = (address & !DIRTY) as u32;
+            // The block is no longer the cleaned version.
+            self.dirty_blocks.slot_mut(slot).is_cleaned = false;
             return Ok(slot);
         }
-        let slot = self.waiting.add(number, inode, place);
-        let waits = self.waiting.slot_mut(slot);
+        let slot = self.dirty_blocks.add(number, inode, place);
+        let waits = self.dirty_blocks.slot_mut(slot);
         waits.before = address;
         waits.crc_before = entry.crc.get();
-        entry.address = (WAITS | u64::from(slot)).into();
+        entry.address = (DIRTY | u64::from(slot)).into();
         self.metadata.dat.set(task, number, &entry)?;
         Ok(slot)
     }
 
-    /// The slot of a block of which only some bytes will be replaced: the others are in it.
+    /// The slot of a block that is overwritten partly. It holds the block's other bytes.
     fn slot_to_change(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u32, SfsError> {
         let mut old = vec![0; self.media.block_width()];
         self.read_blocks(task, inode, place, &mut old)?;
         let slot = self.slot_to_fill(task, inode, place)?;
-        self.waiting.bytes_mut(slot).copy_from_slice(&old);
+        self.dirty_blocks.bytes_mut(slot).copy_from_slice(&old);
         Ok(slot)
     }
 
-    /// A file was written as far as `end`.
-    fn was_written(
+    /// Updates size, times and history after a write up to `end`.
+    fn finish_write(
         &mut self,
         task: &Task<'_>,
         inode: u64,
@@ -138,17 +138,17 @@ impl Sfs {
         Ok(())
     }
 
-    /// The size of what is a regular file.
+    /// The size of a regular file; fails for other kinds.
     pub(in crate::fs::sfs) fn regular(&mut self, task: &Task<'_>, inode: u64) -> Result<u64, SfsError> {
         let file = self.inode(task, inode)?;
         match file.kind {
             FileKind::Regular => Ok(file.size),
             FileKind::Directory => Err(SfsError::IsDirectory),
-            _ => Err(SfsError::Invalid("only a regular file has bytes")),
+            _ => Err(SfsError::Invalid("only a regular file has data")),
         }
     }
 
-    /// Fails unless the blocks of a range can be reserved. Returns their places.
+    /// Fails unless the blocks of a range can be reserved. Returns their block indexes.
     pub(in crate::fs::sfs) fn check_reservation(
         &mut self,
         task: &Task<'_>,
@@ -161,13 +161,13 @@ impl Sfs {
         let end = offset.checked_add(length).filter(|end| end.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS);
         let end = end.ok_or(SfsError::TooLarge)?;
         if length == 0 {
-            return Err(SfsError::Invalid("nothing is to be reserved"));
+            return Err(SfsError::Invalid("a range has at least one byte"));
         }
         let places = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
         if self.has_space(places.end - places.start) {
             return Ok(places);
         }
-        // What is there already takes nothing.
+        // Existing blocks need no space.
         let (mut new, mut at) = (0, places.start);
         while at < places.end {
             match self.next_mapped(task, inode.0, at, places.end)? {
@@ -185,12 +185,12 @@ impl Sfs {
         Ok(places)
     }
 
-    /// Bytes that are reserved at once: a checkpoint behind them is no larger than there is room for.
+    /// Maximum bytes reserved at once, so that the next checkpoint fits.
     pub(in crate::fs::sfs) fn most_reserved_at_once(&self) -> u64 {
         (self.limits.metadata as u64 * crate::fs::sfs::media::format::DAT_ENTRIES / 4).max(1) * BLOCK_BYTES
     }
 
-    /// Reserves the blocks from `offset` on, which read as zeros; the file grows to their end unless `keep_size`.
+    /// Reserves blocks from `offset`, which read as zeros. The file grows to their end unless `keep_size`.
     pub fn allocate(
         &mut self,
         task: &Task<'_>,
@@ -201,12 +201,12 @@ impl Sfs {
     ) -> Result<(), SfsError> {
         let places = self.check_reservation(task, inode, offset, length)?;
         let (size, end) = (self.regular(task, inode.0)?, offset + length);
-        // A long one is made in parts, so that a checkpoint is never larger than there is room for.
+        // A long range is reserved in parts, so that a checkpoint never exceeds its space.
         let mut from = places.start;
         while from < places.end {
             let to = places.end.min(from + self.most_reserved_at_once() / BLOCK_BYTES);
             self.reserve(task, inode.0, from..to)?;
-            self.tell(&Record::Reserve { inode: inode.0, places: from..to });
+            self.log_record(&Record::Reserve { inode: inode.0, places: from..to });
             self.log.records.touch(inode.0);
             self.log.records.end();
             self.relieve(task)?;
@@ -226,7 +226,7 @@ impl Sfs {
         self.relieve(task)
     }
 
-    /// Gives a file a virtual block at each place of a range that has none.
+    /// Allocates a virtual block for each hole in a range.
     pub(in crate::fs::sfs) fn reserve(
         &mut self,
         task: &Task<'_>,
@@ -243,26 +243,26 @@ impl Sfs {
         Ok(())
     }
 
-    /// Gives back the blocks of these bytes, which read as zeros from then on. The size stays.
+    /// Frees the blocks of these bytes, which then read as zeros. The size stays.
     pub fn punch(&mut self, task: &Task<'_>, inode: InodeNumber, offset: u64, length: u64) -> Result<(), SfsError> {
         self.check_writable()?;
         self.regular(task, inode.0)?;
         let end = offset.saturating_add(length).min(MOST_BLOCKS * BLOCK_BYTES);
         if length == 0 {
-            return Err(SfsError::Invalid("nothing is to be given back"));
+            return Err(SfsError::Invalid("a range has at least one byte"));
         }
         let (first, last) = (offset.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
         if first > last {
-            // Within one block.
+            // The range is within one block.
             self.zero(task, inode.0, offset, end)?;
         } else {
             self.zero(task, inode.0, offset, first * BLOCK_BYTES)?;
             self.zero(task, inode.0, last * BLOCK_BYTES, end)?;
             let unmapped = self.unmap(task, inode.0, first..last);
             self.all_or_fail("a punch", unmapped)?;
-            self.tell(&Record::Unmap { inode: inode.0, places: first..last });
+            self.log_record(&Record::Unmap { inode: inode.0, places: first..last });
             self.log.records.end();
-            // An fdatasync must tell it, too.
+            // An fdatasync must record it, too.
             self.log.records.touch(inode.0);
         }
         let now = self.wall(task);
@@ -272,9 +272,9 @@ impl Sfs {
         self.relieve(task)
     }
 
-    /// A file will reach as far as `to` without being written from its end to there: what its last block holds behind
-    /// the end, of a time when the file was longer, must not come to light. It is zeroed only now, and not when the
-    /// file is cut off: should that be lost in a crash, the block must still be what it was.
+    /// Prepares for growth to `to` without a write from the end of the file on: stale bytes after the end in the last
+    /// block, from a time when the file was longer, must not become visible. They are zeroed now, and not at the
+    /// truncation: if a crash loses the truncation, the block must still have its old content.
     fn clear_tail(&mut self, task: &Task<'_>, inode: u64, to: u64) -> Result<(), SfsError> {
         let size = self.inode(task, inode)?.size;
         match to > size {
@@ -283,7 +283,7 @@ impl Sfs {
         }
     }
 
-    /// Fills bytes of one block with zeros, if the block is there.
+    /// Zeroes bytes of one block, if it is allocated.
     fn zero(&mut self, task: &Task<'_>, inode: u64, from: u64, to: u64) -> Result<(), SfsError> {
         let place = from / BLOCK_BYTES;
         if from >= to || self.mapped(task, inode, place)? == 0 {
@@ -291,7 +291,7 @@ impl Sfs {
         }
         let width = self.media.block_width();
         let slot = self.slot_to_change(task, inode, place)?;
-        let bytes = self.waiting.bytes_mut(slot);
+        let bytes = self.dirty_blocks.bytes_mut(slot);
         debug_assert!(to <= (place + 1) * BLOCK_BYTES, "bytes {from} to {to} are in one block");
         if width == BLOCK {
             let first = place * BLOCK_BYTES;
@@ -300,19 +300,19 @@ impl Sfs {
         Ok(())
     }
 
-    /// Cuts a file off at `size` bytes, or lengthens it by zeros.
+    /// Truncates a file to `size` bytes, or extends it with zeros.
     pub(in crate::fs::sfs) fn resize(&mut self, task: &Task<'_>, inode: u64, size: u64) -> Result<(), SfsError> {
         let before = self.regular(task, inode)?;
         if size.div_ceil(BLOCK_BYTES) > MOST_BLOCKS {
             return Err(SfsError::TooLarge);
         }
-        // A file that is cut off where it ends loses what is reserved behind.
+        // A truncation to the current size frees the blocks reserved after it.
         let first = size.div_ceil(BLOCK_BYTES);
         let is_cut = size < before || size == before && self.next_mapped(task, inode, first, MOST_BLOCKS)?.is_some();
         if is_cut {
             let unmapped = self.unmap(task, inode, first..u64::MAX);
             self.all_or_fail("a truncation", unmapped)?;
-            self.tell(&Record::Unmap { inode, places: first..u64::MAX });
+            self.log_record(&Record::Unmap { inode, places: first..u64::MAX });
             self.log.records.end();
         }
         self.clear_tail(task, inode, size)?;
@@ -328,8 +328,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// The next byte from `offset` on that is stored (`data`), or that is not. `None`: there is none before the end
-    /// (ENXIO). The end of the file counts as a hole.
+    /// The next stored (`data`) or unstored byte from `offset`; `None` if there is none before the end (ENXIO). The end
+    /// of the file counts as a hole.
     pub fn seek(
         &mut self,
         task: &Task<'_>,
@@ -354,7 +354,7 @@ impl Sfs {
             if number == 0 {
                 break;
             }
-            // A block that is reserved and was never written is a hole; one that was given up is not.
+            // A reserved block that was never written is a hole; a block lost in a repair is not.
             let entry = self.metadata.dat.get(task, number)?;
             let is_stored = entry.address.get() != 0 || entry.is_given_up();
             if is_stored == data {
@@ -365,7 +365,7 @@ impl Sfs {
         Ok(if data { None } else { Some(size) })
     }
 
-    /// The next block of a file from block `place` on, written or reserved. `None`: it has none there or behind.
+    /// The next written or reserved block of a file, from block `place`; `None` if there is none.
     pub fn next_block(&mut self, task: &Task<'_>, inode: InodeNumber, place: u64) -> Result<Option<u64>, SfsError> {
         self.regular(task, inode.0)?;
         Ok(self.next_mapped(task, inode.0, place, MOST_BLOCKS)?.map(|(place, _)| place))

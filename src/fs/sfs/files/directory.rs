@@ -1,59 +1,59 @@
-//! The names of a directory: blocks of records, and an index in memory.
+//! Directories: blocks of records, and an index in memory.
 //!
-//! A record is
+//! Format of a record:
 //!
 //! ```text
 //!  0  u64  inode, 0 if the record is free      10  u8  kind       12  name
 //!  8  u16  bytes up to the next record         11  u8  bytes of the name
 //! ```
 //!
-//! at a multiple of 8 bytes; the records of a block fill it whole. A record never moves while it is there, and so its
-//! place is where a listing goes on. The index holds for each name half of its hash and the place of its record in one
-//! number, about 16 bytes with what the tree of them takes. It is made when the directory is first looked at.
+//! Records begin at multiples of 8 bytes and fill the block. A record never moves while it exists, so its offset is a
+//! position in a listing. For each name, the index holds half of the name's hash and the record's offset in one number,
+//! about 16 bytes with the overhead of the tree. It is built when the directory is first used.
 
 use crate::fs::sfs::files::attributes::FileKind;
 use crate::fs::sfs::media::format::{BLOCK, BlockBytes};
 use std::collections::BTreeSet;
 use std::hash::Hasher;
 
-/// Bytes of a record before its name.
+/// Bytes of a record before the name.
 const HEAD: usize = 12;
-/// Records begin at multiples of so many bytes.
+/// Alignment of records, in bytes.
 const STEP: u64 = 8;
-/// Blocks that a directory can have: the places in them fit into half a number.
+/// Maximum blocks of a directory: offsets in it fit into half an index entry.
 pub(in crate::fs::sfs) const MOST_BLOCKS: u64 = (1 << 32) * STEP / BLOCK as u64;
-/// Bytes that a name takes in an index: a node of the tree has 5 to 11 of them.
+/// Approximate bytes of an index entry: a node of the tree has 5 to 11 entries.
 const INDEX_BYTES: usize = 16;
 
 /// The index of a directory.
 #[derive(Debug, Default)]
 pub(in crate::fs::sfs) struct Index {
-    /// The hash of a name in the upper half, the place of its record in the lower, in steps of [`STEP`] bytes.
+    /// The hash of a name in the upper half, the record's offset in the lower half, in units of [`STEP`] bytes.
     names: BTreeSet<u64>,
     /// The longest record that fits into each block.
     room: Vec<u16>,
-    /// No block before this one has room for a short name.
+    /// No block before this one has space for a short name.
     first_with_room: usize,
 }
 
-/// A record.
+/// A directory record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::fs::sfs) struct Record<'a> {
-    /// Its place in its block.
+    /// The offset in its block.
     pub at: usize,
     pub length: usize,
-    /// 0 if it is free.
+    /// The inode; 0 if the record is free.
     pub inode: u64,
     pub kind: u8,
     pub name: &'a [u8],
 }
 
-/// Bytes of a record with a name of so many.
+/// Bytes of a record with a name of `name` bytes.
 fn needed(name: usize) -> usize {
     (HEAD + name).next_multiple_of(8)
 }
 
-/// The hash of a name, in the upper half.
+/// The hash of a name, in the upper half of an index entry.
 fn hash(name: &[u8]) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     hasher.write(name);
@@ -61,16 +61,16 @@ fn hash(name: &[u8]) -> u64 {
     (hash ^ hash << 32) & !PLACE
 }
 
-/// The half of an entry that is the place.
+/// The half of an index entry with the offset.
 const PLACE: u64 = (1 << 32) - 1;
 
-/// The entry of a name in an index.
+/// The index entry of a name.
 fn entry(name: &[u8], place: u64) -> u64 {
     debug_assert!(place.is_multiple_of(STEP) && place / STEP <= PLACE);
     hash(name) | (place / STEP)
 }
 
-/// The record at a place; `None` if there can be none.
+/// The record at an offset; `None` if it is invalid.
 pub(in crate::fs::sfs) fn record(block: &BlockBytes, at: usize) -> Option<Record<'_>> {
     let bytes = block.get(at..)?;
     if bytes.len() < HEAD {
@@ -83,7 +83,7 @@ pub(in crate::fs::sfs) fn record(block: &BlockBytes, at: usize) -> Option<Record
     fits.then(|| Record { at, length, inode, kind: bytes[10], name: &bytes[HEAD..HEAD + name] })
 }
 
-/// All records of a block. `None` behind one that is damaged.
+/// All records of a block; `None` after an invalid one.
 pub(in crate::fs::sfs) fn records(block: &BlockBytes) -> impl Iterator<Item = Option<Record<'_>>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -105,7 +105,7 @@ fn write(block: &mut BlockBytes, at: usize, length: usize, inode: u64, kind: u8,
     bytes[HEAD..HEAD + name.len()].copy_from_slice(name);
 }
 
-/// Makes a block of one free record.
+/// Initialises a block with one free record.
 pub(in crate::fs::sfs) fn format(block: &mut BlockBytes) {
     write(block, 0, BLOCK, 0, 0, b"");
 }
@@ -120,8 +120,8 @@ fn room(block: &BlockBytes) -> u16 {
 }
 
 impl Index {
-    /// Takes up a block that is behind all others. Answers false if it is damaged.
-    pub fn take_up(&mut self, block: &BlockBytes) -> bool {
+    /// Adds the next block to the index. Returns false if it is damaged.
+    pub fn append_block(&mut self, block: &BlockBytes) -> bool {
         let first = (self.room.len() * BLOCK) as u64;
         self.room.push(room(block));
         for record in records(block) {
@@ -136,39 +136,39 @@ impl Index {
         true
     }
 
-    /// Blocks.
+    /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.room.len() as u64
     }
 
-    /// Blocks up to the last that holds a name.
+    /// Number of blocks up to the last with a name.
     pub fn blocks_with_names(&self) -> u64 {
         self.room.iter().rposition(|room| usize::from(*room) < BLOCK).map_or(0, |last| last as u64 + 1)
     }
 
-    /// Only so many blocks are left; the others held no names.
+    /// Truncates the index to `blocks` blocks; the others hold no names.
     pub fn cut(&mut self, blocks: u64) {
         self.room.truncate(blocks as usize);
         self.first_with_room = self.first_with_room.min(self.room.len());
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Approximate bytes in memory.
     pub fn bytes(&self) -> usize {
         size_of::<Index>() + self.names.len() * INDEX_BYTES + self.room.len() * size_of::<u16>()
     }
 
-    /// Names.
+    /// Number of names.
     pub fn names(&self) -> usize {
         self.names.len()
     }
 
-    /// The places of records that may have this name.
+    /// Offsets of records that may have this name.
     pub fn places(&self, name: &[u8]) -> impl Iterator<Item = u64> + '_ {
         let hash = hash(name);
         self.names.range(hash..=hash | PLACE).map(|entry| (entry & PLACE) * STEP)
     }
 
-    /// The first block with room for a name; `None` if a new one is needed.
+    /// The first block with space for a name; `None` if a new block is needed.
     pub fn block_with_room(&mut self, name: &[u8]) -> Option<u64> {
         let needed = needed(name.len()) as u16;
         let shortest = self::needed(1) as u16;
@@ -179,7 +179,7 @@ impl Index {
         self.room[from..].iter().position(|room| *room >= needed).map(|block| (from + block) as u64)
     }
 
-    /// Puts a name into a block that has room. Answers where.
+    /// Adds a name to a block with enough space. Returns its offset.
     pub fn put(&mut self, number: u64, block: &mut BlockBytes, name: &[u8], inode: u64, kind: FileKind) -> Option<u64> {
         let needed = needed(name.len());
         let found = records(block).flatten().find_map(|record| {
@@ -197,7 +197,7 @@ impl Index {
         Some(place)
     }
 
-    /// Takes the name at a place away.
+    /// Removes the name at an offset.
     pub fn remove(&mut self, block: &mut BlockBytes, name: &[u8], place: u64) {
         let at = (place % BLOCK as u64) as usize;
         let mut previous: Option<(usize, usize)> = None;
@@ -211,7 +211,7 @@ impl Index {
         }
         let Some(length) = found else { return };
         match previous {
-            // It becomes the tail of the record before it.
+            // The space is added to the previous record.
             Some((before, its_length)) => {
                 block[before + 8..before + 10].copy_from_slice(&((its_length + length) as u16).to_le_bytes());
                 block[at..at + HEAD].fill(0);
@@ -225,7 +225,7 @@ impl Index {
     }
 }
 
-/// Replaces the inode of the record at a place.
+/// Replaces the inode of the record at an offset.
 pub(in crate::fs::sfs) fn replace(block: &mut BlockBytes, at: usize, inode: u64, kind: FileKind) {
     block[at..at + 8].copy_from_slice(&inode.to_le_bytes());
     block[at + 10] = kind as u8;
@@ -243,11 +243,11 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_names_is_what_was_put_and_not_taken_away() {
+    fn a_block_holds_the_names_that_were_added_and_not_removed() {
         let mut block = zeroed();
         format(&mut block);
         let mut index = Index::default();
-        assert!(index.take_up(&block));
+        assert!(index.append_block(&block));
         let mut random = Random::new(1, "names");
         let mut model: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
         for inode in 1..20_000u64 {
@@ -281,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_read_as_records_or_as_damage() {
+    fn arbitrary_bytes_are_read_as_records_or_damage() {
         let mut random = Random::new(2, "damage");
         for _ in 0..2000 {
             let mut block = zeroed();
             block.iter_mut().for_each(|byte| *byte = random.bits() as u8 & random.bits() as u8);
             let count = records(&block).count();
             assert!(count >= 1);
-            Index::default().take_up(&block);
+            Index::default().append_block(&block);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Extended attributes: the calls. How a file's lie in blocks is in `attribute_blocks`.
+//! Calls on extended attributes. Their storage in blocks is in `attribute_blocks`.
 //!
 //! ```text
-//!  0  u32  bytes of all that follows      then, for each: u8 bytes of the name, u16 bytes of the value, name, value
+//! 0  u32  bytes after this field      then, for each: u8 length of the name, u16 length of the value, name, value
 //! ```
 //!
-//! What takes more than a block has u32 for the bytes of a value.
+//! Attributes of more than one block have a u32 length of the value.
 
 use crate::fs::sfs::files::attributes::{InodeNumber, NewFile};
 use crate::fs::sfs::log::records::Record;
@@ -14,14 +14,14 @@ use crate::fs::volume::{LONGEST_LIST, LONGEST_NAME, LONGEST_VALUE};
 use crate::task::Task;
 use std::collections::BTreeMap;
 
-/// Blocks of attributes that a file can have on a volume of any size: one such value, and some small ones.
+/// Blocks of attributes that a file can have on the smallest volume: one maximum value, and some small ones.
 const FEW_BLOCKS: usize = 18;
-/// Bytes that a record of the log takes.
+/// Bytes of attributes in one log record.
 const PART: usize = BLOCK;
 
 type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The attributes as bytes. Names and values must not be longer than they can be.
+/// Encodes the attributes. Names and values do not exceed their limits.
 fn encode(attributes: &Attributes) -> Vec<u8> {
     let is_wide = 4 + attributes.iter().map(|(name, value)| 3 + name.len() + value.len()).sum::<usize>() > BLOCK;
     let mut bytes = vec![0; 4];
@@ -37,7 +37,7 @@ fn encode(attributes: &Attributes) -> Vec<u8> {
     bytes
 }
 
-/// The attributes that these bytes are; `None` if they are none.
+/// Decodes attributes; `None` if the bytes are invalid.
 pub(in crate::fs::sfs) fn decode(bytes: &[u8]) -> Option<Attributes> {
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
     let mut rest = bytes.get(4..4 + length)?;
@@ -54,7 +54,7 @@ pub(in crate::fs::sfs) fn decode(bytes: &[u8]) -> Option<Attributes> {
     Some(attributes)
 }
 
-/// Blocks that these bytes of attributes take, the list of them among them.
+/// Blocks of this encoding, including their list.
 pub(in crate::fs::sfs) fn blocks_of_attributes(bytes: &[u8]) -> u64 {
     bytes.len().div_ceil(BLOCK) as u64 + 1
 }
@@ -67,7 +67,7 @@ impl Sfs {
         }
         decode(&bytes).ok_or_else(|| SfsError::Damaged {
             what: format!("the extended attributes of inode {inode}"),
-            why: "their lengths do not add up".to_string(),
+            why: "their lengths are inconsistent".to_string(),
         })
     }
 
@@ -86,12 +86,13 @@ impl Sfs {
         Ok(self.all_attributes(task, inode.0)?.into_keys().collect())
     }
 
-    /// Sets an extended attribute. `exists`: it must be there (`XATTR_REPLACE`), or must not (`XATTR_CREATE`).
+    /// Sets an extended attribute. `exists`: true if it must exist (`XATTR_REPLACE`), false if it must not
+    /// (`XATTR_CREATE`).
     ///
     /// # Errors
     ///
-    /// A value has 64 KiB at most, the names of a file 64 KiB together, and all of a file 2 MiB, less on a volume of
-    /// less than 256 MiB.
+    /// If the value exceeds 64 KiB, the names of the file 64 KiB, or all attributes 2 MiB, less on a volume of less
+    /// than 256 MiB.
     pub fn set_extended_attribute(
         &mut self,
         task: &Task<'_>,
@@ -111,7 +112,7 @@ impl Sfs {
         self.change_attributes(task, inode.0, &attributes, None)
     }
 
-    /// Takes an extended attribute away.
+    /// Removes an extended attribute.
     pub fn remove_extended_attribute(
         &mut self,
         task: &Task<'_>,
@@ -124,8 +125,8 @@ impl Sfs {
         self.change_attributes(task, inode.0, &attributes, None)
     }
 
-    /// Sets an access control list, or takes it away if there is one, together with the permissions that follow from
-    /// it: a crash leaves both or neither.
+    /// Sets or removes an access control list, atomically with the resulting permissions: a crash leaves both changes
+    /// or neither.
     pub fn set_access_list(
         &mut self,
         task: &Task<'_>,
@@ -143,7 +144,7 @@ impl Sfs {
         self.change_attributes(task, inode.0, &attributes, Some(permissions))
     }
 
-    /// Sets an attribute, or takes it away if it is there, together with the permissions, if they change, too.
+    /// Sets or removes an attribute, and the permissions if given.
     pub(in crate::fs::sfs) fn set_attribute(
         &mut self,
         task: &Task<'_>,
@@ -172,7 +173,7 @@ impl Sfs {
             self.check_attributes(attributes)?;
             let bytes = encode(attributes);
             self.check_space(task, blocks_of_attributes(&bytes))?;
-            self.put_attributes(task, inode, &bytes)?;
+            self.store_attributes(task, inode, &bytes)?;
         }
         let now = self.wall(task);
         let file = self.inode_mut(task, inode)?;
@@ -184,7 +185,7 @@ impl Sfs {
         self.relieve(task)
     }
 
-    /// The bytes of the attributes that a new file has from the beginning; `None` if it has none.
+    /// The encoded initial attributes of a new file; `None` if it has none.
     pub(in crate::fs::sfs) fn first_attributes(&self, new: &NewFile) -> Result<Option<Vec<u8>>, SfsError> {
         if new.attributes.is_empty() {
             return Ok(None);
@@ -194,22 +195,22 @@ impl Sfs {
         Ok(Some(encode(&attributes)))
     }
 
-    /// Puts the bytes of all attributes of a file in their place, and tells the log.
-    pub(in crate::fs::sfs) fn put_attributes(
+    /// Stores the encoded attributes of a file, and logs them.
+    pub(in crate::fs::sfs) fn store_attributes(
         &mut self,
         task: &Task<'_>,
         inode: u64,
         bytes: &[u8],
     ) -> Result<(), SfsError> {
-        self.put_attribute_bytes(task, inode, bytes.len(), 0, bytes)?;
+        self.store_attribute_bytes(task, inode, bytes.len(), 0, bytes)?;
         let length = bytes.len() as u32;
         if bytes.len() <= BLOCK {
-            self.tell(&Record::Attributes { inode, length, at: 0, bytes });
+            self.log_record(&Record::Attributes { inode, length, at: 0, bytes });
             return Ok(());
         }
-        // A record must fit into a segment. The parts count together all the same: none does before the log is sealed.
+        // A record must fit into a segment. The parts are still atomic: none counts before the log is sealed.
         for (at, part) in (0..).step_by(PART).zip(bytes.chunks(PART)) {
-            self.tell(&Record::Attributes { inode, length, at, bytes: part });
+            self.log_record(&Record::Attributes { inode, length, at, bytes: part });
             self.log.records.end();
         }
         Ok(())
@@ -224,7 +225,7 @@ impl Sfs {
         }
         let names: usize = attributes.keys().map(|name| name.len() + 1).sum();
         let bytes: usize = attributes.iter().map(|(name, value)| 5 + name.len() + value.len()).sum();
-        // A checkpoint must have room for all that changed before it.
+        // A checkpoint must fit all earlier changes.
         let most = (self.limits.metadata / 2).clamp(FEW_BLOCKS, crate::fs::sfs::files::attribute_blocks::MOST_BLOCKS);
         if names > LONGEST_LIST || 4 + bytes > most * BLOCK {
             return Err(SfsError::ManyAttributes { most: (most * BLOCK) as u64 });
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_read_as_they_were_written() {
+    fn attributes_are_decoded_as_encoded() {
         let mut attributes = Attributes::new();
         for (name, length, is_wide) in [(&b"user.a"[..], 0, false), (&[b'x'; 255], 3825, false), (b"user.b", 1, true)] {
             attributes.insert(name.to_vec(), vec![7; length]);

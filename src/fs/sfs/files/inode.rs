@@ -1,4 +1,4 @@
-//! An inode in memory, and as it lies in the inode file.
+//! An inode in memory, and its image in the inode file.
 
 use crate::fs::sfs::files::attributes::{Attributes, FileKind, InodeNumber, Timestamp};
 use crate::fs::sfs::files::directory::Index;
@@ -24,28 +24,27 @@ pub(in crate::fs::sfs) struct Inode {
     pub times: Times,
     /// W_f and T^m_f.
     pub history: History,
-    /// The virtual block of extended attributes; 0 for none.
+    /// The virtual block of extended attributes; 0 if none.
     pub attributes: u64,
-    /// Of a directory: in which one it is.
+    /// The parent of a directory.
     pub parent: u64,
-    /// Levels of map blocks under the roots.
+    /// Levels of map blocks below the roots.
     pub levels: u8,
     pub roots: [u64; ROOTS],
-    /// The size up to which a crash leaves no hole that was never there: that of the last time when all data was
-    /// durable.
+    /// The size at the last time that all data was durable: a crash must not leave holes below it.
     pub safe_size: u64,
-    /// Whether it differs from the inode file.
+    /// True if it differs from the inode file.
     pub is_dirty: bool,
-    /// Whether it was used since the last sweep.
+    /// True if it was used since the last eviction.
     pub is_used: bool,
-    /// Whether it was given more than new times of reading since it was last in the log or in a checkpoint.
+    /// True if more than its access time changed since the last log record or checkpoint.
     pub is_unlogged: bool,
-    /// Of a directory: its names, once they were looked at.
+    /// The index of a directory, once built.
     pub index: Option<Box<Index>>,
 }
 
 impl Inode {
-    /// A new one.
+    /// A new inode.
     pub fn new(number: u64, generation: u32, kind: FileKind, now: Timestamp) -> Inode {
         Inode {
             number,
@@ -72,7 +71,7 @@ impl Inode {
         }
     }
 
-    /// One of the inode file. `None`: it is free, or its kind is none.
+    /// Decodes an image; `None` if the inode is free or its kind is invalid.
     pub fn of_image(image: &InodeImage) -> Option<Inode> {
         if image.number.get() == 0 {
             return None;
@@ -102,7 +101,7 @@ impl Inode {
         })
     }
 
-    /// As it lies in the inode file.
+    /// The image for the inode file.
     pub fn image(&self, next: u64) -> InodeImage {
         InodeImage {
             number: self.number.into(),
@@ -130,7 +129,7 @@ impl Inode {
         }
     }
 
-    /// Takes what the log says of it: all but where its blocks are.
+    /// Applies an image from the log: all fields except the block pointers.
     pub fn take(&mut self, image: &InodeImage) {
         self.permissions = image.permissions.get() & 0o7777;
         self.links = image.links.get();
@@ -144,8 +143,8 @@ impl Inode {
         }
     }
 
-    /// What a caller sees.
-    pub fn seen(&self) -> Attributes {
+    /// The attributes that callers see.
+    pub fn attributes(&self) -> Attributes {
         Attributes {
             inode: InodeNumber(self.number),
             generation: self.generation,
@@ -161,7 +160,7 @@ impl Inode {
         }
     }
 
-    /// Whether its blocks hold metadata.
+    /// True if its blocks hold metadata.
     pub fn holds_metadata(&self) -> bool {
         self.kind != FileKind::Regular
     }

@@ -1,9 +1,9 @@
-//! The inodes in memory, how often each inode is held, and the calls that load, hold and free them.
+//! The inodes in memory, their reference counts, and the calls that load, reference and free them.
 //!
-//! Unchanged ones can be read again, and are let go when there are too many: those that were not used since the last
-//! sweep, and if that is not enough all of them (second chance) but the directories whose indexes are in use: to make an
-//! index again, all blocks of its directory are read. Indexes have a bound of their own. Who holds an inode is counted
-//! apart, in a few bytes each: the kernel may know millions.
+//! Clean inodes can be read again. When there are too many, those not used since the last eviction are evicted (second
+//! chance), or all if that is not enough, except directories whose index is in use: rebuilding an index reads all
+//! blocks of its directory. Indexes have a limit of their own. References are counted separately, in a few bytes each:
+//! the kernel may reference millions of inodes.
 
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::files::directory::Index;
@@ -17,23 +17,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The inodes in memory.
 pub(in crate::fs::sfs) struct Inodes {
     all: FxHashMap<u64, Box<Inode>>,
-    /// Pages of the inode file in which inodes changed since the last checkpoint, which must load them.
+    /// Pages of the inode file with inodes changed since the last checkpoint, which the next one must load.
     changed_pages: FxHashSet<u64>,
-    /// Changed ones.
+    /// Number of dirty inodes.
     changed: usize,
-    /// Inodes that are not changed and are kept.
+    /// Maximum number of clean inodes.
     most: usize,
-    /// There is a sweep when there are so many.
+    /// Number of inodes that triggers an eviction.
     sweep_at: usize,
-    /// Bytes of indexes.
+    /// Total bytes of indexes.
     indexes: usize,
     most_indexes: usize,
     sweep_indexes_at: usize,
-    held: Held,
+    held: ReferenceCounts,
 }
 
 impl Inodes {
-    /// Keeps at most `most` that are not changed, and so many bytes of indexes.
+    /// Keeps at most `most` clean inodes, and `most_indexes` bytes of indexes.
     pub fn new(most: usize, most_indexes: usize) -> Inodes {
         Inodes {
             all: FxHashMap::default(),
@@ -44,7 +44,7 @@ impl Inodes {
             indexes: 0,
             most_indexes,
             sweep_indexes_at: most_indexes,
-            held: Held::default(),
+            held: ReferenceCounts::default(),
         }
     }
 
@@ -56,14 +56,14 @@ impl Inodes {
         self.all.get(&number).map(|inode| &**inode)
     }
 
-    /// One that is used.
+    /// Looks up an inode and marks it as recently used.
     pub fn get(&mut self, number: u64) -> Option<&Inode> {
         let inode = self.all.get_mut(&number)?;
         inode.is_used = true;
         Some(inode)
     }
 
-    /// One that will be changed, so that the next checkpoint must write it.
+    /// Looks up an inode and marks it as dirty.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Inode> {
         let inode = self.all.get_mut(&number)?;
         inode.is_used = true;
@@ -74,9 +74,9 @@ impl Inodes {
         Some(inode)
     }
 
-    /// Takes one that was read or made.
+    /// Inserts an inode that was read or created.
     pub fn insert(&mut self, inode: Inode) {
-        self.sweep();
+        self.evict();
         self.remove(inode.number);
         if inode.is_dirty {
             self.changed += 1;
@@ -92,7 +92,7 @@ impl Inodes {
         }
     }
 
-    /// All but those of which this is so are forgotten.
+    /// Evicts all inodes except those that satisfy the condition.
     pub fn retain(&mut self, is_kept: impl Fn(&Inode) -> bool) {
         let gone: Vec<u64> = self.all.values().filter(|inode| !is_kept(inode)).map(|inode| inode.number).collect();
         gone.into_iter().for_each(|number| self.remove(number));
@@ -102,17 +102,17 @@ impl Inodes {
         self.all.values().map(|inode| &**inode)
     }
 
-    /// Changed ones.
+    /// Number of dirty inodes.
     pub fn changed(&self) -> usize {
         self.changed
     }
 
-    /// Pages of the inode file that a checkpoint has to load.
+    /// Number of inode-file pages that a checkpoint loads.
     pub fn changed_pages(&self) -> usize {
         self.changed_pages.len()
     }
 
-    /// Those that a checkpoint must write, in order: changed ones, and those without a name, as they are chained anew.
+    /// Inodes that a checkpoint writes, in order: dirty ones, and those without a name, as their list is rebuilt.
     pub fn take_changed(&mut self) -> Vec<u64> {
         let mut changed = Vec::new();
         for inode in self.all.values_mut() {
@@ -126,45 +126,45 @@ impl Inodes {
         changed
     }
 
-    /// A checkpoint is durable: all that was done to them is.
+    /// Marks all inodes as clean, after a durable checkpoint.
     pub fn checkpoint(&mut self) {
         for inode in self.all.values_mut() {
             inode.safe_size = inode.size;
             inode.is_unlogged = false;
         }
-        // All are unchanged now: there may be too many.
+        // All are clean now: there may be too many.
         self.sweep_at = 0;
     }
 
-    /// Takes the index of a directory out, to change it beside the directory's blocks.
+    /// Takes the index of a directory, to change it together with the directory's blocks.
     pub fn take_index(&mut self, directory: u64) -> Option<Box<Index>> {
         let index = self.all.get_mut(&directory)?.index.take()?;
         self.indexes -= index.bytes();
         Some(index)
     }
 
-    /// Puts it back, or a new one.
+    /// Puts back an index, or a new one.
     pub fn put_index(&mut self, directory: u64, index: Box<Index>) {
         self.indexes += index.bytes();
-        self.all.get_mut(&directory).expect("a directory whose index is taken out is in memory").index = Some(index);
+        self.all.get_mut(&directory).expect("the directory of a taken index is in memory").index = Some(index);
         if self.indexes > self.sweep_indexes_at {
-            self.sweep_indexes(directory);
+            self.evict_indexes(directory);
         }
     }
 
-    /// Bytes of indexes.
+    /// Total bytes of indexes.
     pub fn index_bytes(&self) -> usize {
         self.indexes
     }
 
-    /// Inodes in memory that are not changed.
+    /// Number of clean inodes in memory.
     pub fn unchanged(&self) -> usize {
-        debug_assert!(self.changed <= self.all.len(), "a changed inode is in memory");
+        debug_assert!(self.changed <= self.all.len(), "all dirty inodes are in memory");
         self.all.len() - self.changed
     }
 
-    /// Lets unchanged ones go if there are too many.
-    fn sweep(&mut self) {
+    /// Evicts clean inodes if there are too many.
+    fn evict(&mut self) {
         if self.all.len() < self.sweep_at {
             return;
         }
@@ -186,12 +186,12 @@ impl Inodes {
                 }
             }
         }
-        // Again when as many have come as were let go at the least.
+        // The next eviction comes when at least as many inodes were added as evicted.
         self.sweep_at = self.all.len() + (self.most / 2).max(1);
     }
 
-    /// Lets indexes go, but that of one directory.
-    fn sweep_indexes(&mut self, directory: u64) {
+    /// Evicts indexes, except that of one directory.
+    fn evict_indexes(&mut self, directory: u64) {
         for only_unused in [true, false] {
             if self.indexes > self.most_indexes / 2 {
                 for inode in self.all.values_mut().filter(|inode| inode.number != directory && inode.index.is_some()) {
@@ -204,46 +204,48 @@ impl Inodes {
         self.sweep_indexes_at = self.most_indexes.max(self.indexes + self.most_indexes / 4);
     }
 
-    /// Holds on to an inode.
+    /// Takes a reference to an inode.
     pub fn hold(&mut self, number: u64) {
         self.held.add(number);
     }
 
-    /// Lets an inode go, `times` times. True if nobody holds it any more.
-    pub fn let_go(&mut self, number: u64, times: u64) -> bool {
+    /// Drops `times` references to an inode. True if none is left.
+    pub fn drop_references(&mut self, number: u64, times: u64) -> bool {
         self.held.take(number, times)
     }
 
-    /// True if someone holds an inode.
+    /// True if an inode has references.
     pub fn is_held(&self, number: u64) -> bool {
         self.held.count(number) > 0
     }
 }
 
-/// Inodes whose counts are kept together.
-const TOGETHER: usize = 32;
+/// Neighbouring inodes whose counts share one allocation.
+const COUNTS_PER_CHUNK: usize = 32;
 
-/// How often inodes are held: counts of neighbours together, as long as one of them is.
+/// Reference counts of inodes, allocated together for neighbours.
 #[derive(Default)]
-struct Held {
-    counts: FxHashMap<u64, Box<[u64; TOGETHER]>>,
+struct ReferenceCounts {
+    counts: FxHashMap<u64, Box<[u64; COUNTS_PER_CHUNK]>>,
 }
 
-impl Held {
+impl ReferenceCounts {
     fn count(&self, number: u64) -> u64 {
-        self.counts.get(&(number / TOGETHER as u64)).map_or(0, |counts| counts[number as usize % TOGETHER])
+        self.counts
+            .get(&(number / COUNTS_PER_CHUNK as u64))
+            .map_or(0, |counts| counts[number as usize % COUNTS_PER_CHUNK])
     }
 
     fn add(&mut self, number: u64) {
-        let counts = self.counts.entry(number / TOGETHER as u64).or_default();
-        counts[number as usize % TOGETHER] += 1;
+        let counts = self.counts.entry(number / COUNTS_PER_CHUNK as u64).or_default();
+        counts[number as usize % COUNTS_PER_CHUNK] += 1;
     }
 
-    /// True if none is left.
+    /// True if no references are left.
     fn take(&mut self, number: u64, times: u64) -> bool {
-        let page = number / TOGETHER as u64;
+        let page = number / COUNTS_PER_CHUNK as u64;
         let Some(counts) = self.counts.get_mut(&page) else { return true };
-        let count = &mut counts[number as usize % TOGETHER];
+        let count = &mut counts[number as usize % COUNTS_PER_CHUNK];
         *count = count.saturating_sub(times);
         let is_none = *count == 0;
         if is_none && counts.iter().all(|count| *count == 0) {
@@ -254,23 +256,23 @@ impl Held {
 }
 
 impl Sfs {
-    /// An inode that is in use.
+    /// An inode in use.
     pub(in crate::fs::sfs) fn inode(&mut self, task: &Task<'_>, number: u64) -> Result<&Inode, SfsError> {
         self.load_inode(task, number)?;
-        Ok(self.inodes.get(number).expect("it was loaded"))
+        Ok(self.inodes.get(number).expect("the inode was loaded"))
     }
 
-    /// One that will be changed, so that the next checkpoint must write it.
+    /// An inode in use, marked as dirty.
     pub(in crate::fs::sfs) fn inode_mut(&mut self, task: &Task<'_>, number: u64) -> Result<&mut Inode, SfsError> {
         self.load_inode(task, number)?;
         self.is_changed = true;
-        Ok(self.inodes.get_mut(number).expect("it was loaded"))
+        Ok(self.inodes.get_mut(number).expect("the inode was loaded"))
     }
 
     pub(in crate::fs::sfs) fn load_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         if !self.inodes.contains(number) {
             if self.metadata.inode_file.is_freed(number) {
-                // Its page says what it was, up to the next checkpoint.
+                // Its page holds its old image until the next checkpoint.
                 return Err(SfsError::NotFound);
             }
             let image = self.metadata.inode_file.get(task, number)?;
@@ -279,33 +281,36 @@ impl Sfs {
             }
             let holds = invariants::inode(&image, number);
             holds.map_err(|why| SfsError::Damaged { what: format!("inode {number}"), why })?;
-            let inode = Inode::of_image(&image).expect("its number and kind are those of an inode");
+            let inode = Inode::of_image(&image).expect("the image was checked");
             self.inodes.insert(inode);
         }
         Ok(())
     }
 
-    /// Holds on to an inode: it stays while anyone does, even without a name.
+    /// Takes a reference to an inode, which then exists even without a name.
     pub fn retain(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<(), SfsError> {
         self.load_inode(task, inode.0)?;
         self.inodes.hold(inode.0);
         Ok(())
     }
 
-    /// Lets an inode go, `times` times. Without a name, and with nobody holding it, it is freed.
+    /// Drops `times` references to an inode. An inode without names and references is freed.
     pub fn release(&mut self, task: &Task<'_>, inode: InodeNumber, times: u64) -> Result<(), SfsError> {
-        if self.inodes.let_go(inode.0, times) && self.orphans.contains(&inode.0) && self.faults.read_only.is_none() {
+        if self.inodes.drop_references(inode.0, times)
+            && self.orphans.contains(&inode.0)
+            && self.faults.read_only.is_none()
+        {
             self.free_inode(task, inode.0)?;
         }
         Ok(())
     }
 
-    /// True if nothing but being held keeps this inode.
+    /// True if only references keep this inode.
     pub(in crate::fs::sfs) fn is_orphan(&self, inode: InodeNumber) -> bool {
         self.orphans.contains(&inode.0)
     }
 
-    /// Frees an inode and all its blocks. If that fails, one without a name is an orphan as before.
+    /// Frees an inode and its blocks. If that fails, an inode without a name stays an orphan.
     pub(in crate::fs::sfs) fn free_inode(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         self.unmap(task, number, 0..u64::MAX)?;
         self.free_attributes(task, number)?;

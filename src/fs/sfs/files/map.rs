@@ -1,8 +1,8 @@
-//! The map of a file: from its blocks to virtual blocks.
+//! The map of a file: from block index to virtual block.
 //!
-//! An inode has eight roots. With 0 levels they are the numbers of its first eight blocks; with each level more, map
-//! blocks of 512 numbers lie between: 32 KiB, 16 MiB, 8 GiB, 4 TiB, and so on. A map block is a virtual block itself,
-//! so that it can be cleaned without a change to the one above it.
+//! An inode has eight roots. With 0 levels they are its first eight block numbers; each further level adds map blocks
+//! of 512 numbers: 32 KiB, 16 MiB, 8 GiB, 4 TiB, and so on. A map block is itself a virtual block, so that cleaning it
+//! does not change its parent.
 
 use crate::fs::sfs::media::format::ROOTS;
 use crate::fs::sfs::metadata::blocks::NO_PLACE;
@@ -10,27 +10,27 @@ use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::ops::Range;
 
-/// Numbers of a map block, as a power of two.
+/// Numbers per map block, as a power of two.
 pub(in crate::fs::sfs) const FANOUT_BITS: u32 = 9;
 pub(in crate::fs::sfs) const FANOUT: u64 = 1 << FANOUT_BITS;
 
-/// The number at a place of a map block.
+/// The number at an index of a map block.
 pub(in crate::fs::sfs) fn number_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"))
 }
 
-/// Writes the number at a place of a map block.
+/// Sets the number at an index of a map block.
 pub(in crate::fs::sfs) fn set_number(bytes: &mut [u8], at: usize, number: u64) {
     bytes[at * 8..at * 8 + 8].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Blocks that the roots of a map of so many levels reach.
+/// Number of blocks covered by the roots with this many levels.
 fn reach(levels: u8) -> u64 {
     (ROOTS as u64) << (FANOUT_BITS * u32::from(levels))
 }
 
 impl Sfs {
-    /// The virtual block at a place of a file; 0 if there is none.
+    /// The virtual block at a block index; 0 for a hole.
     pub(in crate::fs::sfs) fn mapped(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<u64, SfsError> {
         let file = self.inode(task, inode)?;
         let levels = file.levels;
@@ -48,7 +48,7 @@ impl Sfs {
         Ok(number)
     }
 
-    /// Says which virtual block is at a place of a file.
+    /// Sets the virtual block at a block index.
     pub(in crate::fs::sfs) fn map(
         &mut self,
         task: &Task<'_>,
@@ -96,7 +96,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Takes the virtual blocks of a range of places away, and frees them.
+    /// Frees the virtual blocks of a range.
     pub(in crate::fs::sfs) fn unmap(
         &mut self,
         task: &Task<'_>,
@@ -119,18 +119,18 @@ impl Sfs {
         if file.roots.iter().all(|root| *root == 0) {
             file.levels = 0;
         }
-        self.lower(task, inode)
+        self.remove_levels(task, inode)
     }
 
-    /// Takes levels away that a map does not need any more.
-    fn lower(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
+    /// Removes levels that the map no longer needs.
+    fn remove_levels(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
         loop {
             let file = self.inode(task, inode)?;
             let (levels, root) = (file.levels, file.roots[0]);
             if levels == 0 || root == 0 || file.roots[1..].iter().any(|root| *root != 0) {
                 return Ok(());
             }
-            // One that is damaged stays as it is: whoever reads it is told.
+            // A damaged level stays: readers of the map get an error.
             let Ok(block) = self.metadata_block(task, root, inode, NO_PLACE) else { return Ok(()) };
             if (ROOTS..FANOUT as usize).any(|at| number_at(&block[..], at) != 0) {
                 return Ok(());
@@ -142,7 +142,7 @@ impl Sfs {
         }
     }
 
-    /// Takes what is in range below one number of a map away. Answers whether it is gone itself.
+    /// Frees the range below one number of a map. Returns true if that block was freed, too.
     fn unmap_below(
         &mut self,
         task: &Task<'_>,
@@ -162,7 +162,7 @@ impl Sfs {
             && places.end >= reaches.end
             && self.metadata.dat.get(task, number)?.is_given_up()
         {
-            // What it named was given up with it.
+            // A repair lost the blocks below it, too.
             self.free_block(task, inode, number)?;
             return Ok(true);
         }
@@ -188,7 +188,7 @@ impl Sfs {
         Ok(is_empty)
     }
 
-    /// The next place from `place` on, below `end`, that has a virtual block, and that block.
+    /// The next allocated block index from `place`, below `end`, and its virtual block.
     pub(in crate::fs::sfs) fn next_mapped(
         &mut self,
         task: &Task<'_>,

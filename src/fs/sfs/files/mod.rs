@@ -1,18 +1,19 @@
-//! Files and names: the calls, and what they work on in memory.
+//! Files and names: the calls, and their structures in memory.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `attributes`, `bytes`, `reading`, `names`, `renames`, `extended` | the calls, by what they are about |
+//! | `attributes`, `bytes`, `reading`, `names`, `renames`, `extended` | the calls, by subject |
 //! | `inode`, `inodes` | an inode; the inodes in memory |
 //! | `directory` | a directory's blocks, and the index of its names |
-//! | `map` | the virtual blocks of a file, by their place |
-//! | `attribute_blocks` | where a file's extended attributes are |
-//! | `waiting` | blocks that are buffered |
+//! | `map` | the virtual blocks of a file, by block index |
+//! | `attribute_blocks` | storage of a file's extended attributes |
+//! | `dirty_blocks` | dirty data blocks |
 
 pub(super) mod attribute_blocks;
 pub(super) mod attributes;
 mod bytes;
 pub(super) mod directory;
+pub(super) mod dirty_blocks;
 pub(super) mod extended;
 pub(super) mod inode;
 pub(super) mod inodes;
@@ -20,4 +21,3 @@ pub(super) mod map;
 mod names;
 pub(super) mod reading;
 mod renames;
-pub(super) mod waiting;

@@ -1,4 +1,4 @@
-//! Calls about names: who is called what. Those that rename are in `renames`.
+//! Calls on names: lookup, create, link, unlink, list. Renames are in `renames`.
 
 use crate::fs::sfs::files::attributes::{DirectoryEntry, FileKind, InodeNumber, NewFile};
 use crate::fs::sfs::files::directory::{self, Index};
@@ -11,7 +11,7 @@ use crate::fs::volume::{LONGEST_NAME, LONGEST_TARGET, MOST_LINKS, check_name, ch
 use crate::task::Task;
 
 impl Sfs {
-    /// The inode that has this name in a directory. (`.` and `..` are names, too.)
+    /// The inode of a name in a directory. (`.` and `..` are names, too.)
     pub fn lookup(&mut self, task: &Task<'_>, directory: InodeNumber, name: &[u8]) -> Result<InodeNumber, SfsError> {
         let parent = self.directory(task, directory.0)?.parent;
         match name {
@@ -24,7 +24,7 @@ impl Sfs {
         }
     }
 
-    /// Makes a file, a directory, a symbolic link, a pipe, a socket or a device.
+    /// Creates a file, directory, symbolic link, pipe, socket or device.
     pub fn make(
         &mut self,
         task: &Task<'_>,
@@ -52,22 +52,22 @@ impl Sfs {
         self.check_space(task, 4 + attributes.as_ref().map_or(0, |bytes| blocks_of_attributes(bytes)))?;
         let number = self.new_inode(task, directory.0, new)?;
         if new.kind == FileKind::Symlink {
-            let put = self.put_target(task, number, new.target);
-            self.or_abandon(task, number, put)?;
-            self.tell(&Record::Target { inode: number, bytes: new.target });
+            let put = self.store_target(task, number, new.target);
+            self.or_free_inode(task, number, put)?;
+            self.log_record(&Record::Target { inode: number, bytes: new.target });
         }
         if let Some(bytes) = attributes {
-            let put = self.put_attributes(task, number, &bytes);
-            self.or_abandon(task, number, put)?;
+            let put = self.store_attributes(task, number, &bytes);
+            self.or_free_inode(task, number, put)?;
         }
-        self.put_new_name(task, directory.0, name, number, new.kind)?;
-        self.directory_changed(task, directory.0, i64::from(new.kind == FileKind::Directory))?;
+        self.add_new_name(task, directory.0, name, number, new.kind)?;
+        self.update_directory(task, directory.0, i64::from(new.kind == FileKind::Directory))?;
         self.log.records.end();
         self.relieve(task)?;
         Ok(InodeNumber(number))
     }
 
-    /// An inode for a file that is being made in this directory, and has no name yet.
+    /// Allocates an inode for a new file in this directory, without a name yet.
     pub(in crate::fs::sfs) fn new_inode(
         &mut self,
         task: &Task<'_>,
@@ -75,7 +75,7 @@ impl Sfs {
         new: &NewFile,
     ) -> Result<u64, SfsError> {
         let now = self.wall(task);
-        let (number, generation) = self.take_inode(task)?;
+        let (number, generation) = self.allocate_inode(task)?;
         let mut inode = Inode::new(number, generation, new.kind, now);
         inode.permissions = new.permissions & 0o7777;
         inode.user = new.user;
@@ -89,8 +89,8 @@ impl Sfs {
         Ok(number)
     }
 
-    /// Gives a file that is being made its name.
-    pub(in crate::fs::sfs) fn put_new_name(
+    /// Adds the name of a new file.
+    pub(in crate::fs::sfs) fn add_new_name(
         &mut self,
         task: &Task<'_>,
         directory: u64,
@@ -98,24 +98,24 @@ impl Sfs {
         inode: u64,
         kind: FileKind,
     ) -> Result<(), SfsError> {
-        let put = self.put_name(task, directory, name, inode, kind);
-        self.or_abandon(task, inode, put)?;
-        self.tell(&Record::Name { directory, inode, kind, name });
+        let put = self.add_name(task, directory, name, inode, kind);
+        self.or_free_inode(task, inode, put)?;
+        self.log_record(&Record::Name { directory, inode, kind, name });
         Ok(())
     }
 
-    /// Frees an inode that was being made, if that failed.
-    fn or_abandon(&mut self, task: &Task<'_>, number: u64, made: Result<(), SfsError>) -> Result<(), SfsError> {
+    /// Frees a new inode if the rest of its creation failed.
+    fn or_free_inode(&mut self, task: &Task<'_>, number: u64, made: Result<(), SfsError>) -> Result<(), SfsError> {
         if made.is_err() && self.faults.read_only.is_none() {
             self.inode_mut(task, number)?.links = 0;
             self.orphans.insert(number);
-            // What cannot be read now stays an orphan, which the next mount frees.
+            // If that fails, it stays an orphan, which the next mount frees.
             let _ = self.free_inode(task, number);
         }
         made
     }
 
-    /// Gives a file one more name.
+    /// Adds a hard link to a file.
     pub fn link(
         &mut self,
         task: &Task<'_>,
@@ -128,7 +128,7 @@ impl Sfs {
         let file = self.inode(task, inode.0)?;
         let kind = file.kind;
         if kind == FileKind::Directory {
-            return Err(SfsError::NotPermitted("a directory has one name"));
+            return Err(SfsError::NotPermitted("a directory cannot have a second name"));
         }
         if file.links >= MOST_LINKS {
             return Err(SfsError::TooManyLinks);
@@ -140,15 +140,15 @@ impl Sfs {
             return Err(SfsError::Exists);
         }
         self.check_space(task, 2)?;
-        self.put_name(task, directory.0, name, inode.0, kind)?;
-        self.tell(&Record::Name { directory: directory.0, inode: inode.0, kind, name });
-        self.links_changed(task, inode.0, 1)?;
-        self.directory_changed(task, directory.0, 0)?;
+        self.add_name(task, directory.0, name, inode.0, kind)?;
+        self.log_record(&Record::Name { directory: directory.0, inode: inode.0, kind, name });
+        self.change_links(task, inode.0, 1)?;
+        self.update_directory(task, directory.0, 0)?;
         self.log.records.end();
         self.relieve(task)
     }
 
-    /// Takes the name of what is no directory away.
+    /// Removes the name of a file that is not a directory.
     pub fn unlink(&mut self, task: &Task<'_>, directory: InodeNumber, name: &[u8]) -> Result<(), SfsError> {
         self.check_writable()?;
         check_name(name)?;
@@ -157,12 +157,12 @@ impl Sfs {
         if kind == FileKind::Directory {
             return Err(SfsError::IsDirectory);
         }
-        // What cannot be read fails before anything is changed.
+        // Unreadable metadata fails the call before any change.
         self.inode(task, inode)?;
-        self.take_name(task, directory.0, name)?;
-        self.tell(&Record::NoName { directory: directory.0, name });
-        self.directory_changed(task, directory.0, 0)?;
-        self.links_changed(task, inode, -1)?;
+        self.remove_name(task, directory.0, name)?;
+        self.log_record(&Record::NoName { directory: directory.0, name });
+        self.update_directory(task, directory.0, 0)?;
+        self.change_links(task, inode, -1)?;
         self.log.records.end();
         self.relieve(task)
     }
@@ -179,16 +179,16 @@ impl Sfs {
         if self.count_names(task, inode)? > 0 {
             return Err(SfsError::NotEmpty);
         }
-        self.take_name(task, directory.0, name)?;
-        self.tell(&Record::NoName { directory: directory.0, name });
-        self.directory_changed(task, directory.0, -1)?;
-        self.links_changed(task, inode, -2)?;
+        self.remove_name(task, directory.0, name)?;
+        self.log_record(&Record::NoName { directory: directory.0, name });
+        self.update_directory(task, directory.0, -1)?;
+        self.change_links(task, inode, -2)?;
         self.log.records.end();
         self.relieve(task)
     }
 
-    /// A directory has other names than before, and so many directories more.
-    pub(in crate::fs::sfs) fn directory_changed(
+    /// Updates a directory after a change of its names and of its number of subdirectories.
+    pub(in crate::fs::sfs) fn update_directory(
         &mut self,
         task: &Task<'_>,
         directory: u64,
@@ -203,8 +203,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// A file has so many names more. Without one it is freed, unless someone holds it.
-    pub(in crate::fs::sfs) fn links_changed(&mut self, task: &Task<'_>, inode: u64, more: i32) -> Result<(), SfsError> {
+    /// Changes the number of links of a file. Without links it is freed, or becomes an orphan if referenced.
+    pub(in crate::fs::sfs) fn change_links(&mut self, task: &Task<'_>, inode: u64, more: i32) -> Result<(), SfsError> {
         let now = self.wall(task);
         let file = self.inode_mut(task, inode)?;
         file.links = file.links.saturating_add_signed(more);
@@ -218,7 +218,7 @@ impl Sfs {
         if is_gone && !is_held { self.free_inode(task, inode) } else { Ok(()) }
     }
 
-    /// Lists a directory from `from` on (0, or an entry's `next`), `.` and `..` first, until `take` answers false.
+    /// Lists a directory from offset `from` (0, or an entry's `next`), `.` and `..` first, until `take` returns false.
     pub fn list(
         &mut self,
         task: &Task<'_>,
@@ -234,7 +234,7 @@ impl Sfs {
         if from <= 1 && !take(DirectoryEntry { next: 2, inode: InodeNumber(parent), kind, name: b".." }) {
             return Ok(());
         }
-        // Behind those two, where a listing goes on is a place in bytes, and two.
+        // After those two, the offset in a listing is the offset in bytes plus two.
         let from = from.saturating_sub(2);
         self.index(task, directory.0)?;
         for number in from / BLOCK as u64..self.index(task, directory.0)?.blocks() {
@@ -255,7 +255,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// What a symbolic link points at.
+    /// The target of a symbolic link.
     pub fn target(&mut self, task: &Task<'_>, inode: InodeNumber) -> Result<Vec<u8>, SfsError> {
         let file = self.inode(task, inode.0)?;
         let (kind, size) = (file.kind, file.size as usize);
@@ -267,16 +267,16 @@ impl Sfs {
         Ok(block[..size.min(LONGEST_TARGET)].to_vec())
     }
 
-    /// A free number for a new inode, and its generation. A number is given out once between two checkpoints at most, and
-    /// so the number of the last one tells it from all that had its number before, after a crash and on any mount: a file
-    /// handle that was kept does not become another file's.
-    pub(in crate::fs::sfs) fn take_inode(&mut self, task: &Task<'_>) -> Result<(u64, u32), SfsError> {
+    /// Allocates an inode number, and its generation. A number is allocated at most once between two checkpoints, so
+    /// the number of the last checkpoint distinguishes the inode from earlier ones of its number, over crashes and
+    /// mounts: an old file handle never refers to a new file.
+    pub(in crate::fs::sfs) fn allocate_inode(&mut self, task: &Task<'_>) -> Result<(u64, u32), SfsError> {
         let number = self.metadata.inode_file.take(task)?;
         Ok((number, self.superblock.sequence.get() as u32))
     }
 
-    /// Says something to the log, when it is next told.
-    pub(in crate::fs::sfs) fn tell(&mut self, record: &Record) {
+    /// Adds a log record.
+    pub(in crate::fs::sfs) fn log_record(&mut self, record: &Record) {
         self.log.records.add(record, self.superblock.next_partial.get());
     }
 
@@ -289,12 +289,12 @@ impl Sfs {
         }
     }
 
-    /// The index of a directory, which is made if there is none yet.
+    /// The index of a directory, built if necessary.
     pub(in crate::fs::sfs) fn index(&mut self, task: &Task<'_>, directory: u64) -> Result<&Index, SfsError> {
         if self.inode(task, directory)?.index.is_none() {
             let blocks = self.inode(task, directory)?.size.div_ceil(BLOCK as u64);
             if blocks > directory::MOST_BLOCKS {
-                let why = format!("it has {blocks} blocks, and {} are the most", directory::MOST_BLOCKS);
+                let why = format!("it has {blocks} blocks, and the maximum is {}", directory::MOST_BLOCKS);
                 return Err(SfsError::Damaged { what: format!("directory {directory}"), why });
             }
             if self.media.is_refusing() {
@@ -308,22 +308,22 @@ impl Sfs {
             let mut index = Box::<Index>::default();
             for number in 0..blocks {
                 let virtual_block = self.mapped(task, directory, number)?;
-                if !index.take_up(self.metadata_block(task, virtual_block, directory, number)?) {
+                if !index.append_block(self.metadata_block(task, virtual_block, directory, number)?) {
                     let what = format!("block {number} of directory {directory}");
                     return Err(SfsError::Damaged { what, why: "its records do not fill it".to_string() });
                 }
             }
             self.inodes.put_index(directory, index);
         }
-        Ok(self.inode(task, directory)?.index.as_ref().expect("it was made"))
+        Ok(self.inode(task, directory)?.index.as_ref().expect("the index was built"))
     }
 
-    /// Names in a directory.
+    /// Number of names in a directory.
     pub(in crate::fs::sfs) fn count_names(&mut self, task: &Task<'_>, directory: u64) -> Result<usize, SfsError> {
         Ok(self.index(task, directory)?.names())
     }
 
-    /// Who has a name: the inode, its kind, and the place of the record.
+    /// The inode of a name, its kind, and the offset of its record.
     pub(in crate::fs::sfs) fn find_name(
         &mut self,
         task: &Task<'_>,
@@ -346,8 +346,8 @@ impl Sfs {
         Ok(None)
     }
 
-    /// Puts a name into a directory.
-    pub(in crate::fs::sfs) fn put_name(
+    /// Adds a name to a directory.
+    pub(in crate::fs::sfs) fn add_name(
         &mut self,
         task: &Task<'_>,
         directory: u64,
@@ -356,7 +356,7 @@ impl Sfs {
         kind: FileKind,
     ) -> Result<(), SfsError> {
         self.index(task, directory)?;
-        let index = self.inodes.get_mut(directory).and_then(|it| it.index.as_mut()).expect("it was made");
+        let index = self.inodes.get_mut(directory).and_then(|it| it.index.as_mut()).expect("the index was built");
         let number = match index.block_with_room(name) {
             Some(number) => number,
             None => {
@@ -370,16 +370,16 @@ impl Sfs {
                 let block = self.metadata_block_mut(task, virtual_block, directory, number)?;
                 directory::format(block);
                 let block = *block;
-                let mut index = self.inodes.take_index(directory).expect("it was made");
-                index.take_up(&block);
+                let mut index = self.inodes.take_index(directory).expect("the index was built");
+                index.append_block(&block);
                 self.inodes.put_index(directory, index);
                 self.inode_mut(task, directory)?.size = (number + 1) * BLOCK as u64;
                 number
             }
         };
         let virtual_block = self.mapped(task, directory, number)?;
-        // The index and the block are changed together, and lie in two places.
-        let mut index = self.inodes.take_index(directory).expect("it was made");
+        // The index and the block change together, but are stored separately.
+        let mut index = self.inodes.take_index(directory).expect("the index was built");
         let put = self
             .metadata_block_mut(task, virtual_block, directory, number)
             .map(|block| index.put(number, block, name, inode, kind));
@@ -388,13 +388,13 @@ impl Sfs {
             Some(_) => Ok(()),
             None => {
                 let what = format!("block {number} of directory {directory}");
-                Err(SfsError::Damaged { what, why: "it has less room than its index says".to_string() })
+                Err(SfsError::Damaged { what, why: "it has less free space than its index says".to_string() })
             }
         }
     }
 
-    /// Takes a name away; says whose it was, if it was there.
-    pub(in crate::fs::sfs) fn take_name(
+    /// Removes a name, and returns its inode if it existed.
+    pub(in crate::fs::sfs) fn remove_name(
         &mut self,
         task: &Task<'_>,
         directory: u64,
@@ -403,24 +403,25 @@ impl Sfs {
         let Some((inode, _, place)) = self.find_name(task, directory, name)? else { return Ok(None) };
         let number = place / BLOCK as u64;
         let virtual_block = self.mapped(task, directory, number)?;
-        let mut index = self.inodes.take_index(directory).expect("it was made");
+        let mut index = self.inodes.take_index(directory).expect("the index was built");
         let removed = self
             .metadata_block_mut(task, virtual_block, directory, number)
             .map(|block| index.remove(block, name, place));
         self.inodes.put_index(directory, index);
         removed?;
-        // The name is gone. If its map cannot be read, the directory keeps blocks behind its end until it grows again.
-        let _ = self.shorten(task, directory);
+        // The name is removed. If the map is unreadable, blocks after the end stay allocated until the directory grows
+        // again.
+        let _ = self.truncate_directory(task, directory);
         Ok(Some(inode))
     }
 
-    /// Frees the last blocks of a directory, as far as they hold no names. The first stays: an empty directory is often
-    /// filled again.
-    fn shorten(&mut self, task: &Task<'_>, directory: u64) -> Result<(), SfsError> {
+    /// Frees the last blocks of a directory that hold no names, except the first: an empty directory is often filled
+    /// again.
+    fn truncate_directory(&mut self, task: &Task<'_>, directory: u64) -> Result<(), SfsError> {
         let index = self.index(task, directory)?;
         let (blocks, needed) = (index.blocks(), index.blocks_with_names().max(1));
         if needed < blocks {
-            let mut index = self.inodes.take_index(directory).expect("it was made");
+            let mut index = self.inodes.take_index(directory).expect("the index was built");
             index.cut(needed);
             self.inodes.put_index(directory, index);
             self.inode_mut(task, directory)?.size = needed * BLOCK as u64;
@@ -429,7 +430,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Gives a name to another inode.
+    /// Changes the inode of a name.
     pub(in crate::fs::sfs) fn replace_name(
         &mut self,
         task: &Task<'_>,
@@ -446,8 +447,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// Puts the target of a link into its block.
-    pub(in crate::fs::sfs) fn put_target(
+    /// Stores the target of a symbolic link in its block.
+    pub(in crate::fs::sfs) fn store_target(
         &mut self,
         task: &Task<'_>,
         inode: u64,

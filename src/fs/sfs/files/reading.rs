@@ -1,14 +1,14 @@
 //! Reading a file's bytes, in three steps: look up the addresses of its blocks, read them, verify their checksums.
 //!
-//! Only the first step needs the volume: a caller that shares it leaves its gate before it asks the device. In the
-//! meantime a block may be written out anew or cleaned, and its segment freed, discarded and written with other blocks.
-//! The bytes that are read then have another checksum. So a wrong checksum is damage only if the DAT still names the same
-//! address and checksum ([`Sfs::is_unmoved`]); if it does not, the block is looked up again. A right checksum at an address
-//! that the DAT named when the read began is the content of that time.
+//! Only the first step needs the volume: a caller that shares it leaves its gate before it reads the device. Meanwhile
+//! a block may be written back or cleaned, and its segment freed, discarded and overwritten. The bytes read then have
+//! another checksum. So a wrong checksum is damage only if the DAT still holds the same address and checksum
+//! ([`Sfs::is_unmoved`]); otherwise the block is looked up again. A right checksum at an address that the DAT held when
+//! the read began proves the content of that time.
 
 use crate::fs::sfs::files::attributes::InodeNumber;
 use crate::fs::sfs::media::Media;
-use crate::fs::sfs::media::format::{BLOCK, DatEntry, WAITS};
+use crate::fs::sfs::media::format::{BLOCK, DIRTY, DatEntry};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use std::ops::Range;
@@ -16,32 +16,32 @@ use std::ops::Range;
 /// Bytes of a block, as a number.
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// Blocks that are touched in one turn.
+/// Blocks looked up in one turn.
 const TOUCHED_AT_ONCE: u32 = 4096;
 
-/// Blocks of a file that are read in the same way.
+/// Consecutive blocks of a file that are read in the same way.
 enum Stretch {
-    /// So many blocks that lie one behind the other from an address on, with their checksums.
+    /// Blocks stored consecutively from an address, with their checksums.
     Stored(u64, Vec<u32>),
-    /// One that waits in a slot.
-    Waiting(u32),
-    /// So many that are zeros.
+    /// One dirty block, by its slot.
+    Dirty(u32),
+    /// Number of blocks that are zeros.
     Hole(u64),
 }
 
-/// Blocks that are to be read at once.
+/// Consecutive blocks read by one request.
 struct Run {
-    /// The first one's place in the file.
+    /// Index of the first block in the file.
     place: u64,
-    /// Its address in the log.
+    /// Address of the first block in the log.
     address: u64,
-    /// The checksum of each.
+    /// The checksum of each block.
     checksums: Vec<u32>,
-    /// Their bytes in the buffer.
+    /// The blocks' bytes in the buffer.
     bytes: Range<usize>,
 }
 
-/// A block whose checksum is wrong.
+/// A block with a wrong checksum.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fs::sfs) struct WrongBlock {
     place: u64,
@@ -50,13 +50,13 @@ pub(in crate::fs::sfs) struct WrongBlock {
     found: u32,
 }
 
-/// A read whose blocks were looked up. Buffered blocks and holes are in the buffer already.
+/// A read with its blocks looked up. Dirty blocks and holes are already in the buffer.
 pub(in crate::fs::sfs) struct PlannedRead {
     runs: Vec<Run>,
 }
 
 impl PlannedRead {
-    /// Reads the stored blocks into the buffer for which the read was planned. Returns those whose checksum is wrong.
+    /// Reads the stored blocks into the buffer of the planned read. Returns those with wrong checksums.
     ///
     /// # Errors
     ///
@@ -65,10 +65,10 @@ impl PlannedRead {
         let (width, mut done, mut wrong) = (media.block_width(), task.now(), Vec::new());
         for run in &self.runs {
             let bytes = &mut buffer[run.bytes.clone()];
-            // Those that are read at once are issued at once.
+            // All requests are issued at once.
             done = done.max(media.begin_read(task, run.address, bytes)?);
             for (at, (block, expected)) in (0..).zip(bytes.chunks_exact(width).zip(&run.checksums)) {
-                // A stamp is checked as the bytes that it is.
+                // The checksum of a stamp is that of its bytes.
                 let found = crc32c::crc32c(block);
                 if found != *expected {
                     let (place, address) = (run.place + at, run.address + at);
@@ -81,32 +81,32 @@ impl PlannedRead {
     }
 }
 
-/// The blocks of a file that hold a range of its bytes.
+/// The blocks that hold a range of a file's bytes.
 #[derive(Clone, Debug)]
 pub(in crate::fs::sfs) struct Covered {
-    /// Bytes that there are: less than asked for at the end of the file.
+    /// Number of bytes: fewer than requested at the end of the file.
     pub length: usize,
-    /// Their blocks.
+    /// The blocks of the file.
     pub blocks: Range<u64>,
     /// Offset of the first byte in the first block.
     head: usize,
 }
 
 impl Covered {
-    /// True if the bytes are whole blocks, and can be read in place.
+    /// True if the range is whole blocks, which can be read in place.
     pub fn is_whole(&self) -> bool {
         self.head == 0 && self.length.is_multiple_of(BLOCK)
     }
 
-    /// Copies the bytes out of their blocks.
+    /// Copies the range out of its blocks.
     pub fn copy(&self, blocks: &[u8], bytes: &mut [u8]) {
         bytes[..self.length].copy_from_slice(&blocks[self.head..self.head + self.length]);
     }
 }
 
 impl Sfs {
-    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Of stamps, no bytes
-    /// can be had: they are zeros. Whoever reads notes when, with [`change`](Sfs::change).
+    /// Reads from `offset`, and returns the number of bytes: fewer than requested only at the end of the file. With
+    /// stamps the bytes are zeros. Callers update the access time with [`change`](Sfs::change).
     pub fn read(
         &mut self,
         task: &Task<'_>,
@@ -133,7 +133,7 @@ impl Sfs {
         Ok(covered.length)
     }
 
-    /// The blocks of a regular file in which `length` bytes from `offset` on lie, as far as the file goes.
+    /// The blocks of `length` bytes from `offset` of a regular file, up to its end.
     pub(in crate::fs::sfs) fn covered(
         &mut self,
         task: &Task<'_>,
@@ -147,16 +147,15 @@ impl Sfs {
         Ok(Covered { length: length as usize, blocks, head: (offset % BLOCK_BYTES) as usize })
     }
 
-    /// Reads whole blocks from block `first` on, of [`block_width`](Sfs::block_width) bytes each; what is not stored
-    /// reads as zeros.
+    /// Reads whole blocks from block `first`, of [`block_width`](Sfs::block_width) bytes each; holes read as zeros.
     pub fn read_blocks(&mut self, task: &Task<'_>, inode: u64, first: u64, buffer: &mut [u8]) -> Result<(), SfsError> {
         let planned = self.plan_read(task, inode, first, buffer)?;
         let wrong = planned.fetch(task, &self.media, buffer)?;
-        // Nobody else has the volume, so no block has moved.
+        // The volume is not shared here, so no block has moved.
         wrong.first().map_or(Ok(()), |wrong| Err(self.damaged_block(inode, wrong)))
     }
 
-    /// Looks up whole blocks from block `first` on. Copies buffered blocks, and fills holes with zeros.
+    /// Looks up whole blocks from block `first`. Copies dirty blocks, and zeroes holes.
     pub(in crate::fs::sfs) fn plan_read(
         &mut self,
         task: &Task<'_>,
@@ -165,7 +164,7 @@ impl Sfs {
         buffer: &mut [u8],
     ) -> Result<PlannedRead, SfsError> {
         let width = self.media.block_width();
-        debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are read");
+        debug_assert!(buffer.len().is_multiple_of(width), "the buffer holds whole blocks");
         let count = (buffer.len() / width) as u64;
         let (mut at, mut runs) = (0, Vec::new());
         while at < count {
@@ -175,10 +174,10 @@ impl Sfs {
                     buffer[from..from + blocks as usize * width].fill(0);
                     blocks
                 }
-                Stretch::Waiting(slot) => {
+                Stretch::Dirty(slot) => {
                     let block = &mut buffer[from..from + width];
-                    block.copy_from_slice(self.waiting.bytes(slot));
-                    let waits = self.waiting.slot(slot);
+                    block.copy_from_slice(self.dirty_blocks.bytes(slot));
+                    let waits = self.dirty_blocks.slot(slot);
                     if waits.is_cleaned {
                         let (address, expected) = (waits.before, waits.crc_before);
                         let found = crc32c::crc32c(block);
@@ -201,7 +200,7 @@ impl Sfs {
         Ok(PlannedRead { runs })
     }
 
-    /// Touches what a write of these bytes needs: maps, entries of the DAT, and stored blocks that are written in part.
+    /// Loads the metadata for a write of these bytes: maps, entries of the DAT, and partly written blocks.
     pub(in crate::fs::sfs) fn touch_bytes(
         &mut self,
         task: &Task<'_>,
@@ -211,7 +210,7 @@ impl Sfs {
     ) -> Result<(), SfsError> {
         let end = offset.saturating_add(length);
         let size = self.regular(task, inode.0)?;
-        // The tail of the last block is cleared when the file grows.
+        // The tail of the last block is zeroed when the file grows.
         let tail = (end > size && !size.is_multiple_of(BLOCK_BYTES)).then_some(size / BLOCK_BYTES);
         let head = (!offset.is_multiple_of(BLOCK_BYTES)).then_some(offset / BLOCK_BYTES);
         let last = (!end.is_multiple_of(BLOCK_BYTES)).then_some(end / BLOCK_BYTES);
@@ -229,7 +228,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Touches the map of a range of blocks, and their entries in the DAT. Returns the place to go on from.
+    /// Loads the map of a range of blocks, and their entries in the DAT. Returns the block index to continue from.
     pub(in crate::fs::sfs) fn touch_blocks(
         &mut self,
         task: &Task<'_>,
@@ -245,7 +244,7 @@ impl Sfs {
         Ok(Some(from))
     }
 
-    /// True if the DAT still names the address and checksum that were looked up for a wrong block: it is damaged.
+    /// True if the DAT still holds the address and checksum of a wrong block: the block is damaged.
     pub(in crate::fs::sfs) fn is_unmoved(
         &mut self,
         task: &Task<'_>,
@@ -260,7 +259,7 @@ impl Sfs {
         Ok(entry.address.get() == wrong.address && entry.crc.get() == wrong.expected)
     }
 
-    /// Counts a damaged block, and returns the error that names it.
+    /// Counts a damaged block, and returns its error.
     pub(in crate::fs::sfs) fn damaged_block(&mut self, inode: u64, wrong: &WrongBlock) -> SfsError {
         self.counts.events.damaged_blocks += 1;
         let WrongBlock { place, address, expected, found } = wrong;
@@ -269,7 +268,7 @@ impl Sfs {
         SfsError::Damaged { what, why }
     }
 
-    /// Blocks that can be read at once from a place on, at most `most`.
+    /// The longest stretch from block `place`, at most `most` blocks.
     fn stretch(&mut self, task: &Task<'_>, inode: u64, place: u64, most: u64) -> Result<Stretch, SfsError> {
         let end = place + most;
         let number = self.mapped(task, inode, place)?;
@@ -279,23 +278,22 @@ impl Sfs {
         }
         let entry = self.metadata.dat.get(task, number)?;
         let address = entry.address.get();
-        self.check_named(inode, number, &entry)?;
+        self.check_referenced(inode, number, &entry)?;
         if entry.is_given_up() {
-            let why =
-                "it was damaged, and a repair gave it up: it can be read again once it is written anew".to_string();
+            let why = "its content was lost in a repair: it is readable after it is overwritten".to_string();
             return Err(SfsError::Damaged { what: format!("block {place} of the file with inode {inode}"), why });
         }
         if address == 0 {
             return Ok(Stretch::Hole(1));
         }
-        if address & WAITS != 0 {
-            return Ok(Stretch::Waiting((address & !WAITS) as u32));
+        if address & DIRTY != 0 {
+            return Ok(Stretch::Dirty((address & !DIRTY) as u32));
         }
         crate::fs::sfs::metadata::paged::check_address(&self.media, "DAT", address)?;
         let mut checksums = vec![entry.crc.get()];
         let segment_blocks = u64::from(self.media.segment_blocks());
         for next in 1..most {
-            // A request stays within a segment.
+            // A request stays within one segment.
             if (address + next).is_multiple_of(segment_blocks) {
                 break;
             }
@@ -312,12 +310,17 @@ impl Sfs {
         Ok(Stretch::Stored(address, checksums))
     }
 
-    /// Fails if a virtual block that a map names is free.
-    pub(in crate::fs::sfs) fn check_named(&self, inode: u64, number: u64, entry: &DatEntry) -> Result<(), SfsError> {
+    /// Fails if a virtual block in a map is free.
+    pub(in crate::fs::sfs) fn check_referenced(
+        &self,
+        inode: u64,
+        number: u64,
+        entry: &DatEntry,
+    ) -> Result<(), SfsError> {
         if entry.is_taken == 1 {
             return Ok(());
         }
-        let why = format!("it names virtual block {number}, which is free");
+        let why = format!("it refers to virtual block {number}, which is free");
         Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why })
     }
 }

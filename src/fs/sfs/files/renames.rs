@@ -1,7 +1,6 @@
-//! Calls that rename: a file takes another name, two exchange theirs, a whiteout stays under the old one. Each is one
-//! operation of the log, so that a crash leaves all of it or nothing.
+//! Renames, exchanges and whiteouts. Each is one operation of the log, so that a crash leaves all of it or nothing.
 
-use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, NewFile, Taken};
+use crate::fs::sfs::files::attributes::{FileKind, IfExists, InodeNumber, NewFile};
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::fs::volume::check_name;
@@ -14,26 +13,26 @@ impl Sfs {
         task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
-        taken: Taken,
+        taken: IfExists,
     ) -> Result<(), SfsError> {
         self.move_name(task, from, to, taken, None)
     }
 
-    /// Renames, and leaves a whiteout under the old name (`RENAME_WHITEOUT`): a character device 0, which overlayfs
-    /// takes for "nothing is here, whatever a lower layer says". `owner`: its user and group.
+    /// Renames, and leaves a whiteout under the old name (`RENAME_WHITEOUT`): character device 0, which for overlayfs
+    /// hides the name in lower layers. `owner`: its user and group.
     ///
     /// # Errors
     ///
-    /// Those of [`rename`](Sfs::rename); an exchange leaves no name free ([`SfsError::Invalid`]).
+    /// Those of [`rename`](Sfs::rename), and [`SfsError::Invalid`] for an exchange.
     pub fn rename_with_whiteout(
         &mut self,
         task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
-        taken: Taken,
+        taken: IfExists,
         owner: (u32, u32),
     ) -> Result<(), SfsError> {
-        if taken == Taken::Exchange {
+        if taken == IfExists::Exchange {
             return Err(SfsError::Invalid("an exchange leaves no name for a whiteout"));
         }
         self.move_name(task, from, to, taken, Some(owner))
@@ -44,7 +43,7 @@ impl Sfs {
         task: &Task<'_>,
         from: (InodeNumber, &[u8]),
         to: (InodeNumber, &[u8]),
-        taken: Taken,
+        taken: IfExists,
         whiteout: Option<(u32, u32)>,
     ) -> Result<(), SfsError> {
         self.check_writable()?;
@@ -62,10 +61,10 @@ impl Sfs {
             return Err(SfsError::Invalid("a directory cannot be moved into itself"));
         }
         match (there, taken) {
-            (None, Taken::Exchange) => return Err(SfsError::NotFound),
-            (Some(_), Taken::Refuse) => return Err(SfsError::Exists),
+            (None, IfExists::Exchange) => return Err(SfsError::NotFound),
+            (Some(_), IfExists::Refuse) => return Err(SfsError::Exists),
             (Some((other, ..)), _) if other == inode => return Ok(()),
-            (Some((other, other_kind, _)), Taken::Exchange) => {
+            (Some((other, other_kind, _)), IfExists::Exchange) => {
                 if other_kind == FileKind::Directory && self.is_within(task, from_directory.0, other)? {
                     return Err(SfsError::Invalid("a directory cannot be moved into itself"));
                 }
@@ -75,44 +74,47 @@ impl Sfs {
                     (to_directory.0, to_name, other, other_kind),
                 );
             }
-            (Some((other, other_kind, _)), Taken::Replace) => match (is_directory, other_kind == FileKind::Directory) {
-                (true, false) => return Err(SfsError::NotDirectory),
-                (false, true) => return Err(SfsError::IsDirectory),
-                (true, true) if self.count_names(task, other)? > 0 => return Err(SfsError::NotEmpty),
-                _ => {}
-            },
+            (Some((other, other_kind, _)), IfExists::Replace) => {
+                match (is_directory, other_kind == FileKind::Directory) {
+                    (true, false) => return Err(SfsError::NotDirectory),
+                    (false, true) => return Err(SfsError::IsDirectory),
+                    (true, true) if self.count_names(task, other)? > 0 => return Err(SfsError::NotEmpty),
+                    _ => {}
+                }
+            }
             (None, _) => {}
         }
         self.check_space(task, if whiteout.is_some() { 4 } else { 2 })?;
         let moves = is_directory && from_directory != to_directory;
-        // What cannot be read fails before anything is changed. The new name comes first: so the file has one.
+        // Unreadable metadata fails the call before any change. The new name is added first, so that the file always
+        // has a name.
         self.inode(task, inode)?;
         if let Some((other, ..)) = there {
             self.inode(task, other)?;
         }
         match there {
             Some(_) => self.replace_name(task, to_directory.0, to_name, inode, kind)?,
-            None => self.put_name(task, to_directory.0, to_name, inode, kind)?,
+            None => self.add_name(task, to_directory.0, to_name, inode, kind)?,
         }
-        if let Err(error) = self.take_name(task, from_directory.0, from_name) {
+        if let Err(error) = self.remove_name(task, from_directory.0, from_name) {
             match there {
                 Some((other, other_kind, _)) => self.replace_name(task, to_directory.0, to_name, other, other_kind)?,
-                None => self.take_name(task, to_directory.0, to_name).map(drop)?,
+                None => self.remove_name(task, to_directory.0, to_name).map(drop)?,
             }
             return Err(error);
         }
-        self.tell(&Record::NoName { directory: from_directory.0, name: from_name });
+        self.log_record(&Record::NoName { directory: from_directory.0, name: from_name });
         let mut more_in_to = i64::from(moves);
         if let Some((other, other_kind, _)) = there {
             let is_directory = other_kind == FileKind::Directory;
             more_in_to -= i64::from(is_directory);
-            self.links_changed(task, other, if is_directory { -2 } else { -1 })?;
+            self.change_links(task, other, if is_directory { -2 } else { -1 })?;
             self.renamed.insert(inode);
         }
-        self.tell(&Record::Name { directory: to_directory.0, inode, kind, name: to_name });
-        self.directory_changed(task, from_directory.0, -i64::from(moves))?;
-        self.directory_changed(task, to_directory.0, more_in_to)?;
-        self.renamed_to(task, inode, to_directory.0)?;
+        self.log_record(&Record::Name { directory: to_directory.0, inode, kind, name: to_name });
+        self.update_directory(task, from_directory.0, -i64::from(moves))?;
+        self.update_directory(task, to_directory.0, more_in_to)?;
+        self.update_renamed(task, inode, to_directory.0)?;
         if let Some(owner) = whiteout {
             self.put_whiteout(task, from_directory.0, from_name, owner)?;
         }
@@ -130,7 +132,7 @@ impl Sfs {
         let kind = FileKind::CharacterDevice;
         let new = NewFile { kind, permissions: 0, user, group, device: 0, target: b"", attributes: &[] };
         let inode = self.new_inode(task, directory, &new)?;
-        self.put_new_name(task, directory, name, inode, kind)
+        self.add_new_name(task, directory, name, inode, kind)
     }
 
     fn exchange(
@@ -141,20 +143,20 @@ impl Sfs {
     ) -> Result<(), SfsError> {
         for (place, what) in [(one, other), (other, one)] {
             self.replace_name(task, place.0, place.1, what.2, what.3)?;
-            self.tell(&Record::Name { directory: place.0, inode: what.2, kind: what.3, name: place.1 });
-            self.renamed_to(task, what.2, place.0)?;
+            self.log_record(&Record::Name { directory: place.0, inode: what.2, kind: what.3, name: place.1 });
+            self.update_renamed(task, what.2, place.0)?;
         }
         let directories = |kind: FileKind| i64::from(kind == FileKind::Directory);
         let more = directories(other.3) - directories(one.3);
         let more = if one.0 == other.0 { 0 } else { more };
-        self.directory_changed(task, one.0, more)?;
-        self.directory_changed(task, other.0, -more)?;
+        self.update_directory(task, one.0, more)?;
+        self.update_directory(task, other.0, -more)?;
         self.log.records.end();
         self.relieve(task)
     }
 
-    /// A file has a new name, in this directory.
-    fn renamed_to(&mut self, task: &Task<'_>, inode: u64, directory: u64) -> Result<(), SfsError> {
+    /// Updates a renamed file and its parent.
+    fn update_renamed(&mut self, task: &Task<'_>, inode: u64, directory: u64) -> Result<(), SfsError> {
         let now = self.wall(task);
         let file = self.inode_mut(task, inode)?;
         file.times.changed(now);
@@ -166,7 +168,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// Whether a directory is another one, or lies in it.
+    /// True if `directory` is `other`, or lies below it.
     fn is_within(&mut self, task: &Task<'_>, directory: u64, other: u64) -> Result<bool, SfsError> {
         let mut at = directory;
         for _ in 0..self.metadata.inode_file.count() {
@@ -179,7 +181,7 @@ impl Sfs {
             }
             at = parent;
         }
-        let why = "it lies in itself".to_string();
+        let why = "it is its own ancestor".to_string();
         Err(SfsError::Damaged { what: format!("directory {directory}"), why })
     }
 }

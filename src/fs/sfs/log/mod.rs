@@ -1,21 +1,21 @@
-//! The log: segments that are written from their beginning to their end, as a chain of partial segments. Each begins with
-//! a summary that says what follows, and what was done to names and inodes before it.
+//! The log: segments, written sequentially as chains of partial segments. Each partial segment begins with a summary,
+//! which describes its blocks and the changes of names and inodes before it.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `state` | the open segments, and how much of the log is durable |
-//! | `segments` | the state of each segment: free, open, written, how much of it lives |
-//! | `records` | what is done to names and inodes, as the log says it |
-//! | `writing` | partial segments: blocks get their places, and are written |
-//! | `partial_segment`, `reader` | partial segments as they are read: the one reader of summaries |
+//! | `state` | the open segments, and the durable end of the log |
+//! | `segments` | the state of each segment: free, open, written; its live blocks |
+//! | `records` | log records of changes to names and inodes |
+//! | `writing` | writing of partial segments: blocks get addresses and are written |
+//! | `partial_segment`, `reader` | reading of partial segments: the only reader of summaries |
 
-#[cfg(test)]
-pub(super) mod made_up;
 mod partial_segment;
 mod reader;
 pub(super) mod records;
 pub(super) mod segments;
 mod state;
+#[cfg(test)]
+pub(super) mod test_log;
 mod writing;
 
 pub(super) use partial_segment::PartialSegment;

@@ -1,17 +1,17 @@
-//! A partial segment, as its summary describes it.
+//! A partial segment as described by its summary.
 
 use crate::fs::sfs::log::records::{self, Record};
 use crate::fs::sfs::media::format::{BlockRecord, Kind, LARGEST, NO_GROUP, SummaryHeader};
 use zerocopy::FromBytes;
 
-/// A partial segment whose summary is whole: the summary's checksum and lengths are right. Its blocks may be damaged.
+/// A partial segment with a valid summary: its checksum and lengths are right. Its blocks may be damaged.
 #[derive(Clone, Debug)]
 pub(in crate::fs::sfs) struct PartialSegment {
     pub segment: u32,
-    /// The block of the segment at which its summary begins.
+    /// The first block of its summary in the segment.
     pub block: u32,
     pub header: SummaryHeader,
-    /// All bytes of its summary.
+    /// The bytes of its summary.
     pub(super) summary: Vec<u8>,
 }
 
@@ -21,49 +21,50 @@ impl PartialSegment {
         self.header.sequence.get()
     }
 
-    /// The segment, and the block at which its summary begins.
+    /// The segment, and the first block of its summary.
     pub fn place(&self) -> (u32, u32) {
         (self.segment, self.block)
     }
 
-    /// The block behind its last one.
+    /// The first block after it.
     pub fn end(&self) -> u32 {
         self.block + self.header.summary_blocks.get() + self.header.blocks.get()
     }
 
-    /// True if `next` names this one's checksum as that of the partial segment before it.
+    /// True if `next` holds this summary's checksum as that of its predecessor.
     pub fn is_named_by(&self, next: &PartialSegment) -> bool {
         next.header.chain == self.header.crc
     }
 
-    /// The highest number that was durable when this one was written; `None` if it does not tell, as in older volumes.
+    /// The highest sequence number that was durable when this one was written; `None` if not recorded, as in older
+    /// volumes.
     pub fn durable_up_to(&self) -> Option<u64> {
         let back = u64::from(self.header.flushed_back.get());
         (back > 0).then(|| self.number().saturating_sub(back))
     }
 
-    /// True if the log had told all that was done up to here: rolling forward may end at it.
+    /// True if it seals the log: rolling forward may end here.
     pub fn seals(&self) -> bool {
         self.header.seals == 1
     }
 
-    /// True if its blocks are of several groups, so that the log goes on behind it in the same segment.
+    /// True if its blocks are of several groups, so that the log continues after it in the same segment.
     pub fn is_mixed(&self) -> bool {
         self.header.group == NO_GROUP
     }
 
-    /// True if it holds blocks of the metadata files, which only checkpoints write.
+    /// True if it holds blocks of metadata files, which only checkpoints write.
     pub fn is_of_checkpoint(&self) -> bool {
         let kinds = [Kind::Dat, Kind::InodeFile, Kind::UsageFile].map(|kind| kind as u8);
         self.blocks().any(|(_, record)| kinds.contains(&record.kind))
     }
 
-    /// The segment that the log was to take next, if it tells.
+    /// The segment that the log uses next, if recorded.
     pub fn next_segment(&self) -> Option<u32> {
         self.header.next_segment.get().checked_sub(1)
     }
 
-    /// Its blocks, each with its place in the segment.
+    /// Its blocks, each with its index in the segment.
     pub fn blocks(&self) -> impl Iterator<Item = (u32, BlockRecord)> + '_ {
         let first = self.block + self.header.summary_blocks.get();
         let records = &self.summary[size_of::<SummaryHeader>()..];
@@ -71,7 +72,7 @@ impl PartialSegment {
         (first..).zip(records.map(|record| BlockRecord::read_from_bytes(record).expect("a record's length")))
     }
 
-    /// Its log records, each with the number of the partial segment before which it is applied.
+    /// Its log records, each with the sequence number of the partial segment before which it is applied.
     pub fn records(&self) -> impl Iterator<Item = (u64, Record<'_>)> {
         records::read(self.record_bytes())
     }
@@ -81,7 +82,7 @@ impl PartialSegment {
         &self.summary[from..from + self.header.log_bytes.get() as usize]
     }
 
-    /// True if its time, log records and kinds of blocks are such as this program writes.
+    /// True if its clock, log records and kinds of blocks are valid.
     pub fn is_well_formed(&self) -> bool {
         self.header.tick.get() < LARGEST
             && records::are_whole(self.record_bytes())

@@ -1,18 +1,18 @@
-//! The one reader of summaries: what lies at a block of a segment, from block to block or behind damage.
+//! The only reader of summaries: walks partial segments, and searches for them behind damage.
 //!
 //! | method | reads | for |
 //! |---|---|---|
-//! | [`at`](LogReader::at) | one summary | the last partial segment of a checkpoint, the first one behind it |
-//! | [`walk`](LogReader::walk) | partial segments, each at the end of the one before | contents of a segment, the log since a checkpoint, block records for a lost metadata file |
-//! | [`search`](LogReader::search) | whatever begins like a summary, block by block | what lies behind a damaged summary |
-//! | [`damaged_blocks`](LogReader::damaged_blocks) | the blocks behind a summary | telling a torn, damaged or misplaced partial segment |
+//! | [`at`](LogReader::at) | one summary | the last partial segment of a checkpoint, and the first after it |
+//! | [`walk`](LogReader::walk) | consecutive partial segments | contents of a segment, the log since a checkpoint, block records for a lost metadata file |
+//! | [`search`](LogReader::search) | blocks that begin like a summary | partial segments behind a damaged summary |
+//! | [`damaged_blocks`](LogReader::damaged_blocks) | the blocks of a partial segment | distinguishing torn, damaged and misplaced partial segments |
 //!
-//! The reader knows the layout, checksums and lengths, and nothing of numbers and chains: a segment that was written
-//! anew holds what is left of its earlier use behind what is new, so each caller says which numbers it accepts. Which
-//! partial segments make up the log since a checkpoint is decided in one place, `recovery::log_order`.
+//! The reader checks layout, checksums and lengths, but not sequence numbers and chains: behind its new blocks, a
+//! rewritten segment holds remains of its earlier use. Each caller decides which numbers it accepts.
+//! `recovery::log_order` alone decides which partial segments form the log since a checkpoint.
 //!
-//! A caller is strict or lenient by what it does with a [`Summary`]: [`Summary::valid`] fails where the device does, and
-//! ends at anything else that is no partial segment of this volume.
+//! A caller is strict or lenient in its use of [`Summary`]: [`Summary::valid`] returns device errors, and `None` for
+//! anything that is not a partial segment of this volume.
 
 use super::partial_segment::PartialSegment;
 use crate::device::DeviceError;
@@ -22,33 +22,33 @@ use crate::task::Task;
 use std::collections::BTreeSet;
 use zerocopy::FromBytes;
 
-/// Blocks that are read at once.
+/// Blocks per read.
 const READ_AT_ONCE: u32 = 256;
-/// Where the checksum of a summary lies in it.
+/// Offset of the checksum in a summary.
 const CRC_FIELD: usize = 4;
 
-/// What lies at a block where a partial segment may begin.
+/// The content of a block at which a partial segment may begin.
 #[derive(Debug)]
 pub(in crate::fs::sfs) enum Summary {
-    /// A partial segment of this volume. Its summary is whole.
+    /// A partial segment of this volume, with a valid summary.
     Valid(PartialSegment),
-    /// A partial segment of another volume, as one that lay on the device before. Its summary is whole.
+    /// A partial segment of another volume, with a valid summary, such as one made earlier on the device.
     Foreign(PartialSegment),
-    /// It begins like a summary, or names this volume, and its checksum or its lengths are wrong: torn by a crash, or
-    /// damaged since. Its header, as it is there.
+    /// A block with a summary's magic number or this volume's identifier, but a wrong checksum or lengths: torn by a
+    /// crash, or damaged later. Holds the header as stored.
     Broken(SummaryHeader),
-    /// Something else.
+    /// Anything else.
     Nothing,
-    /// The device cannot read it.
+    /// A block that the device cannot read.
     Unreadable(DeviceError),
 }
 
 impl Summary {
-    /// The partial segment of this volume that lies here, if one does.
+    /// The partial segment of this volume, if it is one.
     ///
     /// # Errors
     ///
-    /// If the device cannot read it.
+    /// If the device cannot read the block.
     pub fn valid(self) -> Result<Option<PartialSegment>, DeviceError> {
         match self {
             Summary::Valid(partial) => Ok(Some(partial)),
@@ -58,27 +58,27 @@ impl Summary {
     }
 }
 
-/// Reads the log of one volume.
+/// A reader of one volume's log.
 #[derive(Clone, Copy)]
 pub(in crate::fs::sfs) struct LogReader<'a> {
     media: &'a Media,
     task: &'a Task<'a>,
-    /// The volume's own number.
+    /// The identifier of the volume.
     volume: [u8; 16],
 }
 
 impl<'a> LogReader<'a> {
-    /// A reader of the log of the volume with this number.
+    /// A reader for the volume with this identifier.
     pub fn new(task: &'a Task<'a>, media: &'a Media, volume: [u8; 16]) -> LogReader<'a> {
         LogReader { media, task, volume }
     }
 
-    /// Blocks of a segment.
+    /// Blocks per segment.
     pub fn segment_blocks(&self) -> u32 {
         self.media.segment_blocks()
     }
 
-    /// Segments.
+    /// Number of segments.
     pub fn segments(&self) -> u32 {
         self.media.segments()
     }
@@ -97,7 +97,7 @@ impl<'a> LogReader<'a> {
         self.media.read(self.task, self.address(segment, block), bytes)
     }
 
-    /// What lies at a block of a segment.
+    /// Reads a summary at a block of a segment.
     pub fn at(&self, segment: u32, block: u32) -> Summary {
         self.read_summary(segment, block).unwrap_or_else(Summary::Unreadable)
     }
@@ -129,19 +129,18 @@ impl<'a> LogReader<'a> {
         })
     }
 
-    /// What lies at a block, then at the end of that, and so on: partial segments of this volume, and at last what is
-    /// none, if the segment does not end before.
+    /// Consecutive partial segments of this volume from a block on, up to and including the first block that is none,
+    /// or the end of the segment.
     pub fn walk(self, segment: u32, from: u32) -> Walk<'a> {
         Walk { reader: self, segment, next: Some(from) }
     }
 
-    /// Blocks of a segment, from one on, that begin like a summary. Blocks that hold something else are read many at
-    /// once.
+    /// Blocks of a segment, from `from` on, that begin like a summary. Other blocks are read in large requests.
     pub fn search(&self, segment: u32, from: u32) -> Candidates {
         Candidates { segment, next: from, first: from, bytes: Vec::new(), unreadable: Vec::new() }
     }
 
-    /// Blocks of a partial segment that cannot be read, or are not what its summary says.
+    /// The blocks of a partial segment that are unreadable or do not match its summary.
     pub fn damaged_blocks(&self, partial: &PartialSegment) -> BTreeSet<u32> {
         let blocks: Vec<(u32, BlockRecord)> = partial.blocks().collect();
         let mut damaged = BTreeSet::new();
@@ -158,17 +157,17 @@ impl<'a> LogReader<'a> {
         damaged
     }
 
-    /// True if none of its blocks is what its summary says, as where a summary was written to a wrong place.
+    /// True if no block matches the summary, as if the summary was written to a wrong place.
     pub fn is_misplaced(&self, partial: &PartialSegment) -> bool {
         self.damaged_blocks(partial).len() >= partial.header.blocks.get() as usize
     }
 
-    /// The block behind the partial segments that lie one behind the other from the first block of a segment, with rising
-    /// numbers below `next`: those of before a checkpoint.
+    /// The end of the partial segments from the first block of a segment with ascending numbers below `next`: those
+    /// from before a checkpoint.
     ///
     /// # Errors
     ///
-    /// If the device cannot read what lies there.
+    /// If the device cannot read a block.
     pub fn end_before(&self, segment: u32, next: u64) -> Result<u32, DeviceError> {
         let (mut end, mut before) = (0, 0);
         for (_, summary) in self.walk(segment, 0) {
@@ -178,8 +177,8 @@ impl<'a> LogReader<'a> {
         Ok(end)
     }
 
-    /// All blocks that the summaries of a segment describe: each block's place in the segment, and its record. A segment
-    /// that was written anew may hold records of its earlier use behind the new ones.
+    /// All blocks described by the summaries of a segment: index in the segment, and record. Behind its new records, a
+    /// rewritten segment may hold records of its earlier use.
     ///
     /// # Errors
     ///
@@ -192,13 +191,13 @@ impl<'a> LogReader<'a> {
         Ok(contents)
     }
 
-    /// Blocks of a segment that may hold anything.
+    /// Blocks of a segment that may hold data.
     fn written(&self, segment: u32) -> u32 {
         self.media.written(segment)
     }
 }
 
-/// Partial segments one behind the other. Ends behind the first block that holds none.
+/// Consecutive partial segments. Ends after the first block that is none.
 pub(in crate::fs::sfs) struct Walk<'a> {
     reader: LogReader<'a>,
     segment: u32,
@@ -206,7 +205,7 @@ pub(in crate::fs::sfs) struct Walk<'a> {
 }
 
 impl Iterator for Walk<'_> {
-    /// A block of the segment, and what lies there.
+    /// A block of the segment, and its summary.
     type Item = (u32, Summary);
 
     fn next(&mut self) -> Option<(u32, Summary)> {
@@ -221,10 +220,10 @@ impl Iterator for Walk<'_> {
 pub(in crate::fs::sfs) struct Candidates {
     segment: u32,
     next: u32,
-    /// The first block that is in `bytes`.
+    /// The first block in `bytes`.
     first: u32,
     bytes: Vec<u8>,
-    /// Blocks that the device could not read, and why.
+    /// Unreadable blocks, with their errors.
     pub unreadable: Vec<(u32, DeviceError)>,
 }
 
@@ -246,12 +245,12 @@ impl Candidates {
         None
     }
 
-    /// Goes on at a block, behind what lies before it.
+    /// Continues the search at a block.
     pub fn skip_to(&mut self, block: u32) {
         self.next = block;
     }
 
-    /// Reads blocks from the next one on. What the device cannot read is zeros, and is noted.
+    /// Reads the next blocks. Unreadable ones are zeros, and are recorded.
     fn fill(&mut self, reader: LogReader<'_>, count: u32) {
         self.first = self.next;
         self.bytes.clear();
@@ -271,10 +270,10 @@ impl Candidates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::sfs::log::made_up::{Made, MadeUpLog, SEGMENT_BLOCKS};
+    use crate::fs::sfs::log::test_log::{SEGMENT_BLOCKS, TestLog, TestPartialSegment};
 
-    /// What lies at a block, in a word.
-    fn at(log: &MadeUpLog, segment: u32, block: u32) -> String {
+    /// The summary at a block, as a word.
+    fn at(log: &TestLog, segment: u32, block: u32) -> String {
         match log.reader().at(segment, block) {
             Summary::Valid(partial) => format!("valid {}", partial.number()),
             Summary::Foreign(partial) => format!("foreign {}", partial.number()),
@@ -285,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_whole_broken_of_another_volume_unreadable_or_none() {
-        let log = MadeUpLog::empty();
-        let checksum = log.write(0, 0, &Made::numbered(9, 77));
+    fn a_summary_is_valid_broken_foreign_unreadable_or_nothing() {
+        let log = TestLog::empty();
+        let checksum = log.write(0, 0, &TestPartialSegment::numbered(9, 77));
         assert_eq!(at(&log, 0, 0), "valid 9");
         assert_eq!(at(&log, 0, 1), "nothing");
         assert_eq!(at(&log, 1, 0), "nothing");
@@ -295,27 +294,27 @@ mod tests {
         assert_eq!((partial.place(), partial.end(), partial.header.chain.get()), ((0, 0), 3, 77));
         assert_eq!((partial.header.crc.get(), partial.durable_up_to()), (checksum, Some(8)));
         assert!(log.reader().damaged_blocks(&partial).is_empty() && partial.is_well_formed());
-        // A bit of any part of the summary, but of the magic number and of the volume's: with neither it is nothing.
+        // One bit in each part of the summary. Without both the magic number and the volume's identifier it is nothing.
         for byte in [8, 16, 20, 24, 28, 70, 4000] {
             log.flip(0, 0, byte);
             assert!(at(&log, 0, 0).starts_with("broken "), "byte {byte}: {}", at(&log, 0, 0));
             log.flip(0, 0, byte);
         }
         log.flip(0, 0, 0);
-        assert_eq!(at(&log, 0, 0), "broken 9", "the volume's number is there");
+        assert_eq!(at(&log, 0, 0), "broken 9", "the volume's identifier is intact");
         log.flip(0, 0, 40);
         assert_eq!(at(&log, 0, 0), "nothing");
-        log.write(0, 0, &Made { volume: [8; 16], ..Made::numbered(9, 77) });
+        log.write(0, 0, &TestPartialSegment { volume: [8; 16], ..TestPartialSegment::numbered(9, 77) });
         assert_eq!(at(&log, 0, 0), "foreign 9");
         log.scratch(0, 0);
         assert_eq!(at(&log, 0, 0), "scratched: block 16 cannot be read");
-        assert!(log.reader().at(0, 0).valid().is_err(), "strict readers fail");
+        assert!(log.reader().at(0, 0).valid().is_err(), "a strict reader fails");
     }
 
     #[test]
-    fn a_summary_of_two_blocks_is_torn_without_its_second() {
-        let log = MadeUpLog::empty();
-        let made = Made { log_bytes: 5000, ..Made::numbered(3, 0) };
+    fn a_summary_of_two_blocks_without_its_second_is_broken() {
+        let log = TestLog::empty();
+        let made = TestPartialSegment { log_bytes: 5000, ..TestPartialSegment::numbered(3, 0) };
         assert_eq!(made.summary_blocks(), 2);
         log.write(0, 4, &made);
         assert_eq!(at(&log, 0, 4), "valid 3");
@@ -326,16 +325,16 @@ mod tests {
     }
 
     #[test]
-    fn what_says_that_it_reaches_beyond_its_segment_is_broken() {
-        let log = MadeUpLog::empty();
-        let (bytes, _) = Made::numbered(3, 0).bytes();
+    fn a_summary_that_exceeds_its_segment_is_broken() {
+        let log = TestLog::empty();
+        let (bytes, _) = TestPartialSegment::numbered(3, 0).bytes();
         log.put(0, SEGMENT_BLOCKS - 2, &bytes[..2 * BLOCK]);
         assert_eq!(at(&log, 0, SEGMENT_BLOCKS - 2), "broken 3");
     }
 
     #[test]
-    fn partial_segments_are_read_one_behind_the_other_up_to_what_is_none() {
-        let log = MadeUpLog::empty();
+    fn a_walk_returns_consecutive_partial_segments_and_the_first_block_that_is_none() {
+        let log = TestLog::empty();
         assert_eq!(log.write_chain(2, 5..9, 0), 12);
         let walked = |from: u32| {
             let word = |(block, summary): (u32, Summary)| match summary {
@@ -354,24 +353,24 @@ mod tests {
     }
 
     #[test]
-    fn those_of_before_a_checkpoint_end_where_a_number_is_its_own_or_falls() {
-        let log = MadeUpLog::empty();
+    fn partial_segments_before_a_checkpoint_end_at_its_number_or_at_a_lower_one() {
+        let log = TestLog::empty();
         log.write_chain(0, 5..10, 0);
         assert_eq!(log.reader().end_before(0, 8).unwrap(), 9);
         assert_eq!(log.reader().end_before(0, 5).unwrap(), 0);
-        // The segment was written anew up to block 6; behind it is what it held before.
+        // The segment was rewritten up to block 6; its old blocks follow.
         log.write_chain(0, 20..22, 0);
         assert_eq!(log.reader().end_before(0, 30).unwrap(), 6);
-        assert_eq!(log.reader().contents(0).unwrap().len(), 10, "who asks for the contents asks what lives");
+        assert_eq!(log.reader().contents(0).unwrap().len(), 10, "callers of contents check which blocks are live");
     }
 
     #[test]
-    fn a_search_finds_each_block_that_begins_like_a_summary_and_steps_over_what_it_is_told_to() {
-        let log = MadeUpLog::empty();
+    fn a_search_finds_each_block_that_begins_like_a_summary_and_skips_as_asked() {
+        let log = TestLog::empty();
         log.write_chain(0, 5..7, 0);
         log.flip(0, 0, 100);
-        // A file holds an image of a summary.
-        let (image, _) = Made::numbered(99, 0).bytes();
+        // A file that holds an image of a summary.
+        let (image, _) = TestPartialSegment::numbered(99, 0).bytes();
         log.put(0, 5, &image[..BLOCK]);
         let searched = |skip: Option<u32>| {
             let (mut candidates, mut blocks) = (log.reader().search(0, 0), Vec::new());
@@ -381,14 +380,14 @@ mod tests {
             }
             blocks
         };
-        assert_eq!(searched(None), [0, 3, 5], "the first is damaged");
+        assert_eq!(searched(None), [0, 3, 5], "the first summary is damaged");
         assert_eq!(searched(Some(6)), [0, 3]);
     }
 
     #[test]
-    fn a_search_goes_on_behind_blocks_that_cannot_be_read_and_names_them() {
-        let log = MadeUpLog::empty();
-        log.write(0, 7, &Made::numbered(4, 0));
+    fn a_search_continues_behind_unreadable_blocks_and_lists_them() {
+        let log = TestLog::empty();
+        log.write(0, 7, &TestPartialSegment::numbered(4, 0));
         log.scratch(0, 2);
         log.scratch(0, 11);
         let mut candidates = log.reader().search(0, 1);
@@ -399,15 +398,15 @@ mod tests {
     }
 
     #[test]
-    fn damaged_blocks_are_named_and_a_summary_in_a_wrong_place_has_no_other() {
-        let log = MadeUpLog::empty();
-        log.write(0, 0, &Made { blocks: 3, ..Made::numbered(4, 0) });
+    fn damaged_blocks_are_listed_and_a_misplaced_summary_matches_none() {
+        let log = TestLog::empty();
+        log.write(0, 0, &TestPartialSegment { blocks: 3, ..TestPartialSegment::numbered(4, 0) });
         log.flip(0, 2, 9);
         log.scratch(0, 3);
         let partial = log.reader().at(0, 0).valid().unwrap().unwrap();
         assert_eq!(log.reader().damaged_blocks(&partial), BTreeSet::from([2, 3]));
         assert!(!log.reader().is_misplaced(&partial));
-        let (bytes, _) = Made::numbered(4, 0).bytes();
+        let (bytes, _) = TestPartialSegment::numbered(4, 0).bytes();
         log.put(3, 5, &bytes[..BLOCK]);
         let misplaced = log.reader().at(3, 5).valid().unwrap().unwrap();
         assert_eq!(log.reader().damaged_blocks(&misplaced), BTreeSet::from([6, 7]));

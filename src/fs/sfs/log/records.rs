@@ -1,16 +1,15 @@
-//! What the log says between two checkpoints beside the blocks it holds: what was done to names, to inodes, to the
-//! extent of files.
+//! Log records: the changes of names, inodes and file extents between two checkpoints.
 //!
-//! A record is
+//! Format of a record:
 //!
 //! ```text
-//!  0  u8   what it is                8  u64  the number that the next partial segment had when this was done
-//!  2  u16  bytes of the rest        16  the rest
+//! 0  u8   type                      8  u64  sequence number of the next partial segment at the change
+//! 2  u16  bytes of the rest        16  the rest
 //! ```
 //!
-//! Records wait in memory until something must be durable. If a checkpoint comes first, they were never needed. A mount
-//! after a crash does again what they say, each before the blocks of the partial segment that it names, as those were
-//! written after it was done.
+//! Records are buffered until a change must become durable. A checkpoint makes them unnecessary. A mount after a crash
+//! replays each of them before the blocks of the partial segment whose number it holds, as those were written after the
+//! change.
 
 use crate::fs::sfs::media::format::InodeImage;
 use crate::fs::volume::FileKind;
@@ -20,101 +19,101 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const HEAD: usize = 16;
 
-/// What a record says.
+/// A log record.
 #[derive(Debug)]
 pub(in crate::fs::sfs) enum Record<'a> {
-    /// A name was put into a directory.
+    /// A name was added to a directory.
     Name { directory: u64, inode: u64, kind: FileKind, name: &'a [u8] },
-    /// A name was taken away.
+    /// A name was removed.
     NoName { directory: u64, name: &'a [u8] },
-    /// Blocks of a file were taken away.
+    /// Blocks of a file were freed.
     Unmap { inode: u64, places: Range<u64> },
-    /// Blocks of a file were reserved, where it had none.
+    /// Blocks of a file were reserved in holes.
     Reserve { inode: u64, places: Range<u64> },
-    /// The bytes of a link's target.
+    /// The target of a symbolic link.
     Target { inode: u64, bytes: &'a [u8] },
-    /// A part of a file's extended attributes: `bytes` lie `at` so many of all, which are `length`.
+    /// A part of a file's extended attributes: `bytes` at offset `at`, of `length` bytes in all.
     Attributes { inode: u64, length: u32, at: u32, bytes: &'a [u8] },
-    /// An inode is so.
+    /// The new image of an inode.
     Inode(&'a InodeImage),
-    /// An inode is free.
+    /// An inode was freed.
     Freed { inode: u64 },
-    /// Which of the blocks below a block of a metadata file's tree are holes: its kind and number as in a block record,
-    /// and a bit for each. A checkpoint tells it: the log of earlier ones knows of pages that are no more.
+    /// The holes below a tree block of a metadata file: kind and number as in a block record, and a bit for each child.
+    /// Written by checkpoints, as earlier log may refer to pages that no longer exist.
     Holes { kind: u8, number: u64, holes: &'a [u8] },
 }
 
-/// Records that wait.
+/// Buffered records.
 #[derive(Default)]
 pub(in crate::fs::sfs) struct Records {
     bytes: Vec<u8>,
-    /// Where an operation ends, of which all records must be in one partial segment.
+    /// Ends of operations. All records of an operation go into one partial segment.
     ends: Vec<usize>,
-    /// Inodes that changed, whose images go with the records.
+    /// Changed inodes, whose images follow the records.
     touched: BTreeSet<u64>,
 }
 
 impl Records {
-    /// Whether there is nothing to say.
+    /// True if there are no records and no changed inodes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.touched.is_empty()
     }
 
-    /// Bytes that wait.
+    /// Buffered bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() + self.touched.len() * (HEAD + size_of::<InodeImage>())
     }
 
-    /// An inode changed.
+    /// Adds an inode to the changed ones.
     pub fn touch(&mut self, inode: u64) {
         self.touched.insert(inode);
     }
 
-    /// Whether an inode is among those that changed.
+    /// True if the inode is among the changed ones.
     pub fn touches(&self, inode: u64) -> bool {
         self.touched.contains(&inode)
     }
 
-    /// Adds a record, done before partial segment `before` was written.
+    /// Adds a record of a change made before partial segment `before`.
     pub fn add(&mut self, record: &Record, before: u64) {
         write(&mut self.bytes, record, before);
     }
 
-    /// An operation is told.
+    /// Ends an operation.
     pub fn end(&mut self) {
         if self.ends.last() != Some(&self.bytes.len()) {
             self.ends.push(self.bytes.len());
         }
     }
 
-    /// A checkpoint says it all.
+    /// Discards all records, at a checkpoint.
     pub fn clear(&mut self) {
         *self = Records::default();
     }
 
-    /// Takes the records, and the inodes whose images belong behind them.
-    pub fn take(&mut self) -> (Told, BTreeSet<u64>) {
-        // A call that failed half-way has not ended. Without an end its records would fit nowhere.
+    /// Takes the records, and the inodes whose images follow them.
+    pub fn take(&mut self) -> (RecordsToWrite, BTreeSet<u64>) {
+        // A failed call leaves records without an end mark. Without one they would not be written.
         self.end();
         let taken = std::mem::take(self);
-        (Told { bytes: taken.bytes, ends: taken.ends, at: 0 }, taken.touched)
+        (RecordsToWrite { bytes: taken.bytes, ends: taken.ends, at: 0 }, taken.touched)
     }
 }
 
 /// Records that are being written.
-pub(in crate::fs::sfs) struct Told {
+pub(in crate::fs::sfs) struct RecordsToWrite {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     at: usize,
 }
 
-impl Told {
-    /// None.
-    pub fn nothing() -> Told {
-        Told { bytes: Vec::new(), ends: Vec::new(), at: 0 }
+impl RecordsToWrite {
+    /// No records.
+    pub fn nothing() -> RecordsToWrite {
+        RecordsToWrite { bytes: Vec::new(), ends: Vec::new(), at: 0 }
     }
 
-    /// Adds a record that is an operation of its own.
+    /// Adds a record that is an operation by itself.
     pub fn add(&mut self, record: &Record, before: u64) {
         write(&mut self.bytes, record, before);
         self.ends.push(self.bytes.len());
@@ -124,11 +123,11 @@ impl Told {
         self.at == self.bytes.len()
     }
 
-    /// The next operations that fit into `room` bytes.
+    /// The next whole operations that fit into `room` bytes.
     pub fn next(&mut self, room: usize) -> &[u8] {
         let from = self.at;
         let end = self.ends.iter().rev().copied().find(|end| *end <= from + room).unwrap_or(from).max(from);
-        debug_assert!(end - from <= room, "whole operations fit the room");
+        debug_assert!(end - from <= room, "the returned operations fit");
         self.at = end;
         &self.bytes[from..end]
     }
@@ -193,13 +192,13 @@ fn write(bytes: &mut Vec<u8>, record: &Record, before: u64) {
     };
     let length = bytes.len() - start - HEAD;
     let length =
-        u16::try_from(length).unwrap_or_else(|_| panic!("a record of {length} bytes has no room for its length"));
+        u16::try_from(length).unwrap_or_else(|_| panic!("a record of {length} bytes exceeds its length field"));
     bytes[start] = tag;
     bytes[start + 2..start + 4].copy_from_slice(&length.to_le_bytes());
     bytes[start + 8..start + HEAD].copy_from_slice(&before.to_le_bytes());
 }
 
-/// True if these bytes are records up to their end.
+/// True if these bytes are a whole number of records.
 pub(in crate::fs::sfs) fn are_whole(bytes: &[u8]) -> bool {
     let mut left = bytes;
     while !left.is_empty() {
@@ -209,8 +208,8 @@ pub(in crate::fs::sfs) fn are_whole(bytes: &[u8]) -> bool {
     true
 }
 
-/// The records of a partial segment, each with the number of the partial segment that it comes before. Ends at what is
-/// no record.
+/// The records of a partial segment, each with the number of the partial segment it precedes. Ends at the first invalid
+/// one.
 pub(in crate::fs::sfs) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Record<'_>)> {
     std::iter::from_fn(move || {
         let (record, rest) = first(bytes)?;
@@ -219,7 +218,7 @@ pub(in crate::fs::sfs) fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u64, R
     })
 }
 
-/// The first record, with the number that it comes before, and what is behind it.
+/// The first record, with the number of the partial segment it precedes, and the remaining bytes.
 fn first(bytes: &[u8]) -> Option<((u64, Record<'_>), &[u8])> {
     let head = bytes.get(..HEAD)?;
     let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
@@ -236,7 +235,7 @@ fn first(bytes: &[u8]) -> Option<((u64, Record<'_>), &[u8])> {
         2 => Record::NoName { directory: number(0)?, name: rest.get(8..)? },
         3 => Record::Unmap { inode: number(0)?, places: number(8)?..number(16)? },
         4 if *rest.get(8)? == 0 => Record::Target { inode: number(0)?, bytes: &rest[9..] },
-        // In version 1, all attributes of a file.
+        // In version 1, this holds all attributes of a file.
         4 => Record::Attributes { inode: number(0)?, length: rest.len() as u32 - 9, at: 0, bytes: &rest[9..] },
         5 => Record::Inode(InodeImage::ref_from_bytes(rest).ok()?),
         6 => Record::Freed { inode: number(0)? },
@@ -257,9 +256,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_a_call_that_failed_before_its_end_are_written_like_any_others() {
-        // The writer takes whole calls as long as any are left: these would be left for ever, and each time it would look
-        // for room in another segment.
+    fn records_of_a_failed_call_are_written_like_any_others() {
+        // The writer takes whole operations. Records without an end mark stayed buffered forever, and each write looked
+        // for space in another segment.
         let mut records = Records::default();
         records.add(&Record::Freed { inode: 7 }, 3);
         records.end();
@@ -270,11 +269,11 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_attributes_are_read_as_they_were_told_and_so_are_those_of_version_1() {
+    fn parts_of_attributes_are_read_back_and_so_are_those_of_version_1() {
         let mut bytes = Vec::new();
         write(&mut bytes, &Record::Attributes { inode: 7, length: 70_000, at: 65_536, bytes: b"part" }, 3);
         write(&mut bytes, &Record::Target { inode: 8, bytes: b"there" }, 4);
-        // What was a record of a link's target, with a mark that it is all attributes of a file.
+        // The record of a link's target, with the mark for all attributes of a file.
         let from = bytes.len();
         write(&mut bytes, &Record::Target { inode: 9, bytes: b"all" }, 5);
         bytes[from + HEAD + 8] = 1;

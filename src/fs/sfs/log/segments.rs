@@ -1,8 +1,8 @@
-//! The segments: which are free, which are in use, and what is live in them (section 3.3: the sums that are brought up
-//! to date when a block is written or dies).
+//! The segments: free and used ones, and sums over their live blocks (section 3.3: updated when a block is written or
+//! dies).
 //!
-//! A segment in which nothing is live any more is not free yet: the last checkpoint may name its blocks. It waits for
-//! the next one, and then for its turn: free segments are used in the order in which they became free (section 3.5).
+//! A segment without live blocks is not free yet: the last checkpoint may refer to its blocks. It becomes free at the
+//! next checkpoint. Free segments are used in the order in which they became free (section 3.5).
 
 use crate::fs::sfs::media::format::USAGE_ENTRIES;
 use crate::fs::sfs::media::format::{BlockBytes, Kind, NO_GROUP, UsageEntry, blocks_that_fit};
@@ -10,50 +10,50 @@ use crate::fs::sfs::placement::{SegmentView, Tick};
 use std::collections::{BTreeSet, VecDeque};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// What a segment is used for.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::fs::sfs) enum State {
-    /// It can be written.
+    /// Free.
     Free,
-    /// Nothing in it is live, and the last checkpoint may say otherwise.
+    /// Without live blocks, but the last checkpoint may refer to it.
     Emptied,
-    /// It is being written.
+    /// Open for writing.
     Open,
-    /// It is written.
+    /// Written.
     Written,
 }
 
-/// What is known of a segment.
+/// A segment and its sums.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fs::sfs) struct Segment {
     pub state: State,
     pub live: u32,
-    /// Sums of the writes of what is live, and of when they were. They wrap, so that adding and taking away are exact
-    /// however old the volume is: the sum for 2 GiB passes 64 bits after a year of microseconds.
+    /// Sums of the write counts and times of live blocks. They wrap, so that additions and subtractions are exact at
+    /// any age of the volume: the sum for 2 GiB exceeds 64 bits after a year of microseconds.
     pub writes: u64,
     pub modified: u64,
     pub youngest: Tick,
     pub written: Tick,
     pub group: u8,
     pub is_metadata: bool,
-    /// Whether its live blocks were taken up, to be written anew.
+    /// True if its live blocks were read by cleaning, to be written again.
     pub is_being_cleaned: bool,
-    /// True if it was emptied before the checkpoint that is being stored.
+    /// True if it was emptied before the current checkpoint.
     pub is_settled: bool,
-    /// When it was last written, in checkpoints.
+    /// The checkpoint epoch of its last write.
     pub epoch: u64,
 }
 
 impl Segment {
-    /// The sum of when its live blocks were written. None is younger than the youngest, and what they are older by, all
-    /// together, does not wrap.
+    /// The sum of the write times of its live blocks, unwrapped. No block is younger than the youngest, and the sum of
+    /// their differences to it does not wrap.
     fn sum_of_times(&self) -> u128 {
         let youngest = at_once(self.youngest, self.live);
         youngest.saturating_sub((youngest as u64).wrapping_sub(self.modified).into())
     }
 }
 
-/// The sum of when blocks were written that were written at once.
+/// The sum of write times of blocks written together.
 fn at_once(when: Tick, blocks: u32) -> u128 {
     u128::from(when.0) * u128::from(blocks)
 }
@@ -76,19 +76,19 @@ const FREE: Segment = Segment {
 pub(in crate::fs::sfs) struct Segments {
     all: Vec<Segment>,
     blocks: u32,
-    /// Of them, what fits beside a summary: a segment with so many live blocks is full.
+    /// Maximum blocks beside a summary: a segment with this many live blocks is full.
     capacity: u32,
     free: VecDeque<u32>,
     emptied: Vec<u32>,
-    /// Segments that are being cleaned, and are not emptied yet.
+    /// Segments being cleaned that are not emptied yet.
     cleaning: u32,
     live: u64,
-    /// Segments whose live blocks are as many as the usage file says, and were not counted since.
+    /// Segments whose number of live blocks comes from the usage file, and was not verified since.
     unchecked: BTreeSet<u32>,
 }
 
 impl Segments {
-    /// `count` free ones, of `blocks` blocks each.
+    /// `count` free segments of `blocks` blocks.
     pub fn new(count: u32, blocks: u32) -> Segments {
         Segments {
             all: vec![FREE; count as usize],
@@ -102,14 +102,13 @@ impl Segments {
         }
     }
 
-    /// A segment's entry in a page of the usage file.
+    /// The entry of a segment in a page of the usage file.
     pub fn entry(segment: u32, page: &BlockBytes) -> UsageEntry {
         let at = (segment as usize % USAGE_ENTRIES) * size_of::<UsageEntry>();
         UsageEntry::read_from_bytes(&page[at..at + size_of::<UsageEntry>()]).expect("an entry's length")
     }
 
-    /// Takes what the usage file's entry says of a segment. All that are not in use become free, in the order of their
-    /// numbers.
+    /// Loads the usage entry of a segment. Segments not in use become free, in ascending order.
     pub fn load(&mut self, segment: u32, page: &BlockBytes) {
         let entry = Segments::entry(segment, page);
         if entry.in_use == 0 {
@@ -130,7 +129,7 @@ impl Segments {
         };
     }
 
-    /// All entries are loaded.
+    /// Ends loading.
     pub fn loaded(&mut self) {
         self.free =
             (0..self.all.len() as u32).filter(|segment| self.all[*segment as usize].state == State::Free).collect();
@@ -144,12 +143,12 @@ impl Segments {
         }
     }
 
-    /// The page of the usage file with a segment's entry.
+    /// The page of the usage file with the entry of a segment.
     pub fn page_of(segment: u32) -> usize {
         segment as usize / USAGE_ENTRIES
     }
 
-    /// A page of the usage file. Segments that wait for the checkpoint are free in it.
+    /// Fills a page of the usage file. Emptied segments are stored as free.
     pub fn fill_page(&self, number: usize, page: &mut BlockBytes) {
         page.fill(0);
         let segments = self.all.iter().skip(number * USAGE_ENTRIES).take(USAGE_ENTRIES);
@@ -180,56 +179,59 @@ impl Segments {
         &self.all[segment as usize]
     }
 
-    /// Segments that can be written now.
+    /// Free segments.
     pub fn free(&self) -> u32 {
         self.free.len() as u32
     }
 
-    /// Segments that can be written after the next checkpoint.
+    /// Segments that become free at the next checkpoint.
     pub fn emptied(&self) -> u32 {
         self.emptied.len() as u32
     }
 
-    /// Segments that will be emptied when what was taken up from them is written.
+    /// Segments that become empty when their cleaned blocks are written.
     pub fn cleaning(&self) -> u32 {
         self.cleaning
     }
 
-    /// The live blocks of a segment are taken up.
+    /// Marks a segment whose live blocks are being cleaned.
     pub fn begin_cleaning(&mut self, segment: u32) {
         let it = &self.all[segment as usize];
-        debug_assert!(it.state == State::Written && !it.is_being_cleaned, "segment {segment} is cleaned once");
+        debug_assert!(
+            it.state == State::Written && !it.is_being_cleaned,
+            "segment {segment} is written, and not being cleaned"
+        );
         self.all[segment as usize].is_being_cleaned = true;
         self.cleaning += 1;
     }
 
-    /// Blocks that are live in all segments.
+    /// Live blocks of all segments.
     pub fn live(&self) -> u64 {
         self.live
     }
 
-    /// The segment with blocks of all groups that was opened last.
+    /// The most recently opened segment with blocks of all groups.
     pub fn last_mixed(&self) -> Option<u32> {
         let all = (0..).zip(&self.all);
         let mixed = all.filter(|(_, it)| it.state != State::Free && it.group == NO_GROUP && !it.is_metadata);
         mixed.max_by_key(|(_, segment)| segment.written).map(|(number, _)| number)
     }
 
-    /// The segment that will be taken next, as far as that is known: after the next checkpoint, if none is free.
+    /// The segment that is used next; if none is free, the first one after the next checkpoint.
     pub fn next(&self) -> Option<u32> {
         self.free.front().or(self.emptied.first()).copied()
     }
 
-    /// Takes the segment that has been free for longest.
+    /// Opens the segment that has been free for the longest time.
     pub fn take(&mut self, tick: Tick, group: u8, is_metadata: bool) -> Option<u32> {
         let segment = self.free.pop_front()?;
-        assert_eq!(self.all[segment as usize].state, State::Free, "segment {segment} would be written over");
+        assert_eq!(self.all[segment as usize].state, State::Free, "segment {segment} is free");
         self.unchecked.remove(&segment);
         self.all[segment as usize] = Segment { state: State::Open, written: tick, group, is_metadata, ..FREE };
         Some(segment)
     }
 
-    /// Opens a certain segment, which the log was found to be in.
+    /// Opens a segment in which recovery found the log.
     pub fn take_found(&mut self, segment: u32, tick: Tick, group: u8) {
         self.unchecked.remove(&segment);
         match self.all[segment as usize].state {
@@ -238,7 +240,8 @@ impl Segments {
                 self.all[segment as usize] = Segment { state: State::Open, written: tick, group, ..FREE };
             }
             State::Open => {}
-            // The log freed it, and went on in it. What the checkpoint says is live there dies as the log is applied.
+            // The log freed it and continued in it. Blocks that the checkpoint counts as live in it die as the log is
+            // applied.
             State::Emptied | State::Written => {
                 self.reopen(segment);
                 let it = &mut self.all[segment as usize];
@@ -247,13 +250,13 @@ impl Segments {
         }
     }
 
-    /// Opens a written segment again, in which the log goes on.
+    /// Opens a written segment again, in which the log continues.
     pub fn reopen(&mut self, segment: u32) {
         self.all[segment as usize].state = State::Open;
         self.emptied.retain(|emptied| *emptied != segment);
     }
 
-    /// An open segment is written.
+    /// Closes an open segment.
     pub fn close(&mut self, segment: u32) {
         let it = &mut self.all[segment as usize];
         it.state = State::Written;
@@ -264,7 +267,7 @@ impl Segments {
 
     fn empty(&mut self, segment: u32) {
         let it = &mut self.all[segment as usize];
-        debug_assert!(it.state == State::Written && it.live == 0, "segment {segment} has nothing live");
+        debug_assert!(it.state == State::Written && it.live == 0, "segment {segment} is written, without live blocks");
         it.state = State::Emptied;
         it.is_settled = false;
         if std::mem::take(&mut it.is_being_cleaned) {
@@ -273,7 +276,7 @@ impl Segments {
         self.emptied.push(segment);
     }
 
-    /// A block was written into a segment. `history` is that of the block, if it counts for hotness.
+    /// Counts a block written into a segment, with its history if it counts for hotness.
     #[inline]
     pub fn gain(&mut self, segment: u32, kind: Kind, writes: u64, modified: u64) {
         let it = &mut self.all[segment as usize];
@@ -286,11 +289,11 @@ impl Segments {
         }
     }
 
-    /// A block in a segment died.
+    /// Counts a block of a segment that died.
     #[inline]
     pub fn lose(&mut self, segment: u32, kind: Kind, writes: u64, modified: u64) {
         let it = &mut self.all[segment as usize];
-        // A usage file that is wrong may have told of fewer. The sum stays that of all segments.
+        // A wrong usage file may hold a smaller count. `live` stays the total of all segments.
         if it.live > 0 {
             it.live -= 1;
             self.live -= 1;
@@ -304,7 +307,7 @@ impl Segments {
         }
     }
 
-    /// Says what is live in a segment. One that was thought free is in use, if anything is.
+    /// Sets the counts of a segment. A segment recorded as free becomes used if any block is live.
     pub fn set_live(&mut self, segment: u32, live: u32, writes: u64, modified: u64, youngest: Tick) {
         let it = &mut self.all[segment as usize];
         self.live = self.live - u64::from(it.live) + u64::from(live);
@@ -323,7 +326,7 @@ impl Segments {
         }
     }
 
-    /// Emptied segments of which only the usage file has said how much lived in them. Each is answered once.
+    /// Emptied segments whose live blocks were known only from the usage file. Each is returned once.
     pub fn take_unchecked(&mut self) -> Vec<u32> {
         let unchecked: Vec<u32> =
             self.emptied.iter().copied().filter(|segment| self.unchecked.contains(segment)).collect();
@@ -331,20 +334,20 @@ impl Segments {
         unchecked
     }
 
-    /// A checkpoint is written that names none of the segments that are emptied now: they are free once it is durable.
-    /// Segments that are emptied later are not.
-    pub fn settle(&mut self) {
+    /// Marks the segments emptied before this checkpoint, which refers to none of them: they become free when it is
+    /// durable.
+    pub fn apply_frees(&mut self) {
         for segment in &self.emptied {
             self.all[*segment as usize].is_settled = true;
         }
     }
 
-    /// True if there are emptied segments of which this is so.
+    /// True if an emptied segment satisfies the condition.
     pub fn has_emptied(&self, is_so: impl Fn(&Segment) -> bool) -> bool {
         self.emptied.iter().any(|segment| is_so(&self.all[*segment as usize]))
     }
 
-    /// Emptied segments of which this is so are free. Answers which.
+    /// Frees the emptied segments that satisfy the condition, and returns them.
     pub fn release(&mut self, is_so: impl Fn(&Segment) -> bool) -> Vec<u32> {
         let all = &self.all;
         let (released, kept): (Vec<u32>, Vec<u32>) =
@@ -354,7 +357,7 @@ impl Segments {
             let Segment { state, live, .. } = self.all[*segment as usize];
             assert!(
                 state == State::Emptied && live == 0,
-                "segment {segment} is freed, {state:?} with {live} live blocks"
+                "segment {segment} is freed while {state:?} with {live} live blocks"
             );
             self.all[*segment as usize] = FREE;
             self.free.push_back(*segment);
@@ -362,26 +365,26 @@ impl Segments {
         released
     }
 
-    /// A checkpoint is taken: what is still being cleaned could not be read, and stays where it is.
+    /// Ends cleaning at a checkpoint: blocks still marked could not be read, and stay in place.
     pub fn end_cleaning(&mut self) {
         self.cleaning = 0;
     }
 
-    /// A part of the log is written into a segment, in this epoch.
+    /// Marks a segment as written in this checkpoint epoch.
     pub fn touch(&mut self, segment: u32, epoch: u64) {
         self.all[segment as usize].epoch = epoch;
     }
 
-    /// All that are written, and hold live blocks.
+    /// All written segments with live blocks.
     pub fn views(&self) -> impl Iterator<Item = SegmentView> + '_ {
         let written =
             self.all.iter().enumerate().filter(|(_, segment)| segment.state == State::Written && segment.live > 0);
         written.map(|(number, segment)| self.view(number as u32, segment))
     }
 
-    /// One of them.
+    /// The view of a segment for policies.
     pub fn view(&self, number: u32, segment: &Segment) -> SegmentView {
-        // Metadata has no history of its own: it counts as written once, when the segment was.
+        // Metadata has no history: each block counts as written once, with its segment.
         let (writes, modified, youngest) = match segment.is_metadata {
             true => (u64::from(segment.live), at_once(segment.written, segment.live), segment.written),
             false => (segment.writes, segment.sum_of_times(), segment.youngest),
@@ -406,13 +409,13 @@ mod tests {
     use crate::fs::sfs::placement::cleaners::{CostBenefit, CostHotness, Greedy};
     use crate::fs::sfs::placement::victim;
 
-    /// A volume of cold files was cleaned again and again: the summary of a segment in which nothing had died counted
-    /// as dead, and what is very old and a little dead scores highest with both policies that look at age.
+    /// Regression: a volume of cold files was cleaned again and again. The summary of a full segment counted as dead,
+    /// and old segments with few dead blocks score highest with both policies that use age.
     #[test]
-    fn a_segment_in_which_nothing_died_is_full_and_never_cleaned_however_cold() {
+    fn a_cold_segment_without_dead_blocks_is_full_and_never_cleaned() {
         let mut segments = Segments::new(2, 512);
         let capacity = blocks_that_fit(512, 0).unwrap();
-        assert!(capacity < 512, "the summary takes room");
+        assert!(capacity < 512, "the summary takes space");
         for (segment, modified, dead) in [(0, 1, 0), (1, 1_000_000, 100)] {
             segments.take(Tick(modified), 0, false).unwrap();
             (0..capacity).for_each(|_| segments.gain(segment, Kind::Data, 1, modified));
@@ -423,10 +426,10 @@ mod tests {
             assert_eq!(victim::choose(policy, segments.views(), Tick(1_000_100)), Some(1), "{policy:?}");
         }
     }
-    /// The sums of a segment of 2 GiB stuck at their largest value after a year of microseconds, and a check then found
-    /// them wrong.
+    /// Regression: the sums of a segment of 2 GiB saturated after a year of microseconds, and a check then found them
+    /// wrong.
     #[test]
-    fn sums_of_a_segment_are_exact_however_long_the_clock_has_run() {
+    fn sums_of_a_segment_are_exact_at_any_clock_value() {
         let (blocks, years) = (1 << 19, 20 * 365 * 24 * 3600 * 1_000_000);
         let mut segments = Segments::new(1, blocks);
         segments.take(Tick(years), 0, false).unwrap();

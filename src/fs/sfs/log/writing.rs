@@ -1,7 +1,7 @@
-//! Writing partial segments: each block gets its place, then all are written behind their summary.
+//! Writing of partial segments: blocks get their addresses, then are written after their summary.
 
 use super::LogReader;
-use crate::fs::sfs::log::records::Told;
+use crate::fs::sfs::log::records::RecordsToWrite;
 use crate::fs::sfs::media::BlockRun;
 use crate::fs::sfs::media::format::{
     BLOCK, BlockRecord, Kind, NO_GROUP, SUMMARY_MAGIC, SummaryHeader, blocks_that_fit, crc_without, summary_blocks,
@@ -11,79 +11,77 @@ use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Where an open segment goes on.
+/// The end of the log in an open segment.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fs::sfs) struct Head {
     pub segment: u32,
     pub block: u32,
 }
 
-/// A block that is to be written.
+/// A block to be written.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fs::sfs) enum Item {
-    /// One of a file, that waits in a slot.
-    Waiting(u32),
+    /// A dirty data block, by its slot.
+    Data(u32),
     /// A virtual block of metadata.
     Metadata(u64),
-    /// A block of a metadata file, by its number there.
+    /// A block of a metadata file, by its number as in block records.
     Paged(Kind, u64),
 }
 
-/// Where blocks go.
+/// The target of written blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::fs::sfs) enum Destination {
-    /// A segment of its own, for blocks of one group.
+    /// A new segment, for blocks of one group.
     Group(u8),
-    /// The open segment with blocks of all groups.
+    /// The open segment for blocks of all groups.
     Mixed,
-    /// The open segment with metadata.
+    /// The open segment for metadata.
     Metadata,
 }
 
 impl Sfs {
-    /// A reader of its log.
+    /// A reader of the volume's log.
     pub(in crate::fs::sfs) fn log_reader<'a>(&'a self, task: &'a Task<'a>) -> LogReader<'a> {
         LogReader::new(task, &self.media, self.superblock.identity)
     }
 
-    /// Writes blocks in as few partial segments as there must be. They count after a crash once a later one seals the
-    /// log.
+    /// Writes blocks in as few partial segments as possible. After a crash they count once a later one seals the log.
     pub(in crate::fs::sfs) fn write_blocks(
         &mut self,
         task: &Task<'_>,
         to: Destination,
         items: &[Item],
     ) -> Result<(), SfsError> {
-        self.write_told(task, to, items, Told::nothing(), false)
+        self.write_with_records(task, to, items, RecordsToWrite::nothing(), false)
     }
 
-    /// Writes blocks, and what the log has to say before them. `seals`: with the last of them the log has told all that
-    /// was done.
-    pub(in crate::fs::sfs) fn write_told(
+    /// Writes blocks after log records. With `seals`, the last partial segment seals the log: all changes are recorded.
+    pub(in crate::fs::sfs) fn write_with_records(
         &mut self,
         task: &Task<'_>,
         to: Destination,
         items: &[Item],
-        mut told: Told,
+        mut told: RecordsToWrite,
         seals: bool,
     ) -> Result<(), SfsError> {
         debug_assert!(
             !matches!(to, Destination::Group(_)) || items.len() <= self.limits.segment_capacity as usize,
-            "the {} blocks of a group fit a segment",
+            "{} blocks of a group fit into a segment",
             items.len()
         );
         let mut left = items;
         while !left.is_empty() || !told.is_empty() {
             let head = self.head(task, to, left.len() as u32)?;
             let room = self.media.segment_blocks() - head.block;
-            // What is told comes first, and may take half of the room.
+            // Records come first, and may take half of the space.
             let log = told.next((room as usize * BLOCK / 2).saturating_sub(size_of::<SummaryHeader>()));
             let fits = blocks_that_fit(room, log.len()).unwrap_or(0);
             let log = log.to_vec();
             let (now, later) = left.split_at(left.len().min(fits as usize));
             left = later;
             if now.is_empty() && log.is_empty() {
-                // Not even that fits: the rest of the segment stays empty.
+                // Not even one block fits: the rest of the segment stays unused.
                 self.close_head(task, to)?;
                 continue;
             }
@@ -92,14 +90,14 @@ impl Sfs {
             let advanced = written
                 .and_then(|took| self.advance(task, to, Head { segment: head.segment, block: head.block + took }));
             advanced.inspect_err(|error| {
-                // What is in memory is no longer what is on the media.
+                // Memory is now ahead of the media.
                 self.fail(format!("a write failed: {error}"));
             })?;
         }
         Ok(())
     }
 
-    /// The open segment for a destination, or a new one. `blocks` will be written.
+    /// The open segment of a destination, or a new one for `blocks` blocks.
     fn head(&mut self, task: &Task<'_>, to: Destination, blocks: u32) -> Result<Head, SfsError> {
         let open = match to {
             Destination::Group(_) => None,
@@ -135,7 +133,7 @@ impl Sfs {
         }
     }
 
-    /// An open segment is written up to here.
+    /// Advances the end of the log in an open segment.
     fn advance(&mut self, task: &Task<'_>, to: Destination, head: Head) -> Result<(), SfsError> {
         let is_full = self.media.segment_blocks() - head.block < 2;
         if is_full || matches!(to, Destination::Group(_)) {
@@ -147,7 +145,7 @@ impl Sfs {
         }
     }
 
-    /// Nothing more goes into the open segment of a destination.
+    /// Closes the open segment of a destination.
     pub(in crate::fs::sfs) fn close_head(&mut self, task: &Task<'_>, to: Destination) -> Result<(), SfsError> {
         let head = match to {
             Destination::Group(_) => None,
@@ -165,13 +163,13 @@ impl Sfs {
         Ok(())
     }
 
-    /// Blocks that the open segment of metadata still takes in one partial segment.
+    /// Blocks that fit into one more partial segment of the open metadata segment.
     pub(in crate::fs::sfs) fn room_for_metadata(&self) -> u32 {
         let room = self.log.of_metadata.map_or(0, |head| self.media.segment_blocks() - head.block);
         blocks_that_fit(room, 0).unwrap_or(0)
     }
 
-    /// Writes one partial segment at `head`, and says how many blocks it took.
+    /// Writes one partial segment at `head`, and returns the number of blocks it takes.
     fn write_partial(
         &mut self,
         task: &Task<'_>,
@@ -186,7 +184,7 @@ impl Sfs {
         let first = u64::from(head.segment) * segment_blocks + u64::from(head.block);
         assert!(
             u64::from(head.block) + u64::from(summary) + items.len() as u64 <= segment_blocks,
-            "{} blocks behind {summary} of a summary do not fit segment {} from block {} on",
+            "{} blocks and {summary} of a summary do not fit into segment {} from block {}",
             items.len(),
             head.segment,
             head.block
@@ -196,14 +194,14 @@ impl Sfs {
         let mut labels = Vec::with_capacity(items.len());
         for (item, address) in items.iter().zip(first + u64::from(summary)..) {
             let (record, label) = match item {
-                Item::Waiting(slot) => self.place_waiting(task, *slot, address, head.segment, to)?,
+                Item::Data(slot) => self.place_data(task, *slot, address, head.segment, to)?,
                 Item::Metadata(number) => self.place_metadata(task, *number, address, head.segment)?,
                 Item::Paged(kind, number) => self.place_paged(*kind, *number, address, head.segment),
             };
             records.push(record);
             labels.push(label);
         }
-        // The places are known, and with them what the blocks of the metadata files hold.
+        // All addresses are assigned, so the content of metadata file blocks is final.
         if matches!(items.first(), Some(Item::Paged(Kind::UsageFile, _))) {
             self.fill_usage(task)?;
         }
@@ -211,19 +209,19 @@ impl Sfs {
         buffer.resize(summary as usize * width, 0);
         for (item, record) in items.iter().zip(&mut records) {
             match item {
-                Item::Waiting(slot) => {
-                    buffer.extend_from_slice(self.waiting.bytes(*slot));
-                    self.waiting.remove(*slot);
+                Item::Data(slot) => {
+                    buffer.extend_from_slice(self.dirty_blocks.bytes(*slot));
+                    self.dirty_blocks.remove(*slot);
                 }
                 Item::Metadata(number) => {
-                    let bytes = &self.metadata.blocks.get(*number).expect("it was placed").bytes;
+                    let bytes = &self.metadata.blocks.get(*number).expect("the block has an address").bytes;
                     buffer.extend_from_slice(&bytes[..width]);
                     self.metadata.blocks.written(*number);
                 }
                 Item::Paged(kind, number) => {
                     let bytes = self.paged(*kind).bytes(*number);
                     let crc = crc32c::crc32c(&bytes[..]);
-                    self.paged(*kind).seal(*number, crc);
+                    self.paged(*kind).set_checksum(*number, crc);
                     record.crc = crc.into();
                     buffer.extend_from_slice(&bytes[..width]);
                 }
@@ -232,14 +230,12 @@ impl Sfs {
         debug_assert_eq!(
             buffer.len(),
             (summary as usize + items.len()) * width,
-            "each block of the partial segment has its bytes"
+            "each block of the partial segment has bytes"
         );
-        assert!(!self.log.is_flushing, "something is written to the log while it is flushed");
-        // What seals the log is flushed before anything follows it: recovery relies on it to tell torn from damaged.
-        assert!(
-            self.log.is_unsealed || !self.log.is_unflushed,
-            "something is written behind a seal that was not flushed"
-        );
+        assert!(!self.log.is_flushing, "nothing is written to the log during a flush");
+        // A seal is flushed before anything follows it: recovery relies on this to distinguish torn from damaged
+        // blocks.
+        assert!(self.log.is_unsealed || !self.log.is_unflushed, "nothing is written behind a seal before its flush");
         let flushed_back = self.superblock.next_partial.get() + 1 - self.log.flushed;
         let mut header = SummaryHeader {
             magic: SUMMARY_MAGIC,
@@ -265,7 +261,7 @@ impl Sfs {
             header.crc = crc_without(&buffer[..summary as usize * BLOCK], 4).into();
             buffer[..size_of::<SummaryHeader>()].copy_from_slice(header.as_bytes());
         } else {
-            // What a summary says is kept in memory; a stamp stands for it on the device.
+            // Block records stay in memory, as the device holds only a stamp of the summary.
             let stamp = (header.sequence.get() as u32).to_le_bytes();
             buffer[..summary as usize * width].chunks_exact_mut(width).for_each(|block| block.copy_from_slice(&stamp));
             self.log.contents[head.segment as usize].extend((head.block + summary..).zip(records));
@@ -291,8 +287,8 @@ impl Sfs {
         Ok(summary + items.len() as u32)
     }
 
-    /// Cuts blocks from an address on into requests, one for neighbours with like labels. All are issued at once: nothing
-    /// relies on their order before the next flush.
+    /// Groups consecutive blocks with equal labels into requests. All are issued at once: nothing relies on their order
+    /// before the next flush.
     fn runs(&mut self, first: u64, width: usize, labels: impl Iterator<Item = Label>) -> Vec<BlockRun> {
         let mut runs: Vec<BlockRun> = Vec::new();
         for (at, label) in labels.enumerate() {
@@ -310,8 +306,8 @@ impl Sfs {
         runs
     }
 
-    /// A waiting block gets its place.
-    fn place_waiting(
+    /// Assigns an address to a dirty data block.
+    fn place_data(
         &mut self,
         task: &Task<'_>,
         slot: u32,
@@ -319,16 +315,16 @@ impl Sfs {
         segment: u32,
         to: Destination,
     ) -> Result<(BlockRecord, Label), SfsError> {
-        let waits = *self.waiting.slot(slot);
-        debug_assert!(self.waiting.is_used(slot), "slot {slot} holds what is written");
+        let waits = *self.dirty_blocks.slot(slot);
+        debug_assert!(self.dirty_blocks.is_used(slot), "slot {slot} is in use");
         let mut entry = self.metadata.dat.get(task, waits.number)?;
         if waits.before != 0 {
             let old = (waits.before / u64::from(self.media.segment_blocks())) as u32;
             self.log.segments.lose(old, Kind::Data, entry.writes.get(), entry.modified.get());
         }
-        let crc = crc32c::crc32c(self.waiting.bytes(slot));
+        let crc = crc32c::crc32c(self.dirty_blocks.bytes(slot));
         if waits.is_cleaned {
-            // It is the version that lay there, and so is its checksum, right or wrong.
+            // A cleaned block keeps its version and its checksum, right or wrong.
             entry.crc = waits.crc_before.into();
         } else {
             entry.writes += 1;
@@ -359,7 +355,7 @@ impl Sfs {
         Ok((record, Label { cause, content: Content::Data }))
     }
 
-    /// A virtual block of metadata gets its place.
+    /// Assigns an address to a metadata block.
     fn place_metadata(
         &mut self,
         task: &Task<'_>,
@@ -368,7 +364,7 @@ impl Sfs {
         segment: u32,
     ) -> Result<(BlockRecord, Label), SfsError> {
         let mut entry = self.metadata.dat.get(task, number)?;
-        let block = self.metadata.blocks.get(number).expect("what is placed is in memory");
+        let block = self.metadata.blocks.get(number).expect("a block to be written is in memory");
         let (inode, place) = (block.inode, block.place);
         let before = entry.address.get();
         if before != 0 {
@@ -392,10 +388,14 @@ impl Sfs {
         Ok((record, Label { cause: Cause::Checkpoint, content: Content::Metadata }))
     }
 
-    /// A block of a metadata file gets its place.
+    /// Assigns an address to a block of a metadata file.
     fn place_paged(&mut self, kind: Kind, number: u64, address: u64, segment: u32) -> (BlockRecord, Label) {
-        debug_assert_eq!((address / u64::from(self.media.segment_blocks())) as u32, segment, "it lies in its segment");
-        let before = self.paged(kind).put(number, address);
+        debug_assert_eq!(
+            (address / u64::from(self.media.segment_blocks())) as u32,
+            segment,
+            "the address is in the segment"
+        );
+        let before = self.paged(kind).set_address(number, address);
         if before != 0 {
             let old = (before / u64::from(self.media.segment_blocks())) as u32;
             self.log.segments.lose(old, kind, 0, 0);
@@ -405,7 +405,7 @@ impl Sfs {
         (record, Label { cause: Cause::Checkpoint, content: Content::Metadata })
     }
 
-    /// The metadata file of a kind of blocks.
+    /// The metadata file of a kind.
     pub(in crate::fs::sfs) fn paged(&mut self, kind: Kind) -> &mut crate::fs::sfs::PagedFile {
         match kind {
             Kind::Dat => self.metadata.dat.file(),

@@ -1,8 +1,8 @@
-//! Blocks that are read beside the gate of a volume that threads share. A call that looks does not wait for the device
-//! inside: metadata that is not in memory is refused there, noted, fetched outside, and offered to the next turn.
+//! Fetching of metadata outside the gate of a shared volume. A reading call does not wait for the device inside the
+//! gate: missing metadata is refused and noted there, fetched outside, and offered to the next turn.
 //!
-//! A block of the log changes only after its segment began anew. So what was fetched is what lies there, if its segment
-//! has not begun since the turn that missed it.
+//! A block of the log changes only after its segment begins again. So fetched bytes are current if their segment has
+//! not begun since the turn that missed them.
 
 use super::Media;
 use crate::device::DeviceError;
@@ -10,32 +10,32 @@ use crate::task::Task;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// A block that a turn needs, and has not.
+/// A block that a turn needs and does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::fs::sfs) struct MissedBlock {
     address: u64,
-    /// Times that its segment had begun.
+    /// The number of times that its segment had begun.
     begun: u32,
 }
 
-/// Blocks one behind the other that were fetched.
+/// Consecutive blocks that were fetched.
 #[derive(Debug)]
 pub(in crate::fs::sfs) struct FetchedBlocks {
     first: MissedBlock,
     bytes: Vec<u8>,
 }
 
-/// What the turn that is under way may read, and what it has missed.
+/// The fetched blocks offered to the current turn, and the blocks it missed.
 #[derive(Debug, Default)]
 struct Offer {
     fetched: Vec<FetchedBlocks>,
     missed: Vec<MissedBlock>,
 }
 
-/// Reading beside the gate.
+/// Fetching of metadata outside the gate.
 #[derive(Debug)]
 pub(super) struct Fetching {
-    /// Times that each segment has begun.
+    /// The number of times that each segment has begun.
     begun: Vec<AtomicU32>,
     offer: Mutex<Offer>,
     has_fetched: AtomicBool,
@@ -56,7 +56,7 @@ impl Fetching {
         self.offer.lock().expect("no thread panics while it holds the offer")
     }
 
-    /// A segment begins: nothing that was fetched of it counts.
+    /// Begins a segment: blocks fetched from it become invalid.
     pub fn begin(&self, segment: u32) {
         self.begun[segment as usize].fetch_add(1, Ordering::Relaxed);
         if self.has_fetched.swap(false, Ordering::Relaxed) {
@@ -66,11 +66,12 @@ impl Fetching {
 }
 
 impl Media {
-    /// Reads a block of metadata. The task waits for it.
+    /// Reads a block of metadata, and waits for it.
     ///
     /// # Errors
     ///
-    /// If it must be read from the device in a turn that [refuses](Media::begin_look) that. It is noted as missed then.
+    /// If the block must be read from the device in a turn that [refuses](Media::begin_look) that. The block is then
+    /// noted as missed.
     pub fn read_metadata(&self, task: &Task<'_>, address: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         if self.is_refusing() && !self.is_offered(address) && self.queue.find(address, 1, self.block_width).is_empty() {
             self.miss(address);
@@ -80,7 +81,7 @@ impl Media {
         self.read(task, address, buffer)
     }
 
-    /// Notes that a turn needs a block of which a part is changed, unless it was fetched.
+    /// Notes a block that a turn changes partly, unless it was fetched.
     pub fn want(&self, address: u64) {
         if self.is_refusing() && !self.is_offered(address) {
             self.miss(address);
@@ -92,13 +93,13 @@ impl Media {
         self.fetching.offer().missed.push(MissedBlock { address, begun });
     }
 
-    /// True if metadata that is not in memory is refused.
+    /// True if missing metadata is refused.
     pub fn is_refusing(&self) -> bool {
         self.fetching.refuses.load(Ordering::Relaxed)
     }
 
-    /// A turn begins that may use fetched blocks. `refuses`: it reads no other metadata from the device.
-    pub fn begin_look(&self, mut fetched: Vec<FetchedBlocks>, refuses: bool) {
+    /// Begins a turn that may use fetched blocks. `refuses`: it reads no metadata from the device.
+    pub fn begin_turn(&self, mut fetched: Vec<FetchedBlocks>, refuses: bool) {
         fetched.retain(|blocks| {
             let begun = &self.fetching.begun[self.segment_of(blocks.first.address) as usize];
             begun.load(Ordering::Relaxed) == blocks.first.begun
@@ -108,25 +109,25 @@ impl Media {
         self.fetching.refuses.store(refuses, Ordering::Relaxed);
     }
 
-    /// True if the turn that is under way has missed a block.
+    /// True if the current turn missed a block.
     pub fn has_missed(&self) -> bool {
         !self.fetching.offer().missed.is_empty()
     }
 
-    /// The rest of the turn may read from the device.
-    pub fn stop_refusing(&self) {
+    /// Allows the rest of the turn to read from the device.
+    pub fn allow_reads(&self) {
         self.fetching.refuses.store(false, Ordering::Relaxed);
     }
 
-    /// The turn ends. Returns the blocks that it has missed, and those that were offered.
-    pub fn end_look(&self) -> (Vec<MissedBlock>, Vec<FetchedBlocks>) {
+    /// Ends the turn. Returns the missed blocks and the offered ones.
+    pub fn end_turn(&self) -> (Vec<MissedBlock>, Vec<FetchedBlocks>) {
         self.fetching.refuses.store(false, Ordering::Relaxed);
         self.fetching.has_fetched.store(false, Ordering::Relaxed);
         let Offer { missed, fetched } = std::mem::take(&mut *self.fetching.offer());
         (missed, fetched)
     }
 
-    /// Fetches blocks, neighbours at once, all requests at the same time. The task waits for them.
+    /// Fetches blocks, joining neighbours, with all requests in parallel. Waits for them.
     pub fn fetch(&self, task: &Task<'_>, mut missed: Vec<MissedBlock>) -> Result<Vec<FetchedBlocks>, DeviceError> {
         missed.sort_unstable();
         missed.dedup_by_key(|block| block.address);
@@ -145,7 +146,7 @@ impl Media {
         self.fetching.has_fetched.load(Ordering::Relaxed) && self.offered(address, |_| ()).is_some()
     }
 
-    /// Copies a block that was fetched. True if it was.
+    /// Copies a fetched block into `buffer`. True if it was fetched.
     pub(super) fn copy_fetched(&self, address: u64, buffer: &mut [u8]) -> bool {
         self.fetching.has_fetched.load(Ordering::Relaxed)
             && self.offered(address, |bytes| buffer.copy_from_slice(bytes)).is_some()

@@ -1,9 +1,9 @@
-//! The log's segments, and the two superblocks, on a device: of blocks, or of zones.
+//! The log's segments and the two superblocks, on a device of blocks or of zones.
 //!
 //! | device | superblocks | segments |
 //! |---|---|---|
-//! | blocks | the first block, and the middle of the first segment's room | all that follows, each aligned to its size |
-//! | zones | a log in the first two sequential zones: when one is full, the other is reset | every further sequential zone is one; nothing is written in place |
+//! | blocks | the first block, and the middle of the first segment's space | the blocks after that, each segment aligned to its size |
+//! | zones | a log in the first two sequential zones: when one is full, the other is reset | one segment for each other sequential zone; nothing is written in place |
 
 mod fetching;
 pub(super) mod format;
@@ -23,19 +23,19 @@ use queue::{Change, Queue};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// How superblocks are labelled.
+/// The label of superblock writes.
 const SUPERBLOCK: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
 
-/// A medium, cut into segments. Threads share it.
+/// A medium divided into segments, shared by threads.
 pub(super) struct Media {
     device: Device,
     block_width: usize,
     is_timed: bool,
     segment_blocks: u32,
     segments: u32,
-    /// Of zones: which of the two superblock zones is written.
+    /// On zones: the superblock zone in use, 0 or 1.
     turn: AtomicU32,
-    /// True if what was written may still be on its way to an image.
+    /// True if writes may still be in flight to an image.
     is_behind: AtomicBool,
     /// Changes that the device makes later.
     queue: Queue,
@@ -44,13 +44,13 @@ pub(super) struct Media {
     spare: Mutex<Vec<u8>>,
 }
 
-/// The device below: one of zones is locked here, one of blocks locks what it must by itself.
+/// The device below. A zoned device is locked here; a block device locks internally.
 enum Device {
     Blocks(Box<dyn BlockDevice>),
     Zones(Zones),
 }
 
-/// A device of zones.
+/// A zoned device.
 struct Zones {
     device: Mutex<Box<dyn ZonedDevice>>,
     /// The first sequential zone.
@@ -63,21 +63,21 @@ impl Zones {
         self.device.lock().expect("no thread has panicked in the device")
     }
 
-    /// The zone that is a segment.
+    /// The zone of a segment.
     fn of_segment(&self, segment: u32) -> u32 {
         self.first + 2 + segment
     }
 
-    /// The zone of superblocks that is written in this turn.
+    /// The superblock zone of this turn.
     fn of_superblocks(&self, turn: u32) -> u32 {
         self.first + turn
     }
 }
 
-/// How a volume is cut into segments.
+/// The division of a medium into segments.
 impl Medium {
-    /// Blocks of the segments that it can be cut into, if it prescribes that, and how many there are then of
-    /// `segment_blocks` each.
+    /// Segment size in blocks and number of segments. A zoned device determines both; on blocks, segments have
+    /// `segment_blocks` blocks.
     pub(super) fn cut(&self, segment_blocks: u32) -> (u32, u32) {
         match self {
             Medium::Blocks(device) => {
@@ -93,7 +93,7 @@ impl Medium {
         }
     }
 
-    /// True if it says how large a segment is.
+    /// True if the device determines the segment size.
     pub(super) fn prescribes_segments(&self) -> bool {
         matches!(self, Medium::Zones(_))
     }
@@ -105,7 +105,7 @@ pub(super) fn first_sequential(device: &dyn ZonedDevice) -> u32 {
 }
 
 impl Media {
-    /// A medium in segments of so many blocks, as [`Medium::cut`] says.
+    /// A medium with segments of `segment_blocks` blocks, as [`Medium::cut`] computes them.
     pub fn new(medium: Medium, segment_blocks: u32, segments: u32) -> Media {
         let (block_width, is_timed) = (medium.block_width(), medium.is_timed());
         let device = match medium {
@@ -120,20 +120,20 @@ impl Media {
         Media { device, block_width, is_timed, segment_blocks, segments, turn, is_behind, queue, fetching, spare }
     }
 
-    /// From now on up to `bytes` of what is written may be on their way when they are answered, where the device can do
-    /// that: what counts after a crash is what was flushed, and what the log's checksums vouch for.
+    /// Allows up to `bytes` of acknowledged writes in flight, where the device supports it. After a crash only flushed
+    /// blocks count, and those confirmed by the log's checksums.
     pub fn write_behind(&self, bytes: u64) {
         if let Device::Blocks(device) = &self.device {
             self.is_behind.store(device.write_behind(bytes), Ordering::Relaxed);
         }
     }
 
-    /// Blocks of a segment.
+    /// Blocks per segment.
     pub fn segment_blocks(&self) -> u32 {
         self.segment_blocks
     }
 
-    /// Segments.
+    /// Number of segments.
     pub fn segments(&self) -> u32 {
         self.segments
     }
@@ -143,17 +143,17 @@ impl Media {
         u64::from(self.segments) * u64::from(self.segment_blocks)
     }
 
-    /// The segment in which a block of the log lies.
+    /// The segment of an address.
     pub fn segment_of(&self, address: u64) -> u32 {
         (address / u64::from(self.segment_blocks)) as u32
     }
 
-    /// Bytes of a buffer that are one block.
+    /// Bytes per block in a buffer.
     pub fn block_width(&self) -> usize {
         self.block_width
     }
 
-    /// True if blocks hold stamps: they cannot be read back as bytes, so that what is in memory must stay there.
+    /// True if blocks hold stamps, which cannot be read back as metadata: metadata stays in memory.
     pub fn holds_stamps(&self) -> bool {
         self.block_width != BLOCK
     }
@@ -163,7 +163,7 @@ impl Media {
         self.is_timed
     }
 
-    /// What the device has counted.
+    /// The counters of the device.
     pub fn account(&self) -> Account {
         match &self.device {
             Device::Blocks(device) => device.account(),
@@ -171,7 +171,7 @@ impl Media {
         }
     }
 
-    /// The medium itself.
+    /// The medium without its division into segments.
     #[cfg(test)]
     pub fn into_medium(self) -> Medium {
         match self.device {
@@ -180,7 +180,7 @@ impl Media {
         }
     }
 
-    /// Where a block of the log lies on the device.
+    /// The device address of a block of the log.
     fn place(&self, address: u64) -> Lba {
         let (segment, block) = (self.segment_of(address), address % u64::from(self.segment_blocks));
         match &self.device {
@@ -189,13 +189,13 @@ impl Media {
         }
     }
 
-    /// Reads blocks of one segment. The task waits for them.
+    /// Reads blocks of one segment, and waits for them.
     pub fn read(&self, task: &Task<'_>, address: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         task.wait_until(self.begin_read(task, address, buffer)?);
         Ok(())
     }
 
-    /// Reads blocks of one segment, and answers when they are there: requests that are issued at once overlap.
+    /// Reads blocks of one segment, and returns the completion time, so that requests issued together overlap.
     pub fn begin_read(&self, task: &Task<'_>, address: u64, buffer: &mut [u8]) -> Result<Time, DeviceError> {
         let width = self.block_width();
         debug_assert!(buffer.len().is_multiple_of(width), "whole blocks are read");
@@ -204,7 +204,7 @@ impl Media {
         if blocks == 1 && self.copy_fetched(address, buffer) {
             return Ok(task.now());
         }
-        // Looked up before the device is asked: a change leaves the queue only when the device has made it.
+        // The queue is searched before the device is read: a change leaves the queue only after the device made it.
         let queued = self.queue.find(address, blocks, width);
         let (mut at, mut done) = (0, task.now());
         while at < blocks {
@@ -229,12 +229,12 @@ impl Media {
         }
     }
 
-    /// Changes of the log are queued from now on, for [`make_changes`](Media::make_changes), or made at once again.
+    /// Starts or stops queueing changes of the log for [`make_changes`](Media::make_changes).
     pub fn queue_changes(&self, is_queued: bool) {
         self.queue.set_used(is_queued);
     }
 
-    /// Makes queued changes, one after the other. After a failure no further change is made.
+    /// Makes queued changes in order. After a failure no further change is made.
     pub fn make_changes(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         while let Some(change) = self.queue.first() {
             self.make(task, &change).inspect_err(|_| self.queue.fail())?;
@@ -284,7 +284,7 @@ impl Media {
         }
     }
 
-    /// An empty buffer for blocks that are written.
+    /// An empty buffer for blocks to write.
     pub fn buffer(&self) -> Vec<u8> {
         std::mem::take(&mut self.spare.lock().expect("no thread panics while it holds the buffer"))
     }
@@ -294,7 +294,7 @@ impl Media {
         *self.spare.lock().expect("no thread panics while it holds the buffer") = bytes;
     }
 
-    /// Writes these blocks at once, and waits until the device has done so; or queues them.
+    /// Writes these blocks and waits for the device, or queues them.
     pub fn write(&self, task: &Task<'_>, bytes: Vec<u8>, runs: Vec<BlockRun>) -> Result<(), DeviceError> {
         let bytes = Arc::new(bytes);
         let written = self.change(task, Change::Write(Arc::clone(&bytes), runs));
@@ -304,14 +304,14 @@ impl Media {
         written
     }
 
-    /// Writes blocks of one segment at once, behind those that were written there before. Answers when that is done.
+    /// Appends blocks to one segment, and returns the completion time.
     pub fn begin_write(&self, task: &Task<'_>, address: u64, buffer: &[u8], label: Label) -> Result<Time, DeviceError> {
         let (blocks, segment_blocks) = ((buffer.len() / self.block_width()) as u64, u64::from(self.segment_blocks));
         assert!(
             address / segment_blocks < u64::from(self.segments)
                 && address % segment_blocks + blocks <= segment_blocks
                 && buffer.len().is_multiple_of(self.block_width()),
-            "{blocks} blocks at {address} of the log are not within a segment"
+            "{blocks} blocks at {address} of the log exceed a segment"
         );
         task.give_way();
         let place = self.place(address);
@@ -321,38 +321,38 @@ impl Media {
         }
     }
 
-    /// Does something to a segment's zone, and waits for it. On blocks there is nothing to do.
+    /// Applies an operation to a segment's zone, and waits for it. Does nothing on blocks.
     fn on_zone(
         &self,
         task: &Task<'_>,
         segment: u32,
         act: impl FnOnce(&mut dyn ZonedDevice, u32, Time) -> Result<Time, DeviceError>,
     ) -> Result<(), DeviceError> {
-        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
+        assert!(segment < self.segments, "segment {segment} of {}", self.segments);
         if let Device::Zones(zones) = &self.device {
             task.ask(|at| act(&mut **zones.device(), zones.of_segment(segment), at))?;
         }
         Ok(())
     }
 
-    /// A segment will be written from its beginning.
+    /// Prepares a segment for writing from its first block.
     pub fn begin(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
         self.fetching.begin(segment);
         self.change(task, Change::Begin(segment))
     }
 
-    /// Nothing more will be written to a segment until it begins anew.
+    /// Ends writing to a segment.
     pub fn end(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
         self.change(task, Change::End(segment))
     }
 
-    /// What a segment holds is no longer needed.
+    /// Discards a segment, or resets its zone.
     pub fn discard(&self, task: &Task<'_>, segment: u32) -> Result<(), DeviceError> {
-        assert!(segment < self.segments, "segment {segment} is one of {}", self.segments);
+        assert!(segment < self.segments, "segment {segment} of {}", self.segments);
         self.change(task, Change::Discard(segment))
     }
 
-    /// True if a discard is better done when there is nothing else to do.
+    /// True if discards are slow, and better done when idle.
     pub fn discards_slowly(&self) -> bool {
         self.is_behind.load(Ordering::Relaxed)
     }
@@ -362,15 +362,15 @@ impl Media {
         matches!(self.device, Device::Zones(_))
     }
 
-    /// True if a segment can be written on from a block of it.
-    pub fn goes_on_at(&self, segment: u32, block: u32) -> bool {
+    /// True if writing can continue at this block of the segment.
+    pub fn can_append_at(&self, segment: u32, block: u32) -> bool {
         match &self.device {
             Device::Blocks(_) => true,
             Device::Zones(zones) => zones.device().zone(zones.of_segment(segment)).write_pointer == u64::from(block),
         }
     }
 
-    /// Blocks of a segment that may hold anything: those of a zone up to its write pointer.
+    /// Blocks of a segment that may hold data: for a zone, those before its write pointer.
     pub fn written(&self, segment: u32) -> u32 {
         match &self.device {
             Device::Blocks(_) => self.segment_blocks,
@@ -384,7 +384,7 @@ impl Media {
         }
     }
 
-    /// Zones are emptied of what an earlier volume left.
+    /// Resets zones that hold data of an earlier volume.
     pub fn clear_zones(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         match self.is_zoned() {
             true => (0..self.segments).try_for_each(|segment| self.begin(task, segment)),
@@ -392,7 +392,7 @@ impl Media {
         }
     }
 
-    /// Makes queued changes, and makes durable all that was written before. The task waits for it.
+    /// Makes queued changes, flushes, and waits.
     pub fn flush(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         self.make_changes(task)?;
         task.ask(|at| match &self.device {
@@ -401,7 +401,7 @@ impl Media {
         })
     }
 
-    /// A piece of the device's own background work. Answers when there will be more.
+    /// Does a piece of the device's own background work, and returns the time of the next.
     pub fn work(&self, task: &Task<'_>) -> Result<Option<Time>, DeviceError> {
         match &self.device {
             Device::Blocks(device) => device.work(task.now()),
@@ -409,7 +409,7 @@ impl Media {
         }
     }
 
-    /// Ends in good order.
+    /// Closes the device.
     pub fn close(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         self.make_changes(task)?;
         match &self.device {
@@ -444,8 +444,8 @@ impl Media {
         })
     }
 
-    /// Empties the places of superblocks, before a volume is made: its own, and those in the same room where that of an
-    /// older volume would be found first, should its own first one be damaged.
+    /// Clears the places of superblocks before mkfs: the volume's own, and places in the same space where an older
+    /// volume's superblock would be found first if the new first one were damaged.
     pub fn clear_superblocks(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         self.turn.store(0, Ordering::Relaxed);
         match &self.device {
@@ -466,14 +466,14 @@ impl Media {
         Ok(())
     }
 
-    /// Goes on in the superblock zone in which the newest superblock was found.
-    pub fn go_on_in(&self, turn: u32) {
-        assert!(turn < 2, "there are two places of superblocks");
+    /// Continues in the superblock zone that holds the newest superblock.
+    pub fn resume_superblocks_in(&self, turn: u32) {
+        assert!(turn < 2, "there are two superblock zones");
         self.turn.store(turn, Ordering::Relaxed);
     }
 }
 
-/// Empties a zone in which anything was written.
+/// Resets a zone that is not empty.
 fn empty(device: &mut dyn ZonedDevice, zone: u32, at: Time) -> Result<Time, DeviceError> {
     match device.zone(zone).write_pointer {
         0 => Ok(at),
@@ -509,7 +509,7 @@ mod tests {
             media.read(&task, address, &mut bytes).unwrap();
             assert_eq!(bytes, block(address as u8 + 1), "block {address} of the log");
         }
-        let Medium::Blocks(device) = media.into_medium() else { panic!("it lies on blocks") };
+        let Medium::Blocks(device) = media.into_medium() else { panic!("the medium is a block device") };
         for (place, byte) in [(0, 6), (8, 7), (16, 1), (63, 48)] {
             let mut bytes = [0; BLOCK];
             device.read(Lba(place), &mut bytes, Time::ZERO).unwrap();

@@ -1,8 +1,8 @@
-//! Changes of the log that the device makes later: a volume that threads share queues them behind its gate, and leaves
-//! the gate before the device makes them. Until then reads find queued blocks here.
+//! Queue of changes of the log. A shared volume queues changes inside its gate, and the device makes them after the
+//! gate is left. Until then, reads find queued blocks here.
 //!
-//! One task at a time queues changes, and makes them in the order in which they were queued. After a failure the rest
-//! stays here: its blocks can be read, and are never stored.
+//! One task at a time queues changes, and makes them in order. After a failure the rest stays queued: its blocks can be
+//! read, and are never stored.
 
 use crate::label::Label;
 use std::collections::VecDeque;
@@ -10,14 +10,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Blocks that are written at once, one behind the other from an address on.
+/// Consecutive blocks of one write.
 #[derive(Clone, Debug)]
 pub(in crate::fs::sfs) struct BlockRun {
     /// The first block's address in the log.
     pub address: u64,
-    /// Their bytes in the buffer.
+    /// The blocks' bytes in the buffer.
     pub bytes: Range<usize>,
-    /// What they hold, and why they are written.
+    /// Content and cause of the write.
     pub label: Label,
 }
 
@@ -26,7 +26,7 @@ pub(in crate::fs::sfs) struct BlockRun {
 pub(super) enum Change {
     /// Writes these blocks.
     Write(Arc<Vec<u8>>, Vec<BlockRun>),
-    /// Begins to write a segment.
+    /// Begins a segment.
     Begin(u32),
     /// Ends a segment.
     End(u32),
@@ -34,13 +34,13 @@ pub(super) enum Change {
     Discard(u32),
 }
 
-/// Changes in the order in which they are to be made.
+/// Changes in the order in which they are made.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     changes: Mutex<VecDeque<Change>>,
-    /// Changes in it: readers look at this first.
+    /// Number of queued changes, which readers check first.
     length: AtomicUsize,
-    /// True if changes are queued, and not made at once.
+    /// True if changes are queued instead of made at once.
     is_used: AtomicBool,
     has_failed: AtomicBool,
 }
@@ -50,28 +50,28 @@ impl Queue {
         self.changes.lock().expect("no thread panics while it holds the queue")
     }
 
-    /// Changes are queued from now on, or made at once again.
+    /// Starts or stops queueing.
     pub fn set_used(&self, is_used: bool) {
-        assert!(self.is_empty() || is_used || self.has_failed(), "queued changes are made first");
+        assert!(self.is_empty() || is_used || self.has_failed(), "the queue is empty when queueing stops");
         self.is_used.store(is_used, Ordering::Relaxed);
     }
 
-    /// True if changes are queued.
+    /// True if changes are queued instead of made at once.
     pub fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
     }
 
-    /// True if nothing is queued.
+    /// True if the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.length.load(Ordering::Acquire) == 0
     }
 
-    /// True if a change has failed: no other is made.
+    /// True if a change failed, so that no further one is made.
     pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// No further change is made.
+    /// Stops all further changes.
     pub fn fail(&self) {
         self.has_failed.store(true, Ordering::Relaxed);
     }
@@ -83,20 +83,20 @@ impl Queue {
         self.length.store(changes.len(), Ordering::Release);
     }
 
-    /// The change that is to be made next. It stays in the queue until it [was made](Queue::pop).
+    /// The next change to make. It stays queued until [`pop`](Queue::pop).
     pub fn first(&self) -> Option<Change> {
         if self.is_empty() || self.has_failed() { None } else { self.changes().front().cloned() }
     }
 
-    /// The first change was made.
+    /// Removes the first change after it was made.
     pub fn pop(&self) {
         let mut changes = self.changes();
-        changes.pop_front().expect("the change that was made is the first");
+        changes.pop_front().expect("a change was queued");
         self.length.store(changes.len(), Ordering::Release);
     }
 
-    /// Queued versions of `blocks` blocks of `width` bytes from an address on, as pairs of a block's number among them
-    /// and its bytes. The newest of a block is the last.
+    /// Queued versions of `blocks` blocks of `width` bytes from an address: pairs of a block's index in that range and
+    /// its bytes, oldest first.
     pub fn find(&self, address: u64, blocks: u64, width: usize) -> Vec<(u64, Arc<Vec<u8>>, Range<usize>)> {
         let mut found = Vec::new();
         if self.is_empty() {

@@ -1,6 +1,6 @@
-//! Virtual blocks that hold metadata: blocks of maps and directories, extended attributes, targets of links. They are
-//! kept in memory, and written only at a checkpoint; between two of them the log tells what changed. Those that are not
-//! changed can be read again, and some are forgotten when there are too many.
+//! Virtual blocks of metadata: maps, directories, extended attributes, targets of links. Dirty ones stay in memory
+//! until a checkpoint; between checkpoints their changes are in log records. Clean ones can be read again, and are
+//! evicted when there are too many.
 
 use crate::fs::sfs::media::format::{self, Kind};
 use crate::fs::sfs::media::format::{BlockBytes, zeroed};
@@ -9,35 +9,35 @@ use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 use rustc_hash::FxHashMap;
 
-/// A block in memory.
+/// A metadata block in memory.
 pub(in crate::fs::sfs) struct MetadataBlock {
     pub bytes: Box<BlockBytes>,
     pub is_dirty: bool,
     is_used: bool,
-    /// The inode whose it is.
+    /// The block's inode.
     pub inode: u64,
-    /// Its place in the file, or `u64::MAX` if it is none of the file's own blocks.
+    /// The block's index in the file, or `u64::MAX` if it is not in the file's own data.
     pub place: u64,
 }
 
-/// What is no block of its file's own: a map block, or extended attributes.
+/// The index of a map block, or of a block of extended attributes.
 pub(in crate::fs::sfs) const NO_PLACE: u64 = u64::MAX;
 
-/// All that are in memory, by the number of their virtual block.
+/// All metadata blocks in memory, by virtual block number.
 pub(in crate::fs::sfs) struct MetadataBlocks {
     all: FxHashMap<u64, MetadataBlock>,
     dirty: usize,
-    /// Unchanged ones that are kept.
+    /// Maximum number of clean blocks.
     most: usize,
 }
 
 impl MetadataBlocks {
-    /// Keeps at most so many that are not changed.
+    /// Keeps at most `most` clean blocks.
     pub fn new(most: usize) -> MetadataBlocks {
         MetadataBlocks { all: FxHashMap::default(), dirty: 0, most: most.max(2) }
     }
 
-    /// One that is used, and stays for the time being.
+    /// Looks up a block and marks it as recently used.
     pub fn used(&mut self, number: u64) -> Option<&MetadataBlock> {
         let block = self.all.get_mut(&number)?;
         block.is_used = true;
@@ -48,7 +48,7 @@ impl MetadataBlocks {
         self.all.get(&number)
     }
 
-    /// One that will be changed.
+    /// Looks up a block and marks it as dirty.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut MetadataBlock> {
         let block = self.all.get_mut(&number)?;
         block.is_used = true;
@@ -58,17 +58,17 @@ impl MetadataBlocks {
         Some(block)
     }
 
-    /// Takes one that was read.
+    /// Inserts a clean block.
     pub fn insert(&mut self, number: u64, inode: u64, place: u64, bytes: Box<BlockBytes>) {
         if self.unchanged() >= self.most {
-            self.sweep();
+            self.evict();
         }
-        // In a damaged volume two files may name one number.
+        // In a damaged volume, two files may refer to one number.
         self.remove(number);
         self.all.insert(number, MetadataBlock { bytes, is_dirty: false, is_used: true, inode, place });
     }
 
-    /// Makes a new one, of zeros.
+    /// Inserts a new dirty block of zeros.
     pub fn make(&mut self, number: u64, inode: u64, place: u64) {
         self.insert(number, inode, place, zeroed());
         self.get_mut(number);
@@ -80,12 +80,12 @@ impl MetadataBlocks {
         }
     }
 
-    /// How many are changed.
+    /// Number of dirty blocks.
     pub fn dirty(&self) -> usize {
         self.dirty
     }
 
-    /// Those that are changed, in the order of their inodes and places.
+    /// The dirty blocks, ordered by inode and index.
     pub fn dirty_numbers(&self) -> Vec<u64> {
         let mut dirty: Vec<(u64, u64, u64)> = self
             .all
@@ -97,7 +97,7 @@ impl MetadataBlocks {
         dirty.into_iter().map(|(.., number)| number).collect()
     }
 
-    /// One is written.
+    /// Marks a block as clean.
     pub fn written(&mut self, number: u64) {
         if let Some(block) = self.all.get_mut(&number)
             && std::mem::replace(&mut block.is_dirty, false)
@@ -106,15 +106,15 @@ impl MetadataBlocks {
         }
     }
 
-    /// Unchanged ones in memory.
+    /// Number of clean blocks.
     pub fn unchanged(&self) -> usize {
-        debug_assert!(self.dirty <= self.all.len(), "a changed block is in memory");
+        debug_assert!(self.dirty <= self.all.len(), "all dirty blocks are in memory");
         self.all.len() - self.dirty
     }
 
-    /// Forgets unchanged ones if there are too many: those that were not used since the last time, and if that is not
-    /// enough all of them.
-    fn sweep(&mut self) {
+    /// Evicts clean blocks if there are too many: those not used since the last eviction, or all of them if that is not
+    /// enough.
+    fn evict(&mut self) {
         for only_unused in [true, false] {
             if self.unchanged() > self.most / 2 {
                 self.all.retain(|_, block| block.is_dirty || only_unused && std::mem::take(&mut block.is_used));
@@ -124,7 +124,7 @@ impl MetadataBlocks {
 }
 
 impl Sfs {
-    /// A virtual block of metadata.
+    /// Reads a virtual block of metadata.
     pub(in crate::fs::sfs) fn metadata_block(
         &mut self,
         task: &Task<'_>,
@@ -136,10 +136,10 @@ impl Sfs {
             let bytes = self.read_virtual(task, number, inode)?;
             self.metadata.blocks.insert(number, inode, place, bytes);
         }
-        Ok(&self.metadata.blocks.get(number).expect("it was read").bytes)
+        Ok(&self.metadata.blocks.get(number).expect("the block was read").bytes)
     }
 
-    /// One that will be changed.
+    /// Reads a virtual block of metadata, and marks it as dirty.
     pub(in crate::fs::sfs) fn metadata_block_mut(
         &mut self,
         task: &Task<'_>,
@@ -149,10 +149,10 @@ impl Sfs {
     ) -> Result<&mut BlockBytes, SfsError> {
         self.metadata_block(task, number, inode, place)?;
         self.is_changed = true;
-        Ok(&mut self.metadata.blocks.get_mut(number).expect("it was read").bytes)
+        Ok(&mut self.metadata.blocks.get_mut(number).expect("the block was read").bytes)
     }
 
-    /// A new virtual block of metadata, of zeros.
+    /// Allocates a virtual block of metadata, of zeros.
     pub(in crate::fs::sfs) fn make_metadata_block(
         &mut self,
         task: &Task<'_>,
@@ -165,7 +165,7 @@ impl Sfs {
         Ok(number)
     }
 
-    /// Reads a virtual block of metadata from the media, and checks it.
+    /// Reads a virtual block of metadata from the media, and verifies its checksum.
     pub(in crate::fs::sfs) fn read_virtual(
         &mut self,
         task: &Task<'_>,
@@ -177,11 +177,11 @@ impl Sfs {
         let mut bytes = format::zeroed();
         match entry.address.get() {
             _ if entry.is_given_up() => {
-                Err(SfsError::Damaged { what: what(), why: "it was damaged, and a repair gave it up".to_string() })
+                Err(SfsError::Damaged { what: what(), why: "its content was lost in a repair".to_string() })
             }
             0 => Ok(bytes),
-            address if address & format::WAITS != 0 => {
-                let why = "it is said to wait to be written, which metadata does not".to_string();
+            address if address & format::DIRTY != 0 => {
+                let why = "its DAT entry marks it as buffered data, and it is metadata".to_string();
                 Err(SfsError::Damaged { what: what(), why })
             }
             address => {
@@ -206,19 +206,19 @@ impl Sfs {
     pub(in crate::fs::sfs) fn free_block(&mut self, task: &Task<'_>, inode: u64, number: u64) -> Result<(), SfsError> {
         let entry = self.metadata.dat.get(task, number)?;
         if entry.is_taken != 1 {
-            let why = format!("it names virtual block {number}, which is free");
+            let why = format!("it refers to virtual block {number}, which is free");
             return Err(SfsError::Damaged { what: format!("the map of inode {inode}"), why });
         }
         let address = entry.address.get();
-        let (lies_at, kind) = match address & format::WAITS {
+        let (lies_at, kind) = match address & format::DIRTY {
             0 => {
                 let is_data = self.metadata.blocks.get(number).is_none() && !self.inode(task, inode)?.holds_metadata();
                 (address, if is_data { Kind::Data } else { Kind::Metadata })
             }
             _ => {
-                let slot = (address & !format::WAITS) as u32;
-                let before = self.waiting.slot(slot).before;
-                self.waiting.remove(slot);
+                let slot = (address & !format::DIRTY) as u32;
+                let before = self.dirty_blocks.slot(slot).before;
+                self.dirty_blocks.remove(slot);
                 (before, Kind::Data)
             }
         };

@@ -1,11 +1,10 @@
-//! The DAT (data address translation): where each virtual block lies, its checksum, and its history (section 4.1).
+//! The DAT (disk address translation): address, checksum and history of each virtual block (section 4.1).
 //!
-//! A file's map names virtual blocks, so that a block which is written anew, or is cleaned, changes nothing but its
-//! entry here.
+//! A file's map holds virtual block numbers, so that rewriting or cleaning a block changes only its entry here.
 //!
-//! A number that was freed is not given out again before a checkpoint: the log since the last one may speak of its old
-//! owner. The lowest page with a free number gives out the next; a page with none in use is a hole, and holes at the
-//! end are cut off.
+//! A freed number is not allocated again before a checkpoint: records since the last one may refer to its old owner.
+//! The lowest page with a free number supplies the next; a page with none in use is a hole, and holes at the end are
+//! truncated.
 
 use crate::fs::sfs::SfsError;
 use crate::fs::sfs::media::Media;
@@ -21,9 +20,9 @@ use zerocopy::{FromBytes, IntoBytes};
 /// The DAT.
 pub(in crate::fs::sfs) struct Dat {
     file: PagedFile,
-    /// Entries in use, of each page, of which those freed since the last checkpoint are still counted.
+    /// Allocated entries of each page, including those freed since the last checkpoint.
     taken: Vec<u8>,
-    /// Pages with entries in use.
+    /// Pages with allocated entries.
     occupied: u64,
     /// Entries freed since the last checkpoint, by page.
     freed: BTreeMap<u32, u8>,
@@ -43,7 +42,7 @@ impl Dat {
         Ok(Dat::of_file(file, used))
     }
 
-    /// What the superblock says of it.
+    /// The root for the superblock.
     pub fn root(&self) -> Root {
         self.file.root()
     }
@@ -52,14 +51,14 @@ impl Dat {
         &mut self.file
     }
 
-    /// One whose pages may be read in part.
+    /// A DAT whose pages may be only partly readable.
     pub fn of_file(file: PagedFile, used: u64) -> Dat {
         let taken: Vec<u8> = (0..file.len()).map(|page| file.taken(page).min(DAT_ENTRIES as u32) as u8).collect();
         let occupied = taken.iter().filter(|taken| **taken != 0).count() as u64;
         Dat { file, taken, occupied, freed: BTreeMap::new(), cursor: 0, used }
     }
 
-    /// Of a page: entries that are said not to be free, those that are not, and those in use.
+    /// Counts of a page: entries not free by its pointer, entries not free by its content, and entries in use.
     pub fn count_page(&mut self, task: &Task<'_>, page: usize) -> Result<(u32, u8, u64), SfsError> {
         let bytes = self.file.page(task, page)?;
         let entries = bytes.chunks_exact(size_of::<DatEntry>());
@@ -72,7 +71,7 @@ impl Dat {
         Ok((self.file.taken(page), counted, used))
     }
 
-    /// Says of a page how many of its entries are not free.
+    /// Sets the number of entries of a page that are not free.
     pub fn set_counted(&mut self, page: usize, counted: u8) {
         let before = std::mem::replace(&mut self.taken[page], counted);
         self.file.set_taken(page, u32::from(counted));
@@ -82,19 +81,18 @@ impl Dat {
         }
     }
 
-    /// Says how many virtual blocks are in use.
+    /// Sets the number of virtual blocks in use.
     pub fn set_used(&mut self, used: u64) {
         self.used = used;
     }
 
-    /// A page is lost: nothing of it is in use, but for number 0, which never is given out.
+    /// Marks a lost page as empty, except for number 0, which is never allocated.
     pub fn lose_page(&mut self, page: usize) {
         self.file.zero_page(page);
         self.set_counted(page, 0);
     }
 
-    /// Numbers whose entries were lost, and that seem free, are not given out before the next checkpoint: maps may name
-    /// them.
+    /// Withholds free-looking numbers of lost entries until the next checkpoint: maps may refer to them.
     pub fn withhold(&mut self, task: &Task<'_>, numbers: Range<u64>) -> Result<(), SfsError> {
         for number in numbers.start.max(1)..numbers.end {
             if self.get(task, number)?.is_taken == 0 {
@@ -106,44 +104,44 @@ impl Dat {
         Ok(())
     }
 
-    /// The entry of number 0, which stands for no block.
+    /// Entry 0, which stands for no block.
     pub fn entry_of_none(&mut self, task: &Task<'_>) -> Result<DatEntry, SfsError> {
         Ok(DatEntry::read_from_bytes(&self.file.page(task, 0)?[..size_of::<DatEntry>()]).expect("an entry's length"))
     }
 
-    /// Makes it what it should be.
+    /// Resets entry 0.
     pub fn set_entry_of_none(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
         self.file.page_mut(task, 0)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
         Ok(())
     }
 
-    /// Pages.
+    /// Number of pages.
     pub fn pages(&self) -> usize {
         self.taken.len()
     }
 
-    /// Pages with entries in use.
+    /// Number of pages with entries in use.
     pub fn occupied(&self) -> u64 {
         self.occupied
     }
 
-    /// Pages without entries in use after the next checkpoint.
+    /// Number of pages that the next checkpoint leaves without entries in use.
     pub fn emptied(&self) -> u64 {
         self.freed.iter().filter(|(page, freed)| self.taken[**page as usize] == **freed).count() as u64
     }
 
-    /// Entries that are not free, of all pages.
+    /// Number of entries that are not free.
     pub fn taken(&self) -> u64 {
         self.taken.iter().map(|taken| u64::from(*taken)).sum()
     }
 
-    /// Virtual blocks in use.
+    /// Number of virtual blocks in use.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// Numbers that there are, taken or not.
+    /// Number of entries, in use or not.
     pub fn len(&self) -> u64 {
         self.taken.len() as u64 * DAT_ENTRIES
     }
@@ -168,25 +166,25 @@ impl Dat {
     fn place(&self, number: u64) -> Result<(usize, usize), SfsError> {
         let page = number / DAT_ENTRIES;
         if number == 0 || page >= self.taken.len() as u64 {
-            let why = format!("virtual block {number} is named, and there are {}", self.len());
+            let why = format!("it refers to virtual block {number}, and there are {}", self.len());
             return Err(SfsError::Damaged { what: "a map".to_string(), why });
         }
         Ok((page as usize, (number % DAT_ENTRIES) as usize * size_of::<DatEntry>()))
     }
 
-    /// Takes a free number, with an entry that lies nowhere.
+    /// Allocates a free number, whose entry has no address.
     pub fn take(&mut self, task: &Task<'_>) -> Result<u64, SfsError> {
         let pages = self.taken.len();
         let free = (self.cursor..pages).find(|page| u64::from(self.taken[*page]) < DAT_ENTRIES);
         let page = match free {
             Some(page) => page,
             None => {
-                // Pages are added by so many that the search above stays rare.
+                // The file grows by several pages at once, so that the search above stays rare.
                 let more = (pages / 16).clamp(1, 1024);
                 self.file.grow(pages + more);
                 self.taken.resize(pages + more, 0);
                 if pages == 0 {
-                    // Number 0 stands for none.
+                    // Number 0 stands for no block.
                     self.file.zero_page(0);
                     self.set_entry_of_none(task)?;
                     self.set_counted(0, 1);
@@ -197,11 +195,11 @@ impl Dat {
         self.cursor = page;
         let bytes = self.file.page_mut(task, page)?;
         let entries = bytes.chunks_exact_mut(size_of::<DatEntry>());
-        // What was freed since the last checkpoint is marked so by a 2.
+        // The value 2 marks entries freed since the last checkpoint.
         let is_free = |entry: &&mut [u8]| DatEntry::read_from_bytes(entry).is_ok_and(|entry| entry.is_taken == 0);
         let mut free = entries.enumerate().filter(|(_, entry)| is_free(entry));
         let Some((at, place)) = free.next() else {
-            let why = format!("page {page} should have a free entry, and has none");
+            let why = format!("the pointer of page {page} says it has a free entry, and it has none");
             return Err(SfsError::Damaged { what: "the DAT".to_string(), why });
         };
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
@@ -211,12 +209,12 @@ impl Dat {
         Ok(page as u64 * DAT_ENTRIES + at as u64)
     }
 
-    /// Takes a certain number, of which the log speaks.
+    /// Allocates the number that a log record refers to.
     pub fn take_found(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let page = (number / DAT_ENTRIES) as usize;
         while self.taken.is_empty() {
             let first = self.take(task)?;
-            self.give_back(task, first)?;
+            self.free_unlogged(task, first)?;
         }
         if page >= self.taken.len() {
             self.file.grow(page + 1);
@@ -224,7 +222,7 @@ impl Dat {
         }
         match self.get(task, number)?.is_taken {
             1 => return Ok(()),
-            FREED => *self.freed.get_mut(&(page as u32)).expect("it was counted") -= 1,
+            FREED => *self.freed.get_mut(&(page as u32)).expect("freed entries are counted") -= 1,
             _ => self.set_counted(page, self.taken[page] + 1),
         }
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
@@ -233,7 +231,7 @@ impl Dat {
         Ok(())
     }
 
-    /// Frees a number, which can be taken again after the next checkpoint.
+    /// Frees a number, which can be allocated again after the next checkpoint.
     pub fn free(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
         self.set(task, number, &entry)?;
@@ -242,8 +240,8 @@ impl Dat {
         Ok(())
     }
 
-    /// Frees a number that was taken since the last checkpoint and of which nobody has heard.
-    pub fn give_back(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+    /// Frees a number allocated since the last checkpoint that no log record refers to.
+    pub fn free_unlogged(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         self.set(task, number, &DatEntry { group: NO_GROUP, ..DatEntry::default() })?;
         let page = (number / DAT_ENTRIES) as usize;
         self.set_counted(page, self.taken[page] - 1);
@@ -251,8 +249,8 @@ impl Dat {
         Ok(())
     }
 
-    /// A checkpoint is about to be written, in which what was freed is free.
-    pub fn settle(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    /// Prepares a checkpoint, in which freed numbers are free.
+    pub fn apply_frees(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for (page, count) in std::mem::take(&mut self.freed) {
             let page = page as usize;
             for place in self.file.page_mut(task, page)?.chunks_exact_mut(size_of::<DatEntry>()) {
@@ -266,7 +264,7 @@ impl Dat {
         Ok(())
     }
 
-    /// Makes holes of pages without entries in use. Answers where what is live no more lay.
+    /// Turns pages without entries in use into holes. Returns the addresses of blocks that are no longer live.
     pub fn free_pages(&mut self) -> Vec<u64> {
         let taken = &self.taken;
         let addresses = self.file.free_pages(|page| taken[page] == 0);
@@ -276,5 +274,5 @@ impl Dat {
     }
 }
 
-/// In an entry in memory: freed since the last checkpoint.
+/// Value of an entry in memory: freed since the last checkpoint.
 const FREED: u8 = 2;

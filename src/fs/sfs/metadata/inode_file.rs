@@ -1,9 +1,8 @@
-//! The inode file: all inodes, sixteen to a page.
+//! The inode file: all inodes, 16 to a page.
 //!
-//! The pointer of a page holds a bit for each of its inodes: whether its number is given out. The lowest free number is
-//! given out first, so that the file stays short; a page of which none is given out is a hole, and holes at the end are
-//! cut off. A number that was freed is not given out again before a checkpoint, as the log since the last one may speak
-//! of its old owner.
+//! The pointer of a page holds a bit for each of its inodes: allocated or not. The lowest free number is allocated
+//! first, so that the file stays short. A page without allocated inodes is a hole, and holes at the end are truncated.
+//! A freed number is not allocated again before a checkpoint, as records since the last one may refer to its old owner.
 
 use crate::fs::sfs::SfsError;
 use crate::fs::sfs::media::Media;
@@ -18,14 +17,15 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 /// The inode file.
 pub(in crate::fs::sfs) struct InodeFile {
     file: PagedFile,
-    /// Of each page, which numbers are given out; those freed since the last checkpoint still are.
+    /// Allocated numbers of each page, including those freed since the last checkpoint.
     taken: Vec<u16>,
-    /// Pages of which a number is given out.
+    /// Pages with allocated numbers.
     occupied: u64,
-    /// Freed since the last checkpoint.
+    /// Numbers freed since the last checkpoint.
     freed: BTreeSet<u64>,
-    /// Freed before the checkpoint that is being stored: a bit for each number, by page. They are free in it, and not
-    /// given out before it is stored, as the generation of a new inode is that of the one before.
+    /// Numbers freed before the current checkpoint: a bit for each number, by page. The checkpoint stores them as free,
+    /// but they are allocated again only when it is durable, since the generation of a new inode is the number of the
+    /// last superblock.
     withheld: BTreeMap<u64, u16>,
     /// No page before this one has a free number.
     cursor: usize,
@@ -46,14 +46,14 @@ impl InodeFile {
         Ok(InodeFile::of_file(file, used))
     }
 
-    /// One whose pages may be read in part.
+    /// An inode file whose pages may be only partly readable.
     pub fn of_file(file: PagedFile, used: u64) -> InodeFile {
         let taken: Vec<u16> = (0..file.len()).map(|page| file.taken(page) as u16).collect();
         let occupied = taken.iter().filter(|taken| **taken != 0).count() as u64;
         InodeFile { file, taken, occupied, freed: BTreeSet::new(), withheld: BTreeMap::new(), cursor: 0, used }
     }
 
-    /// What the superblock says of it.
+    /// The root for the superblock.
     pub fn root(&self) -> Root {
         self.file.root()
     }
@@ -62,17 +62,17 @@ impl InodeFile {
         &mut self.file
     }
 
-    /// All numbers that are given out are lower.
+    /// All allocated numbers are less than this.
     pub fn count(&self) -> u64 {
         (self.taken.len() as u64 * INODES).max(1)
     }
 
-    /// Pages.
+    /// Number of pages.
     pub fn pages(&self) -> usize {
         self.taken.len()
     }
 
-    /// Pages of which a number is given out.
+    /// Number of pages with allocated numbers.
     pub fn occupied(&self) -> u64 {
         self.occupied
     }
@@ -82,12 +82,12 @@ impl InodeFile {
         self.used
     }
 
-    /// Which numbers of a page are given out, a bit for each.
+    /// Allocated numbers of a page, a bit for each.
     pub fn taken(&self, page: usize) -> u16 {
         self.taken[page]
     }
 
-    /// Says which are.
+    /// Sets the allocated numbers of a page.
     pub fn set_taken(&mut self, page: usize, taken: u16) {
         let before = std::mem::replace(&mut self.taken[page], taken);
         if before != taken {
@@ -97,15 +97,15 @@ impl InodeFile {
         }
     }
 
-    /// Says how many inodes are in use, as the pages say which.
+    /// Recomputes the number of inodes in use from the pages' bits.
     pub fn count_used(&mut self) {
-        self.used = self.given_out();
+        self.used = self.allocated();
     }
 
-    /// Inodes of which the pages say that they are in use, without those freed since the last checkpoint.
-    pub fn given_out(&self) -> u64 {
+    /// Number of inodes in use by the pages' bits, without those freed since the last checkpoint.
+    pub fn allocated(&self) -> u64 {
         let taken: u64 = self.taken.iter().map(|taken| u64::from(taken.count_ones())).sum();
-        // Number 0 stands for none.
+        // Number 0 stands for no inode.
         taken.saturating_sub(1 + self.freed.len() as u64)
     }
 
@@ -115,7 +115,7 @@ impl InodeFile {
             self.file.grow(pages);
             self.taken.resize(pages, 0);
             if is_first {
-                // Number 0 stands for none.
+                // Number 0 stands for no inode.
                 self.set_taken(0, 1);
             }
         }
@@ -127,7 +127,7 @@ impl InodeFile {
         self.set_taken(page, if is_taken { taken | bit } else { taken & !bit });
     }
 
-    /// An inode's image; that of a free one has the number 0.
+    /// The image of an inode; the image of a free inode has number 0.
     pub fn get(&mut self, task: &Task<'_>, number: u64) -> Result<InodeImage, SfsError> {
         if number == 0 || number >= self.count() || number / INODES >= self.file.len() as u64 {
             return Err(SfsError::NotFound);
@@ -141,11 +141,11 @@ impl InodeFile {
         Ok(InodeImage::read_from_bytes(&page[at..at + size_of::<InodeImage>()]).expect("an image's length"))
     }
 
-    /// Writes an inode's image into its page.
+    /// Stores the image of an inode in its page.
     pub fn set(&mut self, task: &Task<'_>, number: u64, image: &InodeImage) -> Result<(), SfsError> {
         debug_assert!(
             number != 0 && [0, number].contains(&image.number.get()),
-            "the image of inode {} is stored in the place of inode {number}",
+            "the image of inode {} is stored as inode {number}",
             image.number
         );
         let page = (number / INODES) as usize;
@@ -155,21 +155,21 @@ impl InodeFile {
         Ok(())
     }
 
-    /// Which numbers of a page cannot be given out now, a bit for each.
-    fn not_free(&self, page: usize) -> u16 {
+    /// Numbers of a page that cannot be allocated now, a bit for each.
+    fn unavailable(&self, page: usize) -> u16 {
         self.taken.get(page).unwrap_or(&0) | self.withheld.get(&(page as u64)).unwrap_or(&0)
     }
 
-    /// Takes the lowest free number.
+    /// Allocates the lowest free number.
     pub fn take(&mut self, task: &Task<'_>) -> Result<u64, SfsError> {
-        while self.not_free(self.cursor) == u16::MAX {
+        while self.unavailable(self.cursor) == u16::MAX {
             self.cursor += 1;
         }
         let page = self.cursor;
         self.grow(page + 1);
-        let number = page as u64 * INODES + u64::from(self.not_free(page).trailing_ones());
+        let number = page as u64 * INODES + u64::from(self.unavailable(page).trailing_ones());
         if self.get(task, number)?.number.get() != 0 {
-            let why = "it is said to be free, and is not".to_string();
+            let why = "its page's pointer says it is free, and its image says it is in use".to_string();
             return Err(SfsError::Damaged { what: format!("inode {number}"), why });
         }
         self.mark(number, true);
@@ -177,7 +177,7 @@ impl InodeFile {
         Ok(number)
     }
 
-    /// A certain number is in use, as the log says.
+    /// Allocates the number that a log record refers to.
     pub fn take_found(&mut self, number: u64) {
         self.grow((number / INODES) as usize + 1);
         self.mark(number, true);
@@ -190,31 +190,31 @@ impl InodeFile {
         self.used = self.used.saturating_sub(1);
     }
 
-    /// Whether a number was freed since the last checkpoint.
+    /// True if the number was freed since the last checkpoint.
     pub fn is_freed(&self, number: u64) -> bool {
         self.freed.contains(&number)
     }
 
-    /// Numbers that were freed since the last checkpoint.
+    /// Numbers freed since the last checkpoint.
     pub fn freed(&self) -> impl Iterator<Item = u64> + '_ {
         self.freed.iter().copied()
     }
 
-    /// Pages of which no number is given out any more after the next checkpoint.
+    /// Number of pages that the next checkpoint leaves without allocated numbers.
     pub fn emptied(&self) -> u64 {
         let pages: Vec<u64> = self.freed.iter().map(|number| number / INODES).collect();
         let is_emptied = |freed: &&[u64]| self.taken[freed[0] as usize].count_ones() as usize == freed.len();
         pages.chunk_by(|one, next| one == next).filter(is_emptied).count() as u64
     }
 
-    /// A checkpoint is about to be written, in which what was freed is free.
-    pub fn settle(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    /// Prepares a checkpoint, in which freed numbers are free.
+    pub fn apply_frees(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let freed = std::mem::take(&mut self.freed);
         for page in freed.iter().map(|number| number / INODES).collect::<BTreeSet<u64>>() {
             let numbers = freed.range(page * INODES..(page + 1) * INODES);
             let bits = numbers.clone().fold(0, |bits, number| bits | 1 << (number % INODES));
             let left = self.taken[page as usize] & !bits;
-            // A page of which none is left becomes a hole.
+            // A page without allocated numbers becomes a hole.
             if left != 0 {
                 numbers.copied().try_for_each(|number| self.set(task, number, &InodeImage::new_zeroed()))?;
             }
@@ -224,14 +224,14 @@ impl InodeFile {
         Ok(())
     }
 
-    /// The checkpoint is stored: what was freed before it is free.
+    /// Ends a durable checkpoint: numbers freed before it can be allocated.
     pub fn end_checkpoint(&mut self) {
         if let Some((page, _)) = std::mem::take(&mut self.withheld).pop_first() {
             self.cursor = self.cursor.min(page as usize);
         }
     }
 
-    /// Makes holes of pages of which no number is given out. Answers where what is live no more lay.
+    /// Turns pages without allocated numbers into holes. Returns the addresses of blocks that are no longer live.
     pub fn free_pages(&mut self) -> Vec<u64> {
         let taken = &self.taken;
         let addresses = self.file.free_pages(|page| taken[page] == 0);

@@ -1,9 +1,8 @@
-//! The metadata files: where virtual blocks lie, what inodes are, how full segments are; and virtual blocks of metadata in
-//! memory.
+//! Metadata files: the DAT, inodes, segment usage; and virtual blocks of metadata in memory.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `paged` | a file of pages under a root in the superblock |
+//! | `paged` | a file of pages, under a root in the superblock |
 //! | `dat` | the disk address translation: the address, checksum and history of each virtual block |
 //! | `inode_file` | inodes, 16 to a page |
 //! | `blocks` | blocks of maps, directories and attributes in memory |
@@ -20,7 +19,7 @@ use inode_file::InodeFile;
 use paged::PagedFile;
 use std::sync::Arc;
 
-/// The metadata files of a mounted volume, and blocks of metadata.
+/// The metadata files of a mounted volume, and its metadata blocks.
 pub(super) struct MetadataFiles {
     pub dat: Dat,
     pub inode_file: InodeFile,
@@ -29,7 +28,7 @@ pub(super) struct MetadataFiles {
 }
 
 impl MetadataFiles {
-    /// Empty ones. `most_blocks` unchanged blocks of metadata stay in memory.
+    /// Empty metadata files. At most `most_blocks` clean metadata blocks stay in memory.
     pub fn new(media: &Arc<Media>, most_blocks: usize) -> MetadataFiles {
         MetadataFiles {
             dat: Dat::new(media),

@@ -1,12 +1,10 @@
-//! A metadata file: pages that are found by their number, and a tree of pointers over them whose root is in the
-//! superblock.
+//! A metadata file: numbered pages, and a tree of pointers over them with its root in the superblock.
 //!
-//! The tree is flat in memory: level 0 are the pointers of all pages, level 1 those of the blocks that hold level 0,
-//! and so on until one block is left. A changed page changes one block of each level; all of them are written at a
-//! checkpoint.
+//! In memory the tree is flat: level 0 holds the pointers of all pages, level 1 those of the blocks of level 0, and so
+//! on up to a single block. A dirty page dirties one block of each level; all of them are written at a checkpoint.
 //!
-//! Pages that are not changed can be read again: when one more must be read than there may be, one goes that was not
-//! used since it was last passed by (second chance).
+//! Clean pages can be read again. When the limit is reached, a page not used since the last pass is evicted (second
+//! chance).
 
 use crate::fs::sfs::SfsError;
 use crate::fs::sfs::media::Media;
@@ -17,47 +15,48 @@ use std::sync::Arc;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Pointers of a block.
+/// Pointers per block.
 pub(in crate::fs::sfs) const FANOUT: usize = BLOCK / size_of::<Pointer>();
-/// Bits of a block's number in a block record; above them is its level.
+/// Bits of a block number in a block record; the level is above them.
 pub(in crate::fs::sfs) const LEVEL_SHIFT: u32 = 56;
 
 /// A metadata file.
 pub(in crate::fs::sfs) struct PagedFile {
     name: &'static str,
     media: Arc<Media>,
-    /// Pages, as far as they are in memory.
+    /// Pages in memory; `None` if not read.
     pages: Vec<Option<Box<BlockBytes>>>,
-    /// Pages in memory.
+    /// Number of pages in memory.
     present: usize,
-    /// Unchanged pages that are kept in memory.
+    /// Maximum number of clean pages in memory.
     most: usize,
-    /// Of each page: whether it was used since the hand passed it.
+    /// For each page, true if it was used since the clock hand passed.
     used: Vec<bool>,
-    /// Where the search for one that may go is.
+    /// The clock hand of the eviction.
     hand: usize,
-    /// Pointers by level. The last level has one, the root's.
+    /// Pointers by level. The last level has one, that of the root.
     levels: Vec<Vec<Pointer>>,
-    /// Changed pages and tree blocks, by level: 0 are pages.
+    /// Dirty pages and tree blocks, by level; level 0 are pages.
     dirty: Vec<BTreeSet<u32>>,
-    /// What must hold of a page that is read.
+    /// The check of each page that is read.
     holds: Option<PageHolds>,
 }
 
-/// What must hold of a page, by its number, its bytes, its pointer, and the blocks of the log; or what does not.
+/// Checks a page, given its number, bytes, pointer, and the number of blocks of the log. An error describes the
+/// violation.
 pub(in crate::fs::sfs) type PageHolds = fn(usize, &BlockBytes, &Pointer, u64) -> Result<(), String>;
 
-/// A block of a metadata file that cannot be read.
+/// An unreadable block of a metadata file.
 pub(in crate::fs::sfs) struct LostBlock {
-    /// Its number, as in block records.
+    /// The number of the block, as in block records.
     pub number: u64,
-    /// Where it should lie.
+    /// The address in the pointer to the block.
     pub address: u64,
     pub why: SfsError,
 }
 
 impl PagedFile {
-    /// An empty one.
+    /// An empty file.
     pub fn new(name: &'static str, media: &Arc<Media>) -> PagedFile {
         PagedFile {
             name,
@@ -73,12 +72,12 @@ impl PagedFile {
         }
     }
 
-    /// From now on at most so many unchanged pages stay in memory; one at least.
+    /// Sets the maximum number of clean pages in memory, at least 1.
     pub fn keep(&mut self, most: usize) {
         self.most = most.max(1);
     }
 
-    /// Reads the tree of one that lies on the media. Its pages are read when they are needed.
+    /// Opens a file on the media: reads its tree. Pages are read on demand.
     pub fn open(task: &Task<'_>, name: &'static str, root: &Root, media: &Arc<Media>) -> Result<PagedFile, SfsError> {
         let (file, mut lost) = PagedFile::open_in_part(task, name, root, media, &mut |_| None)?;
         match lost.is_empty() {
@@ -87,10 +86,9 @@ impl PagedFile {
         }
     }
 
-    /// Reads as much of the tree as can be read, and answers what is lost. The pointers below a lost
-    /// block are those that `find` knows, by the same numbers; where it knows none, the page is all zeros.
-    ///
-    /// Fails if the root cannot be that of a file on this medium.
+    /// Reads the readable part of the tree, and returns the lost blocks. `find` supplies the pointers below a lost
+    /// block by their numbers; without one, the page is all zeros.
+    /// Fails if the root is not valid for this medium.
     pub fn open_in_part(
         task: &Task<'_>,
         name: &'static str,
@@ -101,7 +99,7 @@ impl PagedFile {
         let pages = usize::try_from(root.pages.get()).unwrap_or(usize::MAX);
         let bound = media.log_blocks();
         if pages as u64 > bound {
-            let why = format!("the superblock says it has {pages} pages, and the volume has {bound} blocks");
+            let why = format!("the superblock gives it {pages} pages, and the volume has {bound} blocks");
             return Err(SfsError::Damaged { what: name.to_string(), why });
         }
         let (mut file, mut lost) = (PagedFile::new(name, media), Vec::new());
@@ -125,7 +123,7 @@ impl PagedFile {
                         let below = &mut file.levels[level - 1];
                         for (at, pointer) in below[first..].iter_mut().take(FANOUT).enumerate() {
                             let bytes = &block[at * size_of::<Pointer>()..][..size_of::<Pointer>()];
-                            *pointer = Pointer::read_from_bytes(bytes).expect("it has a pointer's length");
+                            *pointer = Pointer::read_from_bytes(bytes).expect("a pointer's length");
                         }
                     }
                     Err(why) => {
@@ -145,12 +143,12 @@ impl PagedFile {
         Ok((file, lost))
     }
 
-    /// From now on, this must hold of each page that is read.
+    /// Sets the check of each page that is read.
     pub fn check_pages(&mut self, holds: PageHolds) {
         self.holds = Some(holds);
     }
 
-    /// Reads every block that is not changed in memory from the media. Answers those that are damaged.
+    /// Reads every clean block from the media, and returns the damaged ones.
     pub fn damaged(&self, task: &Task<'_>) -> Vec<LostBlock> {
         let mut damaged = Vec::new();
         for (level, pointers) in self.levels.iter().enumerate() {
@@ -167,7 +165,7 @@ impl PagedFile {
         damaged
     }
 
-    /// All zeros take the place of a page that is lost, or new.
+    /// Replaces a lost or new page by zeros.
     pub fn zero_page(&mut self, page: usize) {
         self.pages[page].get_or_insert_with(|| {
             self.present += 1;
@@ -177,18 +175,18 @@ impl PagedFile {
         self.dirty[0].insert(page as u32);
     }
 
-    /// What the superblock says of it.
+    /// The root for the superblock.
     pub fn root(&self) -> Root {
         let top = self.levels.last().and_then(|level| level.first());
         Root { top: top.copied().unwrap_or_default(), pages: U64::new(self.pages.len() as u64) }
     }
 
-    /// Pages.
+    /// Number of pages.
     pub fn len(&self) -> usize {
         self.pages.len()
     }
 
-    /// Makes it `pages` pages long, if it is shorter; what is new is all zeros.
+    /// Extends the file to `pages` pages; new pages are holes.
     pub fn grow(&mut self, pages: usize) {
         if pages <= self.pages.len() {
             return;
@@ -200,7 +198,7 @@ impl PagedFile {
         loop {
             if self.levels.len() == level {
                 self.levels.push(Vec::new());
-                // What was the root is the first below, and must be named there.
+                // The old root becomes the first block below the new one, and needs a pointer.
                 self.dirty.push(BTreeSet::from([0]));
             }
             self.levels[level].resize(count, Pointer::default());
@@ -212,13 +210,13 @@ impl PagedFile {
         }
     }
 
-    /// Whether a page is all zeros, and lies nowhere.
+    /// True if the page is a hole: all zeros, without a block.
     pub fn is_hole(&self, page: usize) -> bool {
         self.pages[page].is_none() && self.levels[0][page].address.get() == 0
     }
 
-    /// Makes holes of pages that hold nothing, and of the blocks of the tree above them that lead to nothing else, and
-    /// cuts holes at the end off. Answers where what is live no more lay.
+    /// Turns empty pages into holes, together with tree blocks above them that lead nowhere else, and truncates holes
+    /// at the end. Returns the addresses of blocks that are no longer live.
     pub fn free_pages(&mut self, is_empty: impl Fn(usize) -> bool) -> Vec<u64> {
         let mut addresses = Vec::new();
         let mut empty: Vec<bool> = (0..self.pages.len()).map(is_empty).collect();
@@ -244,7 +242,7 @@ impl PagedFile {
         addresses
     }
 
-    /// Cuts off what lies behind so many pages: holes. The tree becomes lower.
+    /// Truncates the file to `pages` pages, behind which are only holes. The tree may lose levels.
     fn cut(&mut self, pages: usize, addresses: &mut Vec<u64>) {
         if pages >= self.pages.len() {
             return;
@@ -266,11 +264,11 @@ impl PagedFile {
         self.dirty.truncate(level + 1);
     }
 
-    /// Which of the blocks that a block of the tree leads to are holes, a bit for each. Holds before the next
-    /// checkpoint has written what is changed.
+    /// The holes among the children of a tree block, a bit for each. Valid before the next checkpoint writes dirty
+    /// blocks.
     pub fn holes(&self, number: u64) -> [u8; FANOUT / 8] {
         let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
-        debug_assert!(level > 0, "a page names no blocks");
+        debug_assert!(level > 0, "a page has no children");
         let mut holes = [0; FANOUT / 8];
         let below = self.levels[level - 1].iter().enumerate().skip(block * FANOUT).take(FANOUT);
         for (at, pointer) in below {
@@ -281,23 +279,23 @@ impl PagedFile {
         holes
     }
 
-    /// A page, which is read if it is not in memory.
+    /// A page, read if it is not in memory.
     pub fn page(&mut self, task: &Task<'_>, number: usize) -> Result<&BlockBytes, SfsError> {
         self.load(task, number)?;
-        Ok(self.pages[number].as_ref().expect("it was loaded"))
+        Ok(self.pages[number].as_ref().expect("the page was loaded"))
     }
 
-    /// A page that will be changed.
+    /// A page, marked as dirty.
     pub fn page_mut(&mut self, task: &Task<'_>, number: usize) -> Result<&mut BlockBytes, SfsError> {
         self.load(task, number)?;
         self.dirty[0].insert(number as u32);
-        Ok(self.pages[number].as_mut().expect("it was loaded"))
+        Ok(self.pages[number].as_mut().expect("the page was loaded"))
     }
 
     #[inline]
     fn load(&mut self, task: &Task<'_>, number: usize) -> Result<(), SfsError> {
         if self.pages[number].is_none() {
-            self.make_room();
+            self.evict();
             let pointer = self.levels[0][number];
             let page = match pointer.address.get() {
                 0 => zeroed(),
@@ -315,21 +313,21 @@ impl PagedFile {
         Ok(())
     }
 
-    /// How many entries of a page are taken, as its pointer says.
+    /// The number of entries in use, or their bits, in a page's pointer.
     pub fn taken(&self, page: usize) -> u32 {
         self.levels[0][page].taken.get()
     }
 
-    /// Says how many are.
+    /// Sets the number of entries in use, or their bits, in a page's pointer.
     pub fn set_taken(&mut self, page: usize, taken: u32) {
         self.levels[0][page].taken.set(taken);
-        // The page itself has not changed.
+        // The page itself does not change.
         if let Some(blocks) = self.dirty.get_mut(1) {
             blocks.insert((page / FANOUT) as u32);
         }
     }
 
-    /// Whether a block of the log is one of this file's now, by the number in its block record.
+    /// True if the block of this number, as in block records, now has this address.
     pub fn is_live(&self, number: u64, address: u64) -> bool {
         self.pointer(number).is_some_and(|pointer| pointer.address.get() == address)
     }
@@ -339,8 +337,8 @@ impl PagedFile {
         self.levels.get(level)?.get(usize::try_from(block).ok()?)
     }
 
-    /// Marks what a block record names as changed, so that it is written anew.
-    pub fn move_away(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+    /// Marks the block of a block record as dirty, so that it is written to a new place.
+    pub fn mark_dirty(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as u32);
         if level == 0 {
             self.load(task, block as usize)?;
@@ -349,13 +347,13 @@ impl PagedFile {
         Ok(())
     }
 
-    /// Changed pages.
+    /// Number of dirty pages.
     pub fn dirty_pages(&self) -> usize {
         self.dirty[0].len()
     }
 
-    /// The numbers, as in block records, of all blocks that a checkpoint writes: what is changed, and the tree over it,
-    /// pages first.
+    /// The numbers, as in block records, of all blocks that a checkpoint writes: dirty pages first, then the tree above
+    /// them.
     pub fn list_to_write(&mut self) -> Vec<u64> {
         let mut numbers = Vec::new();
         for level in 0..self.levels.len() {
@@ -368,11 +366,11 @@ impl PagedFile {
         numbers
     }
 
-    /// The bytes of a block that is to be written. Those of a lower level are placed before.
+    /// The bytes of a block to be written. Blocks of lower levels have their addresses.
     pub fn bytes(&self, number: u64) -> Box<BlockBytes> {
         let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
         if level == 0 {
-            return self.pages[block].clone().expect("a changed page is in memory");
+            return self.pages[block].clone().expect("dirty pages are in memory");
         }
         let mut bytes = zeroed();
         let pointers = &self.levels[level - 1][block * FANOUT..];
@@ -382,10 +380,10 @@ impl PagedFile {
         bytes
     }
 
-    /// Says where a block will lie. Answers where it lay before, 0 for nowhere.
-    pub fn put(&mut self, number: u64, address: u64) -> u64 {
+    /// Sets the new address of a block. Returns the old one, 0 for none.
+    pub fn set_address(&mut self, number: u64, address: u64) -> u64 {
         let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
-        debug_assert!(self.dirty[level].contains(&(block as u32)), "block {block} of level {level} has changed");
+        debug_assert!(self.dirty[level].contains(&(block as u32)), "block {block} of level {level} is dirty");
         debug_assert_ne!(address, 0, "address 0 stands for a block that was never written");
         let pointer = &mut self.levels[level][block];
         let before = pointer.address.get();
@@ -393,25 +391,25 @@ impl PagedFile {
         before
     }
 
-    /// Says what its checksum is.
-    pub fn seal(&mut self, number: u64, crc: u32) {
+    /// Sets the checksum of a block.
+    pub fn set_checksum(&mut self, number: u64, crc: u32) {
         let (level, block) = ((number >> LEVEL_SHIFT) as usize, (number & ((1 << LEVEL_SHIFT) - 1)) as usize);
         self.levels[level][block].crc.set(crc);
     }
 
-    /// All is written.
+    /// Marks all blocks as clean.
     pub fn written(&mut self) {
         self.dirty.iter_mut().for_each(BTreeSet::clear);
     }
 
-    /// Unchanged pages in memory.
+    /// Number of clean pages in memory.
     pub fn unchanged(&self) -> usize {
-        debug_assert!(self.dirty[0].len() <= self.present, "a changed page is in memory");
+        debug_assert!(self.dirty[0].len() <= self.present, "all dirty pages are in memory");
         self.present - self.dirty[0].len()
     }
 
-    /// Forgets an unchanged page if there are as many as there may be.
-    fn make_room(&mut self) {
+    /// Evicts a clean page if the limit is reached.
+    fn evict(&mut self) {
         while self.unchanged() >= self.most {
             self.hand = (self.hand + 1) % self.pages.len();
             let at = self.hand;
@@ -423,8 +421,8 @@ impl PagedFile {
         }
     }
 
-    /// Where each of its blocks lies: number as in block records, and address.
-    pub fn places(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    /// The blocks of the file: number as in block records, and address.
+    pub fn addresses(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.levels.iter().enumerate().flat_map(|(level, pointers)| {
             pointers.iter().enumerate().filter_map(move |(block, pointer)| {
                 let address = pointer.address.get();
@@ -450,17 +448,17 @@ fn read_block(task: &Task<'_>, media: &Media, name: &str, pointer: &Pointer) -> 
     Ok(block)
 }
 
-/// Refuses an address that no block can have.
+/// Fails if the address is outside the log.
 pub(in crate::fs::sfs) fn check_address(media: &Media, name: &str, address: u64) -> Result<(), SfsError> {
     let end = media.log_blocks();
     if address == 0 || address >= end {
-        let why = format!("it names block {address} of the log, which has {end}");
+        let why = format!("it refers to block {address} of the log, which has {end}");
         return Err(SfsError::Damaged { what: format!("the {name}"), why });
     }
     Ok(())
 }
 
-/// A block of a metadata file, in words.
+/// The description of a block of a metadata file, for messages.
 pub(in crate::fs::sfs) fn name_of_block(name: &str, number: u64) -> String {
     let (level, block) = (number >> LEVEL_SHIFT, number & ((1 << LEVEL_SHIFT) - 1));
     match level {

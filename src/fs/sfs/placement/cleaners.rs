@@ -1,4 +1,4 @@
-//! The scores by which a segment is chosen to be cleaned (section 3.6); u is the share of its blocks that are live.
+//! Scores for victim selection (section 3.6); u is the share of a segment's blocks that are live.
 //!
 //! | policy | score |
 //! |---|---|
@@ -8,7 +8,7 @@
 
 use super::{Cleaner, SegmentView, Tick, hotness};
 
-/// SFS's own: what is gained for its cost, the colder the better. Infinite for a segment that is not hot at all.
+/// SFS's policy: benefit over cost, where cold segments score higher. Infinite for a segment of hotness 0.
 #[derive(Clone, Copy, Debug)]
 pub struct CostHotness;
 
@@ -18,7 +18,7 @@ impl Cleaner for CostHotness {
     }
 }
 
-/// Sprite LFS's: what is gained for its cost, the older the better.
+/// Sprite LFS's policy: benefit over cost, where old segments score higher.
 #[derive(Clone, Copy, Debug)]
 pub struct CostBenefit;
 
@@ -28,7 +28,7 @@ impl Cleaner for CostBenefit {
     }
 }
 
-/// The most that can be gained now.
+/// Fewest live blocks first.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy;
 
@@ -38,7 +38,7 @@ impl Cleaner for Greedy {
     }
 }
 
-/// (1 - u) / 2u, in blocks.
+/// Benefit over cost, (1 - u) / 2u, in blocks.
 fn gain(segment: &SegmentView) -> f64 {
     f64::from(segment.capacity - segment.live) / (2.0 * f64::from(segment.live))
 }

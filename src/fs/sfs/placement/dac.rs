@@ -1,13 +1,13 @@
 //! DAC, dynamic data clustering (Chiang, Lee, Chang: "Using data clustering to improve cleaning performance for flash
-//! memory", Software: Practice and Experience 1999): a block rises a level whenever the host writes it again, and sinks
-//! one whenever it outlives a cleaning.
+//! memory", Software: Practice and Experience 1999): a block rises one level at each host write, and sinks one at each
+//! cleaning.
 
 use super::{BlockView, Grouping, Tick};
 
 /// Levels, from the coldest, 0, to the hottest.
 pub const LEVELS: u8 = 6;
 
-/// A block's level is the group in which it was written last, so that nothing more need be kept of it.
+/// The level of a block is the group of its last write, so no further state is needed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dac;
 
@@ -16,8 +16,8 @@ impl Grouping for Dac {
         usize::from(LEVELS)
     }
 
-    /// A block begins at level 0. So does one whose group is unknown, or is none of these: it was written in a segment of
-    /// several groups, or under another policy.
+    /// New blocks start at level 0. So do blocks of no known level: those from a segment of several groups, or written
+    /// under another policy.
     fn group_of(&mut self, block: &BlockView, _now: Tick) -> usize {
         let level = block.group.filter(|group| *group < LEVELS);
         let next = match (block.cleaned_from, level) {
@@ -48,17 +48,17 @@ mod tests {
     }
 
     #[test]
-    fn a_write_lifts_a_block_by_a_level_up_to_the_hottest() {
+    fn a_write_raises_a_block_by_one_level_up_to_the_hottest() {
         assert_eq!((0..6).map(|level| written(Some(level))).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 5]);
     }
 
     #[test]
-    fn a_cleaning_lowers_a_block_by_a_level_down_to_the_coldest() {
+    fn a_cleaning_lowers_a_block_by_one_level_down_to_the_coldest() {
         assert_eq!((0..6).map(|level| cleaned(Some(level))).collect::<Vec<_>>(), [0, 0, 1, 2, 3, 4]);
     }
 
     #[test]
-    fn a_block_of_no_known_level_begins_anew() {
+    fn a_block_of_no_known_level_starts_at_the_coldest() {
         for group in [None, Some(6), Some(u8::MAX)] {
             assert_eq!((written(group), cleaned(group)), (0, 0));
         }

@@ -1,8 +1,8 @@
-//! One group: blocks are written in the order in which they come, as in a log-structured file system without grouping.
+//! One group: blocks are written in order of arrival, as in a log-structured file system without grouping.
 
 use super::{BlockView, Grouping, Tick};
 
-/// All blocks share a group.
+/// Puts all blocks into one group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct One;
 

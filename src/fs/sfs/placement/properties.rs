@@ -1,4 +1,4 @@
-//! What holds of every policy, whatever it is shown.
+//! Properties of every policy, for arbitrary input.
 
 use super::cleaners::{CostBenefit, CostHotness, Greedy};
 use super::{BlockView, Cleaner, Grouping, History, SegmentView, Tick, hotness, victim};
@@ -12,17 +12,17 @@ fn policy(term: &str) -> Box<dyn Grouping> {
 }
 
 #[test]
-fn the_settings_name_the_policy() {
+fn the_settings_select_the_policy() {
     let groups = |term| policy(term).groups();
     assert_eq!((groups("sfs"), groups("sfs:groups=7"), groups("sfs:groups=1")), (4, 7, 1));
     assert_eq!((groups("sfs:grouping=none"), groups("sfs:grouping=dac"), groups("sfs:grouping=sepbit")), (1, 6, 6));
-    // A new block is what tells the two of six groups apart.
+    // The group of a new block distinguishes the two policies with six groups.
     let new = super::views::block(0, 0);
     let group = |term| policy(term).group_of(&new, Tick(9));
     assert_eq!((group("sfs:grouping=dac"), group("sfs:grouping=sepbit")), (0, 1));
 }
 
-/// Small numbers and the ends of the range, both more often than others.
+/// Numbers, with small ones and the ends of the range preferred.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0..100u64, Just(0), Just(u64::MAX), Just(u64::MAX - 1), any::<u64>()]
 }
@@ -74,7 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn every_block_is_given_one_of_the_groups(
+    fn every_block_gets_one_of_the_groups(
         term in prop_oneof![
             Just("sfs:groups=1"), Just("sfs:groups=16"), Just("sfs:quantizer=equi-height"),
             Just("sfs:quantizer=equi-width"), Just("sfs:grouping=sepbit"), Just("sfs:grouping=dac"), Just("sfs:grouping=none"),
@@ -84,29 +84,29 @@ proptest! {
         let mut groups = policy(term);
         for (step, now) in steps {
             match step {
-                Step::Look(segments) => groups.look(&segments, now),
+                Step::Look(segments) => groups.observe(&segments, now),
                 Step::Write(block) => prop_assert!(groups.group_of(&block, now) < groups.groups()),
-                Step::Collect(segment) => groups.collects(&segment, now),
+                Step::Collect(segment) => groups.cleaning_begins(&segment, now),
                 Step::Remount(garbage) => {
-                    let memory = garbage.unwrap_or_else(|| groups.memory());
+                    let memory = garbage.unwrap_or_else(|| groups.state());
                     groups = policy(term);
-                    groups.remember(&memory);
+                    groups.restore(&memory);
                 }
             }
-            let memory = groups.memory();
+            let memory = groups.state();
             prop_assert!(memory.len() <= 32 && memory.iter().all(|value| value.is_finite()), "{:?}", memory);
         }
     }
 
     #[test]
-    fn hotness_is_always_a_number(block in block(), segment in segment(), now in tick()) {
+    fn hotness_is_always_finite(block in block(), segment in segment(), now in tick()) {
         for hotness in [hotness::of_block(&block, now), hotness::of_file(block.file, now), hotness::of_segment(&segment, now)] {
             prop_assert!(hotness.is_finite() && hotness >= 0.0);
         }
     }
 
     #[test]
-    fn the_victim_is_one_that_frees_something(segments in proptest::collection::vec(segment(), 0..12), now in tick()) {
+    fn the_victim_always_frees_space(segments in proptest::collection::vec(segment(), 0..12), now in tick()) {
         let frees: Vec<&SegmentView> = segments.iter().filter(|segment| segment.live < segment.capacity).collect();
         let empty = frees.iter().filter(|segment| segment.live == 0).map(|segment| segment.number).min();
         for policy in [&CostHotness as &dyn Cleaner, &CostBenefit, &Greedy] {

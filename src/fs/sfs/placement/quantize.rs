@@ -1,30 +1,31 @@
-//! Segment quantization (section 3.4): k values of hotness, one a group, that stand for the hotness of all segments.
+//! Segment quantization (section 3.4): k values of hotness, one for each group, that represent the hotness of all
+//! segments.
 //!
-//! The values, the groups' centres, are always in ascending order: group 0 is the coldest. Distances are linear, as in the
-//! paper. Hotness is finite and not below 0 here.
+//! The values, called centres, are in ascending order: group 0 is the coldest. Distances are linear, as in the paper.
+//! Hotness is finite and non-negative.
 
 use crate::random::Random;
 
-/// Rounds of refinement at one segment writing (step 3).
+/// Rounds of refinement per writeback (step 3).
 pub const ROUNDS: usize = 3;
 
-/// The group whose centre is nearest; 0 if there are no centres.
+/// The group of the nearest centre; 0 if there are no centres.
 ///
-/// The paper leaves open what is as near to several. Between two centres it is of the lower group; where centres coincide,
-/// what lies above all of them is of the highest of these groups, and what does not, of the lowest: so they part again.
+/// The paper leaves ties open. Halfway between two centres, the lower group is chosen. Where centres coincide, hotness
+/// above all of them goes to the highest of these groups, and other hotness to the lowest, so that they separate again.
 #[inline]
 pub fn nearest(centres: &[f64], hotness: f64) -> usize {
     centres.windows(2).filter(|pair| hotness > middle(pair)).count()
 }
 
-/// The border between two neighbours.
+/// The border between two neighbouring centres.
 #[inline]
 fn middle(pair: &[f64]) -> f64 {
     pair[0] + (pair[1] - pair[0]) / 2.0
 }
 
-/// Centres to begin with (step 1): the hotness of segments drawn at random. Segments are drawn without replacement as long
-/// as there are any, since two groups that begin at the same place are one. None without segments.
+/// Initial centres (step 1): the hotness of randomly drawn segments. Segments are drawn without replacement as long as
+/// possible, since two groups with equal centres are one. Empty without segments.
 ///
 /// Reorders `hotness`.
 pub fn draw(hotness: &mut [f64], groups: usize, random: &mut Random) -> Vec<f64> {
@@ -43,12 +44,12 @@ pub fn draw(hotness: &mut [f64], groups: usize, random: &mut Random) -> Vec<f64>
     centres
 }
 
-/// Iterative quantization (step 2 and 3): each centre moves to the mean of the segments that are nearest to it, until none
-/// moves any more or [`ROUNDS`] are done.
+/// Iterative quantization (steps 2 and 3): each centre moves to the mean of its nearest segments, until all are stable
+/// or after [`ROUNDS`].
 ///
-/// The paper's mean of a group without segments is 0 / 0. It is 0 here, as in the port of SFS that SepBIT's authors compare with: the group
-/// begins anew at the cold end. Were it to keep its centre, one that a few segments set when they had just been written, and that none
-/// comes near again, would be lost for good.
+/// The paper's mean of a group without segments is 0 / 0. Here it is 0, as in the port of SFS by SepBIT's authors: the
+/// group starts again at the cold end. A centre that kept its value could be lost for good: one that was set by a few
+/// freshly written segments, and that no segment is near to any more.
 pub fn refine(centres: &mut [f64], hotness: &[f64]) {
     let mut borders = Vec::with_capacity(centres.len());
     let mut sums = vec![(0.0, 0u32); centres.len()];
@@ -70,13 +71,13 @@ pub fn refine(centres: &mut [f64], hotness: &[f64]) {
         if !moved {
             break;
         }
-        // Means are in order but for their rounding.
+        // Means are in order except for rounding.
         centres.sort_unstable_by(f64::total_cmp);
     }
 }
 
-/// The paper's equi-height partitioning, elsewhere called equi-width: the range from the coldest to the hottest segment is
-/// cut into equal parts, and the centres are their middles. None without segments.
+/// The paper's equi-height partitioning, usually called equi-width: the range of hotness is divided into equal
+/// intervals, whose midpoints are the centres. Empty without segments.
 pub fn equi_height(hotness: &[f64], groups: usize) -> Vec<f64> {
     let (low, high) =
         hotness.iter().fold((f64::INFINITY, 0.0f64), |(low, high), hotness| (low.min(*hotness), high.max(*hotness)));
@@ -86,9 +87,9 @@ pub fn equi_height(hotness: &[f64], groups: usize) -> Vec<f64> {
     (0..groups).map(|group| low + (high - low) * ((group as f64 + 0.5) / groups as f64)).collect()
 }
 
-/// The paper's equi-width partitioning, elsewhere called equi-height or equi-depth: the segments are cut, by hotness, into
-/// parts of equal numbers, and the centres are their means. With fewer segments than groups, some groups share one. None
-/// without segments.
+/// The paper's equi-width partitioning, usually called equi-height or equi-depth: the segments, ordered by hotness, are
+/// divided into parts of equal size, whose means are the centres. With fewer segments than groups, some groups share
+/// one. Empty without segments.
 ///
 /// Reorders `hotness`.
 pub fn equi_width(hotness: &mut [f64], groups: usize) -> Vec<f64> {
@@ -103,7 +104,7 @@ pub fn equi_width(hotness: &mut [f64], groups: usize) -> Vec<f64> {
             hotness[from..end].iter().sum::<f64>() / (end - from) as f64
         })
         .collect();
-    // Means are in order but for their rounding.
+    // Means are in order except for rounding.
     centres.sort_unstable_by(f64::total_cmp);
     centres
 }
@@ -117,7 +118,7 @@ mod tests {
         Random::new(seed, "test of quantize")
     }
 
-    /// 30 segments about 1, 20 about 50, 10 about 400, mixed.
+    /// 30 segments near 1, 20 near 50, 10 near 400, shuffled.
     fn three_clusters() -> Vec<f64> {
         let cluster = |centre: f64, count: i32| {
             (0..count).map(move |i| centre * (0.9 + 0.2 * f64::from(i) / f64::from(count - 1)))
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_centres_is_of_the_nearest_group() {
+    fn hotness_between_centres_goes_to_the_nearest_group() {
         let centres = [1.0, 5.0, 6.0];
         assert_eq!(
             [0.0, 2.9, 3.0, 3.1, 5.4, 5.6, 1e18].map(|hotness| nearest(&centres, hotness)),
@@ -143,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn nearness_is_linear_not_logarithmic() {
+    fn distance_is_linear_not_logarithmic() {
         assert_eq!(nearest(&[1.0, 100.0], 40.0), 0);
     }
 
     #[test]
-    fn groups_that_coincide_part_at_the_first_difference() {
+    fn groups_with_equal_centres_separate_at_the_first_difference() {
         let mut centres = [2.0; 3];
         refine(&mut centres, &[1.0, 2.0, 3.0, 3.0]);
         assert_eq!(centres, [0.0, 1.5, 3.0]);
@@ -167,7 +168,7 @@ mod tests {
         let found = (0..100)
             .filter(|seed| {
                 let mut centres = draw(&mut hotness, 3, &mut random(*seed));
-                // Three segment writings.
+                // Three writebacks.
                 (0..3).for_each(|_| refine(&mut centres, &hotness));
                 (centres[0] - 1.0).abs() < 0.01 && (centres[1] - 50.0).abs() < 0.01
             })
@@ -176,8 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn one_writing_refines_three_times_and_no_more() {
-        // By hand: the borders are 0.5, 2.75 and 3.75, then 4.25. A fourth round would give 2 and 7.5.
+    fn one_writeback_refines_exactly_three_times() {
+        // Computed by hand: the borders are 0.5, 2.75 and 3.75, then 4.25. A fourth round would give 2 and 7.5.
         let hotness: Vec<f64> = (0..=10).map(f64::from).collect();
         let mut centres = [0.0, 1.0];
         refine(&mut centres, &hotness);
@@ -187,8 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_segments_begins_anew_where_it_is_coldest() {
-        // Two of four groups once stayed empty for a whole run: their centres were of the first segments, seen when just written.
+    fn a_group_without_segments_restarts_at_the_cold_end() {
+        // Two of four groups stayed empty for a whole run: their centres came from the first segments, which had just
+        // been written.
         let mut centres = vec![1.0, 20.0, 1000.0];
         refine(&mut centres, &[2.0, 4.0, 30.0]);
         assert_eq!(centres, [0.0, 3.0, 30.0]);
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_are_equally_hot_all_fall_in_one_group() {
+    fn segments_of_equal_hotness_fall_in_one_group() {
         let mut hotness = vec![0.1; 1000];
         let mut centres = draw(&mut hotness, 4, &mut random(1));
         refine(&mut centres, &hotness);
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn with_fewer_segments_than_groups_each_is_drawn_and_some_again() {
+    fn with_fewer_segments_than_groups_every_one_is_drawn_and_some_twice() {
         for seed in 0..20 {
             let mut centres = draw(&mut [3.0, 1.0], 4, &mut random(seed));
             assert_eq!((centres.len(), centres[0], centres[3]), (4, 1.0, 3.0));
@@ -223,27 +225,27 @@ mod tests {
     }
 
     #[test]
-    fn the_draw_is_the_seeds() {
+    fn the_seed_determines_the_draw() {
         let drawn = |seed| draw(&mut three_clusters(), 4, &mut random(seed));
         assert_eq!(drawn(1), drawn(1));
         assert!((2..20).any(|seed| drawn(seed) != drawn(1)));
     }
 
     #[test]
-    fn equi_height_cuts_the_range_into_equal_parts() {
+    fn equi_height_divides_the_range_into_equal_intervals() {
         assert_close(&equi_height(&[2.0, 2.0, 2.0, 3.0, 10.0], 4), &[3.0, 5.0, 7.0, 9.0]);
     }
 
     #[test]
-    fn equi_width_gives_every_group_as_many_segments() {
+    fn equi_width_gives_every_group_the_same_number_of_segments() {
         assert_close(&equi_width(&mut [10.0, 1.0, 100.0, 2.0, 3.0, 20.0], 3), &[1.5, 6.5, 60.0]);
         assert_close(&equi_width(&mut [5.0, 1.0, 3.0, 2.0, 4.0], 2), &[1.5, 4.0]);
         assert_close(&equi_width(&mut [7.0, 1.0], 4), &[1.0, 1.0, 7.0, 7.0]);
     }
 
     #[test]
-    fn where_most_segments_are_cold_the_equal_parts_fit_badly_and_refinement_fits_well() {
-        // Figure 4's shape: most segments are not hot. The error is the mean distance to the centre.
+    fn with_mostly_cold_segments_refinement_fits_better_than_equal_parts() {
+        // The shape of figure 4: most segments are cold. The error is the mean distance to the centre.
         let mut hotness: Vec<f64> =
             (0..1000).map(|i| if i < 900 { 1.0 + f64::from(i % 10) / 10.0 } else { f64::from(i - 880) }).collect();
         let error = |centres: &[f64], hotness: &[f64]| {
@@ -282,7 +284,7 @@ mod tests {
             refine(&mut drawn, &hotness);
             let (low, high) = hotness.iter().fold((f64::MAX, 0.0f64), |(l, h), x| (l.min(*x), h.max(*x)));
             let cut = [equi_height(&hotness, groups), equi_width(&mut hotness, groups)];
-            // Refined, a group without segments is at 0.
+            // After refinement, a group without segments is at 0.
             for (centres, low) in std::iter::once((drawn, 0.0)).chain(cut.map(|centres| (centres, low))) {
                 prop_assert_eq!(centres.len(), groups);
                 prop_assert!(centres.is_sorted());

@@ -1,36 +1,36 @@
 //! SepBIT (Wang, Lee, Lui, Shi, Zhu: "Separating Data via Block Invalidation Time Inference for Write Amplification
-//! Reduction in Log-Structured Storage", FAST 2022): a block lives about as long as what it overwrites lived, and a block
-//! that was cleaned lives the longer the older it is.
+//! Reduction in Log-Structured Storage", FAST 2022): the lifespan of an overwritten block predicts that of its
+//! successor, and the age of a cleaned block predicts its remaining lifespan.
 //!
-//! | group | what is written there |
+//! | group | blocks |
 //! |---|---|
-//! | 0 | by the host, over a block that lived shorter than l |
-//! | 1 | by the host, over one that lived longer, or a new block |
-//! | 2 | by the cleaner, out of group 0 |
-//! | 3 | by the cleaner, out of another group, of age below 4 l |
-//! | 4 | likewise, of age below 16 l |
-//! | 5 | likewise, older |
+//! | 0 | host writes over a block with a lifespan below l |
+//! | 1 | host writes over a block with a longer lifespan, and new blocks |
+//! | 2 | cleaned from group 0 |
+//! | 3 | cleaned from another group, age below 4 l |
+//! | 4 | cleaned from another group, age below 16 l |
+//! | 5 | cleaned from another group, older |
 //!
-//! l is the mean lifespan, from its writing to its cleaning, of the last 16 segments of group 0 that were cleaned. Until
-//! there are so many it is infinite. Lifespans and ages are in ticks: of the paper's unit, blocks written, if a tick is one.
+//! l is the mean lifespan, from writing to cleaning, of the last 16 cleaned segments of group 0. It is infinite until
+//! there are 16. Lifespans and ages are in ticks; the paper's unit is blocks written.
 
 use super::{BlockView, Grouping, SegmentView, Tick, hotness};
 use std::collections::VecDeque;
 
-/// Segments whose lifespans are averaged: n_c of the paper.
+/// Number of averaged segments: n_c of the paper.
 const WINDOW: usize = 16;
 
-/// The lifespans of segments of group 0.
+/// The lifespans of cleaned segments of group 0.
 #[derive(Clone, Debug, Default)]
 pub struct SepBit {
-    /// The last [`WINDOW`] of them in ticks, oldest first.
+    /// The last [`WINDOW`] lifespans in ticks, oldest first.
     lifespans: VecDeque<f64>,
-    /// l, if there are so many.
+    /// l; `None` until the window is full.
     mean: Option<f64>,
 }
 
 impl SepBit {
-    /// No segment has been cleaned yet.
+    /// The initial state: no segment has been cleaned.
     pub fn new() -> SepBit {
         SepBit::default()
     }
@@ -68,18 +68,18 @@ impl Grouping for SepBit {
         }
     }
 
-    fn collects(&mut self, segment: &SegmentView, now: Tick) {
+    fn cleaning_begins(&mut self, segment: &SegmentView, now: Tick) {
         if segment.group == Some(0) {
             self.record(hotness::age(segment.written, now) as f64);
         }
     }
 
-    fn memory(&self) -> Vec<f64> {
+    fn state(&self) -> Vec<f64> {
         self.lifespans.iter().copied().collect()
     }
 
-    fn remember(&mut self, memory: &[f64]) {
-        // A lifespan is a whole number of ticks from 1 on.
+    fn restore(&mut self, memory: &[f64]) {
+        // A lifespan is a whole number of ticks, at least 1.
         let is_lifespan = |value: &f64| (1.0..=u64::MAX as f64).contains(value);
         if memory.len() <= WINDOW && memory.iter().all(is_lifespan) {
             *self = SepBit::new();
@@ -95,10 +95,10 @@ mod tests {
 
     const NOW: Tick = Tick(10_000);
 
-    /// So many segments of a group are cleaned, each of which lived so many ticks.
+    /// Cleans `segments` segments of a group, each with this lifespan in ticks.
     fn cleaned(policy: &mut SepBit, segments: usize, group: Option<u8>, lifespan: u64) {
         for _ in 0..segments {
-            policy.collects(&SegmentView { group, written: Tick(NOW.0 - lifespan), ..segment(0, 1) }, NOW);
+            policy.cleaning_begins(&SegmentView { group, written: Tick(NOW.0 - lifespan), ..segment(0, 1) }, NOW);
         }
     }
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lifespan_is_infinite_until_sixteen_segments_of_group_0_were_cleaned() {
+    fn l_is_infinite_until_sixteen_segments_of_group_0_are_cleaned() {
         let mut policy = SepBit::new();
         cleaned(&mut policy, 15, Some(0), 100);
         cleaned(&mut policy, 40, Some(1), 7);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lifespan_is_that_of_the_last_sixteen() {
+    fn l_is_the_mean_of_the_last_sixteen() {
         let mut policy = hundred();
         cleaned(&mut policy, 8, Some(0), 300);
         assert_eq!(policy.lifespan(), 200.0);
@@ -138,35 +138,35 @@ mod tests {
     }
 
     #[test]
-    fn a_write_over_a_block_that_lived_short_is_of_group_0() {
+    fn a_write_over_a_short_lived_block_goes_to_group_0() {
         assert_eq!(host(&mut hundred(), 99), 0);
     }
 
     #[test]
-    fn a_write_over_a_block_that_lived_long_is_of_group_1() {
+    fn a_write_over_a_long_lived_block_goes_to_group_1() {
         assert_eq!(host(&mut hundred(), 100), 1);
     }
 
     #[test]
-    fn a_new_block_is_of_group_1() {
+    fn a_new_block_goes_to_group_1() {
         assert_eq!(hundred().group_of(&block(0, NOW.0), NOW), 1);
         assert_eq!(SepBit::new().group_of(&block(0, NOW.0), NOW), 1);
     }
 
     #[test]
-    fn every_overwrite_is_of_group_0_as_long_as_no_lifespan_is_known() {
+    fn every_overwrite_goes_to_group_0_while_l_is_infinite() {
         assert_eq!(host(&mut SepBit::new(), 9_999), 0);
     }
 
     #[test]
-    fn what_is_cleaned_out_of_group_0_is_of_group_2_at_any_age() {
+    fn a_block_cleaned_from_group_0_goes_to_group_2_at_any_age() {
         for age in [0, 399, 400, 1600, 9_999] {
             assert_eq!(cleaner(&mut hundred(), 0, age), 2);
         }
     }
 
     #[test]
-    fn what_is_cleaned_out_of_other_groups_is_parted_by_age_at_4_and_16_lifespans() {
+    fn blocks_cleaned_from_other_groups_are_divided_at_ages_4_l_and_16_l() {
         for from in [1, 2, 3, 4, 5, u8::MAX] {
             let groups = [0, 399, 400, 1599, 1600, 9_999].map(|age| cleaner(&mut hundred(), from, age));
             assert_eq!(groups, [3, 3, 4, 4, 5, 5], "out of {from}");
@@ -174,28 +174,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cleaned_is_young_as_long_as_no_lifespan_is_known() {
+    fn cleaned_blocks_count_as_young_while_l_is_infinite() {
         assert_eq!(cleaner(&mut SepBit::new(), 1, 9_999), 3);
     }
 
     #[test]
-    fn the_lifespan_outlives_a_mount() {
+    fn l_is_restored_by_a_mount() {
         for cleanings in [0, 5, 16] {
             let mut before = SepBit::new();
             cleaned(&mut before, cleanings, Some(0), 100);
             let mut after = SepBit::new();
-            after.remember(&before.memory());
+            after.restore(&before.state());
             cleaned(&mut before, 11, Some(0), 420);
             cleaned(&mut after, 11, Some(0), 420);
-            assert_eq!((after.lifespan(), after.memory()), (before.lifespan(), before.memory()));
+            assert_eq!((after.lifespan(), after.state()), (before.lifespan(), before.state()));
         }
     }
 
     #[test]
-    fn a_memory_that_it_cannot_have_had_is_ignored() {
+    fn an_invalid_stored_state_is_ignored() {
         for memory in [&[100.0, f64::NAN][..], &[f64::INFINITY], &[-1.0], &[0.0], &[1e300], &[5.0; 17]] {
             let mut policy = hundred();
-            policy.remember(memory);
+            policy.restore(memory);
             assert_eq!(policy.lifespan(), 100.0, "{memory:?}");
         }
     }

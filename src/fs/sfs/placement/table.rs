@@ -1,7 +1,7 @@
-//! The words that name the policies, and what reads their options: a row for each.
+//! The policies' names and the readers of their options: one row for each policy.
 //!
-//! A row reads the options of the whole term of `sfs`, its own among them. Who brings policies of its own makes
-//! [`Policies`] with more rows, and a [`Kind`](crate::expression::Kind) whose `grouping` and `cleaner` take their words
+//! A row reads the options of the whole `sfs` term, including its own. Callers with further policies make [`Policies`]
+//! with more rows, and a [`Kind`](crate::expression::Kind) whose `grouping` and `cleaner` accept their names
 //! ([`with_options`](crate::expression::Kind::with_options)).
 
 use super::by_hotness::HotnessSettings;
@@ -13,17 +13,17 @@ use super::{Cleaner, GroupingSettings};
 use crate::expression::{ExpressionError, Row, Settings};
 use std::sync::Arc;
 
-/// How a grouping's options are read.
+/// Reads the options of a grouping.
 pub type ReadGrouping = fn(&Settings) -> Result<Arc<dyn GroupingSettings>, ExpressionError>;
-/// How a cleaner's options are read.
+/// Reads the options of a cleaner.
 pub type ReadCleaner = fn(&Settings) -> Result<Arc<dyn Cleaner>, ExpressionError>;
 
-/// The policies that a term of `sfs` can name.
+/// The policies available to `sfs` terms.
 #[derive(Clone, Copy, Debug)]
 pub struct Policies {
-    /// Which group a block is written in.
+    /// The groupings.
     pub groupings: &'static [Row<ReadGrouping>],
-    /// Which segment is cleaned.
+    /// The cleaners.
     pub cleaners: &'static [Row<ReadCleaner>],
 }
 
@@ -33,12 +33,12 @@ pub static POLICIES: Policies = Policies { groupings: GROUPINGS, cleaners: CLEAN
 const GROUPINGS: &[Row<ReadGrouping>] = &[
     Row {
         word: "sfs",
-        about: "the group whose hotness is nearest to the block's",
+        about: "the group with the hotness nearest to that of the block",
         value: |settings| Ok(Arc::new(HotnessSettings::read(settings))),
     },
     Row {
         word: "sepbit",
-        about: "by how long the block lived before (6 groups)",
+        about: "by the previous lifespan of the block (6 groups)",
         value: |_| Ok(Arc::new(SepBit::new())),
     },
     Row {
@@ -50,14 +50,10 @@ const GROUPINGS: &[Row<ReadGrouping>] = &[
 ];
 
 const CLEANERS: &[Row<ReadCleaner>] = &[
-    Row {
-        word: "cost-hotness",
-        about: "(1-u)/(2u h): few live blocks, and those cold",
-        value: |_| Ok(Arc::new(CostHotness)),
-    },
+    Row { word: "cost-hotness", about: "(1-u)/(2u h): few and cold live blocks", value: |_| Ok(Arc::new(CostHotness)) },
     Row {
         word: "cost-benefit",
-        about: "(1-u)/(2u) age: few live blocks, not written for long",
+        about: "(1-u)/(2u) age: few and old live blocks",
         value: |_| Ok(Arc::new(CostBenefit)),
     },
     Row { word: "greedy", about: "the fewest live blocks", value: |_| Ok(Arc::new(Greedy)) },

@@ -1,15 +1,15 @@
-//! Which segment is cleaned (section 3.6).
+//! Victim selection (section 3.6).
 //!
-//! Of the segments that would free anything, the one with the highest score, which a [`Cleaner`] gives.
+//! The victim is the segment with the highest score of a [`Cleaner`], among those that would free space.
 
 use super::{Cleaner, SegmentView, Tick};
 use std::cmp::Ordering;
 
-/// The number of the segment to be cleaned now.
+/// The number of the next victim.
 ///
-/// One without live blocks is best of all, since it costs nothing. One that is full of them is never chosen, since it
-/// frees nothing: `None` if there is no other. Of equal scores, the segment with fewer live blocks is chosen, and of these
-/// the one with the lowest number, in whatever order they come.
+/// A segment without live blocks precedes all others, since cleaning it costs nothing. A full segment is never chosen,
+/// since it frees nothing: `None` if all are full. Ties go to the segment with fewer live blocks, then to the lowest
+/// number, whatever the order of the input.
 pub fn choose(policy: &dyn Cleaner, segments: impl Iterator<Item = SegmentView>, now: Tick) -> Option<u32> {
     segments
         .filter(|segment| segment.live < segment.capacity)
@@ -26,7 +26,7 @@ struct Candidate {
 
 impl Candidate {
     fn of(policy: &dyn Cleaner, segment: &SegmentView, now: Tick) -> Candidate {
-        // One without live blocks is better than any score.
+        // A segment without live blocks precedes any score.
         let score = if segment.live == 0 { f64::INFINITY } else { policy.score(segment, now) };
         Candidate { score, live: segment.live, number: segment.number }
     }
@@ -48,7 +48,7 @@ mod tests {
     const NOW: Tick = Tick(1000);
     const POLICIES: [&dyn Cleaner; 3] = [&CostHotness, &CostBenefit, &Greedy];
 
-    /// A segment of 100 blocks, each live one written `writes` times and last at `modified`.
+    /// A segment of 100 blocks, whose live ones were written `writes` times and last at `modified`.
     fn of(number: u32, live: u32, writes: u64, modified: u64) -> SegmentView {
         let blocks = u64::from(live);
         SegmentView {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_the_papers() {
+    fn scores_match_the_papers() {
         // u = 0.2, and 3 writes in 100 ticks.
         let view = of(0, 20, 3, 900);
         assert_eq!(CostHotness.score(&view, NOW), 0.8 / 0.4 / 0.03);
@@ -85,29 +85,29 @@ mod tests {
 
     #[test]
     fn a_segment_without_live_blocks_is_the_best() {
-        // Segment 1 is not hot at all, so its score, too, is infinite.
+        // Segment 1 has hotness 0, so its score is infinite, too.
         assert_eq!(chosen(&[of(1, 1, 0, 1), of(9, 0, 0, 0), of(2, 1, 1, 1)]), [Some(9); 3]);
     }
 
     #[test]
-    fn of_equals_the_lowest_number_is_chosen_in_any_order() {
+    fn ties_go_to_the_lowest_number_in_any_order() {
         assert_eq!(chosen(&[of(7, 30, 2, 500), of(4, 30, 2, 500), of(6, 30, 2, 500)]), [Some(4); 3]);
         assert_eq!(chosen(&[of(4, 30, 2, 500), of(6, 30, 2, 500), of(7, 30, 2, 500)]), [Some(4); 3]);
         assert_eq!(chosen(&[of(8, 0, 0, 0), of(5, 0, 0, 0)]), [Some(5); 3]);
     }
 
     #[test]
-    fn of_segments_that_are_not_hot_at_all_the_emptiest_is_chosen() {
+    fn among_segments_of_hotness_zero_the_emptiest_is_chosen() {
         assert_eq!(chosen(&[of(1, 50, 0, 500), of(2, 10, 0, 500)])[0], Some(2));
     }
 
     #[test]
-    fn of_equally_hot_and_old_segments_all_take_the_emptiest() {
+    fn among_equally_hot_and_old_segments_all_policies_choose_the_emptiest() {
         assert_eq!(chosen(&[of(1, 60, 3, 500), of(2, 20, 3, 500), of(3, 40, 3, 500)]), [Some(2); 3]);
     }
 
     #[test]
-    fn of_equally_full_segments_the_cold_is_better_than_the_hot() {
+    fn among_equally_full_segments_the_coldest_is_chosen() {
         assert_eq!(chosen(&[of(1, 30, 5, 990), of(2, 30, 1, 100)]), [Some(2), Some(2), Some(1)]);
     }
 
@@ -121,13 +121,13 @@ mod tests {
 
     #[test]
     fn cost_benefit_sees_only_the_youngest_block_where_cost_hotness_sees_all() {
-        // 2 was not written for long, but for one block a moment ago.
+        // Segment 2 is old, except for one block written just now.
         let touched = SegmentView { youngest: Tick(999), ..of(2, 40, 1, 100) };
         assert_eq!(chosen(&[of(1, 40, 1, 700), touched])[..2], [Some(2), Some(1)]);
     }
 
     #[test]
-    fn an_age_of_a_moment_does_not_stop_cost_benefit() {
+    fn cost_benefit_handles_an_age_of_zero() {
         let segments = [of(1, 60, 1, 1000), of(2, 50, 1, 1000)];
         assert_eq!(choose(&CostBenefit, segments.into_iter(), NOW), Some(2));
     }

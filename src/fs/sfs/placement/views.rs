@@ -1,8 +1,8 @@
-//! Views for the tests.
+//! Blocks and segments for tests.
 
 use super::{BlockView, History, SegmentView, Tick};
 
-/// A block that the host writes, of a file of which nothing is known.
+/// A block written by the host, of a file without history.
 pub fn block(writes: u64, modified: u64) -> BlockView {
     BlockView {
         block: History { writes, modified: Tick(modified) },
@@ -12,7 +12,7 @@ pub fn block(writes: u64, modified: u64) -> BlockView {
     }
 }
 
-/// A segment of 100 blocks (more if more are live), of which nothing else is known.
+/// A segment of 100 blocks (or of `live`, if more), without history.
 pub fn segment(number: u32, live: u32) -> SegmentView {
     SegmentView {
         number,

@@ -1,7 +1,7 @@
-//! The policies at work: how many blocks cleaning copies for each that is written, on a small log of segments.
+//! Write cost of the policies: blocks copied by cleaning per host write, on a small log of segments.
 //!
-//! It is the least that shows the effect of grouping, not the file system: one open segment a group, no cache, no metadata,
-//! a tick for each block that the host writes. One file, all of which was written once in order, is overwritten at random.
+//! A minimal model of grouping, not the file system: one open segment per group, no cache, no metadata, one tick per
+//! host write. One file, written once sequentially, is then overwritten at random.
 
 use super::by_hotness::{ByHotness, QuantizerKind};
 use super::cleaners::{CostBenefit, Greedy};
@@ -14,10 +14,10 @@ use crate::random::Random;
 const SEGMENTS: usize = 500;
 const SEGMENT_BLOCKS: usize = 64;
 
-/// Which block is overwritten next.
+/// The distribution of overwritten blocks.
 enum Load {
     Uniform,
-    /// Cumulative shares of the blocks, the likeliest first.
+    /// Cumulative shares of the blocks, most likely first.
     Zipf(Vec<f64>),
 }
 
@@ -34,7 +34,7 @@ impl Load {
         Load::Zipf(shares)
     }
 
-    /// A block, such that likely ones do not lie together: 7919 is prime to the number of blocks.
+    /// Draws a block, with likely blocks spread over the file: 7919 is coprime to the number of blocks.
     fn draw(&self, random: &mut Random, blocks: usize) -> usize {
         let rank = match self {
             Load::Uniform => random.below(blocks as u64) as usize,
@@ -56,7 +56,7 @@ struct Block {
 
 #[derive(Clone, Default)]
 struct Segment {
-    /// What was written, in order; live if the block is still said to be here.
+    /// Blocks in order of writing; live if the block's entry still points here.
     blocks: Vec<usize>,
     live: u32,
     writes: u64,
@@ -93,7 +93,7 @@ impl Log<'_> {
         })
     }
 
-    /// Blocks of which the host rewrites one, or the cleaner one that lives in a segment of this group.
+    /// Writes a block: by the host, or by the cleaner from a segment of this group.
     fn place(&mut self, index: usize, cleaned_from: Option<u8>) {
         let block = self.blocks[index];
         let view = BlockView { block: block.history, file: self.file, group: block.group, cleaned_from };
@@ -125,7 +125,7 @@ impl Log<'_> {
         self.blocks[index] = Block { history, group: Some(group as u8), segment: Some(number) };
         if self.open[group].is_none() {
             let views: Vec<SegmentView> = self.views().collect();
-            self.grouping.look(&views, Tick(self.now));
+            self.grouping.observe(&views, Tick(self.now));
         }
     }
 
@@ -141,9 +141,10 @@ impl Log<'_> {
     fn clean(&mut self) {
         let views: Vec<SegmentView> = self.views().collect();
         let number =
-            victim::choose(self.cleaner, views.iter().copied(), Tick(self.now)).expect("something is dead") as usize;
-        let view = views.iter().find(|view| view.number as usize == number).expect("it was offered");
-        self.grouping.collects(view, Tick(self.now));
+            victim::choose(self.cleaner, views.iter().copied(), Tick(self.now)).expect("some block is dead") as usize;
+        let view =
+            views.iter().find(|view| view.number as usize == number).expect("the victim is one of the candidates");
+        self.grouping.cleaning_begins(view, Tick(self.now));
         let blocks = std::mem::take(&mut self.segments[number].blocks);
         let from = self.segments[number].group;
         for index in blocks {
@@ -161,7 +162,7 @@ impl Log<'_> {
     }
 }
 
-/// Blocks copied for each that the host writes, when the log has settled.
+/// Blocks copied per host write in the steady state.
 fn copies(mut grouping: impl Grouping, cleaner: &'static dyn Cleaner, load: &Load, blocks: usize) -> f64 {
     let groups = grouping.groups();
     let mut log = Log {
@@ -188,8 +189,8 @@ const BLOCKS: usize = SEGMENTS * SEGMENT_BLOCKS * 85 / 100;
 
 #[test]
 fn uniform_writes_in_one_group_cost_a_little_less_than_the_closed_form_for_the_oldest_first() {
-    // If the oldest segment were always cleaned, the share u of it that lives would solve (1 - u) / -ln u = utilisation;
-    // cleaning the one with the fewest live blocks costs a bit less. 8 segments are kept free, and one is open.
+    // If the oldest segment were always cleaned, its live share u would solve (1 - u) / -ln u = utilisation; cleaning
+    // the one with the fewest live blocks costs slightly less. 8 segments are reserved, and one is open.
     let utilisation = BLOCKS as f64 / ((SEGMENTS - 9) * SEGMENT_BLOCKS) as f64;
     let live = (0..100).fold((0.0, 1.0), |(low, high), _| {
         let u: f64 = (low + high) / 2.0;
@@ -201,7 +202,7 @@ fn uniform_writes_in_one_group_cost_a_little_less_than_the_closed_form_for_the_o
 }
 
 #[test]
-fn where_few_blocks_are_hot_grouping_copies_less_whoever_groups() {
+fn with_few_hot_blocks_every_grouping_copies_less_than_one_group() {
     let zipf = Load::zipf(BLOCKS);
     let one = copies(One, &CostBenefit, &zipf, BLOCKS);
     let by_hotness = ByHotness::new(4, QuantizerKind::Iterative, 1);

@@ -18,7 +18,7 @@ use super::superblocks::{AllFound, Found};
 use super::survey::faults::Stage;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::{OpenSfsError, SfsError};
-use crate::fs::sfs::files::waiting::Waiting;
+use crate::fs::sfs::files::dirty_blocks::DirtyBlocks;
 use crate::fs::sfs::log::segments::Segments;
 use crate::fs::sfs::media::format::{MEMORY, Superblock};
 use crate::fs::sfs::metadata::blocks::MetadataBlocks;
@@ -85,7 +85,7 @@ impl Sfs {
         self.inodes.retain(|_| false);
         self.orphans.clear();
         self.metadata.blocks = MetadataBlocks::new(self.limits.shares.metadata_blocks);
-        self.waiting = Waiting::new(self.media.block_width());
+        self.dirty_blocks = DirtyBlocks::new(self.media.block_width());
         self.log.segments = Segments::new(self.media.segments(), self.media.segment_blocks());
         self.is_changed = false;
         let mut loss = Loss::default();
@@ -97,7 +97,7 @@ impl Sfs {
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
         if memory.iter().all(|number| number.is_finite()) {
-            self.grouping.remember(&memory);
+            self.grouping.restore(&memory);
         }
         self.load_orphans(task, superblock.first_orphan.get(), &mut loss);
         Ok(loss)

@@ -42,10 +42,10 @@ impl Sfs {
         holds(taken == self.metadata.dat.used(), || {
             format!("{} virtual blocks are said to be used, and {taken} are taken", self.metadata.dat.used())
         })?;
-        let given_out = self.metadata.inode_file.given_out();
-        holds(given_out == self.metadata.inode_file.used(), || {
+        let allocated = self.metadata.inode_file.allocated();
+        holds(allocated == self.metadata.inode_file.used(), || {
             format!(
-                "{} inodes are said to be used, and {given_out} numbers are given out",
+                "{} inodes are said to be used, and {allocated} numbers are given out",
                 self.metadata.inode_file.used()
             )
         })
@@ -55,9 +55,9 @@ impl Sfs {
     fn usage_holds(&mut self) -> Holds {
         let (segment_blocks, log_blocks) = (u64::from(self.media.segment_blocks()), self.log_blocks());
         let mut live: BTreeMap<u32, u32> = BTreeMap::new();
-        let (dat, inodes) = (self.metadata.dat.file().places(), self.metadata.inode_file.file().places());
+        let (dat, inodes) = (self.metadata.dat.file().addresses(), self.metadata.inode_file.file().addresses());
         let mut blocks = 0;
-        for (_, address) in dat.chain(inodes).chain(self.metadata.usage_file.places()) {
+        for (_, address) in dat.chain(inodes).chain(self.metadata.usage_file.addresses()) {
             holds(address < log_blocks, || format!("a metadata file names block {address}"))?;
             *live.entry((address / segment_blocks) as u32).or_default() += 1;
             blocks += 1;
@@ -77,7 +77,7 @@ impl Sfs {
     /// The last partial segment before the checkpoint is the one that holds the usage file. Nothing if its summary is
     /// damaged.
     pub(super) fn last_partial(&mut self, task: &Task<'_>) -> Result<Option<SummaryHeader>, SfsError> {
-        let Some((_, address)) = self.metadata.usage_file.places().next() else { return Ok(None) };
+        let Some((_, address)) = self.metadata.usage_file.addresses().next() else { return Ok(None) };
         let segment_blocks = u64::from(self.media.segment_blocks());
         let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);
         for back in 1..=block.min(MOST_SUMMARY_BLOCKS) {
@@ -179,7 +179,7 @@ impl Sfs {
         is_clean: &mut bool,
     ) -> Result<Vec<Finding>, OpenSfsError> {
         let mut findings = Vec::new();
-        let mut tell = |why: &str, repair: &str| {
+        let mut log_record = |why: &str, repair: &str| {
             findings.push(Finding::new(Structure::Superblock, "the superblock", why, "what the log says", repair));
         };
         if let Err(error) = self.check_last_partial(task) {
@@ -188,16 +188,16 @@ impl Sfs {
                 self.superblock.chain = last.crc;
                 self.superblock.identity = last.identity;
             }
-            tell(&error.to_string(), "the log goes on behind that one");
+            log_record(&error.to_string(), "the log goes on behind that one");
         }
         if let Err(error) = self.check_open_segment(task) {
             (self.superblock.open_segment, self.superblock.open_block) = (u32::MAX.into(), 0.into());
-            tell(&error.to_string(), "the log goes on in another one");
+            log_record(&error.to_string(), "the log goes on in another one");
         }
         // The first of the log may be damaged, too: what follows it is looked for, which a mount leaves out.
         if *is_clean && (self.log_goes_on(task)? || !self.find_log(task)?.partials.is_empty()) {
             *is_clean = false;
-            tell("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
+            log_record("it says that the volume was unmounted, and the log goes on behind it", "the log is applied");
         }
         Ok(findings)
     }

@@ -45,7 +45,7 @@ impl Sfs {
         self.bound_metadata_files();
         let memories = (superblock.memories.get() as usize).min(MEMORY);
         let memory: Vec<f64> = superblock.memory[..memories].iter().map(|number| number.get()).collect();
-        self.grouping.remember(&memory);
+        self.grouping.restore(&memory);
         let root = self.inode(task, 1)?;
         if root.kind != FileKind::Directory {
             let why = "it is no directory".to_string();

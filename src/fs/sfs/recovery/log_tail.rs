@@ -138,7 +138,7 @@ fn findings(members: &[Member], lost: &[u64], found: &FoundLog) -> Vec<Finding> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::sfs::log::made_up::{Made, MadeUpLog};
+    use crate::fs::sfs::log::test_log::{TestLog, TestPartialSegment};
     use crate::fs::sfs::media::format::Kind;
 
     /// The first number of the log, and the checksum of the one before it.
@@ -153,24 +153,24 @@ mod tests {
     const START: LogStart = LogStart { first: FIRST, chain: CHAIN, open: Some((OPEN, 6)), next_segment: Some(NEXT) };
 
     /// A partial segment, and its place.
-    type Placed = (u32, u32, Made);
+    type Placed = (u32, u32, TestPartialSegment);
 
     /// A log of five: two in the open segment, three from the head of the next one. Each says that all before it was
     /// durable.
-    fn five() -> (MadeUpLog, Vec<Placed>) {
-        let log = MadeUpLog::empty();
+    fn five() -> (TestLog, Vec<Placed>) {
+        let log = TestLog::empty();
         log.write_chain(OLD, 1..5, 0);
         log.write_chain(OPEN, 40..42, 0);
         let (mut placed, mut chain) = (Vec::new(), CHAIN);
         for (number, (segment, block)) in (FIRST..).zip([(OPEN, 6), (OPEN, 9), (NEXT, 0), (NEXT, 3), (NEXT, 6)]) {
-            let made = Made { next_segment: Some(NEXT), ..Made::numbered(number, chain) };
+            let made = TestPartialSegment { next_segment: Some(NEXT), ..TestPartialSegment::numbered(number, chain) };
             chain = log.write(segment, block, &made);
             placed.push((segment, block, made));
         }
         (log, placed)
     }
 
-    fn found(log: &MadeUpLog) -> LogTail {
+    fn found(log: &TestLog) -> LogTail {
         find(log.reader(), &START)
     }
 
@@ -205,7 +205,7 @@ mod tests {
     fn what_follows_the_last_seal_is_not_applied() {
         let (log, placed) = five();
         let (segment, block, last) = placed[4].clone();
-        log.write(segment, block, &Made { seals: false, ..last });
+        log.write(segment, block, &TestPartialSegment { seals: false, ..last });
         assert_eq!(numbers(&found(&log)), [50, 51, 52, 53]);
     }
 
@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn a_lost_one_in_front_of_a_torn_tail_is_lost_once() {
-        let log = MadeUpLog::empty();
-        log.write(OPEN, 6, &Made { next_segment: Some(NEXT), ..Made::numbered(50, CHAIN) });
+        let log = TestLog::empty();
+        log.write(OPEN, 6, &TestPartialSegment { next_segment: Some(NEXT), ..TestPartialSegment::numbered(50, CHAIN) });
         // 53 shows that 51 was durable, and not that 52 was, behind which it lies.
-        log.write(NEXT, 0, &Made { flushed_back: 2, ..Made::numbered(53, 1) });
+        log.write(NEXT, 0, &TestPartialSegment { flushed_back: 2, ..TestPartialSegment::numbered(53, 1) });
         let tail = found(&log);
         assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50], vec![51]));
         assert_eq!(texts(&tail), ["partial segment 51 of the log"]);
@@ -245,10 +245,11 @@ mod tests {
 
     #[test]
     fn the_log_ends_before_a_checkpoint_behind_which_it_goes_on_and_that_is_reported() {
-        let (log, mut chain, mut block) = (MadeUpLog::empty(), CHAIN, 6);
+        let (log, mut chain, mut block) = (TestLog::empty(), CHAIN, 6);
         for number in FIRST..FIRST + 3 {
             let kind = if number == FIRST + 1 { Kind::UsageFile } else { Kind::Data };
-            let made = Made { kind, seals: kind == Kind::Data, ..Made::numbered(number, chain) };
+            let made =
+                TestPartialSegment { kind, seals: kind == Kind::Data, ..TestPartialSegment::numbered(number, chain) };
             chain = log.write(OPEN, block, &made);
             block += made.summary_blocks() + made.blocks;
         }
@@ -259,9 +260,17 @@ mod tests {
             [format!("the superblock of the checkpoint in partial segment {} of the log", FIRST + 1)]
         );
         // One that a crash has cut off has no log behind it.
-        let log = MadeUpLog::empty();
-        let chain = log.write(OPEN, 6, &Made::numbered(FIRST, CHAIN));
-        log.write(OPEN, 9, &Made { kind: Kind::UsageFile, seals: false, ..Made::numbered(FIRST + 1, chain) });
+        let log = TestLog::empty();
+        let chain = log.write(OPEN, 6, &TestPartialSegment::numbered(FIRST, CHAIN));
+        log.write(
+            OPEN,
+            9,
+            &TestPartialSegment {
+                kind: Kind::UsageFile,
+                seals: false,
+                ..TestPartialSegment::numbered(FIRST + 1, chain)
+            },
+        );
         let tail = found(&log);
         assert_eq!((numbers(&tail), texts(&tail)), (vec![FIRST], vec![]));
     }
@@ -303,11 +312,11 @@ mod tests {
         let (log, placed) = five();
         let (segment, block, forged) = placed[1].clone();
         // The next one names the checksum that was written.
-        log.write(segment, block, &Made { next_segment: Some(OTHER), ..forged.clone() });
+        log.write(segment, block, &TestPartialSegment { next_segment: Some(OTHER), ..forged.clone() });
         let tail = found(&log);
         assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50, 52, 53, 54], vec![51]));
         // One whose number alone was changed names the checksum of another than the one before it.
-        log.write(segment, block, &Made { number: 53, ..forged });
+        log.write(segment, block, &TestPartialSegment { number: 53, ..forged });
         let tail = found(&log);
         assert_eq!((numbers(&tail), tail.lost.clone()), (vec![50, 52, 53, 54], vec![51]));
         assert_eq!(tail.partials[2].place(), (NEXT, 3));
@@ -318,17 +327,21 @@ mod tests {
         let (log, placed) = five();
         let (_, _, last) = placed[4].clone();
         // An older crash left one with the next number, and one with a number far behind.
-        log.write(OTHER, 0, &Made { flushed_back: 0, ..Made::numbered(55, 1) });
-        log.write(OTHER + 1, 0, &Made { flushed_back: 0, ..Made::numbered(5000, 1) });
+        log.write(OTHER, 0, &TestPartialSegment { flushed_back: 0, ..TestPartialSegment::numbered(55, 1) });
+        log.write(OTHER + 1, 0, &TestPartialSegment { flushed_back: 0, ..TestPartialSegment::numbered(5000, 1) });
         let tail = found(&log);
         assert_eq!((numbers(&tail), tail.highest), ((50..55).collect(), 5000), "behind {last:?}");
     }
 
     #[test]
     fn a_log_that_does_not_tell_how_far_it_was_flushed_is_durable_up_to_the_last_seal_but_one() {
-        let (log, mut chain) = (MadeUpLog::empty(), CHAIN);
+        let (log, mut chain) = (TestLog::empty(), CHAIN);
         for (number, block) in [(50, 6), (51, 9), (52, 12)] {
-            chain = log.write(OPEN, block, &Made { flushed_back: 0, ..Made::numbered(number, chain) });
+            chain = log.write(
+                OPEN,
+                block,
+                &TestPartialSegment { flushed_back: 0, ..TestPartialSegment::numbered(number, chain) },
+            );
         }
         log.flip(OPEN, 9, 200);
         let tail = found(&log);

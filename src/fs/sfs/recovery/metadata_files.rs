@@ -266,13 +266,13 @@ fn corrected(entry: &DatEntry, blocks: u64) -> DatEntry {
     }
     let address = if entry.address.get() < blocks { entry.address.get() } else { 0 };
     // One with a checksum or an address was written, at an unknown place.
-    let was_written = entry.crc.get() != 0 || entry.address.get() != 0;
+    let finish_write = entry.crc.get() != 0 || entry.address.get() != 0;
     DatEntry {
         address: address.into(),
         crc: if address == 0 { 0.into() } else { entry.crc },
         group: NO_GROUP,
         is_taken: 1,
-        is_lost: if address == 0 && was_written { 1 } else { entry.is_lost.min(1) },
+        is_lost: if address == 0 && finish_write { 1 } else { entry.is_lost.min(1) },
         ..DatEntry::default()
     }
 }

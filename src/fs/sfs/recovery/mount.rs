@@ -86,7 +86,7 @@ fn mount(task: &Task<'_>, opened: Opened, access: Access) -> Result<Sfs, OpenSfs
         // next such checkpoint.
         sfs.write_back(task).keep_room()?;
     }
-    sfs.discard_what_is_free(task);
+    sfs.discard_free_segments(task);
     Ok(sfs)
 }
 
@@ -97,7 +97,7 @@ impl Sfs {
         if segment < self.log.segments.count()
             && block < self.media.segment_blocks()
             && matches!(self.log.segments.get(segment).state, State::Written | State::Emptied)
-            && self.media.goes_on_at(segment, block)
+            && self.media.can_append_at(segment, block)
             && self.open_segment_ends_at(task, segment, block).is_ok_and(|ends| ends)
         {
             self.log.segments.reopen(segment);

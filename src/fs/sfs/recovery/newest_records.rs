@@ -105,14 +105,14 @@ impl Sfs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::sfs::log::made_up::{Made, MadeUpLog};
+    use crate::fs::sfs::log::test_log::{TestLog, TestPartialSegment};
 
     #[test]
     fn the_newest_record_of_a_block_counts_wherever_its_partial_segment_lies() {
-        let log = MadeUpLog::empty();
+        let log = TestLog::empty();
         // Both hold virtual blocks 500 and 501; the second one is newer.
-        log.write(4, 0, &Made { first_block: 500, ..Made::numbered(9, 0) });
-        log.write(7, 0, &Made { first_block: 500, ..Made::numbered(6, 0) });
+        log.write(4, 0, &TestPartialSegment { first_block: 500, ..TestPartialSegment::numbered(9, 0) });
+        log.write(7, 0, &TestPartialSegment { first_block: 500, ..TestPartialSegment::numbered(6, 0) });
         let newest = NewestRecords::read(log.reader(), 20);
         assert!(newest.is_whole);
         let its = newest.of_virtual_block(501).unwrap();
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn a_damaged_summary_of_before_the_checkpoint_leaves_the_records_in_doubt() {
         for (number, is_whole) in [(5, false), (30, true)] {
-            let log = MadeUpLog::empty();
-            log.write(4, 0, &Made::numbered(number, 0));
+            let log = TestLog::empty();
+            log.write(4, 0, &TestPartialSegment::numbered(number, 0));
             log.flip(4, 0, 100);
             assert_eq!(NewestRecords::read(log.reader(), 20).is_whole, is_whole, "{number}");
         }

@@ -76,7 +76,7 @@ impl Located {
 pub(super) fn media_of(medium: Medium, newest: &Found) -> Media {
     let superblock = &newest.superblock;
     let media = Media::new(medium, superblock.segment_blocks.get(), superblock.segments.get());
-    media.go_on_in(newest.turn);
+    media.resume_superblocks_in(newest.turn);
     media
 }
 

@@ -205,11 +205,11 @@ impl Sfs {
                 if self.inode(task, *directory)?.kind != FileKind::Directory {
                     return Ok(());
                 }
-                self.take_name(task, *directory, name)?;
-                self.put_name(task, *directory, name, *inode, *kind)
+                self.remove_name(task, *directory, name)?;
+                self.add_name(task, *directory, name, *inode, *kind)
             }
             Record::NoName { directory, name } => match self.inode(task, *directory)?.kind {
-                FileKind::Directory => self.take_name(task, *directory, name).map(drop),
+                FileKind::Directory => self.remove_name(task, *directory, name).map(drop),
                 _ => Ok(()),
             },
             Record::Unmap { inode, places } => self.unmap(task, *inode, places.clone()),
@@ -222,9 +222,9 @@ impl Sfs {
                     false => Ok(()),
                 }
             }
-            Record::Target { inode, bytes } => self.put_target(task, *inode, bytes),
+            Record::Target { inode, bytes } => self.store_target(task, *inode, bytes),
             Record::Attributes { inode, length, at, bytes } => {
-                self.put_attribute_bytes(task, *inode, *length as usize, *at as usize, bytes)
+                self.store_attribute_bytes(task, *inode, *length as usize, *at as usize, bytes)
             }
             Record::Inode(image) => {
                 let holds = invariants::inode(image, number);
@@ -360,7 +360,7 @@ impl Sfs {
                 }
                 let entry = self.metadata.dat.get(task, number)?;
                 if entry.is_taken == 1 && entry.address.get() == 0 && !self.is_reserved(task, &record)? {
-                    self.metadata.dat.give_back(task, number)?;
+                    self.metadata.dat.free_unlogged(task, number)?;
                 }
             }
         }

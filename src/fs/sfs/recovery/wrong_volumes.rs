@@ -28,14 +28,14 @@ fn new(kind: FileKind) -> NewFile<'static> {
 }
 
 /// Numbers of what lies on the volume.
-struct Made {
+struct TestPartialSegment {
     directory: u64,
     within: u64,
     file: u64,
     large: u64,
 }
 
-fn volume(task: &Task<'_>) -> (Sfs, Made) {
+fn volume(task: &Task<'_>) -> (Sfs, TestPartialSegment) {
     let device = Conventional::in_memory(128 * 16, BLOCK_BYTES as usize);
     let mut sfs = Sfs::create(task, Medium::Blocks(Box::new(device)), &settings(), IDENTITY).unwrap();
     let root = InodeNumber::ROOT;
@@ -47,7 +47,7 @@ fn volume(task: &Task<'_>) -> (Sfs, Made) {
     sfs.write(task, large, 0, &[2; 100_000]).unwrap();
     sfs.set_extended_attribute(task, file, b"user.a", b"b", None).unwrap();
     sfs.sync(task).unwrap();
-    (sfs, Made { directory: directory.0, within: within.0, file: file.0, large: large.0 })
+    (sfs, TestPartialSegment { directory: directory.0, within: within.0, file: file.0, large: large.0 })
 }
 
 /// Unmounts it as it is, repairs it, mounts it, and finds nothing more. Answers what was found, and the volume.
@@ -104,7 +104,7 @@ fn links_and_parents_are_put_right() {
 fn what_lost_its_name_gets_one_in_lost_and_found() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    sfs.take_name(task, 1, b"directory").unwrap();
+    sfs.remove_name(task, 1, b"directory").unwrap();
     let (structures, text, mut sfs) = repaired(task, sfs);
     assert!(structures.contains(&Structure::Directory) && text.contains("has no name"), "{text}");
     let name = format!("#{}", made.directory);
@@ -119,8 +119,8 @@ fn what_lost_its_name_gets_one_in_lost_and_found() {
 fn directories_that_lie_in_each_other_are_taken_apart() {
     let task = &Task::at(Time::ZERO);
     let (mut sfs, made) = volume(task);
-    sfs.take_name(task, 1, b"directory").unwrap();
-    sfs.put_name(task, made.within, b"loop", made.directory, FileKind::Directory).unwrap();
+    sfs.remove_name(task, 1, b"directory").unwrap();
+    sfs.add_name(task, made.within, b"loop", made.directory, FileKind::Directory).unwrap();
     sfs.inode_mut(task, made.directory).unwrap().parent = made.within;
     let (_, text, mut sfs) = repaired(task, sfs);
     assert!(text.contains("it lies in itself"), "{text}");
@@ -140,7 +140,7 @@ fn names_that_cannot_be_are_taken_away() {
         (b"sl/ash", made.file, FileKind::Regular),
         (b"kind", made.file, FileKind::Fifo),
     ] {
-        sfs.put_name(task, 1, name, inode, kind).unwrap();
+        sfs.add_name(task, 1, name, inode, kind).unwrap();
     }
     let (_, text, mut sfs) = repaired(task, sfs);
     for said in ["it is there twice", "inode 77, which is none", "has another name", "no name can be so", "of kind 4"] {

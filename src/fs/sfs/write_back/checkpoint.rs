@@ -1,13 +1,13 @@
-//! A checkpoint (section 3.7): all that is changed is written, then a superblock that names it. What was freed before
-//! is free from then on.
+//! A checkpoint (section 3.7): all changes are written, then a superblock that refers to them. Blocks freed before it
+//! become available.
 //!
-//! Full segments of groups are written first, a segment a turn; all other changes in one turn
-//! ([`Sfs::begin_checkpoint`]), so that the checkpoint is of one instant. Nobody needs the volume while they and the
-//! superblocks are made durable ([`WrittenCheckpoint::store`]). The last turn frees the segments that the checkpoint no
-//! longer names ([`Sfs::end_checkpoint`]).
+//! Full segments of groups are written first, one per turn, then all other changes in a single turn
+//! ([`Sfs::begin_checkpoint`]), so that the checkpoint is of one instant. The gate is free while they and the
+//! superblocks become durable ([`WrittenCheckpoint::store`]). The last turn frees the segments that the checkpoint does
+//! not refer to ([`Sfs::end_checkpoint`]).
 
 use super::{Turns, WriteBack};
-use crate::fs::sfs::log::records::{Record, Told};
+use crate::fs::sfs::log::records::{Record, RecordsToWrite};
 use crate::fs::sfs::log::{Destination, Item};
 use crate::fs::sfs::media::Media;
 use crate::fs::sfs::media::format::usage_pages;
@@ -19,20 +19,20 @@ use crate::task::Task;
 use zerocopy::little_endian::F64;
 
 impl<T: Turns> WriteBack<'_, T> {
-    /// Takes a checkpoint. `clean`: the volume is unmounted, and nothing follows in the log.
+    /// Takes a checkpoint. `clean`: the volume is being unmounted, so no log follows.
     pub fn checkpoint(&mut self, clean: bool) -> Result<(), SfsError> {
         self.turn(|sfs, _| sfs.prepare_checkpoint())?;
         let grouped = self.write_full_segments();
         let task = self.task;
         let written = match grouped {
-            // The device makes the changes of this turn when it is flushed.
+            // The device makes the changes of this turn in the flush.
             Ok(()) => self.turns.turn(|sfs| sfs.begin_checkpoint(task, clean)),
             Err(error) => Err(error),
         };
         let written = match written {
             Ok(written) => written,
             Err(error) => {
-                // It is written in part, and memory is ahead of it.
+                // The checkpoint is partly written, and memory is ahead of the media.
                 self.turn(|sfs, _| {
                     sfs.fail(format!("a checkpoint failed: {error}"));
                     Ok(())
@@ -46,33 +46,33 @@ impl<T: Turns> WriteBack<'_, T> {
 }
 
 impl Sfs {
-    /// Takes a checkpoint while nobody else uses the volume.
+    /// Takes a checkpoint of a volume that is not shared.
     pub(in crate::fs::sfs) fn checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
         self.write_back(task).checkpoint(clean)
     }
 
     fn prepare_checkpoint(&mut self) -> Result<(), SfsError> {
         self.check_writable()?;
-        // On its way it takes for stored what is only written.
-        self.faults.at_stake = Some(self.changes());
+        // While the checkpoint is in progress, its changes count as stored.
+        self.faults.in_checkpoint = Some(self.changes());
         Ok(())
     }
 
-    /// Writes all changes. Until the checkpoint is [stored](WrittenCheckpoint::store) and [ended](Sfs::end_checkpoint)
-    /// nothing is written to the log, no segment is freed, and no freed inode number is given out; later changes belong to
-    /// the next checkpoint.
+    /// Writes all changes. Until the checkpoint is [stored](WrittenCheckpoint::store) and [ended](Sfs::end_checkpoint),
+    /// nothing is written to the log, no segment is freed, and no freed inode number is allocated; later changes belong
+    /// to the next checkpoint.
     fn begin_checkpoint(&mut self, task: &Task<'_>, clean: bool) -> Result<WrittenCheckpoint, SfsError> {
-        // Blocks of files that fill no segment of a group.
+        // Data blocks of groups that do not fill a segment.
         self.write_rest(task)?;
-        debug_assert_eq!(self.waiting.len(), 0, "a checkpoint leaves no block of a file in memory alone");
-        // Metadata that the DAT knows.
+        debug_assert_eq!(self.dirty_blocks.len(), 0, "a checkpoint leaves no dirty data block");
+        // Metadata blocks, which change the DAT.
         let blocks: Vec<Item> = self.metadata.blocks.dirty_numbers().into_iter().map(Item::Metadata).collect();
         self.write_blocks(task, Destination::Metadata, &blocks)?;
-        debug_assert_eq!(self.metadata.blocks.dirty(), 0, "a checkpoint leaves no block of metadata in memory alone");
-        // Inodes, as they are now. Numbers of inodes and virtual blocks that were freed are free.
+        debug_assert_eq!(self.metadata.blocks.dirty(), 0, "a checkpoint leaves no dirty metadata block");
+        // Inodes in their current state. Freed numbers of inodes and virtual blocks become free.
         self.store_inodes(task)?;
-        debug_assert_eq!(self.inodes.changed(), 0, "a checkpoint leaves no inode in memory alone");
-        self.metadata.dat.settle(task)?;
+        debug_assert_eq!(self.inodes.changed(), 0, "a checkpoint leaves no dirty inode");
+        self.metadata.dat.apply_frees(task)?;
         self.free_pages();
         self.write_paged(task, Kind::InodeFile)?;
         self.write_paged(task, Kind::Dat)?;
@@ -83,24 +83,24 @@ impl Sfs {
         self.log.records.clear();
         self.renamed.clear();
         self.log.segments.end_cleaning();
-        self.log.segments.settle();
+        self.log.segments.apply_frees();
         self.inodes.checkpoint();
         self.log.is_flushing = true;
         Ok(WrittenCheckpoint { superblocks: self.next_superblocks(clean) })
     }
 
-    /// Ends a checkpoint that was stored, or could not be: frees the segments that it no longer names.
+    /// Ends a checkpoint that was stored or failed: frees the segments that it does not refer to.
     fn end_checkpoint(&mut self, task: &Task<'_>, stored: Result<Superblock, SfsError>) -> Result<(), SfsError> {
-        assert!(self.log.is_flushing, "a checkpoint was begun");
+        assert!(self.log.is_flushing, "a checkpoint is in progress");
         self.log.is_flushing = false;
         self.superblock = stored.inspect_err(|error| {
             self.is_changed = true;
             self.fail(format!("a checkpoint failed: {error}"));
         })?;
-        self.all_is_flushed();
+        self.note_flushed();
         self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
         self.log.is_unsealed = false;
-        self.faults.at_stake = None;
+        self.faults.in_checkpoint = None;
         self.metadata.inode_file.end_checkpoint();
         self.log.epoch += 1;
         for segment in self.log.segments.release(|segment| segment.is_settled) {
@@ -112,21 +112,21 @@ impl Sfs {
         Ok(())
     }
 
-    /// Puts changed inodes into the pages of the inode file, and chains those without a name.
+    /// Stores dirty inodes in the pages of the inode file, and links those without a name.
     fn store_inodes(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        self.metadata.inode_file.settle(task)?;
+        self.metadata.inode_file.apply_frees(task)?;
         for number in self.inodes.take_changed() {
             let next = match self.orphans.contains(&number) {
                 true => self.orphans.range(number + 1..).next().copied().unwrap_or(0),
                 false => 0,
             };
-            let image = self.inodes.peek(number).expect("it was just listed").image(next);
+            let image = self.inodes.peek(number).expect("the inode was just listed").image(next);
             self.metadata.inode_file.set(task, number, &image)?;
         }
         Ok(())
     }
 
-    /// Pages of the DAT and of the inode file that hold nothing any more lie nowhere.
+    /// Frees pages of the DAT and of the inode file that hold nothing.
     fn free_pages(&mut self) {
         let segment_blocks = u64::from(self.media.segment_blocks());
         for (kind, addresses) in
@@ -142,7 +142,7 @@ impl Sfs {
         let numbers = self.paged(kind).list_to_write();
         let items: Vec<Item> = numbers.iter().map(|number| Item::Paged(kind, *number)).collect();
         let before = self.superblock.next_partial.get();
-        let mut told = Told::nothing();
+        let mut told = RecordsToWrite::nothing();
         let pages = numbers.iter().take_while(|number| **number >> LEVEL_SHIFT == 0).count();
         for number in &numbers[pages..] {
             let holes = self.paged(kind).holes(*number);
@@ -150,15 +150,15 @@ impl Sfs {
                 told.add(&Record::Holes { kind: kind as u8, number: *number, holes: &holes }, before);
             }
         }
-        // What is told of the tree stands beside it, and so for as long as it is live.
+        // Records of holes are written with the tree, and so live as long as it does.
         let together = if told.is_empty() { 0 } else { pages };
         self.write_blocks(task, Destination::Metadata, &items[..together])?;
-        self.write_told(task, Destination::Metadata, &items[together..], told, false)?;
+        self.write_with_records(task, Destination::Metadata, &items[together..], told, false)?;
         self.paged(kind).written();
         Ok(())
     }
 
-    /// Writes the whole usage file, in one partial segment: its own place is part of what it says.
+    /// Writes the usage file in one partial segment: its own blocks are part of the usage.
     fn write_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let pages = usage_pages(self.log.segments.count());
         self.metadata.usage_file.grow(pages);
@@ -175,13 +175,13 @@ impl Sfs {
         if (self.room_for_metadata() as usize) < items.len() {
             self.close_head(task, Destination::Metadata)?;
         }
-        // Its pages are filled when their places are known: see `fill_usage`.
+        // Its pages are filled when all addresses are assigned: see `fill_usage`.
         self.write_blocks(task, Destination::Metadata, &items)?;
         self.metadata.usage_file.written();
         Ok(())
     }
 
-    /// Fills the pages of the usage file with what holds once all of them have their places.
+    /// Fills the pages of the usage file after all of them have addresses.
     pub(in crate::fs::sfs) fn fill_usage(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         for page in 0..self.metadata.usage_file.len() {
             let bytes = self.metadata.usage_file.page_mut(task, page)?;
@@ -190,18 +190,18 @@ impl Sfs {
         Ok(())
     }
 
-    /// Writes the superblock of all that is durable to both places.
+    /// Writes the superblock of all durable changes to both places.
     pub(in crate::fs::sfs) fn write_superblocks(&mut self, task: &Task<'_>, clean: bool) -> Result<(), SfsError> {
         let written = WrittenCheckpoint { superblocks: self.next_superblocks(clean) };
         self.superblock = written.store_superblocks(task, &self.media)?;
-        self.all_is_flushed();
+        self.note_flushed();
         self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
         Ok(())
     }
 
-    /// The next two superblocks, one for each place, of a checkpoint that names all that is written now.
+    /// The next two superblocks, one for each place, for a checkpoint of all written changes.
     fn next_superblocks(&self, clean: bool) -> [Superblock; 2] {
-        let memory = self.grouping.memory();
+        let memory = self.grouping.state();
         let mut superblock = self.superblock;
         superblock.version = VERSION.into();
         superblock.clean = u32::from(clean).into();
@@ -228,21 +228,22 @@ impl Sfs {
     }
 }
 
-/// A checkpoint that is written, without its superblocks.
-#[must_use = "it counts once it is stored"]
+/// A written checkpoint without its superblocks.
+#[must_use = "a checkpoint is valid after it is stored"]
 struct WrittenCheckpoint {
     superblocks: [Superblock; 2],
 }
 
 impl WrittenCheckpoint {
-    /// Flushes the device, then writes and flushes the superblocks. Returns the last of them. It does not need the volume.
+    /// Flushes the device, then writes and flushes the superblocks. Returns the last one. It does not need the gate.
     pub fn store(&self, task: &Task<'_>, media: &Media) -> Result<Superblock, SfsError> {
         media.flush(task)?;
         self.store_superblocks(task, media)
     }
 
-    /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the
-    /// other is as good; the checkpoint before this one is not, as what it names is free from now on.
+    /// Writes the superblock to both places, making the first durable before the second is overwritten. If one is
+    /// damaged later, the other is equivalent; the previous checkpoint is not, as its freed blocks are reused from now
+    /// on.
     fn store_superblocks(&self, task: &Task<'_>, media: &Media) -> Result<Superblock, SfsError> {
         for superblock in &self.superblocks {
             media.write_superblock(task, superblock.sequence.get(), &superblock.with_checksum())?;

@@ -1,19 +1,19 @@
-//! Segment cleaning (section 3.6): the live blocks of victims wait to be written like any others, and are grouped anew.
+//! Segment cleaning (section 3.6): live blocks of victims become dirty, and are grouped and written like any others.
 //!
-//! A victim is free only when all its blocks lie elsewhere, and either a checkpoint no longer names it or the log tells
-//! durably where they went. So no block is overwritten before it is written anew: the rule of section 3.5 about the
-//! next segment that is allocated holds without looking, and a crash finds every block.
+//! A victim is free only when all its blocks are stored elsewhere, and either a checkpoint no longer refers to it or
+//! the log durably records the new addresses. So no block is overwritten before its new copy is written: the rule of
+//! section 3.5 about the next allocated segment holds without a check, and a crash loses no block.
 
 use super::{Turns, WriteBack};
 use crate::fs::sfs::log::LogReader;
 use crate::fs::sfs::media::Media;
-use crate::fs::sfs::media::format::{self, BlockBytes, BlockRecord, Kind, WAITS};
+use crate::fs::sfs::media::format::{self, BlockBytes, BlockRecord, DIRTY, Kind};
 use crate::fs::sfs::placement::cleaners::Greedy;
 use crate::fs::sfs::placement::{Cleaner, SegmentView, victim};
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
-/// A block that lives in a victim.
+/// A live block of a victim.
 #[derive(Clone, Copy)]
 struct LiveBlock {
     address: u64,
@@ -22,7 +22,7 @@ struct LiveBlock {
     crc: u32,
 }
 
-/// The blocks that live in a victim, and are not in memory.
+/// The live blocks of a victim that are not in memory.
 #[derive(Default)]
 struct LiveBlocks {
     data: Vec<LiveBlock>,
@@ -30,7 +30,7 @@ struct LiveBlocks {
 }
 
 impl<T: Turns> WriteBack<'_, T> {
-    /// Cleans some segments at once. Returns false if none is worth it.
+    /// Cleans some segments at once. Returns false if no victim is worth it.
     pub(super) fn clean_some(&mut self) -> Result<bool, SfsError> {
         let mut any = false;
         for _ in 0..self.look(|sfs| sfs.settings.at_once.min(sfs.limits.shares.at_once))? {
@@ -41,22 +41,22 @@ impl<T: Turns> WriteBack<'_, T> {
         Ok(any)
     }
 
-    /// Buffers the live blocks of a segment, so that they are written anew. Reads them between two turns: nobody else
-    /// writes the log or frees a segment meanwhile. Blocks that die meanwhile are left out.
+    /// Makes the live blocks of a segment dirty, so that they are written again. Reads them between two turns: no other
+    /// task writes the log or frees a segment meanwhile. Blocks that die meanwhile are skipped.
     fn clean(&mut self, segment: u32) -> Result<(), SfsError> {
         let contents = self.contents_of(segment)?;
         let live = self.turn(|sfs, task| sfs.live_blocks(task, segment, &contents))?;
         for block in live.metadata {
             let mut bytes = format::zeroed();
             self.media.read(self.task, block.address, &mut bytes[..])?;
-            self.turn(|sfs, task| sfs.take_up_metadata(task, &block, bytes))?;
+            self.turn(|sfs, task| sfs.dirty_cleaned_metadata(task, &block, bytes))?;
         }
         let (task, width) = (self.task, self.media.block_width());
         let mut done = task.now();
         let mut read = Vec::new();
         for run in live.data.chunk_by(|one, next| one.address + 1 == next.address) {
             let mut bytes = vec![0; run.len() * width];
-            // Those that are read at once are issued at once.
+            // All requests are issued at once.
             done = done.max(self.media.begin_read(task, run[0].address, &mut bytes)?);
             read.push((run, bytes));
         }
@@ -65,7 +65,7 @@ impl<T: Turns> WriteBack<'_, T> {
             let group = sfs.log.segments.get(segment).group;
             for (run, bytes) in &read {
                 for (block, bytes) in run.iter().zip(bytes.chunks_exact(width)) {
-                    sfs.take_up(task, block, bytes, group)?;
+                    sfs.buffer_cleaned(task, block, bytes, group)?;
                 }
             }
             sfs.is_changed = true;
@@ -73,7 +73,7 @@ impl<T: Turns> WriteBack<'_, T> {
         })
     }
 
-    /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
+    /// The blocks of a segment according to its summaries: index in the segment, and record.
     fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
         let (identity, in_memory) =
             self.look(|sfs| (sfs.superblock.identity, sfs.log.contents.get(segment as usize).cloned()))?;
@@ -87,7 +87,7 @@ impl<T: Turns> WriteBack<'_, T> {
     }
 }
 
-/// Reads summaries of stamps, for the time that it takes.
+/// Reads the summaries of a segment of stamps, to account for the time.
 fn read_summaries(task: &Task<'_>, media: &Media, segment: u32, blocks: usize) -> Result<(), SfsError> {
     let first = u64::from(segment) * u64::from(media.segment_blocks());
     let mut stamp = vec![0; media.block_width()];
@@ -98,11 +98,11 @@ fn read_summaries(task: &Task<'_>, media: &Media, segment: u32, blocks: usize) -
 }
 
 impl Sfs {
-    /// Chooses a victim, whose blocks are taken up next.
+    /// Selects a victim for cleaning.
     fn begin_cleaning(&mut self) -> Option<u32> {
         let segment = self.victim()?;
         let view: SegmentView = self.log.segments.view(segment, self.log.segments.get(segment));
-        self.grouping.collects(&view, self.tick);
+        self.grouping.cleaning_begins(&view, self.tick);
         self.log.segments.begin_cleaning(segment);
         self.counts.events.segments_cleaned += 1;
         Some(segment)
@@ -110,9 +110,9 @@ impl Sfs {
 
     fn victim(&mut self) -> Option<u32> {
         let candidates = self.log.segments.views().filter(|view| !self.log.segments.get(view.number).is_being_cleaned);
-        // A policy may choose segments that are nearly full, for what they cost later. When hardly enough is left for a
-        // checkpoint, what counts is what is gained now, or the log comes to a stand although much of it is dead: after
-        // crashes in a row, for one, each of which leaves a segment of metadata that is nearly empty.
+        // A policy may select nearly full segments, for their lower cost later. When the free segments hardly suffice
+        // for a checkpoint, the immediate gain decides; otherwise the log could fill up although much of it is dead,
+        // for example after repeated crashes, each of which leaves a nearly empty segment of metadata.
         let policy: &dyn Cleaner = match self.log.segments.free() < self.limits.floor / 2 {
             true => &Greedy,
             false => &*self.settings.cleaner,
@@ -120,7 +120,7 @@ impl Sfs {
         victim::choose(policy, candidates, self.tick)
     }
 
-    /// Looks which blocks of a victim live. Metadata that is in memory is written with the next checkpoint.
+    /// Determines the live blocks of a victim. Metadata already in memory is marked dirty, for the next checkpoint.
     fn live_blocks(
         &mut self,
         task: &Task<'_>,
@@ -131,7 +131,7 @@ impl Sfs {
         let mut live = LiveBlocks::default();
         for (block, record) in contents {
             let (address, number) = (first + u64::from(*block), record.number.get());
-            if !self.lives_at(task, record, address)? {
+            if !self.is_live_at(task, record, address)? {
                 continue;
             }
             match Kind::of_number(record.kind) {
@@ -149,7 +149,7 @@ impl Sfs {
                 }
                 Some(kind) => {
                     self.is_changed = true;
-                    self.paged(kind).move_away(task, number)?;
+                    self.paged(kind).mark_dirty(task, number)?;
                     self.counts.events.blocks_cleaned += 1;
                 }
                 None => {}
@@ -158,17 +158,22 @@ impl Sfs {
         Ok(live)
     }
 
-    /// A block of metadata was read: it is written with the next checkpoint.
-    fn take_up_metadata(&mut self, task: &Task<'_>, block: &LiveBlock, bytes: Box<BlockBytes>) -> Result<(), SfsError> {
+    /// Marks a metadata block that was read as dirty, for the next checkpoint.
+    fn dirty_cleaned_metadata(
+        &mut self,
+        task: &Task<'_>,
+        block: &LiveBlock,
+        bytes: Box<BlockBytes>,
+    ) -> Result<(), SfsError> {
         let record = &block.record;
         let number = record.number.get();
-        if !self.lives_at(task, record, block.address)? {
+        if !self.is_live_at(task, record, block.address)? {
             return Ok(());
         }
         if self.metadata.blocks.used(number).is_none() {
             self.counts.read_blocks += 1;
             if crc32c::crc32c(&bytes[..]) != block.crc {
-                // No caller is told of it.
+                // No caller receives this error.
                 self.counts.events.damaged_blocks += 1;
                 return Ok(());
             }
@@ -179,29 +184,29 @@ impl Sfs {
         Ok(())
     }
 
-    /// A block of a file was read: it is buffered.
-    fn take_up(&mut self, task: &Task<'_>, block: &LiveBlock, bytes: &[u8], group: u8) -> Result<(), SfsError> {
+    /// Makes a data block that was read dirty.
+    fn buffer_cleaned(&mut self, task: &Task<'_>, block: &LiveBlock, bytes: &[u8], group: u8) -> Result<(), SfsError> {
         self.counts.read_blocks += 1;
         let record = &block.record;
-        if !self.lives_at(task, record, block.address)? {
+        if !self.is_live_at(task, record, block.address)? {
             return Ok(());
         }
         let number = record.number.get();
         let mut entry = self.metadata.dat.get(task, number)?;
-        let slot = self.waiting.add(number, record.inode.get(), record.place.get());
-        self.waiting.bytes_mut(slot).copy_from_slice(bytes);
-        let waits = self.waiting.slot_mut(slot);
+        let slot = self.dirty_blocks.add(number, record.inode.get(), record.place.get());
+        self.dirty_blocks.bytes_mut(slot).copy_from_slice(bytes);
+        let waits = self.dirty_blocks.slot_mut(slot);
         waits.before = block.address;
         waits.crc_before = entry.crc.get();
         waits.cleaned_from = group;
         waits.is_cleaned = true;
-        entry.address = (WAITS | u64::from(slot)).into();
+        entry.address = (DIRTY | u64::from(slot)).into();
         self.counts.events.blocks_cleaned += 1;
         self.metadata.dat.set(task, number, &entry)
     }
 
-    /// True if what a block record tells of lives at an address.
-    pub(in crate::fs::sfs) fn lives_at(
+    /// True if the block of a block record is live at an address.
+    pub(in crate::fs::sfs) fn is_live_at(
         &mut self,
         task: &Task<'_>,
         record: &BlockRecord,
@@ -219,7 +224,7 @@ impl Sfs {
         }
     }
 
-    /// Checks that nothing lives in segments that are about to be freed, and that were not written since the mount.
+    /// Checks that emptied segments, not written since the mount, hold no live blocks before they are freed.
     pub(in crate::fs::sfs) fn check_emptied(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         if self.media.holds_stamps() {
             return Ok(());
@@ -227,8 +232,8 @@ impl Sfs {
         for segment in self.log.segments.take_unchecked() {
             let first = u64::from(segment) * u64::from(self.media.segment_blocks());
             for (block, record) in self.contents_of(task, segment)? {
-                if self.lives_at(task, &record, first + u64::from(block))? {
-                    let why = format!("nothing lives there, it says, and block {block} does");
+                if self.is_live_at(task, &record, first + u64::from(block))? {
+                    let why = format!("it says 0 blocks are live, and block {block} is");
                     return Err(SfsError::Damaged { what: format!("the usage of segment {segment}"), why });
                 }
             }
@@ -236,7 +241,7 @@ impl Sfs {
         Ok(())
     }
 
-    /// What the summaries of a segment say lies in it: each block's place in the segment, and its record.
+    /// The blocks of a segment according to its summaries: index in the segment, and record.
     pub(in crate::fs::sfs) fn contents_of(
         &mut self,
         task: &Task<'_>,

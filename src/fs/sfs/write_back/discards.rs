@@ -1,9 +1,9 @@
-//! Telling the device which segments are free.
+//! Discards of free segments.
 //!
-//! A drive is told at once: it collects the better for it. The system may take longer to punch a hole into an image
-//! than to write the segment anew (50 ms of 32 MiB were seen on ext4). There it waits until nothing was written for a
-//! while, and a segment that is used again before is never discarded. What is left at the end is made up for after the
-//! next mount, when all free segments wait.
+//! On a drive, a segment is discarded as soon as it is free: that helps its garbage collection. On an image, punching a
+//! hole can take longer than rewriting the segment (50 ms for 32 MiB were measured on ext4). There, discards are
+//! delayed until no writes happen for a while, and a segment that is reused first is never discarded. Discards missing
+//! at unmount are made after the next mount, when all free segments are queued.
 
 use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::{Sfs, SfsError};
@@ -11,40 +11,40 @@ use crate::task::Task;
 use crate::time::Time;
 use std::collections::BTreeSet;
 
-/// Nothing was written for so long: nobody is hurried.
+/// Time without writes, in nanoseconds, before discards begin.
 const IDLE_NS: u64 = 1_000_000_000;
-/// One discard follows another after so long, so that whoever begins to write waits for one at the most.
+/// Nanoseconds between discards, so that a new write is delayed by at most one.
 const PAUSE_NS: u64 = 100_000_000;
 
-/// Free segments of which the device was not told.
+/// Free segments that are not yet discarded.
 #[derive(Debug, Default)]
 pub(in crate::fs::sfs) struct Discards {
     segments: BTreeSet<u32>,
-    /// When the next one may be told.
+    /// The earliest time of the next discard.
     next: Time,
 }
 
 impl Discards {
-    /// A segment is used again.
+    /// Removes a segment that is reused.
     pub fn forget(&mut self, segment: u32) {
         self.segments.remove(&segment);
     }
 
-    /// Something was written.
+    /// Delays discards after a write.
     pub fn wait(&mut self, now: Time) {
         self.next = now + IDLE_NS;
     }
 
-    /// When there is one to be told.
+    /// The time of the next discard, if there is one.
     pub fn due(&self) -> Option<Time> {
         (!self.segments.is_empty()).then_some(self.next)
     }
 }
 
 impl Sfs {
-    /// A segment is free: tells the device, now or later.
+    /// Discards a free segment, now or later.
     pub(in crate::fs::sfs) fn discard(&mut self, task: &Task<'_>, segment: u32) -> Result<(), SfsError> {
-        assert_eq!(self.log.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
+        assert_eq!(self.log.segments.get(segment).state, State::Free, "segment {segment} is free");
         if !self.settings.discard {
             return Ok(());
         }
@@ -56,8 +56,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// The volume was mounted: what earlier mounts have not told is made up for.
-    pub(in crate::fs::sfs) fn discard_what_is_free(&mut self, task: &Task<'_>) {
+    /// Queues all free segments after a mount, since earlier mounts may not have discarded them.
+    pub(in crate::fs::sfs) fn discard_free_segments(&mut self, task: &Task<'_>) {
         if self.settings.discard && self.media.discards_slowly() {
             let segments = 0..self.log.segments.count();
             self.discards.segments =
@@ -66,12 +66,12 @@ impl Sfs {
         }
     }
 
-    /// Tells the device of one, if that is due.
+    /// Discards one segment, if that is due.
     pub(in crate::fs::sfs) fn discard_one(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         if self.discards.due().is_some_and(|due| due <= task.now())
             && let Some(segment) = self.discards.segments.pop_first()
         {
-            assert_eq!(self.log.segments.get(segment).state, State::Free, "segment {segment} would lose what it holds");
+            assert_eq!(self.log.segments.get(segment).state, State::Free, "segment {segment} is free");
             self.discards.next = task.now() + PAUSE_NS;
             self.media.discard(task, segment)?;
         }
@@ -92,7 +92,7 @@ mod tests {
 
     const SEGMENT: u64 = 16;
 
-    /// A device whose writes go behind, and what was discarded on it.
+    /// A device with slow discards that records them.
     struct Slow {
         device: Conventional,
         discarded: Arc<Mutex<Vec<u64>>>,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn where_discards_are_slow_they_wait_until_nothing_is_written_and_come_one_by_one() {
+    fn slow_discards_are_delayed_until_writes_stop_and_made_one_by_one() {
         let task = &Task::at(Time::ZERO);
         let (mut sfs, discarded) = volume(task);
         write_and_delete(task, &mut sfs, 200);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_is_used_again_is_not_discarded() {
+    fn a_reused_segment_is_not_discarded() {
         let task = &Task::at(Time::ZERO);
         let (mut sfs, discarded) = volume(task);
         // All segments are used, some of them twice.
@@ -195,12 +195,12 @@ mod tests {
         }
         let discarded = std::mem::take(&mut *discarded.lock().unwrap());
         assert!(!discarded.is_empty() && discarded.len() < 128);
-        // The segments lie behind the superblocks.
+        // The segments follow the superblocks.
         assert!(discarded.iter().all(|first| free(&sfs, (first / SEGMENT - 1) as u32)));
     }
 
     #[test]
-    fn what_was_not_told_before_the_end_is_told_after_the_next_mount() {
+    fn discards_missing_at_unmount_are_made_after_the_next_mount() {
         let task = &Task::at(Time::ZERO);
         let (mut sfs, discarded) = volume(task);
         write_and_delete(task, &mut sfs, 200);

@@ -1,5 +1,5 @@
-//! Segment writing (section 3.5): what waits is sorted into groups, and a group that fills a segment is written. What does not fill one
-//! waits on, unless everything must go.
+//! Writeback of data (section 3.5): dirty blocks are sorted into groups, and groups that fill a segment are written.
+//! Partial groups stay buffered, unless everything must be written.
 
 use super::{Turns, WriteBack};
 use crate::fs::sfs::log::{Destination, Item};
@@ -8,23 +8,22 @@ use crate::fs::sfs::placement::{BlockView, History, MOST_GROUPS, SegmentView, Ti
 use crate::fs::sfs::{Sfs, SfsError};
 use crate::task::Task;
 
-/// Buffered blocks that fill a segment of one group: their slots, and the virtual block that each held when they were
-/// grouped.
+/// Dirty blocks of one group that fill a segment: their slots, and the virtual block of each at the time of grouping.
 struct GroupedSegment {
     group: u8,
     slots: Vec<(u32, u64)>,
 }
 
 impl<T: Turns> WriteBack<'_, T> {
-    /// Writes groups that fill segments, a segment a turn.
+    /// Writes the groups that fill segments, one segment per turn.
     pub(super) fn write_groups(&mut self) -> Result<(), SfsError> {
-        match self.look(|sfs| sfs.waiting.len() < sfs.limits.segment_capacity as usize)? {
+        match self.look(|sfs| sfs.dirty_blocks.len() < sfs.limits.segment_capacity as usize)? {
             true => Ok(()),
             false => self.write_full_segments(),
         }
     }
 
-    /// Writes groups that fill segments, then the rest.
+    /// Writes the groups that fill segments, then all other dirty blocks.
     pub(super) fn write_all_groups(&mut self) -> Result<(), SfsError> {
         self.write_full_segments()?;
         self.turn(|sfs, task| sfs.write_rest(task))
@@ -39,26 +38,27 @@ impl<T: Turns> WriteBack<'_, T> {
 }
 
 impl Sfs {
-    /// Groups all buffered blocks. Returns those that fill segments.
+    /// Groups all dirty blocks. Returns those that fill segments.
     fn full_segments(&mut self, task: &Task<'_>) -> Result<Vec<GroupedSegment>, SfsError> {
         let capacity = self.limits.segment_capacity as usize;
-        let slots: Vec<u32> = self.waiting.all().collect();
+        let slots: Vec<u32> = self.dirty_blocks.all().collect();
         let mut full = Vec::new();
         for (group, mut slots) in self.group(task, &slots)?.into_iter().enumerate() {
-            // Who waits longest goes first.
-            slots.sort_unstable_by_key(|slot| self.waiting.slot(*slot).since);
+            // The oldest dirty blocks go first.
+            slots.sort_unstable_by_key(|slot| self.dirty_blocks.slot(*slot).since);
             full.extend(slots.chunks_exact(capacity).map(|slots| GroupedSegment {
                 group: group as u8,
-                slots: slots.iter().map(|slot| (*slot, self.waiting.slot(*slot).number)).collect(),
+                slots: slots.iter().map(|slot| (*slot, self.dirty_blocks.slot(*slot).number)).collect(),
             }));
         }
         Ok(full)
     }
 
-    /// Writes a segment, unless one of its blocks was freed since they were grouped: then the others stay buffered.
+    /// Writes a segment, unless one of its blocks was freed since the grouping: then the others stay buffered.
     fn write_full_segment(&mut self, task: &Task<'_>, segment: &GroupedSegment) -> Result<(), SfsError> {
-        let is_buffered =
-            |(slot, number): &(u32, u64)| self.waiting.is_used(*slot) && self.waiting.slot(*slot).number == *number;
+        let is_buffered = |(slot, number): &(u32, u64)| {
+            self.dirty_blocks.is_used(*slot) && self.dirty_blocks.slot(*slot).number == *number
+        };
         if !segment.slots.iter().all(is_buffered) {
             return Ok(());
         }
@@ -66,33 +66,34 @@ impl Sfs {
         self.write_slots(task, Destination::Group(segment.group), &mut slots)
     }
 
-    /// Writes all buffered blocks to the segment of all groups.
+    /// Writes all dirty blocks to the mixed segment.
     pub(super) fn write_rest(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
-        let mut rest: Vec<u32> = self.waiting.all().collect();
+        let mut rest: Vec<u32> = self.dirty_blocks.all().collect();
         if rest.is_empty() { Ok(()) } else { self.write_slots(task, Destination::Mixed, &mut rest) }
     }
 
-    /// Writes certain waiting blocks, each file's in order; what is cleaned behind what the host wrote, so that a label changes once.
+    /// Writes these dirty blocks, each file's in order, host writes before cleaned blocks so that the label changes
+    /// once.
     fn write_slots(&mut self, task: &Task<'_>, to: Destination, slots: &mut [u32]) -> Result<(), SfsError> {
-        debug_assert!(slots.iter().all(|slot| self.waiting.is_used(*slot)), "a slot is written once");
+        debug_assert!(slots.iter().all(|slot| self.dirty_blocks.is_used(*slot)), "each slot is in use");
         slots.sort_unstable_by_key(|slot| {
-            let slot = self.waiting.slot(*slot);
+            let slot = self.dirty_blocks.slot(*slot);
             (slot.is_cleaned, slot.inode, slot.place)
         });
-        let items: Vec<Item> = slots.iter().map(|slot| Item::Waiting(*slot)).collect();
+        let items: Vec<Item> = slots.iter().map(|slot| Item::Data(*slot)).collect();
         self.write_blocks(task, to, &items)
     }
 
-    /// Sorts waiting blocks into groups.
+    /// Sorts dirty blocks into groups.
     fn group(&mut self, task: &Task<'_>, slots: &[u32]) -> Result<Vec<Vec<u32>>, SfsError> {
         let now = self.tick;
         let views: Vec<SegmentView> = self.log.segments.views().filter(|view| self.has_hotness(view)).collect();
-        self.grouping.look(&views, now);
+        self.grouping.observe(&views, now);
         let count = self.grouping.groups().clamp(1, MOST_GROUPS);
         let mut groups = vec![Vec::new(); count];
         let mut file = (0, History::default());
         for slot in slots {
-            let waits = *self.waiting.slot(*slot);
+            let waits = *self.dirty_blocks.slot(*slot);
             let entry = self.metadata.dat.get(task, waits.number)?;
             if file.0 != waits.inode {
                 file = (waits.inode, self.inode(task, waits.inode)?.history);
@@ -108,7 +109,7 @@ impl Sfs {
         Ok(groups)
     }
 
-    /// Whether a segment holds blocks of files.
+    /// True if a segment holds data blocks.
     fn has_hotness(&self, view: &SegmentView) -> bool {
         !self.log.segments.get(view.number).is_metadata
     }

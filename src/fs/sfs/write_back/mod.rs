@@ -1,17 +1,17 @@
-//! Writing back: what is in memory goes to the log, and segments become free.
+//! Writeback: dirty data and metadata are written to the log, and segments are freed.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `groups` | segment writing: buffered blocks in groups of like hotness |
-//! | `cleaning` | live blocks of victims are buffered, to be written anew |
-//! | `checkpoint` | all changes, and a superblock that names them |
-//! | `syncs` | one file, and all changes of names |
-//! | `room` | which of these is done next, when there is little room |
-//! | `discards` | the device is told which segments are free |
+//! | `groups` | writeback of data: dirty blocks in groups of similar hotness |
+//! | `cleaning` | live blocks of victims become dirty |
+//! | `checkpoint` | all changes, and a superblock that refers to them |
+//! | `syncs` | fsync and sync |
+//! | `room` | choice of the next step when space or memory is short |
+//! | `discards` | discards of free segments |
 //!
-//! [`WriteBack`] works in turns. Within a turn it has the volume; between two turns the device reads, writes and flushes,
-//! and others have theirs, if threads share the volume. So each turn relies on nothing that others can change but what it
-//! looks at itself. One task at a time writes back.
+//! [`WriteBack`] works in turns. Within a turn it has the volume; between turns the device reads, writes and flushes,
+//! and other calls run if the volume is shared. So a turn relies only on state that it checks itself, or that only
+//! writeback changes. One task at a time writes back.
 
 mod checkpoint;
 mod cleaning;
@@ -27,13 +27,13 @@ use super::{Sfs, SfsError};
 use crate::task::Task;
 use std::sync::Arc;
 
-/// A volume, for one turn after the other.
+/// Access to a volume, one turn after the other.
 pub(super) trait Turns {
-    /// Has the volume while `act` runs.
+    /// Runs `act` with the volume.
     fn turn<R>(&mut self, act: impl FnOnce(&mut Sfs) -> Result<R, SfsError>) -> Result<R, SfsError>;
 }
 
-/// A volume that nobody else uses.
+/// A volume that is not shared.
 pub(super) struct Alone<'s>(&'s mut Sfs);
 
 impl Turns for Alone<'_> {
@@ -42,7 +42,7 @@ impl Turns for Alone<'_> {
     }
 }
 
-/// The one that writes back.
+/// The task that writes back.
 pub(super) struct WriteBack<'t, T> {
     turns: T,
     task: &'t Task<'t>,
@@ -50,7 +50,7 @@ pub(super) struct WriteBack<'t, T> {
 }
 
 impl Sfs {
-    /// Writes back while nobody else uses the volume.
+    /// Writes back a volume that is not shared.
     pub(super) fn write_back<'t>(&'t mut self, task: &'t Task<'t>) -> WriteBack<'t, Alone<'t>> {
         let media = Arc::clone(&self.media);
         WriteBack::new(Alone(self), task, media)
@@ -58,17 +58,17 @@ impl Sfs {
 }
 
 impl<'t, T: Turns> WriteBack<'t, T> {
-    /// Writes back to these media.
+    /// A task that writes back to these media.
     pub fn new(turns: T, task: &'t Task<'t>, media: Arc<Media>) -> WriteBack<'t, T> {
         WriteBack { turns, task, media }
     }
 
-    /// Has a turn, then has the device make the changes of the log that it queued.
+    /// Runs a turn, then lets the device make the queued changes of the log.
     fn turn<R>(&mut self, act: impl FnOnce(&mut Sfs, &Task<'_>) -> Result<R, SfsError>) -> Result<R, SfsError> {
         let task = self.task;
         let answer = self.turns.turn(|sfs| act(sfs, task));
         if let Err(error) = self.media.make_changes(task) {
-            // What is in memory is no longer what is on the media.
+            // Memory is now ahead of the media.
             self.turns.turn(|sfs| {
                 sfs.fail(format!("a write failed: {error}"));
                 Ok(())
@@ -78,7 +78,7 @@ impl<'t, T: Turns> WriteBack<'t, T> {
         answer
     }
 
-    /// Looks at the volume.
+    /// Reads the state of the volume.
     fn look<R>(&mut self, look: impl FnOnce(&mut Sfs) -> R) -> Result<R, SfsError> {
         self.turns.turn(|sfs| Ok(look(sfs)))
     }

@@ -1,4 +1,4 @@
-//! Room: which piece of writing back comes next when segments or memory run short.
+//! Choice of the next step of writeback when segments or memory run short.
 
 use super::{Turns, WriteBack};
 use crate::fs::sfs::log::segments::Segment;
@@ -7,32 +7,32 @@ use crate::fs::sfs::{Sfs, SfsError};
 use crate::time::Time;
 use std::collections::BTreeSet;
 
-/// The next piece of making room.
+/// The next step of freeing segments.
 enum Piece {
-    /// There is enough.
+    /// Enough segments are free.
     None,
-    /// Frees segments whose blocks were taken up. `true`: that is the last piece.
+    /// Frees segments whose live blocks were read. `true`: this is the last step.
     Gain(bool),
     /// Cleans segments.
     Clean,
 }
 
-/// What is due in the background.
+/// Background work that is due.
 enum Due {
     Nothing,
     WriteOut,
     Checkpoint,
 }
 
-/// True if an emptied segment is free once the log is told: it holds nothing of the log since the last checkpoint, and
-/// no metadata. Rolling forward begins with that checkpoint's directories and maps, and reads them, even those of files
-/// that the log says are gone.
+/// True if an emptied segment becomes free when the log records are durable: it holds no log since the last checkpoint,
+/// and no metadata. Rolling forward starts from that checkpoint's directories and maps, and reads them, even those of
+/// files that were deleted since.
 fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
     segment.epoch < epoch && !segment.is_metadata
 }
 
 impl<T: Turns> WriteBack<'_, T> {
-    /// Cleans until enough segments are free for what waits, and as many beside them as there should always be.
+    /// Cleans until there are enough free segments for all dirty data, and the reserve.
     pub fn make_room(&mut self) -> Result<(), SfsError> {
         let (epoch, most) = self.look(|sfs| (sfs.log.epoch, 4 * sfs.log.segments.count()))?;
         for _ in 0..most {
@@ -56,8 +56,7 @@ impl<T: Turns> WriteBack<'_, T> {
         Ok(())
     }
 
-    /// Before a checkpoint that is taken for another reason than that there is too little room: calls that change
-    /// little, each of them synced, must not use up what is kept free.
+    /// Restores the reserve before a checkpoint taken for another reason: many small synced changes must not use it up.
     pub fn keep_room(&mut self) -> Result<(), SfsError> {
         match self.look(|sfs| sfs.log.segments.free() < sfs.limits.floor / 2)? {
             true => self.make_room(),
@@ -65,16 +64,17 @@ impl<T: Turns> WriteBack<'_, T> {
         }
     }
 
-    /// Takes a checkpoint for which room is made, unless making room took one: that has stored all that was changed.
-    pub fn checkpoint_behind(&mut self, makes_room: fn(&mut Self) -> Result<(), SfsError>) -> Result<(), SfsError> {
+    /// Frees segments, then takes a checkpoint, unless freeing took one, which stored all changes.
+    pub fn checkpoint_after(&mut self, makes_room: fn(&mut Self) -> Result<(), SfsError>) -> Result<(), SfsError> {
         let epoch = self.look(|sfs| sfs.log.epoch)?;
         makes_room(self)?;
         if self.look(|sfs| sfs.log.epoch)? == epoch { self.checkpoint(false) } else { Ok(()) }
     }
 
-    /// Makes segments free whose blocks were taken up.
+    /// Frees segments whose live blocks were read.
     fn gain(&mut self) -> Result<(), SfsError> {
-        let (free, waited, has_room) = self.look(|sfs| (sfs.log.segments.free(), sfs.waiting.len(), sfs.has_room()))?;
+        let (free, waited, has_room) =
+            self.look(|sfs| (sfs.log.segments.free(), sfs.dirty_blocks.len(), sfs.has_room()))?;
         if has_room {
             self.write_groups()?;
         }
@@ -82,21 +82,20 @@ impl<T: Turns> WriteBack<'_, T> {
             self.free_by_log()?;
         }
         let is_enough = self.look(|sfs| {
-            let is_done = sfs.log.segments.free() > free || sfs.waiting.len() < waited;
+            let is_done = sfs.log.segments.free() > free || sfs.dirty_blocks.len() < waited;
             sfs.has_room() && is_done
         })?;
         if is_enough { Ok(()) } else { self.checkpoint(false) }
     }
 
-    /// Frees emptied segments without a checkpoint: those that hold nothing of the log since the last one. All that
-    /// died in them is told in the log since, or lies there anew; once that is durable, rolling forward needs them no
-    /// more.
+    /// Frees emptied segments without a checkpoint: those without log since the last one. The log records all blocks
+    /// that died in them, or holds their new copies; when it is durable, rolling forward does not need the segments.
     fn free_by_log(&mut self) -> Result<(), SfsError> {
-        self.flush_behind(|sfs, task| {
+        self.flush_after(|sfs, task| {
             sfs.check_emptied(task)?;
-            sfs.tell_log(task, BTreeSet::new())?;
-            // What is emptied after this turn was not told.
-            sfs.log.segments.settle();
+            sfs.write_log(task, BTreeSet::new())?;
+            // Segments emptied after this turn are not covered by its records.
+            sfs.log.segments.apply_frees();
             Ok(())
         })?;
         self.turn(|sfs, task| {
@@ -106,7 +105,7 @@ impl<T: Turns> WriteBack<'_, T> {
         })
     }
 
-    /// Writes the groups that fill segments, and takes a checkpoint if one is due then.
+    /// Writes the groups that fill segments, and takes a checkpoint if one is due.
     fn write_out(&mut self) -> Result<(), SfsError> {
         self.make_room()?;
         self.write_groups()?;
@@ -116,31 +115,31 @@ impl<T: Turns> WriteBack<'_, T> {
         }
     }
 
-    /// Writes out buffered blocks, or takes a checkpoint, if there is too much in memory.
+    /// Writes out dirty blocks, or takes a checkpoint, if memory is short.
     pub fn relieve(&mut self) -> Result<(), SfsError> {
-        // It may have failed since the change.
+        // The volume may have failed since the change.
         self.turn(|sfs, _| sfs.check_writable())?;
-        if self.look(Sfs::is_much_changed)? {
-            return self.checkpoint_behind(Self::make_room);
+        if self.look(Sfs::is_metadata_full)? {
+            return self.checkpoint_after(Self::make_room);
         }
-        if self.look(|sfs| sfs.is_much_waiting())? {
+        if self.look(|sfs| sfs.is_data_full())? {
             let epoch = self.look(|sfs| sfs.log.epoch)?;
             self.write_out()?;
-            // Groups that fill no segment stay buffered; should they be all that is, they must go.
-            if self.look(|sfs| sfs.log.epoch == epoch && sfs.is_much_waiting())? {
+            // Partial groups stay buffered; if there are only partial groups, they are written, too.
+            if self.look(|sfs| sfs.log.epoch == epoch && sfs.is_data_full())? {
                 self.write_all_groups()?;
             }
         }
         Ok(())
     }
 
-    /// The same, if there still is too much.
-    pub fn relieve_if_pressed(&mut self) -> Result<(), SfsError> {
-        if self.look(Sfs::is_pressed)? { self.relieve() } else { Ok(()) }
+    /// Does the same if memory is still short.
+    pub fn relieve_if_needed(&mut self) -> Result<(), SfsError> {
+        if self.look(Sfs::is_memory_short)? { self.relieve() } else { Ok(()) }
     }
 
-    /// Does a bounded piece of what is due in the background now: writes buffered blocks (every five seconds), takes a
-    /// checkpoint (every thirty), discards a segment. Returns the time at which there will be more to do.
+    /// Does a bounded piece of background work that is due: writes out dirty blocks (every five seconds), takes a
+    /// checkpoint (every thirty), discards a segment. Returns the time of the next work.
     pub fn work(&mut self) -> Result<Option<Time>, SfsError> {
         if self.look(|sfs| sfs.faults.read_only.is_some())? {
             return Ok(None);
@@ -150,7 +149,7 @@ impl<T: Turns> WriteBack<'_, T> {
         match self.look(|sfs| sfs.due(now))? {
             Due::Nothing => {}
             Due::WriteOut => self.write_out()?,
-            Due::Checkpoint => self.checkpoint_behind(Self::keep_room)?,
+            Due::Checkpoint => self.checkpoint_after(Self::keep_room)?,
         }
         self.turn(|sfs, task| {
             if sfs.faults.read_only.is_some() {
@@ -165,20 +164,20 @@ impl<T: Turns> WriteBack<'_, T> {
 }
 
 impl Sfs {
-    /// The next piece of making room that was begun at this epoch.
+    /// The next step of freeing segments, begun in this epoch.
     fn next_piece(&mut self, epoch: u64) -> Piece {
         let is_plenty = self.expected_free() >= self.low();
-        // A call that has waited for one checkpoint leaves the rest to the next calls.
+        // A call that has taken one checkpoint leaves further steps to later calls.
         if self.has_room() && (is_plenty || self.log.epoch != epoch) {
             return Piece::None;
         }
-        let is_too_much = self.waiting.len() >= 2 * self.limits.waiting
+        let is_too_much = self.dirty_blocks.len() >= 2 * self.limits.dirty_blocks
             || self.metadata.blocks.dirty() >= self.limits.metadata
             || self.changed_bytes() > self.limits.shares.changed;
         if is_plenty || is_too_much { Piece::Gain(is_plenty) } else { Piece::Clean }
     }
 
-    /// What is due now.
+    /// The background work that is due.
     fn due(&mut self, now: Time) -> Due {
         if now >= self.next_checkpoint {
             self.next_checkpoint = now + self.settings.checkpoint_ns;
@@ -192,7 +191,7 @@ impl Sfs {
         }
     }
 
-    /// True if what waits can be written, and a checkpoint behind it.
+    /// True if all dirty data fits, and a checkpoint after it.
     fn has_room(&self) -> bool {
         self.log.segments.free() >= self.limits.floor + self.segments_to_write()
     }
@@ -202,25 +201,25 @@ impl Sfs {
         self.log.segments.has_emptied(|segment| is_freed_by_log(segment, epoch))
     }
 
-    /// Emptied segments of which the log tells all are free, in memory. What it tells must be durable before they are
-    /// written.
+    /// Frees, in memory, the emptied segments covered by log records. The records must be durable before the segments
+    /// are written.
     pub(in crate::fs::sfs) fn release_by_log(&mut self) -> Vec<u32> {
         let epoch = self.log.epoch;
         self.log.segments.release(|segment| is_freed_by_log(segment, epoch))
     }
 
-    /// Segments that will be free after the next checkpoint, less those that what waits will take.
+    /// Segments free after the next checkpoint, less those needed for dirty data.
     fn expected_free(&self) -> u32 {
         let free = self.log.segments.free() + self.log.segments.emptied() + self.log.segments.cleaning();
         free.saturating_sub(self.segments_to_write())
     }
 
     fn segments_to_write(&self) -> u32 {
-        self.waiting.len().div_ceil(self.limits.segment_capacity as usize) as u32
+        self.dirty_blocks.len().div_ceil(self.limits.segment_capacity as usize) as u32
     }
 
-    /// Free segments below which it cleans: what is above the watermark, but no more than half of what is not live, so
-    /// that there is something to gain by cleaning on a full volume, too.
+    /// Number of free segments below which cleaning starts: those above the watermark, but at most half of the space
+    /// that is not live, so that cleaning gains something on a full volume, too.
     fn low(&self) -> u32 {
         let count = self.log.segments.count();
         let above = (f64::from(count) * (1.0 - self.settings.watermark)) as u32;
@@ -228,8 +227,8 @@ impl Sfs {
         above.min(count.saturating_sub(live) / 2).max(self.limits.floor)
     }
 
-    /// True if so much metadata is changed that a checkpoint must be taken.
-    pub(in crate::fs::sfs) fn is_much_changed(&mut self) -> bool {
+    /// True if the dirty metadata requires a checkpoint.
+    pub(in crate::fs::sfs) fn is_metadata_full(&mut self) -> bool {
         let changed = self.metadata.blocks.dirty()
             + self.metadata.dat.file().dirty_pages()
             + self.metadata.inode_file.file().dirty_pages();
@@ -237,12 +236,12 @@ impl Sfs {
         is_much || self.changed_bytes() > self.limits.shares.changed
     }
 
-    fn is_much_waiting(&self) -> bool {
-        self.waiting.len() >= self.limits.waiting
+    fn is_data_full(&self) -> bool {
+        self.dirty_blocks.len() >= self.limits.dirty_blocks
     }
 
-    /// True if so many blocks are buffered or changed that some must be written.
-    pub(in crate::fs::sfs) fn is_pressed(&mut self) -> bool {
-        self.is_much_changed() || self.is_much_waiting()
+    /// True if dirty data or metadata exceeds its limit.
+    pub(in crate::fs::sfs) fn is_memory_short(&mut self) -> bool {
+        self.is_metadata_full() || self.is_data_full()
     }
 }

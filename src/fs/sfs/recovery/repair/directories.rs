@@ -34,7 +34,7 @@ impl Sfs {
         let mut block = zeroed();
         directory::format(&mut block);
         let mut index = Index::default();
-        index.take_up(&block);
+        index.append_block(&block);
         let records = old.iter().flat_map(|old| directory::records(old).map_while(|record| record));
         for record in records.filter(|record| record.inode != 0) {
             if let Some(kind) = FileKind::of_number(record.kind) {
@@ -68,7 +68,7 @@ impl Sfs {
         while self.lookup(task, InodeNumber(directory), name.as_bytes()).is_ok() {
             name.push('_');
         }
-        self.put_name(task, directory, name.as_bytes(), inode, kind)?;
+        self.add_name(task, directory, name.as_bytes(), inode, kind)?;
         let now = self.wall(task);
         let it = self.inode_mut(task, inode)?;
         it.times.changed(now);
@@ -92,11 +92,11 @@ impl Sfs {
                 Err(error) => return Err(error),
             }
         }
-        let (number, generation) = self.take_inode(task)?;
+        let (number, generation) = self.allocate_inode(task)?;
         let mut made = Inode::new(number, generation, FileKind::Directory, self.wall(task));
         (made.permissions, made.links, made.parent) = (0o700, 2, root.0);
         self.inodes.insert(made);
-        self.put_name(task, root.0, &name, number, FileKind::Directory)?;
+        self.add_name(task, root.0, &name, number, FileKind::Directory)?;
         Ok(number)
     }
 }

@@ -11,7 +11,7 @@ use crate::fs::sfs::files::attributes::FileKind;
 use crate::fs::sfs::files::extended;
 use crate::fs::sfs::files::map::{FANOUT, FANOUT_BITS, number_at};
 use crate::fs::sfs::media::format::MOST_BLOCKS;
-use crate::fs::sfs::media::format::{BLOCK, DatEntry, Kind, ROOTS, WAITS};
+use crate::fs::sfs::media::format::{BLOCK, DIRTY, DatEntry, Kind, ROOTS};
 use crate::fs::sfs::metadata::blocks::NO_PLACE;
 use crate::task::Task;
 
@@ -153,7 +153,7 @@ impl Sfs {
             sfs.peek(task, number, inode, &entry)
         };
         let first = look(self, number)?;
-        let list = attribute_blocks::listed(&first).ok_or("they are longer than they can be")?;
+        let list = attribute_blocks::listed_blocks(&first).ok_or("they are longer than they can be")?;
         if list.is_empty() {
             return Ok(first.to_vec());
         }
@@ -200,7 +200,7 @@ impl Sfs {
         if !survey.reads_data {
             return;
         }
-        blocks.retain(|(.., entry)| entry.address.get() != 0 && entry.address.get() & WAITS == 0);
+        blocks.retain(|(.., entry)| entry.address.get() != 0 && entry.address.get() & DIRTY == 0);
         blocks.sort_unstable_by_key(|(.., entry)| entry.address.get());
         let segment_blocks = u64::from(self.media.segment_blocks());
         let follows = |one: &BlockSeen, next: &BlockSeen| {

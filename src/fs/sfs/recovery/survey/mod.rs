@@ -10,7 +10,7 @@ use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::files::attributes::FileKind;
 use crate::fs::sfs::files::inode::Inode;
-use crate::fs::sfs::media::format::{BLOCK, BlockBytes, DatEntry, Kind, ROOTS, WAITS};
+use crate::fs::sfs::media::format::{BLOCK, BlockBytes, DIRTY, DatEntry, Kind, ROOTS};
 use crate::fs::sfs::media::format::{MOST_BLOCKS, MOST_LEVELS};
 use crate::fs::sfs::media::invariants;
 use crate::fs::sfs::metadata::paged::{LostBlock, check_address, name_of_block};
@@ -203,7 +203,7 @@ impl Sfs {
                 _ => &mut self.metadata.usage_file,
             };
             let damaged = if reads { file.damaged(task) } else { Vec::new() };
-            let places: Vec<(u64, u64)> = file.places().collect();
+            let places: Vec<(u64, u64)> = file.addresses().collect();
             for LostBlock { number, why, .. } in damaged {
                 let place = name_of_block(name, number);
                 let finding =
@@ -305,10 +305,10 @@ impl Sfs {
             return Err("it is named elsewhere, too".to_string());
         }
         let mut address = entry.address.get();
-        if address & WAITS != 0 {
+        if address & DIRTY != 0 {
             // Its old version lies there until it is written.
-            let slot = (address & !WAITS) as u32;
-            address = if self.waiting.is_used(slot) { self.waiting.slot(slot).before } else { u64::MAX };
+            let slot = (address & !DIRTY) as u32;
+            address = if self.dirty_blocks.is_used(slot) { self.dirty_blocks.slot(slot).before } else { u64::MAX };
         }
         if address == 0 {
             return Ok(entry);

@@ -6,7 +6,7 @@ use super::Survey;
 use super::faults::{Mend, Stage};
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
-use crate::fs::sfs::media::format::{Kind, WAITS};
+use crate::fs::sfs::media::format::{DIRTY, Kind};
 use crate::fs::sfs::metadata::paged::check_address;
 use crate::task::Task;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl Sfs {
             }
             survey.unclaimed.push(number);
             let address = entry.address.get();
-            if address & WAITS == 0 && check_address(&self.media, "DAT", address).is_ok() {
+            if address & DIRTY == 0 && check_address(&self.media, "DAT", address).is_ok() {
                 // Usage was counted when it was written, as what it was then: metadata has no history.
                 let kind = if entry.writes.get() > 0 { Kind::Data } else { Kind::Metadata };
                 survey.gain(address, self.media.segment_blocks(), kind, &entry);

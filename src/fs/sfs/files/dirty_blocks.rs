@@ -1,37 +1,37 @@
-//! The blocks of files that wait to be written: the dirty part of what a kernel would call its page cache.
+//! Dirty data blocks: the dirty part of what a kernel calls its page cache.
 //!
-//! A block that waits has a slot; its entry in the DAT names that instead of an address. The slots of an inode are
-//! chained, so that an fsync finds its own.
+//! A dirty block has a slot, which its entry in the DAT holds instead of an address. The slots of an inode are linked,
+//! so that an fsync finds them.
 
 use std::collections::BTreeMap;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// A block that waits.
+/// A dirty block.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fs::sfs) struct Slot {
-    /// Its virtual block.
+    /// The virtual block.
     pub number: u64,
     pub inode: u64,
-    /// Its place in the file, in blocks.
+    /// The block's index in the file.
     pub place: u64,
-    /// Where the version before it lies; 0 for nowhere.
+    /// The address of the stored version; 0 if none.
     pub before: u64,
-    /// The checksum of the version before it.
+    /// The checksum of the stored version.
     pub crc_before: u32,
-    /// The group of the segment that it is cleaned out of.
+    /// For a cleaned block, the group of its segment.
     pub cleaned_from: u8,
-    /// Whether it waits only because its segment is cleaned, and is the version that lies at `before`.
+    /// True if the block is only being cleaned, and equals the stored version.
     pub is_cleaned: bool,
-    /// When it began to wait, counted in slots.
+    /// The order in which blocks became dirty.
     pub since: u64,
     previous: u32,
     next: u32,
 }
 
-/// All blocks that wait.
-pub(in crate::fs::sfs) struct Waiting {
+/// All dirty blocks.
+pub(in crate::fs::sfs) struct DirtyBlocks {
     width: usize,
     slots: Vec<Slot>,
     bytes: Vec<u8>,
@@ -42,10 +42,10 @@ pub(in crate::fs::sfs) struct Waiting {
     since: u64,
 }
 
-impl Waiting {
-    /// For blocks of so many bytes.
-    pub fn new(width: usize) -> Waiting {
-        Waiting {
+impl DirtyBlocks {
+    /// For blocks of `width` bytes.
+    pub fn new(width: usize) -> DirtyBlocks {
+        DirtyBlocks {
             width,
             slots: Vec::new(),
             bytes: Vec::new(),
@@ -56,7 +56,7 @@ impl Waiting {
         }
     }
 
-    /// Blocks that wait.
+    /// Number of dirty blocks.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -65,7 +65,7 @@ impl Waiting {
         &self.slots[slot as usize]
     }
 
-    /// Whether a block waits in this slot.
+    /// True if the slot is in use.
     pub fn is_used(&self, slot: u32) -> bool {
         self.slots.get(slot as usize).is_some_and(|slot| slot.number != 0)
     }
@@ -79,13 +79,13 @@ impl Waiting {
     }
 
     pub fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
-        debug_assert!(self.is_used(slot), "slot {slot} holds a block");
+        debug_assert!(self.is_used(slot), "slot {slot} is in use");
         &mut self.bytes[slot as usize * self.width..][..self.width]
     }
 
-    /// A block begins to wait. Its bytes are whatever they are.
+    /// Adds a dirty block. Its bytes are arbitrary.
     pub fn add(&mut self, number: u64, inode: u64, place: u64) -> u32 {
-        debug_assert_ne!(number, 0, "what waits has a virtual block: a slot without one is free");
+        debug_assert_ne!(number, 0, "virtual block 0 marks a free slot");
         let next = self.first.get(&inode).copied().unwrap_or(NONE);
         self.since += 1;
         let slot = Slot {
@@ -119,9 +119,9 @@ impl Waiting {
         at
     }
 
-    /// A block no longer waits.
+    /// Removes a block that was written or freed.
     pub fn remove(&mut self, slot: u32) {
-        assert!(self.is_used(slot), "slot {slot} is emptied twice: it would hold two blocks");
+        assert!(self.is_used(slot), "slot {slot} is in use");
         let Slot { inode, previous, next, .. } = self.slots[slot as usize];
         if next != NONE {
             self.slots[next as usize].previous = previous;
@@ -135,13 +135,13 @@ impl Waiting {
             }
             (previous, next) => self.slots[previous as usize].next = next,
         }
-        // A slot that is free has no virtual block.
+        // Virtual block 0 marks a free slot.
         self.slots[slot as usize].number = 0;
         self.free.push(slot);
         self.count -= 1;
     }
 
-    /// Whether anything of an inode waits.
+    /// True if the inode has dirty blocks.
     pub fn has(&self, inode: u64) -> bool {
         self.first.contains_key(&inode)
     }

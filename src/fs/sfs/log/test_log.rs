@@ -1,4 +1,4 @@
-//! Segments of 16 blocks in memory, in which a test puts partial segments, damage and blocks that cannot be read.
+//! A log in memory for tests: segments of 16 blocks, with partial segments, damage and unreadable blocks.
 
 use super::LogReader;
 use crate::device::conv::Conventional;
@@ -18,7 +18,7 @@ pub(in crate::fs::sfs) const SEGMENT_BLOCKS: u32 = 16;
 pub(in crate::fs::sfs) const SEGMENTS: u32 = 24;
 pub(in crate::fs::sfs) const VOLUME: [u8; 16] = [7; 16];
 
-/// A device of which some blocks cannot be read.
+/// A device with unreadable blocks.
 struct Scratched {
     device: Conventional,
     unreadable: Arc<Mutex<BTreeSet<u64>>>,
@@ -66,15 +66,15 @@ impl BlockDevice for Scratched {
     }
 }
 
-/// A partial segment to be written.
+/// A partial segment for a test to write.
 #[derive(Clone, Debug)]
-pub(in crate::fs::sfs) struct Made {
+pub(in crate::fs::sfs) struct TestPartialSegment {
     pub number: u64,
-    /// The checksum of the one before it.
+    /// The checksum of its predecessor.
     pub chain: u32,
-    /// Blocks behind its summary.
+    /// Blocks after its summary.
     pub blocks: u32,
-    /// Zeros at the end of the summary, where log records would be: they are none.
+    /// Zeros at the end of the summary in place of log records: they are none.
     pub log_bytes: u32,
     pub seals: bool,
     pub flushed_back: u16,
@@ -86,10 +86,11 @@ pub(in crate::fs::sfs) struct Made {
     pub kind: Kind,
 }
 
-impl Made {
-    /// One with this number, two blocks, and all before it durable, behind the one with the checksum `chain`.
-    pub fn numbered(number: u64, chain: u32) -> Made {
-        Made {
+impl TestPartialSegment {
+    /// A partial segment with this number and two blocks, after the one with the checksum `chain`, all before it
+    /// durable.
+    pub fn numbered(number: u64, chain: u32) -> TestPartialSegment {
+        TestPartialSegment {
             number,
             chain,
             blocks: 2,
@@ -109,12 +110,12 @@ impl Made {
         summary_blocks(self.blocks, self.log_bytes as usize)
     }
 
-    /// What its block `at` holds: its number and place, again and again.
+    /// Content of block `at`: number and index, repeated.
     fn block(&self, at: u32) -> Vec<u8> {
         (self.number * 1000 + u64::from(at)).to_le_bytes().repeat(BLOCK / 8)
     }
 
-    /// All its bytes, and the checksum of its summary.
+    /// All bytes, and the checksum of the summary.
     pub fn bytes(&self) -> (Vec<u8>, u32) {
         let mut summary = vec![0; self.summary_blocks() as usize * BLOCK];
         let mut header = SummaryHeader {
@@ -153,49 +154,48 @@ impl Made {
     }
 }
 
-/// The media, and what a test does to it.
-pub(in crate::fs::sfs) struct MadeUpLog {
+/// The media, modified by a test.
+pub(in crate::fs::sfs) struct TestLog {
     media: Media,
     task: Task<'static>,
     unreadable: Arc<Mutex<BTreeSet<u64>>>,
 }
 
-impl MadeUpLog {
+impl TestLog {
     /// Segments of zeros.
-    pub fn empty() -> MadeUpLog {
+    pub fn empty() -> TestLog {
         let blocks = u64::from(SEGMENT_BLOCKS) * u64::from(SEGMENTS + 1);
         let unreadable = Arc::<Mutex<BTreeSet<u64>>>::default();
         let device = Scratched { device: Conventional::in_memory(blocks, BLOCK), unreadable: unreadable.clone() };
         let media = Media::new(Medium::Blocks(Box::new(device)), SEGMENT_BLOCKS, SEGMENTS);
-        MadeUpLog { media, task: Task::at(Time::ZERO), unreadable }
+        TestLog { media, task: Task::at(Time::ZERO), unreadable }
     }
 
-    /// Puts bytes at a block of a segment.
+    /// Writes bytes at a block of a segment.
     pub fn put(&self, segment: u32, block: u32, bytes: &[u8]) {
         let label = Label { cause: Cause::HostWrite, content: Content::Data };
         self.media.begin_write(&self.task, address(segment, block), bytes, label).unwrap();
     }
 
-    /// Writes a partial segment. Returns the checksum of its summary.
-    pub fn write(&self, segment: u32, block: u32, made: &Made) -> u32 {
+    /// Writes a partial segment, and returns the checksum of its summary.
+    pub fn write(&self, segment: u32, block: u32, made: &TestPartialSegment) -> u32 {
         let (bytes, checksum) = made.bytes();
         self.put(segment, block, &bytes);
         checksum
     }
 
-    /// Writes partial segments one behind the other from the first block of a segment, each chained to the one before.
-    /// Returns the block behind the last.
+    /// Writes consecutive, chained partial segments from the first block of a segment, and returns the end of the last.
     pub fn write_chain(&self, segment: u32, numbers: std::ops::Range<u64>, chain: u32) -> u32 {
         let (mut at, mut chain) = (0, chain);
         for number in numbers {
-            let made = Made::numbered(number, chain);
+            let made = TestPartialSegment::numbered(number, chain);
             chain = self.write(segment, at, &made);
             at += made.summary_blocks() + made.blocks;
         }
         at
     }
 
-    /// Changes a bit of a block.
+    /// Flips a bit of a block.
     pub fn flip(&self, segment: u32, block: u32, byte: usize) {
         let mut bytes = vec![0; BLOCK];
         self.media.read(&self.task, address(segment, block), &mut bytes).unwrap();
@@ -203,7 +203,7 @@ impl MadeUpLog {
         self.put(segment, block, &bytes);
     }
 
-    /// From now on a block cannot be read.
+    /// Makes a block unreadable.
     pub fn scratch(&self, segment: u32, block: u32) {
         let place = u64::from(SEGMENT_BLOCKS) + address(segment, block);
         self.unreadable.lock().unwrap().insert(place);
