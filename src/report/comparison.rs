@@ -48,9 +48,7 @@ pub fn sections(results: &[RunResult]) -> Vec<Section> {
         latencies.push(row(&format!("read, {name}"), Better::Lower, &|r| latency(read_of(r), of)));
     }
     let speed = vec![
-        row("throughput", Better::Higher, &|r| {
-            r.throughput_mib_s.map(|mib| (format!("{} MiB/s", number::three_digits(mib)), mib))
-        }),
+        throughput_row(results),
         row("simulated time", Better::Neither, &|r| r.seconds_simulated.map(|s| (number::seconds(s), s))),
         row("wall time", Better::Neither, &|r| {
             (r.seconds_wall > 0.0).then(|| (number::seconds(r.seconds_wall), r.seconds_wall))
@@ -98,6 +96,13 @@ pub fn overprovisioning_row(results: &[RunResult]) -> Row {
     make_row(results, "effective over-provisioning".into(), Better::Neither, &|r| {
         let share = r.flash.effective_overprovisioning?;
         Some((number::percent(share), share))
+    })
+}
+
+/// The row of the bytes read and written a second.
+pub fn throughput_row(results: &[RunResult]) -> Row {
+    make_row(results, "throughput".into(), Better::Higher, &|r| {
+        r.throughput_mib_s.map(|mib| (format!("{} MiB/s", number::three_digits(mib)), mib))
     })
 }
 

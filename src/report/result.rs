@@ -58,6 +58,13 @@ pub struct RunResult {
     pub cpu: Option<CpuResult>,
 }
 
+impl RunResult {
+    /// True if it is of a run in a directory: nothing is known of what lies below.
+    pub(super) fn is_in_directory(&self) -> bool {
+        self.media.is_empty() && self.files.is_some()
+    }
+}
+
 /// A table of CPU time.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct CpuResult {

@@ -32,10 +32,10 @@ const ENDS: char = '\u{2063}';
 pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
     let width = width.max(NARROWEST_TERMINAL);
     let mut text = heading(results);
-    if let [RunResult { media, files: Some(in_files), .. }] = results
-        && media.is_empty()
+    if let [result @ RunResult { files: Some(in_files), .. }] = results
+        && result.is_in_directory()
     {
-        text += &files::in_directory(&results[0], in_files);
+        text += &files::in_directory(result, in_files);
         return painted(&(text + &notes(results)), colour);
     }
     let sections = sections(results);

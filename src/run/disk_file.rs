@@ -3,6 +3,7 @@
 //! A discard punches a hole (as QEMU's `discard=unmap` does), and a flush makes the data durable (fdatasync, as QEMU
 //! does). Requests are served one after the other.
 
+use crate::units::format_size;
 use crate::workload::files::{FileOperation, FileWorkload, Lane, Name, ROOT, Setup, Stage};
 use crate::workload::{Action, Operation, Workload, WorkloadError};
 
@@ -42,6 +43,14 @@ impl DiskFile {
         };
         let stages = vec![Stage { name: "disk", counted: false }, Stage { name: "requests", counted: true }];
         FileWorkload { name, root: DISK_FILE, seed, stages, setup: Setup::default(), lanes: vec![Box::new(lane)] }
+    }
+
+    /// The options as arguments of the program.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![format!("--size {}", format_size(self.size_bytes))];
+        arguments.extend(self.fill.then(|| "--fill".to_string()));
+        arguments.extend(self.fsync_every.map(|every| format!("--fsync-every {every}")));
+        arguments
     }
 }
 

@@ -1,9 +1,12 @@
-//! Errors of a run, by their fault: the input's or the run's.
+//! Errors of a run, by their fault: the input's, such as a path that cannot be opened, or the run's.
 
 use super::threads::ThreadsFault;
 use crate::device::DeviceError;
+use crate::device::station::StationError;
+use crate::expression::ExpressionError;
 use crate::fs::FileSystemError;
 use crate::fs::sfs::SfsError;
+use crate::fs::station::VolumeFault;
 use crate::translation::TranslationError;
 use crate::units::human_size;
 use crate::workload::WorkloadError;
@@ -29,6 +32,20 @@ impl RunError {
 /// An invalid command line or input.
 #[derive(Debug, thiserror::Error)]
 pub enum InputFault {
+    /// The text of a path or a workload is invalid.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// The path cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The work, or an option, does not fit its place or this machine.
+    #[error("{what}")]
+    Refused {
+        /// The reason.
+        what: String,
+        /// The remedy, if it is not in the reason.
+        help: Option<String>,
+    },
     /// The workload failed.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
@@ -72,6 +89,48 @@ pub enum InputFault {
         /// The number of files that fit.
         room: u64,
     },
+}
+
+/// The reason why a path cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path is invalid.
+    #[error(transparent)]
+    Path(#[from] ExpressionError),
+    /// A station cannot be opened or made.
+    #[error(transparent)]
+    Station(StationError),
+    /// The volume of a file system cannot be made or opened.
+    #[error("{path}: {fault}")]
+    FileSystem {
+        /// The path.
+        path: String,
+        /// The fault.
+        #[source]
+        fault: VolumeFault,
+    },
+    /// The top station of a path does not offer what the run needs.
+    #[error("{path}: {what}")]
+    Unfit {
+        /// The path.
+        path: String,
+        /// The remedy.
+        what: String,
+    },
+    /// The top station is not a file system of this program.
+    #[error("{0} has no file system of this program on top: write sfs/ before it")]
+    NoFileSystem(String),
+    /// The path has no volume that could be made, checked or inspected.
+    #[error("{path} names no volume on images: {what}")]
+    NoVolume {
+        /// The path.
+        path: String,
+        /// The reason.
+        what: String,
+    },
+    /// A file system of the kernel cannot be simulated.
+    #[error("{0} is the running kernel's: a path with it on top is run on this machine, and cannot be simulated")]
+    NeedsKernel(String),
 }
 
 /// A failure during the run.
@@ -136,6 +195,9 @@ pub enum RunFault {
     /// A program that did the work failed: its name and error.
     #[error("{0}")]
     Program(String),
+    /// A step of this machine failed, such as a mount.
+    #[error("{0}")]
+    Machine(String),
     /// A sum of the ledger does not hold.
     #[error("the ledger does not add up: {0}")]
     Sum(String),
@@ -153,6 +215,8 @@ macro_rules! fault {
 }
 
 fault! {
+    ExpressionError => InputFault,
+    OpenError => InputFault,
     WorkloadError => InputFault,
     TranslationError => RunFault,
     DeviceError => RunFault,

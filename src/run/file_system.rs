@@ -1,6 +1,7 @@
 //! Opens and makes the file system on top of a path.
 
-use super::open::{OpenError, make_medium, open_medium};
+use super::error::OpenError;
+use super::open::{make_medium, open_medium};
 use super::path::Path;
 use crate::device::Medium;
 use crate::device::station::{MakeOptions, Payload, remove};

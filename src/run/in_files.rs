@@ -11,7 +11,7 @@ use crate::task::CpuTable;
 use crate::units::BLOCK_BYTES;
 
 /// The place of a run in files.
-pub enum FilesPlace<'a> {
+pub(super) enum FilesPlace<'a> {
     /// The file system on top of a path.
     Path {
         /// The path.
@@ -31,7 +31,7 @@ pub enum FilesPlace<'a> {
 impl Outcome {
     /// The outcome of a run in files. In a file system of the kernel and in a directory nothing is simulated: latencies
     /// and throughput are those of the wall clock.
-    pub fn in_files(place: FilesPlace<'_>, seed: u64, done: FilesRun) -> Outcome {
+    pub(super) fn in_files(place: FilesPlace<'_>, seed: u64, done: FilesRun) -> Outcome {
         let seconds = Some(done.seconds).filter(|seconds| *seconds > 0.0);
         let written = done.workload.written_blocks as f64;
         let asked = (written > 0.0).then(|| row("workload", Cause::HostWrite, Content::Data, written));

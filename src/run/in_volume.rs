@@ -6,43 +6,29 @@ use super::error::{InputFault, RunError, RunFault};
 use super::file_system::{failed_call, simulated_file_system};
 use super::files::{FileRun, Part, Threads, preconditioned, run_files};
 use super::in_files::FilesPlace;
-use super::open::OpenError;
 use super::outcome::Outcome;
 use super::path::Path;
+use super::work::RunOptions;
 use crate::fs::FileSystem;
 use crate::fs::in_process::InProcess;
 use crate::fs::volume::Call;
-use crate::task::{CpuTable, Task};
+use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::files::FileWorkload;
 use std::sync::OnceLock;
 
-/// The options of a file workload in a volume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VolumeOptions {
-    /// End after so many operations of the counted stages.
-    pub limit: Option<u64>,
-    /// Bytes of a file, whole blocks of 4 KiB, that is written before all else and never again (section 4.1 of the SFS
-    /// paper: dummy blocks). 0: there is none.
-    pub dummy_bytes: u64,
-    /// Bytes that the first counted stage writes to files before anything is counted.
-    pub precondition_bytes: u64,
-    /// The CPU time that counts, as simulated time.
-    pub cpu: CpuTable,
-}
-
 /// Runs a file workload in a new volume of the file system on top of `path`, on stamps in memory. Its seed is the volume's,
 /// too. The count covers its counted stages and the write-back of their blocks. `watch` is called regularly, and returns
 /// false to end the run.
 ///
-/// Fails as [`simulated_file_system`] does, and if the volume does not hold `dummy_bytes`.
+/// Fails as [`simulated_file_system`] does, and if the volume does not hold the dummy file.
 pub(super) fn run_in_volume(
     path: &Path,
     workload: FileWorkload,
-    options: &VolumeOptions,
+    options: &RunOptions,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<Outcome, OpenError> {
+) -> Result<Outcome, RunError> {
     let seed = workload.seed;
     let volume = simulated_file_system(path, seed)?;
     if options.dummy_bytes > 0 {
@@ -51,6 +37,8 @@ pub(super) fn run_in_volume(
     }
     let files = InProcess::new(volume);
     let size_bytes = files.size_bytes().map_err(failed_call(path))?;
+    let precondition_bytes = options.precondition.map_or(0, |amount| amount.bytes(size_bytes));
+    let cpu = options.cpu.clone().unwrap_or_default();
     let (begin, new) = (files.now(), files.account().map_err(failed_call(path))?);
     let before = OnceLock::new();
     let begin_counting = |task: &Task<'_>| {
@@ -61,15 +49,15 @@ pub(super) fn run_in_volume(
     let run = FileRun {
         limit: options.limit,
         part: Part::Whole,
-        threads: Threads::Simulated { begin, costs: &options.cpu.costs },
+        threads: Threads::Simulated { begin, costs: &cpu.costs },
         begin_counting: &begin_counting,
     };
-    let mut done = run_files(&files, preconditioned(workload, options.precondition_bytes), &run, watch);
+    let mut done = run_files(&files, preconditioned(workload, precondition_bytes), &run, watch);
     let is_broken = matches!(done.failure, Some(RunError::Run(RunFault::Threads(_))));
     // The gates of broken threads must not be entered: nothing is synced or counted.
     let synced = if is_broken { Ok(()) } else { files.sync(&Task::at(files.now())) };
     done.failure = done.failure.or(synced.err().map(Into::into)).map(|error| match error {
-        RunError::Input(InputFault::Empty(name)) if options.precondition_bytes > 0 => InputFault::Spent(name).into(),
+        RunError::Input(InputFault::Empty(name)) if precondition_bytes > 0 => InputFault::Spent(name).into(),
         error => error,
     });
     if !files.is_timed() {
@@ -81,7 +69,7 @@ pub(super) fn run_in_volume(
         false => files.account().map_err(failed_call(path))?,
     };
     let before = before.unwrap_or_else(|| after.clone());
-    let (accounts, cpu) = ((&before, &after), Some(options.cpu.clone()));
-    let place = FilesPlace::Path { path, accounts, exported_bytes: size_bytes, cpu };
+    done.options.extend(options.precondition.map(|amount| format!("--precondition {amount}")));
+    let place = FilesPlace::Path { path, accounts: (&before, &after), exported_bytes: size_bytes, cpu: Some(cpu) };
     Ok(Outcome::in_files(place, seed, done))
 }

@@ -1,7 +1,8 @@
 //! Assembles and runs paths: the only room that knows all kinds of stations.
 //!
-//! [`simulate`] runs a path in simulated time, and [`prepare`] is its first half; [`run_files`] runs a file workload in a
-//! file system, and [`Outcome::in_files`] makes its result; [`open_device`] opens a path as a block device, for servers and file systems.
+//! [`run()`] is the door to all runs: a [`Job`], which is work in a place, becomes an [`Outcome`]. Below it, [`prepare`] is a
+//! path for a block workload of the caller's, and [`run_files`] runs a file workload in a file system of the caller's.
+//! [`open_device`] opens a path as a block device, for servers and file systems.
 //!
 //! | file | role |
 //! |---|---|
@@ -20,7 +21,11 @@
 //! | `outcome` | the outcome of a run: the only place that makes results |
 //! | `accounts` | ledger, wear and sums, computed from the stations' accounts |
 //! | `error` | errors of a run, by their fault |
-//! | `simulation` | simulated runs |
+//! | `work` | the work of a run, its place and its options |
+//! | `job` | the door: runs work in a place |
+//! | `fit` | checks that work and options fit their place |
+//! | `machine` | what a run needs of this machine: a clock, and mounts |
+//! | `in_directory`, `on_kernel` | a run in a directory; in a file system of the kernel |
 //! | `in_files` | the outcome of a run in the files of a file system |
 //! | `threads` | the threads of a simulated run: coroutines, and which goes next |
 //! | `files`, `disk_file` | file workloads; a block workload in a file |
@@ -36,40 +41,45 @@ mod engine;
 mod error;
 mod file_system;
 mod files;
+mod fit;
+mod in_directory;
 mod in_files;
 mod in_volume;
+mod job;
 mod labelling;
+mod machine;
+mod on_kernel;
 mod open;
 mod outcome;
 mod pace;
 mod path;
 pub mod shared;
-mod simulation;
 mod stations;
 mod steady;
 mod stored_volume;
 mod threads;
 mod volume;
 mod windows;
+mod work;
 
 pub use crate::device::station::Payload;
 pub use disk_file::{DISK_FILE, DiskFile};
 pub use drive::DriveSettings;
 pub use engine::{Options, Progress, Replay};
-pub use error::{InputFault, RunError, RunFault, SetupFault};
+pub use error::{InputFault, OpenError, RunError, RunFault, SetupFault};
 pub use file_system::{Owner, is_in_memory, open_file_system, set_owner, simulated_file_system, simulated_space};
 pub use files::{FileRun, FilesRun, Part, Threads, run_files};
-pub use in_files::FilesPlace;
-pub use in_volume::VolumeOptions;
+pub use job::run;
 pub use labelling::Labelling;
-pub use open::{OpenError, open_device};
+pub use machine::{Machine, MountedPath, NoMachine};
+pub use open::open_device;
 pub use outcome::Outcome;
 pub use path::Path;
-pub use simulation::{OpenBlocks, Work, simulate};
 pub use stations::{Below, FileSystemSettings, ReadDevice, ReadVolume, STATIONS, Station, names_offering};
 pub use stored_volume::{check_file_system, inspect_file_system, mark_lost_changes, repair_file_system};
 pub use threads::ThreadsFault;
 pub use volume::{check_volume, make_volume, repair_volume, survey_volume};
+pub use work::{BlockWork, Job, OpenBlocks, Place, ProgramWork, RunOptions, Work};
 
 use crate::device::BlockDevice;
 use crate::task::Task;

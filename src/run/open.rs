@@ -1,52 +1,9 @@
 //! Opens the devices of a path.
 
+use super::error::OpenError;
 use super::path::Path;
 use crate::device::station::{DeviceNode, MakeOptions, Payload, StationError};
 use crate::device::{BlockDevice, Medium};
-use crate::expression::ExpressionError;
-use crate::fs::station::VolumeFault;
-
-/// The reason why a path cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The path is invalid.
-    #[error(transparent)]
-    Path(#[from] ExpressionError),
-    /// A station cannot be opened or made.
-    #[error(transparent)]
-    Station(StationError),
-    /// The volume of a file system cannot be made or opened.
-    #[error("{path}: {fault}")]
-    FileSystem {
-        /// The path.
-        path: String,
-        /// The fault.
-        #[source]
-        fault: VolumeFault,
-    },
-    /// The top station of a path does not offer what the run needs.
-    #[error("{path}: {what}")]
-    Unfit {
-        /// The path.
-        path: String,
-        /// The remedy.
-        what: String,
-    },
-    /// The top station is not a file system of this program.
-    #[error("{0} has no file system of this program on top: write sfs/ before it")]
-    NoFileSystem(String),
-    /// The path has no volume that could be made, checked or inspected.
-    #[error("{path} names no volume on images: {what}")]
-    NoVolume {
-        /// The path.
-        path: String,
-        /// The reason.
-        what: String,
-    },
-    /// A file system of the kernel cannot be simulated.
-    #[error("{0} is the running kernel's: a path with it on top is run on this machine, and cannot be simulated")]
-    NeedsKernel(String),
-}
 
 impl OpenError {
     /// Converts the error of a station of `path`.

@@ -1,7 +1,8 @@
 //! Volumes of file systems on images: checked, repaired, looked at.
 
+use super::error::OpenError;
 use super::file_system::{failed, on_images, settings_of, stored};
-use super::open::{OpenError, open_medium};
+use super::open::open_medium;
 use super::path::Path;
 use crate::device::Medium;
 use crate::device::station::Payload;

@@ -1,7 +1,8 @@
 //! Makes volumes on images; checks, repairs and describes those of dm-zoned.
 
+use super::error::OpenError;
 use super::file_system::{Owner, make_file_system};
-use super::open::{OpenError, make_medium};
+use super::open::make_medium;
 use super::path::Path;
 use crate::device::station::{DeviceNode, MakeOptions, Payload};
 use crate::translation::zoned::{Devices, Finding, Survey, ZonedSettings, ZonedVolumeError, check, repair, survey};

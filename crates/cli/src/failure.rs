@@ -2,7 +2,7 @@
 
 use flashpath::expression::ExpressionError;
 use flashpath::report::WriteError;
-use flashpath::run::{OpenError, RunError};
+use flashpath::run::{InputFault, OpenError, RunError, RunFault};
 use flashpath::workload::WorkloadError;
 use flashpath_kernel::KernelError;
 use flashpath_reproduce::ReproduceError;
@@ -109,6 +109,32 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match error {
+            RunError::Input(InputFault::Expression(error)) => error.into(),
+            RunError::Input(InputFault::Open(error)) => error.into(),
+            RunError::Input(InputFault::Refused { what, help }) => Failure::input(what, help),
+            RunError::Input(fault) => Failure::input(fault.to_string(), None),
+            RunError::Run(fault) => Failure::failed(fault.to_string()),
+        }
+    }
+}
+
+/// For the library, whose runs call this program to mount and to run others.
+impl From<Failure> for RunError {
+    fn from(failure: Failure) -> RunError {
+        match failure {
+            Failure::Input(report) => {
+                let help = report.help().map(|help| help.to_string());
+                InputFault::Refused { what: report.to_string(), help }.into()
+            }
+            Failure::Failed(report) => RunFault::Machine(report.to_string()).into(),
+            Failure::Quiet(code) => RunFault::Machine(format!("it ended with exit code {code}")).into(),
+        }
+    }
+}
+
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
         Failure::input(error.to_string(), None)
@@ -122,6 +148,7 @@ impl From<ReproduceError> for Failure {
             ReproduceError::Expression(error) => error.into(),
             ReproduceError::Workload(error) => error.into(),
             ReproduceError::Open(error) => error.into(),
+            ReproduceError::Run(error) => error.into(),
             ReproduceError::Write(error) => error.into(),
             ReproduceError::Failed(message) => Failure::failed(message),
             ReproduceError::Capture(code) => Failure::Quiet(code),

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use clap::Args;
 use flashpath::expression::{Term, nearest, parse_term};
+use flashpath::run::RunError;
 use flashpath::workload::trace::{Addresses, FORMATS, Format, Stage, TraceOptions, TraceWorkload};
 use flashpath::workload::{Workload, files, fio_job, generator};
 use std::io::Read;
@@ -119,7 +120,7 @@ impl Source {
     }
 
     /// Opens the workload for a path that exports `device_bytes`.
-    pub fn open(&self, replaying: &Replaying, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, Failure> {
+    pub fn open(&self, replaying: &Replaying, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, RunError> {
         Ok(match self {
             Source::Trace(file) => {
                 let reading = replaying.reading.options();
@@ -128,10 +129,7 @@ impl Source {
             }
             Source::FioJob(file) => fio_job::fio_job(file, device_bytes, seed)?,
             Source::Generator(term) => generator::generator(term, device_bytes, seed)?,
-            Source::Files(term) => {
-                return Err(Failure::input(format!("{} is not a block workload", term.name.text), None));
-            }
-            Source::Shell(_) => return Err(Failure::input("a command is not a block workload", None)),
+            Source::Files(_) | Source::Shell(_) => unreachable!("neither is a block workload"),
         })
     }
 

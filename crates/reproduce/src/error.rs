@@ -2,7 +2,7 @@
 
 use flashpath::expression::ExpressionError;
 use flashpath::report::WriteError;
-use flashpath::run::OpenError;
+use flashpath::run::{OpenError, RunError};
 use flashpath::workload::WorkloadError;
 
 /// An error of an experiment.
@@ -25,6 +25,9 @@ pub enum ReproduceError {
     /// A path cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// A run could not begin.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),

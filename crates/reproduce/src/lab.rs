@@ -6,8 +6,8 @@ use flashpath::device::BlockDevice;
 use flashpath::expression::{Amount, parse_term};
 use flashpath::report::{RunResult, WriteError, write_file};
 use flashpath::run::{
-    DriveSettings, FileShape, Options, Outcome, Path as DrivePath, Prepared, Replay, VolumeOptions, Work, prepare,
-    simulate,
+    BlockWork, DriveSettings, FileShape, Job, NoMachine, Options, Outcome, Path as DrivePath, Place, Prepared, Replay,
+    RunError, RunOptions, Work, prepare, run,
 };
 use flashpath::task::CpuTable;
 use flashpath::units::format_size;
@@ -234,10 +234,11 @@ impl<'a> Lab<'a> {
         path: &DrivePath,
         shape: FileShape,
         aging: u64,
-        open: impl FnOnce(u64) -> Result<Box<dyn Workload>, ReproduceError>,
+        open: impl FnOnce(u64) -> Result<Box<dyn Workload>, RunError>,
     ) -> Result<Outcome, ReproduceError> {
-        let options = self.one_at_a_time(Some((aging, u64::MAX)));
-        self.run(path, Work::InFile(shape, Box::new(|bytes| Ok((open(bytes)?, options)))))
+        let options = RunOptions { file: shape, ..one_at_a_time(Some((aging, u64::MAX))) };
+        let work = BlockWork { name: "a block workload in a file".to_string(), has_times: false, open: Box::new(open) };
+        self.run(path, Work::Blocks(work), options)
     }
 
     /// Runs a file workload on an sfs volume, beside a cold file of `dummy` bytes. Its setup and its first `aging`
@@ -252,8 +253,9 @@ impl<'a> Lab<'a> {
         let workload = with_cached_reads(file_workload(&parse_term(expression)?, self.seed)?);
         // The paper's figures are of devices: no CPU time is added to theirs.
         let cpu = CpuTable::OFF;
-        let options = VolumeOptions { dummy_bytes: dummy, precondition_bytes: aging, limit: None, cpu };
-        Ok(self.run(path, Work::Files(workload, options))?.result)
+        let precondition = Some(Amount::Bytes(aging)).filter(|_| aging > 0);
+        let options = RunOptions { dummy_bytes: dummy, precondition, cpu: Some(cpu), ..RunOptions::default() };
+        Ok(self.run(path, Work::Files(workload), options)?.result)
     }
 
     /// Runs a generator on a path without a file system, one request at a time. With `aging` (bytes, requests), the
@@ -266,25 +268,15 @@ impl<'a> Lab<'a> {
         aging: Option<(u64, u64)>,
     ) -> Result<RunResult, ReproduceError> {
         let path = DrivePath::read(path)?;
-        let options = self.one_at_a_time(aging);
-        let open = Box::new(|bytes| Ok((self.generator(expression, bytes)?, options)));
-        Ok(self.run(&path, Work::Blocks(open))?.result)
+        let open = Box::new(|bytes| self.generator(expression, bytes));
+        let work = BlockWork { name: expression.to_string(), has_times: false, open };
+        Ok(self.run(&path, Work::Blocks(work), one_at_a_time(aging))?.result)
     }
 
-    fn one_at_a_time(&self, aging: Option<(u64, u64)>) -> Options {
-        Options {
-            seed: self.seed,
-            fill: aging.is_some(),
-            precondition: aging.map(|(bytes, _)| Amount::Bytes(bytes)),
-            limit: aging.map(|(_, requests)| requests),
-            replay: Replay::Closed { depth: 1 },
-            ..Options::default()
-        }
-    }
-
-    fn run(&self, path: &DrivePath, work: Work<'_, ReproduceError>) -> Result<Outcome, ReproduceError> {
+    fn run(&self, path: &DrivePath, work: Work<'_>, options: RunOptions) -> Result<Outcome, ReproduceError> {
         self.is_stopped()?;
-        let outcome = simulate(path, self.seed, work, &mut |_| !self.stops())?;
+        let job = Job { work, place: Place::Path(path), seed: self.seed, options };
+        let outcome = run(job, &NoMachine, &mut |_| !self.stops())?;
         self.is_stopped()?;
         match &outcome.failure {
             None => Ok(outcome),
@@ -296,7 +288,7 @@ impl<'a> Lab<'a> {
     }
 
     /// The workload of a generator's expression on this many bytes.
-    pub fn generator(&self, expression: &str, bytes: u64) -> Result<Box<dyn Workload>, ReproduceError> {
+    pub fn generator(&self, expression: &str, bytes: u64) -> Result<Box<dyn Workload>, RunError> {
         Ok(generator::generator(&parse_term(expression)?, bytes, self.seed)?)
     }
 
@@ -311,5 +303,17 @@ impl<'a> Lab<'a> {
             let runs: Vec<_> = paths.iter().map(|path| scope.spawn(move || self.replay(path, trace, aging))).collect();
             runs.into_iter().map(|run| run.join().expect("a run does not panic")).collect()
         })
+    }
+}
+
+/// One request at a time. With `aging` (bytes, requests), the path is first written once in order, then this many bytes of
+/// the workload are not counted, and then this many requests are.
+fn one_at_a_time(aging: Option<(u64, u64)>) -> RunOptions {
+    RunOptions {
+        fill: aging.is_some(),
+        precondition: aging.map(|(bytes, _)| Amount::Bytes(bytes)),
+        limit: aging.map(|(_, requests)| requests),
+        replay: Some(Replay::Closed { depth: 1 }),
+        ..RunOptions::default()
     }
 }

@@ -6,6 +6,7 @@
 //! | [`parts`] | cards, tables and legends |
 //! | [`flow`] | the ledger of a path as a flow chart |
 //! | [`charts`] | the charts that compare paths |
+//! | [`files`] | the stages and operations of runs in files |
 //! | [`escape`] | escapes user text |
 //! | `page.css`, `page.js`, `errors.js` | style and scripts, included verbatim |
 //!
@@ -14,6 +15,7 @@
 
 mod charts;
 mod escape;
+mod files;
 mod flow;
 mod parts;
 
@@ -36,6 +38,7 @@ pub fn html(results: &[RunResult]) -> String {
         over_time(results, &mut figures),
         latencies(results, &mut figures),
         wear(results, &mut figures),
+        operations(results),
         section("Comparison", &format!("<div class=\"panel\">{}</div>", parts::comparison(results))),
         section("Checked sums", &format!("<div class=\"panel\">{}</div>", parts::sums(results))),
         section("Commands to repeat the runs", &repeat(results)),
@@ -85,6 +88,7 @@ fn title(results: &[RunResult]) -> String {
 
 fn subtitle(results: &[RunResult]) -> String {
     let mut facts = vec![match results.len() {
+        1 if results[0].is_in_directory() => "in a directory".to_string(),
         1 => "one path".to_string(),
         paths => format!("{paths} paths"),
     }];
@@ -92,7 +96,7 @@ fn subtitle(results: &[RunResult]) -> String {
         let written = number::bytes(blocks as f64 * crate::units::BLOCK_BYTES as f64);
         facts.push(format!("{written} written by the host"));
     }
-    if let Some(bytes) = shared(results, |result| result.flash.exported_bytes) {
+    if let Some(bytes) = shared(results, |result| result.flash.exported_bytes).filter(|bytes| *bytes > 0) {
         facts.push(format!("device of {}", number::bytes(bytes as f64)));
     }
     facts.extend(shared(results, |result| result.seed).map(|seed| format!("seed {seed}")));
@@ -138,6 +142,9 @@ fn chart(figures: &mut BTreeMap<String, Value>, name: &str, figure: Value, summa
 }
 
 fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
+    if results.iter().all(RunResult::is_in_directory) {
+        return String::new();
+    }
     let mut body = String::from(
         "<p class=\"muted\">From the host\u{2019}s writes to the erases. Blocks that a station adds begin there; \
          blocks that it absorbs end there. Widths are to scale within a path.</p>",
@@ -197,6 +204,13 @@ fn latencies(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> St
     section("Latency", &format!("{note}{legend}<div class=\"pair\">{body}</div>"))
 }
 
+fn operations(results: &[RunResult]) -> String {
+    match files::files(results) {
+        none if none.is_empty() => none,
+        body => section("Operations on files", &body),
+    }
+}
+
 fn wear(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
     let Some(figure) = charts::wear(results) else { return String::new() };
     let drawn = chart(figures, "wear", figure, "The share of the erase blocks at each erase count, by path");
@@ -210,7 +224,8 @@ fn repeat(results: &[RunResult]) -> String {
         let mut words = vec!["flashpath run".to_string(), shell_word(&result.workload.name)];
         words.push(format!("--seed {}", result.seed));
         words.extend(result.options.iter().map(|option| shell_word(option)));
-        let on = paths.iter().map(|path| format!("\\\n    --on {}", shell_word(&path.path_in_full)));
+        let place = |path: &&RunResult| if path.is_in_directory() { "--in" } else { "--on" };
+        let on = paths.iter().map(|path| format!("\\\n    {} {}", place(path), shell_word(&path.path_in_full)));
         words.extend(on);
         format!("<pre>{}</pre>", escape_lines(&words.join(" ")))
     };

@@ -3,7 +3,7 @@
 use super::charts::{PATH_STYLES, path_tag};
 use super::escape::{escape, escape_path};
 use super::flow::content_colour;
-use crate::report::comparison::{key_rows, overprovisioning_row, sections};
+use crate::report::comparison::{key_rows, overprovisioning_row, sections, throughput_row};
 use crate::report::row::{Cell, Row};
 use crate::report::{RunResult, number};
 
@@ -23,21 +23,29 @@ fn value(cell: &Cell) -> String {
 /// A card for each path: the first key number large, the others below it.
 pub fn cards(results: &[RunResult]) -> String {
     let mut rows = key_rows(results);
-    rows.push(overprovisioning_row(results));
+    rows.extend([overprovisioning_row(results), throughput_row(results)]);
     let card = |(index, result): (usize, &RunResult)| {
+        // Nothing is known of the flash below a directory.
+        let is_shown = |row: &&Row| !result.is_in_directory() || row.cells[index].text != number::NONE;
+        let shown: Vec<&Row> = rows.iter().filter(is_shown).collect();
         // Without a steady part, the total is shown.
-        let large = usize::from(result.write_amplification.steady.is_none()).min(rows.len() - 1);
-        let others = rows.iter().enumerate().filter(|(place, _)| *place != large).map(|(_, row)| row);
+        let large = match result.is_in_directory() {
+            true => shown.len().saturating_sub(1),
+            false => usize::from(result.write_amplification.steady.is_none()).min(shown.len() - 1),
+        };
+        let others = shown.iter().enumerate().filter(|(place, _)| *place != large).map(|(_, row)| *row);
         let line = |row: &Row| format!("<div><dt>{}</dt><dd>{}</dd></div>", row.label, value(&row.cells[index]));
         let interrupted = if result.interrupted { "<span class=\"alarm\">interrupted</span> " } else { "" };
+        let hero = shown.get(large).map_or(String::new(), |row| {
+            let (value, label) = (value(&row.cells[index]), &row.label);
+            format!("<div class=\"hero\"><b>{value}</b><span class=\"muted\">{label}</span></div>")
+        });
         format!(
             "<article class=\"card\" style=\"--path:var(--path-{})\"><p class=\"path\">{}{interrupted}{}</p>\
-             <div class=\"hero\"><b>{}</b><span class=\"muted\">{}</span></div><dl>{}</dl></article>\n",
+             {hero}<dl>{}</dl></article>\n",
             index % PATH_STYLES,
             tag(index),
             escape_path(&result.path),
-            value(&rows[large].cells[index]),
-            rows[large].label,
             others.map(line).collect::<String>(),
         )
     };
@@ -45,7 +53,7 @@ pub fn cards(results: &[RunResult]) -> String {
 }
 
 /// A table in a box that scrolls if it is wider than the page.
-fn table(label: &str, head: &str, body: &str) -> String {
+pub fn table(label: &str, head: &str, body: &str) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table><thead>{head}</thead>\
          <tbody>{body}</tbody></table></div>\n"
@@ -120,9 +128,8 @@ pub fn drives(results: &[RunResult]) -> String {
     let mut drives = String::new();
     for (index, result) in results.iter().enumerate() {
         let flash = &result.flash;
-        let facts = [
-            ("workload", escape(&result.workload.name)),
-            ("seed", result.seed.to_string()),
+        let facts = vec![("workload", escape(&result.workload.name)), ("seed", result.seed.to_string())];
+        let of_the_drive = [
             ("exported", number::bytes(flash.exported_bytes as f64)),
             ("raw", number::bytes(flash.raw_bytes as f64)),
             ("page", number::bytes(flash.page_bytes as f64)),
@@ -130,7 +137,10 @@ pub fn drives(results: &[RunResult]) -> String {
             ("erase blocks", number::count(flash.blocks)),
             ("endurance", format!("{} erases", number::count(result.wear.endurance.into()))),
         ];
-        let facts = facts.map(|(name, value)| format!("{name} {value}")).join(" \u{b7} ");
+        let of_the_drive = of_the_drive.into_iter().filter(|_| !result.is_in_directory());
+        let facts: Vec<String> =
+            facts.into_iter().chain(of_the_drive).map(|(name, value)| format!("{name} {value}")).collect();
+        let facts = facts.join(" \u{b7} ");
         drives += &format!(
             "<h3>{}<span class=\"path\">{}</span></h3><p class=\"muted facts\">{facts}</p>",
             tag(index),

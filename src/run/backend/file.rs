@@ -12,7 +12,7 @@ use crate::run::dummy::{PLAIN_FILE, write_dummy};
 use crate::run::error::RunError;
 use crate::task::{CpuTable, Task};
 use crate::time::Time;
-use crate::units::BLOCK_BYTES;
+use crate::units::{BLOCK_BYTES, format_size};
 use std::ops::Range;
 
 /// The space that a block workload finds used in a volume.
@@ -25,6 +25,17 @@ pub struct FileShape {
     pub utilization: Option<f64>,
     /// The number of writes after which the file is synced, besides the workload's own flushes.
     pub fsync_every: Option<u64>,
+}
+
+impl FileShape {
+    /// The given ones as arguments of the program.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        arguments.extend(self.bytes.map(|bytes| format!("--size {}", format_size(bytes))));
+        arguments.extend(self.utilization.map(|share| format!("--utilization {share}")));
+        arguments.extend(self.fsync_every.map(|every| format!("--fsync-every {every}")));
+        arguments
+    }
 }
 
 /// A file in a volume as a backend.

@@ -73,6 +73,24 @@ fn the_table_has_the_stages_and_a_row_for_each_operation() {
     assert_eq!(bench.files(), ["r.json", "tokubench"]);
 }
 
+/// A report of a directory was refused, though it has operations, latencies and a throughput to show.
+#[test]
+fn a_run_in_a_directory_has_a_report_of_its_operations() {
+    let bench = Bench::new();
+    let arguments = ["run", "varmail:files=50,threads=2,loops=20", "--in", ".", "--report", "r.html"];
+    let answer = bench.flashpath(&arguments);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let page = std::fs::read_to_string(bench.path("r.html")).unwrap();
+    let body = &page[page.find("<main>").unwrap()..page.find("</main>").unwrap()];
+    for shown in ["Operations on files", ">fsync<", ">loops<", "throughput", "per second", "MiB/s"] {
+        assert!(body.contains(shown), "{shown}: {body}");
+    }
+    for unknown in ["Write path", "erase", "amplification", "pages programmed", "device of", "--on"] {
+        assert!(!body.contains(unknown), "{unknown}: {body}");
+    }
+    assert!(body.contains("--in ."), "{body}");
+}
+
 #[test]
 fn block_workloads_run_inside_one_file_of_the_given_size() {
     for (workload, name, text, more) in [
@@ -134,8 +152,12 @@ fn conflicting_options_are_refused_with_a_remedy() {
         (&["uniform", "--in", "."], &["--in needs the size of its disk", "--size 1G"]),
         (&["uniform", "--in", ".", "--size", "3"], &["a size from 4K"]),
         (&["uniform", "--on", DRIVE, "--size", "1G"], &["--size is for files", "use --in DIR"]),
-        (&["uniform", "--in", ".", "--size", "1G", "--verify"], &["cannot be used with"]),
-        (&["uniform", "--in", ".", "--size", "1G", "--timed"], &["cannot be used with"]),
+        (&["uniform", "--in", ".", "--size", "1G", "--verify"], &["--verify is for simulated runs"]),
+        (&["uniform", "--in", ".", "--size", "1G", "--timed"], &["--timed is for simulated runs"]),
+        (&["uniform", "--in", ".", "--size", "1G", "--utilization", "50%"], &["--utilization is for simulated runs"]),
+        (&["varmail", "--in", ".", "--cpu", "off"], &["--cpu is for simulated runs"]),
+        (&["varmail", "--in", ".", "--precondition", "1M"], &["--precondition is for simulated runs"]),
+        (&["sh:true", "--in", "."], &["needs a path with a kernel file system"]),
     ] {
         bench.refuses(&[&["run"], arguments].concat(), expected);
     }

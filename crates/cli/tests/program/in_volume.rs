@@ -1,9 +1,9 @@
 //! Workloads on an sfs volume inside the program, in simulated time.
 
 use super::bench::Bench;
-use flashpath::expression::parse_term;
+use flashpath::expression::{Amount, parse_term};
 use flashpath::report::RunResult;
-use flashpath::run::{InputFault, OpenError, Outcome, Path, RunError, VolumeOptions, Work, simulate};
+use flashpath::run::{InputFault, Job, NoMachine, Outcome, Path, Place, RunError, RunOptions, Work, run};
 use flashpath::task::CpuTable;
 use flashpath::workload::files::file_workload;
 use serde_json::Value;
@@ -72,6 +72,7 @@ fn unsupported_runs_on_a_volume_in_this_process_are_refused() {
     let bench = Bench::new();
     for (workload, more, expected) in [
         ("sh:true", &[][..], "flashpath mount"),
+        (SMALL, &["--only", "setup"], "--only is for a directory that keeps its files"),
         (SMALL, &["--verify"], "--verify is for block workloads"),
         (SMALL, &["--size", "1G"], "--size is for block workloads"),
         ("varmail:files=200000", &[], "there is room for"),
@@ -101,21 +102,28 @@ fn files_without_space_are_refused_before_they_are_planned() {
 }
 
 /// The mail load of SFS's figures 12 to 14, at a small scale, on a drive that is full before counting begins.
-fn mail(layer: &str, options: VolumeOptions) -> Result<Outcome, OpenError> {
+fn mail(layer: &str, options: RunOptions) -> Result<Outcome, RunError> {
     let drive = format!("{layer}:op=10%/nand:size=256M,page=4K,pages-per-block=128,timing=off");
     let path = Path::read(&format!("sfs:segment=256K,dirty=3M,discard=off/{drive}")).unwrap();
     let workload = file_workload(&parse_term("varmail:files=1536,loops=7000,threads=1").unwrap(), 7).unwrap();
-    simulate(&path, 7, Work::Files(workload, options), &mut |_| true)
+    let job = Job { work: Work::Files(workload), place: Place::Path(&path), seed: 7, options };
+    run(job, &NoMachine, &mut |_| true)
 }
 
-fn mail_counted(layer: &str, options: VolumeOptions) -> RunResult {
+fn mail_counted(layer: &str, options: RunOptions) -> RunResult {
     let outcome = mail(layer, options).unwrap();
     assert!(outcome.failure.is_none(), "{layer}: {:?}", outcome.failure);
     outcome.result
 }
 
-const AGED: VolumeOptions =
-    VolumeOptions { limit: None, dummy_bytes: 168 << 20, precondition_bytes: 80 << 20, cpu: CpuTable::OFF };
+const AGING: u64 = 80 << 20;
+
+fn aged(dummy_bytes: u64) -> RunOptions {
+    let precondition = Some(Amount::Bytes(AGING));
+    RunOptions { dummy_bytes, precondition, cpu: Some(CpuTable::OFF), ..RunOptions::default() }
+}
+
+const FULL: u64 = 168 << 20;
 
 fn blocks_of(result: &RunResult, station: &str) -> f64 {
     result.ledger.iter().filter(|row| row.station == station).map(|row| row.blocks).sum()
@@ -124,8 +132,8 @@ fn blocks_of(result: &RunResult, station: &str) -> f64 {
 #[test]
 fn mail_in_a_full_and_aged_volume_comes_out_the_same_each_time() {
     for layer in ["fast", "page"] {
-        let result = mail_counted(layer, AGED);
-        let again = mail_counted(layer, AGED);
+        let result = mail_counted(layer, aged(FULL));
+        let again = mail_counted(layer, aged(FULL));
         assert_eq!(serde_json::to_value(&result).unwrap(), serde_json::to_value(again).unwrap(), "{layer}");
         let (asked, sent) = (blocks_of(&result, "workload"), blocks_of(&result, "sfs"));
         let programmed = result.flash.programmed_pages as f64;
@@ -138,7 +146,7 @@ fn mail_in_a_full_and_aged_volume_comes_out_the_same_each_time() {
 
 #[test]
 fn a_fuller_volume_cleans_more_for_the_same_mail() {
-    let (full, roomy) = (mail_counted("page", AGED), mail_counted("page", VolumeOptions { dummy_bytes: 0, ..AGED }));
+    let (full, roomy) = (mail_counted("page", aged(FULL)), mail_counted("page", aged(0)));
     assert_eq!(full.workload.written_blocks, roomy.workload.written_blocks);
     let cleaned = |result: &RunResult| -> f64 {
         result
@@ -153,19 +161,37 @@ fn a_fuller_volume_cleans_more_for_the_same_mail() {
 
 #[test]
 fn the_uncounted_part_belongs_to_the_same_workload() {
-    let whole = mail_counted("page", VolumeOptions::default()).workload;
-    let behind = mail_counted("page", VolumeOptions { dummy_bytes: 0, ..AGED }).workload;
+    let whole = mail_counted("page", RunOptions::default()).workload;
+    let behind = mail_counted("page", aged(0)).workload;
     // 7000 loops append 16 KiB each.
-    let share = 1.0 - f64::from(80 << 20) / f64::from(7000 * (16 << 10));
+    let share = 1.0 - AGING as f64 / f64::from(7000 * (16 << 10));
     let counted = behind.requests as f64 / whole.requests as f64;
     assert!((counted - share).abs() < 0.02, "{counted} {share}");
 }
 
 #[test]
 fn a_run_with_nothing_left_to_count_or_no_space_says_so() {
-    let spent = mail("page", VolumeOptions { precondition_bytes: 1 << 30, ..VolumeOptions::default() }).unwrap();
+    let spent =
+        mail("page", RunOptions { precondition: Some(Amount::Bytes(1 << 30)), ..RunOptions::default() }).unwrap();
     assert!(matches!(spent.failure, Some(RunError::Input(InputFault::Spent(_)))), "{:?}", spent.failure);
-    let full = mail("page", VolumeOptions { dummy_bytes: 1 << 30, ..VolumeOptions::default() });
+    let full = mail("page", RunOptions { dummy_bytes: 1 << 30, ..RunOptions::default() });
     let error = full.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("space"), "{error}");
+}
+
+/// Uncounted writes of a file workload were for the library's callers alone; a run in a file left its size out of the
+/// options that repeat it.
+#[test]
+fn a_run_in_a_volume_is_aged_and_says_how_to_repeat_it() {
+    let bench = Bench::new();
+    let aged = bench.json("varmail:files=200,size=8K,threads=1,loops=200", DRIVE, &["--precondition", "1M"]);
+    assert!(aged["options"].as_array().unwrap().contains(&"--precondition 1M".into()), "{}", aged["options"]);
+    let whole = bench.json("varmail:files=200,size=8K,threads=1,loops=200", DRIVE, &[]);
+    let requests = |result: &Value| result["workload"]["requests"].as_u64().unwrap();
+    assert!(requests(&aged) < requests(&whole), "{} {}", requests(&aged), requests(&whole));
+    let more = ["--size", "64M", "--utilization", "50%", "--fsync-every", "7", "--limit", "100"];
+    let in_a_file = bench.json("uniform", "sfs:segment=1M/conv:size=256M", &more);
+    for option in ["--size 64M", "--utilization 0.5", "--fsync-every 7", "--limit 100"] {
+        assert!(in_a_file["options"].as_array().unwrap().contains(&option.into()), "{}", in_a_file["options"]);
+    }
 }

@@ -168,6 +168,11 @@ fn options_of_simulation_are_refused_on_a_kernel() {
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.stderr.contains("for simulated runs"), "{answer:?}");
     }
+    // They were ignored.
+    for option in [&["--size", "1G"][..], &["--limit", "3"], &["--fill"]] {
+        let arguments = [&["run", "sh:true", "--on", "kernel-ext4/conv"], option].concat();
+        bench.refuses(&arguments, &[option[0], "a command is another program"]);
+    }
     for (workload, option) in [("varmail", &[][..]), ("sh:true", &[]), ("uniform", &["--size", "1G"])] {
         let answer = bench.flashpath(&[&["run", workload, "--on", "conv"], option].concat());
         assert_eq!(answer.code, Some(2), "{answer:?}");

@@ -78,7 +78,8 @@ fn parts_are_for_file_workloads_in_a_directory() {
     let bench = Bench::new();
     for (arguments, expected) in [
         (&["uniform", "--in", ".", "--size", "1M", "--only", "setup"][..], "--only is for file workloads"),
-        (&["uniform", "--on", DRIVE, "--only", "setup"], "cannot be used with"),
+        (&["uniform", "--on", DRIVE, "--only", "setup"], "--only is for file workloads"),
+        (&["varmail", "--on", "tree", "--only", "setup"], "--only is for a directory that keeps its files"),
         (&["varmail", "--only", "setup"], "not provided"),
         (&["varmail", "--in", ".", "--only", "all"], "[possible values: setup, counted]"),
         (&["varmail", "--in", ".", "--only", "setup", "--limit", "9"], "--limit has no meaning with --only setup"),

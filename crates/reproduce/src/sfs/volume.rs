@@ -249,11 +249,15 @@ fn run(lab: &Lab, point: &Point) -> Result<Measured, ReproduceError> {
     let shape = shape(lab, &path, point.device_bytes, point.file_bytes, point.full)?;
     lab.progress(&format!("{} on {}, live: {}", point.load.name(), path.text, point.full.about()));
     let amount = point.aging + point.measured;
-    let outcome = lab.run_in_file(&path, shape, point.aging, |bytes| match &point.load {
+    let outcome = match &point.load {
         Load::Made(_, expression) => {
-            lab.generator(&format!("{expression},writes={}", format_size(amount & !4095)), bytes)
+            let expression = format!("{expression},writes={}", format_size(amount & !4095));
+            lab.run_in_file(&path, shape, point.aging, |bytes| lab.generator(&expression, bytes))?
         }
-        Load::Recorded(_, recording) => Ok(Box::new(Compact::open(recording, amount)?)),
-    })?;
+        Load::Recorded(_, recording) => {
+            let recorded = Compact::open(recording, amount)?;
+            lab.run_in_file(&path, shape, point.aging, |_| Ok(Box::new(recorded)))?
+        }
+    };
     Ok(Measured::of(&outcome.result, outcome.census))
 }

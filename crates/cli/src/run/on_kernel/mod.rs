@@ -1,34 +1,38 @@
-//! A path with a file system of the running kernel on top: run in real time, and counted by the stations below it.
+//! This machine for the library's runs: its clock, paths with a file system of the running kernel on top, and programs
+//! that work in them.
 //!
 //! | file | role |
 //! |---|---|
 //! | `stack` | the path as a block device of this machine, with the file system mounted |
-//! | `work` | the workload in it |
+//! | `programs` | a shell command, or a fio job that fio runs |
 
+mod programs;
 mod stack;
-mod work;
 
-use crate::failure::Failure;
-use crate::run::Run;
-use crate::workload::Source;
-use flashpath::run::{FilesPlace, Outcome, Path};
+use flashpath::fs::kernel::KernelSettings;
+use flashpath::run::{Machine, MountedPath, Path, RunError};
+pub use programs::{fio, shell};
 use stack::KernelStack;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Sets up a path, runs the workload on it, and takes it down. The device's requests are counted after mkfs and mount
-/// until after unmount.
-pub fn run(command: &Run, source: &Source, path: &Path, stop: &AtomicBool) -> Result<Outcome, Failure> {
-    let settings = path.kernel().expect("the path has a kernel file system");
-    let began = Instant::now();
-    let stack = KernelStack::set_up(path, settings, command.seed)?;
-    let size_bytes = stack.size_bytes();
-    let before = stack.account()?;
-    let free_bytes = (stack.mount().free_share()? * size_bytes as f64) as u64;
-    let done = work::work(command, source, stack.mount().path(), free_bytes, stop)?;
-    let after = stack.take_down()?;
-    let place = FilesPlace::Path { path, accounts: (&before, &after), exported_bytes: size_bytes, cpu: None };
-    let mut outcome = Outcome::in_files(place, command.seed, done);
-    outcome.result.seconds_wall = began.elapsed().as_secs_f64();
-    Ok(outcome)
+/// This machine.
+pub struct ThisMachine {
+    /// The beginning of its time.
+    began: Instant,
+}
+
+impl Default for ThisMachine {
+    fn default() -> ThisMachine {
+        ThisMachine { began: Instant::now() }
+    }
+}
+
+impl Machine for ThisMachine {
+    fn now_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn mount(&self, path: &Path, settings: &KernelSettings, seed: u64) -> Result<Box<dyn MountedPath>, RunError> {
+        Ok(Box::new(KernelStack::set_up(path, settings, seed)?))
+    }
 }

@@ -6,12 +6,13 @@ use crate::resident::warnings::PrintedWarnings;
 use crate::resident::worker::Worker;
 use flashpath::device::Account;
 use flashpath::fs::kernel::{KernelFileSystem, KernelSettings};
-use flashpath::run::shared::{ServeError, ServedDevice, SharedDevice, Sharing};
-use flashpath::run::{Labelling, Path, Payload, open_device};
+use flashpath::run::shared::{ServedDevice, SharedDevice, Sharing};
+use flashpath::run::{Labelling, MountedPath, Path, Payload, RunError, open_device};
 use flashpath::time::Time;
 use flashpath_fuse::{Leaving, Mounted};
 use flashpath_kernel::{FileSystem, LoopDevice, Mkfs, Mount, make_mounts_private};
 use std::fs::OpenOptions;
+use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -75,23 +76,11 @@ impl KernelStack {
         Ok(stack)
     }
 
-    /// The mounted file system.
-    pub fn mount(&self) -> &Mount {
+    fn mounted(&self) -> &Mount {
         self.mount.as_ref().expect("mounted until take_down")
     }
 
-    /// The counts of the stations below.
-    pub fn account(&self) -> Result<Account, ServeError> {
-        self.device.account()
-    }
-
-    /// Bytes of the device below.
-    pub fn size_bytes(&self) -> u64 {
-        self.device.size_bytes()
-    }
-
-    /// Unmounts, takes the counts, checks the file system, and undoes the rest; returns the counts.
-    pub fn take_down(mut self) -> Result<Account, Failure> {
+    fn unmount(mut self) -> Result<Account, Failure> {
         if let Some(mount) = self.mount.take() {
             mount.sync()?;
             mount.unmount()?;
@@ -125,6 +114,29 @@ impl KernelStack {
                 }
             }
         }
+    }
+}
+
+impl MountedPath for KernelStack {
+    fn directory(&self) -> &FilePath {
+        self.mounted().path()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.device.size_bytes()
+    }
+
+    fn free_bytes(&self) -> Result<u64, RunError> {
+        let share = self.mounted().free_share().map_err(Failure::from)?;
+        Ok((share * self.size_bytes() as f64) as u64)
+    }
+
+    fn account(&self) -> Result<Account, RunError> {
+        Ok(self.device.account().map_err(Failure::from)?)
+    }
+
+    fn take_down(self: Box<Self>) -> Result<Account, RunError> {
+        Ok(self.unmount()?)
     }
 }
 

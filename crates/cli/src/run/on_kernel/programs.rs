@@ -1,10 +1,6 @@
-//! The workload in the mounted file system: a shell command, a fio job run by fio, or one of our workloads.
+//! Programs that work in the mounted file system: a shell command, or a fio job run by fio.
 
 use crate::failure::Failure;
-use crate::run::Run;
-use crate::run::in_directory;
-use crate::workload::Source;
-use flashpath::fs::directory::Directory;
 use flashpath::report::WorkloadResult;
 use flashpath::run::{FilesRun, RunError, RunFault};
 use flashpath::units::BLOCK_BYTES;
@@ -23,21 +19,6 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The time that a command has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs the workload in the file system at `mount`, of which `free_bytes` are free.
-pub fn work(
-    command: &Run,
-    source: &Source,
-    mount: &Path,
-    free_bytes: u64,
-    stop: &AtomicBool,
-) -> Result<FilesRun, Failure> {
-    match source {
-        Source::Shell(text) => shell(command, text, mount, stop),
-        Source::FioJob(job) => fio(command, job, mount, stop),
-        _ => ours(command, source, mount, free_bytes, stop),
-    }
-}
-
 fn unknown(name: &str) -> WorkloadResult {
     WorkloadResult {
         name: name.to_string(),
@@ -49,13 +30,14 @@ fn unknown(name: &str) -> WorkloadResult {
     }
 }
 
-fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<FilesRun, Failure> {
+/// Runs a shell command in the file system at `mount`. `name` is that of the workload in results.
+pub fn shell(name: &str, text: &str, mount: &Path, stop: &AtomicBool) -> Result<FilesRun, RunError> {
     let mut shell = Command::new("sh");
     shell.args(["-c", text]).env("FLASHPATH_MOUNT", mount).stdout(io::stderr());
     let ended = run(shell, mount, stop).map_err(|error| Failure::failed(format!("cannot run sh: {error}")))?;
     let warning = "the reads and writes of a command in its files are not counted: there is no write amplification";
     Ok(FilesRun {
-        workload: unknown(&command.workload),
+        workload: unknown(name),
         seconds: ended.seconds,
         files: None,
         latency_ns: BTreeMap::new(),
@@ -68,7 +50,9 @@ fn shell(command: &Run, text: &str, mount: &Path, stop: &AtomicBool) -> Result<F
 
 /// Runs fio itself: our own reader of jobs, which waits for each request, would not keep the job's depth, engine and
 /// threads.
-fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<FilesRun, Failure> {
+///
+/// Fails if the job cannot be read or names files elsewhere, or if fio is missing.
+pub fn fio(name: &str, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<FilesRun, RunError> {
     let job = job.canonicalize().map_err(|error| Failure::failed(format!("cannot read {}: {error}", job.display())))?;
     refuse_files_elsewhere(&job)?;
     // Beside the mount point, not in it: fio's output is not part of the run.
@@ -86,7 +70,7 @@ fn fio(command: &Run, job: &Path, mount: &Path, stop: &AtomicBool) -> Result<Fil
     // Best effort: its directory is removed at the end.
     let _ = std::fs::remove_file(&output);
     let mut failure = ended.problem("fio");
-    let (mut workload, mut seconds) = (unknown(&command.workload), ended.seconds);
+    let (mut workload, mut seconds) = (unknown(name), ended.seconds);
     match serde_json::from_str::<Value>(&report).ok().as_ref().and_then(|report| report["jobs"].as_array()) {
         Some(jobs) => {
             let sum =
@@ -128,15 +112,6 @@ fn refuse_files_elsewhere(job: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn ours(command: &Run, source: &Source, mount: &Path, free_bytes: u64, stop: &AtomicBool) -> Result<FilesRun, Failure> {
-    // Half of the free space leaves room for the file system's own blocks.
-    let size = command.size.unwrap_or((free_bytes / 2) & !((1 << 20) - 1));
-    let opened = in_directory::open(command, source, Some(size))?;
-    let directory = Directory::open(mount).map_err(|error| Failure::failed(error.to_string()))?;
-    let done = in_directory::run_opened(command, &directory, opened, &command.workload, stop);
-    Ok(FilesRun { workload: WorkloadResult { name: command.workload.clone(), ..done.workload }, ..done })
 }
 
 /// The end of a command.

@@ -1,0 +1,110 @@
+//! The work of a run, the place in which it is done, and the options of both.
+
+use super::backend::FileShape;
+use super::engine::{Options, Replay};
+use super::error::RunError;
+use super::files::{FilesRun, Part};
+use super::path::Path;
+use crate::expression::Amount;
+use crate::task::CpuTable;
+use crate::workload::Workload;
+use crate::workload::files::FileWorkload;
+use std::path::Path as FilePath;
+
+/// A run: work in a place.
+pub struct Job<'a> {
+    /// The work.
+    pub work: Work<'a>,
+    /// The place.
+    pub place: Place<'a>,
+    /// The seed of all randomness, except that of a file workload, which has its own.
+    pub seed: u64,
+    /// The options. One that has no meaning for this work in this place is refused.
+    pub options: RunOptions,
+}
+
+/// The place of a run.
+#[derive(Clone, Copy)]
+pub enum Place<'a> {
+    /// A path. It is simulated, and its storage in memory is new; a file system of the kernel on top of it is mounted by
+    /// the machine, and runs in real time.
+    Path(&'a Path),
+    /// A directory of this machine, in real time. Nothing is known of what lies below.
+    Directory(&'a FilePath),
+}
+
+/// The work of a run.
+pub enum Work<'a> {
+    /// A block workload: on the blocks of the place, or in one file where the place has files.
+    Blocks(BlockWork<'a>),
+    /// A file workload, where the place has files. Its seed is also that of a volume that is made for it.
+    Files(FileWorkload),
+    /// A program of this machine, in a file system of the kernel.
+    Program(ProgramWork<'a>),
+}
+
+/// A block workload that is opened when its space is known.
+pub struct BlockWork<'a> {
+    /// Its name in results and messages.
+    pub name: String,
+    /// True if its requests have recorded times, as those of a trace have.
+    pub has_times: bool,
+    /// Opens it.
+    pub open: OpenBlocks<'a>,
+}
+
+/// Opens a block workload for a number of bytes, those of the path or of the file.
+pub type OpenBlocks<'a> = Box<dyn FnOnce(u64) -> Result<Box<dyn Workload>, RunError> + 'a>;
+
+/// A program that works in the directory that it gets.
+pub struct ProgramWork<'a> {
+    /// Its name in messages.
+    pub name: String,
+    /// Runs it, and returns what it measured.
+    pub run: Box<dyn FnOnce(&FilePath) -> Result<FilesRun, RunError> + 'a>,
+}
+
+/// The options of a run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// The issue times of the requests of a block workload in simulated time. `None`: the workload's own queue depth, or
+    /// [`RunOptions::DEPTH`].
+    pub replay: Option<Replay>,
+    /// End after so many requests, or operations of the counted stages.
+    pub limit: Option<u64>,
+    /// Write the exported space, or the file, once in order before counting begins.
+    pub fill: bool,
+    /// The writes of the workload before counting begins; of a file workload, those of its first counted stage.
+    pub precondition: Option<Amount>,
+    /// Check that every read returns the newest write, and read everything back at the end.
+    pub verify: bool,
+    /// The file of a block workload.
+    pub file: FileShape,
+    /// The stages of a file workload in a directory.
+    pub part: Part,
+    /// The CPU time that counts as simulated time in a volume. `None`: the table in the program.
+    pub cpu: Option<CpuTable>,
+    /// Bytes of a file, whole blocks of 4 KiB, that is written to a volume before a file workload and never again
+    /// (section 4.1 of the SFS paper: dummy blocks). 0: there is none.
+    pub dummy_bytes: u64,
+    /// The arguments of the command line that opened the work, for the command that repeats the run.
+    pub arguments: Vec<String>,
+}
+
+impl RunOptions {
+    /// The requests in flight if neither the options nor the workload say it.
+    pub const DEPTH: u32 = 32;
+
+    /// The engine's options for a block workload.
+    pub(super) fn of_engine(&self, seed: u64, workload: &dyn Workload) -> Options {
+        let depth = || workload.queue_depth().unwrap_or(RunOptions::DEPTH);
+        Options {
+            seed,
+            replay: self.replay.unwrap_or_else(|| Replay::Closed { depth: depth() }),
+            limit: self.limit,
+            fill: self.fill,
+            precondition: self.precondition,
+            verify: self.verify,
+        }
+    }
+}
