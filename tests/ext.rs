@@ -1,5 +1,7 @@
 //! `ext` against those who know ext4: images that the kernel filled, and what e2fsprogs says of ours.
 
+#[path = "ext/caching.rs"]
+mod caching;
 #[path = "ext/checking.rs"]
 mod checking;
 #[path = "ext/crashes.rs"]

@@ -49,11 +49,11 @@ pub fn can_mount() -> bool {
     }
     let image = Image::of_bytes(4 << 20);
     image.mke2fs(&["-t", "ext4"]);
-    let is_able = image.try_mount("").is_some();
-    if !is_able {
-        skipped("images of ext4 cannot be mounted here");
+    if let Err(why) = image.try_mount("") {
+        skipped(&format!("images of ext4 cannot be mounted here: {why}"));
+        return false;
     }
-    is_able
+    true
 }
 
 /// An image that the kernel has mounted, until it is dropped.
@@ -115,18 +115,32 @@ impl Image {
         }
     }
 
-    fn try_mount(&self, options: &str) -> Option<Mounted> {
+    /// Has the kernel mount it. Other processes of the machine take loop devices at the same time: if one that was free is
+    /// taken, the next is tried.
+    fn try_mount(&self, options: &str) -> Result<Mounted, String> {
         let directory = self.directory.path().join("mnt");
         std::fs::create_dir_all(&directory).unwrap();
         let options = format!("loop,noatime{options}");
-        let mut mount = program("mount");
-        mount.args(["-t", "ext4", "-o", &options]).arg(self.path()).arg(&directory);
-        mount.output().unwrap().status.success().then_some(Mounted { directory })
+        let mut tries = 0;
+        loop {
+            let mut mount = program("mount");
+            mount.args(["-t", "ext4", "-o", &options]).arg(self.path()).arg(&directory);
+            let output = mount.output().unwrap();
+            if output.status.success() {
+                return Ok(Mounted { directory });
+            }
+            let why = String::from_utf8_lossy(&output.stderr).into_owned();
+            if tries == 50 || !why.contains("loop device") {
+                return Err(format!("mount {}: {why}", self.text()));
+            }
+            tries += 1;
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
     }
 
-    /// Has the kernel mount it.
+    /// The same, which must succeed.
     pub fn mount(&self, options: &str) -> Mounted {
-        self.try_mount(options).expect("the kernel mounts it")
+        self.try_mount(options).unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// Opens it with this program.

@@ -2,7 +2,9 @@
 //!
 //! A block's bytes are shared with whoever reads them, and are copied when they change while somebody has them: so a
 //! commit keeps what it took without a copy. What is changed, or committed and not yet written home, stays; of the rest the
-//! longest unused goes when there is too much. On a device of stamps everything stays.
+//! longest unused goes when there is too much. On a device of stamps all metadata stays.
+//!
+//! The page cache is one more of these, for clean pages of files.
 
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,6 +84,14 @@ impl Blocks {
         shard.blocks.insert(block, Entry { bytes: Arc::clone(&bytes), used, stays: false });
         shard.trim(self.most);
         Some(bytes)
+    }
+
+    /// Keeps a block that was written to the device, in place of an older copy. It may be dropped at any time.
+    pub fn put(&self, block: u64, bytes: Bytes) {
+        let used = self.tick();
+        let mut shard = self.shard(block);
+        shard.blocks.insert(block, Entry { bytes, used, stays: false });
+        shard.trim(self.most);
     }
 
     /// Sets a block, whatever it was. It stays until it is [released](Blocks::release).

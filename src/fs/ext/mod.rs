@@ -41,6 +41,7 @@ use crate::label::Content;
 use crate::task::{Gate, SharedGate, Task};
 use crate::time::Time;
 use allocation::space::Free;
+use allocation::windows::Windows;
 use blocks::{Blocks, Bytes};
 use error::damaged;
 use files::node::{File, Node, Nodes};
@@ -59,6 +60,9 @@ pub struct Ext {
     settings: ExtSettings,
     media: Arc<Media>,
     blocks: Arc<Blocks>,
+    /// The page cache: clean pages of files, by their blocks on the volume. Who reads or writes one is behind the gate of
+    /// its file. A block that is freed may stay: it is written before it is read for another file.
+    pages: Option<Blocks>,
     shape: Shape,
     head: Gate<Head>,
     /// The gates of allocation groups: some groups share one.
@@ -68,6 +72,7 @@ pub struct Ext {
     /// Who takes a file out of those that share a block of attributes.
     shared_attributes: Gate<()>,
     free: Free,
+    windows: Windows,
     waiting: Waiting,
     /// Files made since the mount.
     generations: AtomicU64,

@@ -32,6 +32,18 @@ pub static KIND: Kind = Kind {
             about: "metadata that is kept in memory although it is not changed",
         },
         OptionKind {
+            name: "page-cache",
+            values: Values::Size(0, 64 << 30),
+            default: "32M",
+            about: "bytes of files that are kept in memory after they were read or written; 0: none",
+        },
+        OptionKind {
+            name: "readahead",
+            values: Values::Size(0, 64 << 20),
+            default: "128K",
+            about: "a file that is read in sequence is read so far ahead into the page cache",
+        },
+        OptionKind {
             name: "block",
             values: Values::Size(1 << 10, 4 << 10),
             default: "4K",
@@ -78,6 +90,10 @@ pub struct ExtSettings {
     pub dirty_bytes: u64,
     /// Bytes of unchanged metadata that are kept.
     pub cache_bytes: u64,
+    /// Bytes of clean pages of files that are kept.
+    pub page_cache_bytes: u64,
+    /// The largest readahead, in bytes.
+    pub readahead_bytes: u64,
     /// Bytes of a block of a new volume.
     pub block_bytes: u64,
     /// Bytes of the journal of a new volume; `None` for what suits its size.
@@ -97,6 +113,8 @@ impl ExtSettings {
             commit_ns: settings.duration_ns("commit"),
             dirty_bytes: settings.size("dirty"),
             cache_bytes: settings.size("cache"),
+            page_cache_bytes: settings.size("page-cache"),
+            readahead_bytes: settings.size("readahead"),
             block_bytes,
             journal_bytes: settings.is_set("journal-size").then(|| settings.size("journal-size")),
             written_out: settings.written_out(&[]),

@@ -18,6 +18,25 @@ const GROUPS_SEARCHED: u32 = 32;
 struct Search {
     at: u32,
     is_direct: bool,
+    owner: u32,
+}
+
+/// Where blocks should lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Goal {
+    /// The best block.
+    pub near: u64,
+    /// The inode of the file that they are for; 0 for metadata.
+    pub owner: u32,
+    /// Free blocks that should follow, since the file grows.
+    pub room: u32,
+}
+
+impl Goal {
+    /// The goal of a block of metadata.
+    pub fn of_metadata(near: u64) -> Goal {
+        Goal { near, owner: 0, room: 0 }
+    }
 }
 
 /// Takes a run of a group's blocks that was found.
@@ -72,12 +91,12 @@ impl Ext {
 
     /// Takes at most `count` blocks in one run, near `goal` if it can. Their number was promised; the promise is not
     /// touched.
-    pub fn take_blocks(&self, handle: &Handle<'_>, goal: u64, count: u32) -> Result<Range<u64>, VolumeError> {
+    pub fn take_blocks(&self, handle: &Handle<'_>, goal: Goal, count: u32) -> Result<Range<u64>, VolumeError> {
         self.search(handle.task, goal, count, &|group, run| self.mark(handle, group, run))
     }
 
     /// Keeps at most `count` blocks in one run from being taken by others, until they are taken or let go.
-    pub fn keep_blocks(&self, task: &Task<'_>, goal: u64, count: u32) -> Result<Kept<'_>, VolumeError> {
+    pub fn keep_blocks(&self, task: &Task<'_>, goal: Goal, count: u32) -> Result<Kept<'_>, VolumeError> {
         let run = self.search(task, goal, count, &|group, run| {
             let first = self.shape.group_start(group);
             self.journal()?.withhold(first + u64::from(run.start)..first + u64::from(run.end));
@@ -86,12 +105,27 @@ impl Ext {
         Ok(Kept { ext: self, run, is_taken: Cell::new(false) })
     }
 
-    /// Searches for a run, and has `take` take it behind the group's gate.
-    fn search(&self, task: &Task<'_>, goal: u64, count: u32, take: TakeRun) -> Result<Range<u64>, VolumeError> {
-        let goal = if self.shape.holds(goal, 1) { goal } else { self.shape.first_data_block + 1 };
-        let (first, from) = self.shape.place_of_block(goal);
+    /// Searches for a run, and has `take` take it behind the group's gate. Windows of other files are taken from last.
+    fn search(&self, task: &Task<'_>, goal: Goal, count: u32, take: TakeRun) -> Result<Range<u64>, VolumeError> {
+        match self.search_outside_of_windows(task, goal, count, take) {
+            Err(VolumeError::NoSpace { .. }) if self.windows.clear() => {
+                self.search_outside_of_windows(task, goal, count, take)
+            }
+            found => found,
+        }
+    }
+
+    fn search_outside_of_windows(
+        &self,
+        task: &Task<'_>,
+        Goal { near, owner, room }: Goal,
+        count: u32,
+        take: TakeRun,
+    ) -> Result<Range<u64>, VolumeError> {
+        let near = if self.shape.holds(near, 1) { near } else { self.shape.first_data_block + 1 };
+        let (first, from) = self.shape.place_of_block(near);
         // What follows the goal directly is best, however short it is.
-        if let Some(run) = self.take_in(task, first, Search { at: from, is_direct: true }, count, 1, take)? {
+        if let Some(run) = self.take_in(task, first, Search { at: from, is_direct: true, owner }, count, 1, take)? {
             return Ok(run);
         }
         let mut best: Option<(u32, u32)> = None;
@@ -100,11 +134,13 @@ impl Ext {
                 break;
             }
             let group = (first + step) % self.shape.groups;
-            let begin = if step == 0 { from } else { 0 };
-            if let Some(run) = self.take_in(task, group, Search { at: begin, is_direct: false }, count, count, take)? {
-                return Ok(run);
+            let search = Search { at: if step == 0 { from } else { 0 }, is_direct: false, owner };
+            for room in [room, 0].into_iter().skip(usize::from(room == 0)) {
+                if let Some(run) = self.take_in(task, group, search, count, count + room, take)? {
+                    return Ok(run);
+                }
             }
-            let longest = self.longest_run(task, group, count)?;
+            let longest = self.longest_run(task, group, owner, count)?;
             if longest > best.map_or(0, |(_, longest)| longest) {
                 best = Some((group, longest));
             }
@@ -112,36 +148,39 @@ impl Ext {
         // Somebody else may take it meanwhile; then any does.
         let groups = best.map(|(group, _)| group).into_iter().chain(0..self.shape.groups);
         for group in groups {
-            if let Some(run) = self.take_in(task, group, Search { at: 0, is_direct: false }, count, 1, take)? {
+            if let Some(run) = self.take_in(task, group, Search { at: 0, is_direct: false, owner }, count, 1, take)? {
                 return Ok(run);
             }
         }
         Err(self.no_space())
     }
 
-    /// The bitmap of a group with the blocks that may not be used yet.
-    fn usable_bits(&self, task: &Task<'_>, group: u32) -> Result<Option<Vec<u8>>, VolumeError> {
+    /// The bitmap of a group with the blocks that the file `owner` may not use: those that were freed and not committed, and
+    /// windows of other files.
+    fn usable_bits(&self, task: &Task<'_>, group: u32, owner: u32) -> Result<Option<Vec<u8>>, VolumeError> {
         let descriptor = self.descriptor(task, group)?;
         if descriptor.free_blocks == 0 {
             return Ok(None);
         }
         let mut bits = self.block_bitmap(task, group, &descriptor)?.to_vec();
         let first = self.shape.group_start(group);
-        for range in self.journal()?.withheld(first..first + self.shape.blocks_of_group(group)) {
+        let blocks = first..first + self.shape.blocks_of_group(group);
+        let withheld = self.journal()?.withheld(blocks.clone());
+        for range in withheld.into_iter().chain(self.windows.of_others(owner, &blocks)) {
             bits::put(&mut bits, (range.start - first) as u32..(range.end - first) as u32, true);
         }
         Ok(Some(bits))
     }
 
-    fn longest_run(&self, task: &Task<'_>, group: u32, count: u32) -> Result<u32, VolumeError> {
+    fn longest_run(&self, task: &Task<'_>, group: u32, owner: u32, count: u32) -> Result<u32, VolumeError> {
         let _alone = self.group_gate(group).enter(task);
         let end = self.shape.blocks_of_group(group) as u32;
-        let bits = self.usable_bits(task, group)?;
+        let bits = self.usable_bits(task, group, owner)?;
         let run = bits.and_then(|bits| bits::find_run(&bits, 0, end, count));
         Ok(run.map_or(0, |run| run.end - run.start))
     }
 
-    /// Takes a run of at least `least` blocks of a group.
+    /// Takes `count` blocks of a group at the most, from a free run of at least `least`.
     fn take_in(
         &self,
         task: &Task<'_>,
@@ -153,14 +192,15 @@ impl Ext {
     ) -> Result<Option<Range<u64>>, VolumeError> {
         let _alone = self.group_gate(group).enter(task);
         let end = self.shape.blocks_of_group(group) as u32;
-        let Some(usable) = self.usable_bits(task, group)? else { return Ok(None) };
+        let Some(usable) = self.usable_bits(task, group, search.owner)? else { return Ok(None) };
         let found = match search.is_direct {
             true => bits::run_at(&usable, search.at, end, count),
-            false => bits::find_run(&usable, search.at.min(end), end, count),
+            false => bits::find_run(&usable, search.at.min(end), end, count.max(least)),
         };
         let Some(run) = found.filter(|run| run.end - run.start >= least) else {
             return Ok(None);
         };
+        let run = run.start..run.end.min(run.start + count);
         take(group, run.clone())?;
         let first = self.shape.group_start(group);
         Ok(Some(first + u64::from(run.start)..first + u64::from(run.end)))
@@ -178,8 +218,8 @@ impl Ext {
     }
 
     /// Takes one block for metadata, which was promised.
-    pub fn take_block(&self, handle: &Handle<'_>, goal: u64) -> Result<u64, VolumeError> {
-        Ok(self.take_blocks(handle, goal, 1)?.start)
+    pub fn take_block(&self, handle: &Handle<'_>, near: u64) -> Result<u64, VolumeError> {
+        Ok(self.take_blocks(handle, Goal::of_metadata(near), 1)?.start)
     }
 
     /// Gives blocks back. `is_logged`: they may be in the log.

@@ -6,6 +6,7 @@
 //! | `bits` | runs in a bitmap |
 //! | `bitmaps` | the bitmaps of a group, which may never have been written |
 //! | `blocks` | blocks |
+//! | `windows` | preallocation: blocks that files that grow have first |
 //! | `inodes` | inodes |
 
 pub mod bitmaps;
@@ -13,3 +14,4 @@ pub mod bits;
 pub mod blocks;
 pub mod inodes;
 pub mod space;
+pub mod windows;

@@ -134,7 +134,7 @@ impl Ext {
             Some(place) => place,
             None => {
                 let goal = self.goal(handle.task, file, 0)?;
-                let place = self.take_map_block(handle, file, goal)?;
+                let place = self.take_map_block(handle, file, goal.near)?;
                 file.inode.set_attribute_block(place);
                 place
             }

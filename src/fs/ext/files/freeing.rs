@@ -19,6 +19,7 @@ impl Ext {
     pub fn free_file(&self, task: &Task<'_>, file: &mut File) -> Result<(), VolumeError> {
         let is_directory = file.kind() == FileKind::Directory;
         self.drop_pages(file, 0..u64::MAX);
+        self.windows.drop_of(file.number);
         if file.inode.has_map() {
             self.cut_all(task, file, 0..u64::from(u32::MAX), true)?;
         }

@@ -7,6 +7,7 @@ use crate::fs::volume::{Attributes, FileKind, InodeNumber, Times, VolumeError};
 use crate::task::SharedGate;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,6 +36,29 @@ pub struct Page {
     pub is_promised: bool,
 }
 
+/// The state of a file's readahead. Readers share it: a race costs a readahead and nothing else.
+#[derive(Debug, Default)]
+pub struct Reads {
+    /// The block behind the last read.
+    next: AtomicU64,
+    /// Blocks that are read ahead of the next read.
+    window: AtomicU64,
+}
+
+impl Reads {
+    /// Notes a read of these blocks, and says how many to read behind them: none if they do not follow the last read,
+    /// and otherwise twice as many as last time, up to `most`.
+    pub fn ahead(&self, blocks: Range<u64>, most: u64) -> u64 {
+        // A read of less than a block may be in the block in which the last one ended.
+        let next = self.next.swap(blocks.end, Ordering::Relaxed);
+        let follows = blocks.start == next || blocks.start + 1 == next;
+        let window =
+            if follows { (2 * self.window.load(Ordering::Relaxed)).clamp(4, most.max(4)).min(most) } else { 0 };
+        self.window.store(window, Ordering::Relaxed);
+        window
+    }
+}
+
 /// A file, as it is behind its gate.
 #[derive(Debug)]
 pub struct File {
@@ -52,6 +76,8 @@ pub struct File {
     pub is_unstored: bool,
     /// It is in the list of orphans.
     pub is_orphan: bool,
+    /// Reads in sequence are recognised by it.
+    pub reads: Reads,
     /// Where the last search for a free block ended.
     pub goal: u64,
     /// It is freed: the inode may be another file's soon.
@@ -69,6 +95,7 @@ impl File {
             pages: BTreeMap::new(),
             changed_in: None,
             needed_in: None,
+            reads: Reads::default(),
             goal: 0,
             is_freed: false,
         }

@@ -2,12 +2,15 @@
 
 use super::extent_tree::in_extents;
 use crate::fs::ext::Ext;
+use crate::fs::ext::allocation::blocks::Goal;
+use crate::fs::ext::allocation::windows::window_blocks;
 use crate::fs::ext::files::node::File;
 use crate::fs::ext::format::inode::flag;
 use crate::fs::ext::journal::Handle;
 use crate::fs::volume::{FileKind, VolumeError};
 use crate::task::Task;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// Blocks that a change of a file's map may change: nodes, and bitmaps and descriptors where they are taken.
 pub const MAP_BLOCKS: usize = 40;
@@ -20,17 +23,30 @@ pub const NUMBERS_AT_ONCE: u64 = 256;
 
 impl Ext {
     /// A place near which block `at` of a file should lie: behind the block before it, or in the file's group.
-    pub fn goal(&self, task: &Task<'_>, file: &File, at: u64) -> Result<u64, VolumeError> {
+    pub fn goal(&self, task: &Task<'_>, file: &File, at: u64) -> Result<Goal, VolumeError> {
+        let room = if at > 0 { self.window_of(file) as u32 } else { 0 };
+        let near = |near| Goal { near, owner: file.number, room };
         if let Some(before) = at.checked_sub(1)
             && let Some(place) = self.run(task, file, before)?.place
         {
-            return Ok(place + 1);
+            return Ok(near(place + 1));
         }
         if file.goal != 0 {
-            return Ok(file.goal);
+            return Ok(near(file.goal));
         }
         let (group, _) = self.shape.place_of_inode(file.number);
-        Ok(self.shape.group_start(group) + self.shape.blocks_before(group).max(1))
+        Ok(near(self.shape.group_start(group) + self.shape.blocks_before(group).max(1)))
+    }
+
+    /// Blocks of the window of a file: only a regular file has one.
+    fn window_of(&self, file: &File) -> u64 {
+        match file.kind() {
+            FileKind::Regular => {
+                let free = self.free.blocks.load(Ordering::Relaxed);
+                window_blocks(file.inode.size(), self.shape.block_bytes, free)
+            }
+            _ => 0,
+        }
     }
 
     /// Puts a run of the volume where a file has a hole.
@@ -43,6 +59,10 @@ impl Ext {
         is_written: bool,
     ) -> Result<(), VolumeError> {
         file.goal = run.end;
+        // A file that is written once and never again has no window.
+        if first > 0 {
+            self.windows.set(file.number, run.end, self.window_of(file));
+        }
         file.inode.add_blocks((run.end - run.start) as i64, self.shape.block_bytes);
         if file.inode.has(flag::EXTENTS) {
             for extent in in_extents(first, run, is_written) {

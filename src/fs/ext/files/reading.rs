@@ -1,6 +1,7 @@
 //! Reads the bytes of a file, and the target of a link.
 
 use crate::fs::ext::Ext;
+use crate::fs::ext::blocks::Bytes;
 use crate::fs::ext::error::damaged;
 use crate::fs::ext::files::node::File;
 use crate::fs::volume::{FileKind, LONGEST_TARGET, Seek, VolumeError};
@@ -18,11 +19,14 @@ impl Ext {
         let block = self.shape.block_bytes;
         let (first, end) = (offset / block as u64, (offset + length as u64).div_ceil(block as u64));
         let head = (offset % block as u64) as usize;
+        let most = if self.pages.is_some() { self.settings.readahead_bytes / block as u64 } else { 0 };
+        let behind = file.inode.size().div_ceil(block as u64) - end;
+        let ahead = file.reads.ahead(first..end, most).min(behind);
         if head == 0 && length.is_multiple_of(block) && !self.media.holds_stamps() {
-            self.read_blocks(task, file, first, bytes)?;
+            self.read_ahead(task, file, first, bytes, ahead)?;
         } else {
             let mut whole = vec![0; (end - first) as usize * self.media.width()];
-            self.read_blocks(task, file, first, &mut whole)?;
+            self.read_ahead(task, file, first, &mut whole, ahead)?;
             match self.media.holds_stamps() {
                 true => bytes.fill(0),
                 false => bytes.copy_from_slice(&whole[head..head + length]),
@@ -33,6 +37,18 @@ impl Ext {
 
     /// Reads whole blocks from block `first` on, each as wide as on the device.
     pub fn read_blocks(&self, task: &Task<'_>, file: &File, first: u64, buffer: &mut [u8]) -> Result<(), VolumeError> {
+        self.read_ahead(task, file, first, buffer, 0)
+    }
+
+    /// The same, and at the most `ahead` blocks behind them into the page cache, if the device must be read anyway.
+    fn read_ahead(
+        &self,
+        task: &Task<'_>,
+        file: &File,
+        first: u64,
+        buffer: &mut [u8],
+        ahead: u64,
+    ) -> Result<(), VolumeError> {
         let width = self.media.width();
         let end = first + (buffer.len() / width) as u64;
         let (mut at, mut rest) = (first, buffer);
@@ -49,7 +65,7 @@ impl Ext {
                     let count = run.count.min(most);
                     let part = &mut rest[..count as usize * width];
                     match run.stored() {
-                        Some(place) => self.read_stored(task, place, part)?,
+                        Some(place) => self.read_stored(task, place, part, ahead.min(run.count - count))?,
                         None => part.fill(0),
                     }
                     count
@@ -61,22 +77,57 @@ impl Ext {
         Ok(())
     }
 
-    /// Reads blocks of a file that lie one behind the other; those that the journal has, from memory.
-    fn read_stored(&self, task: &Task<'_>, place: u64, buffer: &mut [u8]) -> Result<(), VolumeError> {
-        if !self.has_logged_data() {
-            return Ok(self.media.read(task, place, buffer)?);
-        }
+    /// Reads blocks of a file that lie one behind the other: from the journal's blocks and the page cache, and otherwise
+    /// from the device, there `ahead` blocks further if the last of them is read there.
+    fn read_stored(&self, task: &Task<'_>, place: u64, buffer: &mut [u8], ahead: u64) -> Result<(), VolumeError> {
         let width = self.media.width();
-        let newest: Vec<_> = (place..).take(buffer.len() / width).map(|block| self.blocks.get(block).ok()).collect();
-        if newest.iter().any(Option::is_none) {
-            self.media.read(task, place, buffer)?;
-        }
-        for (part, bytes) in buffer.chunks_exact_mut(width).zip(newest) {
-            if let Some(bytes) = bytes {
-                part.copy_from_slice(&bytes[..width]);
+        let count = (buffer.len() / width) as u64;
+        let mut at = 0;
+        while at < count {
+            let part = &mut buffer[at as usize * width..];
+            if let Some(bytes) = self.in_memory(place + at) {
+                part[..width].copy_from_slice(&bytes[..width]);
+                at += 1;
+                continue;
             }
+            let missing = 1 + (at + 1..count).take_while(|at| self.in_memory(place + at).is_none()).count() as u64;
+            let ahead = if at + missing == count { ahead } else { 0 };
+            self.read_missing(task, place + at, &mut part[..missing as usize * width], ahead)?;
+            at += missing;
         }
         Ok(())
+    }
+
+    /// A block of a file that is newer in memory than on the device, or the same.
+    fn in_memory(&self, block: u64) -> Option<Bytes> {
+        let logged = self.has_logged_data().then(|| self.blocks.get(block).ok()).flatten();
+        logged.or_else(|| self.pages.as_ref().and_then(|pages| pages.get(block).ok()))
+    }
+
+    /// Reads blocks of a file from the device into the page cache.
+    fn read_missing(&self, task: &Task<'_>, place: u64, buffer: &mut [u8], ahead: u64) -> Result<(), VolumeError> {
+        let width = self.media.width();
+        let ahead = (0..ahead).take_while(|at| self.in_memory(place + (buffer.len() / width) as u64 + at).is_none());
+        let mut whole = vec![0; ahead.count() * width];
+        if whole.is_empty() {
+            self.media.read(task, place, buffer)?;
+            self.cache_pages(place, buffer);
+            return Ok(());
+        }
+        whole.resize(whole.len() + buffer.len(), 0);
+        self.media.read(task, place, &mut whole)?;
+        self.cache_pages(place, &whole);
+        buffer.copy_from_slice(&whole[..buffer.len()]);
+        Ok(())
+    }
+
+    /// Puts blocks that are on the device from `place` on into the page cache.
+    pub fn cache_pages(&self, place: u64, bytes: &[u8]) {
+        if let Some(pages) = &self.pages {
+            (place..)
+                .zip(bytes.chunks_exact(self.media.width()))
+                .for_each(|(block, bytes)| pages.put(block, bytes.into()));
+        }
     }
 
     /// The target of a symbolic link.

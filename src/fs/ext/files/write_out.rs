@@ -63,9 +63,14 @@ impl Ext {
     fn send_pages(&self, task: &Task<'_>, file: &File, blocks: &Range<u64>, place: u64) -> Result<(), VolumeError> {
         let bytes: Vec<u8> =
             file.pages.range(blocks.clone()).flat_map(|(_, page)| page.bytes.iter().copied()).collect();
-        // An older copy may be in memory, of a transaction that had these bytes.
-        let label = Label::host(Content::Data);
-        Ok(self.media.write(task, place, &bytes, label)?)
+        let written = self.media.write(task, place, &bytes, Label::host(Content::Data));
+        match (&written, &self.pages) {
+            (Ok(()), _) => self.cache_pages(place, &bytes),
+            // The device may hold the older bytes, the newer ones or neither.
+            (Err(_), Some(pages)) => (place..place + (blocks.end - blocks.start)).for_each(|block| pages.forget(block)),
+            (Err(_), None) => {}
+        }
+        Ok(written?)
     }
 
     /// The bytes of the file that are stored when these blocks are.

@@ -170,7 +170,10 @@ impl Ext {
                 } else if !run.is_written {
                     self.mark_written(&handle, file, at..at + 1)?;
                 }
-                handle.set(run.place.expect("it has one now"), Content::Data, bytes.into());
+                let place = run.place.expect("it has one now");
+                // The newest bytes are in the journal's blocks from here on.
+                self.pages.iter().for_each(|pages| pages.forget(place));
+                handle.set(place, Content::Data, bytes.into());
             }
             file.stored_size = file.stored_size.max(end);
             file.inode.set_size(file.inode.size().max(end));

@@ -12,6 +12,7 @@ use super::replay::{FoundLog, Replayed};
 use crate::device::{BlockDevice, Medium};
 use crate::fs::ext::allocation::blocks::gates;
 use crate::fs::ext::allocation::space::Free;
+use crate::fs::ext::allocation::windows::Windows;
 use crate::fs::ext::blocks::Blocks;
 use crate::fs::ext::error::{OpenExtError, damaged};
 use crate::fs::ext::files::node::Nodes;
@@ -84,7 +85,9 @@ impl Ext {
         };
         let most = (settings.cache_bytes / shape.block_bytes as u64) as usize;
         let blocks = Blocks::new((!media.holds_stamps()).then_some(most));
+        let pages = (settings.page_cache_bytes / shape.block_bytes as u64) as usize;
         Ok(Ext {
+            pages: (pages > 0).then(|| Blocks::new(Some(pages))),
             settings: settings.clone(),
             media: Arc::new(media),
             blocks: Arc::new(blocks),
@@ -95,6 +98,7 @@ impl Ext {
             renames: Gate::new("renames", ()),
             shared_attributes: Gate::new("shared attributes", ()),
             free: Free::default(),
+            windows: Windows::default(),
             waiting: Waiting::default(),
             generations: AtomicU64::new(mounting.seed),
             journal: None,
