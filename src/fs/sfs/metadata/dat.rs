@@ -93,10 +93,11 @@ impl Dat {
         self.set_counted(page, 0);
     }
 
-    /// Numbers whose entries were lost, and that seem free, are not given out before the next checkpoint: maps may name
-    /// them.
+    /// Numbers that seem free are not given out before the next checkpoint: maps may name them. The entries of each page
+    /// must be counted anew.
     pub fn withhold(&mut self, task: &Task<'_>, numbers: Range<u64>) -> Result<(), SfsError> {
         for number in numbers.start.max(1)..numbers.end {
+            self.reach(task, number)?;
             if self.get(task, number)?.is_taken == 0 {
                 let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
                 self.set(task, number, &entry)?;
@@ -214,14 +215,7 @@ impl Dat {
     /// Takes a certain number, of which the log speaks.
     pub fn take_found(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let page = (number / DAT_ENTRIES) as usize;
-        while self.taken.is_empty() {
-            let first = self.take(task)?;
-            self.give_back(task, first)?;
-        }
-        if page >= self.taken.len() {
-            self.file.grow(page + 1);
-            self.taken.resize(page + 1, 0);
-        }
+        self.reach(task, number)?;
         match self.get(task, number)?.is_taken {
             1 => return Ok(()),
             FREED => *self.freed.get_mut(&(page as u32)).expect("it was counted") -= 1,
@@ -230,6 +224,20 @@ impl Dat {
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
         self.set(task, number, &entry)?;
         self.used += 1;
+        Ok(())
+    }
+
+    /// Makes the DAT so long that it has an entry of this number.
+    fn reach(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        let page = (number / DAT_ENTRIES) as usize;
+        while self.taken.is_empty() {
+            let first = self.take(task)?;
+            self.give_back(task, first)?;
+        }
+        if page >= self.taken.len() {
+            self.file.grow(page + 1);
+            self.taken.resize(page + 1, 0);
+        }
         Ok(())
     }
 

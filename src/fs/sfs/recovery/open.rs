@@ -132,6 +132,9 @@ pub(super) fn open(
             // Without a log to change them, the survey looks at them.
             findings.extend(volume.correct_counts(task)?);
         }
+        if tolerance == Tolerance::Lenient {
+            volume.withhold_named(task)?;
+        }
         findings.extend(volume.apply_log_since(task, &chosen, &mut loss, tolerance)?);
     }
     // No superblock may seem newer than the next.
