@@ -244,6 +244,7 @@ impl WrittenCheckpoint {
     /// Writes the superblock to both places, one durably before the other is touched. Should one be damaged later, the
     /// other is as good; the checkpoint before this one is not, as what it names is free from now on.
     fn store_superblocks(&self, task: &Task<'_>, media: &Media) -> Result<Superblock, SfsError> {
+        media.keep_superblocks_together();
         for superblock in &self.superblocks {
             media.write_superblock(task, superblock.sequence.get(), &superblock.with_checksum())?;
             media.flush(task)?;
