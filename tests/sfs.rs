@@ -35,6 +35,8 @@ mod model;
 mod power_cuts;
 #[path = "sfs/random_work.rs"]
 mod random_work;
+#[path = "sfs/repairs.rs"]
+mod repairs;
 #[path = "sfs/reservations.rs"]
 mod reservations;
 #[path = "sfs/slow_store.rs"]

@@ -329,6 +329,71 @@ fn what_a_lost_part_added_to_a_file_cannot_be_read_and_is_not_zeros() {
     }
 }
 
+/// Two files grew in a lost part of the log, and the map of the first one is damaged: what is unknown of the second one
+/// was not given up, and read as zeros.
+#[test]
+fn what_is_unknown_of_a_file_is_given_up_although_another_one_has_a_damaged_map() {
+    let task = &Task::at(Time::ZERO);
+    const PART: usize = 3 * BLOCK + 2000;
+    for is_zoned in [false, true] {
+        let killed = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
+        let mut sfs = killed.create();
+        let inodes = [b"first ", b"second"].map(|name| sfs.make(task, InodeNumber::ROOT, name, &NEW).unwrap());
+        let mut lengths = [12 * BLOCK, 10];
+        for (inode, length) in inodes.iter().zip(lengths) {
+            sfs.write(task, *inode, 0, &vec![1; length]).unwrap();
+        }
+        sfs.sync(task).unwrap();
+        for _ in 0..4 {
+            for (inode, length) in inodes.iter().zip(&mut lengths) {
+                sfs.write(task, *inode, *length as u64, &[1; PART]).unwrap();
+                *length += PART;
+                sfs.sync_file(task, *inode, Durable::All).unwrap();
+            }
+        }
+        drop(sfs);
+        // The map block of the first file, as the checkpoint wrote it.
+        let places = (0..killed.segments).flat_map(|segment| (0..killed.segment_blocks).map(move |at| (segment, at)));
+        let mut maps = Vec::new();
+        for (segment, at) in places {
+            let summary = block(&killed, segment, at);
+            let is_its =
+                |record: &[u8]| record[28] == 2 && record[16..24] == [0xff; 8] && record[8] == inodes[0].0 as u8;
+            if summary[..4] == *b"SFSL" {
+                let blocks = u64::from(summary[24]);
+                maps.extend(
+                    (0..blocks)
+                        .filter(|it| is_its(&summary[64 + *it as usize * 32..][..32]))
+                        .map(|it| (segment, at + 1 + it)),
+                );
+            }
+        }
+        assert_eq!(maps.len(), 1);
+        let log = log(&killed);
+        for lost in 0..log.len() - 2 {
+            let machine = killed.copy();
+            change(&machine, log[lost].segment, log[lost].block, |bytes| bytes[60] ^= 1);
+            change(&machine, maps[0].0, maps[0].1, |bytes| bytes[60] ^= 1);
+            let context = format!("zones {is_zoned}, partial segment {lost}");
+            let assert_no_zeros = |sfs: &mut Sfs| {
+                for name in [b"first ", b"second"] {
+                    let Ok(inode) = sfs.lookup(task, InodeNumber::ROOT, name) else { continue };
+                    let size = sfs.attributes(task, inode).unwrap().size;
+                    for at in (0..size).step_by(BLOCK) {
+                        let mut bytes = vec![0; BLOCK.min((size - at) as usize)];
+                        let is_read = sfs.read(task, inode, at, &mut bytes).is_ok();
+                        assert!(!is_read || bytes.iter().all(|byte| *byte == 1), "{context}: byte {at} of {name:?}");
+                    }
+                }
+            };
+            assert_no_zeros(&mut opened_despite_damage(machine.copy().medium()).unwrap());
+            assert_eq!(repaired(&machine).unwrap().left, [], "{context}");
+            assert_eq!(checked(&machine).unwrap(), [], "{context}");
+            assert_no_zeros(&mut machine.open().unwrap());
+        }
+    }
+}
+
 /// The fsync that told a file's name is lost, and a later one of the same file is there: the file is found again.
 #[test]
 fn a_file_whose_name_is_lost_goes_to_lost_and_found() {

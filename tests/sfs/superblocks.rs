@@ -2,11 +2,14 @@
 
 use super::calls::Call;
 use super::history::{History, look};
-use super::machine::{Device, Machine};
+use super::machine::{Device, Machine, seeds};
+use super::unclean::checked;
 use flashpath::fs::Durable;
+use flashpath::fs::sfs::Structure;
 use flashpath::random::Random;
 use flashpath::task::Task;
 use flashpath::time::Time;
+use std::collections::BTreeSet;
 
 /// Ways to damage a block.
 fn damages() -> [fn(&mut [u8]); 3] {
@@ -196,4 +199,109 @@ fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_nu
         assert_eq!(found.all["/file"].attributes()["user.a".as_bytes()].len(), 3000);
         assert_eq!(disk.bytes(0)[8], 2, "from then on it is of version 2");
     }
+}
+
+/// Superblocks, by their places or zones.
+fn superblocks(machine: &Machine) -> [Vec<Vec<u8>>; 2] {
+    match &machine.device {
+        Device::Blocks(disk) => [0, machine.segment_blocks / 2].map(|place| vec![disk.bytes(place)]),
+        Device::Zones(zones) => [0, 1].map(|zone| zones.blocks_of(zone)),
+    }
+}
+
+/// Tears the superblock that the last operation of a device wrote over these: its first half alone is there.
+fn tear(machine: &Machine, before: &[Vec<Vec<u8>>; 2], random: &mut Random) {
+    let after = superblocks(machine);
+    let turn = (0..2).find(|turn| after[*turn] != before[*turn]).expect("a superblock was written");
+    machine.lose_power(random);
+    let mut blocks = after[turn].clone();
+    let last = blocks.last_mut().expect("there is the one that was written");
+    last[2048..].fill(0xff);
+    match &machine.device {
+        Device::Blocks(disk) => disk.put([0, machine.segment_blocks / 2][turn], last),
+        Device::Zones(zones) => zones.put(turn as u32, blocks),
+    }
+}
+
+/// The volume as it is after a mount in which the power failed, and tore the superblock that was being written: the
+/// `which`-th that the mount writes. `None` if it writes fewer.
+fn torn_in_mount(machine: &Machine, which: usize, random: &mut Random) -> Option<Machine> {
+    let cut_off = |cut: u64| {
+        let machine = machine.copy();
+        machine.power.cut_after(cut);
+        let is_cut = machine.open().is_err();
+        is_cut.then_some(machine)
+    };
+    let (mut before, mut written) = (superblocks(machine), 0);
+    for cut in 0.. {
+        let machine = cut_off(cut)?;
+        let after = superblocks(&machine);
+        // A zone is emptied before it is written anew.
+        let is_longer = (0..2).any(|turn| after[turn] != before[turn] && !after[turn].is_empty());
+        written += usize::from(is_longer);
+        if is_longer && written > which {
+            tear(&machine, &before, random);
+            return Some(machine);
+        }
+        before = after;
+    }
+    None
+}
+
+/// Each crash tore the superblock that was just being written. On zones the second torn one was taken for damage, and
+/// the volume could only be read.
+#[test]
+fn crashes_in_a_row_that_each_tear_a_superblock_damage_nothing() {
+    let task = &Task::at(Time::ZERO);
+    let mut torn_in_a_row = [0; 5];
+    for (text, segment, is_zoned) in volumes() {
+        for cut in (0..).step_by((11 / seeds()).max(1) as usize) {
+            let Some((mut machine, history)) = cut_volume(task, text, segment, is_zoned, cut) else { break };
+            let mut random = Random::new(cut, "torn superblocks");
+            for torn in 1..=4 {
+                // Most often the first of the two that a checkpoint writes.
+                let which = usize::from(random.below(4) == 0);
+                let Some(next) = torn_in_mount(&machine, which, &mut random) else { break };
+                machine = next;
+                torn_in_a_row[torn] += 1;
+                let recovered = machine.copy().recover(task, &history);
+                recovered.unwrap_or_else(|why| panic!("{text} (zones: {is_zoned}), cut {cut}, {torn} torn: {why}"));
+            }
+        }
+    }
+    eprintln!("{torn_in_a_row:?} volumes with so many torn superblocks");
+    assert!(torn_in_a_row[4] > 5, "{torn_in_a_row:?}");
+}
+
+/// Two crashes in a row tear one superblock in each zone at most, so that two in one zone were damaged later.
+#[test]
+fn both_superblocks_of_a_checkpoint_on_zones_that_rot_are_told_wherever_they_lie() {
+    let task = &Task::at(Time::ZERO);
+    let machine = Machine::new("sfs:segment=64K", 16, 56, true);
+    let Device::Zones(zones) = &machine.device else { unreachable!("it has zones") };
+    let mut sfs = machine.create();
+    let mut places = BTreeSet::new();
+    for round in 0..40 {
+        Call::Create(format!("/{round}")).run(task, &mut sfs, round).unwrap();
+        sfs.sync(task).unwrap();
+        let rotten = machine.copy();
+        let Device::Zones(its) = &rotten.device else { unreachable!("it has zones") };
+        let sequence = |block: &[u8]| u64::from_le_bytes(block[32..40].try_into().unwrap());
+        let all = [0, 1].map(|zone| zones.blocks_of(zone));
+        let newest = all.iter().flatten().map(|block| sequence(block)).max().unwrap();
+        for (zone, mut blocks) in (0..).zip(all) {
+            for (at, block) in blocks.iter_mut().enumerate().filter(|(_, block)| sequence(block) + 1 >= newest) {
+                block[300] ^= 1;
+                places.insert((zone, at));
+            }
+            its.put(zone, blocks);
+        }
+        let found = checked(&rotten).unwrap();
+        assert!(found.iter().any(|finding| finding.structure == Structure::Superblock), "{round}: {found:?}");
+        // What the older checkpoint names may have been written over.
+        if let Ok(mounted) = rotten.open() {
+            assert!(!mounted.damage().is_empty() && mounted.read_only().is_some(), "{round}");
+        }
+    }
+    assert!(places.len() >= 30, "both zones were written from their first block to their last: {places:?}");
 }

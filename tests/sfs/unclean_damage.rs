@@ -28,7 +28,7 @@ const ROUNDS_OF_VOLUMES: u64 = 100;
 const MOST_FAILURES: usize = 20;
 
 /// Rounds that once failed, each with the clock of the task that made its volume.
-const FOUND: [(u64, u64); 22] = [
+const FOUND: [(u64, u64); 25] = [
     (40458, 0),
     (211526, 0),
     (334606, 0),
@@ -58,6 +58,11 @@ const FOUND: [(u64, u64); 22] = [
     (22844, 27_849_726_109),
     // Partial segments were lost twice.
     (20359, 44_283_482_376),
+    // The DAT seemed to have more pages than it has: its numbers were given out again.
+    (1003517, 55_541_418_959),
+    (1016097, 7_399_209_648),
+    // A file that the log deletes came back, as one of its entries was wrong.
+    (1008436, 34_544_156_690),
 ];
 
 /// A volume as it was killed.

@@ -12,6 +12,7 @@ use flashpath::fs::Durable;
 use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use flashpath::task::Task;
 use flashpath::time::Time;
+use std::collections::BTreeSet;
 
 const NEW: NewFile =
     NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
@@ -104,7 +105,7 @@ fn a_wrong_entry_of_the_dat_is_reported_and_repaired_and_never_read_past() {
         let base = killed(task, is_zoned);
         base.open().unwrap().unmount(task).unwrap();
         for (number, at, value) in (0..128).flat_map(|number| {
-            [(26, 1), (25, 2), (25, 255), (24, 100), (7, 0x80), (3, 1), (15, 0xff), (23, 0xff)]
+            [(30, 7), (29, 0), (29, 2), (29, 255), (28, 100), (26, 1), (7, 0x80), (3, 1), (15, 0xff), (23, 0xff)]
                 .map(|(at, value)| (number, at, value))
         }) {
             let machine = base.copy();
@@ -119,6 +120,99 @@ fn a_wrong_entry_of_the_dat_is_reported_and_repaired_and_never_read_past() {
             }
             assert_eq!(repaired(&machine).unwrap().left, [], "{context}");
             assert_eq!(checked(&machine).unwrap(), [], "{context}");
+        }
+    }
+}
+
+/// The names in a directory.
+fn names(task: &Task<'_>, sfs: &mut Sfs, directory: InodeNumber) -> BTreeSet<Vec<u8>> {
+    let mut names = BTreeSet::new();
+    sfs.list(task, directory, 0, &mut |entry| names.insert(entry.name.to_vec()) || true).unwrap();
+    names
+}
+
+/// The DAT had one page, and both superblocks said two: the page was read as a block of pointers, all entries seemed
+/// free, and a repair gave their numbers to other files, which read as each other's bytes.
+#[test]
+fn a_wrong_number_of_pages_of_the_dat_in_both_superblocks_costs_nothing() {
+    let task = &Task::at(Time::ZERO);
+    let field = FIELDS.iter().find(|field| field.name == "dat.pages").unwrap();
+    for (is_zoned, large) in [(false, 20), (true, 20), (false, 400), (true, 400)] {
+        let base = Machine::new("sfs:segment=64K", 16, 80, is_zoned);
+        let mut sfs = base.create();
+        let bytes = |file: u8| vec![file + 1; if file == 0 { large * 4096 } else { 30_000 }];
+        for file in 0..8 {
+            let inode = sfs.make(task, InodeNumber::ROOT, &[b'a' + file], &NEW).unwrap();
+            sfs.write(task, inode, 0, &bytes(file)).unwrap();
+            if file < 4 { sfs.sync(task).unwrap() } else { sfs.sync_file(task, inode, Durable::All).unwrap() }
+        }
+        let before = names(task, &mut sfs, InodeNumber::ROOT);
+        drop(sfs);
+        let newest = super::unclean::superblock(&base);
+        let (now, used) = (forged::get(&newest, field.at, field.width), forged::get(&newest, 136, 8));
+        assert_eq!(now, if large == 20 { 1 } else { 4 });
+        for pages in [1, 2, 3, 4, 5, 200, 256, 257, 1000, 1200].into_iter().filter(|pages| *pages != now) {
+            let machine = base.copy();
+            forged::superblocks(&machine, |_, bytes| forged::set(bytes, field, pages));
+            let context = format!("zones {is_zoned}, {pages} pages for {now}");
+            let is_told = !matches!(checked(&machine), Ok(findings) if findings.is_empty());
+            assert!(is_told || pages > now && machine.open().is_ok(), "{context}");
+            if used >= pages * 128 {
+                // The superblocks contradict themselves: they are damaged.
+                continue;
+            }
+            assert_eq!(repaired(&machine).unwrap().left, [], "{context}");
+            assert_eq!(checked(&machine).unwrap(), [], "{context}");
+            let mut sfs = machine.open().unwrap();
+            assert_eq!(names(task, &mut sfs, InodeNumber::ROOT), before, "{context}");
+            for file in 0..8 {
+                let expected = bytes(file);
+                let inode = sfs.lookup(task, InodeNumber::ROOT, &[b'a' + file]).unwrap();
+                let mut read = vec![0; expected.len()];
+                sfs.read(task, inode, 0, &mut read).unwrap_or_else(|error| panic!("{context}: {error}"));
+                assert!(read == expected, "{context}: file {file}");
+            }
+        }
+    }
+}
+
+/// A file was deleted after the checkpoint, and the state of one of its DAT entries is wrong. The log took the blocks
+/// before that one away, and failed: the file came back to lost+found, and read as zeros.
+#[test]
+fn a_deleted_file_with_a_wrong_dat_entry_does_not_come_back_as_zeros() {
+    let task = &Task::at(Time::ZERO);
+    for is_zoned in [false, true] {
+        let base = Machine::new("sfs:segment=64K", 16, 56, is_zoned);
+        let mut sfs = base.create();
+        for name in [b"stays", b"goes1", b"goes2"] {
+            let inode = sfs.make(task, InodeNumber::ROOT, name, &NEW).unwrap();
+            sfs.write(task, inode, 0, &[name[4]; 50_000]).unwrap();
+        }
+        sfs.sync(task).unwrap();
+        for name in [b"goes1", b"goes2"] {
+            sfs.unlink(task, InodeNumber::ROOT, name).unwrap();
+        }
+        sfs.sync_file(task, InodeNumber::ROOT, Durable::All).unwrap();
+        drop(sfs);
+        // Number 1 is the block with the names.
+        for (number, at, value) in
+            (2..60).flat_map(|number| [(29, 0), (29, 34), (7, 0x80), (28, 99)].map(|(at, value)| (number, at, value)))
+        {
+            // The byte of the address is of 2^56; those of the group, and of the state: free, taken, or neither.
+            let machine = base.copy();
+            assert!(forged::dat_entry(&machine, number, |entry| entry[at] = value));
+            let context = format!("zones {is_zoned}, byte {at} of entry {number} is {value}");
+            assert_eq!(repaired(&machine).unwrap().left, [], "{context}");
+            assert_eq!(checked(&machine).unwrap(), [], "{context}");
+            let mut sfs = machine.open().unwrap();
+            let found = names(task, &mut sfs, InodeNumber::ROOT);
+            assert_eq!(found, [&b"."[..], b"..", b"stays"].map(<[u8]>::to_vec).into(), "{context}");
+            let inode = sfs.lookup(task, InodeNumber::ROOT, b"stays").unwrap();
+            for place in 0..12 {
+                let mut read = [0; 4096];
+                let is_read = sfs.read(task, inode, place * 4096, &mut read).is_ok();
+                assert!(!is_read || read == [b's'; 4096], "{context}: block {place}");
+            }
         }
     }
 }

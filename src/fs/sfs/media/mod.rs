@@ -2,8 +2,8 @@
 //!
 //! | device | superblocks | segments |
 //! |---|---|---|
-//! | blocks | the first block, and the middle of the first segment's space | the blocks after that, each segment aligned to its size |
-//! | zones | a log in the first two sequential zones: when one is full, the other is reset | one segment for each other sequential zone; nothing is written in place |
+//! | blocks | the first block, and the middle of the first segment's room | all that follows, each aligned to its size |
+//! | zones | a log in the first two sequential zones: when one has no room for two, or ends with a torn one, the other is reset | every further sequential zone is one; nothing is written in place |
 
 mod fetching;
 pub(super) mod format;
@@ -35,7 +35,9 @@ pub(super) struct Media {
     segments: u32,
     /// On zones: the superblock zone in use, 0 or 1.
     turn: AtomicU32,
-    /// True if writes may still be in flight to an image.
+    /// Of zones: true if the next superblock begins the other zone.
+    leaves_zone: AtomicBool,
+    /// True if what was written may still be on its way to an image.
     is_behind: AtomicBool,
     /// Changes that the device makes later.
     queue: Queue,
@@ -115,9 +117,19 @@ impl Media {
                 Device::Zones(Zones { device: Mutex::new(device), first, zone_blocks })
             }
         };
-        let (turn, is_behind) = (AtomicU32::new(0), AtomicBool::new(false));
-        let (queue, fetching, spare) = (Queue::default(), Fetching::new(segments), Mutex::default());
-        Media { device, block_width, is_timed, segment_blocks, segments, turn, is_behind, queue, fetching, spare }
+        Media {
+            device,
+            block_width,
+            is_timed,
+            segment_blocks,
+            segments,
+            turn: AtomicU32::new(0),
+            leaves_zone: AtomicBool::new(false),
+            is_behind: AtomicBool::new(false),
+            queue: Queue::default(),
+            fetching: Fetching::new(segments),
+            spare: Mutex::default(),
+        }
     }
 
     /// Allows up to `bytes` of acknowledged writes in flight, where the device supports it. After a crash only flushed
@@ -432,7 +444,8 @@ impl Media {
                 let mut device = zones.device();
                 let mut turn = self.turn.load(Ordering::Relaxed);
                 let report = device.zone(zones.of_superblocks(turn));
-                if report.write_pointer >= report.capacity || report.state == ZoneState::Full {
+                let is_left = self.leaves_zone.swap(false, Ordering::Relaxed);
+                if is_left || report.write_pointer >= report.capacity || report.state == ZoneState::Full {
                     turn = 1 - turn;
                     self.turn.store(turn, Ordering::Relaxed);
                     at = device.reset(zones.of_superblocks(turn), at)?;
@@ -444,8 +457,24 @@ impl Media {
         })
     }
 
-    /// Clears the places of superblocks before mkfs: the volume's own, and places in the same space where an older
-    /// volume's superblock would be found first if the new first one were damaged.
+    /// The next two superblocks are of one checkpoint. On zones they lie in one zone, so that two damaged ones in one zone
+    /// were not torn by crashes.
+    pub fn keep_superblocks_together(&self) {
+        if let Device::Zones(zones) = &self.device {
+            let report = zones.device().zone(zones.of_superblocks(self.turn.load(Ordering::Relaxed)));
+            if report.write_pointer + 2 > report.capacity {
+                self.leave_superblock_zone();
+            }
+        }
+    }
+
+    /// On zones, the next superblock begins the other one of the two.
+    pub fn leave_superblock_zone(&self) {
+        self.leaves_zone.store(true, Ordering::Relaxed);
+    }
+
+    /// Empties the places of superblocks, before a volume is made: its own, and those in the same room where that of an
+    /// older volume would be found first, should its own first one be damaged.
     pub fn clear_superblocks(&self, task: &Task<'_>) -> Result<(), DeviceError> {
         self.turn.store(0, Ordering::Relaxed);
         match &self.device {

@@ -92,9 +92,11 @@ impl Dat {
         self.set_counted(page, 0);
     }
 
-    /// Withholds free-looking numbers of lost entries until the next checkpoint: maps may refer to them.
+    /// Numbers that seem free are not given out before the next checkpoint: maps may name them. The entries of each page
+    /// must be counted anew.
     pub fn withhold(&mut self, task: &Task<'_>, numbers: Range<u64>) -> Result<(), SfsError> {
         for number in numbers.start.max(1)..numbers.end {
+            self.reach(task, number)?;
             if self.get(task, number)?.is_taken == 0 {
                 let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
                 self.set(task, number, &entry)?;
@@ -212,14 +214,7 @@ impl Dat {
     /// Allocates the number that a log record refers to.
     pub fn take_found(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let page = (number / DAT_ENTRIES) as usize;
-        while self.taken.is_empty() {
-            let first = self.take(task)?;
-            self.free_unlogged(task, first)?;
-        }
-        if page >= self.taken.len() {
-            self.file.grow(page + 1);
-            self.taken.resize(page + 1, 0);
-        }
+        self.reach(task, number)?;
         match self.get(task, number)?.is_taken {
             1 => return Ok(()),
             FREED => *self.freed.get_mut(&(page as u32)).expect("freed entries are counted") -= 1,
@@ -231,7 +226,21 @@ impl Dat {
         Ok(())
     }
 
-    /// Frees a number, which can be allocated again after the next checkpoint.
+    /// Makes the DAT so long that it has an entry of this number.
+    fn reach(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        let page = (number / DAT_ENTRIES) as usize;
+        while self.taken.is_empty() {
+            let first = self.take(task)?;
+            self.give_back(task, first)?;
+        }
+        if page >= self.taken.len() {
+            self.file.grow(page + 1);
+            self.taken.resize(page + 1, 0);
+        }
+        Ok(())
+    }
+
+    /// Frees a number, which can be taken again after the next checkpoint.
     pub fn free(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
         let entry = DatEntry { is_taken: FREED, group: NO_GROUP, ..DatEntry::default() };
         self.set(task, number, &entry)?;

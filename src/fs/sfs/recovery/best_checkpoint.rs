@@ -63,8 +63,9 @@ impl Sfs {
                 "parts of its metadata cannot be read",
                 "all of them",
                 format!(
-                    "{} takes its place: what changed between the two is lost, but for what was synced",
-                    sequence(&chosen)
+                    "{} takes its place: later changes are lost, except those that the log recorded before {}",
+                    sequence(&chosen),
+                    sequence(&newest)
                 ),
             );
             loss.findings.insert(0, finding);

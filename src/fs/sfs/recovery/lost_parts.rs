@@ -12,6 +12,7 @@
 //! - Attributes of which a part is lost are taken away: the parts that are left are no version of them.
 
 use super::finding::{Finding, Structure};
+use super::left_out::tolerate;
 use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::{BLOCK, Kind};
 use crate::fs::sfs::{FileKind, Sfs, SfsError};
@@ -156,26 +157,47 @@ impl Sfs {
             damage.push(finding.of(*directory));
         }
         for (inode, _) in after_gap.attributes.iter().filter(|(_, (known, length))| known < length) {
-            if !self.is_inode(task, *inode)? {
-                continue;
-            }
-            self.free_attributes(task, *inode)?;
+            let taken_away = self.take_away_attributes(task, *inode, damage);
+            tolerate(taken_away, damage)?;
+        }
+        for (inode, growth) in &after_gap.grown {
+            let given_up = self.give_up_growth(task, *inode, growth, after_gap, damage);
+            tolerate(given_up, damage)?;
+        }
+        Ok(())
+    }
+
+    /// Takes away the attributes of an inode of which a part is lost.
+    fn take_away_attributes(&mut self, task: &Task<'_>, inode: u64, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
+        if self.is_inode(task, inode)? {
+            self.free_attributes(task, inode)?;
             let place = format!("the extended attributes of inode {inode}");
             let found = "a part of them was in a lost part of the log";
             let finding = Finding::new(Structure::Log, place, found, "all of them", "they are taken away");
-            damage.push(finding.of(*inode));
+            damage.push(finding.of(inode));
         }
-        for (inode, growth) in &after_gap.grown {
-            if !self.is_inode(task, *inode)? || self.inode(task, *inode)?.kind == FileKind::Directory {
-                continue;
-            }
-            let growth = Growth { to: growth.to.min(self.inode(task, *inode)?.size), ..*growth };
-            let Some((place, blocks)) = self.give_up_grown(task, *inode, &growth, after_gap)? else { continue };
+        Ok(())
+    }
+
+    /// Gives up the unknown blocks of an inode that grew, if it is a file.
+    fn give_up_growth(
+        &mut self,
+        task: &Task<'_>,
+        inode: u64,
+        growth: &Growth,
+        after_gap: &AfterGap,
+        damage: &mut Vec<Finding>,
+    ) -> Result<(), SfsError> {
+        if !self.is_inode(task, inode)? || self.inode(task, inode)?.kind == FileKind::Directory {
+            return Ok(());
+        }
+        let growth = Growth { to: growth.to.min(self.inode(task, inode)?.size), ..*growth };
+        if let Some((place, blocks)) = self.give_up_grown(task, inode, &growth, after_gap, damage)? {
             let where_ = format!("{blocks} blocks of inode {inode}");
             let found = "they were in a lost part of the log, or may have ended the file before it grew";
             let repair = "they are given up: reading them fails until they are written anew";
             let finding = Finding::new(Structure::Data, where_, found, "what was synced", repair);
-            damage.push(finding.of(*inode).at(place * BLOCK_BYTES));
+            damage.push(finding.of(inode).at(place * BLOCK_BYTES));
         }
         Ok(())
     }
@@ -192,7 +214,11 @@ impl Sfs {
     ) -> Result<BTreeSet<u64>, SfsError> {
         let (mut within, mut oldest_behind) = (BTreeSet::new(), u64::MAX);
         for ((_, place), partial) in after_gap.written.range((inode, first)..=(inode, u64::MAX)).rev() {
-            let number = self.mapped(task, inode, *place)?;
+            // Under a damaged map nothing is known to be stored.
+            let number = match self.mapped(task, inode, *place) {
+                Err(SfsError::Damaged { .. }) => continue,
+                number => number?,
+            };
             if number == 0 || self.metadata.dat.get(task, number)?.address.get() == 0 {
                 continue;
             }
@@ -204,37 +230,56 @@ impl Sfs {
         Ok(within)
     }
 
-    /// Gives up the unknown blocks of a file that grew. Returns the first place, and how many blocks.
+    /// Gives up the unknown blocks of a file that grew. Returns the first place, and how many blocks. Places under a
+    /// damaged map block cannot be read as they are: the others are given up all the same.
     fn give_up_grown(
         &mut self,
         task: &Task<'_>,
         inode: u64,
         growth: &Growth,
         after_gap: &AfterGap,
+        damage: &mut Vec<Finding>,
     ) -> Result<Option<(u64, u64)>, SfsError> {
         let places = growth.from / BLOCK_BYTES..growth.to.div_ceil(BLOCK_BYTES);
         let within = self.places_within(task, inode, places.start, after_gap)?;
-        let mut given_up: Option<(u64, u64)> = None;
+        let (mut given_up, mut unreached, mut failed): (Option<(u64, u64)>, u64, _) = (None, 0, Ok(()));
         for place in places {
             if after_gap.is_newest(inode, place, growth) || within.contains(&place) {
                 continue;
             }
-            let number = self.mapped(task, inode, place)?;
             let (first, count) = given_up.unwrap_or((place, 0));
-            if count == MOST_GIVEN_UP {
-                self.unmap(task, inode, place..u64::MAX)?;
+            if count + unreached == MOST_GIVEN_UP {
+                let unmapped = self.unmap(task, inode, place..u64::MAX);
                 self.inode_mut(task, inode)?.size = place * BLOCK_BYTES;
+                failed = failed.and(unmapped);
                 break;
             }
-            self.give_up_at(task, inode, place, number)?;
-            given_up = Some((first, count + 1));
+            match self.give_up_at(task, inode, place) {
+                Ok(()) => given_up = Some((first, count + 1)),
+                Err(error @ SfsError::Damaged { .. }) => {
+                    unreached += 1;
+                    failed = failed.and(Err(error));
+                }
+                Err(error) => return Err(error),
+            }
         }
+        if unreached > 0 {
+            self.miss_a_block(task, inode)?;
+        }
+        tolerate(failed, damage)?;
         Ok(given_up)
     }
 
-    /// Gives up the block at a place of a file, `number`, or 0 if there is none.
-    fn give_up_at(&mut self, task: &Task<'_>, inode: u64, place: u64, number: u64) -> Result<(), SfsError> {
-        let mut number = number;
+    /// Counts a block of a file that its map cannot name, as a map block is damaged. If that one was rebuilt from block
+    /// records, the place would read as zeros; a file that has a block more than is found has its map given up.
+    pub(super) fn miss_a_block(&mut self, task: &Task<'_>, inode: u64) -> Result<(), SfsError> {
+        self.inode_mut(task, inode)?.blocks += 1;
+        Ok(())
+    }
+
+    /// Gives up the block at a place of a file, whether there is one or not.
+    fn give_up_at(&mut self, task: &Task<'_>, inode: u64, place: u64) -> Result<(), SfsError> {
+        let mut number = self.mapped(task, inode, place)?;
         if number == 0 {
             number = self.metadata.dat.take(task)?;
             self.map(task, inode, place, number)?;

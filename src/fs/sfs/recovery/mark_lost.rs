@@ -14,12 +14,12 @@ use crate::time::Time;
 /// Of the volume, only its newest superblock must be whole.
 pub fn mark_lost(medium: Medium, number: [u8; 16]) -> Result<(), OpenSfsError> {
     let task = &Task::at(Time::ZERO);
-    let Located { medium, newest, .. } = locate(task, medium)?;
+    let Located { medium, superblocks, newest } = locate(task, medium)?;
     let mut superblock = newest.superblock;
     check_identity(&superblock, number)?;
     superblock.sequence += 1;
     superblock.clean = LOST.into();
-    let media = media_of(medium, &newest);
+    let media = media_of(medium, &superblocks, &newest);
     let mark = || {
         media.write_superblock(task, superblock.sequence.get(), &superblock.with_checksum())?;
         media.flush(task)?;

@@ -4,6 +4,7 @@
 use super::finding::{Finding, Structure};
 use super::newest_records::{NewestRecord, NewestRecords};
 use super::rebuilt_entries::RebuiltEntries;
+use super::roots::name_of;
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;
 use crate::fs::sfs::log::segments::Segments;
@@ -93,10 +94,10 @@ impl Sfs {
         newest: &mut Option<NewestRecords>,
         loss: &mut Loss,
     ) -> Result<(PagedFile, Vec<usize>), SfsError> {
-        let (name, structure) = match kind {
-            Kind::Dat => ("DAT", Structure::Dat),
-            _ => ("inode file", Structure::InodeFile),
-        };
+        let (name, structure) = (name_of(kind), if kind == Kind::Dat { Structure::Dat } else { Structure::InodeFile });
+        let (root, wrong_pages) = self.correct_root(task, kind, root);
+        loss.findings.extend(wrong_pages);
+        let root = &root;
         let opened = PagedFile::open_in_part(task, name, root, &self.media, &mut |_| None);
         let (mut file, mut lost) = match opened {
             Ok(opened) => opened,
@@ -220,9 +221,7 @@ impl Sfs {
         for number in 1..self.metadata.dat.len() {
             let Ok(entry) = self.metadata.dat.get(task, number) else { continue };
             let Err(why) = invariants::dat_entry(&entry, blocks) else { continue };
-            let right = corrected(&entry, blocks);
-            self.metadata.dat.set(task, number, &right)?;
-            self.metadata.dat.withhold(task, number..number + 1)?;
+            self.metadata.dat.set(task, number, &corrected(&entry, blocks))?;
             let place = format!("virtual block {number}");
             loss.findings.push(Finding::new(Structure::Dat, place, why, "an entry that can be", "it is put right"));
         }
@@ -259,20 +258,15 @@ impl Sfs {
     }
 }
 
-/// An entry as it can be, in place of one with fields that cannot be right.
+/// An entry as it can be, in place of one with fields that cannot be right. It is taken, whatever it says: a map may name
+/// it, and one that nothing names is freed by the survey. A block that lies nowhere is lost, unless all else says that
+/// it was reserved and never written.
 fn corrected(entry: &DatEntry, blocks: u64) -> DatEntry {
-    if entry.is_taken != 1 {
-        return DatEntry { group: NO_GROUP, ..DatEntry::default() };
+    let taken = DatEntry { group: NO_GROUP, is_taken: 1, ..DatEntry::default() };
+    let address = entry.address.get();
+    if address != 0 && address < blocks {
+        return DatEntry { address: address.into(), crc: entry.crc, is_lost: entry.is_lost.min(1), ..taken };
     }
-    let address = if entry.address.get() < blocks { entry.address.get() } else { 0 };
-    // One with a checksum or an address was written, at an unknown place.
-    let finish_write = entry.crc.get() != 0 || entry.address.get() != 0;
-    DatEntry {
-        address: address.into(),
-        crc: if address == 0 { 0.into() } else { entry.crc },
-        group: NO_GROUP,
-        is_taken: 1,
-        is_lost: if address == 0 && finish_write { 1 } else { entry.is_lost.min(1) },
-        ..DatEntry::default()
-    }
+    let is_reserved = entry.is_taken == 1 && (address, entry.crc.get(), entry.is_lost) == (0, 0, 0);
+    DatEntry { is_lost: u8::from(!is_reserved), ..taken }
 }

@@ -6,11 +6,12 @@
 //! repair ─ survey ───┼── open ──┬─ superblocks          which checkpoints there are
 //! segment_map ───────┤          ├─ load                 strict: all that it names, or none
 //! mark_lost ─────────┘          ├─ best_checkpoint      lenient: what can be read of it
-//!                               │    └─ metadata_files ── newest_records, rebuilt_entries, recount
+//!                               │    └─ metadata_files ── roots, newest_records, rebuilt_entries, recount
 //!                               ├─ checkpoint_fields    superblock against metadata files and log
+//!                               ├─ named_blocks         lenient: what maps name is not given out
 //!                               └─ roll_forward         the log since the checkpoint
 //!                                    ├─ log_tail ── log_search ── log_order ── log::LogReader
-//!                                    └─ lost_parts ── give_up
+//!                                    └─ lost_parts ── give_up, left_out
 //! ```
 //!
 //! The table at [`open`](open::open) shows the damage that each step tolerates. A lenient opener corrects what it
@@ -38,6 +39,7 @@ mod check;
 mod checkpoint_fields;
 mod finding;
 mod give_up;
+mod left_out;
 mod load;
 mod log_order;
 mod log_search;
@@ -46,12 +48,14 @@ mod lost_parts;
 mod mark_lost;
 mod metadata_files;
 mod mount;
+mod named_blocks;
 mod newest_records;
 mod open;
 mod rebuilt_entries;
 mod recount;
 mod repair;
 mod roll_forward;
+mod roots;
 mod segment_map;
 mod superblocks;
 mod survey;

@@ -72,11 +72,15 @@ impl Located {
     }
 }
 
-/// The medium, cut into the segments of its volume. The next superblock is written behind the newest.
-pub(super) fn media_of(medium: Medium, newest: &Found) -> Media {
+/// The medium, cut into the segments of its volume. The next superblock is written behind the newest one, or, if that is
+/// followed by a torn one, into the other zone.
+pub(super) fn media_of(medium: Medium, superblocks: &AllFound, newest: &Found) -> Media {
     let superblock = &newest.superblock;
     let media = Media::new(medium, superblock.segment_blocks.get(), superblock.segments.get());
-    media.resume_superblocks_in(newest.turn);
+    media.go_on_in(newest.turn);
+    if media.is_zoned() && !superblocks.torn_zone(newest).is_empty() {
+        media.leave_superblock_zone();
+    }
     media
 }
 
@@ -86,6 +90,7 @@ pub(super) fn media_of(medium: Medium, newest: &Found) -> Media {
 /// |---|---|---|
 /// | no superblock is whole; another version, segment size or device size than there can be | refused | refused |
 /// | one superblock | the other serves | the other serves, reported |
+/// | on zones, two superblocks of one zone behind the newest whole one | the newest whole one serves, reported | the same |
 /// | two superblocks of one checkpoint differ | refused | the newer serves, reported |
 /// | the mark of a mount that lost changes | told by [`Sfs::has_lost_before`] | reported |
 /// | a tree block of a metadata file | refused | rebuilt from the log, reported |
@@ -113,7 +118,8 @@ pub(super) fn open(
     let limits = located.check_shape(settings)?;
     let mut findings = superblock_findings(&located, tolerance)?;
     let Located { medium, superblocks, newest } = located;
-    let mut volume = Sfs::assemble(media_of(medium, &newest), settings, limits, newest.superblock, identity);
+    let media = media_of(medium, &superblocks, &newest);
+    let mut volume = Sfs::assemble(media, settings, limits, newest.superblock, identity);
     let (chosen, mut loss) = volume.load_checkpoint(task, &superblocks, tolerance)?;
     let is_whole = loss.findings.is_empty();
     findings.append(&mut loss.findings);
@@ -132,6 +138,9 @@ pub(super) fn open(
             // Without a log to change them, the survey looks at them.
             findings.extend(volume.correct_counts(task)?);
         }
+        if tolerance == Tolerance::Lenient {
+            volume.withhold_named(task)?;
+        }
         findings.extend(volume.apply_log_since(task, &chosen, &mut loss, tolerance)?);
     }
     // No superblock may seem newer than the next.
@@ -147,7 +156,7 @@ fn superblock_findings(located: &Located, tolerance: Tolerance) -> Result<Vec<Fi
         (Tolerance::Strict, Some(why)) => {
             Err(SfsError::Damaged { what: "one of the superblocks".to_string(), why: why.clone() })
         }
-        (Tolerance::Strict, None) if superblocks.damaged_behind(newest).len() > 1 => Ok(damaged_superblocks(located)),
+        (Tolerance::Strict, None) if superblocks.are_rotten_behind(newest) => Ok(damaged_superblocks(located)),
         (Tolerance::Strict, None) => Ok(Vec::new()),
         (Tolerance::Lenient, disagree) => {
             let differ = disagree.as_deref().map(|why| {

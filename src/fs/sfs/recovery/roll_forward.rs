@@ -11,7 +11,8 @@
 //! Parts of the log may be damaged. Whole parts are applied all the same, and `lost_parts` gives up what is unknown
 //! then.
 
-use super::finding::{Finding, Structure};
+use super::finding::Finding;
+use super::left_out::tolerate;
 use super::log_search::LogStart;
 use super::log_tail::{self, LogTail};
 use super::lost_parts::AfterGap;
@@ -105,10 +106,8 @@ impl Sfs {
         for (_, partial, record) in records {
             self.apply_record(task, &record, partial, exact_up_to, &mut after_gap, damage)?;
         }
-        let trimmed = self.trim_inodes(task, &filled);
-        tolerate(trimmed, damage)?;
-        let given_up = self.give_up_unknown(task, &after_gap, damage);
-        tolerate(given_up, damage)
+        self.trim_inodes(task, &filled, damage)?;
+        self.give_up_unknown(task, &after_gap, damage)
     }
 
     fn apply_record(
@@ -153,7 +152,7 @@ impl Sfs {
     }
 
     /// True if a virtual block can have this number.
-    fn can_be_taken(&self, number: u64) -> bool {
+    pub(super) fn can_be_taken(&self, number: u64) -> bool {
         number != 0 && number < self.most_taken()
     }
 
@@ -241,7 +240,7 @@ impl Sfs {
                 self.orphans.remove(inode);
                 match InodeNumber(*inode) {
                     InodeNumber::ROOT => Ok(()),
-                    _ => self.free_inode(task, *inode),
+                    _ => self.free_whatever_it_names(task, *inode),
                 }
             }
             Record::Holes { .. } => Ok(()),
@@ -265,11 +264,17 @@ impl Sfs {
         if !self.is_inode(task, owner)? || self.inode(task, owner)?.holds_metadata() {
             return Ok(());
         }
-        let mapped = self.mapped(task, owner, place)?;
         let mut entry = self.metadata.dat.get(task, number)?;
         if entry.is_taken != 1 {
             return Ok(());
         }
+        let mapped = match self.mapped(task, owner, place) {
+            Err(error @ SfsError::Damaged { .. }) if entry.address.get() == 0 => {
+                self.miss_a_block(task, owner)?;
+                return Err(error);
+            }
+            mapped => mapped?,
+        };
         if mapped != number {
             if mapped != 0 {
                 self.free_block(task, owner, mapped)?;
@@ -306,35 +311,63 @@ impl Sfs {
         self.metadata.dat.set(task, number, &entry)
     }
 
-    /// Blocks behind the end of a file were written and never synced: those at places where there was none go, the
-    /// others are reserved as before. Inodes without a name are held by nobody any more.
-    fn trim_inodes(&mut self, task: &Task<'_>, filled: &BTreeSet<u64>) -> Result<(), SfsError> {
+    /// Frees an inode, although parts of its map cannot be followed: with some of its blocks taken away, the rest of it
+    /// would read as zeros. What its map names there is named by nothing from then on, and a repair frees it.
+    fn free_whatever_it_names(&mut self, task: &Task<'_>, number: u64) -> Result<(), SfsError> {
+        let freed = self.free_inode(task, number);
+        if let Err(SfsError::Damaged { .. }) = freed {
+            self.orphans.remove(&number);
+            self.inodes.remove(number);
+            self.metadata.inode_file.free(number);
+            self.is_changed = true;
+        }
+        freed
+    }
+
+    /// Inodes without a name are held by nobody any more, and are freed. Of the others blocks behind the end go.
+    fn trim_inodes(
+        &mut self,
+        task: &Task<'_>,
+        filled: &BTreeSet<u64>,
+        damage: &mut Vec<Finding>,
+    ) -> Result<(), SfsError> {
         for orphan in std::mem::take(&mut self.orphans) {
-            if self.is_inode(task, orphan)? && self.inode(task, orphan)?.links == 0 {
-                self.free_inode(task, orphan)?;
-            }
+            let freed = match self.inode(task, orphan).map(|inode| inode.links) {
+                Ok(0) => self.free_whatever_it_names(task, orphan),
+                Ok(_) | Err(SfsError::NotFound) => Ok(()),
+                Err(error) => Err(error),
+            };
+            tolerate(freed, damage)?;
         }
         let mut loaded: Vec<u64> =
             self.inodes.iter().filter(|inode| inode.is_dirty).map(|inode| inode.number).collect();
         loaded.sort_unstable();
         for number in loaded {
-            let inode = self.inode(task, number)?;
-            if inode.kind == FileKind::Regular {
-                let (mut at, mut gone) = (inode.size.div_ceil(BLOCK as u64), 0..0);
-                while let Some((place, virtual_block)) = self.next_mapped(task, number, at, MOST_BLOCKS)? {
-                    at = place + 1;
-                    if !filled.contains(&virtual_block) {
-                        self.unwrite(task, virtual_block)?;
-                    } else if gone.end == place {
-                        gone.end = at;
-                    } else {
-                        self.unmap(task, number, std::mem::replace(&mut gone, place..at))?;
-                    }
-                }
-                self.unmap(task, number, gone)?;
-            }
+            let trimmed = self.trim(task, number, filled);
+            tolerate(trimmed, damage)?;
         }
         Ok(())
+    }
+
+    /// Blocks behind the end of a file were written and never synced: those at places where there was none go, the
+    /// others are reserved as before.
+    fn trim(&mut self, task: &Task<'_>, number: u64, filled: &BTreeSet<u64>) -> Result<(), SfsError> {
+        let inode = self.inode(task, number)?;
+        if inode.kind != FileKind::Regular {
+            return Ok(());
+        }
+        let (mut at, mut gone) = (inode.size.div_ceil(BLOCK as u64), 0..0);
+        while let Some((place, virtual_block)) = self.next_mapped(task, number, at, MOST_BLOCKS)? {
+            at = place + 1;
+            if !filled.contains(&virtual_block) {
+                self.unwrite(task, virtual_block)?;
+            } else if gone.end == place {
+                gone.end = at;
+            } else {
+                self.unmap(task, number, std::mem::replace(&mut gone, place..at))?;
+            }
+        }
+        self.unmap(task, number, gone)
     }
 
     /// A virtual block of a file is reserved, as if it had never been written.
@@ -359,31 +392,22 @@ impl Sfs {
                     continue;
                 }
                 let entry = self.metadata.dat.get(task, number)?;
-                if entry.is_taken == 1 && entry.address.get() == 0 && !self.is_reserved(task, &record)? {
-                    self.metadata.dat.free_unlogged(task, number)?;
+                let lies_nowhere = entry.is_taken == 1 && entry.address.get() == 0 && !entry.is_given_up();
+                if lies_nowhere && self.is_unmapped(task, &record)? {
+                    self.metadata.dat.give_back(task, number)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// True if a file has reserved this virtual block, and never written it.
-    fn is_reserved(&mut self, task: &Task<'_>, record: &BlockRecord) -> Result<bool, SfsError> {
-        let owner = record.inode.get();
-        Ok(self.is_inode(task, owner)? && self.mapped(task, owner, record.place.get())? == record.number.get())
-    }
-}
-
-/// Reports what cannot be applied because something is damaged. Fails if the device does.
-fn tolerate(applied: Result<(), SfsError>, damage: &mut Vec<Finding>) -> Result<(), SfsError> {
-    match applied {
-        Err(SfsError::Device(error)) => Err(error.into()),
-        Err(error) => {
-            let place = "the log since the last checkpoint";
-            let repair = "it is left out";
-            damage.push(Finding::new(Structure::Log, place, error.to_string(), "records that can be applied", repair));
-            Ok(())
+    /// True if the file of a block record does not name that virtual block. One whose map cannot be followed may name it.
+    fn is_unmapped(&mut self, task: &Task<'_>, record: &BlockRecord) -> Result<bool, SfsError> {
+        match self.mapped(task, record.inode.get(), record.place.get()) {
+            Ok(mapped) => Ok(mapped != record.number.get()),
+            Err(SfsError::NotFound) => Ok(true),
+            Err(SfsError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
-        Ok(()) => Ok(()),
     }
 }

@@ -53,24 +53,34 @@ pub(super) struct AllFound {
     /// Those that are whole, the newest first.
     pub whole: Vec<Found>,
     pub damaged: Vec<Damaged>,
-    /// True for each of the two zones in which no other superblock has room.
+    /// True for each of the two zones in which no two other superblocks have room.
     full: [bool; 2],
     /// The difference between the two newest, if they are of one checkpoint.
     pub disagree: Option<String>,
 }
 
 impl AllFound {
-    /// Damaged superblocks in zones that are newer than the newest whole one. A crash leaves one at most: of a
-    /// checkpoint two are written, the second one after the first is durable.
+    /// Damaged superblocks in zones that are newer than the newest whole one.
     pub fn damaged_behind(&self, newest: &Found) -> Vec<&Damaged> {
-        let same = |it: &&Damaged| it.turn == newest.turn && it.place > newest.place;
-        let mut behind: Vec<&Damaged> = self.damaged.iter().filter(same).collect();
-        let is_full = self.full[newest.turn as usize & 1];
-        // Where the superblocks go on in the other zone, that one holds nothing older.
-        if is_full && self.whole.iter().all(|found| found.turn == newest.turn) {
+        let mut behind = self.torn_zone(newest);
+        // The other zone holds nothing older if the superblocks went on there.
+        let is_left = self.full[newest.turn as usize & 1] || !behind.is_empty();
+        if is_left && self.whole.iter().all(|found| found.turn == newest.turn) {
             behind.extend(self.damaged.iter().filter(|it| it.turn != newest.turn));
         }
         behind
+    }
+
+    /// Damaged superblocks behind the newest whole one in its zone. If there are any, the next one begins the other zone.
+    pub fn torn_zone(&self, newest: &Found) -> Vec<&Damaged> {
+        self.damaged.iter().filter(|it| it.turn == newest.turn && it.place > newest.place).collect()
+    }
+
+    /// True if more superblocks are damaged than crashes leave torn: one in each zone, as the mount after a crash goes on
+    /// in the other zone, and the two of a checkpoint lie in one. Nothing was answered for a torn one.
+    pub fn are_rotten_behind(&self, newest: &Found) -> bool {
+        let behind = self.damaged_behind(newest);
+        (0..2).any(|turn| behind.iter().filter(|it| it.turn == turn).count() > 1)
     }
 
     /// The newest that is whole.
@@ -140,14 +150,14 @@ pub(super) fn find(medium: &mut Medium, at: Time) -> Result<(AllFound, Time), Op
 }
 
 impl Medium {
-    /// True for each of the two zones of superblocks that is full.
+    /// True for each of the two zones of superblocks that has no room for two more.
     fn full_zones(&self) -> [bool; 2] {
         let Medium::Zones(device) = self else { return [false; 2] };
         let (first, zones) = (first_sequential(device.as_ref()), device.shape().zones);
         [first, first.saturating_add(1)].map(|zone| {
             zone < zones && {
                 let report = device.zone(zone);
-                report.write_pointer >= report.capacity || report.state == ZoneState::Full
+                report.write_pointer + 2 > report.capacity || report.state == ZoneState::Full
             }
         })
     }

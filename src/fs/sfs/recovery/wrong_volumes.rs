@@ -6,7 +6,9 @@ use super::open::{Tolerance, open};
 use super::repair::repair_opened;
 use crate::device::Medium;
 use crate::device::conv::Conventional;
+use crate::device::zns::{Zns, ZnsSettings};
 use crate::expression::parse_term;
+use crate::fs::Durable;
 use crate::fs::sfs::files::attributes::{FileKind, InodeNumber, NewFile, Timestamp};
 use crate::fs::sfs::files::map::set_number;
 use crate::fs::sfs::make::Identity;
@@ -242,5 +244,29 @@ fn attributes_whose_list_names_blocks_of_others_or_none_are_taken_away_and_the_r
         let mut bytes = [0; 100_000];
         assert_eq!(sfs.read(task, InodeNumber(made.large), 0, &mut bytes).unwrap(), bytes.len());
         assert!(bytes == [2; 100_000] && sfs.used_blocks() <= used + 1, "{wrong}: {} {used}", sfs.used_blocks());
+    }
+}
+
+/// A repair left the zones open that the killed mount had open, and took as many again: the drive refused them.
+#[test]
+fn a_repair_ends_the_zones_that_a_killed_mount_had_open() {
+    let task = &Task::at(Time::ZERO);
+    let zones = "zns:size=8M,zone=64K,page=4K,max-active=3,max-open=3,timing=off";
+    let zones = ZnsSettings::read(&parse_term(zones).unwrap()).unwrap();
+    let settings = SfsSettings::read(&parse_term("sfs").unwrap()).unwrap();
+    let medium = Medium::Zones(Box::new(Zns::new(&zones, BLOCK_BYTES as usize)));
+    let mut sfs = Sfs::create(task, medium, &settings, IDENTITY).unwrap();
+    let file = sfs.make(task, InodeNumber::ROOT, b"file", &new(FileKind::Regular)).unwrap();
+    for round in 0..8 {
+        sfs.write(task, file, round * 9000, &[round as u8; 9000]).unwrap();
+        sfs.sync(task).unwrap();
+        sfs.write(task, file, round * 9000, &[1; 9000]).unwrap();
+        sfs.sync_file(task, file, Durable::All).unwrap();
+        // The mount is killed here.
+        let mut opened = open(task, sfs.into_medium(), &settings, IDENTITY, Tolerance::Lenient).unwrap();
+        opened.volume.inode_mut(task, file.0).unwrap().links = 7;
+        let (repaired, repaired_volume) = repair_opened(task, opened).unwrap();
+        assert!(!repaired.findings.is_empty() && repaired.left.is_empty());
+        sfs = Sfs::open(task, repaired_volume.into_medium(), &settings, IDENTITY, false).unwrap();
     }
 }

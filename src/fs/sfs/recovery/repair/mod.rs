@@ -93,7 +93,9 @@ pub(super) fn repair_opened(task: &Task<'_>, opened: Opened) -> Result<(Repaired
     if findings.is_empty() && is_clean {
         return Ok((Repaired { findings, left: Vec::new() }, volume));
     }
-    // What is free beca    volume.tidy_zones(task)?;
+    // Segments that the log freed may be written over once the log is durable.
+    volume.flush_device(task)?;
+    volume.tidy_zones(task)?;
     if was_unmounted {
         volume.go_on(task);
     }

@@ -1,0 +1,84 @@
+//! Numbers of virtual blocks that maps name although the DAT says that they are free: they are not given out before the
+//! survey has seen who names them.
+//!
+//! The log is applied before the survey, and takes virtual blocks for names and maps. If it took one that a file names,
+//! the file would read as another's bytes, with a right checksum.
+
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::error::SfsError;
+use crate::fs::sfs::files::attribute_blocks;
+use crate::fs::sfs::files::map::{FANOUT, number_at};
+use crate::fs::sfs::media::format::BlockBytes;
+use crate::fs::sfs::media::invariants;
+use crate::task::Task;
+use std::collections::BTreeSet;
+
+/// State of a walk over maps.
+#[derive(Default)]
+struct Walk {
+    /// Numbers that are named, and seem free.
+    seem_free: BTreeSet<u64>,
+    /// Map blocks that were followed: in a damaged volume they may name each other.
+    followed: BTreeSet<u64>,
+}
+
+impl Sfs {
+    /// Withholds the numbers that maps and lists of attributes name, and that seem free, until the next checkpoint. Maps
+    /// that cannot be read name nothing.
+    ///
+    /// # Errors
+    ///
+    /// If a page of the DAT cannot be read. A lenient opener has put another in its place.
+    pub(super) fn withhold_named(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+        let mut walk = Walk::default();
+        for number in 1..self.metadata.inode_file.count() {
+            let Ok(image) = self.metadata.inode_file.get(task, number) else { continue };
+            if image.number.get() == 0 || invariants::inode(&image, number).is_err() {
+                continue;
+            }
+            for root in image.roots {
+                self.walk_map(task, number, root.get(), image.levels, &mut walk);
+            }
+            if let Some(first) = self.walk_block(task, number, image.attributes.get(), &mut walk) {
+                let list = attribute_blocks::listed(&first).unwrap_or_default();
+                list.into_iter().for_each(|number| self.note_if_free(task, number, &mut walk));
+            }
+        }
+        if walk.seem_free.is_empty() {
+            return Ok(());
+        }
+        for number in walk.seem_free {
+            self.metadata.dat.withhold(task, number..number + 1)?;
+        }
+        self.recount_dat(task)
+    }
+
+    /// Notes a number of a map, and all below it.
+    fn walk_map(&mut self, task: &Task<'_>, inode: u64, number: u64, level: u8, walk: &mut Walk) {
+        if level == 0 {
+            return self.note_if_free(task, number, walk);
+        }
+        if let Some(block) = self.walk_block(task, inode, number, walk) {
+            for at in 0..FANOUT as usize {
+                self.walk_map(task, inode, number_at(&block[..], at), level - 1, walk);
+            }
+        }
+    }
+
+    /// Notes the number of a block that names others, and reads it, once.
+    fn walk_block(&mut self, task: &Task<'_>, inode: u64, number: u64, walk: &mut Walk) -> Option<Box<BlockBytes>> {
+        self.note_if_free(task, number, walk);
+        let is_new = number != 0 && walk.followed.insert(number);
+        is_new.then(|| self.read_virtual(task, number, inode).ok()).flatten()
+    }
+
+    fn note_if_free(&mut self, task: &Task<'_>, number: u64, walk: &mut Walk) {
+        let seems_free = match number < self.metadata.dat.len() {
+            true => self.metadata.dat.get(task, number).is_ok_and(|entry| entry.is_taken == 0),
+            false => true,
+        };
+        if seems_free && self.can_be_taken(number) {
+            walk.seem_free.insert(number);
+        }
+    }
+}

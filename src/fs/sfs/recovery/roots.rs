@@ -1,0 +1,71 @@
+//! The roots of the metadata files against their trees: the number of pages that a superblock tells.
+//!
+//! The number of pages gives the levels of the tree. If it is wrong, a page is read as pointers, or pointers as a page,
+//! all with right checksums. So the level is taken from the block record of the highest block, and the number of pages
+//! from the pointers: a checkpoint cuts off empty pages at the end.
+
+use super::finding::{Finding, Structure};
+use crate::fs::sfs::Sfs;
+use crate::fs::sfs::log::Summary;
+use crate::fs::sfs::media::format::{Kind, Root};
+use crate::fs::sfs::metadata::paged::{FANOUT, LEVEL_SHIFT, PagedFile};
+use crate::task::Task;
+
+/// The name of a metadata file.
+pub(super) fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Dat => "DAT",
+        Kind::InodeFile => "inode file",
+        _ => "usage file",
+    }
+}
+
+impl Sfs {
+    /// Answers a root with the number of pages that its tree has, and a finding if that is another number.
+    pub(super) fn correct_root(&self, task: &Task<'_>, kind: Kind, root: &Root) -> (Root, Option<Finding>) {
+        let Some(pages) = self.pages_of_tree(task, kind, root).filter(|pages| *pages != root.pages.get()) else {
+            return (*root, None);
+        };
+        let name = name_of(kind);
+        let found = format!("it is said to have {} pages", root.pages);
+        let place = format!("the root of the {name}");
+        let expected = format!("{pages}, as its tree has");
+        let finding = Finding::new(Structure::Superblock, place, found, expected, "the number is put right");
+        (Root { pages: pages.into(), ..*root }, Some(finding))
+    }
+
+    /// Pages of a metadata file by its tree. Those that the root tells beyond the last one are empty, and count if the
+    /// level agrees. `None` if no block record tells the level.
+    fn pages_of_tree(&self, task: &Task<'_>, kind: Kind, root: &Root) -> Option<u64> {
+        let reach = |level: u32| (FANOUT as u64).saturating_pow(level);
+        let level = self.level_of_root(task, kind, root)?;
+        let least = level.checked_sub(1).map_or(1, |below| reach(below) + 1);
+        let most = reach(level).min(self.media.log_blocks());
+        let whole = Root { pages: most.into(), ..*root };
+        let (tree, _) = PagedFile::open_in_part(task, name_of(kind), &whole, &self.media, &mut |_| None).ok()?;
+        let pages = tree.places().filter(|(number, _)| number >> LEVEL_SHIFT == 0).map(|(page, _)| page + 1);
+        let used = pages.max().unwrap_or(0).max(least);
+        let told = root.pages.get();
+        Some(if told <= most { told.max(used) } else { used })
+    }
+
+    /// The level of the highest block of a metadata file, by its block record. `None` if no summary that can be read
+    /// describes that block with this checksum.
+    fn level_of_root(&self, task: &Task<'_>, kind: Kind, root: &Root) -> Option<u32> {
+        let (address, segment_blocks) = (root.top.address.get(), u64::from(self.media.segment_blocks()));
+        if address == 0 || address >= self.media.log_blocks() {
+            return None;
+        }
+        let (segment, block) = ((address / segment_blocks) as u32, (address % segment_blocks) as u32);
+        let reader = self.log_reader(task);
+        // A summary lies before its blocks. The volume's number in the superblock may be wrong, too.
+        let record = (1..=block).find_map(|back| match reader.at(segment, block - back) {
+            Summary::Valid(partial) | Summary::Foreign(partial) => {
+                partial.blocks().find(|(at, _)| *at == block).map(|(_, record)| record)
+            }
+            Summary::Broken(_) | Summary::Nothing | Summary::Unreadable(_) => None,
+        })?;
+        let is_its = record.kind == kind as u8 && record.crc == root.top.crc;
+        is_its.then_some((record.number.get() >> LEVEL_SHIFT) as u32)
+    }
+}
