@@ -21,12 +21,12 @@ use std::sync::{Arc, LazyLock, Mutex};
 /// A station that delays every write.
 static SLOW: Kind = Kind {
     name: "slow",
-    about: "a device whose writes wait",
+    about: "a device with delayed writes",
     options: &[OptionKind {
         name: "by",
         values: Values::Duration(0, 1_000_000_000),
         default: "1ms",
-        about: "how long",
+        about: "the delay",
     }],
 };
 
@@ -106,7 +106,7 @@ impl Abilities for Slow {
     }
 }
 
-/// A translation layer: that of `page` under another name, with a fifth of the flash in reserve.
+/// A translation layer: `page` under another name, with a fifth of the flash in reserve.
 static OWN: Kind = Kind { name: "own", about: "a layer from outside", options: page_level::KIND.options };
 
 #[derive(Debug)]
@@ -140,7 +140,7 @@ fn table() -> Vec<Station> {
 }
 
 #[test]
-fn a_station_and_a_layer_from_outside_stand_in_a_path_like_any_other() {
+fn a_station_and_a_layer_from_outside_work_in_a_path_like_any_other() {
     let table = table();
     for (text, in_full) in [
         ("slow/conv:size=16M", "slow:by=1ms/conv"),
@@ -175,7 +175,7 @@ fn errors_name_the_stations_of_the_table() {
     assert!(Path::read("slow/conv").is_err(), "the library's own table does not have it");
 }
 
-/// A grouping with an option of its own: a block that was written so often goes to the second group.
+/// A grouping with an option: blocks with at least this many writes go to the second group.
 #[derive(Clone, Copy, Debug)]
 struct Often {
     writes: u64,
@@ -195,7 +195,7 @@ fn read_often(settings: &Settings) -> Result<Arc<dyn GroupingSettings>, Expressi
     Ok(Arc::new(Often { writes: settings.count("often") }))
 }
 
-/// A cleaner: the segment that was written first.
+/// A cleaner that selects the segment written first.
 #[derive(Debug)]
 struct Oldest;
 
@@ -227,13 +227,13 @@ static OWN_SFS: LazyLock<&'static Kind> = LazyLock::new(|| {
             name: "often",
             values: Values::Count(1, 1000),
             default: "2",
-            about: "of grouping=often: writes from which on a block is of the second group",
+            about: "grouping=often: minimum number of writes of blocks in the second group",
         },
     ])
 });
 
 #[test]
-fn a_grouping_and_a_cleaner_from_outside_are_named_like_any_other() {
+fn a_grouping_and_a_cleaner_from_outside_are_selected_like_any_other() {
     let below = Below { takes: &[Offer::Blocks], count: (1, 1), example: None };
     let own =
         Station::volume(*OWN_SFS, below, |term| Ok(Arc::new(SfsSettings::read_with(term, *OWN_SFS, &OWN_POLICIES)?)));
@@ -266,7 +266,7 @@ fn a_grouping_and_a_cleaner_from_outside_are_named_like_any_other() {
     assert!(Path::read("sfs:grouping=often/conv").is_err(), "the library's own table does not have it");
 }
 
-/// A trace format: `action@offset+length` in bytes, a microsecond apart.
+/// A trace format: `action@offset+length` in bytes, one microsecond apart.
 #[derive(Default)]
 struct Places {
     lines: u64,
@@ -274,7 +274,7 @@ struct Places {
 
 impl LineParser for Places {
     fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Reason> {
-        let text = std::str::from_utf8(line).map_err(|_| "it is no text")?;
+        let text = std::str::from_utf8(line).map_err(|_| "it is not text")?;
         let (action, place) = text.split_once('@').ok_or("there is no @")?;
         let (offset, length) = place.split_once('+').ok_or("there is no +")?;
         let action = match action {

@@ -1,11 +1,11 @@
-//! The conformance suite of block devices, over one table of them: a new station is one row.
+//! The conformance suite of block devices: a table of devices, to which a new station adds one row.
 //!
 //! | part | test |
 //! |---|---|
 //! | `table` | the devices |
-//! | `model` | random requests against an array of blocks |
+//! | `model` | random requests, compared with an array of blocks |
 //! | `threads` | requests of several threads at once |
-//! | `cuts` | several threads at once, and the power fails |
+//! | `cuts` | requests of several threads, and power cuts |
 
 #[path = "block_devices/cuts.rs"]
 mod cuts;
@@ -25,7 +25,7 @@ use table::Opened;
 
 const BLOCK: usize = 4096;
 
-/// Answers true for so many cases of a test on one device, or as long as `BLOCK_DEVICE_SECONDS` says.
+/// Returns true for `cases` cases of a test on one device, or as long as `BLOCK_DEVICE_SECONDS` says.
 #[allow(clippy::disallowed_methods, reason = "a campaign has a time limit")]
 fn budget(cases: u64) -> impl FnMut() -> bool {
     let seconds = std::env::var("BLOCK_DEVICE_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -41,13 +41,13 @@ fn budget(cases: u64) -> impl FnMut() -> bool {
     }
 }
 
-/// Asserts that the top counted the blocks it was asked for, and that each station sent what those below it received.
+/// Asserts that the top station counted the requested blocks, and that each station sent what those below received.
 fn check_account(opened: &Opened, received: u64, read: u64) {
     let (name, account) = (opened.name, opened.device.account());
-    assert_eq!(account.received.total(), received, "{name}: blocks that were written to it");
+    assert_eq!(account.received.total(), received, "{name}: blocks written to it");
     match opened.reads_more {
-        true => assert!(account.read_blocks >= read, "{name}: {read} blocks were read from it"),
-        false => assert_eq!(account.read_blocks, read, "{name}: blocks that were read from it"),
+        true => assert!(account.read_blocks >= read, "{name}: {read} blocks read from it"),
+        false => assert_eq!(account.read_blocks, read, "{name}: blocks read from it"),
     }
     check_sums(name, &account);
 }
@@ -60,6 +60,6 @@ fn check_sums(name: &str, account: &Account) {
     let sent: BTreeMap<_, u64> =
         account.sent.entries().map(|(cause, content, blocks)| ((cause, content), blocks)).collect();
     let is_medium = account.below.is_empty();
-    assert!(is_medium || sent == below, "{name}: {} sent {sent:?}, and below came {below:?}", account.station);
+    assert!(is_medium || sent == below, "{name}: {} sent {sent:?}, but below were received {below:?}", account.station);
     account.below.iter().for_each(|below| check_sums(name, below));
 }

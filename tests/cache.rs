@@ -144,7 +144,7 @@ fn work(cache_blocks: u64, policy: Policy, on_device: bool, seed: u64) {
                 }
             }
             9..=15 => {
-                cache.read(Lba(first), &mut bytes, at).expect("what is read fails with no write");
+                cache.read(Lba(first), &mut bytes, at).expect("a read does not fail");
                 let found: Vec<u32> =
                     bytes.chunks(4).map(|stamp| u32::from_le_bytes(stamp.try_into().unwrap())).collect();
                 assert_eq!(found, model.newest[range], "blocks {first} to {}", first + count);
@@ -183,7 +183,7 @@ fn work(cache_blocks: u64, policy: Policy, on_device: bool, seed: u64) {
 }
 
 #[test]
-fn a_cache_returns_the_newest_write_and_a_flush_brings_it_down() {
+fn a_cache_returns_the_newest_write_and_a_flush_writes_it_back() {
     for (seed, policy) in [Policy::Lru, Policy::Fifo, Policy::Clock].into_iter().enumerate() {
         for blocks in [1, 2, 7, 40, 90] {
             for on_device in [false, true] {
@@ -195,7 +195,7 @@ fn a_cache_returns_the_newest_write_and_a_flush_brings_it_down() {
 
 /// Adjacent journal and data blocks are written back with their own labels.
 #[test]
-fn a_block_keeps_its_label_on_its_way_down() {
+fn a_block_keeps_its_label_when_it_is_written_back() {
     let below = Below::new(BLOCKS);
     let cache = Cache::new(&settings(64, Policy::Lru), Place::memory(STAMP_BYTES), Box::new(below.clone()));
     for block in 0..20 {
@@ -203,7 +203,7 @@ fn a_block_keeps_its_label_on_its_way_down() {
         cache.write(Lba(block), &[1; STAMP_BYTES], Label::host(content), Time::ZERO).unwrap();
         cache.write(Lba(block), &[2; STAMP_BYTES], Label::host(content), Time::ZERO).unwrap();
     }
-    assert_eq!(below.account().received.total(), 0, "nothing was asked to go down");
+    assert_eq!(below.account().received.total(), 0, "nothing was written back");
     cache.flush(Time::ZERO).unwrap();
     let received = below.account().received;
     let of = |content| received.get(Cause::HostWrite, content);
@@ -212,7 +212,7 @@ fn a_block_keeps_its_label_on_its_way_down() {
 
 /// A block that is dirty for `age` is written back without a flush, with its neighbours, and not earlier.
 #[test]
-fn a_block_that_is_dirty_for_long_is_written_back_in_the_background() {
+fn a_block_dirty_for_the_age_limit_is_written_back_in_the_background() {
     let below = Below::new(BLOCKS);
     let cache = Cache::new(&settings(64, Policy::Lru), Place::memory(STAMP_BYTES), Box::new(below.clone()));
     cache.write(Lba(3), &[1; 2 * STAMP_BYTES], DATA, Time(500)).unwrap();
@@ -277,7 +277,7 @@ fn volumes_are_made_and_found_again_on_images_under_any_stack() {
         let text = text.replace("image=A", &at("A")).replace("image=B", &at("B")).replace("image=C", &at("C"));
         let path = Path::read(&text).unwrap();
         make_volume(&path, false, 7, 0, None).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let exists = make_volume(&path, false, 7, 0, None).expect_err("the images are there").to_string();
+        let exists = make_volume(&path, false, 7, 0, None).expect_err("the images exist").to_string();
         assert!(exists.contains("exists") || exists.contains("is there"), "{text}: {exists}");
         let (task, mounting, name) = (Task::at(Time::ZERO), Mounting::at(1, 0), (InodeNumber::ROOT, &b"file"[..]));
         let call = Call::by_root(&task);
@@ -312,19 +312,24 @@ fn cache_on_one_unit() -> Cache {
     Cache::new(&settings, Place::memory(STAMP_BYTES), below)
 }
 
-/// A block that another thread was reading was answered from memory before it had come from below: the cache did not
-/// remember from when on it has it.
+/// Regression: a block that another thread was fetching was returned from memory before it had arrived: the cache did
+/// not record the time of arrival.
 #[test]
-fn a_block_that_is_being_read_is_there_when_it_has_come_from_below() {
+fn a_hit_on_a_block_being_fetched_waits_for_its_arrival() {
     let (cache, mut bytes) = (cache_on_one_unit(), [0; STAMP_BYTES]);
     assert_eq!(cache.read(Lba(7), &mut bytes, Time(0)).unwrap(), Time(100_000));
-    assert_eq!(cache.read(Lba(7), &mut bytes, Time(10_000)).unwrap(), Time(101_000), "asked while it is on its way");
+    assert_eq!(
+        cache.read(Lba(7), &mut bytes, Time(10_000)).unwrap(),
+        Time(101_000),
+        "read while the block is being fetched"
+    );
     assert_eq!(cache.read(Lba(7), &mut bytes, Time(300_000)).unwrap(), Time(301_000));
 }
 
-/// Of two flushes at once the second found nothing dirty and was answered at once, before what it promises was below.
+/// Regression: the second of two concurrent flushes found nothing dirty, and returned before the first had written
+/// back.
 #[test]
-fn a_flush_waits_for_what_another_is_writing_back() {
+fn a_flush_waits_for_the_writeback_of_a_concurrent_flush() {
     let cache = cache_on_one_unit();
     assert_eq!(cache.write(Lba(7), &[1; STAMP_BYTES], DATA, Time(0)).unwrap(), Time(1000));
     let first = cache.flush(Time(2000)).unwrap();

@@ -1,7 +1,7 @@
-//! The gates under a model checker: the code that runs with threads of the system, under every order of them that it finds.
-//! Built with the feature `checked-gates`, by which the locks below the gates are the checker's.
+//! The gates under a model checker: the code that runs with system threads, under every interleaving that the checker
+//! finds. Built with the feature `checked-gates`, which replaces the locks below the gates by the checker's.
 //!
-//! `CHECKED_SCHEDULES` says how many orders of each program are tried: some in `make test`, many in `make crash`.
+//! `CHECKED_SCHEDULES` is the number of interleavings of each program: few in `make test`, many in `make crash`.
 
 use flashpath::device::conv::Conventional;
 use flashpath::device::{BlockDevice, Lba, Medium};
@@ -23,13 +23,13 @@ fn schedules() -> usize {
     std::env::var("CHECKED_SCHEDULES").ok().map_or(300, |text| text.parse().expect("CHECKED_SCHEDULES is a number"))
 }
 
-/// Runs a program under random orders, and under orders that differ in few places, in which most faults show.
+/// Runs a program under random interleavings, and under ones with few context switches, which show most faults.
 fn check(program: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(program.clone(), schedules());
     shuttle::check_pct(program, schedules(), 3);
 }
 
-/// Runs so many threads to their end.
+/// Runs `threads` threads to their end.
 fn together(threads: u64, work: impl Fn(u64) + Send + Sync + 'static) {
     let work = Arc::new(work);
     let threads: Vec<_> = (0..threads)
@@ -42,7 +42,7 @@ fn together(threads: u64, work: impl Fn(u64) + Send + Sync + 'static) {
 }
 
 #[test]
-fn one_task_at_a_time_is_inside_of_a_gate_and_goes_on_from_when_it_became_free() {
+fn one_task_at_a_time_holds_a_gate_and_continues_when_it_becomes_free() {
     check(|| {
         let gate = Arc::new(Gate::new("one", Vec::new()));
         let inside = Arc::clone(&gate);
@@ -57,13 +57,13 @@ fn one_task_at_a_time_is_inside_of_a_gate_and_goes_on_from_when_it_became_free()
             }
         });
         let stays = Arc::into_inner(gate).unwrap().into_inner();
-        assert_eq!(stays.len(), 6, "nothing is lost");
+        assert_eq!(stays.len(), 6, "no stay is lost");
         assert!(stays.windows(2).all(|two| two[0].1 <= two[1].0), "two overlap in time: {stays:?}");
     });
 }
 
 #[test]
-fn readers_share_a_gate_and_a_writer_has_it_alone() {
+fn readers_share_a_gate_and_a_writer_excludes_them() {
     check(|| {
         let (gate, readers) = (SharedGate::new("one", 0u64), AtomicUsize::new(0));
         together(4, move |number| {
@@ -73,7 +73,7 @@ fn readers_share_a_gate_and_a_writer_has_it_alone() {
                 readers.fetch_add(1, SeqCst);
                 let before = *value;
                 thread::yield_now();
-                assert_eq!(*value, before, "it changes under a reader");
+                assert_eq!(*value, before, "the value changes under a reader");
                 readers.fetch_sub(1, SeqCst);
             } else {
                 let mut value = gate.write(&task);
@@ -86,17 +86,17 @@ fn readers_share_a_gate_and_a_writer_has_it_alone() {
             if number == 3 {
                 let late = Task::at(Time(0));
                 drop(gate.read(&late));
-                assert!(late.now() >= task.now(), "it waited for the writers");
+                assert!(late.now() >= task.now(), "the reader waited for the writers");
             }
         });
     });
 }
 
-/// A log on a device: its tail is behind a gate, its blocks are not.
+/// A log on a device: a gate protects its tail, but not its blocks.
 struct Log {
     device: Conventional,
     tail: Gate<u64>,
-    /// Records that are written whole, behind each other from the first on.
+    /// For each record, true if it is written completely.
     written: SharedGate<Vec<bool>>,
     takes_gate: bool,
 }
@@ -107,7 +107,7 @@ impl Log {
         Log { device, tail: Gate::new("tail", 0), written: SharedGate::new("written", vec![false; 64]), takes_gate }
     }
 
-    /// Adds a record, and says where.
+    /// Appends a record, and returns its address.
     fn add(&self, task: &Task<'_>, record: u8) -> u64 {
         let place = if self.takes_gate {
             let mut tail = self.tail.enter(task);
@@ -124,7 +124,7 @@ impl Log {
         place
     }
 
-    /// The number of whole records from the first on.
+    /// Number of complete records from the start.
     fn whole(&self, task: &Task<'_>) -> usize {
         self.written.read(task).iter().take_while(|written| **written).count()
     }
@@ -140,24 +140,24 @@ fn fill_a_log(takes_gate: bool) {
             let place = shared.add(&task, record);
             let mut bytes = vec![0; BLOCK_BYTES as usize];
             task.ask(|at| shared.device.read(Lba(place), &mut bytes, at)).unwrap();
-            assert!(bytes.iter().all(|byte| *byte == record), "record {record} is its own");
+            assert!(bytes.iter().all(|byte| *byte == record), "record {record} is whole");
             let whole = shared.whole(&task);
             thread::yield_now();
-            assert!(whole <= shared.whole(&task), "what is whole stays so");
+            assert!(whole <= shared.whole(&task), "complete records stay complete");
         }
     });
-    assert_eq!(log.whole(&Task::at(Time::ZERO)), 6, "no place is left out");
+    assert_eq!(log.whole(&Task::at(Time::ZERO)), 6, "no gap remains");
 }
 
 #[test]
-fn records_of_a_log_have_places_of_their_own() {
+fn records_of_a_log_do_not_overlap() {
     check(|| fill_a_log(true));
 }
 
-/// The checker finds what the gate is for: without it this would be a test that cannot fail.
+/// Shows that the checker finds a missing gate, so that the test above can fail.
 #[test]
 #[should_panic]
-fn a_log_that_looks_at_its_tail_and_sets_it_later_is_found_out() {
+fn a_log_that_reads_its_tail_and_sets_it_later_is_detected() {
     check(|| fill_a_log(false));
 }
 
@@ -179,7 +179,7 @@ fn on_each_volume(schedules: usize, program: impl Fn(InProcess) + Copy + Send + 
 }
 
 #[test]
-fn threads_share_a_volume_and_each_finds_what_it_wrote() {
+fn threads_share_a_volume_and_each_reads_its_own_writes() {
     on_each_volume(schedules() / 10, |files| {
         let done = AtomicU64::new(0);
         together(3, move |number| {

@@ -182,17 +182,17 @@ fn a_write_of_part_of_a_block_reads_the_block_before() {
     assert_eq!(result.write_amplification.total, Some(1.0), "blocks are counted whole on both sides");
 }
 
-/// Threads of a front end ask in any order of times. A device serves in the order of calls: it answers no request before
-/// its own time, and a read returns the newest write before it.
+/// Threads of a front end make requests in any order of times. A device serves them in the order of calls: no request
+/// completes before its own start, and a read returns the newest write before it.
 #[test]
-fn a_device_asked_at_an_earlier_time_than_before_serves_in_the_order_of_calls() {
+fn a_device_called_at_an_earlier_time_than_before_serves_in_the_order_of_calls() {
     let caches = ["cache:size=1M/conv:size=32M".to_string(), format!("cache:size=1M/{}", DRIVES[0])];
     for text in DRIVES.map(str::to_string).into_iter().chain(caches).chain(["conv:size=32M".into(), TIMED.into()]) {
         let run = || {
             let device = open_device(&Path::read(&text).unwrap(), Payload::Stamps, 3).unwrap();
             let (mut random, mut newest, mut answers) = (Random::new(3, "times"), [0u32; 512], Vec::new());
             for stamp in 1..6000u32 {
-                // From here up to 2 ms before and behind.
+                // Start times up to 2 ms before and after.
                 let at = Time(u64::from(stamp) * 20_000 + random.below(4_000_000));
                 let block = random.below(512);
                 let mut bytes = stamp.to_le_bytes();
@@ -217,13 +217,13 @@ fn a_device_asked_at_an_earlier_time_than_before_serves_in_the_order_of_calls() 
             }
             answers
         };
-        assert_eq!(run(), run(), "{text}: the same calls come out the same");
+        assert_eq!(run(), run(), "{text}: the same calls give the same result");
     }
 }
 
-/// Of two requests for one unit the one that is asked for first is served first, although it comes at a later time.
+/// Of two requests to one unit, the first call is served first, even if its start time is later.
 #[test]
-fn planes_and_units_remember_until_when_they_are_taken() {
+fn planes_and_units_are_busy_until_their_last_request_ends() {
     let path = Path::read("conv:size=1M,read=100us,write=200us,units=1").unwrap();
     let device = open_device(&path, Payload::Stamps, 3).unwrap();
     let mut bytes = [0; 4];

@@ -111,7 +111,7 @@ fn the_ssd_presets_reach_the_speeds_of_their_table() {
 }
 
 #[test]
-fn the_vma_preset_takes_the_times_of_its_table() {
+fn the_vma_preset_has_the_latencies_of_its_table() {
     let options = Options { replay: Replay::Closed { depth: 1 }, ..Options::default() };
     let path = "page/nand:preset=vma,size=64M";
     let writes = result("sequential:request=2K,writes=1M", path, &options).latency_ns.unwrap().write.unwrap();
@@ -122,7 +122,7 @@ fn the_vma_preset_takes_the_times_of_its_table() {
 }
 
 #[test]
-fn wear_levelling_evens_out_what_a_skewed_workload_wears() {
+fn wear_levelling_evens_out_the_wear_of_a_skewed_workload() {
     let spread = |wear: &str| {
         let path = format!("page:export=80%,wear={wear}/nand:size=64M,timing=off,pages-per-block=32,endurance=100000");
         let options = Options { fill: true, ..Options::default() };
@@ -134,7 +134,7 @@ fn wear_levelling_evens_out_what_a_skewed_workload_wears() {
 }
 
 #[test]
-fn a_worn_out_drive_says_so_and_keeps_what_it_measured() {
+fn a_worn_out_drive_reports_it_and_keeps_its_measurements() {
     let path = Path::read("page:export=80%/nand:size=16M,pages-per-block=32,endurance=20,timing=off").unwrap();
     let mut workload =
         generator(&parse_term("uniform:writes=1000x").unwrap(), path.drive().unwrap().exported_bytes(), 1).unwrap();
@@ -241,7 +241,7 @@ fn verification_reads_every_page_back() {
 }
 
 #[test]
-fn a_request_beyond_the_end_is_refused_with_the_size_that_would_do() {
+fn a_request_beyond_the_end_is_refused_with_the_required_size() {
     let path = Path::read("page/nand:size=64M").unwrap();
     let mut script = Script::new([operation(Action::Read, 1 << 30, 4096)]);
     let outcome = prepare(&path, 1).unwrap().run(&mut script, &Options::default(), &mut |_| true);
@@ -250,7 +250,7 @@ fn a_request_beyond_the_end_is_refused_with_the_size_that_would_do() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_measured() {
+fn an_interrupted_run_keeps_its_measurements() {
     let path = Path::read("page/nand:size=64M,timing=off").unwrap();
     let mut workload =
         generator(&parse_term("uniform:writes=100x").unwrap(), path.drive().unwrap().exported_bytes(), 1).unwrap();

@@ -91,7 +91,7 @@ fn drive(layer: &str, random: &mut Random) -> String {
 }
 
 #[test]
-fn tiny_drives_with_odd_options_lose_nothing_and_end_only_when_they_are_worn_out() {
+fn tiny_drives_with_odd_options_lose_no_data_and_fail_only_when_worn_out() {
     for layer in ["page", "dftl", "fast", "superblock"] {
         let mut random = Random::new(1, layer);
         let mut run = 0;
@@ -106,7 +106,7 @@ fn tiny_drives_with_odd_options_lose_nothing_and_end_only_when_they_are_worn_out
 }
 
 #[test]
-fn drives_that_once_came_to_a_stop_go_on() {
+fn drives_that_once_stalled_continue() {
     for (path, work, seed) in [
         // A page of the map took the last erased block, although another plane had space: the next collection found
         // none.

@@ -110,7 +110,7 @@ fn damaged_generators_are_refused_where_they_are_wrong_or_stay_on_the_device() {
 }
 
 #[test]
-fn the_expressions_that_are_damaged_are_what_they_say() {
+fn the_expressions_are_valid_before_they_are_damaged() {
     for text in PATHS {
         assert!(check_path(text), "{text}");
     }

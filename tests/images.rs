@@ -58,7 +58,7 @@ fn refusal<T>(answer: Result<T, ImageError>) -> ImageError {
 }
 
 #[test]
-fn a_conventional_image_is_the_devices_bytes_and_nothing_else() {
+fn a_conventional_image_holds_only_the_devices_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let device = Conventional::create(&conv_at(&path, ",size=1M"), false).unwrap();
@@ -99,7 +99,7 @@ fn the_holes_of_a_conventional_image_are_reported() {
 }
 
 #[test]
-fn an_image_is_made_once_and_opened_by_one() {
+fn an_image_is_created_once_and_opened_by_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));
     assert!(matches!(refusal(Conventional::open(&conv_at(&a, ""))), ImageError::Io { doing: "open", .. }));
@@ -123,7 +123,7 @@ fn an_image_is_made_once_and_opened_by_one() {
 }
 
 #[test]
-fn a_file_that_is_not_made_of_blocks_is_no_conventional_image() {
+fn a_file_whose_length_is_no_multiple_of_a_block_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     for length in [0, 1, 4097] {
@@ -134,7 +134,7 @@ fn a_file_that_is_not_made_of_blocks_is_no_conventional_image() {
 }
 
 #[test]
-fn a_drives_shape_is_its_images_and_an_option_that_says_otherwise_is_refused() {
+fn the_image_determines_the_geometry_and_a_conflicting_option_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b");
     let made = ",size=160M,zone=4M,capacity=3M,max-open=7,max-active=9,preset=ssd-m,erase=5ms";
@@ -155,7 +155,7 @@ fn a_drives_shape_is_its_images_and_an_option_that_says_otherwise_is_refused() {
 }
 
 #[test]
-fn options_that_make_no_drive_make_no_file_either() {
+fn invalid_options_create_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b");
     let refused = refusal(Zns::create(&zns_at(&path, ",size=100M"), false));
@@ -164,7 +164,7 @@ fn options_that_make_no_drive_make_no_file_either() {
 }
 
 #[test]
-fn a_drive_keeps_all_over_restarts() {
+fn a_drive_keeps_its_state_over_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let settings = zns_at(&folder.path().join("b"), &format!(",{SMALL}"));
     let (mut model, mut random) = (Model::new(60), Random::new(1, "restarts"));
@@ -258,7 +258,7 @@ fn flushed_blocks_survive_a_power_cut_at_any_write() {
 }
 
 #[test]
-fn a_zone_that_is_written_again_at_once_never_shows_half_of_each_life() {
+fn a_zone_rewritten_at_once_never_mixes_old_and_new_data() {
     let disk = Bytes::for_drive(&small());
     let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
     drive.write(Lba(8), &[1; 5 * BLOCK], LABEL, Time::ZERO).unwrap();
@@ -278,7 +278,7 @@ fn a_zone_that_is_written_again_at_once_never_shows_half_of_each_life() {
 }
 
 #[test]
-fn a_torn_record_is_found_out_and_the_one_before_it_counts() {
+fn a_torn_record_is_detected_and_the_previous_one_is_used() {
     let disk = Bytes::for_drive(&small());
     let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
     drive.write(Lba(8), &[1; 2 * BLOCK], LABEL, Time::ZERO).unwrap();
@@ -313,7 +313,7 @@ fn a_torn_record_is_found_out_and_the_one_before_it_counts() {
 /// constant, so the block's was useless: a block whose trailer alone had reached the disk was taken as the newest, and
 /// reset the zones to the flush before the last.
 #[test]
-fn a_block_of_the_zone_table_of_which_only_the_end_is_new_is_torn() {
+fn a_block_of_the_zone_table_with_only_a_new_trailer_is_torn() {
     let disk = Bytes::for_drive(&small());
     let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
     for written in 1..=3 {
@@ -335,7 +335,7 @@ fn a_block_of_the_zone_table_of_which_only_the_end_is_new_is_torn() {
 }
 
 #[test]
-fn a_damaged_image_is_refused_with_the_field_named_or_read_as_it_is() {
+fn a_damaged_image_is_refused_by_field_or_read_unchanged() {
     let disk = Bytes::for_drive(&small());
     let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
     drive.write(Lba(8), &[1; 2 * BLOCK], LABEL, Time::ZERO).unwrap();
@@ -398,7 +398,7 @@ fn a_damaged_image_is_refused_with_the_field_named_or_read_as_it_is() {
 }
 
 #[test]
-fn no_bytes_make_a_drive_panic() {
+fn no_image_content_makes_a_drive_panic() {
     let disk = Bytes::for_drive(&small());
     let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
     drive.write(Lba(8), &[1; 2 * BLOCK], LABEL, Time::ZERO).unwrap();
@@ -443,7 +443,7 @@ fn no_bytes_make_a_drive_panic() {
 }
 
 #[test]
-fn an_images_bytes_are_the_same_for_ever() {
+fn the_bytes_of_an_image_never_change() {
     let disk = Bytes::for_drive(&small());
     let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
     drive.write(Lba(8), &[1; 2 * BLOCK], LABEL, Time::ZERO).unwrap();
@@ -484,7 +484,7 @@ fn read_only_and_offline_zones_stay_so_in_the_image() {
 }
 
 #[test]
-fn a_reset_gives_its_room_back() {
+fn a_reset_frees_the_space_of_its_zone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b");
     let mut drive = Zns::create(&zns_at(&path, ",size=64M,zone=16M"), false).unwrap();
@@ -499,7 +499,7 @@ fn a_reset_gives_its_room_back() {
 }
 
 #[test]
-fn a_disk_that_cannot_sync_is_not_trusted_any_more() {
+fn a_drive_whose_disk_cannot_sync_becomes_read_only() {
     let disk = Bytes::for_drive(&small());
     let mut drive = Zns::create_on(Box::new(disk.clone()), &small()).unwrap();
     drive.write(Lba(8), &[1; BLOCK], LABEL, Time::ZERO).unwrap();
@@ -514,7 +514,7 @@ fn a_disk_that_cannot_sync_is_not_trusted_any_more() {
 }
 
 #[test]
-fn a_file_disk_is_what_its_file_is() {
+fn a_file_disk_has_the_content_of_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let disk = FileDisk::create(&path, 1 << 20, false).unwrap();

@@ -70,8 +70,8 @@ fn dftl_with_a_table_for_everything_is_the_page_level_layer() {
                 let nand = "nand:size=128M,page=4K,pages-per-block=64,channels=2";
                 let page = run_on(&format!("page:export=80%{options}/{nand}"), workload, fill);
                 let dftl = run_on(&format!("dftl:table=1000000000,export=80%{options}/{nand}"), workload, fill);
-                assert_eq!(event(&dftl, "table_misses") > 0, !fill, "each entry is missed once, before it is there");
-                assert_eq!(dftl.translation.mapping_reads, 0, "what was never written is nowhere to be read from");
+                assert_eq!(event(&dftl, "table_misses") > 0, !fill, "each entry is missed once, at its first use");
+                assert_eq!(dftl.translation.mapping_reads, 0, "unwritten pages have no mapping to read");
                 // All counts and times are equal, except for names and RAM.
                 let counters = |mut result: RunResult| {
                     let layer = std::mem::take(&mut result.translation.station);

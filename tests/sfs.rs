@@ -1,4 +1,4 @@
-//! SFS, held against a model: what was written is read, after a remount, after a crash, on blocks and on zones.
+//! SFS compared with a model: written data is read back, after remounts and crashes, on blocks and on zones.
 
 #[path = "failing_disk/mod.rs"]
 mod failing_disk;
@@ -62,8 +62,8 @@ use flashpath::fs::sfs::{Identity, Medium, Sfs, SfsSettings, Timestamp};
 use flashpath::task::Task;
 use flashpath::time::Time;
 
-/// Ends the options of a volume that has next to no memory for metadata: less than can be written, as the volumes of
-/// these tests are small.
+/// Options that leave a volume nearly no memory for metadata: less than `memory=` allows, as the volumes of these tests
+/// are small.
 const LITTLE_MEMORY: &str = "memory=28M";
 
 /// The settings of a term.

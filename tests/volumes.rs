@@ -1,5 +1,5 @@
-//! The conformance suite of [`Volume`](flashpath::fs::volume::Volume): the same statements for each file system, with
-//! the rules of `fs::posix` around it, and by ordinary users, too.
+//! The conformance suite of [`Volume`](flashpath::fs::volume::Volume): the same tests for each file system, with the
+//! rules of `fs::posix` around it, by root and ordinary users.
 
 #[path = "volumes/content.rs"]
 mod content;

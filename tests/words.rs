@@ -12,7 +12,7 @@ const OPENERS: [(&str, u32); 16] = [
     ("src", 1),
     ("src/device", 1),
     ("src/expression", 1),
-    ("src/fs", 7),
+    ("src/fs", 1),
     ("src/layout", 1),
     ("src/report", 1),
     ("src/run", 1),
@@ -24,12 +24,12 @@ const OPENERS: [(&str, u32); 16] = [
     ("crates/kernel", 1),
     ("crates/nbd", 1),
     ("crates/reproduce", 1),
-    ("tests", 5),
+    ("tests", 1),
 ];
 
 /// Names that need a comment to be understood, and the number of their definitions that remain. It may only shrink.
 const RIDDLES: [(&str, usize); 6] =
-    [("Told", 1), ("Floor", 0), ("Standing", 0), ("Said", 0), ("Diligent", 0), ("lives_no_more", 0)];
+    [("Told", 0), ("Floor", 0), ("Standing", 0), ("Said", 0), ("Diligent", 0), ("lives_no_more", 0)];
 
 /// The shortfall, in percent, at which a limit must be lowered.
 const SLACK: f64 = 3.0;

@@ -1,5 +1,5 @@
-//! One thread flushes while others write, and the power fails: what was answered before a flush began that succeeded is
-//! there, and every block is as one of its writes left it.
+//! One thread flushes while others write, and the power fails: writes completed before a successful flush began are
+//! stored, and every block has the content of one of its writes.
 
 use crate::power_cut::{Disk, Power, Zones};
 use crate::threads::{filled, word, word_of, written_by};
@@ -20,7 +20,7 @@ const OWN: u64 = 24;
 const REACH: u64 = WRITERS * OWN;
 const ZONE: u64 = 32;
 
-/// Devices that outlive a cut, and what is opened on them again and again.
+/// Devices that survive a cut, and the stack that is opened on them repeatedly.
 struct Machine {
     power: Power,
     disk: Disk,
@@ -34,7 +34,7 @@ static STATIONS: [(&str, Open); 5] = [
     ("a labelled disk", |machine| Box::new(Labelling::new(machine.disk.clone(), Time::ZERO).unwrap())),
     ("cache in memory", |machine| cache("cache:size=64K,age=1ms", Place::memory(BLOCK), machine)),
     ("cache on a device", |machine| {
-        // What it holds is lost, whatever it is.
+        // The content of the cache device is lost.
         let own = Disk::new(&machine.power, 20, 0);
         cache("cache:size=1M,policy=fifo", Place::device(Box::new(own)), machine)
     }),
@@ -105,7 +105,7 @@ fn write(device: &dyn BlockDevice, writer: u64, seed: u64, begun: &Newest, answe
     }
 }
 
-/// Flushes until the power fails. Answers what was answered before the last one that succeeded.
+/// Flushes until the power fails. Returns the writes completed before the last successful flush.
 fn flush(device: &dyn BlockDevice, answered: &Newest) -> Vec<u64> {
     let mut flushed = vec![0; REACH as usize];
     for moment in 1.. {
@@ -119,7 +119,7 @@ fn flush(device: &dyn BlockDevice, answered: &Newest) -> Vec<u64> {
     flushed
 }
 
-/// Answers how many writes were flushed, and how many were begun.
+/// Returns the number of flushed writes, and of begun ones.
 fn cut(name: &str, open: Open, seed: u64) -> (u64, u64) {
     let mut random = Random::new(seed, name);
     let machine = Machine::new(name == "dm-zoned");
@@ -143,29 +143,33 @@ fn cut(name: &str, open: Open, seed: u64) -> (u64, u64) {
         let mut bytes = vec![0; BLOCK];
         device.read(Lba(block as u64), &mut bytes, Time::ZERO).unwrap();
         let found = written_by(word_of(name, &bytes)).map_or(0, |(writer, number)| {
-            assert_eq!(writer, 1 + block as u64 / OWN, "{name}, seed {seed}: block {block} is another's");
+            assert_eq!(
+                writer,
+                1 + block as u64 / OWN,
+                "{name}, seed {seed}: block {block} has the content of another writer"
+            );
             number
         });
-        let what = format!("{name}, seed {seed}: block {block} is of write {found}");
-        assert!(found >= *flushed, "{what}, and {flushed} was answered before a flush that succeeded");
-        assert!(found <= begun, "{what}, and only {begun} was begun");
+        let what = format!("{name}, seed {seed}: block {block} has the content of write {found}");
+        assert!(found >= *flushed, "{what}, but {flushed} was completed before a successful flush");
+        assert!(found <= begun, "{what}, but only {begun} was begun");
     }
     (flushed.iter().sum(), begun.all().iter().sum())
 }
 
 #[test]
-fn writes_answered_before_the_flush_of_another_thread_survive_a_power_cut() {
+fn writes_completed_before_the_flush_of_another_thread_survive_a_power_cut() {
     for (name, open) in STATIONS {
         let mut has_budget = budget(40);
         let (mut flushed, mut begun) = (0, 0);
         for seed in 0.. {
-            // Where no flush has succeeded yet, nothing was tried.
+            // Without a successful flush, nothing was tested.
             if !has_budget() && flushed > 0 {
                 break;
             }
             let counts = cut(name, open, seed);
             (flushed, begun) = (flushed + counts.0, begun + counts.1);
         }
-        assert!(begun > flushed, "{name}: something was under way when the power failed");
+        assert!(begun > flushed, "{name}: writes were in flight when the power failed");
     }
 }

@@ -1,5 +1,5 @@
-//! Random requests against an array of blocks: a read returns the newest write, what was discarded is zeros, and a request
-//! that is refused has changed nothing.
+//! Random requests, compared with an array of blocks: a read returns the newest write, discarded blocks are zeros, and
+//! a refused request changes nothing.
 
 use crate::table::{Opened, rows};
 use crate::{BLOCK, budget, check_account};
@@ -9,10 +9,10 @@ use flashpath::time::Time;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
-/// Requests go to so many blocks at the device's beginning, and as many at its end: they meet again and again.
+/// Requests go to this many blocks at the device's beginning and end, so that they overlap often.
 const REACH: u64 = 96;
 
-/// A request. A place is a part of the reach; what is beyond the end is refused.
+/// A request. Its place is within the reach; ranges beyond the end of the device are refused.
 #[derive(Clone, Debug)]
 enum Step {
     Read(u64, u64),
@@ -20,7 +20,7 @@ enum Step {
     Discard(u64, u64),
     Flush,
     Work,
-    /// Looks whether what is not stored is zeros.
+    /// Checks that unstored blocks are zeros.
     Extent(u64, u64),
 }
 
@@ -38,12 +38,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A device, what it must hold, and what was asked of it.
+/// A device, its expected content, and the requests made.
 struct Tried {
     opened: Opened,
     blocks: u64,
     reach: u64,
-    /// The fill of each block of the reach.
+    /// The expected fill byte of each block of the reach.
     newest: Vec<u8>,
     at: Time,
     received: u64,
@@ -57,13 +57,13 @@ impl Tried {
         Tried { opened, blocks, reach, newest: vec![0; 2 * reach as usize], at: Time::ZERO, received: 0, read: 0 }
     }
 
-    /// The block at a place: the second half of the places is at the end of the device.
+    /// The block of a place: the second half of the places is at the end of the device.
     fn block(&self, place: u64) -> u64 {
         let place = place % (2 * self.reach);
         if place < self.reach { place } else { self.blocks - 2 * self.reach + place }
     }
 
-    /// The fill of a block; none for those between the two parts, which are never written.
+    /// The fill byte of a block; `None` for blocks between the two parts, which are never written.
     fn fill(&mut self, block: u64) -> Option<&mut u8> {
         let behind = self.blocks - self.reach;
         match block {
@@ -73,7 +73,7 @@ impl Tried {
         }
     }
 
-    /// The range of a step. It does not begin in the first part and end behind it.
+    /// The range of a step, within one of the two parts.
     fn range(&self, place: u64, count: u64) -> (u64, u64) {
         let first = self.block(place);
         let count = if first < self.reach { count.min(self.reach - first) } else { count };
@@ -83,7 +83,7 @@ impl Tried {
     fn check(&mut self, first: u64, bytes: &[u8]) -> Result<(), TestCaseError> {
         for (block, found) in (first..).zip(bytes.chunks_exact(BLOCK)) {
             let expected = self.fill(block).map_or(0, |fill| *fill);
-            prop_assert!(found.iter().all(|byte| *byte == expected), "block {} holds not {}", block, expected);
+            prop_assert!(found.iter().all(|byte| *byte == expected), "block {} is not filled with {}", block, expected);
         }
         Ok(())
     }
@@ -159,15 +159,15 @@ impl Tried {
             }
         };
         if let Some(done) = done {
-            prop_assert!(done >= at, "done at {:?}, before it was asked for at {:?}", done, at);
-            // Some are asked for while the one before is on its way.
+            prop_assert!(done >= at, "done at {:?}, before its start at {:?}", done, at);
+            // Some requests begin while the previous one is in flight.
             self.at = if done.0.is_multiple_of(3) { done } else { at + 1000 };
         }
         Ok(())
     }
 }
 
-/// A block that is nowhere in what a step changes is as it was: all of the reach is looked at behind the steps.
+/// A step leaves blocks outside its range unchanged: the whole reach is checked after all steps.
 fn agrees(opened: Opened, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut tried = Tried::new(opened);
     for step in steps {
@@ -182,7 +182,7 @@ fn agrees(opened: Opened, steps: &[Step]) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn every_device_does_what_an_array_of_blocks_does() {
+fn every_device_behaves_like_an_array_of_blocks() {
     for row in rows() {
         let mut has_budget = budget(3);
         while has_budget() {
@@ -195,7 +195,7 @@ fn every_device_does_what_an_array_of_blocks_does() {
 }
 
 #[test]
-fn a_range_that_ends_beyond_the_device_is_refused_whole() {
+fn a_range_that_exceeds_the_device_is_refused_whole() {
     for row in rows() {
         let mut tried = Tried::new(row.open());
         let label = Label::host(Content::Data);

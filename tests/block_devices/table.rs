@@ -1,4 +1,4 @@
-//! The devices: every station that offers blocks, in each of its ways, and every wrapper.
+//! The devices: every station that offers blocks, in each mode, and every wrapper.
 
 use crate::BLOCK;
 use crate::failing_disk::FailingDisk;
@@ -17,12 +17,12 @@ const IMAGE_BLOCKS: u64 = 1024;
 /// A device of the table.
 pub struct Row {
     pub name: &'static str,
-    /// True if it reads for itself, beside what it is asked for.
+    /// True if it reads blocks beyond those of requests.
     reads_more: bool,
     open: fn(&TempDir) -> Box<dyn BlockDevice>,
 }
 
-/// A device that is open, and where its images lie.
+/// An open device, and the directory of its images.
 pub struct Opened {
     pub name: &'static str,
     pub reads_more: bool,
@@ -31,14 +31,14 @@ pub struct Opened {
 }
 
 impl Row {
-    /// A new one, of which all blocks are zeros.
+    /// Opens a new device of zeros.
     pub fn open(&self) -> Opened {
         let images = TempDir::new().unwrap();
         Opened { name: self.name, reads_more: self.reads_more, device: (self.open)(&images), _images: images }
     }
 }
 
-/// The device of a path; IMAGE stands for a file of its own.
+/// The device of a path; IMAGE stands for a new file.
 fn path(images: &TempDir, text: &str) -> Box<dyn BlockDevice> {
     let image = images.path().join("image");
     if text.contains("IMAGE") {
@@ -75,7 +75,7 @@ static PATHS: [Row; 17] = paths![
     "dm-zoned:reserved=3/cache:size=256K/conv:size=8M+zns:size=64M,zone=1M",
 ];
 
-/// Wrappers of a device, or of a disk below one.
+/// Wrappers, of a device or of a disk below one.
 static WRAPPERS: [Row; 4] = [
     Row {
         name: "labelled conv",

@@ -1,7 +1,7 @@
 //! Requests of several threads at once.
 //!
-//! A block holds eight bytes over and over that say who wrote it, and how often that one had written before: so a block that
-//! is partly of one write and partly of another can be seen, and so can one that is older than what was read before.
+//! A block repeats eight bytes: the thread, and the number of its write. So a block with parts of two writes is
+//! detected, and one older than an earlier read.
 
 use crate::table::{Opened, rows};
 use crate::{BLOCK, budget, check_account};
@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 const THREADS: u64 = 4;
-/// Blocks that the threads work on.
+/// Blocks used by the threads.
 const REACH: u64 = 64;
 const DATA: Label = Label::host(Content::Data);
 
-/// The word of a thread's n-th write, from 1 on.
+/// The word of a thread's n-th write, counted from 1.
 pub fn word(thread: u64, number: u64) -> u64 {
     thread << 48 | number
 }
@@ -31,7 +31,7 @@ pub fn filled(word: u64, blocks: u64) -> Vec<u8> {
     word.to_le_bytes().repeat(blocks as usize * BLOCK / 8)
 }
 
-/// The word of a block, all of which it must be.
+/// The word of a block, which must fill it.
 pub fn word_of(name: &str, block: &[u8]) -> u64 {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     let mut words: Vec<u64> = block.chunks_exact(8).map(word).collect();
@@ -40,7 +40,7 @@ pub fn word_of(name: &str, block: &[u8]) -> u64 {
     words[0]
 }
 
-/// The blocks that all threads asked for together.
+/// Blocks requested by all threads together.
 #[derive(Default)]
 struct Asked {
     written: AtomicU64,
@@ -66,7 +66,7 @@ fn range(random: &mut Random, reach: u64) -> (u64, u64) {
     (first, 1 + random.below((reach - first).min(5)))
 }
 
-/// Each thread has blocks of its own, each the fourth: neighbours in a page, a zone or a chunk are another's.
+/// Each thread uses every fourth block: neighbours in a page, a zone or a chunk belong to others.
 fn alone(name: &str, device: &dyn BlockDevice, asked: &Asked, thread: u64, rounds: u64, seed: u64) {
     let mut random = Random::new(seed, &format!("thread {thread}"));
     let mut newest = vec![0; REACH as usize];
@@ -93,7 +93,7 @@ fn alone(name: &str, device: &dyn BlockDevice, asked: &Asked, thread: u64, round
     }
 }
 
-/// All threads write where all others do. Answers what it wrote last in each block: its number.
+/// All threads write the same blocks. Returns the number of this thread's last write of each block.
 fn together(name: &str, device: &dyn BlockDevice, asked: &Asked, thread: u64, rounds: u64, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed, &format!("thread {thread}"));
     let mut last = vec![0; REACH as usize];
@@ -105,12 +105,12 @@ fn together(name: &str, device: &dyn BlockDevice, asked: &Asked, thread: u64, ro
             2..4 => {
                 for (block, found) in (first..).zip(asked.read(name, device, first, blocks, at)) {
                     let Some((by, found)) = written_by(found) else {
-                        assert_eq!(last[block as usize], 0, "{name}: block {block} was written, and is zeros");
+                        assert_eq!(last[block as usize], 0, "{name}: block {block} was written, but reads as zeros");
                         continue;
                     };
-                    // Another's write may have come between; of one's own only the newest may be there.
+                    // Another thread may have written since; of the thread's own writes only the newest is possible.
                     let is_possible = by != thread || found == last[block as usize];
-                    assert!(is_possible, "{name}: thread {thread} reads its write {found} of block {block} again");
+                    assert!(is_possible, "{name}: thread {thread} reads its old write {found} of block {block}");
                 }
             }
             _ => {
@@ -122,7 +122,7 @@ fn together(name: &str, device: &dyn BlockDevice, asked: &Asked, thread: u64, ro
     last
 }
 
-/// Says that a thread has ended, also if it panics.
+/// Signals the end of a thread, even after a panic.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -144,7 +144,7 @@ fn check(opened: &Opened, asked: &Asked) {
 }
 
 #[test]
-fn threads_that_have_blocks_of_their_own_do_not_notice_each_other() {
+fn threads_with_separate_blocks_do_not_affect_each_other() {
     for row in rows() {
         let mut has_budget = budget(3);
         for seed in (0..).take_while(|_| has_budget()) {
@@ -156,7 +156,7 @@ fn threads_that_have_blocks_of_their_own_do_not_notice_each_other() {
 }
 
 #[test]
-fn of_writes_to_one_block_at_once_one_is_the_last_and_no_block_is_of_two() {
+fn after_concurrent_writes_a_block_has_the_whole_content_of_one() {
     for row in rows() {
         let mut has_budget = budget(3);
         for seed in (0..).take_while(|_| has_budget()) {
@@ -176,10 +176,10 @@ fn of_writes_to_one_block_at_once_one_is_the_last_and_no_block_is_of_two() {
     }
 }
 
-/// `conv` on an image lets requests go at once, and the system's page cache let a read find a block of which a part was of a write
-/// that was under way.
+/// Regression: `conv` on an image issues requests concurrently, and a read could find, in the system's page cache, a
+/// block partly of a write in progress.
 #[test]
-fn a_read_returns_the_writes_of_all_threads_answered_before_it_began() {
+fn a_read_returns_the_writes_of_all_threads_completed_before_it_began() {
     for row in rows() {
         let (opened, asked) = (row.open(), Asked::default());
         let (answered, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -197,11 +197,11 @@ fn a_read_returns_the_writes_of_all_threads_answered_before_it_began() {
                     while !is_over.load(Relaxed) {
                         let at_least = newest.max(answered.load(SeqCst));
                         let mut seen = u64::MAX;
-                        // Of a write of several blocks that is under way, some blocks may be new and some old.
+                        // During a write of several blocks, some may be new and some old.
                         for found in asked.read(row.name, &*opened.device, 3, 4, Time(at_least * 1000)) {
                             let number = written_by(found).map_or(0, |(_, number)| number);
                             assert!(number >= at_least, "{}: {number} after {at_least}", row.name);
-                            // What one reads, one reads again, or something newer.
+                            // Later reads return the same write or a newer one.
                             seen = seen.min(number);
                         }
                         newest = seen;

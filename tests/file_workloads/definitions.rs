@@ -22,7 +22,7 @@ fn is_unlink(operation: &FileOperation) -> bool {
 }
 
 #[test]
-fn no_workload_makes_what_is_there_or_uses_what_is_not() {
+fn no_workload_creates_an_existing_file_or_uses_a_missing_one() {
     for text in SMALL {
         for seed in 0..5 {
             let model = Model::of(workload(text, seed));
@@ -34,7 +34,7 @@ fn no_workload_makes_what_is_there_or_uses_what_is_not() {
 }
 
 #[test]
-fn the_same_seed_asks_the_same_and_another_seed_something_else() {
+fn the_seed_determines_the_operations() {
     for text in SMALL {
         let asked = |seed| Model::of(workload(text, seed)).asked;
         assert_eq!(asked(7), asked(7), "{text}");
@@ -55,7 +55,7 @@ fn seq_write_appends_until_the_file_has_its_size() {
 }
 
 #[test]
-fn rnd_write_writes_its_amount_at_places_that_are_all_as_likely() {
+fn rnd_write_writes_its_amount_at_uniformly_distributed_places() {
     let model = Model::of(workload("rnd_write:file=4M,writes=40M", 1));
     assert_eq!((model.written(1), model.written(2)), (4 << 20, 40 << 20));
     let mut places = BTreeMap::new();
@@ -76,10 +76,10 @@ fn rnd_write_fsyncs_at_its_interval() {
 }
 
 #[test]
-fn postmark_mixes_as_its_biases_say_and_deletes_what_is_left() {
+fn postmark_mixes_by_its_biases_and_deletes_all_files_at_the_end() {
     let model = Model::of(workload("postmark:files=5000,transactions=20000,read-bias=7,create-bias=5", 1));
     assert_eq!(model.count(1, is_create), 5000);
-    assert!(model.files.is_empty(), "nothing is left");
+    assert!(model.files.is_empty(), "no file is left");
     let (created, deleted) = (model.count(2, is_create), model.count(2, is_unlink));
     assert_eq!(created + deleted, 20_000, "every transaction creates or deletes");
     assert!((9_700..10_300).contains(&created), "{created}");
@@ -135,7 +135,7 @@ fn untar_makes_a_tree_of_the_size_of_linux_2_6_11() {
 }
 
 #[test]
-fn untar_writes_what_each_record_holds_of_a_file() {
+fn untar_writes_each_files_part_of_each_record() {
     let model = Model::of(workload("untar:files=500", 1));
     // The position in the archive: a header before every directory and file, and data padded to 512 bytes.
     let mut at = 0u64;
@@ -153,7 +153,7 @@ fn untar_writes_what_each_record_holds_of_a_file() {
 }
 
 #[test]
-fn compile_makes_an_object_of_every_source_that_is_built_and_leaves_no_assembly() {
+fn compile_creates_an_object_for_every_built_source_and_deletes_the_assembly() {
     let model = Model::of(workload("compile:files=2000,built=100%,threads=2", 1));
     let with = |extension: &str| model.files.keys().filter(|path| path.ends_with(extension)).count();
     let sources = with(".c");
@@ -234,7 +234,7 @@ fn open_and_read(asked: &mut std::iter::Peekable<impl Iterator<Item = FileOperat
 }
 
 #[test]
-fn varmail_keeps_as_many_files_as_it_began_with() {
+fn varmail_keeps_its_number_of_files() {
     let model = Model::of(workload("varmail:files=5000,threads=4,loops=20000", 1));
     let began = model.count(1, is_create);
     assert!((3_900..4_100).contains(&began), "80% of 5000, not {began}");

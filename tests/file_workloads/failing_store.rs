@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const BYTES: usize = 64 << 20;
 
-/// A volume in which files can be made, and its disk.
+/// A volume with its files, and its disk.
 fn files() -> (InProcess, FailingDisk) {
     let disk = FailingDisk::holding(vec![0; BYTES]);
     let settings = ConvSettings::read(&parse_term("conv:image=unused,timing=off").unwrap()).unwrap();
@@ -31,7 +31,7 @@ fn run(files: &InProcess, text: &str, threads: Threads<'_>) -> FilesRun {
     run_files(files, workload(text, 3), &run, &mut |_| true)
 }
 
-/// The error did not say which thread had failed, and so not whose file it was.
+/// Regression: the error did not name the failed thread, and so not the owner of the file.
 #[test]
 fn a_store_that_fails_ends_all_threads_and_the_error_names_operation_and_thread() {
     let time = AtomicU64::new(0);
@@ -61,7 +61,7 @@ fn a_store_that_fails_ends_all_threads_and_the_error_names_operation_and_thread(
                 assert!(error.path.starts_with("varmail/"), "{case}: {error}");
                 let said = outcome.failure.as_ref().unwrap().to_string();
                 assert!(said.starts_with(&format!("thread {number}: cannot {}", error.operation)), "{case}: {said}");
-                assert!(!outcome.interrupted, "{case}: a failure is no interrupt");
+                assert!(!outcome.interrupted, "{case}: a failure is not an interrupt");
                 let requests: u64 = outcome.files.as_ref().unwrap().stages.iter().map(|stage| stage.requests).sum();
                 assert!(requests < 10_000, "{case}: {requests} of more than 50,000 operations");
             }
@@ -70,7 +70,7 @@ fn a_store_that_fails_ends_all_threads_and_the_error_names_operation_and_thread(
 }
 
 #[test]
-fn the_error_of_a_thread_alone_names_no_thread() {
+fn the_error_of_a_single_thread_names_no_thread() {
     let (files, disk) = files();
     disk.fail(Some(Fault { operation: Operation::Write, after: 40, error: Errno::IO, lasts: true }), 1);
     let costs = Costs::none();

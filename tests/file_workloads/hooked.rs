@@ -4,12 +4,12 @@ use flashpath::fs::{Durable, FileSystem, FileSystemError};
 use flashpath::task::Task;
 use std::io;
 
-/// A file system with a hook before each call: it is handed the task, the call, and the bytes of a write. Its error is
-/// that of the call.
+/// A file system with a hook before each call. The hook receives the task, the call, and the number of bytes written;
+/// its error becomes the call's.
 pub struct Hooked<F, H> {
     pub files: F,
     pub hook: H,
-    /// Bytes that each read loses at its end.
+    /// Bytes missing at the end of each read.
     pub lost_bytes: usize,
 }
 

@@ -21,13 +21,13 @@ fn run_well(place: &TempDir, text: &str, part: Part) -> FilesRun {
 }
 
 #[test]
-fn the_two_parts_of_a_workload_leave_what_the_whole_leaves() {
+fn the_two_parts_of_a_workload_leave_the_same_files_as_the_whole() {
     for text in SMALL {
         let [whole, parts] = [(); 2].map(|()| TempDir::new().unwrap());
         let asked = run_well(&whole, text, Part::Whole);
         let setup = run_well(&parts, text, Part::Setup);
         let counted = run_well(&parts, text, Part::Counted);
-        assert!(found(whole.path()) == found(parts.path()), "{text}: something differs");
+        assert!(found(whole.path()) == found(parts.path()), "{text}: the files differ");
 
         let requests = [&asked, &setup, &counted].map(|done| done.workload.requests);
         assert_eq!((requests[0], 0), (requests[2], requests[1]), "{text}");
@@ -37,7 +37,7 @@ fn the_two_parts_of_a_workload_leave_what_the_whole_leaves() {
         let names = |stages: &[flashpath::report::StageResult]| stages.iter().map(|it| it.name).collect::<Vec<_>>();
         assert_eq!([names(&setup.stages), names(&counted.stages)].concat(), names(&asked.stages), "{text}");
         assert!(setup.stages.iter().all(|stage| !stage.counted) && counted.stages[0].counted, "{text}");
-        assert_eq!(text.starts_with("untar"), warns, "only an archive needs nothing before");
+        assert_eq!(text.starts_with("untar"), warns, "only untar needs no setup");
     }
 }
 
@@ -52,7 +52,7 @@ fn fault(text: &str, seed: u64, prepare: impl FnOnce(&TempDir)) -> SetupFault {
 }
 
 #[test]
-fn a_counted_part_without_its_setup_says_what_is_missing() {
+fn a_counted_part_without_its_setup_names_the_missing_file() {
     for text in SMALL.into_iter().filter(|text| !text.starts_with("untar")) {
         let root = text.split(':').next().unwrap();
         let found = fault(text, 3, |_| {});
@@ -61,7 +61,7 @@ fn a_counted_part_without_its_setup_says_what_is_missing() {
 }
 
 #[test]
-fn a_setup_with_other_options_or_another_seed_is_noticed() {
+fn a_setup_with_other_options_or_another_seed_is_detected() {
     let after = |text, part| {
         move |place: &TempDir| {
             run_well(place, text, part);

@@ -54,7 +54,7 @@ pub fn found(place: &Path) -> (BTreeSet<String>, BTreeMap<String, Vec<u8>>) {
 }
 
 #[test]
-fn a_run_leaves_what_the_model_says_byte_for_byte() {
+fn a_run_leaves_the_models_files_byte_for_byte() {
     for text in SMALL {
         let place = TempDir::new().unwrap();
         let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 3), None, true);
@@ -67,7 +67,7 @@ fn a_run_leaves_what_the_model_says_byte_for_byte() {
 }
 
 #[test]
-fn a_run_counts_what_was_asked_in_the_counted_stages() {
+fn a_run_counts_the_operations_of_the_counted_stages() {
     for text in SMALL {
         let place = TempDir::new().unwrap();
         let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 3), None, true);
@@ -115,7 +115,7 @@ fn a_block_workload_runs_in_one_file() {
 }
 
 #[test]
-fn a_limit_ends_a_run_after_so_many_operations_of_all_lanes_together() {
+fn a_limit_applies_to_the_operations_of_all_lanes_together() {
     for (text, limit) in [("varmail:threads=3", 1000), ("compile:files=500,threads=2", 100), ("untar:files=10", 7)] {
         let place = TempDir::new().unwrap();
         let outcome = run(&Directory::open(place.path()).unwrap(), workload(text, 1), Some(limit), true);
@@ -125,7 +125,7 @@ fn a_limit_ends_a_run_after_so_many_operations_of_all_lanes_together() {
 }
 
 #[test]
-fn a_run_that_is_stopped_says_so_and_is_no_failure() {
+fn an_interrupted_run_is_reported_as_such_and_is_no_failure() {
     let place = TempDir::new().unwrap();
     let outcome = run(&Directory::open(place.path()).unwrap(), workload("varmail", 1), None, false);
     assert!(outcome.interrupted && outcome.failure.is_none());
@@ -133,7 +133,7 @@ fn a_run_that_is_stopped_says_so_and_is_no_failure() {
 }
 
 #[test]
-fn a_directory_that_holds_the_workload_is_refused_and_left_as_it_is() {
+fn a_directory_that_holds_the_workload_is_refused_and_unchanged() {
     for text in ["varmail", "tokubench:files=10", "untar:files=10"] {
         let place = TempDir::new().unwrap();
         let root = place.path().join(text.split(':').next().unwrap());
@@ -144,7 +144,7 @@ fn a_directory_that_holds_the_workload_is_refused_and_left_as_it_is() {
     }
 }
 
-/// A directory that is full when so many bytes were written.
+/// A directory that is full after `space` written bytes.
 fn with_space(place: &TempDir, space: u64) -> impl FileSystem {
     let space = AtomicU64::new(space);
     Hooked::new(Directory::open(place.path()).unwrap(), move |_: &Task<'_>, _, bytes| {
@@ -168,7 +168,7 @@ fn a_full_disk_ends_all_lanes_and_the_measurements_are_kept() {
 }
 
 #[test]
-fn a_file_that_lost_its_end_is_noticed_when_it_is_read() {
+fn a_truncated_file_is_detected_by_a_read() {
     let place = TempDir::new().unwrap();
     let mut files = Hooked::new(Directory::open(place.path()).unwrap(), |_: &Task<'_>, _, _| Ok(()));
     files.lost_bytes = 1;

@@ -1,4 +1,4 @@
-//! File workloads in simulated threads: what they overlap, and how a run ends that does not go well.
+//! File workloads in simulated threads: overlapping of calls, and runs that end early.
 
 use crate::hooked::Hooked;
 use crate::model::{Model, SMALL, workload};
@@ -36,7 +36,7 @@ fn simulate<F: FileSystem>(
 }
 
 #[test]
-fn simulated_threads_leave_what_the_model_says_byte_for_byte() {
+fn simulated_threads_leave_the_models_files_byte_for_byte() {
     for text in SMALL {
         let (files, place) = hooked(|task: &Task<'_>, _| task.wait_until(task.now() + 10));
         let outcome = simulate(&files, text, None, &mut |_| true);
@@ -48,8 +48,8 @@ fn simulated_threads_leave_what_the_model_says_byte_for_byte() {
     }
 }
 
-/// Each call takes 10 us. Behind one gate the counted stage takes that for each call of all threads, and without a gate for
-/// those of the thread that has most.
+/// Each call takes 10 us. Behind one gate, the counted stage takes that for each call of all threads; without a gate,
+/// for each call of the busiest thread.
 #[test]
 fn threads_overlap_as_far_as_their_gates_allow() {
     let text = "varmail:files=64,threads=16,loops=1600";
@@ -63,10 +63,13 @@ fn threads_overlap_as_far_as_their_gates_allow() {
         (result.seconds, result.latency_ns["fsync"].p50, result.latency_ns["fsync"].max)
     };
     let (serial, alone) = (seconds(Some(Gate::new("one", ()))), seconds(None));
-    // Reads and writes of no bytes are no calls: their number is not known from the outside, but is the same in both.
+    // Reads and writes of no bytes are not calls: their number is unknown from outside, but equal in both runs.
     assert!((15.9..=16.0).contains(&(serial.0 / alone.0)), "{serial:?} {alone:?}");
-    assert_eq!((alone.1, alone.2), (10_000, 10_000), "nobody waits");
-    assert!((155_000..=165_000).contains(&serial.1) && serial.2 <= 161_000, "each waits for 15 others: {serial:?}");
+    assert_eq!((alone.1, alone.2), (10_000, 10_000), "no call waits");
+    assert!(
+        (155_000..=165_000).contains(&serial.1) && serial.2 <= 161_000,
+        "each call waits for 15 others: {serial:?}"
+    );
 }
 
 #[test]
@@ -85,16 +88,16 @@ fn the_same_seed_gives_the_same_result_and_every_number_of_threads_the_same_oper
         assert_eq!(format!("{result:?}"), format!("{:?}", run(threads)), "{threads} threads");
         let count = |class: &str| result.latency_ns[class].count;
         let counts = ["create", "unlink", "fsync", "open", "close"].map(count);
-        // An append of no bytes is no operation, and lengths are drawn by each thread.
+        // An append of no bytes is not an operation, and each thread draws its own lengths.
         assert_eq!(counts, [640, 640, 2 * 640, 2 * 640, 3 * 640], "{threads} threads");
         assert_eq!(result.files.as_ref().unwrap().threads, u64::from(threads));
     }
 }
 
-/// With more threads than the limit allows operations, some may do none: the run ended before its setup, as if all had come to
-/// their end.
+/// Regression: with more threads than operations in the limit, some threads have none, and the run ended before its
+/// setup, as if all were done.
 #[test]
-fn a_limit_ends_simulated_threads_after_so_many_operations_together() {
+fn a_limit_applies_to_the_operations_of_all_simulated_threads_together() {
     for (text, limit) in [("varmail:threads=16", 1000), ("varmail:threads=16", 5), ("compile:files=500,threads=2", 100)]
     {
         let (files, _place) = hooked(|task: &Task<'_>, _| task.wait_until(task.now() + 10));
@@ -104,8 +107,8 @@ fn a_limit_ends_simulated_threads_after_so_many_operations_together() {
     }
 }
 
-/// Whoever watches a run was asked every 50 ms of simulated time: where no call takes any, once a stage, and an interrupt
-/// came to nothing.
+/// Regression: the observer of a run was called every 50 ms of simulated time. If calls take no time, that was once per
+/// stage, and an interrupt had no effect.
 #[test]
 fn an_interrupt_ends_threads_that_take_no_time() {
     let (files, _place) = hooked(|_: &Task<'_>, _| {});
@@ -121,7 +124,7 @@ fn an_interrupt_ends_threads_that_take_no_time() {
 }
 
 #[test]
-fn a_thread_that_panics_ends_the_run_with_what_it_said() {
+fn a_thread_that_panics_ends_the_run_with_its_message() {
     let gate = Gate::new("volume", 0);
     let (files, _place) = hooked(move |task: &Task<'_>, call| {
         let mut calls = gate.enter(task);

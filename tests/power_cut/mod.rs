@@ -1,12 +1,12 @@
 //! Devices whose power can be cut at any operation, and their state after it.
 //!
-//! Fault model. Data written before an answered flush is there. Of later operations:
+//! Fault model. Data written before a completed flush is stored. Of later operations:
 //! - a conventional device has kept any of the writes and discards, block by block, in any combination; a block of the
 //!   metadata area may be torn, part old and part new, at any 512 bytes; discarded blocks read as zeros;
 //! - a zone has kept its operations up to some point, and a first part of the write at that point.
 //!
-//! In some cuts nothing of it is kept, in some all, in some all but one block or the operations of one zone: these show
-//! a missing barrier first.
+//! Some cuts keep none of the later operations, some all, some all but one block or the operations of one zone: these
+//! reveal missing barriers first.
 //!
 //! The operation during which the power fails counts as a later one. Nothing else is lost or corrupted.
 

@@ -1,5 +1,5 @@
-//! An access control list and the permissions that follow from it are one change: after a cut at any operation both are
-//! there, or neither is. So it is with the lists that a file is made with.
+//! An access control list and the resulting permissions change atomically: after a cut at any operation both are
+//! stored, or neither. The same holds for the initial lists of a new file.
 
 use super::calls::find;
 use super::machine::{Case, Machine};
@@ -11,12 +11,12 @@ use flashpath::time::Time;
 
 const LIST: &[u8] = b"system.posix_acl_access";
 
-/// The list that goes with these permissions: one that takes a block or, of some, several.
+/// A list for these permissions, of one block, or for some permissions of several.
 fn list(permissions: u16) -> Vec<u8> {
     vec![permissions as u8; 100 + usize::from(permissions % 7) * 3000]
 }
 
-/// Makes files and changes their lists; answers the permissions that `/file` must have at least seen.
+/// Creates files and changes their lists. `durable` becomes the permissions of `/file` at the last sync.
 fn work(task: &Task<'_>, sfs: &mut Sfs, durable: &mut u16) -> Result<(), SfsError> {
     for permissions in [0o640, 0o777, 0o600, 0o750, 0o666] {
         let first = list(permissions);
@@ -33,7 +33,7 @@ fn work(task: &Task<'_>, sfs: &mut Sfs, durable: &mut u16) -> Result<(), SfsErro
 }
 
 #[test]
-fn a_list_and_its_permissions_survive_a_cut_together() {
+fn a_list_and_its_permissions_change_atomically() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         let base = Machine::new("sfs:segment=64K", 16, 56, is_zoned);

@@ -1,4 +1,4 @@
-//! A call, as a value: it is made of the volume, and told to the model.
+//! A call as a value: made on the volume, and applied to the model.
 
 use super::model::split;
 use flashpath::fs::Durable;
@@ -28,7 +28,7 @@ pub enum Call {
         length: u64,
         keeps_size: bool,
     },
-    /// fallocate's ZERO_RANGE, as the mount makes it.
+    /// fallocate's ZERO_RANGE, as a mounted volume implements it.
     ZeroRange {
         path: String,
         offset: u64,
@@ -45,11 +45,11 @@ pub enum Call {
     SetAttribute(String, &'static str, usize),
     SyncFile(String, Durable),
     Sync,
-    /// So many milliseconds pass, and what is due in the background is done.
+    /// Advances the clock by this many milliseconds, and does the background work that is due.
     Wait(u64),
 }
 
-/// The bytes that call number `step` puts at an offset of a file: no two calls and no two blocks have the same.
+/// The bytes that call number `step` writes at an offset of a file: different for each call and block.
 pub fn written(step: u64, offset: u64, length: u64) -> Vec<u8> {
     (offset..offset + length)
         .map(|at| {
@@ -59,7 +59,7 @@ pub fn written(step: u64, offset: u64, length: u64) -> Vec<u8> {
         .collect()
 }
 
-/// What a symbolic link made by call number `step` points at.
+/// The target of a symbolic link made by call number `step`.
 pub fn target(step: u64, length: usize) -> Vec<u8> {
     format!("{step}-").bytes().cycle().take(length).collect()
 }
@@ -86,7 +86,7 @@ fn place<'a>(task: &Task<'_>, sfs: &mut Sfs, path: &'a str) -> Result<(InodeNumb
 }
 
 impl Call {
-    /// Makes the call, number `step`. Answers the inode that it made, if it makes one.
+    /// Makes call number `step`. Returns the new inode, if it creates one.
     pub fn run(&self, task: &Task<'_>, sfs: &mut Sfs, step: u64) -> Result<Option<InodeNumber>, SfsError> {
         task.wait_until(task.now() + 1_000_000);
         let mut make = |path: &str, kind, target: &[u8]| {

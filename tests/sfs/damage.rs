@@ -21,7 +21,7 @@ const BLOCK: usize = 4096;
 /// Blocks of a segment of 64 KiB.
 const SEGMENT: usize = 16;
 
-/// What lies on a device; clones share it.
+/// The content of a device, shared by clones.
 #[derive(Clone)]
 struct Image(Arc<Mutex<Overlay>>);
 
@@ -172,7 +172,7 @@ fn populate(task: &Task<'_>, seed: u64, is_unmounted: bool) -> Populated {
     Populated { bytes: Arc::new(bytes), tree: worker.tree }
 }
 
-/// What a file reads as: bytes for each block, or nothing where reading fails.
+/// The content of a file by blocks; `None` for unreadable ones.
 type Read = Vec<Option<Vec<u8>>>;
 
 /// All that can be read, by path.
@@ -213,7 +213,7 @@ fn expected(node: &Node) -> Option<Read> {
     }
 }
 
-/// How far what is read is from what was written.
+/// Differences between the data read and the data written.
 #[derive(Debug, Default)]
 struct Loss {
     /// Files that are not where they were.
@@ -222,8 +222,7 @@ struct Loss {
     unreadable: BTreeSet<String>,
 }
 
-/// Whether a file was written after the last checkpoint: where the log is damaged it ends, as if nothing had come
-/// behind.
+/// True if the file was written after the last checkpoint: damage ends the log, as if nothing followed.
 fn is_of_log(path: &str) -> bool {
     path.starts_with("/synced")
 }
@@ -264,7 +263,7 @@ fn compare(read: &BTreeMap<String, Read>, tree: &Tree, context: &str) -> Loss {
     loss
 }
 
-/// What happened to a volume that was damaged.
+/// Number of damaged volumes by outcome.
 #[derive(Debug, Default)]
 struct Outcomes {
     silent: u64,
@@ -339,7 +338,7 @@ fn a_volume_with_some_of_everything_has_nothing_wrong_and_a_repair_writes_nothin
     }
 }
 
-/// What a block is, as the summaries say.
+/// The kind of a block, by its block record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Superblock,

@@ -1,6 +1,6 @@
-//! Cuts that are aimed at one rule each of what the log may free between two checkpoints.
+//! Power cuts directed at the rules for segments that the log frees between two checkpoints.
 //!
-//! Random loads seldom come there: segments must be freed by the log, and the power must fail before the next
+//! Random loads seldom reach these states: the log must free segments, and the power must fail before the next
 //! checkpoint.
 
 use super::calls::{Call, find};
@@ -19,13 +19,13 @@ use std::ops::Range;
 const BLOCK: u64 = 4096;
 const SEGMENTS: u64 = 72;
 const SUPERBLOCK: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
-/// Blocks of files that fill a segment of 64 KiB.
+/// Data blocks that fill a segment of 64 KiB.
 const CAPACITY: u64 = 15;
-/// Of the file that fills the volume.
+/// Blocks of the file that fills the volume.
 const FULL: u64 = 540;
-/// Blocks that lie so far apart have a map block each.
+/// Distance of blocks that have separate map blocks.
 const STRIDE: u64 = 512;
-/// A checkpoint is taken only where there is too little room.
+/// A checkpoint is taken only for lack of space.
 const TEXT: &str = "sfs:segment=64K,groups=1,cleaner=greedy,checkpoint-segments=4096";
 
 fn write(path: &str, block: u64, blocks: u64) -> Call {
@@ -40,8 +40,7 @@ fn event(sfs: &Sfs, name: &str) -> u64 {
     sfs.account().events.iter().find(|(event, _)| *event == name).map_or(0, |(_, count)| *count)
 }
 
-/// A volume that is nearly full, and what it holds: a file that fills it, and one whose map blocks fill segments of
-/// their own.
+/// A nearly full volume and its model: one file that fills it, and one whose map blocks fill segments of their own.
 fn nearly_full(task: &Task<'_>, is_zoned: bool) -> (Machine, History) {
     let machine = Machine::new(TEXT, 16, SEGMENTS, is_zoned);
     let mut sfs = machine.create();
@@ -51,14 +50,14 @@ fn nearly_full(task: &Task<'_>, is_zoned: bool) -> (Machine, History) {
         call.run(task, &mut sfs, 1).unwrap();
     }
     let mapped = find(task, &mut sfs, "/mapped").unwrap();
-    // Reserved behind its end: there is nothing to read, and much to map.
+    // Reserved beyond the end: no data to read, but many map blocks.
     (0..60).for_each(|block| sfs.allocate(task, mapped, block * STRIDE * BLOCK, BLOCK, true).unwrap());
     let history = History::of(&look(task, &mut sfs).unwrap(), 1);
     sfs.unmount(task).unwrap();
     (machine, history)
 }
 
-/// Segments that are free when the volume is mounted.
+/// Free segments after a mount.
 fn free(machine: &Machine) -> u64 {
     let machine = machine.copy();
     let medium = match &machine.device {
@@ -69,13 +68,13 @@ fn free(machine: &Machine) -> u64 {
     map.segments.iter().filter(|segment| segment.state == "free").count() as u64
 }
 
-/// All calls are made: answers the operations of the device, the checkpoints, and the segments written.
+/// Makes all calls. Returns the device operations, the checkpoints, and the segments written.
 fn work(task: &Task<'_>, machine: &Machine, history: &mut History, calls: &[Call]) -> (u64, u64, u64) {
     let (sfs, operations) = machine.work(task, history, calls, None);
     (operations, event(&sfs, "checkpoints"), event(&sfs, "segments written"))
 }
 
-/// Cuts the power at each of these operations of the calls, and recovers.
+/// Cuts the power at each of these operations, and recovers.
 fn cut_at(task: &Task<'_>, base: &(Machine, History), calls: &[Call], operations: Range<u64>) {
     for cut in operations {
         let case = Case(format!("cut at operation {cut}"));
@@ -86,7 +85,7 @@ fn cut_at(task: &Task<'_>, base: &(Machine, History), calls: &[Call], operations
     }
 }
 
-/// Cuts recovery at each of its operations.
+/// Cuts the power at each operation of a recovery.
 fn cut_recovery(task: &Task<'_>, machine: &Machine, history: &History) {
     let uncut = machine.copy();
     uncut.recover(task, history).unwrap();
@@ -94,13 +93,13 @@ fn cut_recovery(task: &Task<'_>, machine: &Machine, history: &History) {
         let case = Case(format!("recovery is cut at operation {cut}"));
         let machine = machine.copy();
         machine.power.cut_after(cut);
-        assert!(machine.open().is_err() || !machine.power.is_off(), "a mount is answered without power");
+        assert!(machine.open().is_err() || !machine.power.is_off(), "a mount fails without power");
         machine.lose_power(&mut Random::new(cut, "directed cuts"));
         machine.recover(task, history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
     }
 }
 
-/// The file with many map blocks is deleted, and the full one is written anew: the log frees segments that both leave.
+/// Deletes the file with many map blocks, and overwrites the full one: the log frees the segments of both.
 fn cut_where_the_log_frees(task: &Task<'_>, is_zoned: bool) {
     let base = nearly_full(task, is_zoned);
     let mut calls = vec![Call::Unlink("/mapped".to_string())];
@@ -114,24 +113,24 @@ fn cut_where_the_log_frees(task: &Task<'_>, is_zoned: bool) {
     cut_recovery(task, &machine, &history);
 }
 
-/// Holds three rules of segments that the log frees: that it says so before, durably; that it says all, with no call to
-/// sync anything; and that none is one of metadata, as recovery reads the map of a file that the log says is gone.
+/// Covers three rules for segments freed by the log: the log records it durably before; the records are complete, even
+/// without a sync; and none is a segment of metadata, as recovery reads the maps of files that the log deletes.
 #[test]
-fn what_the_log_frees_on_a_disk_is_needed_by_no_recovery() {
+fn recovery_needs_no_segment_that_the_log_freed_on_a_disk() {
     let task = &Task::at(Time::ZERO);
     cut_where_the_log_frees(task, false);
 }
 
-/// The same, where a segment that is free is a zone that is reset.
+/// The same on zones, where a freed segment is a reset zone.
 #[test]
-fn what_the_log_frees_on_zones_is_needed_by_no_recovery() {
+fn recovery_needs_no_segment_that_the_log_freed_on_zones() {
     let task = &Task::at(Time::ZERO);
     cut_where_the_log_frees(task, true);
 }
 
-/// A repair ends with a checkpoint, for which there is no room but in what the log freed.
+/// A repair ends with a checkpoint, which fits only into segments that the log freed.
 #[test]
-fn a_volume_whose_log_goes_on_in_what_it_freed_can_be_checked_and_repaired() {
+fn a_volume_whose_log_continues_in_freed_segments_can_be_checked_and_repaired() {
     let task = &Task::at(Time::ZERO);
     let (machine, mut history) = nearly_full(task, false);
     let mut calls = vec![Call::Unlink("/mapped".to_string())];
@@ -140,23 +139,23 @@ fn a_volume_whose_log_goes_on_in_what_it_freed_can_be_checked_and_repaired() {
     let (_, checkpoints, _) = work(task, &machine, &mut history, &calls);
     assert_eq!(checkpoints, 0);
     machine.lose_power(&mut Random::new(0, "directed cuts"));
-    let Device::Blocks(disk) = &machine.device else { unreachable!("it lies on blocks") };
+    let Device::Blocks(disk) = &machine.device else { unreachable!("the medium is a disk") };
     let medium = || Medium::Blocks(Box::new(disk.clone()));
     assert_eq!(check(medium(), &settings(TEXT)).unwrap(), []);
-    // The second superblock, in the middle of the first segment's room.
+    // The second superblock, in the middle of the first segment's space.
     disk.clone().write(Lba(8), &[0; BLOCK as usize], SUPERBLOCK, Time::ZERO).unwrap();
     let repaired = repair(medium(), &settings(TEXT), IDENTITY).unwrap();
     assert_eq!((repaired.findings.len(), repaired.left), (1, vec![]), "{:?}", repaired.findings);
     machine.recover(task, &history).unwrap();
 }
 
-/// Holds the rule that a segment with a part of the log since the last checkpoint waits for the next one, though
-/// nothing in it is live: without it the log would have a gap, and end there.
+/// Covers the rule that a segment with a part of the log since the last checkpoint is not freed before the next one,
+/// even if no block in it is live: otherwise the log would have a gap, and end there.
 #[test]
-fn a_segment_of_the_log_waits_for_the_checkpoint_when_all_in_it_is_dead() {
+fn a_segment_of_the_log_without_live_blocks_is_freed_by_the_next_checkpoint() {
     let task = &Task::at(Time::ZERO);
     let base = nearly_full(task, false);
-    // The same again and again: what the log frees first is all that it may free.
+    // The same calls again and again: the log may free only the segments that it freed first.
     let hot = (0..60).map(|part| write("/full", part % 6 * CAPACITY, CAPACITY));
     let calls: Vec<Call> = hot.chain([sync_file("/full")]).collect();
     let (machine, mut history) = (base.0.copy(), base.1.clone());

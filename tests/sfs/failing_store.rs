@@ -1,9 +1,8 @@
-//! A store of which one operation fails: the n-th write, sync, punch or read, once or for ever, with EIO or ENOSPC.
+//! A store with one failing operation: the n-th write, sync, punch or read, once or always, with EIO or ENOSPC.
 //!
-//! What was synced and answered before is there once the store is healed and the volume mounted again, and what is
-//! found is one of the states that a crash could have left. After a write or a sync has failed nothing is answered as
-//! durable, changes are refused, and the unmount says what is lost. Where only a read has failed the volume goes on, and
-//! its unmount stores all.
+//! After the store is healed and the volume is mounted again, synced data is stored, and the content is one that a
+//! crash could have left. After a failed write or sync no further sync succeeds, changes are refused, and the unmount
+//! reports the loss. After a failed read the volume stays usable, and its unmount stores all changes.
 
 use super::calls::Call;
 use super::failing_disk::{Budget, FailingDisk, Fault};
@@ -25,10 +24,10 @@ const BLOCK: u64 = 4096;
 /// Bytes of a volume on blocks.
 const BYTES: usize = 73 << 16;
 const ZONES: &str = "zns:image=unused,size=5M,zone=64K,page=4K,timing=off";
-/// Calls of a load.
+/// Calls per load.
 const CALLS: u64 = 250;
 
-/// The volumes: options, and whether they lie on zones.
+/// The volumes: options, and true for zones.
 const VOLUMES: [(&str, bool); 5] = [
     ("sfs:segment=64K,groups=4", false),
     ("sfs:segment=64K,groups=4,fsync=checkpoint", false),
@@ -70,7 +69,7 @@ fn new_disk(is_zoned: bool) -> FailingDisk {
     }
 }
 
-/// Whoever makes calls.
+/// A source of random calls.
 struct Load {
     random: Random,
     history: History,
@@ -115,7 +114,7 @@ impl Load {
         })
     }
 
-    /// Works until a call fails; answers which.
+    /// Makes calls until one fails, and returns that call.
     fn work(&mut self, task: &Task<'_>, sfs: &mut Sfs, calls: u64, disk: &FailingDisk) -> Result<Option<Call>, String> {
         for _ in 0..calls {
             let Some(call) = self.next() else { continue };
@@ -133,14 +132,14 @@ impl Load {
                     }
                 }
                 Err(_) if disk.has_failed() => return Ok(Some(call)),
-                Err(error) => return Err(format!("{call:?} fails although nothing did below: {error}")),
+                Err(error) => return Err(format!("{call:?} fails without a fault of the store: {error}")),
             }
         }
         Ok(None)
     }
 }
 
-/// What became of the cases.
+/// The number of cases by outcome.
 #[derive(Default)]
 struct Counts(BTreeMap<String, u64>);
 
@@ -150,7 +149,7 @@ impl Counts {
     }
 }
 
-/// A volume on which some work was done, and what it holds.
+/// A volume with some content, and its history.
 struct Base {
     volume: (&'static str, bool),
     bytes: Vec<u8>,
@@ -176,7 +175,7 @@ impl Base {
         medium(disk, self.volume.1).and_then(|medium| open(medium).map_err(|error: OpenSfsError| error.to_string()))
     }
 
-    /// Does the load with a fault; answers how many operations there were.
+    /// Runs the load with a fault. Returns the number of operations by kind.
     fn run(&self, task: &Task<'_>, fault: Option<Fault>, seed: u64, counts: &mut Counts) -> Result<[u64; 4], String> {
         let disk = FailingDisk::holding(self.bytes.clone());
         disk.fail(fault, seed);
@@ -200,18 +199,19 @@ impl Base {
         }
         let mut sfs = self.open(&healed).map_err(|error| format!("healed, it cannot be mounted: {error}"))?;
         if sfs.has_lost_before() != lost.is_some() {
-            return Err(format!("it says that changes were lost: {}", sfs.has_lost_before()));
+            return Err(format!("its report of lost changes is {}", sfs.has_lost_before()));
         }
         let wrong = sfs.check(task).map_err(|error| format!("it cannot be checked: {error}"))?;
         if let Some(finding) = wrong.first() {
-            return Err(format!("{} things are wrong with it, the first: {finding}", wrong.len()));
+            return Err(format!("{} faults, the first: {finding}", wrong.len()));
         }
         load.history.check(&look(task, &mut sfs)?)?;
         sfs.unmount(task).map_err(|error| format!("healed, it cannot be unmounted: {error}"))?;
         Ok(operations)
     }
 
-    /// Ends what was mounted, after a failed call or none. Answers the volume's number if changes were said to be lost.
+    /// Ends the mount, after a failed call or none. Returns the volume's identifier if the unmount reported lost
+    /// changes.
     fn end(
         &self,
         task: &Task<'_>,
@@ -225,9 +225,9 @@ impl Base {
         if is_read_only {
             let changed = Call::Create("/after".to_string()).run(task, sfs, load.history.step());
             if !matches!(changed, Err(SfsError::ReadOnly(_))) {
-                return Err(format!("it can only be read, and answers a change with {changed:?}"));
+                return Err(format!("it is read-only, and a change returned {changed:?}"));
             }
-            // What is answered now must be true. If nothing waits, it is; what the failed call has done is not known.
+            // A successful sync must be true. It is if no data is dirty; the effect of the failed call is unknown.
             if sfs.sync(task).is_ok() || sfs.sync_file(task, InodeNumber::ROOT, Durable::All).is_ok() {
                 load.history.answered(&Call::Sync);
             }
@@ -236,20 +236,20 @@ impl Base {
             }
         }
         match sfs.unmount(task) {
-            Ok(()) if is_read_only => Err("a write failed, and the unmount succeeds".to_string()),
+            Ok(()) if is_read_only => Err("a write failed, but the unmount succeeds".to_string()),
             Ok(()) => {
                 load.history.answered(&Call::Sync);
                 if let Some(call) = &failed {
                     load.history.apply(call, None);
                 }
-                counts.add("all was stored in the end".to_string());
+                counts.add("the unmount stored all changes".to_string());
                 Ok(None)
             }
             Err(SfsError::Lost(_)) => {
                 if let Some(call) = failed.filter(|_| !is_read_only) {
                     load.history.apply(&call, None);
                 }
-                counts.add("changes were lost, and it said so".to_string());
+                counts.add("the unmount reported lost changes".to_string());
                 Ok(Some(sfs.number()))
             }
             Err(_) if disk.has_failed() => {
@@ -269,7 +269,7 @@ fn number_of(variable: &str) -> u64 {
 }
 
 #[test]
-fn what_was_synced_survives_any_operation_of_the_store_that_fails() {
+fn synced_data_survives_the_failure_of_any_operation_of_the_store() {
     let task = &Task::at(Time::ZERO);
     let mut budget = Budget::new(600);
     let mut counts = Counts::default();
@@ -292,19 +292,19 @@ fn what_was_synced_survives_any_operation_of_the_store_that_fails() {
         seed += 1;
     }
     eprintln!("{} loads from seed {first}, {:?}", seed - first, counts.0);
-    assert!(counts.0["changes were lost, and it said so"] > 0);
+    assert!(counts.0["the unmount reported lost changes"] > 0);
 }
 
-/// Each write, sync, punch and read of one short load, on blocks and on zones.
+/// Fails each write, sync, punch and read of one short load in turn, on blocks and on zones.
 #[test]
-fn every_operation_of_a_load_may_be_the_one_that_fails() {
+fn any_operation_of_a_load_may_fail() {
     let task = &Task::at(Time::ZERO);
     let mut counts = Counts::default();
     for volume in [VOLUMES[0], VOLUMES[3]] {
         let base = Base::new(task, volume, 1);
         let whole = base.run(task, None, 1, &mut counts).unwrap();
         for (operation, number) in super::failing_disk::OPERATIONS.into_iter().zip(whole) {
-            // At most some hundred of a kind: most are reads.
+            // At most some hundred of each kind: most are reads.
             for after in (0..number).step_by(number.div_ceil(150).max(1) as usize) {
                 let fault = Fault { operation, after, error: Errno::IO, lasts: after % 2 == 1 };
                 let case = Case(format!("{}, {fault:?}", base.volume.0));
@@ -315,9 +315,9 @@ fn every_operation_of_a_load_may_be_the_one_that_fails() {
     eprintln!("{:?}", counts.0);
 }
 
-/// What is written to a volume whose flush failed is not there, and a second sync must not say that it is.
+/// Data written to a volume whose flush failed is lost, and a second sync must not succeed.
 #[test]
-fn a_sync_that_failed_is_not_answered_the_second_time() {
+fn a_sync_after_a_failed_sync_fails_too() {
     let task = &Task::at(Time::ZERO);
     let base = Base::new(task, VOLUMES[0], 2);
     let disk = FailingDisk::holding(base.bytes.clone());
@@ -330,7 +330,7 @@ fn a_sync_that_failed_is_not_answered_the_second_time() {
     );
     let sync = Call::SyncFile("/new".to_string(), Durable::All);
     assert!(sync.run(task, &mut sfs, 3).is_err() && sync.run(task, &mut sfs, 4).is_err() && sfs.sync(task).is_err());
-    let lost = sfs.lost().expect("it knows").clone();
+    let lost = sfs.lost().expect("the loss is recorded").clone();
     assert!(lost.inodes == 2 && lost.blocks >= 1, "the file and the root: {lost:?}");
     assert!(matches!(sfs.unmount(task), Err(SfsError::Lost(_))));
 }

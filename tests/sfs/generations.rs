@@ -1,4 +1,4 @@
-//! A number and a generation are one inode's for ever: a file handle that somebody kept must not open another file.
+//! A pair of inode number and generation is never reused: an old file handle must not open a new file.
 
 use super::machine::Machine;
 use flashpath::fs::Durable;
@@ -17,10 +17,10 @@ fn make(task: &Task<'_>, sfs: &mut Sfs, name: &str) -> (u64, u32) {
     (inode.0, sfs.attributes(task, inode).unwrap().generation)
 }
 
-/// A file that was made and never synced is gone after a crash, and its number is given out again. The generation was
-/// the same: a count of how often a number had been freed, which the crash took back.
+/// Regression: a created, unsynced file is lost in a crash, and its number is reused. The generation was the same: it
+/// counted how often the number had been freed, and the crash undid the count.
 #[test]
-fn what_a_crash_took_away_and_what_is_made_then_are_told_apart() {
+fn a_file_lost_in_a_crash_and_its_successor_have_different_generations() {
     let task = &Task::at(Time::ZERO);
     let machine = Machine::new("sfs:segment=64K", 16, 64, false);
     let mut sfs = machine.create();
@@ -31,7 +31,7 @@ fn what_a_crash_took_away_and_what_is_made_then_are_told_apart() {
             let name = format!("{round}-{file}");
             let handle = make(task, &mut sfs, &name);
             *numbers.entry(handle.0).or_insert(0) += 1;
-            assert_eq!(seen.insert(handle, name.clone()), None, "{handle:?} is {name}'s, too");
+            assert_eq!(seen.insert(handle, name.clone()), None, "{handle:?} also belongs to {name}");
             if file == 1 && round % 3 == 0 {
                 sfs.sync_file(task, InodeNumber(handle.0), Durable::All).unwrap();
             }
@@ -55,8 +55,8 @@ fn what_a_crash_took_away_and_what_is_made_then_are_told_apart() {
         .unwrap();
         for (inode, name) in names {
             let handle = (inode.0, sfs.attributes(task, inode).unwrap().generation);
-            assert_eq!(seen.get(&handle), Some(&name), "a handle stays its file's");
+            assert_eq!(seen.get(&handle), Some(&name), "a handle refers to its file forever");
         }
     }
-    assert!(numbers.values().any(|times| *times > 2), "numbers are given out again: {numbers:?}");
+    assert!(numbers.values().any(|times| *times > 2), "numbers are reused: {numbers:?}");
 }

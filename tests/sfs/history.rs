@@ -1,10 +1,12 @@
-//! What a volume may be after a cut of power: a model that remembers what was there since it was last made durable.
+//! Model of the states that a volume may have after a power cut: the history since the last sync of each file.
 //!
-//! - Names, links, targets and attributes are those of one instant: no older than the last change to anything that was synced since.
-//! - A file's size is one that it had since it was last synced, and each block of it one that it had in this very place since.
-//! - It has a block at each place that had one ever since, written or reserved, and none where there never was one since.
-//! - A file that took the name of another has at least what it had then, if it has the name.
-//! - Nothing else is there, and nothing is damaged.
+//! - Names, links, targets and attributes are those of one instant, no older than the last change to any file synced
+//!   since.
+//! - A file's size is one that it had since its last sync, and each block has a content that it had in this place
+//!   since.
+//! - A block is allocated wherever it was throughout that time, written or reserved, and nowhere where it never was.
+//! - A file renamed over another has at least its content at the rename, if it has the new name.
+//! - There are no other files, and no damage.
 
 use super::calls::{Call, target, value, written};
 use super::model::split;
@@ -19,16 +21,16 @@ const BLOCK: u64 = 4096;
 
 type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What a block of a file was from a step on.
+/// A version of a block of a file, from a step on.
 #[derive(Clone)]
 struct Version {
     step: u64,
     bytes: Rc<[u8]>,
-    /// How much of it was within the file.
+    /// Bytes of it before the end of the file.
     valid: u64,
 }
 
-/// A file, directory or link, by whatever names.
+/// A file, directory or link, under any number of names.
 #[derive(Clone)]
 struct Node {
     kind: FileKind,
@@ -36,29 +38,29 @@ struct Node {
     target: Vec<u8>,
     sizes: Vec<(u64, u64)>,
     blocks: BTreeMap<u64, Vec<Version>>,
-    /// From which step on there was a block at a place, or none; before the first of them there was none.
+    /// Steps from which a block was allocated or not; before the first step it was not.
     stored: BTreeMap<u64, Vec<(u64, bool)>>,
-    /// When its bytes were last made durable.
+    /// The step of the last sync of its data.
     durable: u64,
-    /// When it, or a name of it or in it, last changed.
+    /// The step of the last change of it, or of a name of it or in it.
     changed: u64,
 }
 
-/// Who is called what, at an instant.
+/// The names at one instant.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Names {
     paths: BTreeMap<String, usize>,
     attributes: BTreeMap<usize, Attributes>,
 }
 
-/// What a volume holds, as it is found.
+/// A file as found on a volume.
 pub struct Found {
     inode: InodeNumber,
     kind: FileKind,
     links: u32,
-    /// A file's bytes, or what a link points at.
+    /// The data of a file, or the target of a link.
     bytes: Vec<u8>,
-    /// Places of a file at which there is a block.
+    /// Indexes of a file's allocated blocks.
     stored: Vec<u64>,
     attributes: Attributes,
 }
@@ -70,16 +72,16 @@ impl Found {
     }
 }
 
-/// Everything on a volume.
+/// The content of a volume.
 pub struct Look {
     pub all: BTreeMap<String, Found>,
-    /// Blocks that are taken, and not by what was found.
+    /// Used blocks not accounted for by the files found.
     pub overhead: u64,
-    /// Inodes that are taken, and not by what was found.
+    /// Used inodes not accounted for by the files found.
     pub lost_inodes: u64,
 }
 
-/// Looks at everything on a volume.
+/// Reads the whole content of a volume.
 pub fn look(task: &Task<'_>, sfs: &mut Sfs) -> Result<Look, String> {
     let mut all = BTreeMap::new();
     let mut blocks = sfs.attributes(task, InodeNumber::ROOT).map_err(|error| format!("the root: {error}"))?.blocks;
@@ -118,7 +120,7 @@ fn look_into(
         let path = format!("{path}/{}", String::from_utf8_lossy(&name));
         let found = look_at(task, sfs, directory, &name, inode, kind).map_err(|error| format!("{path}: {error}"))?;
         if all.insert(path.clone(), found).is_some() {
-            return Err(format!("{path} is there twice"));
+            return Err(format!("{path} exists twice"));
         }
         if kind == FileKind::Directory {
             directories += 1;
@@ -173,17 +175,17 @@ fn look_at(
     Ok(Found { inode, kind, links: seen.links, bytes, stored, attributes })
 }
 
-/// What was there since it was last made durable.
+/// The states of a volume since its last sync.
 #[derive(Clone)]
 pub struct History {
     step: u64,
     nodes: Vec<Node>,
     names: Rc<Names>,
-    /// The names since they were last made durable, each with the step from which on they were so.
+    /// The names since they were last durable, each with its first step.
     instants: Vec<(u64, Rc<Names>)>,
-    /// Who took the name of another, and when.
+    /// Files renamed over others: the new name, the file, and the step.
     replaced: Vec<(u64, usize)>,
-    /// Blocks that were taken by nothing that has a name, in the beginning.
+    /// Used blocks without a file at the beginning.
     overhead: u64,
 }
 
@@ -194,7 +196,7 @@ impl Node {
         Node { kind, inode, target: Vec::new(), sizes, blocks, stored, durable: step, changed: step }
     }
 
-    /// There are blocks at these places from now on, or none.
+    /// Blocks of this range are allocated from now on, or not.
     fn store(&mut self, step: u64, places: Range<u64>, is_stored: bool) {
         let places: Vec<u64> = match is_stored {
             true => places.collect(),
@@ -206,10 +208,10 @@ impl Node {
     }
 
     fn size(&self) -> u64 {
-        self.sizes.last().expect("it has a size").1
+        self.sizes.last().expect("a file has a size").1
     }
 
-    /// Puts bytes of a block there, the rest of which is what it was.
+    /// Overwrites bytes of a block.
     fn put(&mut self, step: u64, block: u64, from: usize, bytes: &[u8], valid: u64) {
         let versions = self.blocks.entry(block).or_default();
         let mut new = match versions.last() {
@@ -221,7 +223,7 @@ impl Node {
         versions.push(Version { step, bytes: new.into(), valid });
     }
 
-    /// It is cut off at a size, or lengthened: what is reserved behind the end goes only if it is cut off.
+    /// Truncates or extends it; blocks reserved beyond the end are freed only by a truncation.
     fn truncate(&mut self, step: u64, size: u64) {
         if size <= self.size() {
             self.store(step, size.div_ceil(BLOCK)..u64::MAX, false);
@@ -244,7 +246,7 @@ impl Node {
         }
     }
 
-    /// Puts bytes there, of the file as it is long now.
+    /// Writes bytes, extending the file.
     fn write(&mut self, step: u64, offset: u64, bytes: &[u8]) {
         let size = self.size();
         let mut at = offset;
@@ -257,7 +259,7 @@ impl Node {
         }
     }
 
-    /// The bytes of these become zeros.
+    /// Zeroes a range of bytes.
     fn clear(&mut self, step: u64, offset: u64, length: u64) {
         let end = self.size().min(offset + length);
         if offset < end {
@@ -266,7 +268,7 @@ impl Node {
         self.store(step, offset.div_ceil(BLOCK)..(offset + length) / BLOCK, false);
     }
 
-    /// The blocks of these bytes are reserved.
+    /// Reserves the blocks of a range.
     fn allocate(&mut self, step: u64, offset: u64, length: u64, keeps_size: bool) {
         self.store(step, offset / BLOCK..(offset + length).div_ceil(BLOCK), true);
         if !keeps_size {
@@ -274,7 +276,7 @@ impl Node {
         }
     }
 
-    /// Where it may have blocks, if it is at least what it was at `floor`.
+    /// Checks the allocated blocks against those since step `floor`.
     fn check_stored(&self, floor: u64, found: &[u64]) -> Result<(), String> {
         let places: BTreeSet<u64> = self.stored.keys().chain(found).copied().collect();
         for place in places {
@@ -283,7 +285,7 @@ impl Node {
             let is_stored = found.binary_search(&place).is_ok();
             let was_none = known.is_none() && !is_stored;
             if !was_none && !versions[known.unwrap_or(0)..].iter().any(|(_, was)| *was == is_stored) {
-                let what = if is_stored { "there is a block" } else { "there is no block" };
+                let what = if is_stored { "a block is allocated" } else { "no block is allocated" };
                 return Err(format!(
                     "{what} at place {place}, and it was otherwise since step {floor}: {:?} (by step)",
                     &versions[known.unwrap_or(0)..]
@@ -293,7 +295,7 @@ impl Node {
         Ok(())
     }
 
-    /// What it may be, if it is at least what it was at `floor`.
+    /// Checks the data against the versions since step `floor`.
     fn check(&self, floor: u64, bytes: &[u8]) -> Result<(), String> {
         let size = bytes.len() as u64;
         let known = self.sizes.iter().rposition(|(step, _)| *step <= floor).unwrap_or(0);
@@ -312,7 +314,7 @@ impl Node {
             if !is_one {
                 let steps: Vec<u64> = versions[known..].iter().map(|version| version.step).collect();
                 return Err(format!(
-                    "block {block} begins {:02x?}, and is none of those of steps {steps:?}, since step {floor}",
+                    "block {block} begins {:02x?}, not as in any of steps {steps:?} since step {floor}",
                     &bytes[..bytes.len().min(8)]
                 ));
             }
@@ -322,7 +324,7 @@ impl Node {
 }
 
 impl History {
-    /// Of a volume that holds this, all of it durable.
+    /// The history of a volume with this durable content.
     pub fn of(look: &Look, step: u64) -> History {
         let mut history = History {
             step,
@@ -364,7 +366,7 @@ impl History {
         self.step + 1
     }
 
-    /// Blocks that were taken by nothing that has a name, in the beginning.
+    /// Used blocks without a file at the beginning.
     pub fn overhead(&self) -> u64 {
         self.overhead
     }
@@ -374,12 +376,12 @@ impl History {
         self.names.paths.iter().filter(|(_, id)| self.nodes[**id].kind == kind).map(|(path, _)| path).collect()
     }
 
-    /// A file's bytes.
+    /// The size of a file.
     pub fn size(&self, path: &str) -> u64 {
         self.nodes[self.names.paths[path]].size()
     }
 
-    /// Whether a directory holds no names.
+    /// True if a directory holds no names.
     pub fn is_empty(&self, path: &str) -> bool {
         !self.names.paths.keys().any(|other| other.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
     }
@@ -396,7 +398,7 @@ impl History {
         }
     }
 
-    /// A call was made, or was being made when the power failed. `made`: the inode that it made, if that is known.
+    /// Applies a call that was made, or in progress at the power cut. `made`: the new inode, if known.
     pub fn apply(&mut self, call: &Call, made: Option<InodeNumber>) {
         self.step += 1;
         let step = self.step;
@@ -454,7 +456,7 @@ impl History {
             Call::Rename(from, to) | Call::Whiteout(from, to) => {
                 let moved = self.names.paths[from];
                 if names.paths.get(to) == Some(&moved) {
-                    // Both are names of one file: nothing happens, and a sync has nothing to tell.
+                    // Both are names of one file: the rename does nothing.
                     return;
                 }
                 self.changed(from);
@@ -494,9 +496,9 @@ impl History {
         }
     }
 
-    /// The power failed in a call: what it has done itself is not known.
+    /// The power failed in a call, whose own effect is unknown.
     ///
-    /// If a sync still succeeds, nothing waits to be written, and all that was applied before is durable.
+    /// If a sync still succeeds, no data is dirty, and all earlier calls are durable.
     pub fn cut_in(&mut self, task: &Task<'_>, call: &Call, sfs: &mut Sfs) {
         if sfs.sync(task).is_ok() || sfs.sync_file(task, InodeNumber::ROOT, Durable::All).is_ok() {
             self.answered(&Call::Sync);
@@ -504,7 +506,7 @@ impl History {
         self.apply(call, None);
     }
 
-    /// The call that was applied last was answered: what it makes durable is.
+    /// Marks the last call as completed: it is durable if it is a sync.
     pub fn answered(&mut self, call: &Call) {
         let since = match call {
             Call::SyncFile(path, _) => {
@@ -522,16 +524,16 @@ impl History {
         self.instants.drain(..first);
     }
 
-    /// Whether a volume may be so after a cut of power now. Answers how many instants before the last its names are.
+    /// Checks the content of a volume after a power cut. Returns the age of its names, in instants before the last.
     pub fn check(&self, look: &Look) -> Result<usize, String> {
         if look.lost_inodes != 0 {
-            return Err(format!("{} inodes are taken, and nothing has a name for them", look.lost_inodes));
+            return Err(format!("{} inodes in use have no name", look.lost_inodes));
         }
         let mut why = Vec::new();
         for (ago, (step, names)) in self.instants.iter().rev().enumerate() {
             match self.check_names(names, look).and_then(|()| self.check_files(*step, names, look)) {
                 Ok(()) => return Ok(ago),
-                Err(error) => why.push(format!("as after step {step}: {error}")),
+                Err(error) => why.push(format!("if as after step {step}: {error}")),
             }
         }
         Err(why.join("\n    "))
@@ -539,7 +541,7 @@ impl History {
 
     fn check_names(&self, names: &Names, look: &Look) -> Result<(), String> {
         if let Some(path) = look.all.keys().find(|path| !names.paths.contains_key(*path)) {
-            return Err(format!("{path} is too many"));
+            return Err(format!("{path} should not exist"));
         }
         let mut inodes: BTreeMap<usize, InodeNumber> = BTreeMap::new();
         for (path, id) in names.paths.iter().filter(|(path, _)| !path.is_empty()) {
@@ -550,13 +552,13 @@ impl History {
             }
             let links = names.paths.values().filter(|other| *other == id).count() as u32;
             if node.kind != FileKind::Directory && found.links != links {
-                return Err(format!("{path} has {links} names, and says {}", found.links));
+                return Err(format!("{path} has {links} names, and a link count of {}", found.links));
             }
             if node.kind == FileKind::Symlink && node.target != found.bytes {
-                return Err(format!("{path} points elsewhere"));
+                return Err(format!("{path} has a wrong target"));
             }
             if names.attributes.get(id).cloned().unwrap_or_default() != found.attributes {
-                return Err(format!("{path} has other attributes"));
+                return Err(format!("{path} has wrong attributes"));
             }
         }
         Ok(())
@@ -577,7 +579,7 @@ impl History {
     }
 }
 
-/// Paths after names became others, with all that is below them.
+/// All paths after directories or files were renamed.
 fn move_paths(paths: BTreeMap<String, usize>, moves: &[(&String, &String)]) -> BTreeMap<String, usize> {
     let moved = |path: String| {
         for (from, to) in moves {

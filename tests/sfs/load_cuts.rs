@@ -1,5 +1,5 @@
-//! Cuts under load: small volumes, nearly full, so that segments are cleaned, freed by the log and by checkpoints all
-//! the time; again and again, and during recovery.
+//! Power cuts under load: small, nearly full volumes, so that segments are constantly cleaned, and freed by the log and
+//! by checkpoints; repeated, and during recovery.
 
 use super::calls::Call;
 use super::history::{History, look};
@@ -13,11 +13,10 @@ use std::collections::BTreeMap;
 
 /// Segments of a volume.
 const SEGMENTS: u64 = 72;
-/// Blocks that nothing with a name has: no more than the pages of the DAT and of the inode file can be, as often as
-/// power fails.
+/// Maximum blocks in use without a name: at most the pages of the DAT and of the inode file, for each power cut.
 const MOST_OVERHEAD: u64 = 60;
 
-/// The volumes: options, and whether they lie on zones.
+/// The volumes: options, and true for zones.
 const VOLUMES: [(&str, bool); 10] = [
     ("sfs:segment=64K,groups=1,cleaner=cost-benefit", false),
     ("sfs:segment=64K,groups=4,cleaner=cost-hotness", false),
@@ -25,20 +24,20 @@ const VOLUMES: [(&str, bool); 10] = [
     ("sfs:segment=64K,groups=4,fsync=checkpoint", false),
     ("sfs:segment=64K,groups=4,cleaner=cost-hotness", true),
     ("sfs:segment=64K,grouping=dac,cleaner=greedy", true),
-    // Seldom a checkpoint: the log goes on in what it freed.
+    // Rare checkpoints: the log continues in segments that it freed.
     ("sfs:segment=64K,groups=1,cleaner=greedy,checkpoint-segments=4096", false),
     ("sfs:segment=64K,groups=2,cleaner=greedy,checkpoint-segments=4096", true),
-    // Little memory for metadata: it is written early, forgotten and read again.
+    // Little memory for metadata: it is written early, evicted and read again.
     ("sfs:segment=64K,groups=2,memory=28M", false),
     ("sfs:segment=64K,grouping=sepbit,memory=28M", true),
 ];
 
-/// A volume, and who works on it.
+/// A volume and its random load.
 struct Life {
     machine: Machine,
     random: Random,
     history: History,
-    /// Names that were given.
+    /// Number of names created.
     names: u64,
     is_full: bool,
     counts: BTreeMap<&'static str, u64>,
@@ -128,13 +127,13 @@ impl Life {
         })
     }
 
-    /// Works until the power fails, or so many calls are made.
+    /// Makes `calls` calls, or until the power fails.
     fn work(&mut self, task: &Task<'_>, sfs: &mut Sfs, calls: u64) {
         for _ in 0..calls {
             let Some(call) = self.next() else { continue };
             match call.run(task, sfs, self.history.step()) {
                 Ok(made) => {
-                    assert!(!self.machine.power.is_off(), "{call:?} is answered although the power failed");
+                    assert!(!self.machine.power.is_off(), "{call:?} succeeded without power");
                     self.history.apply(&call, made);
                     self.history.answered(&call);
                 }
@@ -144,7 +143,7 @@ impl Life {
                 }
                 Err(SfsError::NoSpace { .. }) if sfs.read_only().is_none() => {
                     self.is_full = true;
-                    // Its bytes are zeros by then, and have no blocks yet.
+                    // The data is zeros by then, without allocated blocks.
                     if let Call::ZeroRange { path, offset, length, .. } = call {
                         self.history.apply(&Call::Punch { path, offset, length }, None);
                     }
@@ -157,7 +156,7 @@ impl Life {
         }
     }
 
-    /// One life of the volume: work, a cut, as many cuts of recovery as are given, recovery.
+    /// One life of the volume: load, a cut, the given cuts of recovery, recovery.
     fn live(&mut self, task: &Task<'_>, cut: u64, cuts_of_recovery: &[u64]) -> Result<(), String> {
         let mut sfs = self.machine.open().map_err(|error| format!("it cannot be mounted: {error}"))?;
         self.machine.power.cut_after(cut);
@@ -177,18 +176,18 @@ impl Life {
 
     fn recover(&mut self, task: &Task<'_>) -> Result<(), String> {
         let (_, found) = self.machine.recover(task, &self.history)?;
-        // It was mounted and not unmounted: the next mount finds what this one made of it.
+        // The volume was mounted and not unmounted: the next mount recovers from this one.
         self.machine.lose_power(&mut self.random);
         self.history = History::of(&found, self.history.step());
         match found.overhead {
             0..=MOST_OVERHEAD => Ok(()),
-            more => Err(format!("{more} blocks are taken by nothing")),
+            more => Err(format!("{more} blocks in use have no owner")),
         }
     }
 }
 
 #[test]
-fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
+fn synced_data_survives_random_cuts_of_a_nearly_full_volume() {
     let task = &Task::at(Time::ZERO);
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut cuts = 0;
@@ -215,7 +214,7 @@ fn what_was_synced_survives_random_cuts_of_a_volume_that_is_nearly_full() {
 }
 
 #[test]
-fn a_volume_on_which_nothing_but_power_cuts_happens_can_always_be_mounted() {
+fn a_volume_with_only_power_cuts_stays_mountable() {
     let task = &Task::at(Time::ZERO);
     for volume in VOLUMES {
         let mut life = Life::new(task, volume, 77);
@@ -259,10 +258,10 @@ fn recovery_survives_a_cut_at_each_of_its_operations() {
                     volume.0
                 ));
                 let machine = life.machine.copy();
-                // The last time round the power fails there again and again.
+                // In the last round, the power fails there repeatedly.
                 for _ in 0..if nested + 1 == operations { 40 } else { 1 } {
                     machine.power.cut_after(nested);
-                    assert!(machine.open().is_err() || !machine.power.is_off(), "a mount is answered without power");
+                    assert!(machine.open().is_err() || !machine.power.is_off(), "a mount fails without power");
                     machine.lose_power(&mut life.random);
                     cuts += 1;
                 }

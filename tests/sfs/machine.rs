@@ -1,4 +1,4 @@
-//! A machine with one device and a volume on it, whose power can be cut.
+//! A machine with one device and a volume, whose power can be cut.
 
 use super::calls::Call;
 use super::history::{History, Look, look};
@@ -9,7 +9,7 @@ use flashpath::random::Random;
 use flashpath::task::Task;
 use flashpath::time::Time;
 
-/// What the volume lies on.
+/// The device of the volume.
 pub enum Device {
     Blocks(Disk),
     Zones(Zones),
@@ -19,15 +19,15 @@ pub enum Device {
 pub struct Machine {
     pub power: Power,
     pub device: Device,
-    /// Blocks of a segment.
+    /// Blocks per segment.
     pub segment_blocks: u64,
-    /// Segments that there is room for.
+    /// Number of segments.
     pub segments: u64,
     text: &'static str,
 }
 
 impl Machine {
-    /// With room for so many segments of so many blocks, of a volume with these options.
+    /// A machine with a device of `segments` segments of `segment` blocks, for a volume with these options.
     pub fn new(text: &'static str, segment: u64, segments: u64, is_zoned: bool) -> Machine {
         let power = Power::new();
         let device = match is_zoned {
@@ -38,7 +38,7 @@ impl Machine {
         Machine { power, device, segment_blocks: segment, segments, text }
     }
 
-    /// Another one, that holds the same.
+    /// A machine with a copy of the device.
     pub fn copy(&self) -> Machine {
         let power = Power::new();
         let device = match &self.device {
@@ -63,8 +63,8 @@ impl Machine {
         Sfs::open(&Task::at(Time::ZERO), self.medium(), &settings(self.text), IDENTITY, false)
     }
 
-    /// Makes calls on the mounted volume until the power fails, or to the end. Answers the volume, and how many operations
-    /// of the device there were.
+    /// Makes calls on the mounted volume until the power fails, or to the end. Returns the volume, and the number of
+    /// device operations.
     pub fn work(&self, task: &Task<'_>, history: &mut History, calls: &[Call], cut: Option<u64>) -> (Sfs, u64) {
         let mut sfs = self.open().unwrap();
         let begun = self.power.operations();
@@ -87,7 +87,7 @@ impl Machine {
         (sfs, self.power.operations() - begun)
     }
 
-    /// The power is cut, and comes back.
+    /// Cuts the power and restores it.
     pub fn lose_power(&self, random: &mut Random) {
         match &self.device {
             Device::Blocks(disk) => disk.lose_power(random),
@@ -96,15 +96,15 @@ impl Machine {
         self.power.restore();
     }
 
-    /// Mounts it after a cut, looks whether anything is wrong with it, and holds what is there against what may be.
+    /// Mounts the volume after a cut, checks it, and compares its content with the history.
     pub fn recover(&self, task: &Task<'_>, history: &History) -> Result<(Sfs, Look), String> {
         let mut sfs = self.open().map_err(|error| format!("it cannot be mounted: {error}"))?;
         if let Some(why) = sfs.read_only() {
-            return Err(format!("a cut of power damages nothing, and {why}: {:?}", sfs.damage()));
+            return Err(format!("a power cut causes no damage, but {why}: {:?}", sfs.damage()));
         }
         let wrong = sfs.check(task).map_err(|error| format!("it cannot be checked: {error}"))?;
         if let Some(finding) = wrong.first() {
-            return Err(format!("{} things are wrong with it, the first: {finding}", wrong.len()));
+            return Err(format!("{} faults, the first: {finding}", wrong.len()));
         }
         let found = look(task, &mut sfs)?;
         history.check(&found)?;
@@ -112,18 +112,18 @@ impl Machine {
     }
 }
 
-/// Says which case it was if the test fails in it.
+/// Prints the case if the test fails in it.
 pub struct Case(pub String);
 
 impl Drop for Case {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("it fails so: {}", self.0);
+            eprintln!("it fails in this case: {}", self.0);
         }
     }
 }
 
-/// How many times as much is tried as is always: `make crash` sets it, and 1 is what a cargo test does.
+/// The factor of the number of cases: 1 by default, more in `make crash`.
 pub fn seeds() -> u64 {
     std::env::var("POWER_CUT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1).max(1)
 }

@@ -1,4 +1,4 @@
-//! A volume within a bound on its memory does all that one without a bound does.
+//! A volume with a memory bound behaves like one without.
 
 use super::machine::seeds;
 use super::model::tree_of;
@@ -10,7 +10,7 @@ use flashpath::random::Random;
 use flashpath::task::Task;
 use flashpath::time::Time;
 
-/// Segments of 256K, as a device of 96 MiB is cut into by default.
+/// Segments of 256K, the default for a device of 96 MiB.
 const BOUND: u64 = 32 << 20;
 const MIB: u64 = 1 << 20;
 
@@ -18,16 +18,16 @@ fn new_file() -> NewFile<'static> {
     NewFile { kind: FileKind::Regular, permissions: 0o644, user: 1, group: 2, device: 0, target: b"", attributes: &[] }
 }
 
-/// What is counted must be within the bound, less what is kept for the program and the allocator.
+/// The counted memory is within the bound, less the fixed part and the allocator's overhead.
 fn assert_within(used: MemoryUse, when: &str) {
     let counted = used.dirty + used.changed + used.cached;
     assert!(counted < BOUND / 2, "{when}: {counted} bytes: {used:?}");
 }
 
-/// A mount kept every inode that the kernel knew, and checked its memory at checkpoints only: a million files took
-/// 927 MiB, and what was only read was never let go.
+/// Regression: a mount kept every inode known to the kernel, and checked its memory only at checkpoints: a million
+/// files took 927 MiB, and clean metadata was never evicted.
 #[test]
-fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
+fn many_files_in_one_directory_stay_within_the_memory_bound() {
     let task = &Task::at(Time::ZERO);
     const FILES: u64 = 60_000;
     let power = Power::new();
@@ -44,7 +44,7 @@ fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
     let name = |number: u64| format!("file{number:07}").into_bytes();
     for number in 0..FILES {
         let file = sfs.make(task, InodeNumber::ROOT, &name(number), &new_file()).unwrap();
-        // As the kernel does, which forgets late.
+        // As the kernel does, which drops references late.
         sfs.retain(task, file).unwrap();
         if number.is_multiple_of(100) {
             sfs.write(task, file, 0, &[number as u8; 100]).unwrap();
@@ -67,7 +67,7 @@ fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
         assert_eq!(sfs.attributes(task, file).unwrap().size, size, "file {number}");
         look(&mut sfs, "looked up");
     }
-    // Changes of inodes alone, each in another page of the inode file.
+    // Changes of inodes only, each in a different page of the inode file.
     for number in (0..FILES).step_by(16) {
         let file = sfs.lookup(task, InodeNumber::ROOT, &name(number)).unwrap();
         sfs.change(task, file, &Change { permissions: Some(0o600), ..Change::default() }).unwrap();
@@ -82,11 +82,11 @@ fn many_files_in_one_directory_take_no_more_memory_than_they_may() {
     sfs.sync(task).unwrap();
     assert_eq!(tree_of(task, &mut sfs).len(), 0);
     assert_eq!(sfs.check(task).unwrap(), []);
-    assert!(most.changed > MIB && most.cached > MIB, "the bound was not come near: {most:?}");
+    assert!(most.changed > MIB && most.cached > MIB, "memory use did not approach the bound: {most:?}");
 }
 
 #[test]
-fn the_index_of_a_directory_that_is_not_used_goes_and_is_made_again() {
+fn an_unused_directory_index_is_evicted_and_rebuilt() {
     let task = &Task::at(Time::ZERO);
     const DIRECTORIES: u64 = 20;
     const NAMES: u64 = 1000;
@@ -111,13 +111,13 @@ fn the_index_of_a_directory_that_is_not_used_goes_and_is_made_again() {
             most = most.max(sfs.memory_use().indexes);
         }
     }
-    assert!(most < all / 4, "{most} of {all} bytes: indexes that are not used are kept");
+    assert!(most < all / 4, "{most} of {all} bytes: unused indexes are kept");
 }
 
-/// Inodes were let go together with the directory that they were looked up in, and so was its index: `stat` of a million
+/// Regression: inodes were evicted together with the directory of their lookup, and its index: `stat` of a million
 /// files after a mount read the whole directory again for each 2,500 of them.
 #[test]
-fn a_directory_is_read_twice_while_its_files_are_looked_up_one_after_another() {
+fn a_directory_is_read_at_most_twice_while_its_files_are_looked_up_in_turn() {
     let task = &Task::at(Time::ZERO);
     const FILES: u64 = 20_000;
     let power = Power::new();
@@ -143,7 +143,7 @@ fn a_directory_is_read_twice_while_its_files_are_looked_up_one_after_another() {
 }
 
 #[test]
-fn random_work_within_little_memory_is_what_the_model_says() {
+fn random_work_within_little_memory_matches_the_model() {
     let task = &Task::at(Time::ZERO);
     for (seed, text) in [(11, "sfs:segment=64K,memory=28M"), (12, "sfs:segment=64K,fsync=checkpoint,memory=28M")] {
         let power = Power::new();
@@ -167,7 +167,7 @@ fn random_work_within_little_memory_is_what_the_model_says() {
 }
 
 #[test]
-fn an_inode_that_is_held_and_let_go_from_memory_lives_without_a_name_until_it_is_released() {
+fn an_evicted_inode_with_references_exists_without_a_name_until_they_are_dropped() {
     let task = &Task::at(Time::ZERO);
     let power = Power::new();
     let mut sfs = create(blocks(Disk::new(&power, 36 << 8, 0)), "sfs:segment=64K,memory=28M");
@@ -176,7 +176,7 @@ fn an_inode_that_is_held_and_let_go_from_memory_lives_without_a_name_until_it_is
     for _ in 0..3 {
         sfs.retain(task, held).unwrap();
     }
-    // Others push it out.
+    // Other inodes evict it.
     for number in 0..10_000 {
         let name = format!("{number}").into_bytes();
         let file = sfs.make(task, InodeNumber::ROOT, &name, &new_file()).unwrap();
@@ -197,17 +197,17 @@ fn an_inode_that_is_held_and_let_go_from_memory_lives_without_a_name_until_it_is
 }
 
 #[test]
-fn too_little_memory_for_the_segments_is_refused_and_the_machines_share_is_not() {
+fn memory_too_small_for_the_segments_is_refused_but_the_machines_share_is_accepted() {
     let task = &Task::at(Time::ZERO);
     let device = || blocks(Disk::new(&Power::new(), 96 << 8, 0));
     let refused = Sfs::create(&Task::at(Time::ZERO), device(), &settings("sfs:segment=1M,memory=20M"), IDENTITY);
-    let Err(error @ OpenSfsError::Memory { .. }) = refused.map(drop) else { panic!("it was taken") };
+    let Err(error @ OpenSfsError::Memory { .. }) = refused.map(drop) else { panic!("it was accepted") };
     let said = error.to_string();
     assert!(said.contains("memory=20M") && said.contains("segments of 1M") && said.contains("memory=34M"), "{said}");
     let mut small_machine = settings("sfs:segment=1M");
     small_machine.machine_memory_bytes = Some(1 << 20);
     let mut sfs = Sfs::create(&Task::at(Time::ZERO), device(), &small_machine, IDENTITY).unwrap();
-    // How much there is room for is the volume's, and not the machine's.
+    // The size of the volume does not depend on the memory of the machine.
     assert_eq!(sfs.space(), create(device(), "sfs:segment=1M").space());
     sfs.make(task, InodeNumber::ROOT, b"file", &new_file()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! A file system that is only maps: what sfs must look like.
+//! A file system as maps: the expected content of sfs.
 
 use flashpath::fs::sfs::{FileKind, InodeNumber, Sfs};
 use flashpath::task::Task;
@@ -12,10 +12,10 @@ pub enum Node {
     Symlink(Vec<u8>),
 }
 
-/// All of them by path; the root is "".
+/// All nodes by path; the root is "".
 pub type Tree = BTreeMap<String, Node>;
 
-/// What a volume holds.
+/// The content of a volume.
 pub fn tree_of(task: &Task<'_>, sfs: &mut Sfs) -> Tree {
     let mut tree = Tree::new();
     walk(task, sfs, InodeNumber::ROOT, "", &mut tree);

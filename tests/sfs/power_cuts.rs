@@ -1,7 +1,7 @@
 //! All short histories, cut at every operation of the device.
 //!
-//! As ACE does it (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI 2018): one
-//! or two calls of each kind on a handful of files, each followed by a sync of the file, of its directory, of
+//! The method is that of ACE (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI
+//! 2018): one or two calls of each kind on a few files, each followed by a sync of the file, of its directory, of
 //! everything, or by none.
 
 use super::calls::Call;
@@ -14,13 +14,13 @@ use flashpath::random::Random;
 use flashpath::task::Task;
 use flashpath::time::Time;
 
-/// Segments: the fewest that a volume of so small ones can have.
+/// The minimum number of segments for volumes of this size.
 const SEGMENTS: u64 = 56;
 const BLOCK: u64 = 4096;
-/// Of the histories of two calls, one in so many is tried at a time.
+/// One in this many histories of two calls is run per seed.
 const SHARE: u64 = 4;
 
-/// The calls of a history: one of each kind, and the corners of those that have some.
+/// The calls of a history: one of each kind, with edge cases of some.
 fn calls() -> Vec<Call> {
     let text = str::to_string;
     let write = |path: &str, offset, length| Call::Write { path: text(path), offset, length };
@@ -59,7 +59,7 @@ fn calls() -> Vec<Call> {
     ]
 }
 
-/// What can be synced behind a call: nothing, the file, its bytes, its directory, everything.
+/// The syncs that can follow a call: none, the file, its data, its directory, everything.
 fn syncs(call: &Call) -> Vec<Option<Call>> {
     let path = match call {
         Call::Create(path) | Call::MakeDirectory(path) | Call::Symlink(path, _) | Call::Truncate(path, _) => path,
@@ -67,7 +67,7 @@ fn syncs(call: &Call) -> Vec<Option<Call>> {
         Call::Allocate { path, .. } | Call::ZeroRange { path, .. } => path,
         Call::Link(_, path) | Call::Rename(_, path) | Call::Exchange(_, path) | Call::Whiteout(_, path) => path,
         Call::Unlink(path) | Call::RemoveDirectory(path) | Call::SetAttribute(path, ..) => path,
-        Call::SyncFile(..) | Call::Sync | Call::Wait(_) => unreachable!("it is not among the calls"),
+        Call::SyncFile(..) | Call::Sync | Call::Wait(_) => unreachable!("syncs are not among the calls"),
     };
     let directory = Call::SyncFile(split(path).0.to_string(), Durable::All);
     let mut syncs = vec![None, Some(directory), Some(Call::Sync)];
@@ -105,11 +105,11 @@ fn base(task: &Task<'_>, is_zoned: bool, is_unmounted: bool) -> (Machine, Histor
     (machine, history)
 }
 
-/// What a history came to.
+/// The outcome of a history.
 enum Ended {
-    /// All calls were made, with so many operations of the device before the last, and so many in all.
+    /// All calls were made; the number of device operations before the last call, and in all.
     Made(u64, u64),
-    /// A call cannot be made after those before it.
+    /// A call failed after those before it.
     Senseless,
     Cut,
 }
@@ -129,7 +129,7 @@ fn make(task: &Task<'_>, machine: &Machine, history: &mut History, calls: &[Vec<
                 Ok(made) => {
                     history.apply(call, made);
                     history.answered(call);
-                    assert!(!machine.power.is_off(), "{call:?} is answered although the power failed");
+                    assert!(!machine.power.is_off(), "{call:?} succeeded without power");
                 }
                 Err(_) if machine.power.is_off() => {
                     history.cut_in(task, call, &mut sfs);
@@ -144,7 +144,7 @@ fn make(task: &Task<'_>, machine: &Machine, history: &mut History, calls: &[Vec<
     Ended::Made(before_last, machine.power.operations() - begun)
 }
 
-/// After recovery the volume must be as good as any: what is done to it is there after another mount.
+/// After recovery the volume is usable: new changes survive another mount.
 fn go_on(
     task: &Task<'_>,
     machine: &Machine,
@@ -154,7 +154,7 @@ fn go_on(
     let files: Vec<String> = history.paths(FileKind::Regular).into_iter().cloned().collect();
     let mut calls = vec![Call::Create("/more".to_string())];
     for path in files {
-        // What lies behind the end of a file must not come to light.
+        // Stale data after the end of a file must not become visible.
         let size = history.size(&path);
         calls.push(Call::Truncate(path, size.next_multiple_of(BLOCK) + BLOCK));
     }
@@ -167,12 +167,12 @@ fn go_on(
         history.answered(&call);
     }
     history.check(&look(task, &mut sfs)?).map_err(|why| format!("then: {why}"))?;
-    sfs.unmount(task).map_err(|error| format!("then it cannot be unmounted: {error}"))?;
+    sfs.unmount(task).map_err(|error| format!("it cannot be unmounted after recovery: {error}"))?;
     drop(sfs);
-    machine.recover(task, &history).map_err(|why| format!("then, unmounted and mounted: {why}")).map(drop)
+    machine.recover(task, &history).map_err(|why| format!("unmounted and mounted after recovery: {why}")).map(drop)
 }
 
-/// Cuts a history at every operation behind all but its last call; answers at how many.
+/// Cuts a history at every operation of its last call. Returns the number of cuts.
 fn cut_everywhere(task: &Task<'_>, base: &(Machine, History), calls: &[Vec<Call>], seed: u64) -> u64 {
     let (machine, mut history) = (base.0.copy(), base.1.clone());
     let Ended::Made(first, last) = make(task, &machine, &mut history, calls, None) else { return 0 };
@@ -184,7 +184,7 @@ fn cut_everywhere(task: &Task<'_>, base: &(Machine, History), calls: &[Vec<Call>
         let overhead = base.1.overhead();
         let recovered = machine.recover(task, &history).and_then(|(sfs, found)| {
             if found.overhead > overhead {
-                return Err(format!("{} blocks are taken by nothing", found.overhead - overhead));
+                return Err(format!("{} blocks in use have no owner", found.overhead - overhead));
             }
             if (seed + cut).is_multiple_of(4) {
                 go_on(task, &machine, sfs, History::of(&found, history.step()))
@@ -197,7 +197,7 @@ fn cut_everywhere(task: &Task<'_>, base: &(Machine, History), calls: &[Vec<Call>
     last + 1 - first
 }
 
-/// Every history of one call, and of two.
+/// All histories of one call, and of two.
 fn cut_all(task: &Task<'_>, is_zoned: bool) {
     let bases = [base(task, is_zoned, true), base(task, is_zoned, false)];
     let all: Vec<Vec<Call>> = calls()
@@ -218,7 +218,7 @@ fn cut_all(task: &Task<'_>, is_zoned: bool) {
             }
         }
     }
-    // Of all pairs one in so many at a time: four times as many seeds try all of them.
+    // One in this many pairs per seed: four times as many seeds cover all pairs.
     let mut seed = 0;
     for round in 0..seeds() {
         for (first, second) in all.iter().flat_map(|first| all.iter().map(move |second| (first, second))) {
@@ -244,10 +244,11 @@ fn short_histories_survive_a_cut_at_every_operation_of_zones() {
 }
 
 #[test]
-fn what_one_crash_cut_off_does_not_come_back_after_the_next() {
+fn a_tail_that_one_crash_cut_off_is_not_replayed_after_the_next() {
     let task = &Task::at(Time::ZERO);
-    // An fsync of many partial segments, of which the first is lost and others are not: the log ends before it. The
-    // numbers that they have are given out again, by fewer, and so the rest of them lies where the log seems to go on.
+    // An fsync of many partial segments, the first of which is lost while others are stored: the log ends before it.
+    // Recovery reuses their sequence numbers for fewer partial segments, so the remaining ones follow the new end of
+    // the log.
     let machine = Machine::new("sfs:segment=64K,discard=off", 16, 560, false);
     let mut sfs = machine.create();
     let write = Call::Write { path: "/foo".to_string(), offset: 0, length: 120 * BLOCK };
@@ -259,7 +260,7 @@ fn what_one_crash_cut_off_does_not_come_back_after_the_next() {
     let calls = [vec![write, Call::SyncFile("/foo".to_string(), Durable::All)]];
     let (machine, mut history) = (base.0.copy(), base.1.clone());
     let Ended::Made(_, operations) = make(task, &machine, &mut history, &calls, None) else {
-        panic!("nothing stands against it")
+        panic!("every call can be made")
     };
     assert!(operations > 15, "{operations}");
     for seed in 0..seeds() * 10 {
@@ -272,7 +273,7 @@ fn what_one_crash_cut_off_does_not_come_back_after_the_next() {
             let found = machine.recover(task, &history).unwrap_or_else(|why| panic!("{}: {why}", case.0)).1;
             machine.lose_power(&mut random);
             let history = History::of(&found, history.step());
-            machine.recover(task, &history).unwrap_or_else(|why| panic!("{}, and once more: {why}", case.0));
+            machine.recover(task, &history).unwrap_or_else(|why| panic!("{}, after a second mount: {why}", case.0));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Random calls, on sfs and on the model.
+//! Random calls on sfs and on the model.
 
 use super::model::{Node, Tree, resolve, split, tree_of};
 use super::power_cut::{Disk, Power};
@@ -9,7 +9,7 @@ use flashpath::random::Random;
 use flashpath::task::Task;
 use flashpath::time::Time;
 
-/// Someone who does random things.
+/// A source of random calls, with its model.
 pub struct Worker {
     pub random: Random,
     pub tree: Tree,
@@ -55,11 +55,11 @@ impl Worker {
     }
 
     fn files(&mut self) -> Option<String> {
-        // A file with two names would have to change under both.
+        // A file with two names would have to change under both in the model.
         self.pick(|node| matches!(node, Node::File { links: 1, .. }))
     }
 
-    /// Does one thing.
+    /// Makes one random call.
     pub fn step(&mut self, task: &Task<'_>, sfs: &mut Sfs) -> Result<(), SfsError> {
         task.wait_until(task.now() + 1_000_000);
         match self.random.below(100) {
@@ -193,12 +193,15 @@ fn differences(found: &Tree, expected: &Tree) -> String {
                 return format!("{path}: {} bytes, {} wanted, first difference at {at:?}", bytes.len(), wanted.len());
             }
             (Some(found), node) if std::mem::discriminant(found) != std::mem::discriminant(node) => {
-                return format!("{path} is of another kind");
+                return format!("{path} has another kind");
             }
             _ => {}
         }
     }
-    found.keys().find(|path| !expected.contains_key(*path)).map_or(String::new(), |path| format!("{path} is too many"))
+    found
+        .keys()
+        .find(|path| !expected.contains_key(*path))
+        .map_or(String::new(), |path| format!("{path} should not exist"))
 }
 
 pub fn assert_same(task: &Task<'_>, sfs: &mut Sfs, expected: &Tree, when: &str) {
@@ -207,7 +210,7 @@ pub fn assert_same(task: &Task<'_>, sfs: &mut Sfs, expected: &Tree, when: &str) 
 }
 
 #[test]
-fn random_work_is_what_the_model_says_before_and_after_a_remount() {
+fn random_work_matches_the_model_before_and_after_a_remount() {
     let task = &Task::at(Time::ZERO);
     for (seed, text) in [
         (1, "sfs"),

@@ -1,4 +1,4 @@
-//! Blocks that fallocate reserves: what was synced of them is there after a crash, as a file's size is.
+//! Blocks reserved by fallocate: synced reservations survive a crash, like a file's size.
 
 use super::calls::{Call, find};
 use super::history::{History, look};
@@ -24,8 +24,8 @@ fn sync(path: &str, what: Durable) -> Call {
     Call::SyncFile(path.to_string(), what)
 }
 
-/// Makes calls on a new volume, cuts the power behind them, and holds what is found against them. Answers size and
-/// blocks of the file.
+/// Makes calls on a new volume, cuts the power after them, and checks the recovered content. Returns size and blocks of
+/// the file.
 fn after_a_crash(task: &Task<'_>, is_zoned: bool, calls: &[Call]) -> (u64, u64) {
     let machine = Machine::new("sfs:segment=64K", 16, 400, is_zoned);
     let mut sfs = machine.create();
@@ -43,10 +43,10 @@ fn after_a_crash(task: &Task<'_>, is_zoned: bool, calls: &[Call]) -> (u64, u64) 
     (attributes.size, attributes.blocks)
 }
 
-/// `fallocate -l 100M m/f; sync m/f; kill -9`: the size came back, and the 205,208 blocks of 512 bytes had become 0. No
-/// record of the log told of a reservation (xfstests generic/468).
+/// Regression: after `fallocate -l 100M m/f; sync m/f; kill -9`, the size was recovered, but the 205,208 blocks of 512
+/// bytes had become 0. No log record described reservations (xfstests generic/468).
 #[test]
-fn what_was_reserved_and_synced_is_reserved_after_a_crash() {
+fn a_synced_reservation_survives_a_crash() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         for what in [Durable::All, Durable::Data] {
@@ -64,16 +64,16 @@ fn what_was_reserved_and_synced_is_reserved_after_a_crash() {
     }
 }
 
-/// What is written behind the end that was synced does not count after a crash, and took the reservation with it.
+/// Regression: data written beyond the synced end is lost in a crash, and the reservation was lost with it.
 #[test]
-fn a_reservation_that_was_written_and_not_synced_is_a_reservation_again() {
+fn an_unsynced_write_into_a_reservation_leaves_the_reservation_after_a_crash() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         let calls = [
             allocate("/f", 0, 8, true),
             sync("/f", Durable::All),
             write("/f", 0, 6),
-            // It is written out, and the log is sealed behind it.
+            // It is written back, and the log is sealed after it.
             Call::Wait(6_000),
             sync("/other", Durable::All),
         ];
@@ -82,10 +82,10 @@ fn a_reservation_that_was_written_and_not_synced_is_a_reservation_again() {
     }
 }
 
-/// A file that is cut off where it ends loses what is reserved behind, as on the kernel's file systems; and what is
-/// gone stays so.
+/// A truncation to the current size frees blocks reserved after it, as on the kernel's file systems, and they stay
+/// freed.
 #[test]
-fn a_file_that_is_cut_off_or_unlinked_has_no_reservation_left_after_a_crash() {
+fn a_truncated_or_unlinked_file_has_no_reservation_after_a_crash() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         let cut = |size| Call::Truncate("/f".to_string(), size);
@@ -114,9 +114,9 @@ fn written(sfs: &Sfs) -> u64 {
     account.sent.total()
 }
 
-/// A record for each range, not for each block.
+/// One record for each range, not for each block.
 #[test]
-fn an_fsync_of_a_large_reservation_writes_a_block() {
+fn an_fsync_of_a_large_reservation_writes_one_block() {
     let task = &Task::at(Time::ZERO);
     let machine = Machine::new("sfs:segment=256K", 64, 400, false);
     let mut sfs = machine.create();
@@ -129,10 +129,10 @@ fn an_fsync_of_a_large_reservation_writes_a_block() {
     assert_eq!(written(&sfs) - before, 1);
 }
 
-/// Numbers of virtual blocks are not given out twice between two checkpoints, and so rise far above the blocks of a
-/// small volume: what was synced with such a number was left out by recovery, in silence.
+/// Regression: virtual block numbers are not reused between two checkpoints, and so rise far above the blocks of a
+/// small volume. Recovery silently skipped synced data with such numbers.
 #[test]
-fn a_file_that_was_synced_behind_many_short_reservations_is_there_after_a_crash() {
+fn a_file_synced_after_many_short_reservations_survives_a_crash() {
     let task = &Task::at(Time::ZERO);
     let mut calls = Vec::new();
     for _ in 0..60 {
@@ -143,10 +143,10 @@ fn a_file_that_was_synced_behind_many_short_reservations_is_there_after_a_crash(
     assert_eq!(after_a_crash(task, false, &calls), (8 * BLOCK, 8));
 }
 
-/// Inodes are sixteen to a block, so that there can be many more of them than blocks: recovery took those whose number
-/// is larger than twice the blocks for damage, and left them out.
+/// Regression: with sixteen inodes per block, there can be many more inodes than blocks. Recovery took inodes with
+/// numbers larger than twice the blocks for damage, and skipped them.
 #[test]
-fn a_file_that_was_synced_behind_more_inodes_than_blocks_is_there_after_a_crash() {
+fn a_file_synced_after_more_inodes_than_blocks_survives_a_crash() {
     let task = &Task::at(Time::ZERO);
     let machine = Machine::new("sfs:segment=64K", 16, 200, false);
     let mut sfs = machine.create();

@@ -1,6 +1,6 @@
-//! A store whose flush takes long: what waits for it, and for how many.
+//! A store with slow flushes: the number of flushes that each call waits for.
 //!
-//! With a store whose fsync takes 5 s one operation took 25 s: five flushes one behind the other.
+//! With an fsync of 5 s on the store, one operation took 25 s: five flushes in sequence.
 
 use super::random_work::Worker;
 use super::{blocks, create, open};
@@ -13,10 +13,10 @@ use flashpath::task::Task;
 use flashpath::time::Time;
 use std::sync::{Arc, Mutex};
 
-/// What a flush takes.
+/// The duration of a flush, in nanoseconds.
 const FLUSH_NS: u64 = 5_000_000_000;
 
-/// A device whose flush takes [`FLUSH_NS`], all else no time.
+/// A device whose flush takes [`FLUSH_NS`], and all other operations no time.
 #[derive(Clone)]
 struct SlowStore(Arc<Mutex<Conventional>>);
 
@@ -25,7 +25,7 @@ impl SlowStore {
         SlowStore(Arc::new(Mutex::new(Conventional::in_memory(blocks, 4096))))
     }
 
-    /// Does something, and says how many flushes it waited for.
+    /// Runs `act`, and returns the number of flushes it waited for.
     fn flushes<T>(&self, act: impl FnOnce() -> T) -> (T, u64) {
         let count = || {
             let events = self.account().events;
@@ -89,12 +89,12 @@ fn an_fsync_waits_for_one_flush_and_a_sync_for_three() {
     assert_eq!(task.now().since_ns(before), FLUSH_NS);
     assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 0, "nothing changed");
     sfs.write(task, file, 0, &[2; 10_000]).unwrap();
-    assert_eq!(store.flushes(|| sfs.sync(task).unwrap()).1, 3, "what the checkpoint names, and both superblocks");
-    assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 0, "the checkpoint has stored it");
+    assert_eq!(store.flushes(|| sfs.sync(task).unwrap()).1, 3, "the checkpoint's blocks, and both superblocks");
+    assert_eq!(store.flushes(|| fsync(&mut sfs)).1, 0, "the checkpoint stored it");
     task.wait_until(task.now() + 6_000_000_000);
-    assert_eq!(store.flushes(|| sfs.work(task).unwrap()).1, 0, "nothing is left");
+    assert_eq!(store.flushes(|| sfs.work(task).unwrap()).1, 0, "no work is left");
     sfs.write(task, file, 0, &[3; 10_000]).unwrap();
-    // At the end both are, and the device is closed.
+    // At the unmount both are written, and the device is closed.
     assert!(store.flushes(|| sfs.unmount(task).unwrap()).1 <= 5);
     drop(sfs);
     let mut sfs = open(blocks(store), "sfs");
@@ -106,8 +106,8 @@ fn an_fsync_waits_for_one_flush_and_a_sync_for_three() {
 #[test]
 fn no_call_waits_for_more_than_a_few_flushes_however_full_the_volume_is() {
     let task = &Task::at(Time::ZERO);
-    // At the most the log is flushed, so that segments are free, and then a checkpoint is taken, which flushes 3 times.
-    // With next to no memory there is a checkpoint behind nearly each change, on top of that.
+    // At most, the log is flushed to free segments, then a checkpoint is taken, with 3 flushes. With nearly no memory,
+    // nearly every change is also followed by a checkpoint.
     let volumes = [("sfs", 4), ("sfs:groups=1,cleaner=greedy", 4), ("sfs:segment=64K,memory=28M", 7)];
     for (seed, (text, most)) in (1..).zip(volumes) {
         let store = SlowStore::new(24 << 8);
@@ -122,7 +122,7 @@ fn no_call_waits_for_more_than_a_few_flushes_however_full_the_volume_is() {
             }
             counts[waited.min(15) as usize] += 1;
         }
-        eprintln!("{text}: calls by the flushes they waited for: {counts:?}");
+        eprintln!("{text}: calls by number of flushes waited for: {counts:?}");
         assert!(counts[most + 1..].iter().all(|count| *count == 0), "{text}: {counts:?}");
     }
 }

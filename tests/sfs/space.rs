@@ -1,4 +1,4 @@
-//! What a volume promises to hold can be put there, and what is taken away comes back: blocks of metadata among it.
+//! Space that a volume reports as available can be used, and deletions free all of it, including metadata blocks.
 
 use super::calls::Call;
 use super::history::{History, look};
@@ -34,14 +34,15 @@ fn make_many(task: &Task<'_>, sfs: &mut Sfs, directory: InodeNumber, count: u64)
     count
 }
 
-/// The first block of a directory stays when it is emptied, and the first page of the DAT, which a new volume has not.
+/// An emptied volume keeps the first block of a directory and the first page of the DAT, which a new volume does not
+/// have.
 fn assert_as_new(now: Space, new: Space, when: &str) {
     assert!(now.free_blocks + 2 >= new.free_blocks, "{when}: {now:?}, and {new:?} when it was new");
     assert_eq!(now.inodes - now.free_inodes, new.inodes - new.free_inodes, "{when}");
 }
 
-/// A volume of 96 MiB that was filled with 289,149 device nodes and emptied by `rm -rf` had 4.6 MiB free for ever, and
-/// `df -i` showed 18,688 inodes: pages of the inode file, once used, were never anything else.
+/// Regression: a volume of 96 MiB that was filled with 289,149 device nodes and emptied by `rm -rf` kept only 4.6 MiB
+/// free, and `df -i` showed 18,688 inodes: pages of the inode file were never freed.
 #[test]
 fn a_volume_filled_with_inodes_and_emptied_is_as_free_as_a_new_one() {
     let task = &Task::at(Time::ZERO);
@@ -58,8 +59,8 @@ fn a_volume_filled_with_inodes_and_emptied_is_as_free_as_a_new_one() {
             sfs.unlink(task, directory, format!("{number}").as_bytes()).unwrap();
         }
         sfs.remove_directory(task, ROOT, b"d").unwrap();
-        assert_as_new(sfs.space(), fresh, "before the checkpoint, too");
-        assert_eq!(make_many(task, &mut sfs, ROOT, 1000), 1000, "a checkpoint is taken where it helps");
+        assert_as_new(sfs.space(), fresh, "before the checkpoint");
+        assert_eq!(make_many(task, &mut sfs, ROOT, 1000), 1000, "a checkpoint frees space when needed");
         (0..1000).for_each(|number| sfs.unlink(task, ROOT, format!("{number}").as_bytes()).unwrap());
         sfs.sync(task).unwrap();
         assert_as_new(sfs.space(), fresh, "emptied");
@@ -67,16 +68,16 @@ fn a_volume_filled_with_inodes_and_emptied_is_as_free_as_a_new_one() {
         sfs.unmount(task).unwrap();
         drop(sfs);
         let mut sfs = machine.open().unwrap();
-        assert_as_new(sfs.space(), fresh, "mounted again");
+        assert_as_new(sfs.space(), fresh, "after a remount");
         assert_eq!(sfs.check(task).unwrap(), []);
         let made_again = make_many(task, &mut sfs, ROOT, u64::MAX);
         assert!(made_again + 400 >= made, "{made_again} of {made}");
     }
 }
 
-/// One large file on 4 GiB cost 36 MiB, also when it was gone: pages of the DAT, and blocks of its map.
+/// Regression: one large file on 4 GiB cost 36 MiB even after its deletion: pages of the DAT, and map blocks.
 #[test]
-fn a_large_file_leaves_nothing_when_it_is_gone_or_cut_off() {
+fn a_deleted_or_truncated_large_file_frees_all_its_metadata() {
     let task = &Task::at(Time::ZERO);
     let power = Power::new();
     let disk = Disk::new(&power, 16 << 10, 0);
@@ -86,19 +87,19 @@ fn a_large_file_leaves_nothing_when_it_is_gone_or_cut_off() {
     sfs.allocate(task, file, 0, fresh.available_blocks * BLOCK, false).unwrap();
     sfs.sync(task).unwrap();
     sfs.change(task, file, &Change { size: Some(5 * BLOCK), ..Change::default() }).unwrap();
-    assert_eq!(sfs.attributes(task, file).unwrap().blocks, 5, "there is no map block left");
+    assert_eq!(sfs.attributes(task, file).unwrap().blocks, 5, "no map block is left");
     sfs.unlink(task, ROOT, b"f").unwrap();
     sfs.sync(task).unwrap();
     assert_as_new(sfs.space(), fresh, "gone");
     sfs.unmount(task).unwrap();
     let mut sfs = open(blocks(disk), "sfs");
     assert_eq!(sfs.check(task).unwrap(), []);
-    assert_as_new(sfs.space(), fresh, "mounted again");
+    assert_as_new(sfs.space(), fresh, "after a remount");
 }
 
-/// A directory from whose end the names go becomes shorter; the place of a listing that lies behind its end is its end.
+/// A directory without names in its last blocks is truncated; a listing offset after the new end is at the end.
 #[test]
-fn a_directory_becomes_shorter_when_its_last_blocks_are_empty() {
+fn a_directory_is_truncated_when_its_last_blocks_are_empty() {
     let task = &Task::at(Time::ZERO);
     let mut sfs = create(blocks(Disk::new(&Power::new(), 8 << 10, 0)), "sfs");
     let directory = sfs.make(task, ROOT, b"d", &new(FileKind::Directory)).unwrap();
@@ -113,14 +114,14 @@ fn a_directory_becomes_shorter_when_its_last_blocks_are_empty() {
     (10..5000).for_each(|number| sfs.unlink(task, directory, format!("{number}").as_bytes()).unwrap());
     let left = sfs.attributes(task, directory).unwrap();
     assert!(full.size >= 20 * BLOCK && left.size == BLOCK && left.blocks == 1, "{full:?} {left:?}");
-    sfs.list(task, directory, *places.last().unwrap(), &mut |_| panic!("there is nothing behind the end")).unwrap();
+    sfs.list(task, directory, *places.last().unwrap(), &mut |_| panic!("no entry follows the end")).unwrap();
     sfs.sync(task).unwrap();
     assert_eq!(sfs.check(task).unwrap(), []);
 }
 
-/// Numbers of inodes are used again, and never for the same file twice.
+/// Inode numbers are reused, each time with another generation.
 #[test]
-fn a_number_that_is_used_again_has_another_generation() {
+fn a_reused_inode_number_has_another_generation() {
     let task = &Task::at(Time::ZERO);
     let disk = Disk::new(&Power::new(), 8 << 10, 0);
     let mut sfs = create(blocks(disk.clone()), "sfs");
@@ -131,7 +132,7 @@ fn a_number_that_is_used_again_has_another_generation() {
             let inode = sfs.make(task, ROOT, name.as_bytes(), &new(FileKind::Regular)).unwrap();
             let generation = sfs.attributes(task, inode).unwrap().generation;
             assert!(seen.insert((inode, generation)), "{inode:?} was generation {generation} before");
-            assert!(inode.0 < 200, "low numbers are used again: {inode:?}");
+            assert!(inode.0 < 200, "low numbers are reused: {inode:?}");
             sfs.unlink(task, ROOT, name.as_bytes()).unwrap();
         }
         match round % 2 {
@@ -144,7 +145,7 @@ fn a_number_that_is_used_again_has_another_generation() {
     }
 }
 
-/// Puts as much into one file as is promised, to the last block.
+/// Writes the available space into one file, to the last block.
 fn fill_as_promised(task: &Task<'_>, mut sfs: Sfs, reserves: bool, before: u64, case: &str) {
     let width = sfs.block_width();
     let write = |sfs: &mut Sfs, file: InodeNumber, blocks: u64| {
@@ -166,7 +167,7 @@ fn fill_as_promised(task: &Task<'_>, mut sfs: Sfs, reserves: bool, before: u64, 
     }
     write(&mut sfs, file, blocks);
     sfs.sync(task).unwrap();
-    // And again, all of it: what was accepted can always be written.
+    // Overwrites all of it: every accepted block can be written.
     write(&mut sfs, file, blocks);
     sfs.sync(task).unwrap();
     let left = sfs.space();
@@ -174,10 +175,10 @@ fn fill_as_promised(task: &Task<'_>, mut sfs: Sfs, reserves: bool, before: u64, 
     assert_eq!(sfs.check(task).unwrap(), [], "{case}");
 }
 
-/// `df` promised 2 % more than `fallocate` could take: neither the blocks of the map nor the entries of the DAT were
-/// taken off.
+/// Regression: `df` reported 2 % more than `fallocate` could reserve: the map blocks and the DAT entries were not
+/// subtracted.
 #[test]
-fn what_is_said_to_be_available_can_be_had_by_one_file_to_the_last_block() {
+fn one_file_can_use_the_available_space_to_the_last_block() {
     let task = &Task::at(Time::ZERO);
     // Blocks of 4 bytes: stamps.
     let shapes: [(u64, &str); 7] = [
@@ -212,7 +213,7 @@ fn what_is_said_to_be_available_can_be_had_by_one_file_to_the_last_block() {
     }
 }
 
-/// A volume whose metadata files have many pages; the calls that empty them, and fill them again.
+/// A volume with many pages in its metadata files, and calls that empty and refill them.
 fn shrinking(task: &Task<'_>, is_zoned: bool) -> (Machine, History, Vec<Call>) {
     let machine = Machine::new("sfs:segment=64K", 16, 120, is_zoned);
     let mut sfs = machine.create();
@@ -236,7 +237,7 @@ fn shrinking(task: &Task<'_>, is_zoned: bool) -> (Machine, History, Vec<Call>) {
     drop(sfs);
     let mut calls: Vec<Call> = (0..60).map(|number| Call::Unlink(file(number))).collect();
     calls.push(Call::Truncate("/large".to_string(), BLOCK));
-    // The checkpoint that frees pages, and cuts them off.
+    // The checkpoint frees pages and truncates the files.
     calls.push(Call::Sync);
     calls.extend((60..90).map(|number| Call::Create(file(number))));
     calls.push(allocate("/large", 150));
@@ -250,9 +251,9 @@ fn shrinking(task: &Task<'_>, is_zoned: bool) -> (Machine, History, Vec<Call>) {
     (machine, history, calls)
 }
 
-/// What a checkpoint frees of the metadata files is live in the one before it.
+/// Blocks of metadata files that a checkpoint frees are live in the previous checkpoint.
 #[test]
-fn metadata_files_that_become_shorter_survive_a_cut_at_every_operation() {
+fn truncated_metadata_files_survive_a_cut_at_every_operation() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         let (machine, history, calls) = shrinking(task, is_zoned);
@@ -267,7 +268,7 @@ fn metadata_files_that_become_shorter_survive_a_cut_at_every_operation() {
                 let (mut sfs, found) =
                     machine.recover(task, &history).unwrap_or_else(|why| panic!("{}:\n    {why}", case.0));
                 let mut history = History::of(&found, history.step());
-                // What comes next takes the numbers that are free now.
+                // The next calls reuse the free numbers.
                 for number in 0..20 {
                     let call = Call::Create(format!("/n{number}"));
                     let made = call.run(task, &mut sfs, history.step()).unwrap();
@@ -275,16 +276,18 @@ fn metadata_files_that_become_shorter_survive_a_cut_at_every_operation() {
                 }
                 drop(sfs);
                 machine.lose_power(&mut random);
-                machine.recover(task, &history).unwrap_or_else(|why| panic!("{}, and once more:\n    {why}", case.0));
+                machine
+                    .recover(task, &history)
+                    .unwrap_or_else(|why| panic!("{}, after a second mount:\n    {why}", case.0));
             }
         }
     }
 }
 
-/// A block of the inode file's tree that is damaged is made anew of the log, which knows of pages that have become
-/// holes since: what was deleted must not come back and claim the blocks of others.
+/// A damaged tree block of the inode file is rebuilt from the log, which holds pages that have become holes since:
+/// deleted files must not reappear and claim blocks of others.
 #[test]
-fn a_deleted_file_does_not_come_back_when_the_tree_of_the_inode_file_is_made_anew() {
+fn a_deleted_file_does_not_reappear_when_the_inode_files_tree_is_rebuilt() {
     let task = &Task::at(Time::ZERO);
     let power = Power::new();
     let disk = Disk::new(&power, 16 << 10, 0);
@@ -296,7 +299,7 @@ fn a_deleted_file_does_not_come_back_when_the_tree_of_the_inode_file_is_made_ane
         sfs.write(task, file, 0, &content(number)).unwrap();
     }
     sfs.sync(task).unwrap();
-    // Pages in the middle become holes, and their blocks those of others.
+    // Pages in the middle become holes, and other files reuse their blocks.
     (16..180).for_each(|number| sfs.unlink(task, ROOT, format!("{number}").as_bytes()).unwrap());
     sfs.sync(task).unwrap();
     let large = sfs.make(task, ROOT, b"large", &new(FileKind::Regular)).unwrap();
@@ -327,7 +330,7 @@ fn a_deleted_file_does_not_come_back_when_the_tree_of_the_inode_file_is_made_ane
     assert!(bytes.iter().all(|byte| *byte == 9));
 }
 
-/// Of all partial segments the one with the highest number that holds such a block.
+/// The partial segment with the highest number that holds a tree block of the inode file.
 fn newest_tree_block_of_the_inode_file(disk: &Disk) -> u64 {
     let number = |bytes: &[u8], at: usize, width: usize| {
         (0..width).rev().fold(0, |number, byte| number << 8 | u64::from(bytes[at + byte]))
@@ -350,10 +353,10 @@ fn newest_tree_block_of_the_inode_file(disk: &Disk) -> u64 {
     newest.1
 }
 
-/// The image was made by the program as it was before free inodes became bits: an 8 MiB volume with `d/f2`, `d/f4` up
-/// to `d/f60`, from between which as many were deleted, `link` and `old`.
+/// The image was made by the program before free inodes became bits: an 8 MiB volume with `d/f2`, `d/f4` up to `d/f60`,
+/// `link` and `old`; the odd files in between were deleted.
 #[test]
-fn a_volume_of_version_1_is_read_and_becomes_one_of_version_2() {
+fn a_volume_of_version_1_is_read_and_becomes_version_2() {
     let task = &Task::at(Time::ZERO);
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/sfs/version-1.img.zst");
     let image = zstd::decode_all(std::fs::File::open(fixture).unwrap()).unwrap();
@@ -365,7 +368,7 @@ fn a_volume_of_version_1_is_read_and_becomes_one_of_version_2() {
     assert_eq!(version(&disk), 1);
     for round in 0..2 {
         let mut sfs = open(blocks(disk.clone()), text);
-        assert_eq!(version(&disk), 2, "before anything is told that version 1 does not know");
+        assert_eq!(version(&disk), 2, "before any record that version 1 does not know");
         assert_eq!(sfs.check(task).unwrap(), []);
         let directory = sfs.lookup(task, ROOT, b"d").unwrap();
         for number in (2..=60).step_by(2) {

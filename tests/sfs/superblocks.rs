@@ -1,4 +1,4 @@
-//! Damaged superblocks: each of the two stands for the other.
+//! Damaged superblocks: each of the two replaces the other.
 
 use super::calls::Call;
 use super::history::{History, look};
@@ -16,7 +16,7 @@ fn damages() -> [fn(&mut [u8]); 3] {
     [|bytes| bytes.fill(0), |bytes| bytes[200] ^= 4, |bytes| bytes[..512].fill(0xff)]
 }
 
-/// Damages superblocks: those at the first place, at the second, or at both. Of zones: the newest, the one before it, or all.
+/// Damages superblocks: at the first place, the second, or both. On zones: the newest, the previous one, or all.
 fn damage(machine: &Machine, segment: u64, which: [bool; 2], how: fn(&mut [u8])) {
     match &machine.device {
         Device::Blocks(disk) => {
@@ -48,7 +48,7 @@ fn damage(machine: &Machine, segment: u64, which: [bool; 2], how: fn(&mut [u8]))
     }
 }
 
-/// A volume that lived through some checkpoints and syncs, at a cut after so many operations; `None` if it needs fewer.
+/// A volume after some checkpoints and syncs, with a power cut after `cut` operations; `None` if it needs fewer.
 fn cut_volume(
     task: &Task<'_>,
     text: &'static str,
@@ -83,12 +83,12 @@ fn cut_volume(
 }
 
 fn volumes() -> [(&'static str, u64, bool); 3] {
-    // Segments of 96K: the middle of the first is at no power of two.
+    // With segments of 96K, the middle of the first is not at a power of two.
     [("sfs:segment=64K", 16, false), ("sfs:segment=96K", 24, false), ("sfs:segment=64K", 16, true)]
 }
 
 #[test]
-fn a_volume_with_one_damaged_superblock_holds_all_that_was_synced() {
+fn a_volume_with_one_damaged_superblock_keeps_all_synced_data() {
     let task = &Task::at(Time::ZERO);
     let mut cases = 0;
     for (text, segment, is_zoned) in volumes() {
@@ -109,13 +109,13 @@ fn a_volume_with_one_damaged_superblock_holds_all_that_was_synced() {
 }
 
 #[test]
-fn a_volume_whose_superblocks_are_both_damaged_is_refused_with_what_can_be_done() {
+fn a_volume_with_two_damaged_superblocks_is_refused_with_advice() {
     let task = &Task::at(Time::ZERO);
     for (text, segment, is_zoned) in volumes() {
         for (number, how) in damages().into_iter().enumerate() {
             let (machine, _) = cut_volume(task, text, segment, is_zoned, 20).unwrap();
             damage(&machine, segment, [true, true], how);
-            let error = machine.open().err().expect("nothing says where anything lies").to_string();
+            let error = machine.open().err().expect("both superblocks are damaged").to_string();
             let advice = if number == 1 { "an older copy" } else { "mkfs" };
             assert!(error.contains(advice), "{error}");
         }
@@ -123,9 +123,9 @@ fn a_volume_whose_superblocks_are_both_damaged_is_refused_with_what_can_be_done(
 }
 
 #[test]
-fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
+fn the_image_of_a_superblock_in_a_file_is_not_taken_for_the_volumes_own() {
     let task = &Task::at(Time::ZERO);
-    // A volume of larger segments, its second superblock where a file of the other volume will lie.
+    // A volume with larger segments, whose second superblock is where a file of the other volume will be.
     let inner = Machine::new("sfs:segment=512K", 128, 60, false);
     for _ in 0..20 {
         drop(inner.create());
@@ -142,8 +142,8 @@ fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
     let before = outer.bytes(64);
     let mut blocks = 0;
     while outer.bytes(64) == before || outer.bytes(64) != image {
-        assert!(blocks < 500, "no block of the file came to lie at block 64");
-        // Behind a first partial segment of three blocks and others of two, the block is none of a summary.
+        assert!(blocks < 500, "a block of the file is at block 64");
+        // After a first partial segment of three blocks and others of two, the block is not a summary.
         sfs.write(task, file, blocks * 4096, &image.repeat(if blocks == 0 { 2 } else { 1 })).unwrap();
         blocks += 2;
         sfs.sync_file(task, file, Durable::All).unwrap();
@@ -156,7 +156,7 @@ fn a_superblock_within_a_file_is_not_taken_for_the_volumes() {
     damaged.recover(task, &history).unwrap();
 }
 
-/// Version 2 came with attributes of more than a block. What was written before must be read, also after a crash.
+/// Version 2 introduced attributes of more than one block. Older volumes must stay readable, also after a crash.
 #[test]
 fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_number() {
     let task = &Task::at(Time::ZERO);
@@ -178,7 +178,7 @@ fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_nu
             sfs.unmount(task).unwrap();
         }
         drop(sfs);
-        let Device::Blocks(disk) = &machine.device else { unreachable!("it has no zones") };
+        let Device::Blocks(disk) = &machine.device else { unreachable!("the medium is a disk") };
         let with_version = |version: u32| {
             for place in [0, 8] {
                 let mut bytes = disk.bytes(place);
@@ -192,12 +192,12 @@ fn a_volume_of_version_1_is_read_and_one_of_a_later_version_is_refused_by_its_nu
         with_version(3);
         assert_eq!(
             machine.open().err().unwrap().to_string(),
-            "it is of version 3 of the format, and this program knows version 2"
+            "the volume has format version 3, and this program knows version 2"
         );
         with_version(1);
         let found = machine.recover(task, &history).unwrap().1;
         assert_eq!(found.all["/file"].attributes()["user.a".as_bytes()].len(), 3000);
-        assert_eq!(disk.bytes(0)[8], 2, "from then on it is of version 2");
+        assert_eq!(disk.bytes(0)[8], 2, "the volume becomes version 2");
     }
 }
 

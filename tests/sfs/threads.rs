@@ -1,8 +1,8 @@
-//! Threads that share a volume: who waits for whom while a device reads or flushes, and what a cut of power leaves of
-//! what they have synced.
+//! Threads that share a volume: calls that wait, or do not, while the device reads or flushes, and synced data after a
+//! power cut.
 //!
-//! A volume had one lock, which was held while the device read and flushed: a read of a file took as long as the flush
-//! of a checkpoint that nobody had asked for.
+//! A volume had one lock, held while the device read and flushed: a read of a file took as long as the flush of an
+//! unrelated checkpoint.
 
 use super::machine::{Machine, seeds};
 use super::{IDENTITY, blocks, create, settings};
@@ -23,7 +23,7 @@ use std::time::Duration;
 const BLOCK: usize = 4096;
 const SEGMENT_BLOCKS: u64 = 16;
 const SEGMENTS: u64 = 256;
-/// Whoever takes so long waits for something that does not come.
+/// Time after which a wait counts as endless.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,20 +34,20 @@ enum Operation {
     Flush,
 }
 
-/// Where the device stands still.
+/// A stop of the device.
 #[derive(Default)]
 struct Stop {
-    /// In front of the next operation of this kind.
+    /// The device stops before the next operation of this kind.
     before: Option<Operation>,
-    /// Of which so many pass first.
+    /// The number of operations that pass first.
     passing: u32,
-    /// Somebody stands there.
+    /// True if an operation is stopped.
     is_there: bool,
-    /// What the one who stood there has read.
+    /// The bytes that the stopped read returned.
     read: Option<Vec<u8>>,
 }
 
-/// A device that stands still in front of an operation until it is let on. All others are served meanwhile.
+/// A device that stops before a chosen operation until it is resumed. Other operations proceed meanwhile.
 #[derive(Clone)]
 struct Halting {
     device: Arc<Conventional>,
@@ -60,25 +60,25 @@ impl Halting {
         Halting { device: Arc::new(device), stop: Arc::default() }
     }
 
-    /// Stands still in front of an operation of a kind, when so many have passed.
+    /// Stops before an operation of a kind, after `passing` others.
     fn stop_before(&self, operation: Operation, passing: u32) {
         *self.stop.0.lock().unwrap() = Stop { before: Some(operation), passing, ..Stop::default() };
     }
 
-    /// Waits until somebody stands there.
+    /// Waits until an operation is stopped.
     fn wait_for_stop(&self) {
         let state = self.stop.0.lock().unwrap();
         let (state, waited) = self.stop.1.wait_timeout_while(state, PATIENCE, |stop| !stop.is_there).unwrap();
-        assert!(state.is_there && !waited.timed_out(), "nobody came to {:?}", state.before);
+        assert!(state.is_there && !waited.timed_out(), "no operation was stopped at {:?}", state.before);
     }
 
-    /// Lets who stands there on.
+    /// Resumes the stopped operation.
     fn let_on(&self) {
         self.stop.0.lock().unwrap().before = None;
         self.stop.1.notify_all();
     }
 
-    /// Stands still if that is asked for. True if it did.
+    /// Stops if requested. True if it did.
     fn stand(&self, operation: Operation) -> bool {
         let mut state = self.stop.0.lock().unwrap();
         if state.before != Some(operation) || state.is_there {
@@ -156,7 +156,7 @@ fn read(volume: &SfsVolume, file: InodeNumber, block: u64) -> Result<u8, VolumeE
     let mut bytes = [0; BLOCK];
     let read = at(0, |call| volume.read(call, file, block * BLOCK as u64, &mut bytes))?;
     assert_eq!(read.length, BLOCK);
-    assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a block is of one time");
+    assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a block is of one write");
     Ok(bytes[0])
 }
 
@@ -165,7 +165,7 @@ fn make(volume: &SfsVolume, name: &str) -> InodeNumber {
     made.unwrap().inode
 }
 
-/// A volume with a file of 24 stored blocks that hold 1, of which all but the bytes is in memory.
+/// A volume with a file of 24 stored blocks of 1s, with all metadata in memory.
 fn volume() -> (Halting, Arc<SfsVolume>, InodeNumber) {
     let device = Halting::new();
     let volume = Arc::new(SfsVolume::new(create(blocks(device.clone()), "sfs:segment=64K"), Time::ZERO));
@@ -176,8 +176,8 @@ fn volume() -> (Halting, Arc<SfsVolume>, InodeNumber) {
     (device, volume, file)
 }
 
-/// Does something in another thread, which comes to a stop of the device; does the rest meanwhile, in a thread of its
-/// own that must come to its end before the device is let on. Answers what the first has done.
+/// Runs `first` in another thread until the device stops it, then `others` in a third thread, which must end before the
+/// device is resumed. Returns the result of the first.
 #[allow(clippy::disallowed_methods, reason = "real threads, as those of a mount")]
 fn meanwhile<T: Send + 'static>(
     device: &Halting,
@@ -197,11 +197,11 @@ fn meanwhile<T: Send + 'static>(
     device.let_on();
     let answer = first.join().unwrap();
     rest.join().unwrap();
-    assert!(waited.is_ok(), "the others waited for the {operation:?}");
+    assert!(waited.is_ok(), "other calls waited for the {operation:?}");
     answer
 }
 
-/// All that asks for nothing durable.
+/// Calls that need no durability.
 fn others(volume: &SfsVolume, file: InodeNumber) {
     let found = at(0, |call| volume.lookup(call, (InodeNumber::ROOT, b"file"), Hold::No)).unwrap();
     assert_eq!((found.inode, found.size), (file, 24 * BLOCK as u64));
@@ -230,7 +230,7 @@ const RENAMING: flashpath::fs::volume::Renaming =
     flashpath::fs::volume::Renaming { if_exists: flashpath::fs::volume::IfExists::Replace, whiteout: None };
 
 #[test]
-fn nobody_waits_for_a_read_of_somebody_else() {
+fn no_call_waits_for_another_tasks_read() {
     let (device, volume, file) = volume();
     let (reader, all) = (Arc::clone(&volume), Arc::clone(&volume));
     let found = meanwhile(&device, (Operation::Read, 0), move || read(&reader, file, 10), move || others(&all, file));
@@ -238,8 +238,8 @@ fn nobody_waits_for_a_read_of_somebody_else() {
 }
 
 #[test]
-fn nobody_waits_for_the_flush_of_a_checkpoint_but_who_asked_for_it() {
-    // That of what it names, and one for each superblock.
+fn only_the_caller_of_a_checkpoint_waits_for_its_flushes() {
+    // The flush of the checkpoint's blocks, and one for each superblock.
     for flush in 0..3 {
         let (device, volume, file) = volume();
         write(&volume, file, 4, 9);
@@ -254,20 +254,20 @@ fn nobody_waits_for_the_flush_of_a_checkpoint_but_who_asked_for_it() {
 }
 
 #[test]
-fn nobody_waits_for_the_flush_of_an_fsync_but_who_asked_for_it() {
+fn only_the_caller_of_an_fsync_waits_for_its_flush() {
     let (device, volume, file) = volume();
     write(&volume, file, 4, 9);
     let (syncing, all) = (Arc::clone(&volume), Arc::clone(&volume));
     let fsync = move || at(0, |call| syncing.sync_file(call, file, Durable::All));
     meanwhile(&device, (Operation::Flush, 0), fsync, move || others(&all, file)).unwrap();
     assert_eq!(read(&volume, file, 3).unwrap(), 2);
-    // What was done meanwhile was not told: another one tells it.
+    // Concurrent changes are not in this fsync's records: another fsync records them.
     at(0, |call| volume.sync_file(call, file, Durable::All)).unwrap();
     at(0, |call| volume.unmount(call)).unwrap();
 }
 
 #[test]
-fn nobody_waits_for_the_flush_of_background_work() {
+fn no_call_waits_for_the_flush_of_background_work() {
     let (device, volume, file) = volume();
     write(&volume, file, 4, 9);
     let (working, all) = (Arc::clone(&volume), Arc::clone(&volume));
@@ -275,16 +275,16 @@ fn nobody_waits_for_the_flush_of_background_work() {
     meanwhile(&device, (Operation::Flush, 0), work, move || others(&all, file)).unwrap();
 }
 
-/// Blocks are read from memory until the device has them.
+/// Blocks are read from the queue until the device has written them.
 #[test]
-fn nobody_waits_for_a_write_to_the_log() {
+fn no_call_waits_for_a_write_to_the_log() {
     for passing in 0..3 {
         let (device, volume, file) = volume();
         write(&volume, file, 4, 9);
         let (syncing, all) = (Arc::clone(&volume), Arc::clone(&volume));
         let sync = move || at(0, |call| syncing.sync(call));
         let rest = move || {
-            assert_eq!(read(&all, file, 4).unwrap(), 9, "it is on its way to the device");
+            assert_eq!(read(&all, file, 4).unwrap(), 9, "the block is in flight to the device");
             others(&all, file);
         };
         meanwhile(&device, (Operation::Write, passing), sync, rest).unwrap();
@@ -294,16 +294,16 @@ fn nobody_waits_for_a_write_to_the_log() {
 }
 
 #[test]
-fn nobody_waits_for_a_discard() {
+fn no_call_waits_for_a_discard() {
     let (device, volume, file) = volume();
     (0..24).for_each(|block| write(&volume, file, block, 1));
     let (syncing, all) = (Arc::clone(&volume), Arc::clone(&volume));
-    // The segments in which the file lay before are free.
+    // The segments that held the file before are free.
     let sync = move || at(0, |call| syncing.sync(call));
     meanwhile(&device, (Operation::Discard, 0), sync, move || others(&all, file)).unwrap();
 }
 
-/// The volume of [`volume`], mounted again: nothing of it is in memory.
+/// The volume of [`volume`], mounted again with nothing in memory.
 fn cold() -> (Halting, Arc<SfsVolume>, InodeNumber) {
     let (device, volume, file) = volume();
     at(0, |call| volume.unmount(call)).unwrap();
@@ -313,7 +313,7 @@ fn cold() -> (Halting, Arc<SfsVolume>, InodeNumber) {
 }
 
 #[test]
-fn nobody_waits_for_metadata_that_somebody_else_reads() {
+fn no_call_waits_for_metadata_reads_of_another_task() {
     // The root's inode, its names, the file's inode, its map.
     for passing in 0..4 {
         let (device, volume, file) = cold();
@@ -328,11 +328,11 @@ fn nobody_waits_for_metadata_that_somebody_else_reads() {
 }
 
 #[test]
-fn nobody_waits_for_what_a_write_reads() {
+fn no_call_waits_for_the_reads_of_a_partial_write() {
     for passing in 0..3 {
         let (device, volume, file) = cold();
         let (writer, all) = (Arc::clone(&volume), Arc::clone(&volume));
-        // A part of a stored block: the rest of it is read.
+        // A partial write of a stored block reads the rest of it.
         let part = move || at(0, |call| writer.write(call, file, 7 * BLOCK as u64 + 100, &[8; 100], None));
         meanwhile(&device, (Operation::Read, passing), part, move || others(&all, file)).unwrap();
         let mut bytes = [0; BLOCK];
@@ -342,7 +342,7 @@ fn nobody_waits_for_what_a_write_reads() {
 }
 
 #[test]
-fn nobody_waits_for_what_a_removal_reads() {
+fn no_call_waits_for_the_reads_of_an_unlink() {
     for passing in 0..3 {
         let (device, volume, file) = cold();
         let gone = make(&volume, "gone");
@@ -363,10 +363,10 @@ fn nobody_waits_for_what_a_removal_reads() {
     }
 }
 
-/// Cleaning reads its victim beside the gate; blocks that are written or freed meanwhile are not taken up.
+/// Cleaning reads its victim outside the gate; blocks written or freed meanwhile are skipped.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "real threads, as those of a mount")]
-fn nobody_waits_for_what_cleaning_reads() {
+fn no_call_waits_for_the_reads_of_cleaning() {
     for passing in [0, 1, 5, 20] {
         let (device, volume, file) = volume();
         let large = make(&volume, "large");
@@ -375,12 +375,12 @@ fn nobody_waits_for_what_cleaning_reads() {
         (0..most).for_each(|block| write(&volume, large, block, 1));
         at(0, |call| volume.sync(call)).unwrap();
         let (writer, all) = (Arc::clone(&volume), Arc::clone(&volume));
-        // Whole blocks are written: what is read is read by the cleaner.
+        // Whole blocks are written, so that only the cleaner reads.
         let fill = move || (0..3 * most).for_each(|_| write(&writer, large, random.below(most), 2));
         let (changer, changed) = (Arc::clone(&volume), mpsc::channel());
         let rest = move || {
             assert_eq!(read(&all, file, 5).unwrap(), 1);
-            // A change counts at once, and then waits: there is too much in memory.
+            // A change is applied at once, then waits, as memory is short.
             let change = move || {
                 for block in (0..30).chain((30..most).step_by(3)) {
                     at(0, |call| changer.allocate(call, large, (block * BLOCK as u64, 4096), Allocation::Punch, None))
@@ -404,19 +404,19 @@ fn nobody_waits_for_what_cleaning_reads() {
     }
 }
 
-/// Whoever shared the volume kept its image open: it could not be marked as one that had lost changes.
+/// Regression: a shared volume kept its image open after the unmount, so that the loss of changes could not be marked.
 #[test]
-fn a_volume_that_is_unmounted_lets_its_device_go() {
+fn an_unmounted_volume_closes_its_device() {
     let (device, volume, _) = volume();
     at(0, |call| volume.unmount(call)).unwrap();
     assert_eq!(Arc::strong_count(&device.device), 1);
     assert!(matches!(at(0, |call| volume.sync(call)), Err(VolumeError::Unmounted)));
 }
 
-/// A segment was freed and written anew between looking up where a block lay and reading it: what was read is another
-/// file's, and its checksum is wrong, but nothing is damaged.
+/// A segment was freed and rewritten between the lookup of a block's address and its read: the bytes read belong to
+/// another file, and their checksum is wrong, but nothing is damaged.
 #[test]
-fn a_block_that_was_moved_while_it_was_read_is_looked_up_again() {
+fn a_block_that_moves_during_its_read_is_looked_up_again() {
     let (device, volume, file) = volume();
     let (reader, mover) = (Arc::clone(&volume), Arc::clone(&volume));
     let found = meanwhile(
@@ -425,7 +425,7 @@ fn a_block_that_was_moved_while_it_was_read_is_looked_up_again() {
         move || read(&reader, file, 10),
         move || {
             (0..24).for_each(|block| write(&mover, file, block, 2));
-            // Free segments are taken in turn: all of them are written.
+            // Free segments are used in turn, so all of them are written.
             for round in 0..40 {
                 let other = make(&mover, "other");
                 (0..200).for_each(|block| write(&mover, other, block, 3 + round));
@@ -436,12 +436,12 @@ fn a_block_that_was_moved_while_it_was_read_is_looked_up_again() {
         },
     );
     let stale = device.stop.0.lock().unwrap().read.take().unwrap();
-    assert_ne!(stale, vec![1; BLOCK], "its segment was written anew");
+    assert_ne!(stale, vec![1; BLOCK], "its segment was rewritten");
     assert_eq!(found.unwrap(), 2);
 }
 
 #[test]
-fn a_block_that_rots_while_it_is_read_is_damaged() {
+fn a_block_that_rots_during_its_read_is_damaged() {
     let (device, volume, file) = volume();
     let (reader, below) = (Arc::clone(&volume), Arc::clone(&device.device));
     let rot = move || {
@@ -459,11 +459,11 @@ fn a_block_that_rots_while_it_is_read_is_damaged() {
     assert!(matches!(found, Err(VolumeError::Damaged { .. })), "{found:?}");
 }
 
-/// The blocks of a thread's file, and what they hold after its step `step`: each step writes one.
+/// The number of blocks of a thread's file; each step writes one.
 const BLOCKS: u64 = 8;
 
 fn expected(step: u64, block: u64) -> u64 {
-    // The last step up to this one that wrote the block; 0 for none.
+    // The last step up to this one that wrote the block; 0 if none.
     (0..BLOCKS).map(|back| step.saturating_sub(back)).find(|at| at % BLOCKS == block).unwrap_or(0)
 }
 
@@ -478,7 +478,7 @@ fn content(thread: u64, step: u64) -> Vec<u8> {
 
 const THREADS: u64 = 4;
 
-/// Writes and syncs until the power fails. Answers the last step that was synced.
+/// Writes and syncs until the power fails. Returns the last synced step.
 fn sync_steps(volume: &SfsVolume, thread: u64, file: InodeNumber) -> u64 {
     for step in 1.. {
         let done = at(step, |call| {
@@ -493,10 +493,10 @@ fn sync_steps(volume: &SfsVolume, thread: u64, file: InodeNumber) -> u64 {
     unreachable!("the power fails")
 }
 
-/// Four threads sync their files, one takes checkpoints and does what is due in the background, one reads; the power
-/// fails at any operation of the device.
+/// Four threads sync their files, one takes checkpoints and does background work, one reads; the power fails at any
+/// operation of the device.
 #[test]
-fn what_threads_have_synced_is_there_after_every_cut_of_power() {
+fn data_synced_by_threads_survives_every_power_cut() {
     for seed in 0..12 * seeds() {
         let mut random = Random::new(seed, "cuts beside threads");
         let machine = Machine::new("sfs:segment=64K", SEGMENT_BLOCKS, 128, false);
@@ -544,7 +544,7 @@ fn what_threads_have_synced_is_there_after_every_cut_of_power() {
         for ((thread, file), synced) in (0..).zip(&files).zip(&synced) {
             let mut bytes = vec![0; BLOCKS as usize * BLOCK];
             let length = sfs.read(task, *file, 0, &mut bytes).unwrap();
-            // The step that was on its way may be there, or not.
+            // The step in progress may be stored or not.
             let is_after = |step: u64| {
                 (0..)
                     .zip(bytes.chunks_exact(BLOCK))

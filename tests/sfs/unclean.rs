@@ -100,7 +100,7 @@ pub fn log(machine: &Machine) -> Vec<Partial> {
     log
 }
 
-/// What lies on the device, all of it.
+/// The whole content of the device.
 pub fn image(machine: &Machine) -> Vec<Vec<u8>> {
     let blocks = (0..machine.segments).flat_map(|segment| (0..machine.segment_blocks).map(move |at| (segment, at)));
     blocks.map(|(segment, at)| block(machine, segment, at)).chain([superblock(machine)]).collect()

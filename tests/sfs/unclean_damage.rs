@@ -70,15 +70,15 @@ struct Killed {
     machine: Machine,
     versions: Versions,
     log: Vec<Partial>,
-    /// What it reads as with so many partial segments.
+    /// The content after each number of partial segments.
     cut: Vec<Read>,
 }
 
 impl Killed {
-    /// What a damaged copy must read as if nothing is told of damage.
+    /// The required content of a damaged copy if no damage is reported.
     ///
-    /// What is left of the log shows how much of it was durable. Up to there all must be as it was; behind it the log
-    /// ends at the first partial segment that is not whole, as after a crash.
+    /// The remains of the log show how much of it was durable. Everything up to there must be unchanged; after it the
+    /// log ends at the first damaged partial segment, as after a crash.
     fn untold(&self, machine: &Machine) -> &Read {
         let same = |place: &(u64, u64)| block(machine, place.0, place.1) == block(&self.machine, place.0, place.1);
         let is_there = |partial: &Partial| partial.places().take(partial.summary_blocks as usize).all(|it| same(&it));

@@ -1,7 +1,7 @@
-//! A model that remembers every version of every block of every file: what a damaged volume may read as.
+//! Model of all versions of every block of every file: the possible content of a damaged volume.
 //!
-//! Damage may take the newest version of a block, or make it unreadable. It never makes a block read as what was not
-//! written at this place of this file.
+//! Damage may lose the newest version of a block, or make it unreadable. A block never reads as data that was not
+//! written to this place of this file.
 
 use super::calls::written;
 use flashpath::fs::Durable;
@@ -11,12 +11,12 @@ use flashpath::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
 const BLOCK: usize = 4096;
-/// Files that are at work.
+/// The number of files in use.
 const FILES: u64 = 12;
 const NEW: NewFile =
     NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
 
-/// A file: its bytes now, and each version of each block with the length that was within the file.
+/// A file: its current bytes, and each version of each block with its length before the end of the file.
 #[derive(Clone, Default)]
 struct File {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ struct File {
 }
 
 impl File {
-    /// Bytes change, of the file as it is long then.
+    /// Records new content of the file.
     fn becomes(&mut self, bytes: Vec<u8>) {
         for (place, block) in bytes.chunks(BLOCK).enumerate() {
             let before = self.bytes.get(place * BLOCK..bytes.len().min((place + 1) * BLOCK));
@@ -41,18 +41,18 @@ impl File {
     }
 }
 
-/// What was ever written, by inode. Numbers of inodes that were freed may be given out again: then of both.
+/// All written versions by inode. A reused inode number has the versions of both files.
 #[derive(Clone, Default)]
 pub struct Versions {
     files: BTreeMap<u64, File>,
     step: u64,
 }
 
-/// What a volume reads as: the bytes of each file by path, block by block; nothing where reading fails.
+/// The content read from a volume: each file's bytes by path and block; `None` for unreadable blocks.
 pub type Read = BTreeMap<String, (u64, Vec<Option<Vec<u8>>>)>;
 
 impl Versions {
-    /// Does one random thing to files of the root.
+    /// Makes one random change to files in the root.
     pub fn step(&mut self, task: &Task<'_>, sfs: &mut Sfs, random: &mut Random) -> Result<(), SfsError> {
         self.step += 1;
         task.wait_until(task.now() + 1_000_000);
@@ -110,8 +110,7 @@ impl Versions {
         Ok(())
     }
 
-    /// Does one random thing to a file that is there, or makes one that never was; another, that is damaged or from
-    /// before, is left alone.
+    /// Makes one random change to an undamaged file, or creates a new one; damaged or older files are left alone.
     pub fn step_if_known(&mut self, task: &Task<'_>, sfs: &mut Sfs, random: &mut Random) -> Result<(), SfsError> {
         self.step += 1;
         let name = format!("new{}", random.below(4)).into_bytes();
@@ -131,7 +130,7 @@ impl Versions {
         sfs.sync_file(task, inode, Durable::All)
     }
 
-    /// Makes a file that fills a volume.
+    /// Creates a file that fills a volume.
     pub fn fill(&mut self, task: &Task<'_>, sfs: &mut Sfs, length: u64) -> Result<InodeNumber, SfsError> {
         let inode = sfs.make(task, InodeNumber::ROOT, b"full", &NEW)?;
         self.files.insert(inode.0, File::default());
@@ -148,11 +147,11 @@ impl Versions {
         file.becomes(bytes);
     }
 
-    /// Fails if anything was read that was never written there.
+    /// Fails if a block reads as data that was never written there.
     pub fn check(&self, read: &Read) -> Result<(), String> {
         for (path, (inode, blocks)) in read {
             let Some(file) = self.files.get(inode) else {
-                return Err(format!("{path} is inode {inode}, which never was"));
+                return Err(format!("{path} is inode {inode}, which never existed"));
             };
             for (place, block) in blocks.iter().enumerate() {
                 if block.as_ref().is_some_and(|block| !file.was(place, block)) {
@@ -165,13 +164,13 @@ impl Versions {
     }
 }
 
-/// All that can be read.
+/// All readable content.
 pub fn read_all(task: &Task<'_>, sfs: &mut Sfs) -> Read {
     let (mut all, mut left) = (Read::new(), vec![(InodeNumber::ROOT, String::new())]);
     let mut seen = BTreeSet::new();
     while let Some((directory, path)) = left.pop() {
         let mut entries = Vec::new();
-        // A directory that cannot be read has no names.
+        // An unreadable directory has no names.
         let _ = sfs.list(task, directory, 0, &mut |entry| {
             entries.push((entry.inode, entry.kind, entry.name.to_vec()));
             true

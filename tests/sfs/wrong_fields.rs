@@ -1,8 +1,8 @@
-//! Fields that are wrong although the checksum is right.
+//! Wrong fields with right checksums.
 //!
-//! `open_segment` and `open_block` of a superblock were 0, with a checksum that was right: a check said "clean", and the
-//! next writes went over live blocks. So every field is changed here, in one superblock and in both: each volume is
-//! refused, or the check reports it, or all is as it was, also after the volume was used.
+//! With `open_segment` and `open_block` of a superblock 0 and a right checksum, a check said "clean", and the next
+//! writes overwrote live blocks. So each field is changed here, in one superblock and in both: the mount refuses the
+//! volume, or the check reports it, or nothing is lost, even after the volume was used.
 
 use super::forged::{self, FIELDS, Field};
 use super::log_damage::{assert_newest, killed};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 const NEW: NewFile =
     NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
 
-/// Writes so much that segments are freed and used again.
+/// Writes enough to free and reuse segments.
 fn use_volume(task: &Task<'_>, sfs: &mut Sfs) -> Result<(), SfsError> {
     for round in 0..30u8 {
         let name = format!("new{}", round % 5);
@@ -31,14 +31,14 @@ fn use_volume(task: &Task<'_>, sfs: &mut Sfs) -> Result<(), SfsError> {
     sfs.unmount(task)
 }
 
-/// What a forged volume came to: refused by the mount, reported by the check, or neither, and nothing is wrong.
+/// The outcome of a forged volume: refused by the mount, reported by the check, or harmless.
 fn examine(task: &Task<'_>, machine: &Machine, context: &str) -> &'static str {
     let is_reported = !matches!(checked(machine), Ok(findings) if findings.is_empty());
     let used = machine.copy();
     let mut sfs = match used.open() {
         Ok(sfs) if sfs.damage().is_empty() => sfs,
         _ if is_reported => return "refused",
-        _ => panic!("{context}: a mount refuses it, and a check finds nothing"),
+        _ => panic!("{context}: the mount refuses it, but the check finds nothing"),
     };
     if !is_reported {
         assert_newest(task, &mut sfs, context);
@@ -47,7 +47,7 @@ fn examine(task: &Task<'_>, machine: &Machine, context: &str) -> &'static str {
         assert_newest(task, &mut used.open().unwrap(), context);
         return "harmless";
     }
-    // What the check reports, the mount may not know: it must not make it worse.
+    // The mount may not detect everything that the check reports, but must not make it worse.
     match use_volume(task, &mut sfs) {
         Ok(()) | Err(SfsError::Damaged { .. } | SfsError::ReadOnly(_)) => {}
         Err(error) => panic!("{context}: {error}"),
@@ -67,7 +67,7 @@ fn values(field: &Field, now: u64) -> Vec<u64> {
 }
 
 #[test]
-fn each_field_of_a_superblock_that_is_wrong_is_refused_or_reported_or_changes_nothing() {
+fn each_wrong_field_of_a_superblock_is_refused_reported_or_harmless() {
     let task = &Task::at(Time::ZERO);
     let mut outcomes = std::collections::BTreeMap::<&str, u64>::new();
     for (is_zoned, is_unmounted) in [(false, true), (false, false), (true, true), (true, false)] {
@@ -97,9 +97,10 @@ fn each_field_of_a_superblock_that_is_wrong_is_refused_or_reported_or_changes_no
     eprintln!("{outcomes:?}");
 }
 
-/// An entry of the DAT with a state that there is not: a check said "clean", and the volume needed a repair after use.
+/// Regression: with an invalid state in an entry of the DAT, a check said "clean", and the volume needed a repair after
+/// use.
 #[test]
-fn a_wrong_entry_of_the_dat_is_reported_and_repaired_and_never_read_past() {
+fn a_wrong_entry_of_the_dat_is_reported_and_repaired() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         let base = killed(task, is_zoned);

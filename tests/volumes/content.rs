@@ -1,4 +1,4 @@
-//! Bytes, holes, sizes, times, and no room.
+//! Data, holes, sizes, times, and lack of space.
 
 use crate::world::{ROOT, World, each, errno};
 use flashpath::fs::posix::SetAttributes;
@@ -38,7 +38,7 @@ fn holes_read_as_zeros_and_are_found() {
         assert!(reserved.blocks >= blocks + 256, "{}: {} and {blocks}", world.name, reserved.blocks);
         allocate((1 << 20, 1 << 20), Allocation::Reserve { keep_size: false });
         assert_eq!(world.attributes(file).size, 2 << 20);
-        assert_eq!(seek(world, file, 1 << 20, Seek::Data), None, "what is reserved is no data");
+        assert_eq!(seek(world, file, 1 << 20, Seek::Data), None, "reserved blocks are not data");
         resize(world, file, 20_500);
         resize(world, file, 40_000);
         let found = world.read(file);
@@ -57,7 +57,7 @@ fn each_call_sets_the_time_stamps_that_posix_names() {
     each(|world| {
         let directory = world.directory((ROOT, b"d"), 0o755, (0, 0));
         let file = world.file((directory, b"f"), 0o644);
-        // Which of accessed, modified and changed are later than before.
+        // True for each of the access, modification and change times that increased.
         let moved = |inode, act: &dyn Fn()| {
             let before = world.attributes(inode).times;
             act();
@@ -94,7 +94,7 @@ fn each_call_sets_the_time_stamps_that_posix_names() {
 }
 
 #[test]
-fn a_full_volume_says_so_and_goes_on_when_something_is_deleted() {
+fn a_full_volume_reports_enospc_and_is_writable_after_a_deletion() {
     each(|world| {
         let file = world.file((ROOT, b"f"), 0o644);
         let bytes = vec![9; 1 << 20];
@@ -106,7 +106,7 @@ fn a_full_volume_says_so_and_goes_on_when_something_is_deleted() {
             }
         };
         assert_eq!(full.errno(), Errno::NOSPC, "{}: {full}", world.name);
-        assert_eq!(world.attributes(file).size, written, "{}: what fails leaves it as it was", world.name);
+        assert_eq!(world.attributes(file).size, written, "{}: a failed write leaves the size unchanged", world.name);
         assert!(written > 16 << 20, "{}: {written}", world.name);
         world.root(|posix, call| posix.unlink(call, (ROOT, b"f")));
         let again = world.file((ROOT, b"g"), 0o644);

@@ -1,4 +1,4 @@
-//! Names: found, made, linked, renamed, removed, listed.
+//! Names: lookup, create, link, rename, unlink, list.
 
 use crate::world::{ROOT, World, each, errno};
 use flashpath::fs::posix::CreateRequest;
@@ -47,7 +47,7 @@ fn invalid_names_and_removals_are_refused_with_the_error_number_of_posix() {
         assert_eq!(errno(remove(world, (directory, b"."))), Some(Errno::INVAL));
         assert_eq!(errno(remove(world, (directory, b".."))), Some(Errno::NOTEMPTY));
         let link = world.by(Caller::ROOT, |posix, call| posix.link(call, directory, (ROOT, b"e"), Hold::No));
-        assert_eq!(errno(link), Some(Errno::PERM), "a directory has one name");
+        assert_eq!(errno(link), Some(Errno::PERM), "a directory cannot have a second name");
         let target = [b't'; 4096];
         let made = CreateRequest { kind: FileKind::Symlink, mode: 0o777, device: 0, target: &target };
         let made = world.by(Caller::ROOT, |posix, call| posix.make(call, (ROOT, b"s"), &made, Hold::No));
@@ -92,7 +92,7 @@ fn a_rename_replaces_refuses_exchanges_or_leaves_a_whiteout() {
 }
 
 #[test]
-fn a_file_without_a_name_lives_as_long_as_it_is_held() {
+fn a_file_without_a_name_exists_until_its_references_are_dropped() {
     each(|world| {
         let before = world.root(|posix, call| posix.space(call)).free_blocks;
         let file = world.file((ROOT, b"f"), 0o644);
@@ -104,7 +104,7 @@ fn a_file_without_a_name_lives_as_long_as_it_is_held() {
         world.write(file, 0, &[5; 100_000]);
         assert_eq!(world.read(file), [5; 100_000]);
         let again = world.by(Caller::ROOT, |posix, call| posix.link(call, file, (ROOT, b"h"), Hold::No));
-        assert_eq!(errno(again), Some(Errno::NOENT), "what has lost its last name gets no new one");
+        assert_eq!(errno(again), Some(Errno::NOENT), "a file without names gets no new one");
         world.root(|posix, call| posix.forget(call, file, 1));
         assert_eq!(world.attributes(file).links, 0);
         world.root(|posix, call| posix.forget(call, file, 1));
@@ -116,7 +116,7 @@ fn a_file_without_a_name_lives_as_long_as_it_is_held() {
 }
 
 #[test]
-fn a_listing_in_pages_tells_each_name_that_is_there_all_the_time_once() {
+fn a_listing_in_pages_returns_each_permanent_name_once() {
     each(|world| {
         for number in 0..300 {
             world.file((ROOT, format!("file {number}").as_bytes()), 0o644);
@@ -138,7 +138,7 @@ fn a_listing_in_pages_tells_each_name_that_is_there_all_the_time_once() {
             if seen.len() == before {
                 break;
             }
-            // Others come and go meanwhile.
+            // Other names are added and removed meanwhile.
             if page < 30 {
                 world.file((ROOT, format!("new {page}").as_bytes()), 0o644);
             }

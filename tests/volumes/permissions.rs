@@ -16,22 +16,26 @@ fn chmod(mode: u32) -> SetAttributes {
 }
 
 #[test]
-fn an_ordinary_user_changes_what_modes_let_it_and_nothing_else() {
+fn an_ordinary_user_is_limited_by_permissions() {
     each(|world| {
         let (me, other) = (user(ME, 50), user(2000, 60));
         let mine = world.directory((ROOT, b"mine"), 0o750, (ME, 50));
         assert_eq!(errno(world.make(me, (ROOT, b"x"), FileKind::Regular, 0o644)), Some(Errno::ACCESS));
         let file = world.make(me, (mine, b"f"), FileKind::Regular, 0o666).unwrap();
-        assert_eq!((file.user, file.group, file.permissions), (ME, 50, 0o644), "{}: the umask counts", world.name);
+        assert_eq!((file.user, file.group, file.permissions), (ME, 50, 0o644), "{}: the umask applies", world.name);
         let file = file.inode;
         let look = |by: Caller, name| errno(world.by(by, |posix, call| posix.lookup(call, (mine, name), Hold::No)));
         assert_eq!((look(other, b"f"), look(user(2000, 50), b"f"), look(me, b"f")), (Some(Errno::ACCESS), None, None));
         let unlink = |by: Caller, name| errno(world.by(by, |posix, call| posix.unlink(call, (mine, name))));
-        assert_eq!(unlink(other, b"no"), Some(Errno::ACCESS), "who may not search is not told what is there");
+        assert_eq!(
+            unlink(other, b"no"),
+            Some(Errno::ACCESS),
+            "without search permission, missing names are not revealed"
+        );
         assert_eq!(unlink(user(2000, 50), b"f"), Some(Errno::ACCESS));
         let open = |by: Caller, wanted| errno(world.by(by, |posix, call| posix.check_open(call, file, wanted)));
         assert_eq!((open(other, Wanted::READ), open(other, Wanted::WRITE)), (None, Some(Errno::ACCESS)));
-        assert_eq!(open(Caller::ROOT, Wanted::EXECUTE), Some(Errno::ACCESS), "nobody may run it");
+        assert_eq!(open(Caller::ROOT, Wanted::EXECUTE), Some(Errno::ACCESS), "no execute bit is set");
         assert_eq!(change(world, other, file, chmod(0o777)), Some(Errno::PERM));
         let give = SetAttributes { user: Some(2000), ..SetAttributes::default() };
         assert_eq!(change(world, me, file, give), Some(Errno::PERM));
@@ -44,12 +48,16 @@ fn an_ordinary_user_changes_what_modes_let_it_and_nothing_else() {
         assert_eq!(
             change(world, other, file, SetAttributes { is_open: true, ..cut }),
             None,
-            "it was opened when it was let"
+            "the file was opened while the mode permitted it"
         );
         let times = |time| SetAttributes { accessed: Some(time), modified: Some(time), ..SetAttributes::default() };
         assert_eq!(change(world, other, file, times(NewTime::Now)), Some(Errno::ACCESS));
         assert_eq!(change(world, me, file, chmod(0o664)), None);
-        assert_eq!(change(world, other, file, times(NewTime::Now)), None, "who may write may touch it");
+        assert_eq!(
+            change(world, other, file, times(NewTime::Now)),
+            None,
+            "a caller with write permission may set the current time"
+        );
         assert_eq!(change(world, other, file, times(NewTime::At(Timestamp(5)))), Some(Errno::PERM));
         let mknod = world.make(me, (mine, b"d"), FileKind::BlockDevice, 0o600);
         assert_eq!(errno(mknod), Some(Errno::PERM));
@@ -57,7 +65,7 @@ fn an_ordinary_user_changes_what_modes_let_it_and_nothing_else() {
 }
 
 #[test]
-fn in_a_sticky_directory_names_belong_to_the_owners_of_files() {
+fn in_a_sticky_directory_only_owners_remove_and_replace_names() {
     each(|world| {
         let shared = world.directory((ROOT, b"tmp"), 0o1777, (0, 0));
         let (me, other) = (user(ME, 50), user(2000, 60));
@@ -72,7 +80,7 @@ fn in_a_sticky_directory_names_belong_to_the_owners_of_files() {
             errno(world.by(by, |posix, call| posix.rename(call, (shared, from), (shared, to), how)))
         };
         assert_eq!(rename(other, b"a", b"x"), Some(Errno::PERM));
-        assert_eq!(rename(other, b"c", b"a"), Some(Errno::PERM), "nor is a name taken over");
+        assert_eq!(rename(other, b"c", b"a"), Some(Errno::PERM), "replacing a name is refused, too");
         assert_eq!((rename(me, b"a", b"x"), unlink(me, b"b"), unlink(Caller::ROOT, b"x")), (None, None, None));
         assert_eq!(world.names(shared), [b"c"]);
     });
@@ -98,28 +106,28 @@ fn a_changed_program_loses_its_set_id_bits_and_capabilities() {
         assert_eq!((bits(), capable()), (0o775, false), "{}", world.name);
         set(0o6775);
         write(Caller::ROOT);
-        assert_eq!(bits(), 0o6775, "root's writes leave the bits");
+        assert_eq!(bits(), 0o6775, "root's writes keep the bits");
         empower();
         write(Caller::ROOT);
-        assert!(!capable(), "{}: no write leaves a capability, known or not", world.name);
+        assert!(!capable(), "{}: every write removes the capability, known or not", world.name);
         assert_eq!(change(world, Caller::ROOT, file, give), None);
-        assert_eq!(bits(), 0o775, "a chown takes them");
+        assert_eq!(bits(), 0o775, "a chown clears them");
         set(0o2665);
         write(user(2000, 60));
-        assert_eq!(bits(), 0o665, "nobody outside of the group leaves its bit");
+        assert_eq!(bits(), 0o665, "a chmod by a caller outside the group clears the bit");
         assert_eq!(change(world, user(ME, 70), file, chmod(0o2775)), None);
-        assert_eq!(bits(), 0o775, "nor sets it");
+        assert_eq!(bits(), 0o775, "and cannot set it");
         let directory = world.directory((ROOT, b"d"), 0o2777, (0, 50));
         let made = world.make(user(ME, 70), (directory, b"s"), FileKind::Directory, 0o755).unwrap();
         assert_eq!((made.group, made.permissions), (50, 0o2755));
         let made = world.make(user(ME, 70), (directory, b"f"), FileKind::Regular, 0o2775).unwrap();
-        assert_eq!((made.group, made.permissions), (50, 0o755), "it would run as a group that its maker is not in");
+        assert_eq!((made.group, made.permissions), (50, 0o755), "the creator is not in the group");
     });
 }
 
-/// `sfs` and `tree` each knew the rule themselves, beside `fs::posix`: `sfs` for every new file, `tree` for whiteouts.
+/// `sfs` and `tree` each implemented the rule beside `fs::posix`: `sfs` for every new file, `tree` for whiteouts.
 #[test]
-fn new_files_in_a_set_group_id_directory_have_its_group_and_no_volume_knows_that_rule() {
+fn posix_gives_new_files_the_group_of_a_set_group_id_directory_and_volumes_do_not() {
     each(|world| {
         let me = user(ME, 70);
         let set = world.directory((ROOT, b"set"), 0o2777, (0, 50));
@@ -148,7 +156,7 @@ fn new_files_in_a_set_group_id_directory_have_its_group_and_no_volume_knows_that
                 world.root(|posix, call| posix.unlink(call, (from, b"old")));
             }
         }
-        // Asked without a rule, a volume makes what it is told to make.
+        // Without a rule, a volume uses the request unchanged.
         let (kind, target, attributes) = (FileKind::Directory, &b""[..], &[][..]);
         let new = NewFile { kind, permissions: 0o755, user: ME, group: 70, device: 0, target, attributes };
         let made = world.root(|posix, call| posix.volume().make(call, (set, b"told"), &new, Hold::No, None));
@@ -159,8 +167,8 @@ fn new_files_in_a_set_group_id_directory_have_its_group_and_no_volume_knows_that
     });
 }
 
-/// A list in Linux's form, from tags, permissions and ids.
-/// A list as programs give it: an entry that names nobody has the number of nobody.
+/// A list in Linux's format, from tags, permissions and ids. An entry without an id holds the id -1, as programs write
+/// it.
 fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let mut bytes = 2u32.to_le_bytes().to_vec();
     for (tag, permissions, id) in entries {
@@ -174,7 +182,7 @@ const ACCESS: &[u8] = b"system.posix_acl_access";
 const DEFAULT: &[u8] = b"system.posix_acl_default";
 
 #[test]
-fn access_control_lists_let_in_follow_the_mode_and_are_handed_down() {
+fn access_control_lists_grant_access_follow_the_mode_and_are_inherited() {
     each(|world| {
         let directory = world.directory((ROOT, b"d"), 0o777, (0, 0));
         let handed = list(&[(1, 7, 0), (2, 6, ME), (4, 5, 0), (16, 7, 0), (32, 0, 0)]);
@@ -185,18 +193,18 @@ fn access_control_lists_let_in_follow_the_mode_and_are_handed_down() {
         assert_eq!(set(Caller::ROOT, directory, DEFAULT, &handed[..27]), Some(Errno::INVAL));
         assert_eq!(set(Caller::ROOT, directory, DEFAULT, &handed), None);
         let file = world.file((directory, b"f"), 0o640);
-        assert_eq!(set(Caller::ROOT, file, DEFAULT, &handed), Some(Errno::ACCESS), "a file hands nothing down");
-        assert_eq!(world.attributes(file).permissions, 0o640, "the mode, and not the umask");
+        assert_eq!(
+            set(Caller::ROOT, file, DEFAULT, &handed),
+            Some(Errno::ACCESS),
+            "only a directory has a default list"
+        );
+        assert_eq!(world.attributes(file).permissions, 0o640, "the default list replaces the umask");
         let open = |by: Caller, wanted| errno(world.by(by, |posix, call| posix.check_open(call, file, wanted)));
         assert_eq!(open(user(ME, 50), Wanted::READ), None, "{}: the list names the user", world.name);
-        assert_eq!(
-            open(user(ME, 50), Wanted::WRITE),
-            Some(Errno::ACCESS),
-            "the mask is what the mode says of the group"
-        );
+        assert_eq!(open(user(ME, 50), Wanted::WRITE), Some(Errno::ACCESS), "the mask is the group bits of the mode");
         assert_eq!(open(user(2000, 60), Wanted::READ), Some(Errno::ACCESS));
         assert_eq!(change(world, Caller::ROOT, file, chmod(0o660)), None);
-        assert_eq!(open(user(ME, 50), Wanted::READ | Wanted::WRITE), None, "chmod has changed the mask");
+        assert_eq!(open(user(ME, 50), Wanted::READ | Wanted::WRITE), None, "the chmod changed the mask");
         let inner = world.make(Caller::ROOT, (directory, b"i"), FileKind::Directory, 0o755).unwrap().inode;
         let kept = world.root(|posix, call| posix.extended_attribute(call, inner, DEFAULT));
         assert_eq!(kept, handed);
@@ -208,7 +216,7 @@ fn access_control_lists_let_in_follow_the_mode_and_are_handed_down() {
 }
 
 #[test]
-fn each_namespace_of_attributes_has_its_rules() {
+fn each_attribute_namespace_has_its_own_permissions() {
     each(|world| {
         let file = world.file((ROOT, b"f"), 0o644);
         let set = |by: Caller, inode, name: &[u8], exists| {

@@ -1,5 +1,5 @@
-//! Random calls: whatever one thread asks for, sfs answers as `tree` does, over syncs and remounts, and leaves the same
-//! files, with the same time stamps.
+//! Random calls of one thread: sfs returns the same results as `tree`, over syncs and remounts, and leaves the same
+//! files with the same time stamps.
 
 use crate::remounts::on_images;
 use crate::world::{ROOT, World, errno};
@@ -80,7 +80,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// An answer, as far as two file systems have it in common.
+/// The part of a result that two file systems have in common.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Failed(Errno),
@@ -89,7 +89,7 @@ enum Answer {
     Bytes(Vec<u8>),
 }
 
-/// Attributes of a file, but for those that each file system numbers and counts in its own way.
+/// Attributes of a file, except those that depend on the file system.
 type Seen = (FileKind, u16, u32, (u32, u32), u64, flashpath::fs::volume::Times);
 
 fn seen(attributes: &Attributes) -> Seen {
@@ -157,7 +157,7 @@ fn answer(world: &World, op: &Op, step: usize) -> Answer {
         .unwrap_or_else(|error| Answer::Failed(error.errno()))
 }
 
-/// A file and all that is in it, by path.
+/// Collects a file and everything below it, by path.
 fn walk(world: &World, inode: InodeNumber, path: &str, found: &mut Vec<(String, Seen, Vec<u8>, Vec<u8>)>) {
     let attributes = world.attributes(inode);
     let bytes = match attributes.kind {
@@ -169,7 +169,7 @@ fn walk(world: &World, inode: InodeNumber, path: &str, found: &mut Vec<(String, 
     found.push((path.to_string(), seen(&attributes), bytes, value.unwrap_or_default()));
     if attributes.kind == FileKind::Directory {
         let mut names = Vec::new();
-        // Not by the rules: to look must not be a read that is noted.
+        // On the volume itself, so that reading does not update the access time.
         world.root(|posix, call| {
             posix.volume().list(call, inode, 0, &mut |entry| {
                 if !entry.is_dot() {
@@ -208,7 +208,7 @@ fn compare(text: &str, ops: &[Op]) {
         assert_eq!(answer(&sfs, op, step), answer(&tree, op, step), "{text}, step {step}: {op:?}");
     }
     let [mut ours, mut model] = [all(&sfs), all(&tree)];
-    // The roots were not made at one time.
+    // The roots were created at different times.
     (ours[0].1.5, model[0].1.5) = Default::default();
     assert_eq!(ours, model, "{text}");
     sfs.unmount();
@@ -222,7 +222,7 @@ proptest! {
     })]
 
     #[test]
-    fn sfs_answers_random_calls_as_the_tree_does(ops in proptest::collection::vec(op(), 1..120)) {
+    fn sfs_returns_the_same_results_as_tree(ops in proptest::collection::vec(op(), 1..120)) {
         let place = tempfile::tempdir().unwrap();
         for text in on_images(place.path()) {
             compare(&text, &ops);
@@ -231,7 +231,7 @@ proptest! {
 }
 
 #[test]
-fn an_error_number_that_differs_is_seen() {
+fn a_different_error_number_is_detected() {
     let (one, other) = (World::new("tree:size=1M"), World::new("tree:size=1M"));
     one.file((ROOT, b"file"), 0o644);
     let op = Op::Unlink((0, 3));

@@ -1,4 +1,4 @@
-//! Volumes that outlast a mount.
+//! Volumes that survive an unmount.
 
 use crate::world::{ROOT, World};
 use flashpath::fs::station::Access;
@@ -15,7 +15,7 @@ pub fn on_images(place: &std::path::Path) -> [String; 2] {
 }
 
 #[test]
-fn an_unmounted_volume_has_all_files_and_attributes_at_its_next_mount() {
+fn an_unmounted_volume_keeps_all_files_and_attributes() {
     let place = tempfile::tempdir().unwrap();
     for text in on_images(place.path()) {
         let path = Path::read(&text).unwrap();

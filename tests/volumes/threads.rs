@@ -1,5 +1,5 @@
-//! Real threads on one volume: each in a directory of its own, where the outcome is determined, and all in one they
-//! share, where what is left must agree with itself.
+//! Real threads on one volume: each in its own directory, where the outcome is determined, and all in a shared one,
+//! whose final state must be consistent.
 
 use crate::remounts::on_images;
 use crate::world::{ROOT, World};
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 const THREADS: u64 = 4;
 const STEPS: u64 = 400;
 
-/// The files that a thread has left in its own directory: the bytes of each, by name.
+/// The files that a thread left in its own directory: bytes by name.
 type Left = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Works in `own`, where nobody else does, and in `shared`, where all do.
+/// Works in `own`, used by this thread only, and in `shared`, used by all.
 fn work(world: &World, thread: u64, own: InodeNumber, shared: InodeNumber) -> Left {
     let mut random = Random::new(thread, "threads on a volume");
     let mut left = Left::new();
@@ -46,7 +46,7 @@ fn work(world: &World, thread: u64, own: InodeNumber, shared: InodeNumber) -> Le
                     left.insert(other, bytes);
                 }
             }
-            // In the shared directory others may always have come first.
+            // In the shared directory, other threads may have been first.
             4 => drop(world.make(Caller::ROOT, (shared, &name), FileKind::Regular, 0o644)),
             _ => {
                 let _ = world.by(Caller::ROOT, |posix, call| match step % 3 {
@@ -63,7 +63,7 @@ fn work(world: &World, thread: u64, own: InodeNumber, shared: InodeNumber) -> Le
     left
 }
 
-/// All threads at once; then what each left is there, and what they share agrees with itself.
+/// Runs all threads, then checks each thread's own files, and the consistency of the shared directory.
 fn run(world: &World) {
     let links = u64::from(world.attributes(ROOT).links);
     let shared = world.directory((ROOT, b"shared"), 0o755, (0, 0));
@@ -81,14 +81,14 @@ fn run(world: &World) {
         }
     }
     for name in world.names(shared) {
-        let file = world.find((shared, &name)).expect("what is listed is found");
+        let file = world.find((shared, &name)).expect("each listed name is found");
         assert_eq!(world.attributes(file).links, 1, "{}", world.name);
     }
     assert_eq!(u64::from(world.attributes(ROOT).links), links + 1 + THREADS);
 }
 
 #[test]
-fn threads_lose_nothing_in_their_own_directories_and_agree_on_the_shared_one() {
+fn threads_lose_no_file_of_their_own_and_leave_the_shared_directory_consistent() {
     crate::world::each(run);
 }
 
@@ -119,7 +119,7 @@ fn an_inode_that_one_thread_frees_holds_the_bytes_of_the_next_thread_that_takes_
 }
 
 #[test]
-fn a_volume_on_which_threads_worked_is_clean_afterwards() {
+fn a_volume_used_by_threads_passes_its_check() {
     let place = tempfile::tempdir().unwrap();
     for text in on_images(place.path()) {
         let path = Path::read(&text).unwrap();

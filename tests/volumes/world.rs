@@ -1,4 +1,4 @@
-//! A mounted volume, and who uses it.
+//! A mounted volume and its users.
 
 use flashpath::fs::posix::{AccessTimes, Checks, CreateRequest, Posix, SetAttributes, Usage};
 use flashpath::fs::station::{Access, Mounting};
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const ROOT: InodeNumber = InodeNumber::ROOT;
-/// Every file system, each in memory.
+/// Every file system, in memory.
 pub const VOLUMES: [&str; 6] = [
     "tree:size=48M",
     "sfs:segment=256K/conv:size=64M,timing=off",
@@ -20,12 +20,12 @@ pub const VOLUMES: [&str; 6] = [
     "ext:data=journal/conv:size=64M,timing=off",
 ];
 
-/// A user with a group, and in no other.
+/// A user with one group.
 pub fn user(user: u32, group: u32) -> Caller<'static> {
     Caller { user, group, umask: 0o022, keeps_set_id: user == 0, ..Caller::ROOT }
 }
 
-/// A mounted volume. Each call begins a microsecond after the one before has ended.
+/// A mounted volume. Each call begins a microsecond after the end of the previous one.
 pub struct World {
     pub name: String,
     pub posix: Posix,
@@ -33,12 +33,12 @@ pub struct World {
 }
 
 impl World {
-    /// A new volume in memory, on which permissions are checked here.
+    /// A new volume in memory, with permission checks in [`Posix`].
     pub fn new(path: &str) -> World {
         World::opened(path, Access::IfWhole, 0)
     }
 
-    /// The volume of a path, so many nanoseconds after the beginning of all times.
+    /// The volume of a path, mounted at time `at` in nanoseconds.
     pub fn opened(path: &str, access: Access, at: u64) -> World {
         let volume = open_file_system(&Path::read(path).unwrap(), &Mounting::at(7, 1_000_000_000), access);
         let volume = volume.unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -46,12 +46,12 @@ impl World {
         World { name: path.to_string(), posix: Posix::new(volume, usage), now: AtomicU64::new(at) }
     }
 
-    /// When the next call begins.
+    /// The start time of the next call.
     pub fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Lets the next call begin then.
+    /// Sets the start time of the next call.
     pub fn go_to(&self, now: u64) {
         self.now.store(now, Ordering::Relaxed);
     }
@@ -81,12 +81,12 @@ impl World {
         })
     }
 
-    /// A file that root makes.
+    /// Creates a file as root.
     pub fn file(&self, name: Name, mode: u32) -> InodeNumber {
         self.make(Caller::ROOT, name, FileKind::Regular, mode).unwrap().inode
     }
 
-    /// A directory that root makes, and gives to somebody.
+    /// Creates a directory as root, and changes its owner.
     pub fn directory(&self, name: Name, mode: u32, owner: (u32, u32)) -> InodeNumber {
         let inode = self.make(Caller::ROOT, name, FileKind::Directory, 0o755).unwrap().inode;
         let wish = SetAttributes { user: Some(owner.0), group: Some(owner.1), ..SetAttributes::default() };
@@ -105,12 +105,12 @@ impl World {
         self.root(|posix, call| posix.lookup(call, name, Hold::No)).map(|found| found.inode)
     }
 
-    /// All names in a directory but its dots and `lost+found`, sorted.
+    /// The names in a directory, sorted, without `.`, `..` and `lost+found`.
     pub fn names(&self, directory: InodeNumber) -> Vec<Vec<u8>> {
         let mut names = Vec::new();
         self.root(|posix, call| {
             posix.list(call, directory, 0, &mut |entry| {
-                // ext4 has one from the beginning.
+                // A new ext4 volume has a `lost+found`.
                 if !entry.is_dot() && (directory, entry.name) != (ROOT, b"lost+found") {
                     names.push(entry.name.to_vec());
                 }
@@ -137,12 +137,12 @@ impl World {
     }
 }
 
-/// The error number of what must fail.
+/// The error number of a call that must fail.
 pub fn errno<T>(answer: Result<T, VolumeError>) -> Option<Errno> {
     answer.err().map(|error| error.errno())
 }
 
-/// Runs a statement on a new volume of each file system.
+/// Runs a test on a new volume of each file system.
 pub fn each(statement: impl Fn(&World)) {
     for path in VOLUMES {
         let world = World::new(path);
