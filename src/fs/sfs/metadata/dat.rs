@@ -231,7 +231,7 @@ impl Dat {
         let page = (number / DAT_ENTRIES) as usize;
         while self.taken.is_empty() {
             let first = self.take(task)?;
-            self.give_back(task, first)?;
+            self.free_unlogged(task, first)?;
         }
         if page >= self.taken.len() {
             self.file.grow(page + 1);

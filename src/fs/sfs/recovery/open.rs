@@ -77,7 +77,7 @@ impl Located {
 pub(super) fn media_of(medium: Medium, superblocks: &AllFound, newest: &Found) -> Media {
     let superblock = &newest.superblock;
     let media = Media::new(medium, superblock.segment_blocks.get(), superblock.segments.get());
-    media.go_on_in(newest.turn);
+    media.resume_superblocks_in(newest.turn);
     if media.is_zoned() && !superblocks.torn_zone(newest).is_empty() {
         media.leave_superblock_zone();
     }
