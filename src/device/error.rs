@@ -43,6 +43,14 @@ pub enum DeviceError {
         /// The reason and a remedy.
         why: String,
     },
+    /// Its flash is worn out, and so there is no space for a write.
+    #[error("{what} is worn out: {why}")]
+    WornOut {
+        /// The device.
+        what: String,
+        /// The reason and a remedy.
+        why: String,
+    },
     /// A station failed.
     #[error("{station}: {reason}")]
     Station {

@@ -345,10 +345,13 @@ impl Term {
             .iter()
             .map(|option| Setting { option, text: option.default.to_string(), span: None })
             .collect();
-        for (key, value) in &self.options {
+        for (at, (key, value)) in self.options.iter().enumerate() {
             let Some(setting) = values.iter_mut().find(|setting| setting.option.name == key.text) else {
                 let names = || kind.options.iter().map(|option| option.name);
                 let help = match (names().next(), nearest(&key.text, names())) {
+                    (_, None) if self.is_rest_of_a_file_name(at) => {
+                        "a comma ends a file name: name the file without one, or make a link to it".to_string()
+                    }
                     (None, _) => format!("{} takes no options", kind.name),
                     (_, Some(near)) => {
                         format!("did you mean {near}? {} takes: {}", kind.name, names().collect::<Vec<_>>().join(", "))
@@ -370,6 +373,12 @@ impl Term {
                     return Err(self.error(key.span.clone(), format!("option '{}' needs a value", key.text), help));
                 }
             };
+            if matches!(setting.option.values, Values::File) && (text == "~" || text.starts_with("~/")) {
+                let message =
+                    format!("'~' is not your home directory here: a shell replaces it at the beginning of a word only");
+                let help = "write $HOME instead; ./~ is a file or directory of this name".to_string();
+                return Err(self.error(span, message, help));
+            }
             if !setting.option.values.accepts(&text) {
                 let message = format!("'{text}' is not a value of {}:{}", kind.name, key.text);
                 let help = format!("{} takes {}", key.text, setting.option.values.describe());
@@ -379,6 +388,12 @@ impl Term {
             setting.span = Some(span);
         }
         Ok(Settings { kind, values, term: self.clone() })
+    }
+
+    /// True if the option at `at` may be the rest of a file name with a comma.
+    fn is_rest_of_a_file_name(&self, at: usize) -> bool {
+        let before = self.options[..=at].iter().rev().find(|(_, value)| value.is_some());
+        before.is_some_and(|(option, _)| FILE_OPTIONS.contains(&option.text.as_str()))
     }
 
     /// The expression as the user wrote it, without its spaces.

@@ -129,7 +129,7 @@ fn a_volume_whose_zones_wear_out_says_so_and_loses_nothing() {
             }
         });
         let error = error.expect("a drive that stands three erases ends");
-        assert!(matches!(error, DeviceError::Full { .. }), "{error}");
+        assert!(matches!(error, DeviceError::WornOut { .. }), "{error}");
         let text = error.to_string();
         assert!(text.contains("zones are out of use (zone ") && text.contains("is offline"), "{text}");
         assert!(!text.contains("make the conventional device larger"), "{text}");

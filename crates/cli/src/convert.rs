@@ -1,15 +1,16 @@
 //! `flashpath convert`: any trace format to CSV or Parquet.
 
 use crate::failure::Failure;
+use crate::trace_file::TraceFile;
 use crate::workload::Reading;
 use flashpath::units::human_size;
-use flashpath::workload::trace::{OutputFormat, convert};
+use flashpath::workload::trace::{OutputFormat, TraceOptions, convert};
 use std::path::PathBuf;
 
 /// Convert a trace of any format to CSV or Parquet
 #[derive(clap::Args)]
 pub struct Convert {
-    /// The trace; its format is recognised by its content
+    /// The trace, or - for standard input; its format is recognised by its content
     trace: PathBuf,
     /// The file to write: NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet
     output: PathBuf,
@@ -31,7 +32,9 @@ impl Convert {
             let message = format!("{} is the input trace: the conversion would replace it", self.output.display());
             return Err(Failure::input(message, Some("choose another name for the output".to_string())));
         }
-        let summary = convert(&self.trace, &self.reading.options(), &self.output, format)?;
+        let trace = TraceFile::open(&self.trace)?;
+        let options = TraceOptions { name: trace.name(), ..self.reading.options() };
+        let summary = convert(trace.path(), &options, &self.output, format)?;
         for warning in summary.input.warnings() {
             crate::print_message(&format!("warning: {warning}"));
         }

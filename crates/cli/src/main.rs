@@ -22,12 +22,14 @@ mod reproduce;
 mod resident;
 mod run;
 mod serve;
+mod trace_file;
 mod umount;
 mod volume;
 mod words;
 mod workload;
 mod zoned_device;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use output::{print, print_message, report};
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
     flashpath::device::zns::open_system_devices_with(zoned_device::open);
     let cli = match Cli::try_parse_from(invocation::arguments()) {
         Ok(cli) => cli,
+        Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return end(report(not_text())),
         Err(error) => return print_usage(&error),
     };
     let ended = match cli.command {
@@ -102,6 +105,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => end(report(failure)),
     }
+}
+
+/// The error of an argument that must be text and is not.
+fn not_text() -> Failure {
+    let argument = invocation::arguments().into_iter().find(|argument| argument.to_str().is_none()).unwrap_or_default();
+    let message =
+        format!("{} is not text (UTF-8), as paths of stations and words of options must be", argument.display());
+    Failure::input(message, Some("give the file that it names another name, or a link of another name".to_string()))
 }
 
 /// Prints a usage error, or the requested help.

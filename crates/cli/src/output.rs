@@ -33,6 +33,11 @@ pub fn report(failure: Failure) -> u8 {
     failure.code()
 }
 
+/// True if the terminal cannot move its cursor or show colours (`TERM=dumb`).
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|kind| kind == "dumb")
+}
+
 /// Treats standard error as a log from now on: each line begins with its time.
 pub fn begin_log() {
     IS_LOG.store(true, Ordering::SeqCst);

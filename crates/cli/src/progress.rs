@@ -19,9 +19,11 @@ pub struct Bar {
 const STEPS: f64 = 10_000.0;
 
 impl Bars {
-    /// The bars; hidden if `quiet`.
+    /// The bars; hidden if `quiet`, and on a dumb terminal.
     pub fn new(quiet: bool) -> Bars {
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(5) };
+        // A bar moves the cursor, which a dumb terminal cannot.
+        let is_hidden = quiet || crate::output::is_dumb();
+        let target = if is_hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(5) };
         Bars { all: MultiProgress::with_draw_target(target) }
     }
 

@@ -1,12 +1,15 @@
 //! The WORKLOAD of the command line: a trace file, a fio job, a generator, or a file workload.
 
 use crate::failure::Failure;
+use crate::trace_file::{STANDARD_INPUT, TraceFile};
 use clap::Args;
 use flashpath::expression::{Term, nearest, parse_term};
 use flashpath::run::RunError;
 use flashpath::workload::trace::{Addresses, FORMATS, Format, Stage, TraceOptions, TraceWorkload};
 use flashpath::workload::{Workload, files, fio_job, generator};
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The options for reading a trace.
@@ -46,12 +49,12 @@ pub struct Replaying {
     /// The options for reading it.
     #[command(flatten)]
     pub reading: Reading,
-    /// The treatment of a trace's addresses beyond the end of the drive
-    #[arg(long, value_name = "refuse|wrap|scale", default_value = "refuse", value_parser = addresses)]
-    pub addresses: Addresses,
-    /// Replay the trace this many times
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    pub repeat: u64,
+    /// The treatment of a trace's addresses beyond the end of the drive [default: refuse]
+    #[arg(long, value_name = "refuse|wrap|scale", value_parser = addresses)]
+    pub addresses: Option<Addresses>,
+    /// Replay the trace this many times [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub repeat: Option<u64>,
 }
 
 impl Reading {
@@ -68,20 +71,20 @@ impl Replaying {
         arguments.extend(self.reading.format.map(|format| format!("--format {}", format.name())));
         arguments.extend(self.reading.device.map(|device| format!("--device {device}")));
         arguments.extend(self.reading.stage.map(|stage| format!("--stage {}", char::from(stage.letter()))));
-        arguments.extend(match self.addresses {
-            Addresses::Refuse => None,
-            Addresses::Wrap => Some("--addresses wrap".to_string()),
-            Addresses::Scale => Some("--addresses scale".to_string()),
-        });
-        arguments.extend((self.repeat > 1).then(|| format!("--repeat {}", self.repeat)));
+        arguments.extend(self.addresses.map(|addresses| match addresses {
+            Addresses::Refuse => "--addresses refuse".to_string(),
+            Addresses::Wrap => "--addresses wrap".to_string(),
+            Addresses::Scale => "--addresses scale".to_string(),
+        }));
+        arguments.extend(self.repeat.map(|times| format!("--repeat {times}")));
         arguments
     }
 }
 
 /// The parsed workload argument.
 pub enum Source {
-    /// A trace in this file.
-    Trace(PathBuf),
+    /// A trace.
+    Trace(TraceFile),
     /// A fio job file.
     FioJob(PathBuf),
     /// A generator.
@@ -93,21 +96,23 @@ pub enum Source {
 }
 
 impl Source {
-    /// Parses the text. A file takes precedence over a generator of the same name.
-    pub fn read(text: &str) -> Result<Source, Failure> {
-        if let Some(command) = text.strip_prefix("sh:") {
-            return Ok(Source::Shell(command.to_string()));
-        }
-        if let Some(job) = text.strip_prefix("fio:") {
-            let job = PathBuf::from(job);
+    /// Parses the argument. A file takes precedence over a generator of the same name; its name need not be text.
+    pub fn read(argument: &OsStr) -> Result<Source, Failure> {
+        if let Some(job) = argument.as_bytes().strip_prefix(b"fio:") {
+            let job = PathBuf::from(OsStr::from_bytes(job));
             return if job.exists() && !job.is_dir() { Ok(Source::FioJob(job)) } else { Err(no_file(&job)) };
         }
-        if Path::new(text).exists() {
-            if begins_with_section(Path::new(text)) {
-                let message = format!("{text} looks like a fio job, not a trace");
-                return Err(Failure::input(message, Some(format!("to run it as one, write fio:{text}"))));
+        let file = Path::new(argument);
+        if argument == STANDARD_INPUT || file.exists() {
+            if begins_with_section(file) {
+                let message = format!("{} looks like a fio job, not a trace", file.display());
+                return Err(Failure::input(message, Some(format!("to run it as one, write fio:{}", file.display()))));
             }
-            return Ok(Source::Trace(PathBuf::from(text)));
+            return Ok(Source::Trace(TraceFile::open(file)?));
+        }
+        let Some(text) = argument.to_str() else { return Err(no_file(file)) };
+        if let Some(command) = text.strip_prefix("sh:") {
+            return Ok(Source::Shell(command.to_string()));
         }
         let looks_like_a_file = text.contains('/') || (text.contains('.') && !text.contains(':'));
         if looks_like_a_file {
@@ -124,8 +129,9 @@ impl Source {
         Ok(match self {
             Source::Trace(file) => {
                 let reading = replaying.reading.options();
-                let options = TraceOptions { addresses: replaying.addresses, repeat: replaying.repeat, ..reading };
-                Box::new(TraceWorkload::open(file, options, device_bytes)?)
+                let (addresses, repeat) = (replaying.addresses.unwrap_or_default(), replaying.repeat.unwrap_or(1));
+                let options = TraceOptions { addresses, repeat, name: file.name(), ..reading };
+                Box::new(TraceWorkload::open(file.path(), options, device_bytes)?)
             }
             Source::FioJob(file) => fio_job::fio_job(file, device_bytes, seed)?,
             Source::Generator(term) => generator::generator(term, device_bytes, seed)?,
@@ -136,8 +142,28 @@ impl Source {
     /// The file it is read from, if any.
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Source::Trace(file) | Source::FioJob(file) => Some(file),
+            Source::Trace(file) => Some(file.path()),
+            Source::FioJob(file) => Some(file),
             Source::Generator(_) | Source::Files(_) | Source::Shell(_) => None,
+        }
+    }
+
+    /// Refuses options for reading a trace if the workload is none: they would be ignored.
+    pub fn check(&self, replaying: &Replaying, name: &str) -> Result<(), Failure> {
+        let kind = match self {
+            Source::Trace(_) => return Ok(()),
+            Source::FioJob(_) => "a fio job",
+            Source::Generator(_) => "a generator",
+            Source::Files(_) => "a file workload",
+            Source::Shell(_) => "a command",
+        };
+        match replaying.arguments().first() {
+            Some(given) => {
+                let option = given.split(' ').next().unwrap_or_default();
+                let message = format!("{option} is for traces, and {name} is {kind}");
+                Err(Failure::input(message, Some("leave it out, or run a trace".to_string())))
+            }
+            None => Ok(()),
         }
     }
 
@@ -149,7 +175,12 @@ impl Source {
 
 /// An error for a missing file, with a similar name in its directory.
 fn no_file(path: &Path) -> Failure {
-    let usage = "WORKLOAD is a trace file, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or sh:COMMAND";
+    if path.starts_with("~") && !path.exists() {
+        let help =
+            "a shell replaces '~' by your home directory at the beginning of a word only: write $HOME".to_string();
+        return Failure::input(format!("file {} not found", path.display()), Some(help));
+    }
+    let usage = "WORKLOAD is a trace file, - for one from standard input, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or sh:COMMAND";
     let message = match path.exists() {
         true => format!("{} is a directory", path.display()),
         false => format!("file {} not found", path.display()),

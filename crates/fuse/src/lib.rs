@@ -32,5 +32,5 @@ mod one_file;
 
 pub use error::MountError;
 pub use file_system::Caching;
-pub use mount_point::{FuseMount, unmount};
+pub use mount_point::{FuseMount, check_mount_point, unmount};
 pub use mounted::{Forbidden, Leaving, Mounted, Wishes};

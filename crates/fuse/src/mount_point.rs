@@ -10,6 +10,27 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Checks, without a change, that a mount could be made at `directory`: it is empty and has no FUSE mount, or only one of a
+/// killed server, or it can be made in a directory.
+pub fn check_mount_point(directory: &Path) -> Result<(), MountError> {
+    if is_dead(directory) {
+        return Ok(());
+    }
+    match check_directory(directory) {
+        Err(MountError::Directory { source, .. })
+            if source.kind() == io::ErrorKind::NotFound && has_parent(directory) =>
+        {
+            Ok(())
+        }
+        checked => checked,
+    }
+}
+
+/// True if the directory that would hold `directory` exists.
+fn has_parent(directory: &Path) -> bool {
+    directory.parent().is_some_and(|parent| parent.as_os_str().is_empty() || parent.is_dir())
+}
+
 /// Ensures an empty directory without a FUSE mount; true if it was made. The mount of a killed server is unmounted.
 pub fn prepare(directory: &Path) -> Result<bool, MountError> {
     let failed = |source| MountError::Directory { directory: directory.to_path_buf(), source };
@@ -17,19 +38,27 @@ pub fn prepare(directory: &Path) -> Result<bool, MountError> {
         // Its server was killed: it can only be unmounted.
         unmount(directory, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).map_err(|error| failed(error.into()))?;
     }
+    match check_directory(directory) {
+        Ok(()) => Ok(false),
+        Err(MountError::Directory { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            std::fs::create_dir(directory).map(|()| true).map_err(failed)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Checks that a directory is empty, and has no FUSE mount.
+fn check_directory(directory: &Path) -> Result<(), MountError> {
     if let Some(mount) = FuseMount::at(directory) {
         let what = format!("{} ({})", mount.source, mount.kind);
         return Err(MountError::Taken { directory: directory.to_path_buf(), what });
     }
     match std::fs::read_dir(directory) {
         Ok(mut entries) => match entries.next() {
-            None => Ok(false),
+            None => Ok(()),
             Some(_) => Err(MountError::NotEmpty(directory.to_path_buf())),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            std::fs::create_dir(directory).map(|()| true).map_err(failed)
-        }
-        Err(error) => Err(failed(error)),
+        Err(source) => Err(MountError::Directory { directory: directory.to_path_buf(), source }),
     }
 }
 

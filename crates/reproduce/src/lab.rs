@@ -135,7 +135,7 @@ impl<'a> Lab<'a> {
             self.progress(&format!("capturing {}", experiment.name));
             let program = self.settings.program;
             let mut command = Command::new(program);
-            command.arg("capture").args([
+            command.args(["capture", "--force"]).args([
                 "--output".as_ref(),
                 trace.as_os_str(),
                 "--json".as_ref(),

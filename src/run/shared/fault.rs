@@ -94,7 +94,7 @@ impl ServeError {
             ServeError::Device(error) => match error {
                 DeviceError::BeyondEnd { .. } => Fault::BeyondEnd,
                 DeviceError::ReadOnly { .. } | DeviceError::Zone(ZoneError::IsReadOnly { .. }) => Fault::ReadOnly,
-                DeviceError::Full { .. } => Fault::NoSpace,
+                DeviceError::Full { .. } | DeviceError::WornOut { .. } => Fault::NoSpace,
                 DeviceError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Fault::NoSpace,
                 DeviceError::Io { .. } | DeviceError::Zone(_) | DeviceError::Station { .. } => Fault::Failed,
             },

@@ -95,6 +95,8 @@ struct Events {
     commits: u64,
     resets: u64,
     waits: u64,
+    /// Blocks of zeros written for holes, so that later blocks keep their offsets.
+    zero_filled: u64,
     journal_zones_taken: u64,
     journal_blocks_elsewhere: u64,
 }
@@ -353,6 +355,7 @@ impl Volume {
                 ("writes_that_waited_for_reclaim", events.waits),
                 ("metadata_commits", events.commits),
                 ("zone_resets", events.resets),
+                ("zero_filled_blocks", events.zero_filled),
                 ("journal_zones_taken", events.journal_zones_taken),
                 ("journal_blocks_outside_their_zones", events.journal_blocks_elsewhere),
             ],

@@ -298,6 +298,7 @@ impl Volume {
         let filled = self.media.write(to, first, &buffer, label, now);
         self.worker.buffer = buffer;
         self.wrote_target(to, end);
+        self.events.zero_filled += u64::from(filled.is_ok()) * u64::from(end - first);
         filled
     }
 

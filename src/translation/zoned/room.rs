@@ -74,18 +74,34 @@ impl Volume {
             return DeviceError::Station { station: "dm-zoned", reason };
         }
         let worn_out = self.worn_out_zones();
-        let why = match worn_out.len() {
-            0 => format!(
+        if worn_out.is_empty() {
+            let why = format!(
                 "every zone holds data, and none is free for reclaim: it has {} reserved zones and needs {}; copy it to a new volume",
                 self.sets.superblock.reserved_zones,
                 self.media.first_zones_beside().len() + 1
+            );
+            return DeviceError::Full { what: "the volume".to_string(), why };
+        }
+        let why = format!(
+            "{} of its {} zones are out of use ({}), and no other can be freed{}; copy it to a volume on a new zoned device",
+            worn_out.len(),
+            self.media.whole_zones(),
+            list(&worn_out),
+            self.cause_of_wear()
+        );
+        DeviceError::WornOut { what: "the zoned device".to_string(), why }
+    }
+
+    /// The part of the message that names a working set too large for the conventional zones, if reclaim wrote most of what
+    /// wore out the zones.
+    fn cause_of_wear(&self) -> String {
+        let (received, sent) = (self.received.total(), self.media.sent().total());
+        match sent / received.max(1) {
+            0..=9 => String::new(),
+            times => format!(
+                ": for each block that it received, reclaim made it write {times}, as it copies a zone for each write to a chunk \
+                 that has no conventional zone; a larger conventional device or smaller zones avoid that"
             ),
-            count => format!(
-                "{count} of its {} zones are out of use ({}), and no other can be freed: copy it to a volume on a new zoned device",
-                self.media.whole_zones(),
-                list(&worn_out)
-            ),
-        };
-        DeviceError::Full { what: "the volume".to_string(), why }
+        }
     }
 }

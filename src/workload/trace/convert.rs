@@ -28,7 +28,7 @@ pub fn convert(
 ) -> Result<ConvertSummary, WorkloadError> {
     let reader = TraceReader::open(input, options)?;
     let mut writer = TraceWriter::create(output, format)?;
-    let name = input.display().to_string();
+    let name = options.name_of(input);
     let input = summarise(reader, &name, |batch| writer.write(batch))?;
     let output_bytes = writer.finish()?;
     Ok(ConvertSummary { input, output_bytes })

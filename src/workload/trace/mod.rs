@@ -71,6 +71,7 @@ pub use table::FORMATS;
 pub use writer::{OutputFormat, TraceWriter};
 
 use super::WorkloadError;
+use std::path::Path;
 
 /// The options for reading and replaying a trace.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,12 +84,21 @@ pub struct TraceOptions {
     pub device: Option<u32>,
     /// The stage of requests to read; [`Stage::Queue`] by default. An error for formats without stages.
     pub stage: Option<Stage>,
+    /// The name of the file in messages; `None` for its path.
+    pub name: Option<&'static str>,
     /// The treatment of addresses beyond the end of the device.
     pub addresses: Addresses,
     /// Read only this many operations.
     pub limit: Option<u64>,
     /// The number of replays; at least 1.
     pub repeat: u64,
+}
+
+impl TraceOptions {
+    /// The name of the file at `path` in messages.
+    fn name_of(&self, path: &Path) -> String {
+        self.name.map_or_else(|| path.display().to_string(), str::to_string)
+    }
 }
 
 impl Default for TraceOptions {
@@ -98,6 +108,7 @@ impl Default for TraceOptions {
             format: None,
             device: None,
             stage: None,
+            name: None,
             addresses: Addresses::default(),
             limit: None,
             repeat: 1,

@@ -150,8 +150,8 @@ fn too_small(summary: &TraceSummary, span_bytes: u64, device_bytes: u64) -> Work
         count => format!(" ({count} devices concatenated)"),
     };
     let reason = format!(
-        "it spans {spans}{concatenated}, but the path exports {has}: use a path that exports {}, or let its \
-         addresses wrap or scale",
+        "it spans {spans}{concatenated}, but the path exports {has}: use a path that exports {}, or map \
+         its addresses with --addresses wrap or --addresses scale",
         format_size(enough)
     );
     unusable(&summary.file, reason)
@@ -200,7 +200,8 @@ mod tests {
         {
             let error = placement(&[span], 1 << 20, Addresses::Refuse).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("a path that exports {enough},")) && error.contains("wrap or scale"),
+                error.contains(&format!("a path that exports {enough},"))
+                    && error.contains("--addresses wrap or --addresses scale"),
                 "{error}"
             );
         }

@@ -60,7 +60,7 @@ pub struct TraceReader {
 impl TraceReader {
     /// Opens a file, compressed or not, and recognises its format unless the options name it.
     pub fn open(path: &Path, options: &TraceOptions) -> Result<TraceReader, WorkloadError> {
-        let name = path.display().to_string();
+        let name = options.name_of(path);
         let read = |source| WorkloadError::Read { file: name.clone(), source };
         let mut file = File::open(path).map_err(read)?;
         // A Parquet file is read from its end, and so not as a stream.

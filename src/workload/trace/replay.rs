@@ -32,10 +32,13 @@ impl TraceWorkload {
     /// Errors: those of [`scan`]; the trace spans more than the device and the options refuse that; the path is not a
     /// regular file, since a trace is read at least twice.
     pub fn open(path: &Path, options: TraceOptions, device_bytes: u64) -> Result<TraceWorkload, WorkloadError> {
-        let file = path.display().to_string();
+        let file = options.name_of(path);
         let metadata = std::fs::metadata(path).map_err(|source| WorkloadError::Read { file: file.clone(), source })?;
         if !metadata.is_file() {
-            return Err(unusable(&file, "not a regular file, and a trace is read twice".to_string()));
+            return Err(unusable(
+                &file,
+                "not a regular file, and a trace is read twice: send it to standard input, and name it -".to_string(),
+            ));
         }
         if options.repeat == 0 || options.limit == Some(0) {
             return Err(unusable(&file, "0 replays, or a limit of 0 operations, request nothing".to_string()));

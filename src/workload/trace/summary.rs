@@ -137,7 +137,7 @@ impl TraceSummary {
 
 /// Counts a whole trace. Errors: those of [`TraceReader`], such as a trace without operations.
 pub fn scan(path: &Path, options: &TraceOptions) -> Result<TraceSummary, WorkloadError> {
-    summarise(TraceReader::open(path, options)?, &path.display().to_string(), |_| Ok(()))
+    summarise(TraceReader::open(path, options)?, &options.name_of(path), |_| Ok(()))
 }
 
 /// Counts the operations of `reader` and passes every batch to `see`.

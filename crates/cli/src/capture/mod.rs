@@ -86,6 +86,9 @@ pub struct Capture {
     /// The trace to write: NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet
     #[arg(long, short, value_name = "TRACE", default_value = "capture.csv.zst", help_heading = "Results")]
     output: PathBuf,
+    /// Replace a trace that exists already
+    #[arg(long, help_heading = "Results")]
+    force: bool,
     /// Write the summary as JSON; - is standard output, instead of the text
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     json: Option<PathBuf>,

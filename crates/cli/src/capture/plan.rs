@@ -73,6 +73,10 @@ impl Plan {
                 "name it NAME.csv, NAME.csv.zst, NAME.csv.gz or NAME.parquet",
             );
         };
+        if args.output.exists() && !args.force {
+            let message = format!("{} exists already: the capture would replace it", args.output.display());
+            return wrong(message, "choose another name (-o NAME.csv.zst), or add --force to replace it");
+        }
         let json = args.json.clone();
         for file in json.iter().filter(|file| *file != Path::new("-")).chain([&args.output]) {
             flashpath::report::check_writable(file)?;

@@ -31,7 +31,7 @@ use flashpath::run::shared::{CallError, SharedVolume, Sharing};
 use flashpath::run::{Path, is_in_memory, mark_lost_changes, open_file_system, set_owner};
 use flashpath::task::Task;
 use flashpath::time::Time;
-use flashpath_fuse::{Caching, Mounted, Wishes};
+use flashpath_fuse::{Caching, Mounted, Wishes, check_mount_point};
 use options::MountOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,6 +102,8 @@ impl Mount {
         }
         let Some(signals) = self.process.begin()? else { return Ok(()) };
         let path = Path::read(&self.path)?;
+        // Before the volume is opened, which may change it: what is refused leaves it as it is.
+        check_mount_point(&self.directory)?;
         let (clock, memory_bytes) = (clock(), Some(memory::machine_share()));
         let mounting = Mounting { memory_bytes, ..Mounting::at(self.process.seed, wall_time_ns()) };
         let access = match (self.despite_damage, options.read_only) {

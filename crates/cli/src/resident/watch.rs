@@ -93,7 +93,7 @@ impl<W: Watched> View<W> {
         self.at = now;
         let terminal = Term::stderr();
         // Errors of a closed standard error are ignored.
-        if terminal.is_term() {
+        if terminal.is_term() && !crate::output::is_dumb() {
             let width = usize::from(terminal.size().1).saturating_sub(1);
             let _ = terminal.clear_line().and_then(|()| terminal.write_str(&truncate_str(&line, width, "")));
             self.is_line_open = true;

@@ -86,7 +86,7 @@ impl Runner<'_> {
 
     fn work<'a>(&'a self, place: Place<'a>) -> Result<Work<'a>, RunError> {
         let Runner { command, source, stop, .. } = self;
-        let (seed, name) = (command.seed, command.workload.clone());
+        let (seed, name) = (command.seed, command.name());
         let is_on_kernel = matches!(place, Place::Path(path) if path.kernel().is_some());
         Ok(match source {
             Source::Files(term) => {
@@ -97,11 +97,11 @@ impl Runner<'_> {
             }
             Source::Shell(text) => Work::Program(ProgramWork {
                 name: "a command".to_string(),
-                run: Box::new(move |mount| on_kernel::shell(&command.workload, text, mount, stop)),
+                run: Box::new(move |mount| on_kernel::shell(&command.name(), text, mount, stop)),
             }),
             Source::FioJob(job) if is_on_kernel => Work::Program(ProgramWork {
                 name: format!("fio, which runs {}", job.display()),
-                run: Box::new(move |mount| on_kernel::fio(&command.workload, job, mount, stop)),
+                run: Box::new(move |mount| on_kernel::fio(&command.name(), job, mount, stop)),
             }),
             _ => Work::Blocks(BlockWork {
                 name,
@@ -135,6 +135,11 @@ impl Run {
                 Work::Program(_) => Vec::new(),
             },
         }
+    }
+
+    /// The workload's name in results and messages, as the user wrote it.
+    pub fn name(&self) -> String {
+        self.workload.to_string_lossy().into_owned()
     }
 
     /// The place of each run.

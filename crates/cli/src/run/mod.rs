@@ -20,18 +20,19 @@ use flashpath::run::{Part, Path};
 use flashpath::task::CpuTable;
 use jobs::Runner;
 use on_kernel::ThisMachine;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Run a workload on one or several paths, or in a directory
 #[derive(clap::Args)]
 pub struct Run {
-    /// A trace file, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or, on a path
+    /// A trace file, - for a trace from standard input, fio:JOBFILE, a generator such as uniform:writes=6x, a file workload such as varmail, or, on a path
     /// with a kernel file system, sh:COMMAND
     #[arg(value_name = "WORKLOAD")]
-    pub workload: String,
+    pub workload: OsString,
     /// A path, from top to bottom; several are run and compared
-    #[arg(long, value_name = "PATH", required_unless_present = "directory")]
+    #[arg(long, value_name = "PATH")]
     on: Vec<String>,
     /// Run in this directory instead of on a path: a file workload, or a block workload inside one file of --size, as
     /// on a virtual machine's disk. The files are kept
@@ -127,7 +128,13 @@ fn catch_interrupts() -> Result<(), Failure> {
 impl Run {
     /// Runs the workload, prints the results, and writes the requested files.
     pub fn run(self) -> Result<(), Failure> {
+        if self.on.is_empty() && self.directory.is_none() {
+            let message = "the run has no place: neither --on nor --in is given";
+            let help = "add --on PATH, such as --on page/nand, to simulate a path, or --in DIR to run in a directory";
+            return Err(Failure::input(message, Some(help.to_string())));
+        }
         let source = Source::read(&self.workload)?;
+        source.check(&self.replaying, &self.name())?;
         let paths = self.on.iter().map(|text| Path::read(text)).collect::<Result<Vec<_>, _>>()?;
         self.check_outputs(&source)?;
         let places = self.places(&paths);

@@ -67,7 +67,7 @@ impl Run {
             if self.quiet {
                 shown.iter_mut().for_each(|result| result.warnings.clear());
             }
-            crate::print(&report::table(&shown, width, terminal))?;
+            crate::print(&report::table(&shown, width, terminal && console::colors_enabled()))?;
         }
         if let Some(file) = self.json.as_ref().filter(|_| !on_stdout) {
             report::write_file(file, &report::json(results))?;

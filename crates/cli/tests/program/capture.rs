@@ -301,7 +301,8 @@ fn a_memory_limit_holds_for_the_command() {
     }
     // The file is larger than the memory: its pages can be evicted, but an allocation of that size fails.
     capture(&bench, &options, "dd status=none if=/dev/zero of=f bs=1M count=64");
-    let answer = capture_badly(&bench, &options, "dd status=none if=/dev/zero of=f bs=64M count=1");
+    let again = [&["--force"], &options[..]].concat();
+    let answer = capture_badly(&bench, &again, "dd status=none if=/dev/zero of=f bs=64M count=1");
     assert_eq!(answer.code, Some(1), "{answer:?}");
 }
 
@@ -428,4 +429,19 @@ fn missing_rights_and_programs_are_named() {
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(answer.stderr.contains("mkfs.ext4 is not installed") && answer.stderr.contains("e2fsprogs"), "{answer:?}");
     assert_eq!(bench.files(), [] as [String; 0]);
+}
+
+/// A second capture replaced the first one's trace without a word.
+#[test]
+fn a_capture_replaces_a_trace_only_if_asked_to() {
+    if !can_capture(&["mkfs.ext4"]) {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("t.csv", "of yesterday");
+    let refused = ["capture", "-o", "t.csv", "--", "true"];
+    bench.refuses(&refused, &["t.csv exists already", "--force"]);
+    assert_eq!(std::fs::read_to_string(bench.path("t.csv")).unwrap(), "of yesterday");
+    capture(&bench, &["--force", "--size", "64M"], "echo new > file; sync");
+    assert!(!operations(&bench, "t.csv").is_empty());
 }

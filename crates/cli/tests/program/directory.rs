@@ -141,7 +141,7 @@ fn conflicting_options_are_refused_with_a_remedy() {
     let bench = Bench::new();
     for (arguments, expected) in [
         (&["varmail", "--on", DRIVE][..], &["no file system on top", "use --in DIR"][..]),
-        (&["varmail"], &["--on", "not provided"]),
+        (&["varmail"], &["neither --on nor --in is given", "--in DIR"]),
         (&["varmail", "--on", DRIVE, "--in", "."], &["cannot be used with"]),
         (&["varmail", "--in", "nowhere"], &["nowhere", "make the directory"]),
         (&["varmail:file=3", "--in", "."], &["did you mean files?"]),

@@ -426,3 +426,19 @@ fn unmounting_a_bind_mount_waits_for_no_server() {
     assert_eq!(fs::read_to_string(bench.path("m/file")).unwrap(), "one");
     assert_eq!(unmounted(&bench).code, Some(0));
 }
+
+/// The volume was opened before the mount point was looked at, and closed with a checkpoint.
+#[test]
+fn a_mount_that_is_refused_changes_nothing_on_the_image() {
+    let bench = Bench::new();
+    make(&bench, "64M");
+    let before = fs::read(bench.path("volume.img")).unwrap();
+    fs::create_dir_all(bench.path("full/of")).unwrap();
+    fs::write(bench.path("file"), "").unwrap();
+    for (place, expected) in [("full", "not empty"), ("file", "file"), ("none/none", "none/none")] {
+        let answer = bench.flashpath(&["mount", IMAGE, place]);
+        assert!(answer.code != Some(0) && answer.stderr.contains(expected), "{place}: {answer:?}");
+        assert!(fs::read(bench.path("volume.img")).unwrap() == before, "{place}: the image has changed");
+    }
+    assert!(!bench.path("none").exists());
+}

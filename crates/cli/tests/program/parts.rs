@@ -80,7 +80,7 @@ fn parts_are_for_file_workloads_in_a_directory() {
         (&["uniform", "--in", ".", "--size", "1M", "--only", "setup"][..], "--only is for file workloads"),
         (&["uniform", "--on", DRIVE, "--only", "setup"], "--only is for file workloads"),
         (&["varmail", "--on", "tree", "--only", "setup"], "--only is for a directory that keeps its files"),
-        (&["varmail", "--only", "setup"], "not provided"),
+        (&["varmail", "--only", "setup"], "neither --on nor --in is given"),
         (&["varmail", "--in", ".", "--only", "all"], "[possible values: setup, counted]"),
         (&["varmail", "--in", ".", "--only", "setup", "--limit", "9"], "--limit has no meaning with --only setup"),
     ] {

@@ -153,3 +153,24 @@ fn odd_drives_and_requests_run_and_every_sum_holds() {
         assert!(result["workload"]["requests"].as_u64().unwrap() > 0);
     }
 }
+
+/// The table was printed with escape sequences on any terminal.
+#[test]
+fn no_color_and_a_dumb_terminal_are_respected() {
+    let bench = Bench::new();
+    let on_a_terminal = |settings: &[(&str, &str)]| {
+        let drives = format!("--on {DRIVE} --on page:op=28%/nand:size=64M,timing=off");
+        let run = format!("{} run uniform:writes=4x {drives}", env!("CARGO_BIN_EXE_flashpath"));
+        let mut command = std::process::Command::new("script");
+        command.args(["-qec", &run, "/dev/null"]).current_dir(bench.path("")).stdin(std::process::Stdio::null());
+        command.env_remove("NO_COLOR").env("TERM", "xterm").envs(settings.iter().copied());
+        let answer = command.output().unwrap();
+        assert_eq!(answer.status.code(), Some(0), "{answer:?}");
+        String::from_utf8(answer.stdout).unwrap()
+    };
+    assert!(on_a_terminal(&[]).contains("\x1b[1m"), "a terminal shows what is bold");
+    let plain = on_a_terminal(&[("NO_COLOR", "1")]);
+    assert!(!plain.contains("\x1b[1m") && !plain.contains("\x1b[2m"), "{plain}");
+    let dumb = on_a_terminal(&[("TERM", "dumb")]);
+    assert!(!dumb.contains('\x1b') && dumb.contains("* best of the row"), "{dumb}");
+}

@@ -54,7 +54,7 @@ fn a_compressed_trace_that_was_cut_off_is_refused() {
 fn addresses_beyond_the_drive_are_refused_with_a_size_that_works() {
     let bench = Bench::new();
     bench.write("far.csv", format!("{HEADER}0,0,write,1073741824,4096,data,0\n"));
-    let answer = bench.refuses(&["run", "far.csv", "--on", DRIVE], &["use a path that exports 2G"]);
+    let answer = bench.refuses(&["run", "far.csv", "--on", DRIVE], &["use a path that exports 2G", "--addresses wrap"]);
     assert!(answer.stderr.contains("far.csv"));
     assert_eq!(bench.flashpath(&["run", "far.csv", "--on", "page/nand:size=2G,timing=off"]).code, Some(0));
     for way in ["wrap", "scale"] {
@@ -125,5 +125,92 @@ fn a_damaged_parquet_file_never_shows_a_panic() {
 fn a_pipe_is_refused_and_not_waited_for() {
     let bench = Bench::new();
     assert!(Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
-    bench.refuses(&["run", "./pipe", "--on", DRIVE], &["not a regular file"]);
+    bench.refuses(&["run", "./pipe", "--on", DRIVE], &["not a regular file", "send it to standard input"]);
+}
+
+/// A trace had to be a file: it is read twice.
+#[test]
+fn a_trace_comes_from_standard_input() {
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 300);
+    assert_eq!(bench.flashpath(&["convert", "t.csv", "t.csv.zst"]).code, Some(0));
+    let from_file = bench.json("t.csv.zst", DRIVE, &[]);
+    let piped = |script: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).env("FLASHPATH", env!("CARGO_BIN_EXE_flashpath")).current_dir(bench.path(""));
+        super::bench::Answer::of(command.output().unwrap())
+    };
+    for script in [
+        format!("cat t.csv.zst | $FLASHPATH run - --on {DRIVE} --on {TIMED} --repeat 2 --json out"),
+        format!("$FLASHPATH run - < t.csv --on {DRIVE} --on {TIMED} --repeat 2 --json out"),
+    ] {
+        let answer = piped(&script);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let results: serde_json::Value = serde_json::from_slice(&std::fs::read(bench.path("out")).unwrap()).unwrap();
+        for result in results.as_array().unwrap() {
+            assert_eq!(result["workload"]["requests"], 600);
+        }
+    }
+    assert_eq!(from_file["workload"]["requests"], 300);
+    let converted = piped("$FLASHPATH convert - again.csv < t.csv");
+    assert_eq!(converted.code, Some(0), "{converted:?}");
+    assert_eq!(std::fs::read(bench.path("again.csv")).unwrap(), std::fs::read(bench.path("t.csv")).unwrap());
+    let far = piped(&format!("echo '{HEADER}0,0,write,1073741824,4096,data,0' | $FLASHPATH run - --on {DRIVE}"));
+    assert!(far.code == Some(2) && far.stderr.contains("standard input: it spans 1.00 GiB"), "{far:?}");
+    let empty = piped(&format!("$FLASHPATH run - --on {DRIVE} < /dev/null"));
+    assert!(empty.code == Some(2) && empty.stderr.contains("standard input: the file is empty"), "{empty:?}");
+}
+
+/// They were ignored, as --timed is not.
+#[test]
+fn options_for_traces_are_refused_with_other_workloads() {
+    let bench = Bench::new();
+    bench.write("j.fio", "[a]\nrw=randwrite\nbs=4k\nsize=1m\n");
+    for option in [["--repeat", "3"], ["--format", "spc"], ["--addresses", "wrap"], ["--device", "0"], ["--stage", "D"]]
+    {
+        for (workload, kind) in [("uniform", "a generator"), ("fio:j.fio", "a fio job")] {
+            let arguments = ["run", workload, "--on", DRIVE, option[0], option[1]];
+            bench.refuses(&arguments, &[&format!("{} is for traces", option[0]), kind]);
+        }
+        let arguments = ["run", "untar", "--in", ".", option[0], option[1]];
+        bench.refuses(&arguments, &[&format!("{} is for traces", option[0]), "a file workload"]);
+    }
+    assert_eq!(bench.files(), ["j.fio"], "nothing was run");
+}
+
+/// A name that is not UTF-8 was refused without saying which argument it was; one in a path was cut at its comma; a `~`
+/// was taken for a directory.
+#[test]
+fn odd_file_names_work_or_are_refused_with_the_reason() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::new();
+    bench.write_trace("t.csv", 30);
+    let odd = OsStr::from_bytes(b"x\xff.csv");
+    for name in [odd, OsStr::new("a,b.csv"), OsStr::new("~c.csv"), OsStr::new("a b.csv")] {
+        std::fs::copy(bench.path("t.csv"), bench.directory.path().join(name)).unwrap();
+        let answer = bench.command(&["run", "--on", DRIVE]).arg(name).output().unwrap();
+        assert_eq!(answer.status.code(), Some(0), "{name:?}: {answer:?}");
+    }
+    let job = OsStr::from_bytes(b"fio:j\xff.fio");
+    std::fs::write(bench.directory.path().join(OsStr::from_bytes(b"j\xff.fio")), "[a]\nrw=write\nsize=1m\n").unwrap();
+    let answer = bench.command(&["run", "--on", DRIVE]).arg(job).output().unwrap();
+    assert_eq!(answer.status.code(), Some(0), "{answer:?}");
+
+    let answer = bench.command(&["mkfs"]).arg(OsStr::from_bytes(b"sfs/conv:image=y\xff,size=64M")).output().unwrap();
+    let answer = super::bench::Answer::of(answer);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    for expected in ["sfs/conv:image=y", "is not text (UTF-8)", "another name"] {
+        assert!(answer.stderr.contains(expected), "{expected}: {}", answer.stderr);
+    }
+    bench.refuses(&["mkfs", "sfs/conv:image=a,b.img,size=64M"], &["no option 'b.img'", "a comma ends a file name"]);
+    bench.refuses(&["mkfs", "sfs/conv:image=~/b.img,size=64M"], &["'~' is not your home directory here", "$HOME"]);
+    bench.refuses(&["run", "~/none.csv", "--on", DRIVE], &["file ~/none.csv not found", "$HOME"]);
+    bench.refuses(&["run", "fio:~/none.fio", "--on", DRIVE], &["file ~/none.fio not found", "$HOME"]);
+    assert_eq!(
+        bench.flashpath(&["mkfs", "sfs/conv:image=~d.img,size=64M"]).code,
+        Some(0),
+        "it is a name like any other"
+    );
+    assert!(bench.path("~d.img").exists());
 }

@@ -111,3 +111,17 @@ fn a_server_that_is_killed_under_fio_loses_no_synced_byte() {
     served.end();
     assert_eq!(code(&bench, &["fsck", PATH]), Some(0));
 }
+
+/// The README had no word of the exit code with which fsck says that it could not check.
+#[test]
+fn the_readme_names_every_exit_code_of_fsck() {
+    let readme = include_str!("../../../../README.md");
+    let codes = readme.split_once("`fsck` has e2fsck's:").expect("the README tells fsck's exit codes").1;
+    let codes = codes.split_once(". ").map_or(codes, |(first, _)| first);
+    for code in ["0 clean", "1 errors repaired", "4 errors left", "8 it could not check", "16 wrong use"] {
+        assert!(codes.contains(code), "{code}: {codes}");
+    }
+    let bench = Bench::new();
+    assert_eq!(bench.flashpath(&["fsck", "sfs/conv:image=none"]).code, Some(8));
+    assert_eq!(bench.flashpath(&["fsck", "sfs/none"]).code, Some(16));
+}

@@ -54,7 +54,30 @@ fn a_run_in_which_zones_wear_out_warns_in_its_report() {
     let path = format!("dm-zoned:reserved=2/conv:size=768K,timing=off+zns:size=1M,{flash}");
     let answer = bench.flashpath(&["run", "uniform:writes=200x", "--on", &path, "--json", "-"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(answer.stderr.contains("the zoned device is worn out: "), "{answer:?}");
     assert!(answer.stderr.contains("zones are out of use (zone "), "{answer:?}");
     let results: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
     assert!(results.to_string().contains("has become offline, and is out of use"), "{results}");
+}
+
+/// The error was "the volume is full ... make the conventional device larger", though nothing was full: reclaim had copied a
+/// zone for every few blocks. The zeros that it wrote for holes could not be told from mapping.
+#[test]
+fn a_uniform_load_that_wears_out_a_zoned_drive_is_told_why() {
+    let bench = Bench::new();
+    let flash = "zone=1M,page=4K,channels=1,dies=1,planes=1,endurance=20,timing=off";
+    let path = format!("dm-zoned/conv:size=12M,timing=off+zns:size=64M,{flash}");
+    let answer = bench.flashpath(&["run", "uniform:writes=3x", "--on", &path, "--json", "-"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    for expected in ["the zoned device is worn out", "reclaim made it write", "a larger conventional device"] {
+        assert!(answer.stderr.contains(expected), "{expected}: {}", answer.stderr);
+    }
+    assert!(!answer.stderr.contains("is full"), "{}", answer.stderr);
+    let result: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let zeros = result["translation"]["events"]["zero_filled_blocks"].as_f64().unwrap();
+    let rows = result["ledger"].as_array().unwrap().iter();
+    let reclaimed =
+        rows.filter(|row| row["station"] == "dm-zoned" && row["cause"] == "reclaim" && row["content"] == "mapping");
+    let reclaimed: f64 = reclaimed.map(|row| row["blocks"].as_f64().unwrap()).sum();
+    assert!(zeros > 0.0 && zeros == reclaimed, "{zeros} of {reclaimed}");
 }
