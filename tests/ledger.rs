@@ -14,7 +14,7 @@ mod sums;
 
 use flashpath::expression::parse_term;
 use flashpath::report::RunResult;
-use flashpath::run::{FileShape, OpenError, Options, Path, VolumeOptions, Work, simulate};
+use flashpath::run::{BlockWork, FileShape, Job, NoMachine, Path, Place, RunOptions, Work, run};
 use flashpath::workload::Workload;
 use flashpath::workload::files::file_workload;
 use flashpath::workload::generator::generator;
@@ -23,8 +23,9 @@ use sums::{Ledger, check_ledger};
 
 const LAYERS: [&str; 4] = ["page", "dftl:table=500", "fast", "superblock:cache=100"];
 
-fn result(path: &str, work: Work<'_, OpenError>) -> RunResult {
-    let outcome = simulate(&Path::read(path).unwrap(), 5, work, &mut |_| true).unwrap();
+fn result(path: &str, work: Work<'_>, options: RunOptions) -> RunResult {
+    let place = &Path::read(path).unwrap();
+    let outcome = run(Job { work, place: Place::Path(place), seed: 5, options }, &NoMachine, &mut |_| true).unwrap();
     assert!(outcome.failure.is_none(), "{path}: {:?}", outcome.failure);
     outcome.result
 }
@@ -32,14 +33,10 @@ fn result(path: &str, work: Work<'_, OpenError>) -> RunResult {
 /// Blocks of a workload on the whole path, or in a file of this shape.
 fn blocks(path: &str, workload: &str, shape: Option<FileShape>) -> RunResult {
     let term = parse_term(workload).unwrap();
-    let open = Box::new(move |bytes| {
-        let workload: Box<dyn Workload> = generator(&term, bytes, 5).unwrap();
-        Ok((workload, Options { verify: true, seed: 5, ..Options::default() }))
-    });
-    match shape {
-        None => result(path, Work::Blocks(open)),
-        Some(shape) => result(path, Work::InFile(shape, open)),
-    }
+    let open = Box::new(move |bytes| Ok(generator(&term, bytes, 5).unwrap()));
+    let work = BlockWork { name: workload.to_string(), has_times: false, open };
+    let options = RunOptions { verify: true, file: shape.unwrap_or_default(), ..RunOptions::default() };
+    result(path, Work::Blocks(work), options)
 }
 
 /// Overwrites in a file of a volume of sfs, so full that it cleans segments.
@@ -50,7 +47,7 @@ fn cleaned(path: &str) -> RunResult {
 
 fn files(path: &str) -> RunResult {
     let workload = file_workload(&parse_term("varmail:files=200,size=16K,loops=1500,threads=2").unwrap(), 5).unwrap();
-    result(path, Work::Files(workload, VolumeOptions::default()))
+    result(path, Work::Files(workload), RunOptions::default())
 }
 
 /// What a drive copies, and what it writes for its map, is all that it adds; it writes each page it was asked for once.
@@ -160,9 +157,10 @@ fn a_captured_ext4_keeps_every_promise_on_zones_and_on_a_drive() {
     ] {
         let open = Box::new(|bytes| {
             let workload = TraceWorkload::open(trace.as_ref(), TraceOptions::default(), bytes).unwrap();
-            Ok((Box::new(workload) as Box<dyn Workload>, Options { limit: Some(60_000), ..Options::default() }))
+            Ok(Box::new(workload) as Box<dyn Workload>)
         });
-        let result = result(path, Work::Blocks(open));
+        let work = BlockWork { name: trace.to_string(), has_times: true, open };
+        let result = result(path, Work::Blocks(work), RunOptions { limit: Some(60_000), ..RunOptions::default() });
         let ledger = check_ledger(&result);
         let reclaimed = ledger.sum(&|row| row.station == "dm-zoned" && row.cause == "reclaim");
         assert_eq!(reclaimed > 0.0, path.starts_with("dm-zoned"), "{path}");

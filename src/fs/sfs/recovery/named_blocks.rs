@@ -40,7 +40,7 @@ impl Sfs {
                 self.walk_map(task, number, root.get(), image.levels, &mut walk);
             }
             if let Some(first) = self.walk_block(task, number, image.attributes.get(), &mut walk) {
-                let list = attribute_blocks::listed(&first).unwrap_or_default();
+                let list = attribute_blocks::listed_blocks(&first).unwrap_or_default();
                 list.into_iter().for_each(|number| self.note_if_free(task, number, &mut walk));
             }
         }

@@ -394,7 +394,7 @@ impl Sfs {
                 let entry = self.metadata.dat.get(task, number)?;
                 let lies_nowhere = entry.is_taken == 1 && entry.address.get() == 0 && !entry.is_given_up();
                 if lies_nowhere && self.is_unmapped(task, &record)? {
-                    self.metadata.dat.give_back(task, number)?;
+                    self.metadata.dat.free_unlogged(task, number)?;
                 }
             }
         }

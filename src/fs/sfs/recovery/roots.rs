@@ -43,7 +43,7 @@ impl Sfs {
         let most = reach(level).min(self.media.log_blocks());
         let whole = Root { pages: most.into(), ..*root };
         let (tree, _) = PagedFile::open_in_part(task, name_of(kind), &whole, &self.media, &mut |_| None).ok()?;
-        let pages = tree.places().filter(|(number, _)| number >> LEVEL_SHIFT == 0).map(|(page, _)| page + 1);
+        let pages = tree.addresses().filter(|(number, _)| number >> LEVEL_SHIFT == 0).map(|(page, _)| page + 1);
         let used = pages.max().unwrap_or(0).max(least);
         let told = root.pages.get();
         Some(if told <= most { told.max(used) } else { used })
