@@ -178,7 +178,7 @@ fn work(cache_blocks: u64, policy: Policy, on_device: bool, seed: u64) {
     (0..BLOCKS).for_each(|block| assert_eq!(below.stamp(block), model.newest[block as usize], "block {block}"));
     let account = cache.account();
     let received = account.below.iter().map(|below| below.received.total()).sum::<u64>();
-    assert_eq!(account.sent.total(), received, "what it sent is what those below received");
+    assert_eq!(account.sent.total(), received, "it sent what the stations below received");
     assert!(account.events.iter().all(|(_, count)| *count > 0), "{:?}", account.events);
 }
 

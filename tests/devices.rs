@@ -90,7 +90,7 @@ fn without_reclaim_time_changes_no_count() {
 }
 
 #[test]
-fn a_drive_counts_the_same_as_a_device_as_it_does_inside() {
+fn a_drive_counts_the_same_as_a_device_and_directly() {
     for text in DRIVES {
         let path = Path::read(text).unwrap();
         let options = Options { fill: true, ..Options::default() };

@@ -126,7 +126,7 @@ fn the_most_popular_blocks_get_the_share_that_genzipf_prints() {
 }
 
 #[test]
-fn a_skewed_job_spreads_its_requests_as_fio_does() {
+fn a_skewed_job_distributes_its_requests_like_fio() {
     for distribution in
         ["zipf:0.8", "zipf:1.2", "pareto:0.2", "pareto:0.3", "normal:1", "normal:20", "normal:50", "normal:90"]
     {
@@ -151,7 +151,7 @@ fn mean_and_deviation(requests: &[(String, u64, u64)]) -> [f64; 2] {
 }
 
 #[test]
-fn zones_and_partly_random_offsets_are_spread_as_fio_does() {
+fn zones_and_partly_random_offsets_are_distributed_like_fio() {
     let tenths = |requests: &[(String, u64, u64)]| -> Vec<f64> {
         let mut counts = [0.0; 10];
         requests.iter().for_each(|(_, offset, _)| counts[(*offset as f64 / (64 << 20) as f64 * 10.0) as usize] += 1.0);
@@ -173,7 +173,7 @@ fn zones_and_partly_random_offsets_are_spread_as_fio_does() {
 }
 
 #[test]
-fn a_job_that_draws_nothing_is_request_for_request_what_fio_does() {
+fn a_job_without_random_numbers_makes_the_same_requests_as_fio() {
     for (number, keys) in [
         "rw=write\nbs=4k\nsize=64k",
         "rw=read\nbs=8k\nsize=64k\noffset=12k",
@@ -202,7 +202,7 @@ fn a_job_that_draws_nothing_is_request_for_request_what_fio_does() {
 }
 
 #[test]
-fn the_random_map_covers_the_blocks_as_fio_does() {
+fn the_random_map_covers_the_blocks_like_fio() {
     for (name, keys) in [
         ("map", "rw=randwrite\nbs=4k\nsize=1000k\nio_size=3000k"),
         ("mixed-map", "rw=randrw\nbs=4k\nsize=1000k"),

@@ -105,7 +105,7 @@ fn without_the_map_blocks_are_visited_more_than_once_or_never() {
 }
 
 #[test]
-fn a_partly_random_job_follows_on_as_often_as_it_says() {
+fn a_partly_random_job_has_its_share_of_sequential_requests() {
     let all = operations("[a]\nrw=randwrite\nsize=64m\npercentage_random=30\n", 64 * MIB);
     let follows = all.windows(2).filter(|pair| pair[1].offset_bytes == pair[0].end_bytes()).count();
     assert!((follows as f64 / all.len() as f64 - 0.7).abs() < 0.02);
@@ -123,7 +123,7 @@ fn a_trim_write_discards_each_block_and_then_writes_it() {
 }
 
 #[test]
-fn a_flush_comes_before_the_request_behind_every_nth_write() {
+fn a_flush_follows_every_nth_write() {
     for (keys, due) in [
         ("fsync=2", "w0 w4 f w8 w12"),
         ("fdatasync=3", "w0 w4 w8 f w12"),
@@ -207,7 +207,7 @@ fn a_centre_moves_the_most_popular_block_there() {
 }
 
 #[test]
-fn randseed_pins_a_job_whatever_the_seed_of_the_run() {
+fn randseed_overrides_the_seed_of_the_run() {
     let run = |text: &str, seed: u64| drain(fio_job_text("x.fio", text, MIB, seed).unwrap().as_mut());
     let (free, pinned) = ("[a]\nrw=randwrite\n", "[a]\nrw=randwrite\nrandseed=5\n");
     assert_eq!(run(free, 1), run(free, 1));

@@ -472,7 +472,7 @@ fn the_bytes_of_an_image_never_change() {
 }
 
 #[test]
-fn read_only_and_offline_zones_stay_so_in_the_image() {
+fn the_image_keeps_read_only_and_offline_zones() {
     let folder = tempfile::tempdir().unwrap();
     let settings = zns_at(&folder.path().join("b"), &format!(",{SMALL}"));
     let mut drive = Zns::create(&settings, false).unwrap();

@@ -67,7 +67,7 @@ fn violations(library: &Modules) -> BTreeMap<PathBuf, BTreeSet<String>> {
         let allowed = ROOMS.iter().find(|(name, _)| *name == room).map_or(&[][..], |(_, rooms)| *rooms);
         assert!(
             SHARED.contains(&room) || ROOMS.iter().any(|(name, _)| *name == room),
-            "{room} is not in the table: say what it may import"
+            "{room} is not in the table: add what it may import"
         );
         for target in module.references.iter().filter_map(|reference| circles::definer(library, path, &reference.names))
         {
@@ -156,7 +156,7 @@ fn no_parts_of_a_folder_import_each_other_in_a_circle() {
         .collect();
     let (new, gone): (Vec<_>, Vec<_>) = (found.difference(&known).collect(), known.difference(&found).collect());
     assert!(new.is_empty(), "circles of imports that are not in the list: {new:#?}");
-    assert!(gone.is_empty(), "these are circles no more, so take them out of the list: {gone:#?}");
+    assert!(gone.is_empty(), "these circles are gone: remove them from the list: {gone:#?}");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn the_reader_of_imports_sees_them_all() {
 }
 
 #[test]
-fn an_import_of_a_reexport_counts_as_one_of_the_defining_part() {
+fn a_reexport_counts_as_an_import_of_the_defining_part() {
     let (_folder, modules) = crate_of(&[
         ("lib.rs", "mod room; mod other;"),
         ("room/mod.rs", "mod a; mod b; mod c; pub use a::A; use b::*; pub struct Own; use c::C;"),

@@ -91,7 +91,7 @@ fn damage_in_a_compressed_trace_is_named_with_its_place() {
 }
 
 #[test]
-fn an_empty_file_and_one_of_no_format_are_errors_that_say_so() {
+fn an_empty_file_and_one_of_unknown_format_are_errors() {
     let options = TraceOptions::default();
     assert!(error_of(b"", &options).ends_with("the file is empty"));
     for (_, bytes) in compressed(b"") {
@@ -122,7 +122,7 @@ fn formats_that_cannot_drive_a_simulator_are_refused_with_the_reason() {
 }
 
 #[test]
-fn a_stage_is_an_error_where_there_are_none_and_where_it_does_not_appear() {
+fn a_stage_is_an_error_if_the_format_or_the_trace_has_none() {
     let options = TraceOptions { stage: Some(Stage::Complete), ..TraceOptions::default() };
     assert!(error_of(samples::SPC, &options).contains("only blkparse and blktrace have"));
     let queued_only = b"8,0 1 1 0.5 7 Q W 8 + 8 [dd]\n";
@@ -131,7 +131,7 @@ fn a_stage_is_an_error_where_there_are_none_and_where_it_does_not_appear() {
 }
 
 #[test]
-fn a_device_can_be_chosen_and_one_that_is_not_there_is_an_error() {
+fn a_device_can_be_selected_and_a_missing_one_is_an_error() {
     let folder = TempDir::new().unwrap();
     let path = written(&folder, "trace", &many_lines(100));
     let options = TraceOptions { device: Some(2), ..TraceOptions::default() };
@@ -237,7 +237,7 @@ fn a_converted_trace_holds_the_same_operations() {
 }
 
 #[test]
-fn a_conversion_that_fails_leaves_the_output_as_it_was() {
+fn a_failed_conversion_leaves_the_output_unchanged() {
     let folder = TempDir::new().unwrap();
     let (_, mut bytes) = compressed(&many_lines(100_000)).into_iter().next_back().unwrap();
     bytes.truncate(bytes.len() / 2);
@@ -422,7 +422,7 @@ fn written_set_bytes(operations: &[Operation], one_address_space: bool) -> u64 {
 }
 
 #[test]
-fn real_traces_hold_what_is_known_of_them() {
+fn real_traces_have_their_known_properties() {
     let Some(folder) = shared_traces() else { return };
     let options = TraceOptions::default();
     for known in KNOWN {

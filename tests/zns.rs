@@ -115,25 +115,25 @@ fn check_command(action: &str, command: fn(&mut Zns, u32) -> Result<Time, ZoneEr
 }
 
 #[test]
-fn open_makes_explicitly_open_what_can_be_written() {
+fn open_makes_writable_zones_explicitly_open() {
     let open_ = Some(ZoneState::ExplicitlyOpen);
     check_command("open", open, [open_, open_, open_, open_, None, None, None]);
 }
 
 #[test]
-fn close_closes_what_is_open() {
+fn close_closes_open_zones() {
     let closed = Some(ZoneState::Closed);
     check_command("close", close, [None, closed, closed, closed, None, None, None]);
 }
 
 #[test]
-fn finish_makes_full_what_can_be_written() {
+fn finish_makes_writable_zones_full() {
     let full = Some(ZoneState::Full);
     check_command("finish", finish, [full, full, full, full, full, None, None]);
 }
 
 #[test]
-fn reset_empties_all_but_what_has_failed() {
+fn reset_empties_all_zones_except_failed_ones() {
     let empty = Some(ZoneState::Empty);
     check_command("reset", reset, [empty, empty, empty, empty, empty, None, None]);
 }
@@ -170,7 +170,7 @@ fn a_write_that_no_zone_takes_is_refused_by_the_specifications_name() {
             }
         };
         assert_eq!(write(&mut drive, 0, written, CAPACITY + 1 - written), Err(expected), "{state:?}");
-        assert_eq!(drive.zone(0), before, "what is refused changes nothing");
+        assert_eq!(drive.zone(0), before, "a refused write changes nothing");
         assert_eq!(drive.account().received.total(), drive.account().sent.total());
     }
 }
@@ -207,7 +207,7 @@ fn requests_beyond_their_zone_or_the_drive_are_refused() {
 }
 
 #[test]
-fn an_append_goes_where_the_write_pointer_is() {
+fn an_append_goes_to_the_write_pointer() {
     let mut drive = drive("");
     for place in [0, 3, 6] {
         let (first, _) = drive.append(5, &stamps(place + 1, 3), LABEL, Time::ZERO).unwrap();
@@ -220,7 +220,7 @@ fn an_append_goes_where_the_write_pointer_is() {
 }
 
 #[test]
-fn a_reset_zone_reads_as_zeros_behind_its_write_pointer_when_it_is_written_again() {
+fn a_rewritten_zone_reads_as_zeros_after_its_write_pointer() {
     let mut drive = drive("");
     write(&mut drive, 0, 0, 20).unwrap();
     reset(&mut drive, 0).unwrap();
@@ -271,7 +271,7 @@ fn closed_zones_stay_active_and_full_and_empty_ones_do_not() {
 }
 
 #[test]
-fn a_failed_zone_does_not_come_back() {
+fn a_failed_zone_never_recovers() {
     let mut drive = drive("");
     drive.set_state(0, ZoneState::ReadOnly).unwrap();
     drive.set_state(0, ZoneState::Offline).unwrap();
@@ -330,7 +330,7 @@ fn conventional_zones_are_written_anywhere_and_not_managed() {
 }
 
 #[test]
-fn errors_say_the_specifications_names() {
+fn errors_use_the_specifications_names() {
     let mut drive = drive(",max-active=1,max-open=1");
     write(&mut drive, 0, 0, 1).unwrap();
     let message_of = |answer: Result<Time, ZoneError>| answer.unwrap_err().to_string();
@@ -367,7 +367,7 @@ fn every_page_is_accounted_for() {
         assert_eq!(event("padded_blocks"), CAPACITY - 13);
         let of_erased = flash.erased_blocks * flash.pages_per_block - event("erased_unprogrammed_pages");
         let still_there = blocks_of_pages(flash.programmed_pages - of_erased);
-        assert_eq!(still_there, CAPACITY + 1 - in_buffer, "{page}: zone 2, and what is left of zone 3");
+        assert_eq!(still_there, CAPACITY + 1 - in_buffer, "{page}: zone 2, and the rest of zone 3");
         assert_eq!(flash.erase_counts, [1, 1, 0, 0, 0, 0, 0, 0]);
     }
 }

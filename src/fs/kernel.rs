@@ -61,7 +61,7 @@ const JOURNAL: OptionKind = OptionKind {
     name: "journal",
     values: Values::Size(1 << 20, 1 << 40),
     default: "",
-    about: "the journal's size, a multiple of 1M (default: chosen by mkfs)",
+    about: "the journal's size, a multiple of 1M (not set: mkfs chooses)",
 };
 const DISCARD: OptionKind =
     OptionKind { name: "discard", values: Values::Switch, default: "off", about: "discard freed blocks at once" };

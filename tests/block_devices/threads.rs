@@ -89,7 +89,7 @@ fn alone(name: &str, device: &dyn BlockDevice, asked: &Asked, thread: u64, round
     }
     for (own, newest) in newest.into_iter().enumerate() {
         let block = own as u64 * THREADS + thread - 1;
-        assert_eq!(asked.read(name, device, block, 1, Time(1 << 40)), [newest], "{name}: block {block} in the end");
+        assert_eq!(asked.read(name, device, block, 1, Time(1 << 40)), [newest], "{name}: block {block} at the end");
     }
 }
 

@@ -59,7 +59,7 @@ fn findings(machine: &Machine) -> Vec<Finding> {
 }
 
 #[test]
-fn a_super_block_that_says_what_cannot_be_is_refused_by_its_field() {
+fn an_impossible_super_block_is_refused_by_its_field() {
     type Change = fn(&mut SuperBlock);
     let changes: [(&str, Change); 8] = [
         ("chunks is 1000, and from 1 to 20 would be right", |super_block| super_block.chunks = 1000),
@@ -85,7 +85,7 @@ fn a_super_block_that_says_what_cannot_be_is_refused_by_its_field() {
 }
 
 #[test]
-fn a_map_that_says_what_cannot_be_is_refused_by_its_entry() {
+fn an_impossible_map_is_refused_by_its_entry() {
     for (message, at, zone) in [
         ("chunk 2: data zone is 99, and one of the 24 zones", 16, 99u32),
         ("chunk 2: data zone is 1, and a zone that holds no metadata", 16, 1),
@@ -161,7 +161,7 @@ fn fsck_repairs_all_that_it_calls_repairable() {
 }
 
 #[test]
-fn a_survey_shows_chunks_and_zones_as_they_are() {
+fn a_survey_shows_the_state_of_chunks_and_zones() {
     let survey = survey(machine().devices()).unwrap();
     assert_eq!((survey.label.as_str(), survey.zone_blocks, survey.reserved_zones), ("hurt", 64, 2));
     let chunk = &survey.chunks[0];
@@ -176,7 +176,7 @@ fn a_survey_shows_chunks_and_zones_as_they_are() {
 
 /// Any bytes in the metadata: the volume is opened, repaired or rejected, without a panic.
 #[test]
-fn no_damage_to_the_metadata_is_a_panic() {
+fn no_damage_to_the_metadata_causes_a_panic() {
     let whole = machine();
     let blocks: Vec<Vec<u8>> = (0..2 * ZONE).map(|block| whole.disk.bytes(block)).collect();
     let mut opened = 0;

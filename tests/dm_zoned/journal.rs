@@ -148,7 +148,7 @@ fn a_journal_that_is_found_later_moves_into_its_zone_without_being_copied() {
 
 /// The file system is made again without a journal, or with one in another place.
 #[test]
-fn a_journal_that_goes_away_leaves_its_zones_to_reclaim() {
+fn the_zones_of_a_removed_journal_are_reclaimed() {
     let machine = machine();
     let mut volume = machine.open(WITH);
     let (old, new) = (2 * ZONE..3 * ZONE, 5 * ZONE + 8..5 * ZONE + 40);
@@ -169,7 +169,7 @@ fn a_journal_that_goes_away_leaves_its_zones_to_reclaim() {
 }
 
 #[test]
-fn a_volume_so_full_that_nothing_else_can_be_freed_gives_a_journals_zone_up_and_loses_nothing() {
+fn a_full_volume_releases_a_journals_zone_and_loses_no_data() {
     let machine = Machine::new(ZONE, 6, 12);
     machine.mkfs("dm-zoned:reserved=2");
     let mut volume = machine.open("dm-zoned:journal-zone,journal-share=90%");
@@ -213,7 +213,7 @@ fn a_closed_volume_has_no_state_that_the_stock_kernel_does_not_know() {
 
 /// Linux 6.1 warned in `dmz_unmap_zone` and dereferenced a null pointer with such a volume (scripts/zoned-guest).
 #[test]
-fn fsck_after_a_crash_joins_a_journals_zone_with_the_conventional_zone_beside_it() {
+fn fsck_after_a_crash_merges_a_journals_zone_with_its_chunks_conventional_zone() {
     let machine = machine();
     let mut volume = machine.open(WITH);
     write(&mut volume, 70, &[1, 2], Content::Data, Time::ZERO);

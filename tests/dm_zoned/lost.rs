@@ -76,7 +76,7 @@ fn blocks_that_a_stale_zoned_device_has_lost_fail_and_stay_found_until_fsck_give
 }
 
 #[test]
-fn a_lost_block_that_is_written_anew_is_there_again() {
+fn a_lost_block_is_readable_after_it_is_overwritten() {
     for first in [0, 2] {
         let machine = stale();
         let mut volume = machine.open(TEXT);
@@ -109,7 +109,7 @@ fn a_wrapper_and_a_file_system_above_pass_warnings_on() {
 }
 
 #[test]
-fn a_volume_whose_zones_wear_out_says_so_and_loses_nothing() {
+fn worn_out_zones_are_reported_and_lose_no_data() {
     let flash = "page=4K,channels=1,dies=1,planes=1,endurance=3";
     for timing in ["on", "off"] {
         let path =
@@ -230,7 +230,7 @@ impl Abilities for Failing {
 /// Merging a chunk's zones for its journal freed the first before the second was read: a failed read in between lost
 /// the blocks of the first. A reclaim that failed once was never tried again, and its conventional zone was lost.
 #[test]
-fn a_conventional_device_that_fails_once_loses_nothing_and_leaves_a_volume_that_works() {
+fn one_failure_of_a_conventional_device_loses_no_data_and_leaves_a_usable_volume() {
     let (mut failed, mut read_only, mut reclaims) = (0, 0, 0);
     for seed in 0..super::power_cuts::seeds() * 12 {
         let mut random = Random::new(seed, "dm-zoned failing");

@@ -186,7 +186,7 @@ pub fn check_sums(volume: &DmZoned, opened: &Account) {
 }
 
 #[test]
-fn a_volume_returns_what_was_written_whatever_is_reclaimed() {
+fn a_volume_returns_written_data_during_any_reclaim() {
     for seed in 0..24 {
         let mut random = Random::new(seed, "dm-zoned model");
         let has_journal = seed % 2 == 1;

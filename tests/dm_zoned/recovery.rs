@@ -37,7 +37,7 @@ fn generation(machine: &Machine, zone: u64) -> u64 {
 /// generation, and at the next mount the first is taken, which lacks chunk 7: it reads zeros. So the older set must be
 /// completed before any commit.
 #[test]
-fn a_set_that_a_torn_commit_left_behind_does_not_come_back() {
+fn a_metadata_set_older_than_a_torn_commit_is_not_used() {
     let machine = machine();
     let mut volume = machine.open(TEXT);
     put(&mut volume, 3, 0, 0x33);
@@ -106,7 +106,7 @@ fn a_zone_is_not_written_again_before_its_release_is_committed() {
 }
 
 #[test]
-fn a_zone_that_goes_read_only_or_offline_takes_its_chunk_with_it_and_no_other() {
+fn a_read_only_or_offline_zone_affects_only_its_chunk() {
     let machine = machine();
     let text = "dm-zoned:idle=1s";
     let mut volume = machine.open(text);

@@ -179,7 +179,7 @@ fn work(geometry: &Geometry, seed: u64) {
 }
 
 #[test]
-fn no_write_to_a_small_volume_fails_whatever_its_geometry() {
+fn no_write_to_a_small_volume_of_any_geometry_fails() {
     let geometries = geometries();
     let possible = geometries.iter().filter(|geometry| !geometry.is_impossible()).count();
     assert!(possible > 500, "{possible} of {} geometries can be made", geometries.len());
@@ -190,7 +190,7 @@ fn no_write_to_a_small_volume_fails_whatever_its_geometry() {
 
 /// The volume of the bug report, when its zones were all busy: no write waits for the previous answer.
 #[test]
-fn a_write_waits_for_zones_that_are_busy_however_many_writes_are_under_way() {
+fn a_write_waits_for_busy_zones_at_any_queue_depth() {
     for (reserved, depth) in [(3, 1), (3, 32), (8, 1), (8, 32)] {
         let path = format!("dm-zoned:reserved={reserved}/conv:size=16M+zns:size=64M,zone=1M,page=4K");
         let device = open_device(&Path::read(&path).unwrap(), Payload::Stamps, 1).unwrap();
@@ -258,7 +258,7 @@ fn power_may_fail_at_any_moment_of_a_write_that_waits_for_room() {
 /// A volume made by the kernel's tools with one reserved zone has a chunk for each zone. When all are mapped, a block
 /// that is not at its zone's write pointer cannot be stored: the error says so, and names a remedy.
 #[test]
-fn a_volume_that_cannot_hold_a_write_says_why() {
+fn a_write_without_space_fails_with_the_reason() {
     let machine = Machine::new(ZONE, 4, 4);
     machine.mkfs("dm-zoned:reserved=1");
     for set in 0..2 {

@@ -199,7 +199,7 @@ fn some_headers_are_read_for_nearly_every_source_and_none_twice() {
 }
 
 #[test]
-fn varmail_goes_through_the_13_flowops() {
+fn varmail_runs_the_13_flowops_in_order() {
     let model = Model::of(workload("varmail:files=1000,threads=1,loops=200", 1));
     let mut asked = model.asked[2].iter().map(|(_, operation, _)| *operation).peekable();
     let mut loops = 0;

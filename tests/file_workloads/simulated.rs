@@ -51,7 +51,7 @@ fn simulated_threads_leave_the_models_files_byte_for_byte() {
 /// Each call takes 10 us. Behind one gate, the counted stage takes that for each call of all threads; without a gate,
 /// for each call of the busiest thread.
 #[test]
-fn threads_overlap_as_far_as_their_gates_allow() {
+fn threads_overlap_except_behind_gates() {
     let text = "varmail:files=64,threads=16,loops=1600";
     let seconds = |gate: Option<Gate<()>>| {
         let (files, _place) = hooked(move |task: &Task<'_>, _| {

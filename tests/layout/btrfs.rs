@@ -33,7 +33,7 @@ fn chunks(image: &Image) -> Regions {
 }
 
 #[test]
-fn chunks_are_where_btrfs_says() {
+fn chunks_match_dump_tree() {
     if !has_programs(&["mkfs.btrfs", "btrfs"]) {
         return;
     }
@@ -50,6 +50,6 @@ fn chunks_are_where_btrfs_says() {
         assert_eq!((layout.file_system, layout.journal), (FileSystem::Btrfs, Journal::None));
         assert_eq!(layout.regions, chunks(&image), "{kind:?}");
         let says_data = layout.regions.bytes_of(Region::Data) > 0;
-        assert_eq!(says_data, !kind.contains(&"--mixed"), "in mixed chunks nobody knows by place: {kind:?}");
+        assert_eq!(says_data, !kind.contains(&"--mixed"), "mixed chunks do not separate data by place: {kind:?}");
     }
 }

@@ -73,7 +73,7 @@ fn fixed_blocks(image: &Image) -> BTreeSet<u64> {
 }
 
 #[test]
-fn journal_and_fixed_metadata_are_where_the_tools_say() {
+fn journal_and_fixed_metadata_match_the_tools() {
     if !has_programs(&TOOLS) {
         return;
     }
@@ -111,14 +111,14 @@ fn journal_and_fixed_metadata_are_where_the_tools_say() {
         let unexplained: Vec<_> = metadata.difference(&fixed).filter(|block| !own.contains(block)).collect();
         assert!(
             unexplained.is_empty(),
-            "{kind:?} has metadata that nobody knows: {:?}",
+            "{kind:?} has unknown metadata: {:?}",
             unexplained.iter().take(9).collect::<Vec<_>>()
         );
     }
 }
 
 #[test]
-fn a_files_blocks_are_data_and_what_names_them_is_metadata() {
+fn a_files_blocks_are_data_and_its_block_map_is_metadata() {
     if !has_programs(&TOOLS) {
         return;
     }

@@ -122,7 +122,7 @@ fn journals_of(image: &Image) -> Vec<Range<u64>> {
 }
 
 #[test]
-fn writes_before_there_is_a_file_system_are_data() {
+fn writes_before_mkfs_are_data() {
     let mut running = Running::new(SIZE_BYTES);
     assert_eq!(running.label_of(5, &[7; 4096]), Content::Data);
     running.device.flush(Time::ZERO).unwrap();
@@ -167,7 +167,7 @@ fn a_write_over_the_end_of_a_journal_is_labelled_part_by_part() {
 }
 
 #[test]
-fn a_journal_that_is_made_anew_elsewhere_is_followed() {
+fn a_journal_recreated_elsewhere_is_followed() {
     if !has_programs(&["mke2fs", "tune2fs"]) {
         return;
     }
@@ -256,7 +256,7 @@ fn the_file_system_of_every_partition_is_found() {
 }
 
 #[test]
-fn a_damaged_file_system_has_no_labels_and_one_beside_it_keeps_them() {
+fn a_damaged_file_system_loses_its_labels_and_other_partitions_keep_theirs() {
     if !has_programs(&["mke2fs"]) {
         return;
     }

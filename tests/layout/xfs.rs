@@ -10,7 +10,7 @@ fn number(image: &Image, structure: &str, field: &str) -> u64 {
 }
 
 #[test]
-fn log_and_headers_are_where_xfs_db_says() {
+fn log_and_headers_match_xfs_db() {
     if !has_programs(&["mkfs.xfs", "xfs_db"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Structures with wrong fields and right checksums, as after a bug, or by somebody with a purpose.
+//! Structures with wrong fields and right checksums, as left by a bug or an attacker.
 
 use super::machine::{Device, Machine};
 use super::unclean::{block, change, superblock};

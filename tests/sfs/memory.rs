@@ -172,7 +172,7 @@ fn an_evicted_inode_with_references_exists_without_a_name_until_they_are_dropped
     let power = Power::new();
     let mut sfs = create(blocks(Disk::new(&power, 36 << 8, 0)), "sfs:segment=64K,memory=28M");
     let held = sfs.make(task, InodeNumber::ROOT, b"held", &new_file()).unwrap();
-    sfs.write(task, held, 0, b"what it holds").unwrap();
+    sfs.write(task, held, 0, b"file contents").unwrap();
     for _ in 0..3 {
         sfs.retain(task, held).unwrap();
     }
@@ -189,7 +189,7 @@ fn an_evicted_inode_with_references_exists_without_a_name_until_they_are_dropped
     let mut bytes = [0; 13];
     sfs.release(task, held, 2).unwrap();
     assert_eq!(sfs.read(task, held, 0, &mut bytes).unwrap(), 13);
-    assert_eq!(&bytes, b"what it holds");
+    assert_eq!(&bytes, b"file contents");
     sfs.release(task, held, 1).unwrap();
     assert!(matches!(sfs.attributes(task, held), Err(SfsError::NotFound)));
     sfs.sync(task).unwrap();

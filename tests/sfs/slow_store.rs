@@ -104,7 +104,7 @@ fn an_fsync_waits_for_one_flush_and_a_sync_for_three() {
 }
 
 #[test]
-fn no_call_waits_for_more_than_a_few_flushes_however_full_the_volume_is() {
+fn no_call_waits_for_more_than_a_few_flushes_even_on_a_full_volume() {
     let task = &Task::at(Time::ZERO);
     // At most, the log is flushed to free segments, then a checkpoint is taken, with 3 flushes. With nearly no memory,
     // nearly every change is also followed by a checkpoint.

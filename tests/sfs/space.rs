@@ -44,7 +44,7 @@ fn assert_as_new(now: Space, new: Space, when: &str) {
 /// Regression: a volume of 96 MiB that was filled with 289,149 device nodes and emptied by `rm -rf` kept only 4.6 MiB
 /// free, and `df -i` showed 18,688 inodes: pages of the inode file were never freed.
 #[test]
-fn a_volume_filled_with_inodes_and_emptied_is_as_free_as_a_new_one() {
+fn a_volume_filled_with_inodes_and_emptied_has_the_free_space_of_a_new_one() {
     let task = &Task::at(Time::ZERO);
     for is_zoned in [false, true] {
         let machine = Machine::new("sfs:segment=64K", 16, 240, is_zoned);

@@ -123,7 +123,7 @@ fn a_volume_with_two_damaged_superblocks_is_refused_with_advice() {
 }
 
 #[test]
-fn the_image_of_a_superblock_in_a_file_is_not_taken_for_the_volumes_own() {
+fn a_superblock_image_in_a_file_is_not_taken_for_the_volumes_superblock() {
     let task = &Task::at(Time::ZERO);
     // A volume with larger segments, whose second superblock is where a file of the other volume will be.
     let inner = Machine::new("sfs:segment=512K", 128, 60, false);

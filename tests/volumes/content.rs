@@ -15,7 +15,7 @@ fn resize(world: &World, file: InodeNumber, size: u64) {
 }
 
 #[test]
-fn holes_read_as_zeros_and_are_found() {
+fn holes_read_as_zeros_and_are_found_by_seek() {
     each(|world| {
         let file = world.file((ROOT, b"f"), 0o644);
         world.write(file, 20_000, &[7; 10_000]);

@@ -133,7 +133,7 @@ impl Sfs {
             settings: settings.clone(),
             media,
         };
-        sfs.media.write_behind(shares.behind);
+        sfs.media.write_behind(shares.in_flight);
         sfs.bound_metadata_files();
         sfs
     }
@@ -170,7 +170,7 @@ pub(super) fn check_shape(
     if segments < FEWEST_SEGMENTS || segment_blocks < 16 {
         return Err(too_small(FEWEST_SEGMENTS));
     }
-    let (asked, least) = (settings.memory_bytes.unwrap_or(u64::MAX), memory::least(bytes));
+    let (asked, least) = (settings.memory_bytes.unwrap_or(u64::MAX), memory::minimum_bytes(bytes));
     if asked < least {
         return Err(OpenSfsError::Memory { asked, least, segment: bytes });
     }

@@ -29,7 +29,7 @@ pub(super) struct Shares {
     /// Maximum number of segments cleaned at once.
     pub at_once: u32,
     /// Maximum bytes of writes in flight to the image.
-    pub behind: u64,
+    pub in_flight: u64,
     /// Maximum bytes that the next checkpoint writes, or loads in order to write.
     pub changed: u64,
     /// Maximum clean pages of the DAT.
@@ -75,7 +75,7 @@ impl Shares {
     pub const NO_BOUND: Shares = Shares {
         dirty_blocks: usize::MAX,
         at_once: u32::MAX,
-        behind: MOST_IN_FLIGHT,
+        in_flight: MOST_IN_FLIGHT,
         changed: u64::MAX,
         dat_pages: usize::MAX,
         inode_pages: usize::MAX,
@@ -89,7 +89,7 @@ impl Shares {
         let caching = Shares::of_cache(Shares::NO_BOUND, settings.cache_bytes);
         let bytes = match (settings.memory_bytes, settings.machine_memory_bytes) {
             (Some(bytes), _) => bytes,
-            (None, Some(bytes)) => bytes.max(least(segment_bytes)),
+            (None, Some(bytes)) => bytes.max(minimum_bytes(segment_bytes)),
             (None, None) => return caching,
         };
         caching.within(bytes, segment_bytes, settings.metadata_memory_bytes)
@@ -108,7 +108,7 @@ impl Shares {
         }
     }
 
-    /// Reduces the shares to `bytes` in total, which is at least [`least`].
+    /// Reduces the shares to `bytes` in total, which is at least [`minimum_bytes`].
     fn within(self, bytes: u64, segment_bytes: u64, metadata: Option<u64>) -> Shares {
         let counted = bytes - bytes / OVERHEAD;
         // The segment being written and one being cleaned come on top of the shares.
@@ -119,7 +119,7 @@ impl Shares {
         Shares {
             dirty_blocks: (part / BLOCK as u64) as usize,
             at_once: (part / (4 * segment_bytes)).max(1) as u32,
-            behind: part.min(MOST_IN_FLIGHT),
+            in_flight: part.min(MOST_IN_FLIGHT),
             changed: rest / 5 * 2,
             dat_pages: self.dat_pages.min(cached.dat_pages),
             inode_pages: self.inode_pages.min(cached.inode_pages),
@@ -135,7 +135,7 @@ pub(super) const INODE_BYTES: u64 = size_of::<Inode>() as u64 + 48;
 
 /// Minimum memory of a volume with segments of this size, in bytes: one segment being written, one in flight to the
 /// image, two dirty, one being cleaned, and some metadata.
-pub(super) fn least(segment_bytes: u64) -> u64 {
+pub(super) fn minimum_bytes(segment_bytes: u64) -> u64 {
     let counted = FIXED + 5 * segment_bytes + LEAST_METADATA;
     (counted * OVERHEAD).div_ceil(OVERHEAD - 1).next_multiple_of(1 << 20)
 }

@@ -16,7 +16,7 @@ pub static KIND: Kind = Kind {
             name: "segment",
             values: Values::Size(64 << 10, 1 << 30),
             default: "",
-            about: "segment size, a multiple of 4K; on zns the zone capacity (default: 32M, less on a device of less than 6G)",
+            about: "segment size, a multiple of 4K; on zns the zone capacity (not set: 32M, less on a device of less than 6G)",
         },
         OptionKind {
             name: "groups",
@@ -64,7 +64,7 @@ pub static KIND: Kind = Kind {
             name: "dirty",
             values: Values::Size(1 << 20, 64 << 30),
             default: "",
-            about: "maximum dirty data; above it writers wait (default: 12 segments, 64M to 512M)",
+            about: "maximum dirty data; above it writers wait (not set: 12 segments, 64M to 512M)",
         },
         OptionKind {
             name: "flush",
@@ -101,7 +101,7 @@ pub static KIND: Kind = Kind {
             name: "memory",
             values: Values::Size(16 << 20, 1 << 40),
             default: "",
-            about: "maximum memory of a mounted volume, including dirty= and cache= (default: half the memory of the machine or the cgroup)",
+            about: "maximum memory of a mounted volume, including dirty= and cache= (not set: half the memory of the machine or the cgroup)",
         },
     ],
 };

@@ -346,7 +346,7 @@ fn held(task: &Task<'_>, sfs: &mut Sfs, inode: InodeNumber, hold: Hold) -> Resul
 }
 
 /// Applies the change of attributes made with a write.
-fn change_beside(
+fn apply_change_rule(
     task: &Task<'_>,
     sfs: &mut Sfs,
     inode: InodeNumber,
@@ -543,7 +543,7 @@ impl Volume for SfsVolume {
     ) -> Result<(), VolumeError> {
         let fetched = self.prefetch(call, |sfs| sfs.touch_bytes(call.task, inode, offset, bytes.len() as u64))?;
         self.call_change_with(call, &steps::write(offset, bytes.len()), fetched, |sfs| {
-            change_beside(call.task, sfs, inode, &mut rule)?;
+            apply_change_rule(call.task, sfs, inode, &mut rule)?;
             sfs.write(call.task, inode, offset, bytes)
         })
     }
@@ -563,7 +563,7 @@ impl Volume for SfsVolume {
         };
         self.prefetch_blocks(call, inode, blocks_of(offset, length))?;
         self.call_change(call, &steps::allocate(offset, length), |sfs| {
-            change_beside(call.task, sfs, inode, &mut rule)?;
+            apply_change_rule(call.task, sfs, inode, &mut rule)?;
             if reserves {
                 sfs.check_reservation(call.task, inode, offset, length)?;
             }

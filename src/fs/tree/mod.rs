@@ -117,7 +117,7 @@ fn ask(files: &mut Files, name: Name, rule: Option<NameRule>) -> Result<(), Volu
 }
 
 /// Applies the change of attributes made with a write.
-fn change_beside(
+fn apply_change_rule(
     files: &mut Files,
     inode: InodeNumber,
     rule: Option<ChangeRule>,
@@ -146,7 +146,7 @@ fn list(
             return Ok(file.times);
         }
     }
-    for (next, entry) in names.behind(from) {
+    for (next, entry) in names.entries_after(from) {
         let (inode, kind, name) = (InodeNumber(entry.inode), entry.kind, &entry.name[..]);
         if !take(DirectoryEntry { next, inode, kind, name })? {
             break;
@@ -304,7 +304,7 @@ impl Volume for Tree {
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
         self.change_files(call, &steps::write(offset, bytes.len()), |files, now| {
-            change_beside(files, inode, rule, now)?;
+            apply_change_rule(files, inode, rule, now)?;
             let blocks = files.write(inode.0, offset, bytes, now)?;
             self.written_blocks.fetch_add(blocks, Ordering::Relaxed);
             Ok(())
@@ -320,7 +320,7 @@ impl Volume for Tree {
         rule: Option<ChangeRule>,
     ) -> Result<(), VolumeError> {
         self.change_files(call, &steps::allocate(range.0, range.1), |files, now| {
-            change_beside(files, inode, rule, now)?;
+            apply_change_rule(files, inode, rule, now)?;
             files.allocate(inode.0, range, how, now)
         })
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The offset after `.` and `..` in a listing.
-const BEHIND_DOTS: u64 = 2;
+const AFTER_DOTS: u64 = 2;
 
 /// A directory entry.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Names {
 
 impl Default for Names {
     fn default() -> Names {
-        Names { places: FxHashMap::default(), entries: BTreeMap::new(), next: BEHIND_DOTS + 1 }
+        Names { places: FxHashMap::default(), entries: BTreeMap::new(), next: AFTER_DOTS + 1 }
     }
 }
 
@@ -60,7 +60,7 @@ impl Names {
     }
 
     /// The entries after an offset, each with its own offset.
-    pub fn behind(&self, place: u64) -> impl Iterator<Item = (u64, &Entry)> {
+    pub fn entries_after(&self, place: u64) -> impl Iterator<Item = (u64, &Entry)> {
         self.entries.range(place + 1..).map(|(place, entry)| (*place, entry))
     }
 }

@@ -24,11 +24,11 @@ pub(in crate::fs::sfs) struct Inodes {
     /// Maximum number of clean inodes.
     most: usize,
     /// Number of inodes that triggers an eviction.
-    sweep_at: usize,
+    evict_at: usize,
     /// Total bytes of indexes.
     indexes: usize,
     most_indexes: usize,
-    sweep_indexes_at: usize,
+    evict_indexes_at: usize,
     held: ReferenceCounts,
 }
 
@@ -40,10 +40,10 @@ impl Inodes {
             changed_pages: FxHashSet::default(),
             changed: 0,
             most,
-            sweep_at: most,
+            evict_at: most,
             indexes: 0,
             most_indexes,
-            sweep_indexes_at: most_indexes,
+            evict_indexes_at: most_indexes,
             held: ReferenceCounts::default(),
         }
     }
@@ -133,7 +133,7 @@ impl Inodes {
             inode.is_unlogged = false;
         }
         // All are clean now: there may be too many.
-        self.sweep_at = 0;
+        self.evict_at = 0;
     }
 
     /// Takes the index of a directory, to change it together with the directory's blocks.
@@ -147,7 +147,7 @@ impl Inodes {
     pub fn put_index(&mut self, directory: u64, index: Box<Index>) {
         self.indexes += index.bytes();
         self.all.get_mut(&directory).expect("the directory of a taken index is in memory").index = Some(index);
-        if self.indexes > self.sweep_indexes_at {
+        if self.indexes > self.evict_indexes_at {
             self.evict_indexes(directory);
         }
     }
@@ -165,7 +165,7 @@ impl Inodes {
 
     /// Evicts clean inodes if there are too many.
     fn evict(&mut self) {
-        if self.all.len() < self.sweep_at {
+        if self.all.len() < self.evict_at {
             return;
         }
         if self.unchanged() >= self.most {
@@ -187,7 +187,7 @@ impl Inodes {
             }
         }
         // The next eviction comes when at least as many inodes were added as evicted.
-        self.sweep_at = self.all.len() + (self.most / 2).max(1);
+        self.evict_at = self.all.len() + (self.most / 2).max(1);
     }
 
     /// Evicts indexes, except that of one directory.
@@ -201,7 +201,7 @@ impl Inodes {
                 }
             }
         }
-        self.sweep_indexes_at = self.most_indexes.max(self.indexes + self.most_indexes / 4);
+        self.evict_indexes_at = self.most_indexes.max(self.indexes + self.most_indexes / 4);
     }
 
     /// Takes a reference to an inode.

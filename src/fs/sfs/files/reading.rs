@@ -216,7 +216,7 @@ impl Sfs {
         let last = (!end.is_multiple_of(BLOCK_BYTES)).then_some(end / BLOCK_BYTES);
         for place in [tail, head, last].into_iter().flatten() {
             if let Stretch::Stored(address, _) = self.stretch(task, inode.0, place, 1)? {
-                self.media.want(address);
+                self.media.note_missing(address);
             }
         }
         for place in offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES) {

@@ -82,7 +82,7 @@ impl Media {
     }
 
     /// Notes a block that a turn changes partly, unless it was fetched.
-    pub fn want(&self, address: u64) {
+    pub fn note_missing(&self, address: u64) {
         if self.is_refusing() && !self.is_offered(address) {
             self.miss(address);
         }

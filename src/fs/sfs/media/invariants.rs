@@ -27,9 +27,9 @@ use crate::units::BLOCK_BYTES;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The result of a check; an error describes the violation.
-pub(in crate::fs::sfs) type Holds = Result<(), String>;
+pub(in crate::fs::sfs) type CheckResult = Result<(), String>;
 
-pub(in crate::fs::sfs) fn holds(is_so: bool, why: impl FnOnce() -> String) -> Holds {
+pub(in crate::fs::sfs) fn ensure(is_so: bool, why: impl FnOnce() -> String) -> CheckResult {
     is_so.then_some(()).ok_or_else(why)
 }
 
@@ -39,56 +39,56 @@ fn is_group(group: u8) -> bool {
 }
 
 /// Checks a superblock by itself. `turn`: its place, 0 or 1, on a block device.
-pub(in crate::fs::sfs) fn superblock(it: &Superblock, turn: Option<u32>) -> Holds {
+pub(in crate::fs::sfs) fn superblock(it: &Superblock, turn: Option<u32>) -> CheckResult {
     let (segments, segment_blocks) = (it.segments.get(), it.segment_blocks.get());
     let blocks = u64::from(segments) * u64::from(segment_blocks);
     let sequence = it.sequence.get();
-    holds((1..LARGEST).contains(&sequence), || format!("its sequence number is {sequence}"))?;
+    ensure((1..LARGEST).contains(&sequence), || format!("its sequence number is {sequence}"))?;
     if let Some(turn) = turn {
-        holds(sequence % 2 == u64::from(turn), || format!("superblock {sequence} belongs to the other place"))?;
+        ensure(sequence % 2 == u64::from(turn), || format!("superblock {sequence} belongs to the other place"))?;
         let device_blocks = it.device_blocks.get();
         let fit = device_blocks.checked_div(segment_blocks.into()).and_then(|fit| fit.checked_sub(1));
-        holds(fit == Some(segments.into()), || {
+        ensure(fit == Some(segments.into()), || {
             format!("{segments} segments of {segment_blocks} blocks do not fill {device_blocks} blocks")
         })?;
     }
-    holds(it.clean.get() <= LOST, || format!("its clean field is {}", it.clean))?;
-    holds(it.memories.get() as usize <= MEMORY, || format!("it has {} numbers of the grouping", it.memories))?;
-    holds((1..LARGEST).contains(&it.next_partial.get()), || format!("partial segment {} is next", it.next_partial))?;
-    holds(it.tick.get() < LARGEST, || format!("its clock of hotness shows {}", it.tick))?;
+    ensure(it.clean.get() <= LOST, || format!("its clean field is {}", it.clean))?;
+    ensure(it.memories.get() as usize <= MEMORY, || format!("it has {} numbers of the grouping", it.memories))?;
+    ensure((1..LARGEST).contains(&it.next_partial.get()), || format!("partial segment {} is next", it.next_partial))?;
+    ensure(it.tick.get() < LARGEST, || format!("its clock of hotness shows {}", it.tick))?;
     let (open, open_block) = (it.open_segment.get(), it.open_block.get());
     let is_open = open < segments && (1..segment_blocks).contains(&open_block);
-    holds(is_open || (open, open_block) == (u32::MAX, 0), || format!("segment {open} is open at block {open_block}"))?;
-    holds(it.next_segment.get() <= segments, || format!("segment {} is next", it.next_segment.get() - 1))?;
+    ensure(is_open || (open, open_block) == (u32::MAX, 0), || format!("segment {open} is open at block {open_block}"))?;
+    ensure(it.next_segment.get() <= segments, || format!("segment {} is next", it.next_segment.get() - 1))?;
     let inodes = it.inodes.get();
     let rooms = it.inode_file.pages.get().saturating_mul(INODES);
     // Version 1 counted allocated numbers, and its last page could be partial.
     let is_right = if it.version.get() == VERSION { inodes == rooms } else { (2..=rooms).contains(&inodes) };
-    holds(is_right, || format!("{inodes} inodes are in {} pages", it.inode_file.pages))?;
+    ensure(is_right, || format!("{inodes} inodes are in {} pages", it.inode_file.pages))?;
     let orphan = it.first_orphan.get();
-    holds(orphan < inodes, || format!("the first inode without a name is {orphan} of {inodes}"))?;
-    holds((1..inodes).contains(&it.used_inodes.get()), || format!("{} of {inodes} inodes are used", it.used_inodes))?;
+    ensure(orphan < inodes, || format!("the first inode without a name is {orphan} of {inodes}"))?;
+    ensure((1..inodes).contains(&it.used_inodes.get()), || format!("{} of {inodes} inodes are used", it.used_inodes))?;
     let (used, entries) = (it.used_blocks.get(), it.dat.pages.get().saturating_mul(DAT_ENTRIES));
-    holds(used <= entries.saturating_sub(1), || format!("{used} of {entries} virtual blocks are used"))?;
+    ensure(used <= entries.saturating_sub(1), || format!("{used} of {entries} virtual blocks are used"))?;
     let pages = usage_pages(segments) as u64;
-    holds(it.usage_file.pages.get() == pages, || {
+    ensure(it.usage_file.pages.get() == pages, || {
         format!("the usage file has {} pages for {segments} segments", it.usage_file.pages)
     })?;
     let roots = [("DAT", it.dat), ("inode file", it.inode_file), ("usage file", it.usage_file)];
     for (at, (name, root)) in roots.iter().enumerate() {
         let (pages, address) = (root.pages.get(), root.top.address.get());
-        holds(pages <= blocks && (pages > 0) == (address > 0) && address < blocks, || {
+        ensure(pages <= blocks && (pages > 0) == (address > 0) && address < blocks, || {
             format!("the {name} has {pages} pages, and its root lies at block {address} of a log of {blocks}")
         })?;
         let is_shared = roots[..at].iter().any(|(_, other)| address > 0 && other.top.address.get() == address);
-        holds(!is_shared, || format!("the root of the {name} lies where another does"))?;
+        ensure(!is_shared, || format!("the root of the {name} lies where another does"))?;
     }
     Ok(())
 }
 
 /// Checks two superblocks of one checkpoint against each other. The clean field, the end of the log, the state of the
 /// grouping and the superblocks' own numbers may differ.
-pub(in crate::fs::sfs) fn copies(one: &Superblock, other: &Superblock) -> Holds {
+pub(in crate::fs::sfs) fn copies(one: &Superblock, other: &Superblock) -> CheckResult {
     // Each checkpoint writes a new usage file, but the initial one has none.
     let has_same_end = (one.next_partial, one.chain) == (other.next_partial, other.chain);
     if !has_same_end && one.usage_file.top.address != other.usage_file.top.address {
@@ -103,54 +103,54 @@ pub(in crate::fs::sfs) fn copies(one: &Superblock, other: &Superblock) -> Holds 
         }
         it
     };
-    holds(common(one).as_bytes() == common(other).as_bytes(), || {
+    ensure(common(one).as_bytes() == common(other).as_bytes(), || {
         format!("superblocks {} and {} are of one checkpoint, and differ", one.sequence, other.sequence)
     })
 }
 
 /// Checks an entry of the DAT on the media. `blocks`: blocks of the log.
-pub(in crate::fs::sfs) fn dat_entry(it: &DatEntry, blocks: u64) -> Holds {
+pub(in crate::fs::sfs) fn dat_entry(it: &DatEntry, blocks: u64) -> CheckResult {
     if it.is_taken == 0 {
         let is_empty = (it.address, it.writes, it.modified, it.crc, it.is_lost) == Default::default();
-        return holds(is_empty && [0, NO_GROUP].contains(&it.group), || "it is free, and not empty".to_string());
+        return ensure(is_empty && [0, NO_GROUP].contains(&it.group), || "it is free, and not empty".to_string());
     }
-    holds(it.is_taken == 1, || format!("its in-use field is {}", it.is_taken))?;
-    holds(it.address.get() < blocks, || format!("its address is block {} of a log of {blocks}", it.address))?;
-    holds(it.address.get() != 0 || it.crc.get() == 0, || "it has no address, and has a checksum".to_string())?;
-    holds(it.is_lost <= 1, || format!("its lost field is {}", it.is_lost))?;
-    holds(is_group(it.group), || format!("it was written in group {}", it.group))?;
-    holds(it.writes.get() < LARGEST && it.modified.get() < LARGEST, || {
+    ensure(it.is_taken == 1, || format!("its in-use field is {}", it.is_taken))?;
+    ensure(it.address.get() < blocks, || format!("its address is block {} of a log of {blocks}", it.address))?;
+    ensure(it.address.get() != 0 || it.crc.get() == 0, || "it has no address, and has a checksum".to_string())?;
+    ensure(it.is_lost <= 1, || format!("its lost field is {}", it.is_lost))?;
+    ensure(is_group(it.group), || format!("it was written in group {}", it.group))?;
+    ensure(it.writes.get() < LARGEST && it.modified.get() < LARGEST, || {
         format!("it has {} writes, the last at {}", it.writes, it.modified)
     })
 }
 
 /// Checks the first entry, which stands for no block.
-pub(in crate::fs::sfs) fn entry_of_none(it: &DatEntry) -> Holds {
+pub(in crate::fs::sfs) fn entry_zero(it: &DatEntry) -> CheckResult {
     let none = DatEntry { is_taken: 1, group: it.group, reserved: it.reserved, ..DatEntry::default() };
-    holds(*it == none, || "entry 0 stands for no block, and is not empty".to_string())
+    ensure(*it == none, || "entry 0 stands for no block, and is not empty".to_string())
 }
 
 /// Checks a page of the DAT.
-pub(in crate::fs::sfs) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, blocks: u64) -> Holds {
+pub(in crate::fs::sfs) fn dat_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, blocks: u64) -> CheckResult {
     let mut taken = 0;
     for (at, entry) in bytes.chunks_exact(size_of::<DatEntry>()).enumerate() {
         let entry = DatEntry::read_from_bytes(entry).expect("an entry's length");
         let number = page as u64 * DAT_ENTRIES + at as u64;
-        let holds = if number == 0 { entry_of_none(&entry) } else { dat_entry(&entry, blocks) };
-        holds.map_err(|why| format!("virtual block {number}: {why}"))?;
+        let checked = if number == 0 { entry_zero(&entry) } else { dat_entry(&entry, blocks) };
+        checked.map_err(|why| format!("virtual block {number}: {why}"))?;
         taken += u32::from(entry.is_taken);
     }
-    holds(taken == pointer.taken.get(), || {
+    ensure(taken == pointer.taken.get(), || {
         format!("{taken} of its entries are in use, and its pointer says {}", pointer.taken)
     })
 }
 
 /// Checks a page of the inode file. A number is allocated before its image is stored.
-pub(in crate::fs::sfs) fn inode_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, _: u64) -> Holds {
+pub(in crate::fs::sfs) fn inode_page(page: usize, bytes: &BlockBytes, pointer: &Pointer, _: u64) -> CheckResult {
     for (at, image) in bytes.chunks_exact(size_of::<InodeImage>()).enumerate() {
         let image = InodeImage::ref_from_bytes(image).expect("an image's length");
         let number = page as u64 * INODES + at as u64;
-        holds(image.number.get() == 0 || pointer.taken.get() & (1 << at) != 0, || {
+        ensure(image.number.get() == 0 || pointer.taken.get() & (1 << at) != 0, || {
             format!("inode {number} is in use, and its pointer says it is free")
         })?;
     }
@@ -158,32 +158,32 @@ pub(in crate::fs::sfs) fn inode_page(page: usize, bytes: &BlockBytes, pointer: &
 }
 
 /// Checks an inode in use, except for the rules of its kind.
-pub(in crate::fs::sfs) fn inode(it: &InodeImage, number: u64) -> Holds {
-    holds(it.number.get() == number, || format!("its number field says inode {}", it.number))?;
-    holds(it.levels <= MOST_LEVELS, || format!("its map has {} levels", it.levels))?;
+pub(in crate::fs::sfs) fn inode(it: &InodeImage, number: u64) -> CheckResult {
+    ensure(it.number.get() == number, || format!("its number field says inode {}", it.number))?;
+    ensure(it.levels <= MOST_LEVELS, || format!("its map has {} levels", it.levels))?;
     let size = it.size.get();
-    holds(size.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS, || format!("its size is {size}"))?;
-    holds(it.writes.get() < LARGEST && it.written.get() < LARGEST, || {
+    ensure(size.div_ceil(BLOCK_BYTES) <= MOST_BLOCKS, || format!("its size is {size}"))?;
+    ensure(it.writes.get() < LARGEST && it.written.get() < LARGEST, || {
         format!("it has {} writes, the last at {}", it.writes, it.written)
     })?;
     match FileKind::of_number(it.kind) {
         None => Err(format!("its kind is {}", it.kind)),
         Some(FileKind::Symlink) => {
-            holds((1..BLOCK_BYTES).contains(&size), || format!("it is a symbolic link whose target has {size} bytes"))
+            ensure((1..BLOCK_BYTES).contains(&size), || format!("it is a symbolic link whose target has {size} bytes"))
         }
         Some(_) => Ok(()),
     }
 }
 
 /// Checks an entry of the usage file.
-pub(in crate::fs::sfs) fn usage_entry(it: &UsageEntry, segment_blocks: u32) -> Holds {
-    holds(it.in_use <= 1 && it.is_metadata <= 1, || "its in-use or metadata field is not 0 or 1".to_string())?;
-    holds(is_group(it.group), || format!("it was written for group {}", it.group))?;
-    holds(it.live.get() < segment_blocks, || format!("{} of its {segment_blocks} blocks are live", it.live))?;
-    holds(it.in_use == 1 || it.as_bytes().iter().all(|byte| *byte == 0), || "it is free, and not empty".to_string())?;
+pub(in crate::fs::sfs) fn usage_entry(it: &UsageEntry, segment_blocks: u32) -> CheckResult {
+    ensure(it.in_use <= 1 && it.is_metadata <= 1, || "its in-use or metadata field is not 0 or 1".to_string())?;
+    ensure(is_group(it.group), || format!("it was written for group {}", it.group))?;
+    ensure(it.live.get() < segment_blocks, || format!("{} of its {segment_blocks} blocks are live", it.live))?;
+    ensure(it.in_use == 1 || it.as_bytes().iter().all(|byte| *byte == 0), || "it is free, and not empty".to_string())?;
     let sums = (it.writes.get(), it.modified.get());
-    holds(it.live.get() > 0 || sums == (0, 0), || format!("it has no live blocks, but sums {sums:?}"))?;
-    holds(it.written.get() < LARGEST && it.youngest.get() < LARGEST, || format!("it was written at {}", it.written))
+    ensure(it.live.get() > 0 || sums == (0, 0), || format!("it has no live blocks, but sums {sums:?}"))?;
+    ensure(it.written.get() < LARGEST && it.youngest.get() < LARGEST, || format!("it was written at {}", it.written))
 }
 
 #[cfg(test)]

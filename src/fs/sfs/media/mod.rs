@@ -35,10 +35,10 @@ pub(super) struct Media {
     segments: u32,
     /// On zones: the superblock zone in use, 0 or 1.
     turn: AtomicU32,
-    /// Of zones: true if the next superblock begins the other zone.
+    /// On zones: true if the next superblock goes to the other zone.
     leaves_zone: AtomicBool,
-    /// True if what was written may still be on its way to an image.
-    is_behind: AtomicBool,
+    /// True if writes may still be in flight to an image.
+    has_writes_in_flight: AtomicBool,
     /// Changes that the device makes later.
     queue: Queue,
     fetching: Fetching,
@@ -125,7 +125,7 @@ impl Media {
             segments,
             turn: AtomicU32::new(0),
             leaves_zone: AtomicBool::new(false),
-            is_behind: AtomicBool::new(false),
+            has_writes_in_flight: AtomicBool::new(false),
             queue: Queue::default(),
             fetching: Fetching::new(segments),
             spare: Mutex::default(),
@@ -136,7 +136,7 @@ impl Media {
     /// blocks count, and those confirmed by the log's checksums.
     pub fn write_behind(&self, bytes: u64) {
         if let Device::Blocks(device) = &self.device {
-            self.is_behind.store(device.write_behind(bytes), Ordering::Relaxed);
+            self.has_writes_in_flight.store(device.write_behind(bytes), Ordering::Relaxed);
         }
     }
 
@@ -366,7 +366,7 @@ impl Media {
 
     /// True if discards are slow, and better done when idle.
     pub fn discards_slowly(&self) -> bool {
-        self.is_behind.load(Ordering::Relaxed)
+        self.has_writes_in_flight.load(Ordering::Relaxed)
     }
 
     /// True if segments are zones.

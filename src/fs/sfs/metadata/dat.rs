@@ -107,12 +107,12 @@ impl Dat {
     }
 
     /// Entry 0, which stands for no block.
-    pub fn entry_of_none(&mut self, task: &Task<'_>) -> Result<DatEntry, SfsError> {
+    pub fn entry_zero(&mut self, task: &Task<'_>) -> Result<DatEntry, SfsError> {
         Ok(DatEntry::read_from_bytes(&self.file.page(task, 0)?[..size_of::<DatEntry>()]).expect("an entry's length"))
     }
 
     /// Resets entry 0.
-    pub fn set_entry_of_none(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
+    pub fn reset_entry_zero(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         let entry = DatEntry { is_taken: 1, group: NO_GROUP, ..DatEntry::default() };
         self.file.page_mut(task, 0)?[..size_of::<DatEntry>()].copy_from_slice(entry.as_bytes());
         Ok(())
@@ -188,7 +188,7 @@ impl Dat {
                 if pages == 0 {
                     // Number 0 stands for no block.
                     self.file.zero_page(0);
-                    self.set_entry_of_none(task)?;
+                    self.reset_entry_zero(task)?;
                     self.set_counted(0, 1);
                 }
                 pages

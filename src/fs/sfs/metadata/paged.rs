@@ -39,12 +39,12 @@ pub(in crate::fs::sfs) struct PagedFile {
     /// Dirty pages and tree blocks, by level; level 0 are pages.
     dirty: Vec<BTreeSet<u32>>,
     /// The check of each page that is read.
-    holds: Option<PageHolds>,
+    holds: Option<PageCheck>,
 }
 
 /// Checks a page, given its number, bytes, pointer, and the number of blocks of the log. An error describes the
 /// violation.
-pub(in crate::fs::sfs) type PageHolds = fn(usize, &BlockBytes, &Pointer, u64) -> Result<(), String>;
+pub(in crate::fs::sfs) type PageCheck = fn(usize, &BlockBytes, &Pointer, u64) -> Result<(), String>;
 
 /// An unreadable block of a metadata file.
 pub(in crate::fs::sfs) struct LostBlock {
@@ -144,7 +144,7 @@ impl PagedFile {
     }
 
     /// Sets the check of each page that is read.
-    pub fn check_pages(&mut self, holds: PageHolds) {
+    pub fn check_pages(&mut self, holds: PageCheck) {
         self.holds = Some(holds);
     }
 

@@ -11,15 +11,15 @@ use crate::fs::sfs::error::{OpenSfsError, SfsError};
 use crate::fs::sfs::log::Summary;
 use crate::fs::sfs::log::segments::State;
 use crate::fs::sfs::media::format::{Kind, LARGEST, SummaryHeader};
-use crate::fs::sfs::media::invariants::{Holds, holds};
+use crate::fs::sfs::media::invariants::{CheckResult, ensure};
 use crate::task::Task;
 use std::collections::BTreeMap;
 
 /// Blocks that the summary of a usage file has at most: there is one of those that it describes for each 85 segments.
 const MOST_SUMMARY_BLOCKS: u32 = 64;
 
-fn damaged(what: &str, holds: Holds) -> Result<(), SfsError> {
-    holds.map_err(|why| SfsError::Damaged { what: what.to_string(), why })
+fn damaged(what: &str, ensure: CheckResult) -> Result<(), SfsError> {
+    ensure.map_err(|why| SfsError::Damaged { what: what.to_string(), why })
 }
 
 impl Sfs {
@@ -37,13 +37,13 @@ impl Sfs {
     }
 
     /// Checks the counts of the superblock against the metadata files.
-    pub(super) fn counts_hold(&mut self) -> Holds {
+    pub(super) fn counts_hold(&mut self) -> CheckResult {
         let taken = self.metadata.dat.taken().saturating_sub(1);
-        holds(taken == self.metadata.dat.used(), || {
+        ensure(taken == self.metadata.dat.used(), || {
             format!("{} virtual blocks are said to be used, and {taken} are taken", self.metadata.dat.used())
         })?;
         let allocated = self.metadata.inode_file.allocated();
-        holds(allocated == self.metadata.inode_file.used(), || {
+        ensure(allocated == self.metadata.inode_file.used(), || {
             format!(
                 "{} inodes are said to be used, and {allocated} numbers are given out",
                 self.metadata.inode_file.used()
@@ -52,24 +52,24 @@ impl Sfs {
     }
 
     /// Checks the usage of segments against the blocks of the metadata files.
-    fn usage_holds(&mut self) -> Holds {
+    fn usage_holds(&mut self) -> CheckResult {
         let (segment_blocks, log_blocks) = (u64::from(self.media.segment_blocks()), self.log_blocks());
         let mut live: BTreeMap<u32, u32> = BTreeMap::new();
         let (dat, inodes) = (self.metadata.dat.file().addresses(), self.metadata.inode_file.file().addresses());
         let mut blocks = 0;
         for (_, address) in dat.chain(inodes).chain(self.metadata.usage_file.addresses()) {
-            holds(address < log_blocks, || format!("a metadata file names block {address}"))?;
+            ensure(address < log_blocks, || format!("a metadata file names block {address}"))?;
             *live.entry((address / segment_blocks) as u32).or_default() += 1;
             blocks += 1;
         }
         for (segment, blocks) in live {
             let said = self.log.segments.get(segment);
-            holds(said.state == State::Written && said.live >= blocks, || {
+            ensure(said.state == State::Written && said.live >= blocks, || {
                 format!("{} blocks live in segment {segment}, it says, where {blocks} of metadata files lie", said.live)
             })?;
         }
         let most = self.metadata.dat.used() + blocks;
-        holds(self.log.segments.live() <= most, || {
+        ensure(self.log.segments.live() <= most, || {
             format!("{} blocks live, it says, of {most}", self.log.segments.live())
         })
     }
@@ -102,14 +102,14 @@ impl Sfs {
         // Behind a crash numbers are skipped before a checkpoint, never behind its last partial segment.
         damaged(
             "the superblock",
-            holds(last.identity == self.superblock.identity, || {
+            ensure(last.identity == self.superblock.identity, || {
                 "its volume has another number than the last partial segment before it".to_string()
             }),
         )?;
         let is_last = number.checked_add(1) == Some(next) && last.crc == self.superblock.chain;
         damaged(
             "the superblock",
-            holds(is_last, || {
+            ensure(is_last, || {
                 format!(
                     "it goes on with partial segment {next}, and the one before it is not {number}, which is the last"
                 )
@@ -129,7 +129,7 @@ impl Sfs {
         let end = self.log_reader(task).end_before(segment, next)?;
         damaged(
             "the superblock",
-            holds(is_used && end <= block, || {
+            ensure(is_used && end <= block, || {
                 format!("segment {segment} is said to be open at block {block}, and is written up to block {end}")
             }),
         )

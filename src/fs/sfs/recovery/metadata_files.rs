@@ -209,10 +209,10 @@ impl Sfs {
     fn correct_entries(&mut self, task: &Task<'_>, gone: &[usize], loss: &mut Loss) -> Result<(), SfsError> {
         let blocks = self.log_blocks();
         if self.metadata.dat.pages() > 0
-            && let Ok(entry) = self.metadata.dat.entry_of_none(task)
-            && let Err(why) = invariants::entry_of_none(&entry)
+            && let Ok(entry) = self.metadata.dat.entry_zero(task)
+            && let Err(why) = invariants::entry_zero(&entry)
         {
-            self.metadata.dat.set_entry_of_none(task)?;
+            self.metadata.dat.reset_entry_zero(task)?;
             if !gone.contains(&0) {
                 let place = "virtual block 0".to_string();
                 loss.findings.push(Finding::new(Structure::Dat, place, why, "none", "it is put right"));

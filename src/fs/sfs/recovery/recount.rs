@@ -34,8 +34,8 @@ impl Sfs {
     pub(super) fn recount_dat(&mut self, task: &Task<'_>) -> Result<(), SfsError> {
         if self.metadata.dat.pages() > 0 {
             // Number 0 stands for none, and is never given out.
-            if self.metadata.dat.entry_of_none(task)?.is_taken != 1 {
-                self.metadata.dat.set_entry_of_none(task)?;
+            if self.metadata.dat.entry_zero(task)?.is_taken != 1 {
+                self.metadata.dat.reset_entry_zero(task)?;
             }
         }
         let mut total = 0;

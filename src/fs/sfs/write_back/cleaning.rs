@@ -33,8 +33,8 @@ impl<T: Turns> WriteBack<'_, T> {
     /// Cleans some segments at once. Returns false if no victim is worth it.
     pub(super) fn clean_some(&mut self) -> Result<bool, SfsError> {
         let mut any = false;
-        for _ in 0..self.look(|sfs| sfs.settings.at_once.min(sfs.limits.shares.at_once))? {
-            let Some(victim) = self.look(Sfs::begin_cleaning)? else { break };
+        for _ in 0..self.read_state(|sfs| sfs.settings.at_once.min(sfs.limits.shares.at_once))? {
+            let Some(victim) = self.read_state(Sfs::begin_cleaning)? else { break };
             self.clean(victim)?;
             any = true;
         }
@@ -76,7 +76,7 @@ impl<T: Turns> WriteBack<'_, T> {
     /// The blocks of a segment according to its summaries: index in the segment, and record.
     fn contents_of(&mut self, segment: u32) -> Result<Vec<(u32, BlockRecord)>, SfsError> {
         let (identity, in_memory) =
-            self.look(|sfs| (sfs.superblock.identity, sfs.log.contents.get(segment as usize).cloned()))?;
+            self.read_state(|sfs| (sfs.superblock.identity, sfs.log.contents.get(segment as usize).cloned()))?;
         match in_memory {
             Some(contents) if self.media.holds_stamps() => {
                 read_summaries(self.task, &self.media, segment, contents.len())?;

@@ -17,7 +17,7 @@ struct GroupedSegment {
 impl<T: Turns> WriteBack<'_, T> {
     /// Writes the groups that fill segments, one segment per turn.
     pub(super) fn write_groups(&mut self) -> Result<(), SfsError> {
-        match self.look(|sfs| sfs.dirty_blocks.len() < sfs.limits.segment_capacity as usize)? {
+        match self.read_state(|sfs| sfs.dirty_blocks.len() < sfs.limits.segment_capacity as usize)? {
             true => Ok(()),
             false => self.write_full_segments(),
         }

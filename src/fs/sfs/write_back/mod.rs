@@ -34,9 +34,9 @@ pub(super) trait Turns {
 }
 
 /// A volume that is not shared.
-pub(super) struct Alone<'s>(&'s mut Sfs);
+pub(super) struct Exclusive<'s>(&'s mut Sfs);
 
-impl Turns for Alone<'_> {
+impl Turns for Exclusive<'_> {
     fn turn<R>(&mut self, act: impl FnOnce(&mut Sfs) -> Result<R, SfsError>) -> Result<R, SfsError> {
         act(self.0)
     }
@@ -51,9 +51,9 @@ pub(super) struct WriteBack<'t, T> {
 
 impl Sfs {
     /// Writes back a volume that is not shared.
-    pub(super) fn write_back<'t>(&'t mut self, task: &'t Task<'t>) -> WriteBack<'t, Alone<'t>> {
+    pub(super) fn write_back<'t>(&'t mut self, task: &'t Task<'t>) -> WriteBack<'t, Exclusive<'t>> {
         let media = Arc::clone(&self.media);
-        WriteBack::new(Alone(self), task, media)
+        WriteBack::new(Exclusive(self), task, media)
     }
 }
 
@@ -79,7 +79,7 @@ impl<'t, T: Turns> WriteBack<'t, T> {
     }
 
     /// Reads the state of the volume.
-    fn look<R>(&mut self, look: impl FnOnce(&mut Sfs) -> R) -> Result<R, SfsError> {
-        self.turns.turn(|sfs| Ok(look(sfs)))
+    fn read_state<R>(&mut self, read: impl FnOnce(&mut Sfs) -> R) -> Result<R, SfsError> {
+        self.turns.turn(|sfs| Ok(read(sfs)))
     }
 }

@@ -12,7 +12,7 @@ enum Piece {
     /// Enough segments are free.
     None,
     /// Frees segments whose live blocks were read. `true`: this is the last step.
-    Gain(bool),
+    FreeCleaned(bool),
     /// Cleans segments.
     Clean,
 }
@@ -34,20 +34,20 @@ fn is_freed_by_log(segment: &Segment, epoch: u64) -> bool {
 impl<T: Turns> WriteBack<'_, T> {
     /// Cleans until there are enough free segments for all dirty data, and the reserve.
     pub fn make_room(&mut self) -> Result<(), SfsError> {
-        let (epoch, most) = self.look(|sfs| (sfs.log.epoch, 4 * sfs.log.segments.count()))?;
+        let (epoch, most) = self.read_state(|sfs| (sfs.log.epoch, 4 * sfs.log.segments.count()))?;
         for _ in 0..most {
-            match self.look(|sfs| sfs.next_piece(epoch))? {
+            match self.read_state(|sfs| sfs.next_piece(epoch))? {
                 Piece::None => break,
-                Piece::Gain(is_last) => {
-                    self.gain()?;
+                Piece::FreeCleaned(is_last) => {
+                    self.free_cleaned()?;
                     if is_last {
                         break;
                     }
                 }
                 Piece::Clean if self.clean_some()? => {}
                 Piece::Clean => {
-                    if !self.look(|sfs| sfs.has_room())? {
-                        self.gain()?;
+                    if !self.read_state(|sfs| sfs.has_room())? {
+                        self.free_cleaned()?;
                     }
                     break;
                 }
@@ -58,7 +58,7 @@ impl<T: Turns> WriteBack<'_, T> {
 
     /// Restores the reserve before a checkpoint taken for another reason: many small synced changes must not use it up.
     pub fn keep_room(&mut self) -> Result<(), SfsError> {
-        match self.look(|sfs| sfs.log.segments.free() < sfs.limits.floor / 2)? {
+        match self.read_state(|sfs| sfs.log.segments.free() < sfs.limits.floor / 2)? {
             true => self.make_room(),
             false => Ok(()),
         }
@@ -66,22 +66,22 @@ impl<T: Turns> WriteBack<'_, T> {
 
     /// Frees segments, then takes a checkpoint, unless freeing took one, which stored all changes.
     pub fn checkpoint_after(&mut self, makes_room: fn(&mut Self) -> Result<(), SfsError>) -> Result<(), SfsError> {
-        let epoch = self.look(|sfs| sfs.log.epoch)?;
+        let epoch = self.read_state(|sfs| sfs.log.epoch)?;
         makes_room(self)?;
-        if self.look(|sfs| sfs.log.epoch)? == epoch { self.checkpoint(false) } else { Ok(()) }
+        if self.read_state(|sfs| sfs.log.epoch)? == epoch { self.checkpoint(false) } else { Ok(()) }
     }
 
     /// Frees segments whose live blocks were read.
-    fn gain(&mut self) -> Result<(), SfsError> {
+    fn free_cleaned(&mut self) -> Result<(), SfsError> {
         let (free, waited, has_room) =
-            self.look(|sfs| (sfs.log.segments.free(), sfs.dirty_blocks.len(), sfs.has_room()))?;
+            self.read_state(|sfs| (sfs.log.segments.free(), sfs.dirty_blocks.len(), sfs.has_room()))?;
         if has_room {
             self.write_groups()?;
         }
-        if self.look(|sfs| sfs.can_free_by_log())? {
+        if self.read_state(|sfs| sfs.can_free_by_log())? {
             self.free_by_log()?;
         }
-        let is_enough = self.look(|sfs| {
+        let is_enough = self.read_state(|sfs| {
             let is_done = sfs.log.segments.free() > free || sfs.dirty_blocks.len() < waited;
             sfs.has_room() && is_done
         })?;
@@ -109,7 +109,7 @@ impl<T: Turns> WriteBack<'_, T> {
     fn write_out(&mut self) -> Result<(), SfsError> {
         self.make_room()?;
         self.write_groups()?;
-        match self.look(|sfs| sfs.log.segments_since_checkpoint >= sfs.settings.checkpoint_segments)? {
+        match self.read_state(|sfs| sfs.log.segments_since_checkpoint >= sfs.settings.checkpoint_segments)? {
             true => self.checkpoint(false),
             false => Ok(()),
         }
@@ -119,14 +119,14 @@ impl<T: Turns> WriteBack<'_, T> {
     pub fn relieve(&mut self) -> Result<(), SfsError> {
         // The volume may have failed since the change.
         self.turn(|sfs, _| sfs.check_writable())?;
-        if self.look(Sfs::is_metadata_full)? {
+        if self.read_state(Sfs::is_metadata_full)? {
             return self.checkpoint_after(Self::make_room);
         }
-        if self.look(|sfs| sfs.is_data_full())? {
-            let epoch = self.look(|sfs| sfs.log.epoch)?;
+        if self.read_state(|sfs| sfs.is_data_full())? {
+            let epoch = self.read_state(|sfs| sfs.log.epoch)?;
             self.write_out()?;
             // Partial groups stay buffered; if there are only partial groups, they are written, too.
-            if self.look(|sfs| sfs.log.epoch == epoch && sfs.is_data_full())? {
+            if self.read_state(|sfs| sfs.log.epoch == epoch && sfs.is_data_full())? {
                 self.write_all_groups()?;
             }
         }
@@ -135,18 +135,18 @@ impl<T: Turns> WriteBack<'_, T> {
 
     /// Does the same if memory is still short.
     pub fn relieve_if_needed(&mut self) -> Result<(), SfsError> {
-        if self.look(Sfs::is_memory_short)? { self.relieve() } else { Ok(()) }
+        if self.read_state(Sfs::is_memory_short)? { self.relieve() } else { Ok(()) }
     }
 
     /// Does a bounded piece of background work that is due: writes out dirty blocks (every five seconds), takes a
     /// checkpoint (every thirty), discards a segment. Returns the time of the next work.
     pub fn work(&mut self) -> Result<Option<Time>, SfsError> {
-        if self.look(|sfs| sfs.faults.read_only.is_some())? {
+        if self.read_state(|sfs| sfs.faults.read_only.is_some())? {
             return Ok(None);
         }
         let more = self.media.work(self.task)?;
         let now = self.task.now();
-        match self.look(|sfs| sfs.due(now))? {
+        match self.read_state(|sfs| sfs.due(now))? {
             Due::Nothing => {}
             Due::WriteOut => self.write_out()?,
             Due::Checkpoint => self.checkpoint_after(Self::keep_room)?,
@@ -166,7 +166,7 @@ impl<T: Turns> WriteBack<'_, T> {
 impl Sfs {
     /// The next step of freeing segments, begun in this epoch.
     fn next_piece(&mut self, epoch: u64) -> Piece {
-        let is_plenty = self.expected_free() >= self.low();
+        let is_plenty = self.expected_free() >= self.cleaning_threshold();
         // A call that has taken one checkpoint leaves further steps to later calls.
         if self.has_room() && (is_plenty || self.log.epoch != epoch) {
             return Piece::None;
@@ -174,7 +174,7 @@ impl Sfs {
         let is_too_much = self.dirty_blocks.len() >= 2 * self.limits.dirty_blocks
             || self.metadata.blocks.dirty() >= self.limits.metadata
             || self.changed_bytes() > self.limits.shares.changed;
-        if is_plenty || is_too_much { Piece::Gain(is_plenty) } else { Piece::Clean }
+        if is_plenty || is_too_much { Piece::FreeCleaned(is_plenty) } else { Piece::Clean }
     }
 
     /// The background work that is due.
@@ -220,7 +220,7 @@ impl Sfs {
 
     /// Number of free segments below which cleaning starts: those above the watermark, but at most half of the space
     /// that is not live, so that cleaning gains something on a full volume, too.
-    fn low(&self) -> u32 {
+    fn cleaning_threshold(&self) -> u32 {
         let count = self.log.segments.count();
         let above = (f64::from(count) * (1.0 - self.settings.watermark)) as u32;
         let live = self.log.segments.live().div_ceil(u64::from(self.limits.segment_capacity)) as u32;

@@ -17,7 +17,7 @@ use crate::task::Task;
 use std::collections::BTreeSet;
 
 /// The work that a sync of a file requires.
-enum Needs {
+enum SyncWork {
     /// Flush.
     Flush,
     /// Write log records and dirty blocks, then flush.
@@ -30,12 +30,12 @@ impl<T: Turns> WriteBack<'_, T> {
     /// Makes a file and its names durable.
     pub fn sync_file(&mut self, inode: InodeNumber, what: Durable) -> Result<(), SfsError> {
         match self.turn(|sfs, task| sfs.begin_sync_file(task, inode.0, what))? {
-            Needs::Checkpoint => {
+            SyncWork::Checkpoint => {
                 self.checkpoint_after(Self::keep_room)?;
                 self.flush()
             }
-            Needs::Flush => self.flush(),
-            Needs::Log => {
+            SyncWork::Flush => self.flush(),
+            SyncWork::Log => {
                 self.make_room()?;
                 self.flush_after(|sfs, task| match sfs.is_changed {
                     true => sfs.write_log(task, BTreeSet::from([inode.0])),
@@ -99,13 +99,13 @@ impl Sfs {
     }
 
     /// Determines the work needed to make a file durable.
-    fn begin_sync_file(&mut self, task: &Task<'_>, number: u64, what: Durable) -> Result<Needs, SfsError> {
+    fn begin_sync_file(&mut self, task: &Task<'_>, number: u64, what: Durable) -> Result<SyncWork, SfsError> {
         let file = self.inode(task, number)?;
         // New access times alone need not be durable for fdatasync; all other changes are in records.
         let (is_unlogged, has_grown) = (file.is_unlogged, file.safe_size != file.size);
         if self.faults.read_only.is_some() {
             self.check_all_stored()?;
-            return Ok(Needs::Flush);
+            return Ok(SyncWork::Flush);
         }
         self.counts.events.syncs += 1;
         let waits = self.dirty_blocks.has(number);
@@ -116,13 +116,13 @@ impl Sfs {
             || self.log.records.touches(number)
             || is_unlogged && what == Durable::All;
         if !must_tell {
-            return Ok(Needs::Flush);
+            return Ok(SyncWork::Flush);
         }
         if self.settings.fsync_is_checkpoint || self.log.records.len() > self.limits.segment_capacity as usize * 1024 {
-            return Ok(Needs::Checkpoint);
+            return Ok(SyncWork::Checkpoint);
         }
         self.log.records.touch(number);
-        Ok(Needs::Log)
+        Ok(SyncWork::Log)
     }
 
     /// Ends a flush, successful or failed.
