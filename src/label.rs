@@ -1,6 +1,8 @@
-//! The label of a block that is written: its [`Content`] and its [`Cause`].
+//! The label of a block that is written: its [`Content`], the [`Cause`] for which a station writes it now, and its
+//! origin, the cause for which the first station wrote it.
 //!
-//! Both travel with every request. Policies may read them; the ledger always counts them.
+//! All three travel with every request. Policies may read them; the ledger always counts them. The cause is new at each
+//! station; content and origin, the block's [`Provenance`], stay the same down to the spare area of a flash page.
 
 /// The content of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +84,12 @@ impl Cause {
         Cause::CacheFill,
     ];
 
+    /// The cause with this number; [`Cause::HostWrite`] for a number that no cause has.
+    #[inline]
+    pub fn from_number(number: u8) -> Cause {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or(Cause::HostWrite)
+    }
+
     /// The name in reports and JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -99,11 +107,27 @@ impl Cause {
     }
 }
 
-/// The cause and the content of a block that is written.
+/// The part of a label that a block keeps when a station writes it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Provenance {
+    /// The cause for which the first station wrote the block.
+    pub origin: Cause,
+    /// Its content.
+    pub content: Content,
+}
+
+impl Provenance {
+    /// The provenance of a block of which nothing is known: a host wrote data.
+    pub const UNKNOWN: Provenance = Provenance { origin: Cause::HostWrite, content: Content::Data };
+}
+
+/// The label of a block that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The cause at the station that writes it.
     pub cause: Cause,
+    /// The cause for which the first station wrote it.
+    pub origin: Cause,
     /// Its content.
     pub content: Content,
 }
@@ -111,56 +135,86 @@ pub struct Label {
 impl Label {
     /// The label of a host write.
     pub const fn host(content: Content) -> Label {
-        Label { cause: Cause::HostWrite, content }
+        Label::first(Cause::HostWrite, content)
+    }
+
+    /// The label of a block that no station above has written: its origin is this cause.
+    pub const fn first(cause: Cause, content: Content) -> Label {
+        Label { cause, origin: cause, content }
+    }
+
+    /// The label of a block that was written before, and is written again for `cause`.
+    pub const fn again(cause: Cause, Provenance { origin, content }: Provenance) -> Label {
+        Label { cause, origin, content }
+    }
+
+    /// The part that the block keeps.
+    pub const fn provenance(self) -> Provenance {
+        Provenance { origin: self.origin, content: self.content }
     }
 }
 
-/// Counts by cause and content: a station's column of the ledger.
+/// Counts by cause, origin and content: a station's column of the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    counts: [[u64; Content::COUNT]; Cause::COUNT],
+    counts: [[[u64; Content::COUNT]; Cause::COUNT]; Cause::COUNT],
 }
 
 impl Tally {
-    /// Adds `count` of `content` for `cause`.
+    /// Adds `count` blocks with this label.
     #[inline]
-    pub fn add(&mut self, cause: Cause, content: Content, count: u64) {
-        self.counts[cause as usize][content as usize] += count;
+    pub fn add(&mut self, label: Label, count: u64) {
+        self.counts[label.cause as usize][label.origin as usize][label.content as usize] += count;
     }
 
-    /// The count of `content` for `cause`.
+    /// The count of blocks with this label.
+    pub fn of(&self, label: Label) -> u64 {
+        self.counts[label.cause as usize][label.origin as usize][label.content as usize]
+    }
+
+    /// The count of `content` for `cause`, over all origins.
     pub fn get(&self, cause: Cause, content: Content) -> u64 {
-        self.counts[cause as usize][content as usize]
+        self.counts[cause as usize].iter().map(|contents| contents[content as usize]).sum()
     }
 
-    /// The count for `cause`, over all contents.
+    /// The count of one provenance, over all causes.
+    pub fn of_provenance(&self, Provenance { origin, content }: Provenance) -> u64 {
+        self.counts.iter().map(|origins| origins[origin as usize][content as usize]).sum()
+    }
+
+    /// The count for `cause`, over all origins and contents.
     pub fn of_cause(&self, cause: Cause) -> u64 {
-        self.counts[cause as usize].iter().sum()
+        self.counts[cause as usize].iter().flatten().sum()
     }
 
-    /// The count over all causes and contents.
+    /// The count over all labels.
     pub fn total(&self) -> u64 {
-        self.counts.iter().flatten().sum()
+        self.counts.iter().flatten().flatten().sum()
     }
 
     /// The difference to `earlier`, an older copy of the same tally.
     pub fn since(&self, earlier: &Tally) -> Tally {
         let mut rest = self.clone();
-        for (row, old) in rest.counts.iter_mut().zip(&earlier.counts) {
-            for (count, old) in row.iter_mut().zip(old) {
-                *count -= old;
-            }
+        let counts = rest.counts.iter_mut().flatten().flatten();
+        for (count, old) in counts.zip(earlier.counts.iter().flatten().flatten()) {
+            *count -= old;
         }
         rest
     }
 
-    /// The nonzero counts, by cause, then content.
-    pub fn entries(&self) -> impl Iterator<Item = (Cause, Content, u64)> + '_ {
-        Cause::ALL.into_iter().flat_map(move |cause| {
-            Content::ALL
-                .into_iter()
-                .map(move |content| (cause, content, self.get(cause, content)))
-                .filter(|entry| entry.2 > 0)
-        })
+    /// The nonzero counts, by cause, then origin, then content.
+    pub fn entries(&self) -> impl Iterator<Item = (Label, u64)> + '_ {
+        let labels = Cause::ALL.into_iter().flat_map(|cause| {
+            Cause::ALL.into_iter().flat_map(move |origin| Content::ALL.map(|content| Label { cause, origin, content }))
+        });
+        labels.map(|label| (label, self.of(label))).filter(|(_, count)| *count > 0)
+    }
+}
+
+impl FromIterator<(Label, u64)> for Tally {
+    fn from_iter<I: IntoIterator<Item = (Label, u64)>>(counts: I) -> Tally {
+        let mut tally = Tally::default();
+        counts.into_iter().for_each(|(label, count)| tally.add(label, count));
+        tally
     }
 }

@@ -72,7 +72,7 @@ impl BlockDevice for Slow {
 
     fn write(&self, first: Lba, buffer: &[u8], label: Label, at: Time) -> Result<Time, DeviceError> {
         let count = (buffer.len() / self.block_width()) as u64;
-        self.received.lock().unwrap().add(label.cause, label.content, count);
+        self.received.lock().unwrap().add(label, count);
         self.below.write(first, buffer, label, at + self.by_ns)
     }
 

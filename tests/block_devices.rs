@@ -19,7 +19,7 @@ mod table;
 mod threads;
 
 use flashpath::device::Account;
-use std::collections::BTreeMap;
+use flashpath::label::Tally;
 use std::time::{Duration, Instant};
 use table::Opened;
 
@@ -53,13 +53,9 @@ fn check_account(opened: &Opened, received: u64, read: u64) {
 }
 
 fn check_sums(name: &str, account: &Account) {
-    let mut below = BTreeMap::new();
-    for (cause, content, blocks) in account.below.iter().flat_map(|below| below.received.entries()) {
-        *below.entry((cause, content)).or_insert(0) += blocks;
-    }
-    let sent: BTreeMap<_, u64> =
-        account.sent.entries().map(|(cause, content, blocks)| ((cause, content), blocks)).collect();
-    let is_medium = account.below.is_empty();
-    assert!(is_medium || sent == below, "{name}: {} sent {sent:?}, and below came {below:?}", account.station);
+    let below: Tally = account.below.iter().flat_map(|below| below.received.entries()).collect();
+    let (is_medium, lists) = (account.below.is_empty(), |tally: &Tally| tally.entries().collect::<Vec<_>>());
+    let (sent, came) = (lists(&account.sent), lists(&below));
+    assert!(is_medium || sent == came, "{name}: {} sent {sent:?}, and below came {came:?}", account.station);
     account.below.iter().for_each(|below| check_sums(name, below));
 }

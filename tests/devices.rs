@@ -3,7 +3,7 @@
 
 use flashpath::device::{BlockDevice, Lba};
 use flashpath::expression::parse_term;
-use flashpath::label::{Cause, Content, Label};
+use flashpath::label::{Cause, Content, Label, Provenance};
 use flashpath::random::Random;
 use flashpath::report::RunResult;
 use flashpath::run::{Options, Path, Payload, Prepared, Replay, open_device, prepare};
@@ -136,14 +136,20 @@ fn a_drive_as_a_device_keeps_the_bytes() {
                 _ => {
                     let value = step.to_le_bytes();
                     disk[bytes.clone()].chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&value));
-                    let label = Label { cause: Cause::Reclaim, content: Content::Journal };
+                    let provenance = Provenance { origin: Cause::JournalCommit, content: Content::Journal };
+                    let label = Label::again(Cause::Reclaim, provenance);
                     device.write(Lba(first), &disk[bytes], label, at).unwrap()
                 }
             };
         }
         assert!(device.flush(Time::ZERO).unwrap() >= at, "a flush waits for what is in flight");
         let account = device.account();
-        assert_eq!(account.received.total(), account.received.get(Cause::Reclaim, Content::Journal));
+        let provenance = Provenance { origin: Cause::JournalCommit, content: Content::Journal };
+        assert_eq!(account.received.total(), account.received.of(Label::again(Cause::Reclaim, provenance)));
+        let mapping =
+            account.sent.entries().filter(|(label, _)| label.content == Content::Mapping).map(|entry| entry.1);
+        let copied_and_written = account.sent.total() - mapping.sum::<u64>();
+        assert_eq!(copied_and_written, account.sent.of_provenance(provenance), "copies are still the same journal");
         assert_eq!(account.sent, account.below[0].received);
         assert!(device.read(Lba(device.blocks()), &mut [0; 4096], at).is_err());
     }

@@ -204,6 +204,7 @@ fn hostile_text_is_shown_and_never_obeyed() {
     for row in result.ledger.iter_mut().filter(|row| row.station != "workload") {
         row.station = HOSTILE.to_string() + &row.station;
         row.content = HOSTILE.to_string() + &row.content;
+        row.origin = HOSTILE.to_string() + &row.origin;
     }
     let page = report::html(std::slice::from_ref(&result));
     assert!(!page.contains("<img src=x"), "the page holds the element");

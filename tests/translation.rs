@@ -3,7 +3,7 @@
 //! collection and merging.
 
 use flashpath::device::nand::{EraseBlock, LogicalPage, Nand, Timing, Untimed};
-use flashpath::label::{Cause, Content};
+use flashpath::label::{Cause, Content, Label, Provenance, Tally};
 use flashpath::random::Random;
 use flashpath::run::{DriveSettings, Path};
 use flashpath::time::Time;
@@ -53,8 +53,8 @@ impl Timing for Plug {
 /// The required and the possible contents of a page.
 #[derive(Clone, Default)]
 struct Expected {
-    /// The newest answered write and its content; `None` after a discard.
-    newest: Option<(u32, Content)>,
+    /// The newest answered write; `None` after a discard.
+    newest: Option<u32>,
     /// All earlier writes: a power cut may forget a discard.
     earlier: Vec<u32>,
 }
@@ -65,7 +65,10 @@ struct Checked<T> {
     model: Vec<Expected>,
     random: Random,
     step: u32,
-    host_writes: [u64; Content::COUNT],
+    /// The provenance of each write, by its stamp.
+    provenances: Vec<Provenance>,
+    /// The answered writes, as a layer sends them.
+    host_writes: Tally,
     /// The request in flight, if any.
     asked: Option<(LogicalPage, Option<u32>)>,
 }
@@ -73,12 +76,21 @@ struct Checked<T> {
 impl<T: Translation> Checked<T> {
     fn new(drive: T, seed: u64) -> Checked<T> {
         let model = vec![Expected::default(); drive.exported_pages() as usize];
-        Checked { drive, model, random: Random::new(seed, "model"), step: 0, host_writes: [0; 4], asked: None }
+        Checked {
+            drive,
+            model,
+            random: Random::new(seed, "model"),
+            step: 0,
+            provenances: vec![Provenance::UNKNOWN],
+            host_writes: Tally::default(),
+            asked: None,
+        }
     }
 
     /// One random operation.
     fn step(&mut self) {
         self.step += 1;
+        self.provenances.push(Provenance::UNKNOWN);
         let pages = self.model.len() as u64;
         let random = &mut self.random;
         // Most requests go to an eighth of the pages, so that blocks are emptied at different rates; some are
@@ -98,26 +110,40 @@ impl<T: Translation> Checked<T> {
             }
             1 | 2 => {
                 let (stamp, _) = self.drive.read(page, Time::ZERO).unwrap();
-                assert_eq!(stamp, self.model[expected].newest.map(|(stamp, _)| stamp), "page {}", page.0);
+                assert_eq!(stamp, self.model[expected].newest, "page {}", page.0);
             }
             _ => {
                 let content = Content::from_low_bits(random.below(4) as u8);
-                let write = PageWrite { page, content, stream: random.below(7) as u8, stamp: self.step };
+                let origin = Cause::ALL[random.below(Cause::COUNT as u64) as usize];
+                let provenance = Provenance { origin, content };
+                let write = PageWrite { page, provenance, stream: random.below(7) as u8, stamp: self.step };
                 self.asked = Some((page, Some(self.step)));
+                self.provenances[self.step as usize] = provenance;
                 self.model[expected].earlier.push(self.step);
                 self.drive.write(write, Time::ZERO).unwrap();
-                self.model[expected].newest = Some((self.step, content));
-                self.host_writes[content as usize] += 1;
+                self.model[expected].newest = Some(self.step);
+                self.host_writes.add(Label::again(Cause::HostWrite, provenance), 1);
             }
         }
         self.asked = None;
     }
 
+    /// Every page returns its newest write; its spare area still has the provenance of that write, however often the
+    /// layer has copied it.
     fn read_back(&mut self) {
+        let before = self.drive.flash().counts.read.clone();
+        let mut expected_reads = Tally::default();
         for (page, expected) in self.model.iter().enumerate() {
             let (stamp, _) = self.drive.read(LogicalPage(page as u32), Time::ZERO).unwrap();
-            assert_eq!(stamp, expected.newest.map(|(stamp, _)| stamp), "page {page}");
+            assert_eq!(stamp, expected.newest, "page {page}");
+            if let Some(stamp) = stamp {
+                let provenance = self.provenances[stamp as usize];
+                expected_reads.add(Label::again(Cause::HostWrite, provenance), 1);
+            }
         }
+        let read = self.drive.flash().counts.read.since(&before);
+        let for_the_host = read.entries().filter(|(label, _)| label.cause == Cause::HostWrite);
+        assert_eq!(for_the_host.collect::<Vec<_>>(), expected_reads.entries().collect::<Vec<_>>());
     }
 
     /// Checks the flash's side of every sum.
@@ -140,8 +166,7 @@ impl<T: Translation> Checked<T> {
         for (page, expected) in self.model.iter_mut().enumerate() {
             let (stamp, _) = self.drive.read(LogicalPage(page as u32), Time::ZERO).unwrap();
             let asked = asked.filter(|(other, _)| other.0 as usize == page).map(|(_, stamp)| stamp);
-            let newest = expected.newest.map(|(stamp, _)| stamp);
-            let is_right = match (stamp, newest) {
+            let is_right = match (stamp, expected.newest) {
                 (found, newest) if found == newest => true,
                 (found, _) if Some(found) == asked => true,
                 (Some(found), None) => expected.earlier.contains(&found),
@@ -149,8 +174,8 @@ impl<T: Translation> Checked<T> {
                 (Some(found), Some(_)) => asked == Some(None) && expected.earlier.contains(&found),
                 (None, _) => false,
             };
-            assert!(is_right, "page {page}: found {stamp:?}, newest {newest:?}, asked {asked:?}");
-            expected.newest = stamp.map(|stamp| (stamp, Content::Data));
+            assert!(is_right, "page {page}: found {stamp:?}, newest {:?}, asked {asked:?}", expected.newest);
+            expected.newest = stamp;
         }
     }
 }
@@ -162,10 +187,8 @@ fn holds_its_promises<T: Translation>(drive: T, seed: u64) {
         checked.step();
     }
     checked.read_back();
-    for content in Content::ALL {
-        let sent = checked.drive.sent().get(Cause::HostWrite, content);
-        assert_eq!(sent, checked.host_writes[content as usize]);
-    }
+    let sent = checked.drive.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite);
+    assert_eq!(sent.collect::<Vec<_>>(), checked.host_writes.entries().collect::<Vec<_>>());
     checked.check_sums();
     assert!(checked.drive.flash().counts.erased_blocks > 0, "the work was heavy enough to collect");
     let mut checked = Checked { drive: checked.drive.after_power_cut().unwrap(), ..checked };
@@ -189,9 +212,7 @@ fn survives_power_cuts<T: Translation>(drive: T, plug: &Plug, seed: u64) {
             resume_unwind(cause);
         }
         plug.0.store(u64::MAX, Relaxed);
-        let Checked { drive, model, random: operations, step, host_writes, asked } = checked;
-        let drive = drive.after_power_cut().unwrap();
-        checked = Checked { drive, model, random: operations, step, host_writes, asked };
+        checked = Checked { drive: checked.drive.after_power_cut().unwrap(), ..checked };
         checked.accept_after_power_cut();
         checked.check_sums();
     }

@@ -6,8 +6,8 @@ use crate::label::Tally;
 /// The counts of a station since it was opened, and those of the stations below it. Blocks have 4 KiB; a drive that is
 /// the whole path, and its flash, count in the flash's pages.
 ///
-/// The blocks that a station sent equal the blocks that those below it received, for each cause and content; otherwise
-/// the run fails.
+/// The blocks that a station sent equal the blocks that those below it received, for each cause, origin and content;
+/// otherwise the run fails.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     /// The station's name in the path.
@@ -17,6 +17,9 @@ pub struct Account {
     /// Blocks that it wrote to the stations below; for media, blocks that it stored. Copies count for the station that
     /// makes them.
     pub sent: Tally,
+    /// For a translation layer that writes whole pages: the blocks of the pages that the writes to it cover. Its own
+    /// writes to the flash for its host are these.
+    pub covered: Option<Tally>,
     /// Blocks read from it.
     pub read_blocks: u64,
     /// Other counters, by name: zones reclaimed, copies interrupted.
@@ -46,6 +49,8 @@ impl Account {
                 programmed_pages: now.programmed_pages - then.programmed_pages,
                 read_pages: now.read_pages - then.read_pages,
                 erased_blocks: now.erased_blocks - then.erased_blocks,
+                erased_unprogrammed_pages: now.erased_unprogrammed_pages - then.erased_unprogrammed_pages,
+                programmed_before: then.programmed_now,
                 ..now.clone()
             }),
             _ => None,
@@ -54,6 +59,7 @@ impl Account {
             station: self.station,
             received: self.received.since(&earlier.received),
             sent: self.sent.since(&earlier.sent),
+            covered: self.covered.as_ref().zip(earlier.covered.as_ref()).map(|(now, then)| now.since(then)),
             read_blocks: self.read_blocks - earlier.read_blocks,
             events: events.collect(),
             warnings: self.warnings.clone(),
@@ -78,10 +84,6 @@ pub struct DriveAccount {
     pub effective_overprovisioning: f64,
     /// The bytes of RAM that the mapping takes in a real drive.
     pub mapping_ram_bytes: u64,
-    /// Pages erased without having been programmed, since the drive was new.
-    pub erased_unprogrammed: u64,
-    /// Pages in programmed state.
-    pub programmed_now: u64,
 }
 
 /// The flash of a drive.
@@ -97,6 +99,12 @@ pub struct FlashAccount {
     pub read_pages: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
+    /// Pages of those blocks that were not programmed.
+    pub erased_unprogrammed_pages: u64,
+    /// Pages in programmed state when the counts began.
+    pub programmed_before: u64,
+    /// Pages in programmed state now.
+    pub programmed_now: u64,
     /// Erase counts since the drive was new: of each erase block or, if zones are erased whole, of each zone.
     pub erase_counts: Vec<u32>,
     /// The maximum number of erases of a block.

@@ -3,7 +3,7 @@
 
 use super::number::{self, NONE};
 use super::row::{Better, Quantity, Row, make_row};
-use super::{Percentiles, RunResult, translation_rows};
+use super::{LedgerRow, Percentiles, RunResult, translation_rows};
 use crate::units::BLOCK_BYTES;
 
 /// A section of rows.
@@ -135,31 +135,57 @@ fn stored_title(results: &[RunResult]) -> &'static str {
     if results.iter().all(is_flash_alone) { "Pages programmed" } else { "Pages stored" }
 }
 
-/// The pages stored by the media, by cause and content, with shares.
+/// Cause, origin and content of blocks that media stored.
+type Kind<'a> = (&'a str, &'a str, &'a str);
+
+/// The kind of a row. What a station below others writes for its host has the cause that its host had, which is the
+/// origin: so a file system's cleaning is one kind on zones and on a drive.
+fn kind_of(row: &LedgerRow) -> Kind<'_> {
+    let cause = if row.cause == "host-write" { &row.origin } else { &row.cause };
+    (cause, &row.origin, &row.content)
+}
+
+/// The pages stored by the media, by cause, origin and content, with shares.
 fn programmed_rows(results: &[RunResult], better: Better) -> Vec<Row> {
-    let mut kinds: Vec<(&str, &str)> = Vec::new();
-    for row in results.iter().flat_map(RunResult::programmed) {
-        if row.blocks > 0.0 && !kinds.contains(&(&row.cause, &row.content)) {
-            kinds.push((&row.cause, &row.content));
+    let mut kinds: Vec<Kind> = Vec::new();
+    for row in results.iter().flat_map(RunResult::programmed).filter(|row| row.blocks > 0.0) {
+        if !kinds.contains(&kind_of(row)) {
+            kinds.push(kind_of(row));
         }
     }
-    let pages = |result: &RunResult, cause: &str, content: &str| {
-        let rows = result.programmed().filter(|row| row.cause == cause && row.content == content);
+    let pages = |result: &RunResult, kind: Kind| {
+        let rows = result.programmed().filter(|row| kind_of(row) == kind);
         let blocks = rows.map(|row| row.blocks).sum::<f64>();
         let pages = blocks * BLOCK_BYTES as f64 / result.flash.page_bytes.max(1) as f64;
         let all = result.programmed().map(|row| row.blocks).sum::<f64>();
         let share = blocks / all;
         (blocks > 0.0).then(|| (format!("{} ({})", number::decimal(pages, 0), number::percent(share)), pages))
     };
-    // Host writes are the same for all paths: only the rest can be better or worse.
-    let better_of = |cause| if cause == "host-write" { Better::Neither } else { better };
-    kinds.sort_by_key(|kind| (order(&crate::label::Cause::ALL.map(|c| c.name()), kind.0), order_of_content(kind.1)));
-    kinds
-        .into_iter()
-        .map(|(cause, content)| {
-            make_row(results, phrase(cause, content), better_of(cause), &|r| pages(r, cause, content))
-        })
-        .collect()
+    // What the host wrote is the same for all paths: only the rest can be better or worse.
+    let better_of = |kind: Kind| if kind.0 == "host-write" { Better::Neither } else { better };
+    let causes = crate::label::Cause::ALL.map(|cause| cause.name());
+    kinds.sort_by_key(|kind| (order(&causes, kind.0), order(&causes, kind.1), order_of_content(kind.2)));
+    let row =
+        |kind: &Kind| make_row(results, label_of(*kind, &kinds), better_of(*kind), &|result| pages(result, *kind));
+    kinds.iter().map(row).collect()
+}
+
+/// The label of a kind among all that are listed; with the origin if there are several: `cleaned data`, `copied data that
+/// segment cleaning wrote`.
+fn label_of((cause, origin, content): Kind, listed: &[Kind]) -> String {
+    let mut alike = listed.iter().filter(|other| (other.0, other.2) == (cause, content));
+    match alike.all(|other| other.1 == origin) {
+        true => phrase(cause, content),
+        false => format!("{} that {} wrote", phrase(cause, content), writer(origin)),
+    }
+}
+
+/// The one that wrote for an origin: `segment cleaning`.
+fn writer(origin: &str) -> String {
+    match origin {
+        "host-write" => "the host".to_string(),
+        other => number::visible(&other.replace('-', " ")),
+    }
 }
 
 fn order(names: &[&str], name: &str) -> usize {
@@ -289,6 +315,19 @@ mod tests {
         let labels = || sections.iter().flat_map(|section| &section.rows).map(|row| row.label.as_str());
         assert!(!labels().any(|label| label.contains("latency") || label.contains("throughput")));
         assert!(labels().any(|label| label == "copied mapping"));
+    }
+
+    /// All that sfs wrote stood in the drive as "host data", and all copies as "copied data".
+    #[test]
+    fn pages_are_named_by_their_origin_where_there_are_several() {
+        let mut result = sample::page_level("sfs/page/nand", 1);
+        let of_host: Vec<_> = result.ledger.iter().filter(|row| row.station == "nand").cloned().collect();
+        result.ledger.extend(of_host.into_iter().map(|row| LedgerRow { origin: "segment-cleaning".into(), ..row }));
+        let rows = programmed_rows(&[result], Better::Lower);
+        let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
+        let copied = ["copied data that the host wrote", "copied data that segment cleaning wrote"];
+        assert_eq!(labels, ["host data", "cleaned data", copied[0], copied[1]]);
+        assert!(rows.iter().all(|row| row.cells[0].text.contains(" %)")));
     }
 
     #[test]

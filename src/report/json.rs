@@ -19,7 +19,7 @@ mod tests {
     use crate::report::sample;
 
     /// The stable names, as JSON pointers.
-    const PROMISED: [&str; 32] = [
+    const PROMISED: [&str; 33] = [
         "/path",
         "/seed",
         "/seconds_wall",
@@ -39,6 +39,7 @@ mod tests {
         "/write_amplification/steady_from_fraction",
         "/ledger/0/station",
         "/ledger/0/cause",
+        "/ledger/0/origin",
         "/ledger/0/content",
         "/ledger/0/blocks",
         "/wear/erase_count_min",

@@ -28,7 +28,7 @@ pub struct RunResult {
     pub translation: TranslationResult,
     /// Bytes stored by all media over bytes the workload wrote.
     pub write_amplification: WriteAmplification,
-    /// The blocks that each station passed on, by cause and content, from the workload down to the media.
+    /// The blocks that each station passed on, by cause, origin and content, from the workload down to the media.
     pub ledger: Vec<LedgerRow>,
     /// The media: the last stations of the ledger.
     pub media: Vec<String>,
@@ -182,6 +182,8 @@ pub struct LedgerRow {
     pub station: String,
     /// The cause: see [`crate::label::Cause`].
     pub cause: String,
+    /// The cause for which the first station wrote the blocks.
+    pub origin: String,
     /// The content: see [`crate::label::Content`].
     pub content: String,
     /// The number of 4 KiB blocks.

@@ -21,23 +21,27 @@ impl Noise {
     }
 }
 
-/// Ledger rows of one station from (cause, content, share of the written blocks).
-fn rows(station: &str, shares: &[(&str, &str, f64)]) -> Vec<LedgerRow> {
-    let row = |&(cause, content, share): &(&str, &str, f64)| LedgerRow {
+/// Ledger rows of one station from (cause, origin, content, share of the written blocks).
+fn rows(station: &str, shares: &[Share]) -> Vec<LedgerRow> {
+    let row = |&(cause, origin, content, share): &Share| LedgerRow {
         station: station.into(),
         cause: cause.into(),
+        origin: origin.into(),
         content: content.into(),
         blocks: (share * WRITTEN_BLOCKS as f64).round(),
     };
     shares.iter().map(row).collect()
 }
 
+/// Cause, origin, content, and the share of the written blocks.
+type Share<'a> = (&'a str, &'a str, &'a str, f64);
+
 /// A station's name and ledger rows.
-type Station<'a> = (&'a str, &'a [(&'a str, &'a str, f64)]);
+type Station<'a> = (&'a str, &'a [Share<'a>]);
 
 /// A run whose flash programs the rows of the last of `stations`, as shares of the host writes.
 fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) -> RunResult {
-    let mut ledger = rows("workload", &[("host-write", "data", 1.0)]);
+    let mut ledger = rows("workload", &[("host-write", "host-write", "data", 1.0)]);
     for (station, shares) in stations {
         ledger.extend(rows(station, shares));
     }
@@ -136,17 +140,17 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
 
 /// A page-level FTL on flash, with a timing model.
 pub fn page_level(path: &str, seed: u64) -> RunResult {
-    let flash = [("host-write", "data", 1.0), ("garbage-collection", "data", 1.376)];
+    let flash = [("host-write", "host-write", "data", 1.0), ("garbage-collection", "host-write", "data", 1.376)];
     run(path, seed, &[("page", &flash), ("nand", &flash)], Some(1.0))
 }
 
 /// A DFTL, with its mapping on flash, without a timing model.
 pub fn without_timing(path: &str, seed: u64) -> RunResult {
     let flash = [
-        ("host-write", "data", 1.0),
-        ("mapping", "mapping", 0.214),
-        ("garbage-collection", "data", 1.31),
-        ("garbage-collection", "mapping", 0.088),
+        ("host-write", "host-write", "data", 1.0),
+        ("mapping", "mapping", "mapping", 0.214),
+        ("garbage-collection", "host-write", "data", 1.31),
+        ("garbage-collection", "mapping", "mapping", 0.088),
     ];
     let mut result = run(path, seed, &[("dftl", &flash), ("nand", &flash)], None);
     let events = [("entries_written_together", 31_204_118), ("table_hits", 61_207_441), ("table_misses", 26_872_943)];
@@ -161,20 +165,20 @@ pub fn without_timing(path: &str, seed: u64) -> RunResult {
 /// A journaling file system on a page-level FTL: three contents, five causes, four stations. It was interrupted.
 pub fn journaled(path: &str, seed: u64) -> RunResult {
     let file_system = [
-        ("host-write", "data", 1.0),
-        ("journal-commit", "journal", 0.412),
-        ("checkpoint", "data", 0.022),
-        ("checkpoint", "metadata", 0.131),
+        ("host-write", "host-write", "data", 1.0),
+        ("journal-commit", "journal-commit", "journal", 0.412),
+        ("checkpoint", "checkpoint", "data", 0.022),
+        ("checkpoint", "checkpoint", "metadata", 0.131),
     ];
     let flash = [
-        ("host-write", "data", 1.0),
-        ("journal-commit", "journal", 0.412),
-        ("checkpoint", "data", 0.022),
-        ("checkpoint", "metadata", 0.131),
-        ("garbage-collection", "data", 0.847),
-        ("garbage-collection", "metadata", 0.066),
-        ("garbage-collection", "journal", 0.158),
-        ("wear-levelling", "data", 0.019),
+        ("host-write", "host-write", "data", 1.0),
+        ("host-write", "journal-commit", "journal", 0.412),
+        ("host-write", "checkpoint", "data", 0.022),
+        ("host-write", "checkpoint", "metadata", 0.131),
+        ("garbage-collection", "host-write", "data", 0.847),
+        ("garbage-collection", "checkpoint", "metadata", 0.066),
+        ("garbage-collection", "journal-commit", "journal", 0.158),
+        ("wear-levelling", "host-write", "data", 0.019),
     ];
     let mut result = run(path, seed, &[("ext", &file_system), ("page", &flash), ("nand", &flash)], Some(1.34));
     result.interrupted = true;
@@ -187,10 +191,10 @@ pub fn journaled(path: &str, seed: u64) -> RunResult {
 /// A log-structured file system on zones, which cleans segments and merges nothing.
 pub fn log_structured(path: &str, seed: u64) -> RunResult {
     let flash = [
-        ("host-write", "data", 1.0),
-        ("checkpoint", "metadata", 0.018),
-        ("segment-cleaning", "data", 0.604),
-        ("segment-cleaning", "metadata", 0.011),
+        ("host-write", "host-write", "data", 1.0),
+        ("checkpoint", "checkpoint", "metadata", 0.018),
+        ("segment-cleaning", "segment-cleaning", "data", 0.604),
+        ("segment-cleaning", "segment-cleaning", "metadata", 0.011),
     ];
     run(path, seed, &[("sfs", &flash), ("zns", &flash)], Some(0.83))
 }

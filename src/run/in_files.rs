@@ -5,7 +5,7 @@ use super::files::FilesRun;
 use super::outcome::{Measured, Outcome, PathName, transferred_mib};
 use super::path::Path;
 use crate::device::Account;
-use crate::label::{Cause, Content};
+use crate::label::{Content, Label};
 use crate::report::{Latencies, LedgerRow};
 use crate::task::CpuTable;
 use crate::units::BLOCK_BYTES;
@@ -34,7 +34,7 @@ impl Outcome {
     pub(super) fn in_files(place: FilesPlace<'_>, seed: u64, done: FilesRun) -> Outcome {
         let seconds = Some(done.seconds).filter(|seconds| *seconds > 0.0);
         let written = done.workload.written_blocks as f64;
-        let asked = (written > 0.0).then(|| row("workload", Cause::HostWrite, Content::Data, written));
+        let asked = (written > 0.0).then(|| row("workload", Label::host(Content::Data), written));
         let (has_latencies, moved_mib) = (done.files.is_some(), place.moved_mib(&done));
         let measured = Measured {
             seed,

@@ -7,7 +7,7 @@ use super::error::{RunError, RunFault};
 use super::steady::steady_from;
 use crate::device::Account;
 use crate::fs::sfs::Census;
-use crate::label::{Cause, Content};
+use crate::label::{Content, Label};
 use crate::report::{
     CpuResult, FilesResult, Latencies, LedgerRow, RunResult, Window, WorkloadResult, WriteAmplification,
 };
@@ -182,5 +182,5 @@ fn measured<B: Backend>(
 fn from_the_workload(written: &Written) -> Vec<LedgerRow> {
     let blocks = |content: Content| written[content as usize].0;
     let contents = Content::ALL.into_iter().filter(|content| blocks(*content) > 0);
-    contents.map(|content| row("workload", Cause::HostWrite, content, blocks(content) as f64)).collect()
+    contents.map(|content| row("workload", Label::host(content), blocks(content) as f64)).collect()
 }

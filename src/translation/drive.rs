@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard};
 
 /// A translation layer on flash, as a block device. Layer, flash and clock are one state behind one lock.
 ///
-/// A write of any cause from the station above is a host write to the layer; its content is passed on.
+/// A write of any cause from the station above is a host write to the layer; its content and origin are passed on.
 pub struct Drive<T> {
     blocks: u64,
     width: usize,
@@ -31,6 +31,8 @@ struct State<T> {
     requests: Requests,
     bytes: Memory,
     received: Tally,
+    /// The pages of the layer that the writes cover, in part or completely.
+    covered: Tally,
     read_blocks: u64,
     /// The completion time of the latest request.
     last_done: Time,
@@ -60,6 +62,7 @@ impl<T: Translation> Drive<T> {
             requests: Requests::new(page_bytes),
             bytes: Memory::new(block_width),
             received: Tally::default(),
+            covered: Tally::default(),
             read_blocks: 0,
             last_done: Time::ZERO,
             idle_until: Time::ZERO,
@@ -110,11 +113,13 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
         let count = blocks_in(buffer.len(), self.width);
         check_range(first, count, self.blocks)?;
         let state = &mut *self.state();
-        let (range, page) = (Self::bytes_of(first, count), (label.content, 0, 0));
+        let (range, page) = (Self::bytes_of(first, count), (label.provenance(), 0, 0));
         let written = state.requests.write(&mut state.layer, range, page, at);
         let there = written.map_err(|error| self.error(error))?;
         state.bytes.write(first, buffer);
-        state.received.add(label.cause, label.content, count);
+        state.received.add(label, count);
+        let covered = state.requests.pages(range.0, range.1).len() as u64;
+        state.covered.add(Label::again(Cause::HostWrite, label.provenance()), covered);
         Ok(state.done(there))
     }
 
@@ -150,7 +155,8 @@ impl<T: Translation + Send> BlockDevice for Drive<T> {
             nand = Account { received: in_blocks(&nand.received), sent: in_blocks(&nand.sent), read_blocks, ..nand };
             account = Account { sent: in_blocks(&account.sent), below: vec![nand], ..account };
         }
-        Account { received: state.received.clone(), read_blocks: state.read_blocks, ..account }
+        let covered = Some(in_blocks(&state.covered));
+        Account { received: state.received.clone(), covered, read_blocks: state.read_blocks, ..account }
     }
 }
 
@@ -184,11 +190,8 @@ impl<T: Translation + Send> Abilities for Drive<T> {
 pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
     let Flash { geometry, counts, erase_counts, endurance, programmed_pages } = layer.flash();
     let page_bytes = u64::from(geometry.page_bytes);
-    let mut received = Tally::default();
-    for content in Content::ALL {
-        received.add(Cause::HostWrite, content, layer.sent().get(Cause::HostWrite, content));
-    }
-    let of_mapping = counts.read.entries().filter(|(_, content, _)| *content == Content::Mapping);
+    let received = layer.sent().entries().filter(|(label, _)| label.cause == Cause::HostWrite).collect();
+    let of_mapping = counts.read.entries().filter(|(label, _)| label.content == Content::Mapping);
     let nand = Account {
         station: "nand",
         received: layer.sent().clone(),
@@ -200,6 +203,9 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
             programmed_pages: counts.programmed.total(),
             read_pages: counts.read.total(),
             erased_blocks: counts.erased_blocks,
+            erased_unprogrammed_pages: counts.erased_unprogrammed,
+            programmed_before: 0,
+            programmed_now: programmed_pages.iter().map(|&pages| u64::from(pages)).sum(),
             erase_counts: erase_counts.to_vec(),
             endurance,
             raw_bytes: geometry.raw_bytes(),
@@ -213,11 +219,9 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
         events: layer.events(),
         drive: Some(DriveAccount {
             page_bytes,
-            mapping_reads: of_mapping.map(|(.., count)| count).sum(),
+            mapping_reads: of_mapping.map(|(_, count)| count).sum(),
             effective_overprovisioning: layer.effective_overprovisioning(),
             mapping_ram_bytes: layer.mapping_ram_bytes(),
-            erased_unprogrammed: counts.erased_unprogrammed,
-            programmed_now: programmed_pages.iter().map(|&pages| u64::from(pages)).sum(),
         }),
         below: vec![nand],
         ..Account::default()
@@ -226,9 +230,5 @@ pub fn account_in_pages<T: Translation>(layer: &T) -> Account {
 
 /// Converts a tally of pages to blocks; the remainder below a block is dropped, which happens with pages of 2 KiB only.
 fn in_blocks(pages: &Tally, page_bytes: u64) -> Tally {
-    let mut blocks = Tally::default();
-    for (cause, content, count) in pages.entries() {
-        blocks.add(cause, content, count * page_bytes / BLOCK_BYTES);
-    }
-    blocks
+    pages.entries().map(|(label, count)| (label, count * page_bytes / BLOCK_BYTES)).collect()
 }

@@ -26,7 +26,7 @@ pub use victims::VictimPolicy;
 use crate::device::nand::{
     EraseBlock, Found, Geometry, LogicalPage, Nand, NandCounts, NandError, PhysicalPage, Timing,
 };
-use crate::label::{Cause, Content, Tally};
+use crate::label::{Cause, Provenance, Tally};
 use crate::time::Time;
 
 /// In a map: the page was never written, or was discarded.
@@ -37,8 +37,8 @@ const UNMAPPED: u32 = u32::MAX;
 pub struct PageWrite {
     /// The page.
     pub page: LogicalPage,
-    /// Its content.
-    pub content: Content,
+    /// Its content and its origin.
+    pub provenance: Provenance,
     /// The host's placement hint.
     pub stream: u8,
     /// A number that stands for the bytes; a read returns it if the flash keeps versions.
@@ -105,7 +105,7 @@ pub trait Translation: Sized {
     /// The number of pages offered to the host.
     fn exported_pages(&self) -> u64;
 
-    /// Pages that the layer sent to its flash, by cause and content: its own count, which must equal the flash's.
+    /// Pages that the layer sent to its flash, by label: its own count, which must equal the flash's.
     fn sent(&self) -> &Tally;
 
     /// The flash below.

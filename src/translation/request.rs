@@ -5,7 +5,7 @@
 
 use super::{PageWrite, Translation, TranslationError};
 use crate::device::nand::LogicalPage;
-use crate::label::Content;
+use crate::label::Provenance;
 use crate::time::Time;
 
 /// Splits requests into the pages of a drive.
@@ -35,13 +35,14 @@ impl Requests {
         LogicalPage((offset >> self.page_bits) as u32)
     }
 
-    /// Writes `length` bytes at `offset`; returns the time at which the last page is on flash.
+    /// Writes `length` bytes at `offset`; returns the time at which the last page is on flash. A page that is covered in
+    /// part takes the provenance of the write.
     #[inline]
     pub fn write<T: Translation>(
         &self,
         drive: &mut T,
         (offset, length): (u64, u64),
-        (content, stream, stamp): (Content, u8, u32),
+        (provenance, stream, stamp): (Provenance, u8, u32),
         at: Time,
     ) -> Result<Time, TranslationError> {
         let whole = (1u64 << self.page_bits) - 1;
@@ -54,7 +55,7 @@ impl Requests {
             if cut_head || cut_tail {
                 (_, begin) = drive.read(LogicalPage(page), at)?;
             }
-            let write = PageWrite { page: LogicalPage(page), content, stream, stamp };
+            let write = PageWrite { page: LogicalPage(page), provenance, stream, stamp };
             done = done.max(drive.write(write, begin)?);
         }
         Ok(done)

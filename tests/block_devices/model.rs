@@ -26,8 +26,12 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let range = || (0..2 * REACH, 1..12u64);
-    let label = (0..Cause::COUNT, 0..Content::COUNT)
-        .prop_map(|(cause, content)| Label { cause: Cause::ALL[cause], content: Content::ALL[content] });
+    let cause = || (0..Cause::COUNT).prop_map(|number| Cause::ALL[number]);
+    let label = (cause(), cause(), 0..Content::COUNT).prop_map(|(cause, origin, content)| Label {
+        cause,
+        origin,
+        content: Content::ALL[content],
+    });
     prop_oneof![
         4 => range().prop_map(|(place, count)| Step::Read(place, count)),
         6 => (range(), 1..255u8, label).prop_map(|((place, count), fill, label)| Step::Write(place, count, fill, label)),

@@ -98,7 +98,7 @@ impl Running {
         let before = self.device.account().received;
         self.write(block, bytes);
         let after = self.device.account().received.since(&before);
-        after.entries().next().expect("a block was written").1
+        after.entries().next().expect("a block was written").0.content
     }
 
     /// The journals set last, as bytes.
@@ -162,8 +162,8 @@ fn a_write_over_the_end_of_a_journal_is_labelled_part_by_part() {
     let before = running.device.account().received;
     running.write(end - 3, &[9; 5 * 4096]);
     let after = running.device.account().received.since(&before);
-    let counted: Vec<(Content, u64)> = after.entries().map(|(_, content, count)| (content, count)).collect();
-    assert_eq!(counted, [(Content::Data, 2), (Content::Journal, 3)]);
+    let counted: Vec<(Label, u64)> = after.entries().collect();
+    assert_eq!(counted, [(Label::host(Content::Data), 2), (Label::host(Content::Journal), 3)]);
 }
 
 #[test]

@@ -235,7 +235,7 @@ impl BlockDevice for Disk {
         for (block, bytes) in (first.0..).zip(buffer.chunks_exact(BLOCK)) {
             state.pending.push((block, bytes.into()));
             state.live.insert(block, bytes.into());
-            state.received.add(label.cause, label.content, 1);
+            state.received.add(label, 1);
         }
         if fails { Err(no_power()) } else { Ok(self.1.done(at)) }
     }
@@ -464,7 +464,7 @@ impl ZonedDevice for Zones {
             for (block, bytes) in (first.0..).zip(buffer.chunks_exact(BLOCK)) {
                 state.random.insert(block, bytes.into());
             }
-            state.received.add(label.cause, label.content, count);
+            state.received.add(label, count);
             return Ok(self.1.done(at));
         }
         let write_pointer = self.zone(zone).write_pointer;
@@ -473,7 +473,7 @@ impl ZonedDevice for Zones {
         }
         let blocks = buffer.chunks_exact(BLOCK).map(Block::from).collect();
         let done = self.change(zone, ZoneOperation::Write(blocks), at)?;
-        self.0.lock().unwrap().received.add(label.cause, label.content, count);
+        self.0.lock().unwrap().received.add(label, count);
         Ok(done)
     }
 

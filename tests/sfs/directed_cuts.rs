@@ -18,7 +18,7 @@ use std::ops::Range;
 
 const BLOCK: u64 = 4096;
 const SEGMENTS: u64 = 72;
-const SUPERBLOCK: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+const SUPERBLOCK: Label = Label::first(Cause::Checkpoint, Content::Metadata);
 /// Blocks of files that fill a segment of 64 KiB.
 const CAPACITY: u64 = 15;
 /// Of the file that fills the volume.

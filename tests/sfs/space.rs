@@ -304,7 +304,7 @@ fn a_deleted_file_does_not_come_back_when_the_tree_of_the_inode_file_is_made_ane
     sfs.unmount(task).unwrap();
     drop(sfs);
     let tree = newest_tree_block_of_the_inode_file(&disk);
-    let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+    let label = Label::first(Cause::Checkpoint, Content::Metadata);
     disk.clone().write(Lba(tree), &[0; BLOCK as usize], label, Time::ZERO).unwrap();
     let repaired = flashpath::fs::sfs::repair(blocks(disk.clone()), &settings(text), IDENTITY).unwrap();
     assert!(!repaired.findings.is_empty() && repaired.left.is_empty(), "{repaired:?}");

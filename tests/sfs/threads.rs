@@ -449,8 +449,7 @@ fn a_block_that_rots_while_it_is_read_is_damaged() {
             let mut bytes = [0; BLOCK];
             below.read(Lba(block), &mut bytes, Time::ZERO).unwrap();
             if bytes == [1; BLOCK] {
-                let label =
-                    Label { cause: flashpath::label::Cause::HostWrite, content: flashpath::label::Content::Data };
+                let label = Label::host(flashpath::label::Content::Data);
                 below.write(Lba(block), &[9; BLOCK], label, Time::ZERO).unwrap();
             }
         }

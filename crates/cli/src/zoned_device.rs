@@ -221,7 +221,7 @@ impl ZonedDevice for SystemZoned {
                 _ => ZoneState::ImplicitlyOpen,
             };
         }
-        self.received.add(label.cause, label.content, count);
+        self.received.add(label, count);
         Ok(at)
     }
 

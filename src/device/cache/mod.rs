@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const WRITE_BACK_BLOCKS: u64 = 256;
 
 /// A clean block that was read.
-const FILL: Label = Label { cause: Cause::CacheFill, content: Content::Data };
+const FILL: Label = Label::first(Cause::CacheFill, Content::Data);
 
 /// The storage of a cache.
 pub struct Place(Holder);
@@ -170,7 +170,7 @@ impl State {
             }
             Holder::Device(device) => {
                 let done = device.write(Lba(slot.into()), bytes, label, at)?;
-                self.sent.add(label.cause, label.content, 1);
+                self.sent.add(label, 1);
                 Ok(done)
             }
         }
@@ -235,7 +235,7 @@ impl State {
             let slot = self.dirty.remove(&lba).expect("it was dirty");
             self.slots[slot as usize].dirty_since = None;
         }
-        self.sent.add(label.cause, label.content, count);
+        self.sent.add(label, count);
         self.events.written_back += count;
         self.written_back = self.written_back.max(done);
         Ok(done)
@@ -329,7 +329,7 @@ impl State {
         let mut done = at;
         for (lba, bytes) in (first.0..).zip(buffer.chunks_exact(self.width)) {
             done = done.max(self.write_block(lba, bytes, label, at)?);
-            self.received.add(label.cause, label.content, 1);
+            self.received.add(label, 1);
         }
         Ok(done)
     }

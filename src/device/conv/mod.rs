@@ -163,7 +163,7 @@ impl BlockDevice for Conventional {
         let turn = self.begin(first, count, true);
         self.store.write(first, buffer)?;
         drop(turn);
-        self.counts().received.add(label.cause, label.content, count);
+        self.counts().received.add(label, count);
         Ok(self.served(at, |service| service.write(count, at)))
     }
 

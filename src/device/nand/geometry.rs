@@ -44,7 +44,7 @@ pub struct Geometry {
 impl Geometry {
     /// The maximum number of address bits of a physical page; one value stays free for "unmapped".
     const ADDRESS_BITS: u32 = 32;
-    /// Logical page numbers share 32 bits with the two bits of the content label in the spare area.
+    /// Logical page numbers share 32 bits with the two bits of the content in the spare area.
     pub const MAX_LOGICAL_PAGES: u64 = 1 << 30;
 
     /// A drive of `size_bytes`, rounded down to whole blocks, which may be none: the minimum depends on the translation

@@ -12,55 +12,18 @@
 mod geometry;
 mod preset;
 mod settings;
+mod spare;
 mod timing;
 
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
 pub use preset::Preset;
 pub use settings::{KIND, NandSettings, PageBytes};
+pub use spare::Spare;
 pub use timing::{Latencies, Reserving, Timing, Untimed};
 
-use crate::label::{Cause, Content, Tally};
+use crate::label::{Cause, Content, Label, Tally};
 use crate::time::Time;
-
-/// The spare area of a page: its logical page and its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spare(u32);
-
-impl Spare {
-    const LOGICAL_BITS: u32 = 30;
-    /// The logical page of a filler, which was programmed only because flash is programmed in order.
-    pub const NO_PAGE: LogicalPage = LogicalPage((1 << Self::LOGICAL_BITS) - 1);
-
-    /// The spare area of a filler. It counts as the layer's own metadata.
-    pub fn filler() -> Spare {
-        Spare::new(Self::NO_PAGE, Content::Mapping)
-    }
-
-    /// True if the page is a filler.
-    #[inline]
-    pub fn is_filler(self) -> bool {
-        self.logical_page() == Self::NO_PAGE
-    }
-
-    /// Packs a logical page (below [`Geometry::MAX_LOGICAL_PAGES`]) and a content.
-    #[inline]
-    pub fn new(page: LogicalPage, content: Content) -> Spare {
-        debug_assert!(u64::from(page.0) < Geometry::MAX_LOGICAL_PAGES);
-        Spare(page.0 | (content as u32) << Self::LOGICAL_BITS)
-    }
-
-    /// The logical page.
-    #[inline]
-    pub fn logical_page(self) -> LogicalPage {
-        LogicalPage(self.0 & ((1 << Self::LOGICAL_BITS) - 1))
-    }
-
-    /// The content.
-    #[inline]
-    pub fn content(self) -> Content {
-        Content::from_low_bits((self.0 >> Self::LOGICAL_BITS) as u8)
-    }
-}
+use spare::SpareAreas;
 
 /// An operation that flash rejects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -142,7 +105,7 @@ pub struct Found {
 /// A drive's flash.
 pub struct Nand<T> {
     geometry: Geometry,
-    spare: Vec<u32>,
+    spare: SpareAreas,
     versions: Option<Vec<Version>>,
     /// The last sequence number.
     sequence: u64,
@@ -162,7 +125,7 @@ impl<T: Timing> Nand<T> {
         assert!(blocks > 0 && endurance > 0, "flash has blocks, and each can be erased");
         Nand {
             geometry,
-            spare: vec![0; geometry.page_slots()],
+            spare: SpareAreas::new(geometry.page_slots()),
             sequence: 0,
             versions: versions.then(|| vec![Version { sequence: 0, stamp: 0, copies: 0 }; geometry.page_slots()]),
             next_page: vec![0; blocks],
@@ -199,10 +162,11 @@ impl<T: Timing> Nand<T> {
         &self.next_page
     }
 
-    /// The spare area of `page` as the simulator stores it, in any state: a hint for prefetching, not a read.
+    /// The logical page in the spare area of `page` as the simulator stores it, in any state: a hint for prefetching,
+    /// not a read.
     #[inline]
-    pub fn peek_spare(&self, page: PhysicalPage) -> Spare {
-        Spare(self.spare[page.0 as usize])
+    pub fn peek_logical_page(&self, page: PhysicalPage) -> LogicalPage {
+        self.spare.logical_page(page)
     }
 
     /// Programs `page`; returns the completion time.
@@ -222,12 +186,12 @@ impl<T: Timing> Nand<T> {
             return Err(NandError::OutOfOrderProgram { block: block.0, page: within, expected: *next });
         }
         *next = within + 1;
-        self.spare[page.0 as usize] = spare.0;
+        self.spare.set(page, spare);
         if let Some(versions) = &mut self.versions {
             self.sequence += 1;
             versions[page.0 as usize] = Version { sequence: self.sequence, stamp, copies: 0 };
         }
-        self.counts.programmed.add(cause, spare.content(), 1);
+        self.counts.programmed.add(Label::again(cause, spare.provenance()), 1);
         Ok(self.timing.program(block, at))
     }
 
@@ -240,9 +204,9 @@ impl<T: Timing> Nand<T> {
         if within >= programmed {
             return Err(NandError::ReadOfErasedPage { block: block.0, page: within, programmed });
         }
-        let spare = Spare(self.spare[page.0 as usize]);
+        let spare = self.spare.get(page);
         let stamp = self.versions.as_ref().map_or(0, |versions| versions[page.0 as usize].stamp);
-        self.counts.read.add(cause, spare.content(), 1);
+        self.counts.read.add(Label::again(cause, spare.provenance()), 1);
         Ok((spare, stamp, self.timing.read(block, at)))
     }
 
@@ -256,7 +220,7 @@ impl<T: Timing> Nand<T> {
         if within >= programmed {
             return Err(NandError::ReadOfErasedPage { block: block.0, page: within, programmed });
         }
-        self.counts.read.add(Cause::Mapping, Content::Mapping, 1);
+        self.counts.read.add(Label::first(Cause::Mapping, Content::Mapping), 1);
         Ok(self.timing.read(block, at))
     }
 
@@ -267,7 +231,7 @@ impl<T: Timing> Nand<T> {
         let programmed = if self.versions.is_some() { self.next_page[block.index()] } else { 0 };
         (first..first + programmed).map(|page| Found {
             page: PhysicalPage(page),
-            spare: Spare(self.spare[page as usize]),
+            spare: self.spare.get(PhysicalPage(page)),
             sequence: self.versions.as_ref().map_or((0, 0), |versions| {
                 let Version { sequence, copies, .. } = versions[page as usize];
                 (sequence, copies)
@@ -305,16 +269,16 @@ impl<T: Timing> Nand<T> {
         while rest != 0 {
             let from = PhysicalPage(from.0 + rest.trailing_zeros());
             rest &= rest - 1;
-            let spare = Spare(self.spare[from.0 as usize]);
-            self.spare[to.0 as usize] = spare.0;
+            let spare = self.spare.copy(from, to);
             if let Some(versions) = &mut self.versions {
                 let version = versions[from.0 as usize];
                 versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
             }
             // One by one, so that the flash is consistent when a timing model cuts its power.
             self.next_page[target.index()] += 1;
-            self.counts.read.add(cause, spare.content(), 1);
-            self.counts.programmed.add(cause, spare.content(), 1);
+            let label = Label::again(cause, spare.provenance());
+            self.counts.read.add(label, 1);
+            self.counts.programmed.add(label, 1);
             moved(spare, to);
             let read = self.timing.read(source, at);
             done = done.max(self.timing.program(target, read));
@@ -342,6 +306,7 @@ impl<T: Timing> Nand<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::label::Provenance;
 
     fn flash() -> Nand<Untimed> {
         let geometry = Geometry::new(64 << 10, 4096, 4, (1, 1, 1)).unwrap();
@@ -349,7 +314,8 @@ mod tests {
     }
 
     fn program(flash: &mut Nand<Untimed>, page: u32) -> Result<Time, NandError> {
-        let spare = Spare::new(LogicalPage(page + 100), Content::Journal);
+        let journal = Provenance { origin: Cause::JournalCommit, content: Content::Journal };
+        let spare = Spare::new(LogicalPage(page + 100), journal);
         flash.program(PhysicalPage(page), spare, page, Cause::HostWrite, Time::ZERO)
     }
 

@@ -6,9 +6,10 @@
 //! A write is done when it is in the drive's buffer, which survives a power cut (capacitors). A partial page stays
 //! there until it is full. Full pages wait there for their planes; the buffer holds one for each plane.
 
+use super::machine::Record;
 use super::shape::ZnsShape;
-use crate::device::FlashAccount;
 use crate::device::nand::{EraseBlock, Geometry, Reserving, Timing};
+use crate::device::{FlashAccount, ZoneState};
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use std::ops::Range;
@@ -27,6 +28,8 @@ pub(super) struct Flash {
     zones: u64,
     endurance: u32,
     programmed_pages: u64,
+    /// Pages in programmed state when the drive was opened.
+    programmed_before: u64,
     read_pages: u64,
     erased_blocks: u64,
     /// Pages of erased blocks that were not programmed.
@@ -43,8 +46,14 @@ pub(super) struct Flash {
 }
 
 impl Flash {
-    /// The flash of a drive of this shape; `is_timed` enables the timing model.
-    pub fn new(shape: &ZnsShape, is_timed: bool) -> Flash {
+    /// The flash of a drive of this shape, whose sequential zones have these records; `is_timed` enables the timing
+    /// model.
+    pub fn opened<'r>(shape: &ZnsShape, is_timed: bool, zones: impl Iterator<Item = &'r Record>) -> Flash {
+        let flash = Flash::new(shape, is_timed);
+        Flash { programmed_before: flash.programmed_in(zones), ..flash }
+    }
+
+    fn new(shape: &ZnsShape, is_timed: bool) -> Flash {
         let units = shape.channels * shape.dies * shape.planes;
         let page_bytes = u64::from(shape.page_bytes);
         let capacity_pages = shape.capacity_blocks * BLOCK_BYTES / page_bytes;
@@ -62,6 +71,7 @@ impl Flash {
             zones: u64::from(shape.zones - shape.conventional),
             endurance: shape.endurance,
             programmed_pages: 0,
+            programmed_before: 0,
             read_pages: 0,
             erased_blocks: 0,
             erased_unprogrammed_pages: 0,
@@ -81,6 +91,16 @@ impl Flash {
     #[inline]
     fn pages_filled(&self, blocks: u64) -> u64 {
         blocks * BLOCK_BYTES / self.page_bytes
+    }
+
+    /// The number of programmed pages of a zone. All pages of a full zone are programmed.
+    fn pages_of_zone(&self, written: u64, is_full: bool) -> u64 {
+        if is_full { self.capacity_pages } else { self.pages_filled(written) }
+    }
+
+    /// The number of programmed pages of zones.
+    fn programmed_in<'r>(&self, zones: impl Iterator<Item = &'r Record>) -> u64 {
+        zones.map(|zone| self.pages_of_zone(zone.written, zone.state == ZoneState::Full)).sum()
     }
 
     /// The plane of a page of a zone. Zones on all planes begin on different ones.
@@ -148,16 +168,15 @@ impl Flash {
         done
     }
 
-    /// True if a zone with `written` blocks has a programmed page, and must be erased to be empty. All pages of a full
-    /// zone are programmed.
+    /// True if a zone with `written` blocks has a programmed page, and must be erased to be empty.
     pub fn needs_erase(&self, written: u64, is_full: bool) -> bool {
-        is_full || self.pages_filled(written) > 0
+        self.pages_of_zone(written, is_full) > 0
     }
 
     /// Resets a zone: drops its blocks in the buffer and, if a page is programmed, erases a block on each of its
     /// planes.
     pub fn reset(&mut self, zone: u32, written: u64, is_full: bool, at: Time) -> Time {
-        let filled = if is_full { self.capacity_pages } else { self.pages_filled(written) };
+        let filled = self.pages_of_zone(written, is_full);
         if !is_full {
             self.dropped_blocks += written - filled * self.page_bytes / BLOCK_BYTES;
         }
@@ -194,8 +213,8 @@ impl Flash {
         done
     }
 
-    /// Its counts; `erases` are those of each sequential zone.
-    pub fn account(&self, erases: impl Iterator<Item = u32>) -> FlashAccount {
+    /// Its counts; `zones` are the records of the sequential zones.
+    pub fn account<'r>(&self, zones: impl Iterator<Item = &'r Record> + Clone) -> FlashAccount {
         let block_bytes = self.pages_per_block * self.page_bytes;
         FlashAccount {
             page_bytes: self.page_bytes,
@@ -203,7 +222,10 @@ impl Flash {
             programmed_pages: self.programmed_pages,
             read_pages: self.read_pages,
             erased_blocks: self.erased_blocks,
-            erase_counts: erases.collect(),
+            erased_unprogrammed_pages: self.erased_unprogrammed_pages,
+            programmed_before: self.programmed_before,
+            programmed_now: self.programmed_in(zones.clone()),
+            erase_counts: zones.map(|zone| zone.erases).collect(),
             endurance: self.endurance,
             raw_bytes: self.zones * u64::from(self.width) * block_bytes,
         }

@@ -110,8 +110,8 @@ impl Zns {
 
     fn of(shape: ZnsShape, records: Vec<Record>, media: Media, is_timed: bool) -> Zns {
         Zns {
+            flash: Flash::opened(&shape, is_timed, records.iter().skip(shape.conventional as usize)),
             machine: Machine::new(&shape, records),
-            flash: Flash::new(&shape, is_timed),
             shape,
             media,
             received: Tally::default(),
@@ -264,7 +264,7 @@ impl ZonedDevice for Zns {
             self.make(&change)?;
             self.flash.write(zone, from..from + count, at)
         };
-        self.received.add(label.cause, label.content, count);
+        self.received.add(label, count);
         Ok(done)
     }
 
@@ -334,7 +334,7 @@ impl ZonedDevice for Zns {
                 ("erased_unprogrammed_pages", self.flash.erased_unprogrammed_pages),
                 ("worn_out_zones", self.worn_out_zones),
             ],
-            flash: Some(self.flash.account(sequential.map(|record| record.erases))),
+            flash: Some(self.flash.account(sequential)),
             ..Account::default()
         }
     }

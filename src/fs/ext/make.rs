@@ -47,7 +47,7 @@ const LOST_AND_FOUND: u32 = 11;
 const FLEXIBLE_LOG: u8 = 4;
 /// Blocks of data that a last group has at least; one with fewer is left out.
 const LEAST_DATA: u64 = 64;
-const LABEL: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+const LABEL: Label = Label::first(Cause::Checkpoint, Content::Metadata);
 
 /// A volume that is being made.
 struct Maker<'m> {

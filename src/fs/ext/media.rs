@@ -144,7 +144,7 @@ impl Media {
 
     fn send(&self, task: &Task<'_>, unit: u64, bytes: &[u8], label: Label) -> Result<(), DeviceError> {
         let width = if self.holds_stamps { STAMP_BYTES } else { UNIT };
-        self.tally(|sent| sent.add(label.cause, label.content, (bytes.len() / width) as u64));
+        self.tally(|sent| sent.add(label, (bytes.len() / width) as u64));
         task.ask(|at| self.device.write(Lba(unit), bytes, label, at))
     }
 

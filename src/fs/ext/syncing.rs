@@ -144,7 +144,7 @@ impl Ext {
         self.superblock_block(task)?;
         self.blocks.change(place, |block| block[at..at + LENGTH].copy_from_slice(superblock.bytes()));
         let bytes = self.superblock_block(task)?;
-        let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+        let label = Label::first(Cause::Checkpoint, Content::Metadata);
         self.media.write_metadata(task, place, &bytes, label)?;
         self.media.flush(task)?;
         self.blocks.release(place);

@@ -14,7 +14,7 @@ use crate::fs::volume::{
     Name, NameRule, NewFile, NewFileRule, ReadBytes, RenameRule, Renaming, Seek, Space, State, TakeEntry,
     TakeFullEntry, Times, Timestamp, Volume, VolumeError,
 };
-use crate::label::{Cause, Content, Tally};
+use crate::label::{Content, Label, Tally};
 use crate::task::Task;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -448,7 +448,7 @@ impl Volume for Ext {
         self.turn(call, steps::NONE, |_| {
             let (below, sent, read_blocks) = self.media.account();
             let mut received = Tally::default();
-            received.add(Cause::HostWrite, Content::Data, self.received_blocks.load(Ordering::Relaxed));
+            received.add(Label::host(Content::Data), self.received_blocks.load(Ordering::Relaxed));
             let counts = self.journal().map(Journal::counts).unwrap_or_default();
             let events = vec![
                 ("commits", counts.commits),

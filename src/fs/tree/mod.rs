@@ -29,7 +29,7 @@ use super::volume::{
     TakeEntry, TakeFullEntry, Times, Timestamp, Volume, VolumeError,
 };
 use crate::device::Account;
-use crate::label::{Cause, Content as Stored, Tally};
+use crate::label::{Content as Stored, Label, Tally};
 use crate::task::SharedGate;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
@@ -392,7 +392,7 @@ impl Volume for Tree {
     fn account(&self, call: &Call) -> Result<Account, VolumeError> {
         self.read_files(call, steps::NONE, |_| {
             let mut written = Tally::default();
-            written.add(Cause::HostWrite, Stored::Data, self.written_blocks.load(Ordering::Relaxed));
+            written.add(Label::host(Stored::Data), self.written_blocks.load(Ordering::Relaxed));
             let read_blocks = self.read_blocks.load(Ordering::Relaxed);
             Ok(Account {
                 station: KIND.name,

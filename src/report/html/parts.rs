@@ -84,13 +84,15 @@ pub fn comparison(results: &[RunResult]) -> String {
 /// The ledger of one path, row by row.
 pub fn ledger(result: &RunResult) -> String {
     let written = result.workload.written_blocks as f64;
-    let head = "<tr><th scope=\"col\">station</th><th scope=\"col\">cause</th><th scope=\"col\">content</th>\
+    let head = "<tr><th scope=\"col\">station</th><th scope=\"col\">cause</th><th scope=\"col\">origin</th>\
+                <th scope=\"col\">content</th>\
                 <th scope=\"col\">blocks</th><th scope=\"col\">per block written</th></tr>";
     let row = |row: &crate::report::LedgerRow| {
         format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escape(&row.station),
             escape(&row.cause),
+            escape(&row.origin),
             escape(&row.content),
             number::decimal(row.blocks, 0),
             number::decimal(row.blocks / written, 3)

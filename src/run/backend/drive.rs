@@ -3,6 +3,7 @@
 use super::{Backend, HostWrite};
 use crate::device::Account;
 use crate::device::nand::LogicalPage;
+use crate::label::Label;
 use crate::run::error::RunError;
 use crate::time::Time;
 use crate::translation::{Requests, Translation, account_in_pages};
@@ -52,7 +53,7 @@ impl<L: Translation> Backend for DriveBackend<L> {
 
     #[inline]
     fn write(&mut self, range: (u64, u64), write: HostWrite, at: Time) -> Result<Time, RunError> {
-        let page = (write.content, write.stream, write.stamp);
+        let page = (Label::host(write.content).provenance(), write.stream, write.stamp);
         Ok(self.requests.write(&mut self.layer, range, page, at)?)
     }
 

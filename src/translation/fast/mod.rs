@@ -23,7 +23,7 @@ use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, bits_for, read_newest};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
-use crate::label::{Cause, Content, Tally};
+use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use std::collections::VecDeque;
 
@@ -234,7 +234,7 @@ impl<T: Timing> Fast<T> {
             // Each merge moves all pages of its logical block, also those in this word.
             while self.valid.word(word) != 0 {
                 let page = self.valid.page(word, self.valid.word(word).trailing_zeros());
-                let (of, _) = self.split(self.nand.peek_spare(page).logical_page());
+                let (of, _) = self.split(self.nand.peek_logical_page(page));
                 self.merge_full(of, at)?;
             }
         }
@@ -268,7 +268,7 @@ impl<T: Timing> Fast<T> {
             match self.lookup(LogicalPage(first + offset)) {
                 None => {
                     self.fillers += 1;
-                    self.sent.add(Cause::Merge, Content::Mapping, 1);
+                    self.sent.add(Label::again(Cause::Merge, Spare::OF_FILLER), 1);
                     done = self.nand.program(to, Spare::filler(), 0, Cause::Merge, done)?;
                     offset += 1;
                 }
@@ -318,7 +318,7 @@ impl<T: Timing> Fast<T> {
         let pages = u64::MAX >> (u64::BITS - run);
         Ok(self.nand.copy((from, pages), to, Cause::Merge, at, |spare, to| {
             logged[spare.logical_page().0 as usize] = to.0;
-            sent.add(Cause::Merge, spare.content(), 1);
+            sent.add(Label::again(Cause::Merge, spare.provenance()), 1);
         })?)
     }
 
@@ -354,8 +354,8 @@ impl<T: Timing> Translation for Fast<T> {
         self.logged[write.page.0 as usize] = if is_logged { to.0 } else { UNMAPPED };
         debug_assert!(!self.valid.contains(to), "page {} is given out once between erases", to.0);
         self.valid.set(to);
-        self.sent.add(Cause::HostWrite, write.content, 1);
-        let spare = Spare::new(write.page, write.content);
+        self.sent.add(Label::again(Cause::HostWrite, write.provenance), 1);
+        let spare = Spare::new(write.page, write.provenance);
         let done = self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?;
         if self.sequential.is_some_and(|log| log.of == of && self.programmed(log.block) == self.pages_per_block()) {
             self.merge_sequential(done)?;

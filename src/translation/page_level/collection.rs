@@ -2,7 +2,7 @@
 
 use super::{PageLevel, PageMap, WearLevelling};
 use crate::device::nand::{EraseBlock, Erased, PhysicalPage, Timing};
-use crate::label::{Cause, Content};
+use crate::label::{Cause, Content, Label, Provenance};
 use crate::time::Time;
 use crate::translation::TranslationError;
 use crate::translation::frontier::Frontier;
@@ -151,7 +151,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
         }
-        let mut copied = [0; Content::COUNT];
+        let mut copied = [[0; Content::COUNT]; Cause::COUNT];
         let mut done = at;
         let words = self.valid.words_of(victim);
         self.prefetch_owners(words.start);
@@ -169,15 +169,18 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 let map = &mut self.map;
                 let programmed = self.nand.copy((from, pages), to, cause, at, |spare, to| {
                     map.record_move(spare.logical_page(), to);
-                    copied[spare.content() as usize] += 1;
+                    let Provenance { origin, content } = spare.provenance();
+                    copied[origin as usize][content as usize] += 1;
                 })?;
                 done = done.max(programmed);
             }
         }
         debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
-        for (content, count) in Content::ALL.into_iter().zip(copied) {
-            self.sent.add(cause, content, count);
-            self.written += count;
+        for (origin, contents) in Cause::ALL.into_iter().zip(copied) {
+            for (content, count) in Content::ALL.into_iter().zip(contents) {
+                self.sent.add(Label { cause, origin, content }, count);
+                self.written += count;
+            }
         }
         self.victims_of(stream).erased(victim);
         let (erased, done) = self.nand.erase(victim, done)?;
@@ -198,7 +201,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         while pages != 0 {
             let page = self.valid.page(word, pages.trailing_zeros());
             pages &= pages - 1;
-            self.map.prefetch(self.nand.peek_spare(page).logical_page());
+            self.map.prefetch(self.nand.peek_logical_page(page));
         }
     }
 

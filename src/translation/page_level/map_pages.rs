@@ -3,9 +3,12 @@
 
 use super::{Miss, PageLevel, PageMap};
 use crate::device::nand::{LogicalPage, PhysicalPage, Spare, Timing};
-use crate::label::{Cause, Content};
+use crate::label::{Cause, Content, Label, Provenance};
 use crate::time::Time;
 use crate::translation::{TranslationError, UNMAPPED};
+
+/// The layer alone writes its map, and for the mapping, whatever makes it do so now.
+const OF_MAP_PAGE: Provenance = Provenance { origin: Cause::Mapping, content: Content::Mapping };
 
 impl<T: Timing, M: PageMap> PageLevel<T, M> {
     /// Loads the map entry of `page` into RAM; returns the completion time.
@@ -58,8 +61,8 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         self.map.record_write(page, to);
         self.valid.set(to);
         self.written += 1;
-        self.sent.add(cause, Content::Mapping, 1);
-        Ok(self.nand.program(to, Spare::new(page, Content::Mapping), 0, cause, at)?)
+        self.sent.add(Label::again(cause, OF_MAP_PAGE), 1);
+        Ok(self.nand.program(to, Spare::new(page, OF_MAP_PAGE), 0, cause, at)?)
     }
 
     /// Writes the map pages of moved pages whose entries are not in RAM, each once. The last erased block is left to

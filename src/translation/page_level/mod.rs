@@ -34,7 +34,7 @@ use super::valid_pages::ValidPages;
 use super::victims::Victims;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, read_newest};
 use crate::device::nand::{EraseBlock, LogicalPage, Nand, PhysicalPage, Spare, Timing};
-use crate::label::{Cause, Tally};
+use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use std::collections::BTreeSet;
 
@@ -109,7 +109,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
     fn stream_of(&self, write: &PageWrite) -> usize {
         match self.settings.streams {
             Streams::None => 0,
-            Streams::Content => write.content as usize,
+            Streams::Content => write.provenance.content as usize,
             Streams::Hint(hints) => (write.stream % hints) as usize,
         }
     }
@@ -164,8 +164,8 @@ impl<T: Timing, M: PageMap> Translation for PageLevel<T, M> {
         }
         self.valid.set(to);
         self.written += 1;
-        self.sent.add(Cause::HostWrite, write.content, 1);
-        let spare = Spare::new(write.page, write.content);
+        self.sent.add(Label::again(Cause::HostWrite, write.provenance), 1);
+        let spare = Spare::new(write.page, write.provenance);
         Ok(self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?)
     }
 

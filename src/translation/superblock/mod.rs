@@ -25,7 +25,7 @@ use super::valid_pages::ValidPages;
 use super::victims::Victims;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, VictimPolicy, bits_for, read_newest};
 use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
-use crate::label::{Cause, Tally};
+use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use map_cache::MapCache;
 
@@ -264,7 +264,7 @@ impl<T: Timing> SuperblockFtl<T> {
         let mut rest = pages;
         let mut known = None;
         while rest != 0 {
-            let page = self.nand.peek_spare(PhysicalPage(from.0 + rest.trailing_zeros())).logical_page();
+            let page = self.nand.peek_logical_page(PhysicalPage(from.0 + rest.trailing_zeros()));
             rest &= rest - 1;
             if known.replace(self.cache.group_of(page)) != Some(self.cache.group_of(page)) {
                 at = self.cache.load(page, &self.map, &mut self.nand, at)?;
@@ -281,7 +281,7 @@ impl<T: Timing> SuperblockFtl<T> {
         let (map, sent) = (&mut self.map, &mut self.sent);
         Ok(self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |spare, to| {
             map[spare.logical_page().0 as usize] = to.0;
-            sent.add(Cause::GarbageCollection, spare.content(), 1);
+            sent.add(Label::again(Cause::GarbageCollection, spare.provenance()), 1);
         })?)
     }
 
@@ -341,8 +341,8 @@ impl<T: Timing> Translation for SuperblockFtl<T> {
             self.update_victim(superblock);
         }
         self.valid.set(to);
-        self.sent.add(Cause::HostWrite, write.content, 1);
-        let spare = Spare::new(write.page, write.content);
+        self.sent.add(Label::again(Cause::HostWrite, write.provenance), 1);
+        let spare = Spare::new(write.page, write.provenance);
         Ok(self.nand.program(to, spare, write.stamp, Cause::HostWrite, at)?)
     }
 
@@ -427,7 +427,7 @@ mod tests {
     use super::*;
     use crate::device::nand::{Geometry, Untimed};
     use crate::expression::parse_term;
-    use crate::label::Content;
+    use crate::label::Provenance;
     use crate::random::Random;
 
     #[test]
@@ -440,7 +440,7 @@ mod tests {
         for stamp in 0..20_000 {
             let most = random.below(settings.exported_pages) + 1;
             let page = LogicalPage(random.below(most) as u32);
-            let write = PageWrite { page, content: Content::Data, stream: 0, stamp };
+            let write = PageWrite { page, provenance: Provenance::UNKNOWN, stream: 0, stamp };
             drive.write(write, Time::ZERO).unwrap();
             if stamp % 1000 == 999 {
                 for block in (0..geometry.blocks).map(EraseBlock) {

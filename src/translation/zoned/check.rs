@@ -189,7 +189,7 @@ pub fn repair(devices: Devices, settings: &ZonedSettings) -> Result<Devices, Zon
         }
         let place = u64::from(zone) * u64::from(media.zone_blocks);
         let member = SuperBlock::of_member(&superblock, place, device);
-        let label = Label { cause: Cause::Mapping, content: Content::Mapping };
+        let label = Label::first(Cause::Mapping, Content::Mapping);
         if media.class(ZoneId(zone)) == ZoneClass::Sequential {
             media.reset(ZoneId(zone), Time::ZERO)?;
         }

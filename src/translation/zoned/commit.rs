@@ -19,7 +19,7 @@ use crate::units::BLOCK_BYTES;
 /// Blocks of metadata written with one call.
 const BATCH: u32 = 64;
 
-const LABEL: Label = Label { cause: Cause::Mapping, content: Content::Mapping };
+const LABEL: Label = Label::first(Cause::Mapping, Content::Mapping);
 
 impl Sets {
     /// The zone and block of block `block` of a set.

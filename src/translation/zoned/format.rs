@@ -10,7 +10,7 @@ use crate::random::Random;
 use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 
-const LABEL: Label = Label { cause: Cause::Mapping, content: Content::Mapping };
+const LABEL: Label = Label::first(Cause::Mapping, Content::Mapping);
 
 /// The UUIDs of a volume and its devices (version 4).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -56,9 +56,9 @@ impl Volume {
             let (is_valid, end) = self.metadata.run(from, next, blocks);
             let mut end = end.min(next + STEP_BLOCKS);
             if is_valid {
-                let content;
-                (content, end) = self.content_run(chunk, next, end);
-                at = self.copy(from, to, (next, end), content, at)?;
+                let provenance;
+                (provenance, end) = self.provenance_run(chunk, next, end);
+                at = self.copy(from, to, (next, end), provenance, at)?;
             }
             next = end;
         }

@@ -247,7 +247,7 @@ impl Media {
             }
             (None, None) => unreachable!("without a conventional device all zones are of zoned ones"),
         }?;
-        self.sent.add(label.cause, label.content, (buffer.len() / self.width) as u64);
+        self.sent.add(label, (buffer.len() / self.width) as u64);
         Ok(done)
     }
 

@@ -63,7 +63,7 @@ pub use superblock::{Identity, SuperBlock};
 pub use zones::Use;
 
 use crate::device::{Account, DeviceError, Extent, Lba, Warnings, check_range};
-use crate::label::{Content, Label, Tally};
+use crate::label::{Label, Provenance, Tally};
 use crate::time::Time;
 use journal::Journals;
 use media::Media;
@@ -108,8 +108,9 @@ struct Volume {
     settings: ZonedSettings,
     worker: Worker,
     journals: Journals,
-    /// The content of each block of a chunk, as far as it was written since the volume was opened.
-    contents: Vec<Option<Box<[Content]>>>,
+    /// The provenance of each block of a chunk, as far as it was written since the volume was opened. The format on the
+    /// media has no place for it.
+    provenances: Vec<Option<Box<[Provenance]>>>,
     received: Tally,
     read_blocks: u64,
     events: Events,
@@ -154,7 +155,7 @@ impl Volume {
             settings: settings.clone(),
             worker: Worker::default(),
             journals: Journals::new(chunks),
-            contents: vec![None; chunks],
+            provenances: vec![None; chunks],
             received: Tally::default(),
             read_blocks: 0,
             events: Events::default(),
@@ -199,23 +200,23 @@ impl Volume {
         (is_valid.then_some(buffer), end)
     }
 
-    /// The content of a block of a chunk, as far as it is known, and the end of the run of blocks with the same
-    /// content, at most `end`.
-    fn content_run(&self, chunk: u32, from: u32, end: u32) -> (Content, u32) {
-        let Some(contents) = &self.contents[chunk as usize] else { return (Content::Data, end) };
-        let content = contents[from as usize];
-        let same = contents[from as usize..end as usize].iter().take_while(|other| **other == content).count();
-        (content, from + same as u32)
+    /// The provenance of a block of a chunk, as far as it is known, and the end of the run of blocks with the same
+    /// provenance, at most `end`.
+    fn provenance_run(&self, chunk: u32, from: u32, end: u32) -> (Provenance, u32) {
+        let Some(known) = &self.provenances[chunk as usize] else { return (Provenance::UNKNOWN, end) };
+        let provenance = known[from as usize];
+        let same = known[from as usize..end as usize].iter().take_while(|other| **other == provenance).count();
+        (provenance, from + same as u32)
     }
 
-    fn note_content(&mut self, chunk: u32, from: u32, end: u32, content: Content) {
-        let contents = &mut self.contents[chunk as usize];
-        if contents.is_none() && content == Content::Data {
+    fn record_provenance(&mut self, chunk: u32, from: u32, end: u32, provenance: Provenance) {
+        let known = &mut self.provenances[chunk as usize];
+        if known.is_none() && provenance == Provenance::UNKNOWN {
             return;
         }
         let blocks = self.media.zone_blocks as usize;
-        let contents = contents.get_or_insert_with(|| vec![Content::Data; blocks].into());
-        contents[from as usize..end as usize].fill(content);
+        let known = known.get_or_insert_with(|| vec![Provenance::UNKNOWN; blocks].into());
+        known[from as usize..end as usize].fill(provenance);
     }
 
     fn check_writable(&self) -> Result<(), DeviceError> {
@@ -259,7 +260,7 @@ impl Volume {
         for zone in [data, buffer].into_iter().filter_map(ZoneId::some) {
             self.metadata.invalidate(zone, from, from + count);
         }
-        self.note_content(chunk, from, from + count, Content::Data);
+        self.record_provenance(chunk, from, from + count, Provenance::UNKNOWN);
         self.drop_empty(chunk);
         Ok(at)
     }
@@ -294,7 +295,7 @@ impl Volume {
         for part in self.parts(first, count) {
             let (bytes, after) = rest.split_at(part.2 as usize * width);
             done = done.max(self.write_part(part, bytes, label, at)?);
-            self.received.add(label.cause, label.content, u64::from(part.2));
+            self.received.add(label, u64::from(part.2));
             rest = after;
         }
         Ok(done)
@@ -340,6 +341,7 @@ impl Volume {
             station: "dm-zoned",
             received: self.received.clone(),
             sent: self.media.sent().clone(),
+            covered: None,
             read_blocks: self.read_blocks,
             events: vec![
                 ("reclaimed_zones", events.reclaimed_zones),

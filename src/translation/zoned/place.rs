@@ -45,7 +45,7 @@ impl Volume {
             Ok(done) => done,
             Err(error) => return Err(self.write_failed(chunk, zone, error)),
         };
-        self.note_content(chunk, from, end, label.content);
+        self.record_provenance(chunk, from, end, label.provenance());
         if !self.zones.class(zone).is_conventional() {
             self.zones.set_write_pointer(zone, end);
         }

@@ -18,7 +18,7 @@ use super::media::{ZoneClass, ZoneId};
 use super::metadata::Entry;
 use super::zones::Use;
 use crate::device::{DeviceError, fill_with_stamp};
-use crate::label::{Cause, Content, Label};
+use crate::label::{Cause, Content, Label, Provenance};
 use crate::time::Time;
 
 /// Blocks copied in one step: 512 KiB, a job of the kernel's copier.
@@ -227,9 +227,9 @@ impl Volume {
         let end = run_end.min(job.next + STEP_BLOCKS);
         let copied = match (is_valid, job.case) {
             (true, _) => {
-                // One write has one cause and one content.
-                let (content, end) = self.content_run(job.chunk, job.next, end);
-                self.copy(job.from, job.to, (job.next, end), content, now).map(|done| (end, done))
+                // One write has one label.
+                let (provenance, end) = self.provenance_run(job.chunk, job.next, end);
+                self.copy(job.from, job.to, (job.next, end), provenance, now).map(|done| (end, done))
             }
             (false, Case::IntoBuffer) => Ok((run_end, now)),
             (false, _) if !self.zones.class(job.to).is_conventional() => {
@@ -273,13 +273,13 @@ impl Volume {
         from: ZoneId,
         to: ZoneId,
         (first, end): (u32, u32),
-        content: Content,
+        provenance: Provenance,
         now: Time,
     ) -> Result<Time, DeviceError> {
         debug_assert!(from != to && first < end && end <= self.media.zone_blocks, "blocks {first} to {end} of a zone");
         let mut buffer = std::mem::take(&mut self.worker.buffer);
         buffer.resize((end - first) as usize * self.media.width, 0);
-        let label = Label { cause: Cause::Reclaim, content };
+        let label = Label::again(Cause::Reclaim, provenance);
         let copied = self
             .check_not_lost(from, end)
             .and_then(|()| self.media.read(from, first, &mut buffer, now))
@@ -294,7 +294,7 @@ impl Volume {
         let mut buffer = std::mem::take(&mut self.worker.buffer);
         buffer.resize((end - first) as usize * self.media.width, 0);
         fill_with_stamp(0, &mut buffer);
-        let label = Label { cause: Cause::Reclaim, content: Content::Mapping };
+        let label = Label::first(Cause::Reclaim, Content::Mapping);
         let filled = self.media.write(to, first, &buffer, label, now);
         self.worker.buffer = buffer;
         self.wrote_target(to, end);

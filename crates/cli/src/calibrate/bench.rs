@@ -67,7 +67,7 @@ pub struct Bench {
 
 const DEVICE: &str = "conv:size=64M,timing=off";
 const DEVICE_BYTES: usize = 64 << 20;
-const LABEL: Label = Label { cause: Cause::HostWrite, content: Content::Data };
+const LABEL: Label = Label::first(Cause::HostWrite, Content::Data);
 const NAME: Name = (InodeNumber::ROOT, b"name-030");
 
 fn volume() -> Arc<dyn Volume> {

@@ -23,8 +23,8 @@ impl Figures {
     /// The figures of a path with this account at the top.
     pub fn of(top: &Account) -> Figures {
         let mut figures = Figures::default();
-        for (_, content, blocks) in top.received.entries() {
-            figures.received[content as usize] += blocks;
+        for (label, blocks) in top.received.entries() {
+            figures.received[label.content as usize] += blocks;
         }
         figures.add_media(top);
         figures
@@ -33,10 +33,10 @@ impl Figures {
     fn add_media(&mut self, account: &Account) {
         account.below.iter().for_each(|below| self.add_media(below));
         if account.below.is_empty() {
-            for (cause, content, blocks) in account.sent.entries() {
+            for (label, blocks) in account.sent.entries() {
                 self.stored += blocks;
-                if COPYING.contains(&cause) {
-                    self.copied[content as usize] += blocks;
+                if COPYING.contains(&label.cause) {
+                    self.copied[label.content as usize] += blocks;
                 }
             }
         }
@@ -62,15 +62,15 @@ pub fn by_content(blocks: &[u64; Content::COUNT]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flashpath::label::Tally;
+    use flashpath::label::{Label, Tally};
 
     #[test]
     fn copies_exclude_mapping_blocks_and_amplification_counts_all() {
         let mut received = Tally::default();
-        received.add(Cause::HostWrite, Content::Data, 100);
+        received.add(Label::host(Content::Data), 100);
         let mut stored = received.clone();
-        stored.add(Cause::Reclaim, Content::Journal, 30);
-        stored.add(Cause::Mapping, Content::Mapping, 20);
+        stored.add(Label { cause: Cause::Reclaim, ..Label::host(Content::Journal) }, 30);
+        stored.add(Label::first(Cause::Mapping, Content::Mapping), 20);
         let media = Account { station: "zns", received: stored.clone(), sent: stored.clone(), ..Account::default() };
         let idle = Account { station: "conv", ..Account::default() };
         let top =

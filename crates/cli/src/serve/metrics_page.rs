@@ -75,12 +75,13 @@ fn add_stations(page: &mut Page, account: &Account) {
     let mut family = |name, help, tally: fn(&Account) -> &Tally| {
         page.family(name, "counter", help);
         for (number, station) in numbered() {
-            for (cause, content, blocks) in tally(station).entries() {
-                let labels: [(&str, &dyn Display); 4] = [
+            for (label, blocks) in tally(station).entries() {
+                let labels: [(&str, &dyn Display); 5] = [
                     ("station", &station.station),
                     ("number", &number),
-                    ("cause", &cause.name()),
-                    ("content", &content.name()),
+                    ("cause", &label.cause.name()),
+                    ("origin", &label.origin.name()),
+                    ("content", &label.content.name()),
                 ];
                 page.sample(name, &labels, blocks);
             }

@@ -4,7 +4,7 @@ use super::bench::{Bench, DRIVE, TIMED};
 use serde_json::Value;
 
 /// The stable names; true for numbers.
-const PROMISED: [(&str, bool); 23] = [
+const PROMISED: [(&str, bool); 24] = [
     ("/path", false),
     ("/seed", true),
     ("/seconds_wall", true),
@@ -23,6 +23,7 @@ const PROMISED: [(&str, bool); 23] = [
     ("/write_amplification/steady_from_fraction", true),
     ("/ledger/0/station", false),
     ("/ledger/0/cause", false),
+    ("/ledger/0/origin", false),
     ("/ledger/0/content", false),
     ("/ledger/0/blocks", true),
     ("/wear/erase_count_min", true),

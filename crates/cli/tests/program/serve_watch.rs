@@ -30,8 +30,8 @@ fn the_metrics_have_the_counts_of_every_station() {
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
     for line in [
         "flashpath_write_amplification 1\n",
-        "flashpath_received_blocks_total{station=\"page\",number=\"0\",cause=\"host-write\",content=\"data\"} 48\n",
-        "flashpath_blocks_total{station=\"nand\",number=\"1\",cause=\"host-write\",content=\"data\"} 48\n",
+        "flashpath_received_blocks_total{station=\"page\",number=\"0\",cause=\"host-write\",origin=\"host-write\",content=\"data\"} 48\n",
+        "flashpath_blocks_total{station=\"nand\",number=\"1\",cause=\"host-write\",origin=\"host-write\",content=\"data\"} 48\n",
         "flashpath_flash_operations_total{station=\"nand\",number=\"1\",operation=\"program\"} 48\n",
         "flashpath_requests_total{kind=\"write\"} 3\n",
         "flashpath_request_bytes_total{kind=\"write\"} 196608\n",

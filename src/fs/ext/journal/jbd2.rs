@@ -18,7 +18,7 @@ use crate::task::Task;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-const LABEL: Label = Label { cause: Cause::JournalCommit, content: Content::Journal };
+const LABEL: Label = Label::first(Cause::JournalCommit, Content::Journal);
 
 struct State {
     superblock: LogSuperblock,

@@ -267,7 +267,7 @@ impl Journal {
                 bytes.extend_from_slice(&more.bytes);
                 next += 1;
             }
-            let label = Label { cause: Cause::Checkpoint, content: entry.content };
+            let label = Label::first(Cause::Checkpoint, entry.content);
             match entry.content {
                 Content::Data => self.media.write(task, *first, &bytes, label)?,
                 _ => self.media.write_metadata(task, *first, &bytes, label)?,

@@ -179,7 +179,7 @@ impl Ext {
         let place = log.runs.first().map_or(0, |run| run.start);
         let mut bytes = superblock.bytes().to_vec();
         bytes.resize(self.shape.block_bytes, 0);
-        let label = Label { cause: Cause::JournalCommit, content: Content::Journal };
+        let label = Label::first(Cause::JournalCommit, Content::Journal);
         self.media.write_metadata(task, place, &bytes, label)?;
         self.media.flush(task)?;
         let jbd2 = Jbd2::new(Arc::clone(&self.media), log.runs, superblock);
@@ -203,7 +203,7 @@ impl Ext {
         }
         self.has_logged_data = AtomicBool::new(true);
         let is_written = self.read_only.is_none();
-        let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+        let label = Label::first(Cause::Checkpoint, Content::Metadata);
         for (block, bytes) in replayed.blocks {
             if block == superblock_block {
                 let at = PLACE as usize % self.shape.block_bytes;
@@ -242,7 +242,7 @@ impl Ext {
         }
         superblock.set16(58, superblock.state() | state::ERRORS);
         superblock.sum();
-        let label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+        let label = Label::first(Cause::Checkpoint, Content::Metadata);
         media.write(&task, PLACE / LENGTH as u64, superblock.bytes(), label)?;
         Ok(media.flush(&task)?)
     }

@@ -5,7 +5,7 @@ use crate::fs::sfs::log::records::Record;
 use crate::fs::sfs::media::format::MOST_BLOCKS;
 use crate::fs::sfs::media::format::{BLOCK, DIRTY};
 use crate::fs::sfs::{Sfs, SfsError};
-use crate::label::{Cause, Content};
+use crate::label::{Content, Label};
 use crate::task::Task;
 use std::ops::Range;
 
@@ -134,7 +134,7 @@ impl Sfs {
         file.size = file.size.max(end);
         file.times.written(now);
         file.is_unlogged = true;
-        self.counts.received.add(Cause::HostWrite, content, blocks);
+        self.counts.received.add(Label::host(content), blocks);
         Ok(())
     }
 

@@ -173,7 +173,7 @@ impl TestLog {
 
     /// Writes bytes at a block of a segment.
     pub fn put(&self, segment: u32, block: u32, bytes: &[u8]) {
-        let label = Label { cause: Cause::HostWrite, content: Content::Data };
+        let label = Label::first(Cause::HostWrite, Content::Data);
         self.media.begin_write(&self.task, address(segment, block), bytes, label).unwrap();
     }
 

@@ -270,7 +270,7 @@ impl Sfs {
         self.superblock.chain = header.crc;
 
         let of_summary = labels.first().map_or(Cause::HostWrite, |label: &Label| label.cause);
-        let summary_label = Label { cause: of_summary, content: Content::Metadata };
+        let summary_label = Label::first(of_summary, Content::Metadata);
         let labels = std::iter::repeat_n(summary_label, summary as usize).chain(labels);
         self.log.unflushed_blocks += items.len() as u64;
         let runs = self.runs(first, width, labels);
@@ -301,7 +301,7 @@ impl Sfs {
             }
         }
         for run in &runs {
-            self.counts.sent.add(run.label.cause, run.label.content, (run.bytes.len() / width) as u64);
+            self.counts.sent.add(run.label, (run.bytes.len() / width) as u64);
         }
         runs
     }
@@ -352,7 +352,7 @@ impl Sfs {
             group,
             reserved: 0,
         };
-        Ok((record, Label { cause, content: Content::Data }))
+        Ok((record, Label::first(cause, Content::Data)))
     }
 
     /// Assigns an address to a metadata block.
@@ -385,7 +385,7 @@ impl Sfs {
             group: NO_GROUP,
             ..BlockRecord::default()
         };
-        Ok((record, Label { cause: Cause::Checkpoint, content: Content::Metadata }))
+        Ok((record, Label::first(Cause::Checkpoint, Content::Metadata)))
     }
 
     /// Assigns an address to a block of a metadata file.
@@ -402,7 +402,7 @@ impl Sfs {
         }
         self.log.segments.gain(segment, kind, 0, 0);
         let record = BlockRecord { number: number.into(), kind: kind as u8, group: NO_GROUP, ..BlockRecord::default() };
-        (record, Label { cause: Cause::Checkpoint, content: Content::Metadata })
+        (record, Label::first(Cause::Checkpoint, Content::Metadata))
     }
 
     /// The metadata file of a kind.

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The label of superblock writes.
-const SUPERBLOCK: Label = Label { cause: Cause::Checkpoint, content: Content::Metadata };
+const SUPERBLOCK: Label = Label::first(Cause::Checkpoint, Content::Metadata);
 
 /// A medium divided into segments, shared by threads.
 pub(super) struct Media {
@@ -490,7 +490,7 @@ mod tests {
     use super::*;
     use crate::device::conv::Conventional;
 
-    const DATA: Label = Label { cause: Cause::HostWrite, content: Content::Data };
+    const DATA: Label = Label::first(Cause::HostWrite, Content::Data);
 
     #[test]
     fn segments_lie_behind_the_first_superblock_and_around_the_second() {

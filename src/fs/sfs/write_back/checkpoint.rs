@@ -14,7 +14,7 @@ use crate::fs::sfs::media::format::usage_pages;
 use crate::fs::sfs::media::format::{Kind, Superblock, VERSION};
 use crate::fs::sfs::metadata::paged::LEVEL_SHIFT;
 use crate::fs::sfs::{Sfs, SfsError};
-use crate::label::{Cause, Content};
+use crate::label::{Cause, Content, Label};
 use crate::task::Task;
 use zerocopy::little_endian::F64;
 
@@ -98,7 +98,7 @@ impl Sfs {
             self.fail(format!("a checkpoint failed: {error}"));
         })?;
         self.note_flushed();
-        self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
+        self.counts.sent.add(Label::first(Cause::Checkpoint, Content::Metadata), 2);
         self.log.is_unsealed = false;
         self.faults.in_checkpoint = None;
         self.metadata.inode_file.end_checkpoint();
@@ -195,7 +195,7 @@ impl Sfs {
         let written = WrittenCheckpoint { superblocks: self.next_superblocks(clean) };
         self.superblock = written.store_superblocks(task, &self.media)?;
         self.note_flushed();
-        self.counts.sent.add(Cause::Checkpoint, Content::Metadata, 2);
+        self.counts.sent.add(Label::first(Cause::Checkpoint, Content::Metadata), 2);
         Ok(())
     }
 

@@ -1,0 +1,184 @@
+//! The promises of the ledger, recomputed from the results of runs on every kind of path: each block has a cause, an
+//! origin and a content at each station, a station receives what the one above it sent, and the pages of the flash are
+//! explained by all of it.
+//!
+//! | file | about |
+//! |---|---|
+//! | `sums` | what is checked of one result |
+//! | `example` | the worked example of docs/ledger.md |
+
+#[path = "ledger/example.rs"]
+mod example;
+#[path = "ledger/sums.rs"]
+mod sums;
+
+use flashpath::expression::parse_term;
+use flashpath::report::RunResult;
+use flashpath::run::{BlockWork, FileShape, Job, NoMachine, OpenBlocks, Path, Place, RunOptions, Work, run};
+use flashpath::workload::Workload;
+use flashpath::workload::files::file_workload;
+use flashpath::workload::generator::generator;
+use flashpath::workload::trace::{TraceOptions, TraceWorkload};
+use sums::{Ledger, check_ledger};
+
+const LAYERS: [&str; 4] = ["page", "dftl:table=500", "fast", "superblock:cache=100"];
+
+fn result(path: &str, work: Work<'_>, options: RunOptions) -> RunResult {
+    let read = Path::read(path).unwrap();
+    let outcome = run(Job { work, place: Place::Path(&read), seed: 5, options }, &NoMachine, &mut |_| true);
+    let outcome = outcome.unwrap_or_else(|error| panic!("{path}: {error}"));
+    assert!(outcome.failure.is_none(), "{path}: {:?}", outcome.failure);
+    outcome.result
+}
+
+fn opened(name: &str, open: OpenBlocks<'static>) -> Work<'static> {
+    Work::Blocks(BlockWork { name: name.to_string(), has_times: false, open })
+}
+
+/// Blocks of a workload on the whole path, or in a file of this shape.
+fn blocks(path: &str, workload: &str, file: FileShape) -> RunResult {
+    let term = parse_term(workload).unwrap();
+    let open = opened(workload, Box::new(move |bytes| Ok(generator(&term, bytes, 5).unwrap())));
+    result(path, open, RunOptions { verify: true, file, ..RunOptions::default() })
+}
+
+/// Overwrites in a file of a volume of sfs, so full that it cleans segments.
+fn cleaned(path: &str) -> RunResult {
+    let shape = FileShape { utilization: Some(0.8), fsync_every: Some(32), ..FileShape::default() };
+    blocks(path, "zipf:theta=0.9,writes=3x", FileShape { bytes: Some(16 << 20), ..shape })
+}
+
+fn files(path: &str) -> RunResult {
+    let workload = file_workload(&parse_term("varmail:files=200,size=16K,loops=1500,threads=2").unwrap(), 5).unwrap();
+    result(path, Work::Files(workload), RunOptions::default())
+}
+
+/// What a drive copies, and what it writes for its map, is all that it adds; it writes each page it was asked for once.
+#[test]
+fn a_drive_that_is_the_whole_path_keeps_every_promise() {
+    for layer in LAYERS {
+        for page in ["2K", "4K", "16K"] {
+            let path = format!("{layer}/nand:size=96M,page={page},pages-per-block=64,timing=off");
+            let result =
+                blocks(&path, "hotcold:r=0.2,f=0.8,writes=3x,discards=3%,content=journal", FileShape::default());
+            let ledger = check_ledger(&result);
+            assert!(result.flash.erased_blocks > 0, "{path}");
+            let copied = ledger.sum(&|row| row.station == "nand" && sums::is_copy(row) && row.content == "journal");
+            assert!(copied > 0.0, "{path} copied journal blocks, and says so");
+            assert_eq!(ledger.sum(&|row| row.origin == "segment-cleaning"), 0.0, "{path}");
+        }
+    }
+}
+
+/// The blocks that sfs wrote for cleaning and checkpoints stood in the drive and on its flash as "host".
+#[test]
+fn what_sfs_cleaned_and_checkpointed_is_known_down_to_the_copies_on_flash() {
+    for layer in LAYERS {
+        let path = format!("sfs:segment=128K,discard=off/{layer}/nand:size=64M,pages-per-block=96,timing=off");
+        let result = cleaned(&path);
+        let ledger = check_ledger(&result);
+        let sent = |origin: &str| ledger.sum(&|row| row.station == "sfs" && row.origin == origin);
+        let station = layer.split(':').next().unwrap();
+        for origin in ["host-write", "segment-cleaning", "checkpoint"] {
+            let asked = |row: &sums::Row| row.station == station && row.cause == "host-write" && row.origin == origin;
+            assert!(sent(origin) > 0.0, "{path}: sfs sent nothing for {origin}");
+            assert_eq!(ledger.sum(&asked), sent(origin), "{path}: {origin}");
+        }
+        let copied =
+            |origin: &str| ledger.sum(&|row| row.station == "nand" && sums::is_copy(row) && row.origin == origin);
+        assert!(copied("segment-cleaning") > 0.0, "{path}: data that segment cleaning wrote was copied");
+        assert!(copied("host-write") > 0.0, "{path}");
+    }
+}
+
+#[test]
+fn a_path_through_zones_keeps_every_promise() {
+    for path in [
+        "sfs/zns:size=64M,zone=1M,timing=off",
+        "sfs/zns:size=64M,zone=1M,page=16K,timing=off",
+        "sfs:segment=256K/dm-zoned:reserved=3/conv:size=16M,timing=off+zns:size=64M,zone=1M,timing=off",
+        "sfs:segment=256K/dm-zoned:reserved=3/zns:size=96M,zone=1M,conventional=16,timing=off",
+    ] {
+        let result = cleaned(path);
+        let ledger = check_ledger(&result);
+        let stored = |origin: &str| {
+            ledger.sum(&|row| result.media.contains(&row.station) && row.content == "data" && row.origin == origin)
+        };
+        assert!(stored("segment-cleaning") > 0.0 && stored("host-write") > 0.0, "{path}");
+        if path.contains("dm-zoned") {
+            let reclaimed = |origin: &str| {
+                ledger.sum(&|row| row.station == "dm-zoned" && row.cause == "reclaim" && row.origin == origin)
+            };
+            assert!(reclaimed("segment-cleaning") > 0.0 && reclaimed("host-write") > 0.0, "{path}: {ledger:?}");
+        }
+    }
+}
+
+#[test]
+fn a_journaling_file_system_is_known_by_commits_and_checkpoints() {
+    for (data, journaled) in [("ordered", false), ("journal", true)] {
+        for layer in ["page", "fast"] {
+            let path = format!("ext:data={data},journal-size=4M/{layer}/nand:size=48M,pages-per-block=64,timing=off");
+            let result = files(&path);
+            let ledger = check_ledger(&result);
+            let programmed = |origin: &str, content: &str| {
+                ledger.sum(&|row| row.station == "nand" && row.origin == origin && row.content == content)
+            };
+            assert!(programmed("journal-commit", "journal") > 0.0, "{path}");
+            assert!(programmed("checkpoint", "metadata") > 0.0, "{path}");
+            assert_eq!(programmed("checkpoint", "data") > 0.0, journaled, "{path}");
+            assert_eq!(programmed("host-write", "data") > 0.0, !journaled, "{path}");
+        }
+    }
+}
+
+/// A cache answers writes and sends some of them later; what it then writes back is still what it was.
+#[test]
+fn a_cache_in_between_loses_no_origin() {
+    for path in [
+        "sfs:segment=256K/cache:size=1M/page/nand:size=64M,pages-per-block=64,timing=off",
+        "sfs:segment=256K/cache:size=1M/conv:size=64M,ftl=page",
+        "sfs:segment=256K/cache:size=2M/conv:size=2M,timing=off+page/nand:size=64M,pages-per-block=64,timing=off",
+        "sfs:segment=256K/cache:size=1M/dm-zoned:reserved=3/conv:size=16M,timing=off+zns:size=64M,zone=1M,timing=off",
+    ] {
+        let ledger = check_ledger(&cleaned(path));
+        let sent = |origin: &str| ledger.sum(&|row| row.station == "cache" && row.origin == origin);
+        assert!(sent("segment-cleaning") > 0.0 && sent("checkpoint") > 0.0, "{path}");
+    }
+    let path = "ext:journal-size=4M/cache:size=1M/page/nand:size=64M,pages-per-block=64,timing=off";
+    let ledger = check_ledger(&files(path));
+    assert!(ledger.sum(&|row| row.station == "page" && row.origin == "journal-commit") > 0.0);
+}
+
+/// What a kernel's ext4 wrote, captured with its contents: above the drive there is a host, which says no more.
+#[test]
+fn a_captured_ext4_keeps_every_promise_on_zones_and_on_a_drive() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/traces/fb_varmail_ext4.csv.zst");
+    for path in [
+        "dm-zoned:reserved=3,journal-zone/conv:size=512M,timing=off+zns:size=4G,zone=16M,timing=off",
+        "dm-zoned:reserved=3/conv:size=512M,timing=off+zns:size=4G,zone=16M,timing=off",
+        "page:op=7%/nand:size=4G,timing=off",
+    ] {
+        let open: OpenBlocks<'static> = Box::new(move |bytes| {
+            let workload = TraceWorkload::open(trace.as_ref(), TraceOptions::default(), bytes).unwrap();
+            Ok(Box::new(workload) as Box<dyn Workload>)
+        });
+        let result = result(path, opened("trace", open), RunOptions { limit: Some(60_000), ..RunOptions::default() });
+        let ledger = check_ledger(&result);
+        let reclaimed = ledger.sum(&|row| row.station == "dm-zoned" && row.cause == "reclaim");
+        assert_eq!(reclaimed > 0.0, path.starts_with("dm-zoned"), "{path}");
+        for content in ["data", "metadata", "journal"] {
+            let stored = |row: &sums::Row| result.media.contains(&row.station) && row.content == content;
+            assert!(ledger.sum(&stored) > 0.0, "{path}: {content}");
+            assert_eq!(ledger.sum(&|row| stored(row) && row.origin != "host-write"), 0.0, "{path}: {content}");
+        }
+    }
+}
+
+/// The order in which the rows of a ledger are listed is that of the stations.
+#[test]
+fn stations_stand_in_the_order_of_the_path() {
+    let result = cleaned("sfs:segment=256K/page/nand:size=64M,pages-per-block=64,timing=off");
+    let ledger = Ledger::of(&result);
+    assert_eq!(ledger.stations(), ["workload", "sfs", "page", "nand"]);
+}
