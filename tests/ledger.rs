@@ -14,7 +14,7 @@ mod sums;
 
 use flashpath::expression::parse_term;
 use flashpath::report::RunResult;
-use flashpath::run::{BlockWork, FileShape, Job, NoMachine, Path, Place, RunOptions, Work, run};
+use flashpath::run::{BlockWork, FileShape, Job, NoMachine, OpenBlocks, Path, Place, RunOptions, Work, run};
 use flashpath::workload::Workload;
 use flashpath::workload::files::file_workload;
 use flashpath::workload::generator::generator;
@@ -24,25 +24,28 @@ use sums::{Ledger, check_ledger};
 const LAYERS: [&str; 4] = ["page", "dftl:table=500", "fast", "superblock:cache=100"];
 
 fn result(path: &str, work: Work<'_>, options: RunOptions) -> RunResult {
-    let place = &Path::read(path).unwrap();
-    let outcome = run(Job { work, place: Place::Path(place), seed: 5, options }, &NoMachine, &mut |_| true).unwrap();
+    let read = Path::read(path).unwrap();
+    let outcome = run(Job { work, place: Place::Path(&read), seed: 5, options }, &NoMachine, &mut |_| true);
+    let outcome = outcome.unwrap_or_else(|error| panic!("{path}: {error}"));
     assert!(outcome.failure.is_none(), "{path}: {:?}", outcome.failure);
     outcome.result
 }
 
+fn opened(name: &str, open: OpenBlocks<'static>) -> Work<'static> {
+    Work::Blocks(BlockWork { name: name.to_string(), has_times: false, open })
+}
+
 /// Blocks of a workload on the whole path, or in a file of this shape.
-fn blocks(path: &str, workload: &str, shape: Option<FileShape>) -> RunResult {
+fn blocks(path: &str, workload: &str, file: FileShape) -> RunResult {
     let term = parse_term(workload).unwrap();
-    let open = Box::new(move |bytes| Ok(generator(&term, bytes, 5).unwrap()));
-    let work = BlockWork { name: workload.to_string(), has_times: false, open };
-    let options = RunOptions { verify: true, file: shape.unwrap_or_default(), ..RunOptions::default() };
-    result(path, Work::Blocks(work), options)
+    let open = opened(workload, Box::new(move |bytes| Ok(generator(&term, bytes, 5).unwrap())));
+    result(path, open, RunOptions { verify: true, file, ..RunOptions::default() })
 }
 
 /// Overwrites in a file of a volume of sfs, so full that it cleans segments.
 fn cleaned(path: &str) -> RunResult {
     let shape = FileShape { utilization: Some(0.8), fsync_every: Some(32), ..FileShape::default() };
-    blocks(path, "zipf:theta=0.9,writes=3x", Some(FileShape { bytes: Some(16 << 20), ..shape }))
+    blocks(path, "zipf:theta=0.9,writes=3x", FileShape { bytes: Some(16 << 20), ..shape })
 }
 
 fn files(path: &str) -> RunResult {
@@ -56,7 +59,8 @@ fn a_drive_that_is_the_whole_path_keeps_every_promise() {
     for layer in LAYERS {
         for page in ["2K", "4K", "16K"] {
             let path = format!("{layer}/nand:size=96M,page={page},pages-per-block=64,timing=off");
-            let result = blocks(&path, "hotcold:r=0.2,f=0.8,writes=3x,discards=3%,content=journal", None);
+            let result =
+                blocks(&path, "hotcold:r=0.2,f=0.8,writes=3x,discards=3%,content=journal", FileShape::default());
             let ledger = check_ledger(&result);
             assert!(result.flash.erased_blocks > 0, "{path}");
             let copied = ledger.sum(&|row| row.station == "nand" && sums::is_copy(row) && row.content == "journal");
@@ -155,12 +159,11 @@ fn a_captured_ext4_keeps_every_promise_on_zones_and_on_a_drive() {
         "dm-zoned:reserved=3/conv:size=512M,timing=off+zns:size=4G,zone=16M,timing=off",
         "page:op=7%/nand:size=4G,timing=off",
     ] {
-        let open = Box::new(|bytes| {
+        let open: OpenBlocks<'static> = Box::new(move |bytes| {
             let workload = TraceWorkload::open(trace.as_ref(), TraceOptions::default(), bytes).unwrap();
             Ok(Box::new(workload) as Box<dyn Workload>)
         });
-        let work = BlockWork { name: trace.to_string(), has_times: true, open };
-        let result = result(path, Work::Blocks(work), RunOptions { limit: Some(60_000), ..RunOptions::default() });
+        let result = result(path, opened("trace", open), RunOptions { limit: Some(60_000), ..RunOptions::default() });
         let ledger = check_ledger(&result);
         let reclaimed = ledger.sum(&|row| row.station == "dm-zoned" && row.cause == "reclaim");
         assert_eq!(reclaimed > 0.0, path.starts_with("dm-zoned"), "{path}");

@@ -75,12 +75,16 @@ mod tests {
         let windows = Windows::default();
         windows.set(12, 100, 16);
         windows.set(13, 300, 256);
-        assert_eq!(windows.of_others(13, &(0..1000)), [100..116]);
+        assert_eq!(windows.of_others(13, &(0..1000)), std::iter::once(100..116).collect::<Vec<_>>());
         assert_eq!(windows.of_others(0, &(110..400)), [110..116, 300..400]);
         windows.set(13, 310, 16);
-        assert_eq!(windows.of_others(12, &(0..1000)), [300..556], "the file grows into its window");
+        assert_eq!(
+            windows.of_others(12, &(0..1000)),
+            std::iter::once(300..556).collect::<Vec<_>>(),
+            "the file grows into its window"
+        );
         windows.set(13, 556, 16);
-        assert_eq!(windows.of_others(12, &(0..1000)), [556..572]);
+        assert_eq!(windows.of_others(12, &(0..1000)), std::iter::once(556..572).collect::<Vec<_>>());
         windows.drop_of(12);
         assert_eq!(windows.of_others(13, &(0..1000)), []);
         assert!(windows.clear() && !windows.clear());
