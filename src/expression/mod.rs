@@ -375,9 +375,9 @@ impl Term {
             };
             if matches!(setting.option.values, Values::File) && (text == "~" || text.starts_with("~/")) {
                 let message =
-                    format!("'~' is not your home directory here: a shell replaces it at the beginning of a word only");
+                    "'~' is not your home directory here: a shell replaces it at the beginning of a word only";
                 let help = "write $HOME instead; ./~ is a file or directory of this name".to_string();
-                return Err(self.error(span, message, help));
+                return Err(self.error(span, message.to_string(), help));
             }
             if !setting.option.values.accepts(&text) {
                 let message = format!("'{text}' is not a value of {}:{}", kind.name, key.text);

@@ -61,8 +61,11 @@ pub struct ProgramWork<'a> {
     /// Its name in messages.
     pub name: String,
     /// Runs it, and returns what it measured.
-    pub run: Box<dyn FnOnce(&FilePath) -> Result<FilesRun, RunError> + 'a>,
+    pub run: RunProgram<'a>,
 }
+
+/// Runs a program in a directory.
+pub type RunProgram<'a> = Box<dyn FnOnce(&FilePath) -> Result<FilesRun, RunError> + 'a>;
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
