@@ -128,7 +128,11 @@ fn a_wrong_entry_of_the_dat_is_reported_and_repaired() {
 /// The names in a directory.
 fn names(task: &Task<'_>, sfs: &mut Sfs, directory: InodeNumber) -> BTreeSet<Vec<u8>> {
     let mut names = BTreeSet::new();
-    sfs.list(task, directory, 0, &mut |entry| names.insert(entry.name.to_vec()) || true).unwrap();
+    sfs.list(task, directory, 0, &mut |entry| {
+        names.insert(entry.name.to_vec());
+        true
+    })
+    .unwrap();
     names
 }
 
