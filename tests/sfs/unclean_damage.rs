@@ -342,7 +342,8 @@ fn examine(task: &Task<'_>, killed: &Killed, machine: &Machine, random: &mut Ran
     Ok(if found.is_empty() { "nothing found" } else { "repaired" })
 }
 
-fn number_of(variable: &str, by_default: u64) -> u64 {
+/// The number in a variable of the environment.
+pub fn number_of(variable: &str, by_default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(by_default)
 }
 

@@ -228,12 +228,15 @@ impl PagedFile {
         for level in 0..self.levels.len() {
             for block in (0..empty.len()).filter(|block| empty[*block]) {
                 let address = std::mem::take(&mut self.levels[level][block]).address.get();
-                self.dirty[level].remove(&(block as u32));
+                let was_changed = self.dirty[level].remove(&(block as u32));
                 if address != 0 {
                     addresses.push(address);
-                    if let Some(above) = self.dirty.get_mut(level + 1) {
-                        above.insert((block / FANOUT) as u32);
-                    }
+                }
+                // One that was lost lies nowhere in memory, and the block above may name it yet.
+                if (address != 0 || was_changed)
+                    && let Some(above) = self.dirty.get_mut(level + 1)
+                {
+                    above.insert((block / FANOUT) as u32);
                 }
             }
             empty = empty.chunks(FANOUT).map(|children| children.iter().all(|is_empty| *is_empty)).collect();
