@@ -9,7 +9,7 @@ use super::log_damage::{assert_newest, killed};
 use super::machine::Machine;
 use super::unclean::{checked, repaired};
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use flashpath::fs::sfs::{DirectoryEntry, FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use flashpath::task::Task;
 use flashpath::time::Time;
 use std::collections::BTreeSet;
@@ -128,7 +128,11 @@ fn a_wrong_entry_of_the_dat_is_reported_and_repaired() {
 /// The names in a directory.
 fn names(task: &Task<'_>, sfs: &mut Sfs, directory: InodeNumber) -> BTreeSet<Vec<u8>> {
     let mut names = BTreeSet::new();
-    sfs.list(task, directory, 0, &mut |entry| names.insert(entry.name.to_vec()) || true).unwrap();
+    let mut add = |entry: DirectoryEntry<'_>| {
+        names.insert(entry.name.to_vec());
+        true
+    };
+    sfs.list(task, directory, 0, &mut add).unwrap();
     names
 }
 
