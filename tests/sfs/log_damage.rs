@@ -374,7 +374,7 @@ fn what_is_unknown_of_a_file_is_given_up_although_another_one_has_a_damaged_map(
             let machine = killed.copy();
             change(&machine, partial.segment, partial.block, |bytes| bytes[60] ^= 1);
             change(&machine, maps[0].0, maps[0].1, |bytes| bytes[60] ^= 1);
-            let context = format!("zones {is_zoned}, partial segment {lost}");
+            let context = format!("zones {is_zoned}, partial segment {}", lost.number);
             let assert_no_zeros = |sfs: &mut Sfs| {
                 for name in [b"first ", b"second"] {
                     let Ok(inode) = sfs.lookup(task, InodeNumber::ROOT, name) else { continue };

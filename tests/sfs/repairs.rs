@@ -32,8 +32,8 @@ fn killed(task: &Task<'_>, is_zoned: bool) -> Machine {
     machine
 }
 
-/// A repair wrote before the device was flushed: what it wrote over may have been freed by parts of the log that were in
-/// the device's memory alone. A comment had swallowed the line.
+/// A repair wrote before the device was flushed: what it wrote over may have been freed by parts of the log that were
+/// in the device's memory alone. A comment had swallowed the line.
 #[test]
 fn the_first_thing_that_a_repair_does_to_a_device_is_to_flush_it() {
     let task = &Task::at(Time::ZERO);

@@ -1,8 +1,8 @@
 //! Mutated images of volumes whose mount was killed, with sealed partial segments behind the checkpoint.
 //!
-//! Each round takes a volume, damages some places of it, and looks at it in every way: nothing panics or hangs, no block
-//! reads as what was never written there, what is lost is told, nothing is written before a repair, and after it a
-//! second check is clean. `SFS_DAMAGE_SECONDS` says for how long at least, `SFS_DAMAGE_SEED` from which round on.
+//! Each round takes a volume, damages some places of it, and looks at it in every way: nothing panics or hangs, no
+//! block reads as what was never written there, what is lost is told, nothing is written before a repair, and after it
+//! a second check is clean. `SFS_DAMAGE_SECONDS` says for how long at least, `SFS_DAMAGE_SEED` from which round on.
 
 use super::forged::{self, FIELDS};
 use super::machine::{Case, Machine};
@@ -40,8 +40,8 @@ const FOUND: [(u64, u64); 25] = [
     // A block in which a file ended when it was written, and whose newer version is lost, read as bytes and zeros.
     (2440, 53_636_970_404),
     (2676, 59_923_656_632),
-    // Both superblocks of the newest checkpoint are lost, and the log was applied to the one before it, in which numbers
-    // of blocks and inodes had other owners.
+    // Both superblocks of the newest checkpoint are lost, and the log was applied to the one before it, in which
+    // numbers of blocks and inodes had other owners.
     (93, 6_060_000_000),
     (1105, 6_060_000_000),
     (6225, 6_060_000_000),
@@ -145,8 +145,8 @@ fn killed(task: &Task<'_>, seed: u64, is_zoned: bool, fill: u64) -> Killed {
     Killed { machine, versions, log, cut }
 }
 
-/// The clock of the task that makes the volume of a round. It decides where checkpoints fall and what is buffered between
-/// them.
+/// The clock of the task that makes the volume of a round. It decides where checkpoints fall and what is buffered
+/// between them.
 fn clock_of(round: u64) -> u64 {
     let turn = round / ROUNDS_OF_VOLUMES;
     let mut random = Random::new(turn * 4 + round % 4, "clocks of unclean volumes");

@@ -457,8 +457,8 @@ impl Media {
         })
     }
 
-    /// The next two superblocks are of one checkpoint. On zones they lie in one zone, so that two damaged ones in one zone
-    /// were not torn by crashes.
+    /// The next two superblocks are of one checkpoint. On zones they lie in one zone, so that two damaged ones in one
+    /// zone were not torn by crashes.
     pub fn keep_superblocks_together(&self) {
         if let Device::Zones(zones) = &self.device {
             let report = zones.device().zone(zones.of_superblocks(self.turn.load(Ordering::Relaxed)));

@@ -92,8 +92,8 @@ impl Dat {
         self.set_counted(page, 0);
     }
 
-    /// Numbers that seem free are not given out before the next checkpoint: maps may name them. The entries of each page
-    /// must be counted anew.
+    /// Numbers that seem free are not given out before the next checkpoint: maps may name them. The entries of each
+    /// page must be counted anew.
     pub fn withhold(&mut self, task: &Task<'_>, numbers: Range<u64>) -> Result<(), SfsError> {
         for number in numbers.start.max(1)..numbers.end {
             self.reach(task, number)?;

@@ -9,7 +9,8 @@
 //! | a page of the inode file | nothing |
 //! | the root's page, or most pages | an older checkpoint, if that has lost less, and the log since |
 //!
-//! The log is believed only if none of its summaries is damaged: an older record of a block would bring old bytes back.
+//! The log is believed only if none of its summaries is damaged, and where the usage of segments agrees
+//! (`doubtful_entries`): an older record of a block would bring old bytes back.
 //! An entry of the DAT that was rebuilt so has no history.
 
 use super::finding::{Finding, Structure};
@@ -101,6 +102,9 @@ impl Sfs {
             self.grouping.restore(&memory);
         }
         self.load_orphans(task, superblock.first_orphan.get(), &mut loss);
+        if !loss.findings.iter().any(|finding| finding.structure == Structure::UsageFile) {
+            self.drop_doubtful_entries(task, &mut loss.rebuilt)?;
+        }
         Ok(loss)
     }
 

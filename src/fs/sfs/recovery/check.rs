@@ -15,9 +15,9 @@ use crate::task::Task;
 use crate::time::Time;
 
 impl Sfs {
-    /// Checks all that a mounted volume names: what is in memory against itself, and what lies on the media against its
-    /// checksums. Changes nothing. An empty list: nothing is wrong. Fails only if a device does where no finding can
-    /// stand for it.
+    /// Checks all that a mounted volume names: structures in memory against each other, and blocks on the media against
+    /// their checksums. Changes nothing. An empty list: nothing is wrong. Fails only if a device does where no finding
+    /// can stand for it.
     pub fn check(&mut self, task: &Task<'_>) -> Result<Vec<Finding>, SfsError> {
         Ok(self.survey(task, true, &RebuiltEntries::default())?.findings())
     }

@@ -1,4 +1,4 @@
-//! Findings: what is wrong with a volume, as values.
+//! Findings: faults of a volume, as values.
 
 use serde::Serialize;
 use std::fmt;
@@ -89,7 +89,7 @@ impl Finding {
 }
 
 impl fmt::Display for Finding {
-    /// In one line: where, what is there, and what would be right.
+    /// One line: the place, the state that was found, and the right one.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}", self.place)?;
         if let Some(path) = &self.path {

@@ -1,4 +1,4 @@
-//! Giving up a block: nobody knows what it held.
+//! Giving up a block whose bytes are unknown.
 
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;

@@ -77,7 +77,8 @@ impl FoundPartials {
     }
 
     /// True if the next number names another checksum, and the number after that names the next one's, if it was found.
-    /// Only one that tells how far the log was flushed counts: older programs may have left a later one of another log.
+    /// Only one that records how far the log was flushed counts: older programs may have left a later one of another
+    /// log.
     fn is_contradicted(&self, partial: &PartialSegment) -> bool {
         let agrees = |next: &&PartialSegment| {
             let after = self.with_number(next.number() + 1);
@@ -91,7 +92,7 @@ impl FoundPartials {
 /// The highest number that was durable, as a log in order shows; 0 if it shows none.
 pub(super) fn durable_up_to(log: &[PartialSegment]) -> u64 {
     let told = log.iter().filter_map(PartialSegment::durable_up_to).max();
-    // Older volumes do not tell, but flush after each seal as well.
+    // Older volumes do not record it, but flush after each seal as well.
     let last = log.last().map_or(0, PartialSegment::number);
     let sealed = log.iter().filter(|it| it.seals() && it.number() < last).map(PartialSegment::number).max();
     told.into_iter().chain(sealed).max().unwrap_or(0)

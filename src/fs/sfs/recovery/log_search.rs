@@ -7,7 +7,7 @@
 //! 3. If something that was durable is missing still, all segments are searched at whose first block nothing is read,
 //!    or what lies elsewhere, too.
 //!
-//! What earlier crashes left is not mistaken for this log: a mount after a crash skips as many numbers as the volume
+//! Remains of earlier crashes are not mistaken for this log: a mount after a crash skips as many numbers as the volume
 //! has blocks, and so all that were given out since the checkpoint.
 
 use super::log_order::{FoundPartials, durable_up_to};
@@ -28,7 +28,7 @@ pub(super) struct LogStart {
     pub chain: u32,
     /// The place at which the open segment goes on.
     pub open: Option<Place>,
-    /// The segment that is taken next, if the superblock tells.
+    /// The segment that is taken next, if the superblock names it.
     pub next_segment: Option<u32>,
 }
 

@@ -1,7 +1,7 @@
 //! The log since a checkpoint: where it ends, and which parts of it are damaged.
 //!
 //! A crash takes what was not flushed, in any part: the last partial segments may be missing, or be there in part (a
-//! torn tail). That is no loss, as nothing was answered for. But each one tells how far the log had been flushed when
+//! torn tail). That is no loss, as nothing was answered for. But each one records how far the log was flushed when
 //! it was written, and what seals the log is flushed before anything follows it. So if a partial segment is there,
 //! those up to that number must be, too, and whole: what is not was damaged later.
 //!

@@ -1,4 +1,4 @@
-//! Giving up what is unknown behind lost parts of the log.
+//! Giving up blocks and attributes that are unknown behind lost parts of the log.
 //!
 //! Up to the last seal before the first lost partial segment, all is as it was. Behind it:
 //!
@@ -143,7 +143,7 @@ impl Sfs {
         Ok(true)
     }
 
-    /// Gives up what is unknown, and reports it.
+    /// Gives up the unknown blocks and attributes, and reports them.
     pub(super) fn give_up_unknown(
         &mut self,
         task: &Task<'_>,

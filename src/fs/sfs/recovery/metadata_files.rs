@@ -122,8 +122,10 @@ impl Sfs {
             let pages = (block * reach..(block + 1) * reach).take_while(|page| *page < file.len() as u64);
             let records = self.newest_records(task, newest);
             let before = gone.len();
-            if !records.is_whole {
-                gone.extend(pages.map(|page| page as usize));
+            match (records.is_whole, kind) {
+                (false, _) => gone.extend(pages.map(|page| page as usize)),
+                (true, Kind::Dat) => loss.rebuilt.find_pages(pages),
+                (true, _) => {}
             }
             let repair = match gone.len() > before {
                 true => "the pages below it are lost, as the log has damaged summaries",
@@ -178,7 +180,7 @@ impl Sfs {
         if !records.is_whole {
             loss.pages += gone.len();
         } else {
-            let mut rebuilt = RebuiltEntries::of_pages(&gone);
+            loss.rebuilt.lose_pages(&gone);
             let numbers = gone.iter().flat_map(|page| first(page)..first(page) + DAT_ENTRIES);
             let found: Vec<(u64, NewestRecord)> =
                 numbers.filter_map(|number| Some((number, records.of_virtual_block(number)?))).collect();
@@ -193,9 +195,8 @@ impl Sfs {
                     ..DatEntry::default()
                 };
                 self.metadata.dat.set(task, number, &entry)?;
-                rebuilt.add(number, (record.inode.get(), record.place.get()));
+                loss.rebuilt.add(number, (record.inode.get(), record.place.get()), record.is_cleaned == 1);
             }
-            loss.rebuilt = rebuilt;
         }
         self.recount_dat(task)?;
         for page in &gone {
@@ -258,9 +259,9 @@ impl Sfs {
     }
 }
 
-/// An entry as it can be, in place of one with fields that cannot be right. It is taken, whatever it says: a map may name
-/// it, and one that nothing names is freed by the survey. A block that lies nowhere is lost, unless all else says that
-/// it was reserved and never written.
+/// An entry as it can be, in place of one with fields that cannot be right. It is taken, whatever it says: a map may
+/// name it, and one that nothing names is freed by the survey. A block that lies nowhere is lost, unless all else says
+/// that it was reserved and never written.
 fn corrected(entry: &DatEntry, blocks: u64) -> DatEntry {
     let taken = DatEntry { group: NO_GROUP, is_taken: 1, ..DatEntry::default() };
     let address = entry.address.get();

@@ -1,4 +1,4 @@
-//! Recovery: opening a volume, whole or damaged; what is wrong with it; and mending that.
+//! Recovery: opens a volume, whole or damaged, reports damage, and repairs it.
 //!
 //! ```text
 //! mount ─────────────┐
@@ -6,7 +6,8 @@
 //! repair ─ survey ───┼── open ──┬─ superblocks          which checkpoints there are
 //! segment_map ───────┤          ├─ load                 strict: all that it names, or none
 //! mark_lost ─────────┘          ├─ best_checkpoint      lenient: what can be read of it
-//!                               │    └─ metadata_files ── roots, newest_records, rebuilt_entries, recount
+//!                               │    ├─ metadata_files ── roots, newest_records, rebuilt_entries, recount
+//!                               │    └─ doubtful_entries ── survey
 //!                               ├─ checkpoint_fields    superblock against metadata files and log
 //!                               ├─ named_blocks         lenient: what maps name is not given out
 //!                               └─ roll_forward         the log since the checkpoint
@@ -37,6 +38,7 @@
 mod best_checkpoint;
 mod check;
 mod checkpoint_fields;
+mod doubtful_entries;
 mod finding;
 mod give_up;
 mod left_out;

@@ -1,5 +1,4 @@
-//! Numbers of virtual blocks that maps name although the DAT says that they are free: they are not given out before the
-//! survey has seen who names them.
+//! Virtual blocks that maps name and that are free in the DAT: their numbers are not given out before the survey.
 //!
 //! The log is applied before the survey, and takes virtual blocks for names and maps. If it took one that a file names,
 //! the file would read as another's bytes, with a right checksum.
@@ -23,8 +22,8 @@ struct Walk {
 }
 
 impl Sfs {
-    /// Withholds the numbers that maps and lists of attributes name, and that seem free, until the next checkpoint. Maps
-    /// that cannot be read name nothing.
+    /// Withholds the numbers that maps and lists of attributes name, and that seem free, until the next checkpoint.
+    /// Maps that cannot be read name nothing.
     ///
     /// # Errors
     ///

@@ -72,8 +72,8 @@ impl Located {
     }
 }
 
-/// The medium, cut into the segments of its volume. The next superblock is written behind the newest one, or, if that is
-/// followed by a torn one, into the other zone.
+/// The medium, cut into the segments of its volume. The next superblock is written behind the newest one, or, if that
+/// is followed by a torn one, into the other zone.
 pub(super) fn media_of(medium: Medium, superblocks: &AllFound, newest: &Found) -> Media {
     let superblock = &newest.superblock;
     let media = Media::new(medium, superblock.segment_blocks.get(), superblock.segments.get());
@@ -86,13 +86,13 @@ pub(super) fn media_of(medium: Medium, superblocks: &AllFound, newest: &Found) -
 
 /// Opens the volume on a medium, and brings it forward by its log, in memory.
 ///
-/// | what is wrong | strict | lenient |
+/// | damage | strict | lenient |
 /// |---|---|---|
 /// | no superblock is whole; another version, segment size or device size than there can be | refused | refused |
 /// | one superblock | the other serves | the other serves, reported |
 /// | on zones, two superblocks of one zone behind the newest whole one | the newest whole one serves, reported | the same |
 /// | two superblocks of one checkpoint differ | refused | the newer serves, reported |
-/// | the mark of a mount that lost changes | told by [`Sfs::has_lost_before`] | reported |
+/// | the mark of a mount that lost changes | reported by [`Sfs::has_lost_before`] | reported |
 /// | a tree block of a metadata file | refused | rebuilt from the log, reported |
 /// | a page of the DAT or of the inode file | reading it fails | rebuilt from the log, or lost, reported |
 /// | a page or an entry of the usage file | refused | counted anew, reported |
@@ -148,8 +148,8 @@ pub(super) fn open(
     Ok(Opened { volume, findings, rebuilt: loss.rebuilt, is_clean })
 }
 
-/// Findings in the superblocks. A strict opener refuses two that differ, and reports damage only if the newest whole one
-/// is of an older checkpoint.
+/// Findings in the superblocks. A strict opener refuses two that differ, and reports damage only if the newest whole
+/// one is of an older checkpoint.
 fn superblock_findings(located: &Located, tolerance: Tolerance) -> Result<Vec<Finding>, SfsError> {
     let Located { superblocks, newest, .. } = located;
     match (tolerance, &superblocks.disagree) {
@@ -225,8 +225,8 @@ impl Sfs {
         }
     }
 
-    /// Applies the log since the loaded checkpoint. If it cannot be applied, a lenient opener goes on with the checkpoint
-    /// alone.
+    /// Applies the log since the loaded checkpoint. If it cannot be applied, a lenient opener goes on with the
+    /// checkpoint alone.
     fn apply_log_since(
         &mut self,
         task: &Task<'_>,
@@ -256,7 +256,8 @@ impl Sfs {
         Ok(findings)
     }
 
-    /// Drops inodes below `count` on lost pages: the log has only what changed of them, and the rest would read as zeros.
+    /// Drops inodes below `count` on lost pages: the log has only what changed of them, and the rest would read as
+    /// zeros.
     fn drop_lost_inodes(&mut self, pages: &[usize], count: u64) {
         let is_lost = |number: &u64| pages.contains(&((number / INODES) as usize)) && *number < count;
         let lost: Vec<u64> = self.inodes.iter().map(|inode| inode.number).filter(is_lost).collect();

@@ -11,17 +11,45 @@ pub(super) struct RebuiltEntries {
     pages: BTreeSet<u64>,
     /// The inode and the place of each entry's block record.
     owners: BTreeMap<u64, (u64, u64)>,
+    /// Entries of blocks that were cleaned: their record does not have the time of their last write.
+    cleaned: BTreeSet<u64>,
+    /// Pages that were found by their block records: the pointers to them were lost.
+    found_pages: BTreeSet<u64>,
 }
 
 impl RebuiltEntries {
-    /// None yet, of these pages.
-    pub fn of_pages(pages: &[usize]) -> RebuiltEntries {
-        RebuiltEntries { pages: pages.iter().map(|page| *page as u64).collect(), owners: BTreeMap::new() }
+    /// None yet, of these lost pages.
+    pub fn lose_pages(&mut self, pages: &[usize]) {
+        self.pages.extend(pages.iter().map(|page| *page as u64));
+    }
+
+    /// Pages were found by their block records.
+    pub fn find_pages(&mut self, pages: impl Iterator<Item = u64>) {
+        self.found_pages.extend(pages);
     }
 
     /// An entry was rebuilt from the record of a block of this inode at this place.
-    pub fn add(&mut self, number: u64, owner: (u64, u64)) {
+    pub fn add(&mut self, number: u64, owner: (u64, u64), is_cleaned: bool) {
         self.owners.insert(number, owner);
+        if is_cleaned {
+            self.cleaned.insert(number);
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty() && self.found_pages.is_empty()
+    }
+
+    /// Entries that were rebuilt, or lie in pages that were found.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        let found = self.found_pages.iter().flat_map(|page| page * DAT_ENTRIES..(page + 1) * DAT_ENTRIES);
+        self.owners.keys().copied().chain(found)
+    }
+
+    /// True if the entry is that of a cleaned block.
+    pub fn is_cleaned(&self, number: u64) -> bool {
+        self.cleaned.contains(&number)
     }
 
     /// True if an entry can be that of a block of this inode at this place, as far as the log shows.

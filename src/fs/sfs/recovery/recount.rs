@@ -1,4 +1,4 @@
-//! Counting anew what is in use: virtual blocks, and inodes.
+//! Counting virtual blocks and inodes in use anew.
 
 use crate::fs::sfs::Sfs;
 use crate::fs::sfs::error::SfsError;

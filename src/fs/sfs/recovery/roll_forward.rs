@@ -401,7 +401,8 @@ impl Sfs {
         Ok(())
     }
 
-    /// True if the file of a block record does not name that virtual block. One whose map cannot be followed may name it.
+    /// True if the file of a block record does not name that virtual block. One whose map cannot be followed may name
+    /// it.
     fn is_unmapped(&mut self, task: &Task<'_>, record: &BlockRecord) -> Result<bool, SfsError> {
         match self.mapped(task, record.inode.get(), record.place.get()) {
             Ok(mapped) => Ok(mapped != record.number.get()),

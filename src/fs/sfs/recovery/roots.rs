@@ -1,4 +1,4 @@
-//! The roots of the metadata files against their trees: the number of pages that a superblock tells.
+//! The roots of the metadata files against their trees: the number of pages in a superblock.
 //!
 //! The number of pages gives the levels of the tree. If it is wrong, a page is read as pointers, or pointers as a page,
 //! all with right checksums. So the level is taken from the block record of the highest block, and the number of pages
@@ -34,8 +34,8 @@ impl Sfs {
         (Root { pages: pages.into(), ..*root }, Some(finding))
     }
 
-    /// Pages of a metadata file by its tree. Those that the root tells beyond the last one are empty, and count if the
-    /// level agrees. `None` if no block record tells the level.
+    /// Pages of a metadata file by its tree. If the root has more for the same level, those are empty, and count.
+    /// `None` if no block record has the level.
     fn pages_of_tree(&self, task: &Task<'_>, kind: Kind, root: &Root) -> Option<u64> {
         let reach = |level: u32| (FANOUT as u64).saturating_pow(level);
         let level = self.level_of_root(task, kind, root)?;
@@ -45,8 +45,8 @@ impl Sfs {
         let (tree, _) = PagedFile::open_in_part(task, name_of(kind), &whole, &self.media, &mut |_| None).ok()?;
         let pages = tree.addresses().filter(|(number, _)| number >> LEVEL_SHIFT == 0).map(|(page, _)| page + 1);
         let used = pages.max().unwrap_or(0).max(least);
-        let told = root.pages.get();
-        Some(if told <= most { told.max(used) } else { used })
+        let pages = root.pages.get();
+        Some(if pages <= most { pages.max(used) } else { used })
     }
 
     /// The level of the highest block of a metadata file, by its block record. `None` if no summary that can be read

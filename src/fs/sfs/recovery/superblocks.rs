@@ -71,13 +71,14 @@ impl AllFound {
         behind
     }
 
-    /// Damaged superblocks behind the newest whole one in its zone. If there are any, the next one begins the other zone.
+    /// Damaged superblocks behind the newest whole one in its zone. If there are any, the next one begins the other
+    /// zone.
     pub fn torn_zone(&self, newest: &Found) -> Vec<&Damaged> {
         self.damaged.iter().filter(|it| it.turn == newest.turn && it.place > newest.place).collect()
     }
 
-    /// True if more superblocks are damaged than crashes leave torn: one in each zone, as the mount after a crash goes on
-    /// in the other zone, and the two of a checkpoint lie in one. Nothing was answered for a torn one.
+    /// True if more superblocks are damaged than crashes leave torn: one in each zone, as the mount after a crash goes
+    /// on in the other zone, and the two of a checkpoint lie in one. Nothing was answered for a torn one.
     pub fn are_rotten_behind(&self, newest: &Found) -> bool {
         let behind = self.damaged_behind(newest);
         (0..2).any(|turn| behind.iter().filter(|it| it.turn == turn).count() > 1)

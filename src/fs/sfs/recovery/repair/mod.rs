@@ -48,7 +48,7 @@ pub struct Repaired {
     pub left: Vec<Finding>,
 }
 
-/// Checks the volume on a medium, and mends what is wrong. `identity` has the time at which that is done.
+/// Checks the volume on a medium, and mends its faults. `identity` has the time at which that is done.
 ///
 /// Fails as [`check`](super::check()) does, and if the device fails. Then the volume is as it was, or as after the
 /// repair.

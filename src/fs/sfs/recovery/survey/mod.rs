@@ -100,6 +100,8 @@ pub(super) struct Survey {
     pub unclaimed: Vec<u64>,
     /// Live blocks of each segment.
     pub live: Vec<Live>,
+    /// Of which something names these.
+    pub named_live: Vec<Live>,
     /// True if usage counts as many live blocks in each segment as something names.
     pub is_complete: bool,
     /// Blocks that an earlier repair gave up.
@@ -168,6 +170,7 @@ impl Sfs {
             claimed: Bits::new(self.metadata.dat.len()),
             unclaimed: Vec::new(),
             live: vec![Live::default(); self.log.segments.count() as usize],
+            named_live: Vec::new(),
             is_complete: false,
             given_up: 0,
             addresses: Bits::new(log_blocks),
@@ -179,6 +182,7 @@ impl Sfs {
         self.survey_inodes(task, &mut survey)?;
         self.survey_shared(task, &mut survey)?;
         self.survey_names(&mut survey)?;
+        survey.named_live = survey.live.clone();
         survey.is_complete = (0..self.log.segments.count())
             .all(|segment| self.log.segments.get(segment).live == survey.live[segment as usize].blocks);
         self.survey_entries(task, &mut survey)?;
