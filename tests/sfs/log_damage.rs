@@ -370,9 +370,9 @@ fn what_is_unknown_of_a_file_is_given_up_although_another_one_has_a_damaged_map(
         }
         assert_eq!(maps.len(), 1);
         let log = log(&killed);
-        for (lost, partial) in log[..log.len() - 2].iter().enumerate() {
+        for lost in &log[..log.len() - 2] {
             let machine = killed.copy();
-            change(&machine, partial.segment, partial.block, |bytes| bytes[60] ^= 1);
+            change(&machine, lost.segment, lost.block, |bytes| bytes[60] ^= 1);
             change(&machine, maps[0].0, maps[0].1, |bytes| bytes[60] ^= 1);
             let context = format!("zones {is_zoned}, partial segment {}", lost.number);
             let assert_no_zeros = |sfs: &mut Sfs| {
