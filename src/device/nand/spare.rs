@@ -22,6 +22,8 @@ pub struct Spare {
     word: u32,
     /// 0 if the origin follows from the word, or 1 plus the number of the origin.
     own_origin: u8,
+    /// Follows from both.
+    provenance: Provenance,
 }
 
 impl Spare {
@@ -33,7 +35,7 @@ impl Spare {
 
     /// The spare area of a filler.
     pub fn filler() -> Spare {
-        Spare { word: Self::NO_PAGE.0 | (Self::OF_FILLER.content as u32) << LOGICAL_BITS, own_origin: 0 }
+        Spare::stored(Self::NO_PAGE.0 | (Self::OF_FILLER.content as u32) << LOGICAL_BITS, 0)
     }
 
     /// True if the page is a filler.
@@ -44,10 +46,17 @@ impl Spare {
 
     /// The spare area of a logical page (below [`Geometry::MAX_LOGICAL_PAGES`]).
     #[inline]
-    pub fn new(page: LogicalPage, Provenance { origin, content }: Provenance) -> Spare {
+    pub fn new(page: LogicalPage, provenance: Provenance) -> Spare {
+        let Provenance { origin, content } = provenance;
         debug_assert!(page < Self::NO_PAGE, "page {} is one of a drive", page.0);
         let own_origin = if origin == implied_origin(content) { 0 } else { origin as u8 + 1 };
-        Spare { word: page.0 | (content as u32) << LOGICAL_BITS, own_origin }
+        Spare { word: page.0 | (content as u32) << LOGICAL_BITS, own_origin, provenance }
+    }
+
+    #[inline]
+    fn stored(word: u32, own_origin: u8) -> Spare {
+        let spare = Spare { word, own_origin, provenance: Self::OF_FILLER };
+        if spare.is_filler() { spare } else { Spare { provenance: provenance_of(spare.class()), ..spare } }
     }
 
     /// The logical page.
@@ -59,7 +68,7 @@ impl Spare {
     /// The content and the origin.
     #[inline]
     pub fn provenance(self) -> Provenance {
-        if self.is_filler() { Self::OF_FILLER } else { provenance_of(self.class()) }
+        self.provenance
     }
 
     /// The content.
@@ -145,7 +154,7 @@ impl SpareAreas {
     #[inline]
     pub fn get(&self, page: PhysicalPage) -> Spare {
         let own_origin = if self.own_origins.is_empty() { 0 } else { self.own_origin(page) };
-        Spare { word: self.words[page.0 as usize], own_origin }
+        Spare::stored(self.words[page.0 as usize], own_origin)
     }
 
     /// Stores the spare area of a page that is programmed.
