@@ -1,4 +1,4 @@
-//! The worked example of docs/ledger.md, three times: as the page tells it, as a drive of a few lines computes it, and as
+//! The worked example of docs/ledger.md, three times: as the page states it, as a drive of a few lines computes it, and as
 //! the station `page` counts it.
 
 use flashpath::device::{Account, Lba};
@@ -88,8 +88,8 @@ fn sorted(tally: &Tally) -> Vec<(Label, u64)> {
     tally.entries().collect()
 }
 
-/// What the page says a station passed on.
-fn told(station: &str) -> Tally {
+/// The blocks that a station passed on, as the page states them.
+fn stated(station: &str) -> Tally {
     let rows = table("station").into_iter().filter(|cells| cells[0] == station);
     rows.map(|cells| {
         let label = Label { cause: cause(cells[1]), origin: cause(cells[2]), content: content(cells[3]) };
@@ -110,10 +110,10 @@ fn the_worked_example_is_what_a_drive_of_a_few_lines_computes_and_what_the_progr
         drive.write(Lba(block), &(number as u32 + 1).to_le_bytes(), label, Time::ZERO).unwrap();
     }
     let Account { received, sent, below, .. } = drive.account();
-    assert_eq!(sorted(&received), sorted(&told("sfs")), "what the file system sent");
-    assert_eq!(sorted(&tiny.programmed), sorted(&told("page")), "the page, and the drive of a few lines");
-    assert_eq!(sorted(&sent), sorted(&told("page")), "the page, and the station");
-    assert_eq!(sorted(&below[0].sent), sorted(&told("nand")), "the page, and the flash");
+    assert_eq!(sorted(&received), sorted(&stated("sfs")), "what the file system sent");
+    assert_eq!(sorted(&tiny.programmed), sorted(&stated("page")), "the page, and the drive of a few lines");
+    assert_eq!(sorted(&sent), sorted(&stated("page")), "the page, and the station");
+    assert_eq!(sorted(&below[0].sent), sorted(&stated("nand")), "the page, and the flash");
     let flash = below[0].flash.clone().unwrap();
     let there: usize = tiny.blocks.iter().map(Vec::len).sum();
     assert_eq!((flash.erased_blocks, flash.programmed_now), (tiny.erased, there as u64));

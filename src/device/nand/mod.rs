@@ -18,7 +18,7 @@ mod timing;
 pub use geometry::{EraseBlock, Geometry, LogicalPage, PhysicalPage};
 pub use preset::Preset;
 pub use settings::{KIND, NandSettings, PageBytes};
-pub use spare::Spare;
+pub use spare::{CopiedRun, Spare};
 pub use timing::{Latencies, Reserving, Timing, Untimed};
 
 use crate::label::{Cause, Content, Label, Tally};
@@ -80,6 +80,29 @@ pub struct NandCounts {
     pub erased_blocks: u64,
     /// Pages of those blocks that were not programmed.
     pub erased_unprogrammed: u64,
+}
+
+impl NandCounts {
+    #[inline]
+    fn add_copies(&mut self, label: Label, pages: u64) {
+        self.read.add(label, pages);
+        self.programmed.add(label, pages);
+    }
+}
+
+/// The copies that are under way. Dropped, they are counted: also if a timing model cuts the flash's power.
+struct Copied<'a> {
+    run: CopiedRun,
+    cause: Cause,
+    counts: &'a mut NandCounts,
+}
+
+impl Drop for Copied<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let Copied { run, cause, counts } = self;
+        run.end(|provenance, pages| counts.add_copies(Label::again(*cause, provenance), pages));
+    }
 }
 
 /// A stored version of a page.
@@ -166,11 +189,13 @@ impl<T: Timing> Nand<T> {
     /// not a read.
     #[inline]
     pub fn peek_logical_page(&self, page: PhysicalPage) -> LogicalPage {
-        self.spare.logical_page(page)
+        self.spare.get(page).logical_page()
     }
 
     /// Programs `page`; returns the completion time.
-    #[inline]
+    ///
+    /// Always inlined: most callers know much of the spare area, and a call costs a tenth of a host write.
+    #[inline(always)]
     pub fn program(
         &mut self,
         page: PhysicalPage,
@@ -266,19 +291,19 @@ impl<T: Timing> Nand<T> {
             return Err(NandError::OutOfOrderProgram { block: target.0, page: within, expected: next });
         }
         let (mut rest, mut to, mut done) = (pages, to, at);
+        let mut copied = Copied { run: CopiedRun::default(), cause, counts: &mut self.counts };
         while rest != 0 {
             let from = PhysicalPage(from.0 + rest.trailing_zeros());
             rest &= rest - 1;
-            let spare = self.spare.copy(from, to);
+            let spare = self.spare.get(from);
+            self.spare.set(to, spare);
             if let Some(versions) = &mut self.versions {
                 let version = versions[from.0 as usize];
                 versions[to.0 as usize] = Version { copies: version.copies + 1, ..version };
             }
             // One by one, so that the flash is consistent when a timing model cuts its power.
             self.next_page[target.index()] += 1;
-            let label = Label::again(cause, spare.provenance());
-            self.counts.read.add(label, 1);
-            self.counts.programmed.add(label, 1);
+            copied.run.add(spare, |provenance, pages| copied.counts.add_copies(Label::again(cause, provenance), pages));
             moved(spare, to);
             let read = self.timing.read(source, at);
             done = done.max(self.timing.program(target, read));

@@ -7,17 +7,22 @@
 //!                      | logical page, or NO_PAGE       | content |
 
 use super::{Geometry, LogicalPage, PhysicalPage};
-use crate::label::{Cause, Content, Provenance};
+use crate::label::{Cause, Content, Label, Provenance, Tally};
 
 const LOGICAL_BITS: u32 = 30;
+const CONTENT_BITS: u32 = 2;
+const ORIGIN_BITS: u32 = 4;
 const _: () = assert!(Geometry::MAX_LOGICAL_PAGES == 1 << LOGICAL_BITS);
 const _: () = assert!(Cause::COUNT < 1 << ORIGIN_BITS, "an origin, or none of its own, fits in the bits of a page");
-const ORIGIN_BITS: u32 = 4;
 
 /// The spare area of a page: its logical page, and the provenance of what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spare {
-    page: LogicalPage,
+    /// Logical page and content.
+    word: u32,
+    /// 0 if the origin follows from the word, or 1 plus the number of the origin.
+    own_origin: u8,
+    /// Follows from both.
     provenance: Provenance,
 }
 
@@ -30,26 +35,34 @@ impl Spare {
 
     /// The spare area of a filler.
     pub fn filler() -> Spare {
-        Spare::new(Self::NO_PAGE, Self::OF_FILLER)
+        Spare::stored(Self::NO_PAGE.0 | (Self::OF_FILLER.content as u32) << LOGICAL_BITS, 0)
     }
 
     /// True if the page is a filler.
     #[inline]
     pub fn is_filler(self) -> bool {
-        self.page == Self::NO_PAGE
+        self.logical_page() == Self::NO_PAGE
     }
 
     /// The spare area of a logical page (below [`Geometry::MAX_LOGICAL_PAGES`]).
     #[inline]
     pub fn new(page: LogicalPage, provenance: Provenance) -> Spare {
-        debug_assert!(u64::from(page.0) < Geometry::MAX_LOGICAL_PAGES);
-        Spare { page, provenance }
+        let Provenance { origin, content } = provenance;
+        debug_assert!(page < Self::NO_PAGE, "page {} is one of a drive", page.0);
+        let own_origin = if origin == implied_origin(content) { 0 } else { origin as u8 + 1 };
+        Spare { word: page.0 | (content as u32) << LOGICAL_BITS, own_origin, provenance }
+    }
+
+    #[inline]
+    fn stored(word: u32, own_origin: u8) -> Spare {
+        let spare = Spare { word, own_origin, provenance: Self::OF_FILLER };
+        if spare.is_filler() { spare } else { Spare { provenance: provenance_of(spare.class()), ..spare } }
     }
 
     /// The logical page.
     #[inline]
     pub fn logical_page(self) -> LogicalPage {
-        self.page
+        LogicalPage(self.word & ((1 << LOGICAL_BITS) - 1))
     }
 
     /// The content and the origin.
@@ -61,104 +74,111 @@ impl Spare {
     /// The content.
     #[inline]
     pub fn content(self) -> Content {
-        self.provenance.content
+        Content::from_low_bits((self.word >> LOGICAL_BITS) as u8)
     }
 
-    /// The word without the origin.
+    /// A number that stands for the provenance, except for fillers.
     #[inline]
-    fn word(self) -> u32 {
-        self.page.0 | (self.provenance.content as u32) << LOGICAL_BITS
+    fn class(self) -> u8 {
+        (self.word >> LOGICAL_BITS) as u8 | self.own_origin << CONTENT_BITS
+    }
+}
+
+/// The origin of a page that stores none of its own.
+#[inline]
+fn implied_origin(content: Content) -> Cause {
+    if content == Content::Mapping { Cause::Mapping } else { Cause::HostWrite }
+}
+
+#[inline]
+fn provenance_of(class: u8) -> Provenance {
+    let content = Content::from_low_bits(class);
+    let own_origin = class >> CONTENT_BITS;
+    let origin = if own_origin == 0 { implied_origin(content) } else { Cause::from_number(own_origin - 1) };
+    Provenance { origin, content }
+}
+
+/// A count of copied pages that have one provenance after another, as neighbours mostly do.
+#[derive(Default)]
+pub struct CopiedRun {
+    class: u8,
+    pages: u64,
+}
+
+impl CopiedRun {
+    /// Counts a page. If its provenance is another, `ended` gets the one before and its pages.
+    #[inline]
+    pub fn add(&mut self, spare: Spare, ended: impl FnOnce(Provenance, u64)) {
+        debug_assert!(!spare.is_filler(), "nobody copies a filler");
+        if spare.class() != self.class {
+            self.end(ended);
+            self.class = spare.class();
+        }
+        self.pages += 1;
     }
 
-    /// The spare area of a page that stores no origin of its own.
+    /// Passes on the last provenance and its pages.
     #[inline]
-    fn of_word(word: u32) -> Spare {
-        let page = LogicalPage(word & ((1 << LOGICAL_BITS) - 1));
-        let content = Content::from_low_bits((word >> LOGICAL_BITS) as u8);
-        Spare { page, provenance: Provenance { origin: implied_origin(word), content } }
+    pub fn end(&mut self, ended: impl FnOnce(Provenance, u64)) {
+        ended(provenance_of(self.class), std::mem::take(&mut self.pages));
+    }
+
+    /// Counts a page that a layer sent for `cause`.
+    #[inline]
+    pub fn add_sent(&mut self, spare: Spare, cause: Cause, sent: &mut Tally) {
+        self.add(spare, |provenance, pages| sent.add(Label::again(cause, provenance), pages));
+    }
+
+    /// Adds the last pages that a layer sent for `cause`.
+    #[inline]
+    pub fn end_sent(&mut self, cause: Cause, sent: &mut Tally) {
+        self.end(|provenance, pages| sent.add(Label::again(cause, provenance), pages));
     }
 }
 
 /// The spare areas of all pages of a drive, in any state.
 pub(super) struct SpareAreas {
     words: Vec<u32>,
-    /// For each page 0 if its origin follows from its word, or 1 plus the number of its origin. Two pages share a byte,
-    /// the even one has the low bits. Empty as long as all would be 0.
-    origins: Vec<u8>,
+    /// [`Spare::own_origin`] of each page. Two pages share a byte, the even one has the low bits. Empty as long as all are
+    /// 0.
+    own_origins: Vec<u8>,
 }
 
 impl SpareAreas {
     /// The spare areas of `pages` pages.
     pub fn new(pages: usize) -> SpareAreas {
-        SpareAreas { words: vec![0; pages], origins: Vec::new() }
-    }
-
-    /// The logical page of a page.
-    #[inline]
-    pub fn logical_page(&self, page: PhysicalPage) -> LogicalPage {
-        Spare::of_word(self.words[page.0 as usize]).page
+        SpareAreas { words: vec![0; pages], own_origins: Vec::new() }
     }
 
     /// The spare area of a page.
     #[inline]
     pub fn get(&self, page: PhysicalPage) -> Spare {
-        let spare = Spare::of_word(self.words[page.0 as usize]);
-        if self.origins.is_empty() { spare } else { self.with_own_origin(page, spare) }
+        let own_origin = if self.own_origins.is_empty() { 0 } else { self.own_origin(page) };
+        Spare::stored(self.words[page.0 as usize], own_origin)
     }
 
     /// Stores the spare area of a page that is programmed.
     #[inline]
     pub fn set(&mut self, page: PhysicalPage, spare: Spare) {
-        let word = spare.word();
-        self.words[page.0 as usize] = word;
-        let is_implied = spare.provenance.origin == implied_origin(word);
-        if !is_implied || !self.origins.is_empty() {
-            self.set_own_origin(page, if is_implied { 0 } else { spare.provenance.origin as u8 + 1 });
+        self.words[page.0 as usize] = spare.word;
+        if spare.own_origin != 0 || !self.own_origins.is_empty() {
+            self.set_own_origin(page, spare.own_origin);
         }
     }
 
-    /// Stores the spare area of a page in that of its copy; returns it.
-    #[inline]
-    pub fn copy(&mut self, from: PhysicalPage, to: PhysicalPage) -> Spare {
-        let word = self.words[from.0 as usize];
-        self.words[to.0 as usize] = word;
-        let spare = Spare::of_word(word);
-        if self.origins.is_empty() {
-            return spare;
-        }
-        self.set_own_origin(to, self.own_origin(from));
-        self.with_own_origin(from, spare)
-    }
-
-    fn with_own_origin(&self, page: PhysicalPage, spare: Spare) -> Spare {
-        let Provenance { origin, content } = spare.provenance;
-        let origin = self.own_origin(page).checked_sub(1).map_or(origin, Cause::from_number);
-        Spare { provenance: Provenance { origin, content }, ..spare }
-    }
-
+    #[inline(never)]
     fn own_origin(&self, page: PhysicalPage) -> u8 {
-        self.origins[page.0 as usize / 2] >> (page.0 % 2 * ORIGIN_BITS) & ((1 << ORIGIN_BITS) - 1)
+        self.own_origins[page.0 as usize / 2] >> (page.0 % 2 * ORIGIN_BITS) & ((1 << ORIGIN_BITS) - 1)
     }
 
+    #[inline(never)]
     fn set_own_origin(&mut self, page: PhysicalPage, number: u8) {
-        if self.origins.is_empty() {
-            self.origins = vec![0; self.words.len().div_ceil(2)];
+        if self.own_origins.is_empty() {
+            self.own_origins = vec![0; self.words.len().div_ceil(2)];
         }
         let shift = page.0 % 2 * ORIGIN_BITS;
-        let byte = &mut self.origins[page.0 as usize / 2];
+        let byte = &mut self.own_origins[page.0 as usize / 2];
         *byte = *byte & !(((1 << ORIGIN_BITS) - 1) << shift) | number << shift;
-    }
-}
-
-/// The origin of a page that stores none of its own.
-#[inline]
-fn implied_origin(word: u32) -> Cause {
-    const FILLER: u32 = Spare::NO_PAGE.0 | (Spare::OF_FILLER.content as u32) << LOGICAL_BITS;
-    const MAPPING: u32 = Content::Mapping as u32;
-    match word {
-        FILLER => Spare::OF_FILLER.origin,
-        _ if word >> LOGICAL_BITS == MAPPING => Cause::Mapping,
-        _ => Cause::HostWrite,
     }
 }
 
@@ -184,13 +204,14 @@ mod tests {
             for number in 0..ordered.len() {
                 assert_eq!(areas.get(PhysicalPage(number as u32)), spare(number));
                 let copy = PhysicalPage(ordered.len() as u32);
-                assert_eq!(areas.copy(PhysicalPage(number as u32), copy), spare(number));
-                assert_eq!(areas.get(copy), spare(number));
+                areas.set(copy, areas.get(PhysicalPage(number as u32)));
+                assert_eq!(areas.get(copy).provenance(), ordered[number]);
             }
         }
         areas.set(PhysicalPage(0), Spare::filler());
         assert_eq!(areas.get(PhysicalPage(0)), Spare::filler());
         assert!(areas.get(PhysicalPage(0)).is_filler());
+        assert_eq!(areas.get(PhysicalPage(0)).provenance(), Spare::OF_FILLER);
     }
 
     /// A page of a drive costs eight bytes, four of them here; a drive without a path above needs no more.
@@ -204,10 +225,10 @@ mod tests {
         let mapping = Provenance { origin: Cause::Mapping, content: Content::Mapping };
         areas.set(PhysicalPage(1), Spare::new(LogicalPage(2), mapping));
         areas.set(PhysicalPage(2), Spare::filler());
-        assert_eq!(areas.origins.capacity(), 0);
+        assert_eq!(areas.own_origins.capacity(), 0);
         let cleaned = Provenance { origin: Cause::SegmentCleaning, content: Content::Data };
         areas.set(PhysicalPage(4), Spare::new(LogicalPage(3), cleaned));
-        assert_eq!(areas.origins.len(), 3, "four bits a page");
+        assert_eq!(areas.own_origins.len(), 3, "four bits a page");
         assert_eq!(areas.get(PhysicalPage(1)).provenance(), mapping, "earlier pages keep theirs");
     }
 }

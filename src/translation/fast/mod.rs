@@ -22,7 +22,7 @@ use super::free_blocks::FreeBlocks;
 use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, bits_for, read_newest};
-use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::device::nand::{CopiedRun, EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use std::collections::VecDeque;
@@ -316,10 +316,13 @@ impl<T: Timing> Fast<T> {
         self.valid.set_run(to, run);
         let (logged, sent) = (&mut self.logged, &mut self.sent);
         let pages = u64::MAX >> (u64::BITS - run);
-        Ok(self.nand.copy((from, pages), to, Cause::Merge, at, |spare, to| {
+        let mut copied = CopiedRun::default();
+        let done = self.nand.copy((from, pages), to, Cause::Merge, at, |spare, to| {
             logged[spare.logical_page().0 as usize] = to.0;
-            sent.add(Label::again(Cause::Merge, spare.provenance()), 1);
-        })?)
+            copied.add_sent(spare, Cause::Merge, sent);
+        })?;
+        copied.end_sent(Cause::Merge, sent);
+        Ok(done)
     }
 
     /// Frees the blocks of a logical block without written pages.

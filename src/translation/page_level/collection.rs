@@ -1,8 +1,8 @@
 //! Garbage collection and wear levelling.
 
 use super::{PageLevel, PageMap, WearLevelling};
-use crate::device::nand::{EraseBlock, Erased, PhysicalPage, Timing};
-use crate::label::{Cause, Content, Label, Provenance};
+use crate::device::nand::{CopiedRun, EraseBlock, Erased, PhysicalPage, Timing};
+use crate::label::Cause;
 use crate::time::Time;
 use crate::translation::TranslationError;
 use crate::translation::frontier::Frontier;
@@ -151,7 +151,7 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
         if let WearLevelling::Static(_) = self.settings.wear {
             self.closed_by_wear.remove(&(self.nand.erase_counts()[victim.index()], victim));
         }
-        let mut copied = [[0; Content::COUNT]; Cause::COUNT];
+        let (mut copied, mut copies) = (CopiedRun::default(), 0);
         let mut done = at;
         let words = self.valid.words_of(victim);
         self.prefetch_owners(words.start);
@@ -166,22 +166,18 @@ impl<T: Timing, M: PageMap> PageLevel<T, M> {
                 let pages = lowest_bits(left, room);
                 left &= !pages;
                 self.valid.set_run(to, room);
-                let map = &mut self.map;
+                copies += u64::from(room);
+                let (map, sent) = (&mut self.map, &mut self.sent);
                 let programmed = self.nand.copy((from, pages), to, cause, at, |spare, to| {
                     map.record_move(spare.logical_page(), to);
-                    let Provenance { origin, content } = spare.provenance();
-                    copied[origin as usize][content as usize] += 1;
+                    copied.add_sent(spare, cause, sent);
                 })?;
                 done = done.max(programmed);
             }
         }
         debug_assert!(words.clone().all(|word| self.valid.word(word) == 0), "valid pages were copied before the erase");
-        for (origin, contents) in Cause::ALL.into_iter().zip(copied) {
-            for (content, count) in Content::ALL.into_iter().zip(contents) {
-                self.sent.add(Label { cause, origin, content }, count);
-                self.written += count;
-            }
-        }
+        copied.end_sent(cause, &mut self.sent);
+        self.written += copies;
         self.victims_of(stream).erased(victim);
         let (erased, done) = self.nand.erase(victim, done)?;
         match erased {

@@ -24,7 +24,7 @@ use super::prefetch::prefetch;
 use super::valid_pages::ValidPages;
 use super::victims::Victims;
 use super::{Flash, PageWrite, Translation, TranslationError, UNMAPPED, VictimPolicy, bits_for, read_newest};
-use crate::device::nand::{EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
+use crate::device::nand::{CopiedRun, EraseBlock, Erased, LogicalPage, Nand, PhysicalPage, Spare, Timing};
 use crate::label::{Cause, Label, Tally};
 use crate::time::Time;
 use map_cache::MapCache;
@@ -279,10 +279,13 @@ impl<T: Timing> SuperblockFtl<T> {
         self.valid.take_bits(word, pages);
         self.valid.set_run(to, count);
         let (map, sent) = (&mut self.map, &mut self.sent);
-        Ok(self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |spare, to| {
+        let mut copied = CopiedRun::default();
+        let done = self.nand.copy((from, pages), to, Cause::GarbageCollection, at, |spare, to| {
             map[spare.logical_page().0 as usize] = to.0;
-            sent.add(Label::again(Cause::GarbageCollection, spare.provenance()), 1);
-        })?)
+            copied.add_sent(spare, Cause::GarbageCollection, sent);
+        })?;
+        copied.end_sent(Cause::GarbageCollection, sent);
+        Ok(done)
     }
 
     /// Subtracts the invalid pages of a block that left the superblock.
