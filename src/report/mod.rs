@@ -30,5 +30,6 @@ pub use file::{WriteError, check_writable, is_special, write_file};
 pub use histogram::{LatencyHistogram, wear_bins};
 pub use html::html;
 pub use json::json;
+pub use number::visible;
 pub use result::*;
 pub use terminal::table;

@@ -89,7 +89,7 @@ fn heading(results: &[RunResult]) -> String {
     text
 }
 
-/// The sums and the warnings.
+/// The sums. Warnings are for standard error.
 fn notes(results: &[RunResult]) -> String {
     let mut text = String::new();
     let sums = || results.iter().flat_map(|result| &result.sums);
@@ -102,9 +102,6 @@ fn notes(results: &[RunResult]) -> String {
         for sum in result.sums.iter().filter(|sum| !sum.holds) {
             let (name, left, right) = (number::visible(&sum.name), exact(sum.left), exact(sum.right));
             text += &format!("{STARTS_BOLD}a sum does not hold{ENDS} on {path}: {name}: {left} is not {right}\n");
-        }
-        for warning in &result.warnings {
-            text += &format!("{STARTS_BOLD}warning{ENDS} on {path}: {}\n", number::visible(warning));
         }
     }
     text
@@ -262,13 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn interruptions_warnings_and_broken_sums_are_shown() {
+    fn interruptions_and_broken_sums_are_shown_and_warnings_are_left_to_standard_error() {
         let mut results = three();
         results[0].sums[0].right += 1.0;
         results[0].sums[0].holds = false;
         let text = table(&results, 200, false);
         assert!(text.contains("was interrupted: the figures cover the completed part"));
-        assert!(text.contains("warning on ext:data=ordered"));
+        assert!(!results[2].warnings.is_empty() && !text.contains(&results[2].warnings[0]));
         assert!(text.contains("a sum does not hold on page:victim=greedy"));
     }
 

@@ -42,6 +42,7 @@ impl Run {
         if !is_refused {
             self.print_tables(&results)?;
         }
+        self.print_warnings(&results);
         for (result, failure) in results.iter().zip(&failures) {
             if let Some(error) = failure {
                 crate::print_message(&format!("error: {}: {error}", result.path));
@@ -55,6 +56,16 @@ impl Run {
         }
     }
 
+    /// Prints what the results warn of, on standard error.
+    fn print_warnings(&self, results: &[RunResult]) {
+        for result in results.iter().filter(|_| !self.quiet) {
+            for warning in &result.warnings {
+                let (path, warning) = (report::visible(&result.path), report::visible(warning));
+                crate::print_message(&format!("warning: {path}: {warning}"));
+            }
+        }
+    }
+
     /// Prints the results in all requested forms.
     fn print_tables(&self, results: &[RunResult]) -> Result<(), Failure> {
         let on_stdout = self.json.as_deref() == Some(Path::new(STANDARD_OUTPUT));
@@ -63,11 +74,7 @@ impl Run {
         } else {
             let terminal = std::io::stdout().is_terminal();
             let width = if terminal { usize::from(console::Term::stdout().size().1) } else { 120 };
-            let mut shown = results.to_vec();
-            if self.quiet {
-                shown.iter_mut().for_each(|result| result.warnings.clear());
-            }
-            crate::print(&report::table(&shown, width, terminal && console::colors_enabled()))?;
+            crate::print(&report::table(results, width, terminal && console::colors_enabled()))?;
         }
         if let Some(file) = self.json.as_ref().filter(|_| !on_stdout) {
             report::write_file(file, &report::json(results))?;

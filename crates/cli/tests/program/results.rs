@@ -111,10 +111,14 @@ fn a_run_prints_a_table_and_writes_the_requested_files() {
 fn quiet_prints_nothing_on_standard_error_and_no_warnings() {
     let bench = Bench::new();
     let arguments = ["run", "uniform", "--on", DRIVE, "--report", "r.html", "--limit", "500"];
-    assert!(bench.flashpath(&arguments).stdout.contains("warning on"));
+    let answer = bench.flashpath(&arguments);
+    // Warnings were on standard output, among the results.
+    assert!(answer.stderr.contains(&format!("warning: {DRIVE}: nothing was erased")), "{answer:?}");
+    assert!(!answer.stdout.contains("warning"), "{answer:?}");
+    assert!(std::fs::read_to_string(bench.path("r.html")).unwrap().contains("nothing was erased"));
     let answer = bench.flashpath(&[arguments.as_slice(), &["--quiet"]].concat());
     assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
-    assert!(!answer.stdout.contains("warning on"));
+    assert!(!answer.stdout.contains("warning"));
 }
 
 /// A result is written beside its place and renamed, which once replaced a device by a regular file.
@@ -173,4 +177,30 @@ fn no_color_and_a_dumb_terminal_are_respected() {
     assert!(!plain.contains("\x1b[1m") && !plain.contains("\x1b[2m"), "{plain}");
     let dumb = on_a_terminal(&[("TERM", "dumb")]);
     assert!(!dumb.contains('\x1b') && dumb.contains("* best of the row"), "{dumb}");
+}
+
+/// A drive that was never written once over had a lifetime of hundreds of TiB, and a steady write amplification of 1.
+#[test]
+fn a_run_that_erased_nothing_claims_neither_a_steady_state_nor_a_lifetime() {
+    let bench = Bench::new();
+    for path in [DRIVE, "sfs:segment=1M/page/nand:size=256M,timing=off", "conv:size=64M,ftl=page"] {
+        let answer = bench.flashpath(&["run", "uniform:writes=8M", "--on", path, "--json", "-"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_eq!(answer.stderr.matches("nothing was erased").count(), 1, "{path}: {answer:?}");
+        assert!(!answer.stderr.contains("no steady state was found"), "{path}: {answer:?}");
+        let result: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!(result["flash"]["erased_blocks"], 0, "{path}");
+        assert!(result["warnings"].to_string().contains("nothing was erased"), "{path}");
+        for unknown in [
+            "/wear/lifetime_host_tib",
+            "/wear/lifetime_host_tib_first_block",
+            "/write_amplification/steady",
+            "/write_amplification/steady_from_fraction",
+        ] {
+            assert!(result.pointer(unknown).unwrap().is_null(), "{path} {unknown}");
+        }
+        let table = bench.flashpath(&["run", "uniform:writes=8M", "--on", path]).stdout;
+        assert!(!table.contains("lifetime") && !table.contains("amplification, steady"), "{path}: {table}");
+    }
+    assert!(bench.json("uniform:writes=4x", DRIVE, &[])["wear"]["lifetime_host_tib"].is_number());
 }

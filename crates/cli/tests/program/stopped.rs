@@ -51,7 +51,7 @@ fn a_drive_that_wears_out_fails_with_its_results_so_far() {
 #[test]
 fn a_reader_that_goes_away_is_not_an_error() {
     let bench = Bench::new();
-    for arguments in [&["layers"][..], &["run", "uniform", "--on", DRIVE, "--json", "-"]] {
+    for arguments in [&["layers"][..], &["run", "uniform", "--on", DRIVE, "--quiet", "--json", "-"]] {
         let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         // The reader closes the pipe while the program still has output.
