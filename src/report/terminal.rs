@@ -39,7 +39,7 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
         return painted(&(text + &notes(results)), colour);
     }
     let sections = sections(results);
-    let paths: Vec<String> = results.iter().map(|result| number::visible(&result.path)).collect();
+    let paths: Vec<String> = results.iter().map(|result| number::visible(result.label())).collect();
     let fitting = HEADER_WIDTHS
         .into_iter()
         .map(|widest| value_widths(&sections, &paths, widest))
@@ -56,7 +56,7 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
     for result in results {
         if let Some(in_files) = &result.files {
             let title =
-                if results.len() > 1 { format!("on {}\n", number::visible(&result.path)) } else { String::new() };
+                if results.len() > 1 { format!("on {}\n", number::visible(result.label())) } else { String::new() };
             text += &format!("{title}{}", files::stages_and_operations(result, in_files));
         }
     }
@@ -78,11 +78,14 @@ fn heading(results: &[RunResult]) -> String {
         text += &format!("workload {first}\n");
     } else {
         for (result, run) in results.iter().zip(&runs) {
-            text += &format!("workload on {}: {run}\n", number::visible(&result.path));
+            text += &format!("workload on {}: {run}\n", number::visible(result.label()));
         }
     }
+    for result in results.iter().filter(|result| result.name.is_some()) {
+        text += &format!("{}\n", number::visible(&result.full_label()));
+    }
     for result in results.iter().filter(|result| result.interrupted) {
-        let path = number::visible(&result.path);
+        let path = number::visible(result.label());
         text += &format!("{STARTS_BOLD}{path} was interrupted: the figures cover the completed part{ENDS}\n");
     }
     text.push('\n');
@@ -98,7 +101,7 @@ fn notes(results: &[RunResult]) -> String {
         text += &format!("{STARTS_DIM}ledger sums checked: {count}, all hold{ENDS}\n");
     }
     for result in results {
-        let path = number::visible(&result.path);
+        let path = number::visible(result.label());
         for sum in result.sums.iter().filter(|sum| !sum.holds) {
             let (name, left, right) = (number::visible(&sum.name), exact(sum.left), exact(sum.right));
             text += &format!("{STARTS_BOLD}a sum does not hold{ENDS} on {path}: {name}: {left} is not {right}\n");

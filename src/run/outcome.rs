@@ -87,6 +87,7 @@ impl Outcome {
         let broken = parts.sums.iter().find(|sum| !sum.holds);
         let broken = broken.map(|sum| RunFault::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)).into());
         let result = RunResult {
+            name: None,
             path: name.path.to_string(),
             path_in_full: name.in_full.to_string(),
             seed: measured.seed,

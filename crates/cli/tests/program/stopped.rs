@@ -1,7 +1,6 @@
 //! Runs that stop early.
 
 use super::bench::{Answer, Bench, DRIVE};
-use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -34,7 +33,7 @@ fn an_interrupt_ends_a_run_with_its_results_so_far() {
     let answer = Answer::of(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.stdout.contains("was interrupted") && answer.stdout.contains("pages programmed"), "{answer:?}");
-    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+    let json = bench.result("r.json");
     assert_eq!(json["interrupted"], true);
     assert!(json["workload"]["requests"].as_u64().unwrap() > 0);
 }
