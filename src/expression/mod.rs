@@ -112,6 +112,8 @@ impl Values {
             Values::Size(low, high) => units::parse_size(text).is_some_and(|value| (*low..=*high).contains(&value)),
             Values::Count(low, high) => text.parse::<u64>().is_ok_and(|value| (*low..=*high).contains(&value)),
             Values::Real(low, high) => text.parse::<f64>().is_ok_and(|value| (*low..=*high).contains(&value)),
+            // 7 is not meant as 700 %.
+            Values::Share(_, high) if *high > 1.0 && is_bare_number(text) => false,
             Values::Share(low, high) => units::parse_share(text).is_some_and(|value| (*low..=*high).contains(&value)),
             Values::Duration(low, high) => {
                 units::parse_duration_ns(text).is_some_and(|value| (*low..=*high).contains(&value))
@@ -124,6 +126,11 @@ impl Values {
             Values::File => !text.is_empty(),
         }
     }
+}
+
+/// True if a share has no `%` and is 1 or more: a percentage is meant.
+fn is_bare_number(share: &str) -> bool {
+    share.parse::<f64>().is_ok_and(|value| value >= 1.0)
 }
 
 /// An amount of writes.
@@ -381,7 +388,10 @@ impl Term {
             }
             if !setting.option.values.accepts(&text) {
                 let message = format!("'{text}' is not a value of {}:{}", kind.name, key.text);
-                let help = format!("{} takes {}", key.text, setting.option.values.describe());
+                let mut help = format!("{} takes {}", key.text, setting.option.values.describe());
+                if matches!(setting.option.values, Values::Share(..)) && is_bare_number(&text) {
+                    help += &format!(": write {text}%");
+                }
                 return Err(self.error(span, message, help));
             }
             setting.text = text;

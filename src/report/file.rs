@@ -1,4 +1,4 @@
-//! Writes text files atomically.
+//! Writes files atomically.
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,12 @@ impl WriteError {
 
 /// Writes a file atomically, through a temporary file beside it. Devices and pipes, such as /dev/null, are written in
 /// place.
-pub fn write_file(path: &Path, text: &str) -> Result<(), WriteError> {
+pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), WriteError> {
     if is_special(path) {
-        return std::fs::write(path, text).map_err(|error| WriteError::new(path, error));
+        return std::fs::write(path, content).map_err(|error| WriteError::new(path, error));
     }
     let beside = beside(path);
-    std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
+    std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
         // Best effort: the first error matters more than one of the removal.
         let _ = std::fs::remove_file(&beside);
         WriteError::new(path, error)

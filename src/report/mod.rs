@@ -3,7 +3,8 @@
 //! | form | for |
 //! |---|---|
 //! | [`table`] | a terminal |
-//! | [`json()`] | programs |
+//! | [`json()`] | programs; docs/results-format.md has its fields |
+//! | [`csv`], [`parquet`] | programs: the same as a flat table |
 //! | [`html()`] | an offline page with charts |
 //!
 //! [`figure`] holds reproduced figures of papers.
@@ -11,14 +12,18 @@
 //! The engine fills the distributions of a result with [`LatencyHistogram`] and [`wear_bins`]. Each form is a function
 //! from results to text, without a terminal, a file or a clock. [`write_file`] writes a text to a file.
 
+mod comma_separated;
 mod comparison;
+mod environment;
 pub mod figure;
 mod file;
 mod files;
+mod flat;
 mod histogram;
 mod html;
 mod json;
 mod number;
+mod parquet_table;
 mod result;
 mod row;
 #[cfg(test)]
@@ -26,9 +31,11 @@ mod sample;
 mod terminal;
 mod translation_rows;
 
+pub use environment::{Environment, InputFile, Machine, Program, SCHEMA};
 pub use file::{WriteError, check_writable, is_special, write_file};
 pub use histogram::{LatencyHistogram, wear_bins};
 pub use html::html;
-pub use json::json;
+pub use json::{csv, json, parquet};
+pub use number::visible;
 pub use result::*;
 pub use terminal::table;

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// The result of one run on one path.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunResult {
+    /// The short name of the path, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The path as the user wrote it.
     pub path: String,
     /// The path with every option, from which the run can be repeated.
@@ -59,6 +62,16 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// The short name of the path, or the path.
+    pub(super) fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.path)
+    }
+
+    /// The path behind its short name, if it has one: `base = page/nand`.
+    pub(super) fn full_label(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.path.clone(), |name| format!("{name} = {}", self.path))
+    }
+
     /// True if it is of a run in a directory: nothing is known of what lies below.
     pub(super) fn is_in_directory(&self) -> bool {
         self.media.is_empty() && self.files.is_some()

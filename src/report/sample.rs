@@ -74,6 +74,7 @@ fn run(path: &str, seed: u64, stations: &[Station], latency_scale: Option<f64>) 
         Latencies { read: read.percentiles(), write: write.percentiles(), ..Latencies::default() }
     });
     RunResult {
+        name: None,
         path: path.into(),
         path_in_full: format!("{path}:victim=greedy,overprovisioning=0.111,page=4K,pages_per_block=256,blocks=64512"),
         seed,

@@ -39,7 +39,7 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
         return painted(&(text + &notes(results)), colour);
     }
     let sections = sections(results);
-    let paths: Vec<String> = results.iter().map(|result| number::visible(&result.path)).collect();
+    let paths: Vec<String> = results.iter().map(|result| number::visible(result.label())).collect();
     let fitting = HEADER_WIDTHS
         .into_iter()
         .map(|widest| value_widths(&sections, &paths, widest))
@@ -56,7 +56,7 @@ pub fn table(results: &[RunResult], width: usize, colour: bool) -> String {
     for result in results {
         if let Some(in_files) = &result.files {
             let title =
-                if results.len() > 1 { format!("on {}\n", number::visible(&result.path)) } else { String::new() };
+                if results.len() > 1 { format!("on {}\n", number::visible(result.label())) } else { String::new() };
             text += &format!("{title}{}", files::stages_and_operations(result, in_files));
         }
     }
@@ -78,18 +78,21 @@ fn heading(results: &[RunResult]) -> String {
         text += &format!("workload {first}\n");
     } else {
         for (result, run) in results.iter().zip(&runs) {
-            text += &format!("workload on {}: {run}\n", number::visible(&result.path));
+            text += &format!("workload on {}: {run}\n", number::visible(result.label()));
         }
     }
+    for result in results.iter().filter(|result| result.name.is_some()) {
+        text += &format!("{}\n", number::visible(&result.full_label()));
+    }
     for result in results.iter().filter(|result| result.interrupted) {
-        let path = number::visible(&result.path);
+        let path = number::visible(result.label());
         text += &format!("{STARTS_BOLD}{path} was interrupted: the figures cover the completed part{ENDS}\n");
     }
     text.push('\n');
     text
 }
 
-/// The sums and the warnings.
+/// The sums. Warnings are for standard error.
 fn notes(results: &[RunResult]) -> String {
     let mut text = String::new();
     let sums = || results.iter().flat_map(|result| &result.sums);
@@ -98,13 +101,10 @@ fn notes(results: &[RunResult]) -> String {
         text += &format!("{STARTS_DIM}ledger sums checked: {count}, all hold{ENDS}\n");
     }
     for result in results {
-        let path = number::visible(&result.path);
+        let path = number::visible(result.label());
         for sum in result.sums.iter().filter(|sum| !sum.holds) {
             let (name, left, right) = (number::visible(&sum.name), exact(sum.left), exact(sum.right));
             text += &format!("{STARTS_BOLD}a sum does not hold{ENDS} on {path}: {name}: {left} is not {right}\n");
-        }
-        for warning in &result.warnings {
-            text += &format!("{STARTS_BOLD}warning{ENDS} on {path}: {}\n", number::visible(warning));
         }
     }
     text
@@ -262,13 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn interruptions_warnings_and_broken_sums_are_shown() {
+    fn interruptions_and_broken_sums_are_shown_and_warnings_are_left_to_standard_error() {
         let mut results = three();
         results[0].sums[0].right += 1.0;
         results[0].sums[0].holds = false;
         let text = table(&results, 200, false);
         assert!(text.contains("was interrupted: the figures cover the completed part"));
-        assert!(text.contains("warning on ext:data=ordered"));
+        assert!(!results[2].warnings.is_empty() && !text.contains(&results[2].warnings[0]));
         assert!(text.contains("a sum does not hold on page:victim=greedy"));
     }
 

@@ -45,6 +45,7 @@ impl Outcome {
             throughput_mib_s: seconds.and_then(|seconds| Some(moved_mib? / seconds)),
             latency_ns: seconds.filter(|_| has_latencies).map(|_| Latencies::of_classes(done.latency_ns)),
             windows: Vec::new(),
+            is_of_engine: false,
             steady: None,
             warnings: done.warnings,
             options: done.options,

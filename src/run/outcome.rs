@@ -49,6 +49,8 @@ pub(super) struct Measured {
     pub throughput_mib_s: Option<f64>,
     pub latency_ns: Option<Latencies>,
     pub windows: Vec<Window>,
+    /// True if the run looked for a steady state.
+    pub is_of_engine: bool,
     /// The number of written blocks from which the run is steady, and its write amplification from there on.
     pub steady: Option<(u64, f64)>,
     pub warnings: Vec<String>,
@@ -72,11 +74,20 @@ impl Outcome {
         let stored = since.as_ref().filter(|_| written_bytes > 0).map(stored_bytes);
         let amplification = stored.map(|stored| stored as f64 / written_bytes as f64);
         let below = since.as_ref().zip(accounts.map(|(_, after)| after));
-        let parts = accounted(below, measured.exported_bytes, measured.written.as_ref(), amplification);
+        let mut parts = accounted(below, measured.exported_bytes, measured.written.as_ref(), amplification);
         warnings.extend(parts.warnings);
+        let is_unworn = parts.flash.blocks > 0 && parts.flash.erased_blocks == 0;
+        let steady = steady.filter(|_| !is_unworn);
+        if is_unworn {
+            (parts.wear.lifetime_host_tib, parts.wear.lifetime_host_tib_first_block) = (None, None);
+        }
+        warnings.extend(
+            measured.is_of_engine.then(|| stationary_warning(steady.is_some(), is_unworn, written_bytes)).flatten(),
+        );
         let broken = parts.sums.iter().find(|sum| !sum.holds);
         let broken = broken.map(|sum| RunFault::Sum(format!("{}: {} and {}", sum.name, sum.left, sum.right)).into());
         let result = RunResult {
+            name: None,
             path: name.path.to_string(),
             path_in_full: name.in_full.to_string(),
             seed: measured.seed,
@@ -109,6 +120,19 @@ impl Outcome {
     }
 }
 
+/// The warning that figures are not those of a drive in long use. `written_bytes` are the workload's.
+fn stationary_warning(is_steady: bool, is_unworn: bool, written_bytes: u64) -> Option<String> {
+    let what = match (is_steady, is_unworn) {
+        _ if written_bytes == 0 => return None,
+        (_, true) => {
+            "nothing was erased, as the drive still had blocks that were never written: there is no steady state and no lifetime"
+        }
+        (false, false) => "no steady state was found: the write amplification was still moving, or the run was short",
+        (true, false) => return None,
+    };
+    Some(format!("{what}; write more, or --fill and --precondition before counting"))
+}
+
 /// MiB read and written by a workload.
 pub(super) fn transferred_mib(workload: &WorkloadResult) -> f64 {
     (workload.read_blocks + workload.written_blocks) as f64 * BLOCK_BYTES as f64 / (1 << 20) as f64
@@ -138,13 +162,6 @@ fn measured<B: Backend>(
     let is_timed = run.backend.is_timed();
     let steady = steady_from(run.windows.marks());
     let seconds_simulated = is_timed.then(|| run.end.since_ns(run.start) as f64 / 1e9);
-    let mut warnings = workload.warnings();
-    if run.served.written_blocks > 0 && steady.is_none() {
-        warnings.push(
-            "no steady state was found: the write amplification was still moving, or the run was short; write more, or --fill and --precondition before counting"
-                .to_string(),
-        );
-    }
     let served = WorkloadResult {
         name: workload.name().to_string(),
         requests: run.served.requests,
@@ -167,8 +184,9 @@ fn measured<B: Backend>(
             Latencies { read, write, ..Latencies::default() }
         }),
         windows: run.windows.report(run.start, is_timed),
+        is_of_engine: true,
         steady,
-        warnings,
+        warnings: workload.warnings(),
         options: options.arguments(),
         files: None,
         cpu: run.backend.cpu(),

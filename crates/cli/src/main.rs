@@ -11,6 +11,7 @@ mod calibrate;
 mod capture;
 mod convert;
 mod cpu;
+mod environment;
 mod failure;
 mod image_lock;
 mod invocation;

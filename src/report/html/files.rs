@@ -10,7 +10,7 @@ pub fn files(results: &[RunResult]) -> String {
     for (index, result) in results.iter().enumerate() {
         let Some(files) = &result.files else { continue };
         let heading =
-            format!("<h3>{}<span class=\"path\">{}</span></h3>", parts::tag(index), escape_path(&result.path));
+            format!("<h3>{}<span class=\"path\">{}</span></h3>", parts::tag(index), escape_path(&result.full_label()));
         body += &format!("<div class=\"panel\">{heading}{}{}{}</div>", facts(files), operations(result), stages(files));
     }
     body

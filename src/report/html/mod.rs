@@ -153,7 +153,7 @@ fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String
     body += "<div class=\"flows\">";
     for (index, result) in results.iter().enumerate() {
         let heading =
-            format!("<h3>{}<span class=\"path\">{}</span></h3>", parts::tag(index), escape_path(&result.path));
+            format!("<h3>{}<span class=\"path\">{}</span></h3>", parts::tag(index), escape_path(&result.full_label()));
         let drawn = match flow::flow(result) {
             Some(figure) => {
                 let summary = format!("The flow of writes through {}; the table below has its numbers", result.path);
@@ -225,7 +225,11 @@ fn repeat(results: &[RunResult]) -> String {
         words.push(format!("--seed {}", result.seed));
         words.extend(result.options.iter().map(|option| shell_word(option)));
         let place = |path: &&RunResult| if path.is_in_directory() { "--in" } else { "--on" };
-        let on = paths.iter().map(|path| format!("\\\n    {} {}", place(path), shell_word(&path.path_in_full)));
+        let named = |path: &&RunResult| {
+            let name = path.name.as_ref().map_or_else(String::new, |name| format!("{name}="));
+            shell_word(&format!("{name}{}", path.path_in_full))
+        };
+        let on = paths.iter().map(|path| format!("\\\n    {} {}", place(path), named(path)));
         words.extend(on);
         format!("<pre>{}</pre>", escape_lines(&words.join(" ")))
     };

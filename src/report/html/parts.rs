@@ -45,7 +45,7 @@ pub fn cards(results: &[RunResult]) -> String {
              {hero}<dl>{}</dl></article>\n",
             index % PATH_STYLES,
             tag(index),
-            escape_path(&result.path),
+            escape_path(&result.full_label()),
             others.map(line).collect::<String>(),
         )
     };
@@ -63,7 +63,7 @@ pub fn table(label: &str, head: &str, body: &str) -> String {
 /// All rows of the comparison, a column for each path.
 pub fn comparison(results: &[RunResult]) -> String {
     let heading = |(index, result): (usize, &RunResult)| {
-        format!("<th scope=\"col\">{}<span class=\"path\">{}</span></th>", tag(index), escape_path(&result.path))
+        format!("<th scope=\"col\">{}<span class=\"path\">{}</span></th>", tag(index), escape_path(result.label()))
     };
     let head = format!("<tr><th></th>{}</tr>", results.iter().enumerate().map(heading).collect::<String>());
     let mut body = String::new();
@@ -146,7 +146,7 @@ pub fn drives(results: &[RunResult]) -> String {
         drives += &format!(
             "<h3>{}<span class=\"path\">{}</span></h3><p class=\"muted facts\">{facts}</p>",
             tag(index),
-            escape_path(&result.path)
+            escape_path(&result.full_label())
         );
     }
     drives
@@ -174,7 +174,7 @@ pub fn path_legend(results: &[RunResult]) -> String {
              <b>{}</b><span class=\"path\">{}</span></li>",
             DASH_ARRAYS[style],
             path_tag(index),
-            escape_path(&result.path)
+            escape_path(result.label())
         )
     };
     format!("<ul class=\"legend\">{}</ul>\n", results.iter().enumerate().map(item).collect::<String>())

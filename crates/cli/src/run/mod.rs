@@ -4,21 +4,26 @@
 //! |---|---|
 //! | `mod.rs` | the arguments |
 //! | `jobs` | translates them for the library, and runs the jobs |
+//! | `named_path` | a path with a short name |
 //! | `on_kernel` | this machine: its clock, and paths with a file system of the kernel |
 //! | `output` | prints the results, and writes the requested files |
 
 mod jobs;
+mod named_path;
 mod on_kernel;
 mod output;
 
+use crate::environment::environment;
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::words::one_of;
 use crate::workload::{Replaying, Source};
 use flashpath::expression::Amount;
+use flashpath::report::Environment;
 use flashpath::run::{Part, Path};
 use flashpath::task::CpuTable;
 use jobs::Runner;
+use named_path::NamedPath;
 use on_kernel::ThisMachine;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,9 +36,9 @@ pub struct Run {
     /// with a kernel file system, sh:COMMAND
     #[arg(value_name = "WORKLOAD")]
     pub workload: OsString,
-    /// A path, from top to bottom; several are run and compared
-    #[arg(long, value_name = "PATH")]
-    on: Vec<String>,
+    /// A path, from top to bottom; several are run and compared. NAME= before it gives it a short name in the results
+    #[arg(long, value_name = "[NAME=]PATH", value_parser = NamedPath::read)]
+    on: Vec<NamedPath>,
     /// Run in this directory instead of on a path: a file workload, or a block workload inside one file of --size, as
     /// on a virtual machine's disk. The files are kept
     #[arg(long = "in", id = "directory", value_name = "DIR", conflicts_with = "on")]
@@ -80,9 +85,15 @@ pub struct Run {
     cpu: Option<CpuTable>,
     #[command(flatten)]
     pub replaying: Replaying,
-    /// Write the results as JSON; - is standard output, instead of the table
+    /// Write the results as JSON, an array with an object for each path; - is standard output, instead of the table
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub json: Option<PathBuf>,
+    /// Write the same values as a table with a row for each path; - is standard output, instead of the table
+    #[arg(long, value_name = "FILE.csv", help_heading = "Results")]
+    csv: Option<PathBuf>,
+    /// Write that table as a Parquet file
+    #[arg(long, value_name = "FILE.parquet", help_heading = "Results")]
+    parquet: Option<PathBuf>,
     /// Write the results as one self-contained HTML page
     #[arg(long, value_name = "FILE.html", help_heading = "Results")]
     report: Option<PathBuf>,
@@ -135,7 +146,8 @@ impl Run {
         }
         let source = Source::read(&self.workload)?;
         source.check(&self.replaying, &self.name())?;
-        let paths = self.on.iter().map(|text| Path::read(text)).collect::<Result<Vec<_>, _>>()?;
+        let paths = self.on.iter().map(|named| Path::read(&named.path)).collect::<Result<Vec<_>, _>>()?;
+        self.check_names()?;
         self.check_outputs(&source)?;
         let places = self.places(&paths);
         let stop = &STOP;
@@ -143,7 +155,29 @@ impl Run {
             Runner { command: &self, source, stop, bars: Bars::new(self.quiet), machine: ThisMachine::default() };
         runner.check(&places)?;
         catch_interrupts()?;
-        let outcomes = runner.run(&places)?;
-        self.print_results(outcomes)
+        let environment = self.environment(&runner.source)?;
+        let mut outcomes = runner.run(&places)?;
+        for (outcome, named) in outcomes.iter_mut().zip(&self.on) {
+            outcome.result.name.clone_from(&named.name);
+        }
+        self.print_results(outcomes, &environment)
+    }
+
+    /// Where the results are from, found before the run: a file that cannot be read later would cost them.
+    fn environment(&self, source: &Source) -> Result<Environment, Failure> {
+        let is_asked = self.json.is_some() || self.csv.is_some() || self.parquet.is_some();
+        if is_asked { environment(source.file()) } else { Ok(Environment::default()) }
+    }
+
+    /// Refuses a name of two paths.
+    fn check_names(&self) -> Result<(), Failure> {
+        let names: Vec<&String> = self.on.iter().filter_map(|named| named.name.as_ref()).collect();
+        match names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            Some((_, name)) => {
+                let help = "give each path a name of its own".to_string();
+                Err(Failure::input(format!("two paths have the name {name}"), Some(help)))
+            }
+            None => Ok(()),
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! A directory to run the program in, and the results of runs.
 
+use jsonschema::Validator;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 use tempfile::TempDir;
 
 /// A small drive without timing, which exports 57 MiB.
@@ -49,6 +51,11 @@ impl Bench {
         self.write(name, text);
     }
 
+    /// The result in a file of JSON.
+    pub fn result(&self, name: &str) -> Value {
+        only_result(&std::fs::read_to_string(self.path(name)).unwrap())
+    }
+
     /// The names of all files, sorted.
     pub fn files(&self) -> Vec<String> {
         let mut names: Vec<String> = self
@@ -72,12 +79,15 @@ impl Bench {
         Answer::of(self.command(arguments).output().unwrap())
     }
 
-    /// Runs, and parses the JSON on standard output.
+    /// Runs on one path, or several with `more`, and parses the JSON on standard output: that of one path is its object.
     pub fn json(&self, workload: &str, path: &str, more: &[&str]) -> Value {
         let arguments = [&["run", workload, "--on", path, "--json", "-"], more].concat();
         let answer = self.flashpath(&arguments);
         assert_eq!(answer.code, Some(0), "{answer:?}");
-        serde_json::from_str(&answer.stdout).unwrap()
+        match results(&answer.stdout) {
+            mut one if one.len() == 1 => one.remove(0),
+            several => Value::Array(several),
+        }
     }
 
     /// Asserts that the program refuses the arguments: exit code 2, a message with each of `expected`, and no panic.
@@ -90,6 +100,26 @@ impl Bench {
         assert!(!answer.stderr.contains("panicked"), "{}", answer.stderr);
         answer
     }
+}
+
+/// The results in the JSON of a run, after a validation against the schema of docs/.
+pub fn results(json: &str) -> Vec<Value> {
+    static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+        let schema = include_str!("../../../../docs/results.schema.json");
+        jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
+    });
+    let results: Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"));
+    let errors: Vec<String> =
+        SCHEMA.iter_errors(&results).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "docs/results.schema.json refuses it: {errors:#?}");
+    let Value::Array(results) = results else { unreachable!("the schema takes an array only") };
+    results
+}
+
+/// The same of a run on one path.
+pub fn only_result(json: &str) -> Value {
+    let [only] = <[Value; 1]>::try_from(results(json)).expect("one path was run");
+    only
 }
 
 impl Answer {

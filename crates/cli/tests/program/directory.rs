@@ -9,7 +9,7 @@ use std::time::Duration;
 fn run(bench: &Bench, workload: &str, more: &[&str]) -> Value {
     let answer = bench.flashpath(&[&["run", workload, "--in", ".", "--json", "-"], more].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    serde_json::from_str(&answer.stdout).unwrap()
+    super::bench::only_result(&answer.stdout)
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn the_table_has_the_stages_and_a_row_for_each_operation() {
     {
         assert!(answer.stdout.contains(expected), "{expected}: {}", answer.stdout);
     }
-    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+    let json = bench.result("r.json");
     assert_eq!(json["latency_ns"]["create"]["count"], 200);
     assert_eq!(bench.files(), ["r.json", "tokubench"]);
 }
@@ -188,7 +188,7 @@ fn an_interrupt_ends_a_run_in_a_directory_with_its_results_so_far() {
     let answer = Answer::of(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.stdout.contains("was interrupted") && answer.stdout.contains("fsync"), "{answer:?}");
-    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+    let json = bench.result("r.json");
     assert_eq!(json["interrupted"], true);
     assert!(json["latency_ns"]["fsync"]["count"].as_u64().unwrap() > 0);
 }

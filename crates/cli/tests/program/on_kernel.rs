@@ -42,7 +42,7 @@ fn assert_nothing_is_left(bench: &Bench) {
 fn json(bench: &Bench, workload: &str, path: &str, more: &[&str]) -> Value {
     let answer = run(bench, &[&["run", workload, "--on", path, "--json", "-"], more].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    serde_json::from_str(&answer.stdout).unwrap()
+    super::bench::only_result(&answer.stdout)
 }
 
 fn blocks(result: &Value, station: &str, content: &str) -> f64 {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 fn run(bench: &Bench, workload: &str, more: &[&str]) -> Value {
     let answer = bench.flashpath(&[&["run", workload, "--in", ".", "--json", "-"], more].concat());
     assert_eq!(answer.code, Some(0), "{workload} {more:?}: {answer:?}");
-    serde_json::from_str(&answer.stdout).unwrap()
+    super::bench::only_result(&answer.stdout)
 }
 
 /// All files and directories below a place, with the content of files.

@@ -12,6 +12,10 @@ fn a_wrong_path_is_refused_at_its_place() {
         ("page:op=inf%/nand", "a share from 0.1%"),
         ("page:op=NaN%/nand", "a share from 0.1%"),
         ("page:op=-5%/nand", "a share from 0.1%"),
+        // It was taken for 700 %.
+        ("page:op=7/nand", "write 7%"),
+        ("page:op=1/nand", "write 1%"),
+        ("page:export=90/nand", "write 90%"),
         ("page/nand:read=NaNus", "a duration from"),
         ("page/nand:endurance=0", "a whole number from 1"),
         ("page/nand:size=10T", "larger pages"),

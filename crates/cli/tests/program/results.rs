@@ -4,7 +4,10 @@ use super::bench::{Bench, DRIVE, TIMED};
 use serde_json::Value;
 
 /// The stable names; true for numbers.
-const PROMISED: [(&str, bool); 24] = [
+const PROMISED: [(&str, bool); 27] = [
+    ("/schema", true),
+    ("/program/version", false),
+    ("/machine/system", false),
     ("/path", false),
     ("/seed", true),
     ("/seconds_wall", true),
@@ -39,7 +42,7 @@ fn without_wall(mut result: Value) -> Value {
 }
 
 #[test]
-fn the_json_of_one_path_is_an_object_with_every_promised_name() {
+fn the_json_of_a_path_has_every_promised_name() {
     let result = Bench::new().json(MIXED, TIMED, &[]);
     for (pointer, is_number) in PROMISED {
         let value = result.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing"));
@@ -100,7 +103,7 @@ fn a_run_prints_a_table_and_writes_the_requested_files() {
         assert!(answer.stdout.contains(expected), "{expected}: {}", answer.stdout);
     }
     assert!(answer.stderr.contains("wrote r.html"));
-    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("ünï.json")).unwrap()).unwrap();
+    let json = bench.result("ünï.json");
     assert_eq!(json["workload"]["requests"], 500);
     let page = std::fs::read_to_string(bench.path("r.html")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("</html>"));
@@ -111,10 +114,14 @@ fn a_run_prints_a_table_and_writes_the_requested_files() {
 fn quiet_prints_nothing_on_standard_error_and_no_warnings() {
     let bench = Bench::new();
     let arguments = ["run", "uniform", "--on", DRIVE, "--report", "r.html", "--limit", "500"];
-    assert!(bench.flashpath(&arguments).stdout.contains("warning on"));
+    let answer = bench.flashpath(&arguments);
+    // Warnings were on standard output, among the results.
+    assert!(answer.stderr.contains(&format!("warning: {DRIVE}: nothing was erased")), "{answer:?}");
+    assert!(!answer.stdout.contains("warning"), "{answer:?}");
+    assert!(std::fs::read_to_string(bench.path("r.html")).unwrap().contains("nothing was erased"));
     let answer = bench.flashpath(&[arguments.as_slice(), &["--quiet"]].concat());
     assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
-    assert!(!answer.stdout.contains("warning on"));
+    assert!(!answer.stdout.contains("warning"));
 }
 
 /// A result is written beside its place and renamed, which once replaced a device by a regular file.
@@ -126,7 +133,7 @@ fn a_pipe_for_results_is_written_and_not_replaced() {
     let reader = std::thread::spawn(move || std::fs::read(reader).unwrap());
     let answer = bench.flashpath(&["run", "uniform", "--on", DRIVE, "--json", "pipe", "--limit", "500"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let json: Value = serde_json::from_slice(&reader.join().unwrap()).unwrap();
+    let json = super::bench::only_result(std::str::from_utf8(&reader.join().unwrap()).unwrap());
     assert_eq!(json["workload"]["requests"], 500);
     assert_eq!(bench.files(), ["pipe"]);
     assert!(!bench.path("pipe").is_file());
@@ -173,4 +180,173 @@ fn no_color_and_a_dumb_terminal_are_respected() {
     assert!(!plain.contains("\x1b[1m") && !plain.contains("\x1b[2m"), "{plain}");
     let dumb = on_a_terminal(&[("TERM", "dumb")]);
     assert!(!dumb.contains('\x1b') && dumb.contains("* best of the row"), "{dumb}");
+}
+
+/// A drive that was never written once over had a lifetime of hundreds of TiB, and a steady write amplification of 1.
+#[test]
+fn a_run_that_erased_nothing_claims_neither_a_steady_state_nor_a_lifetime() {
+    let bench = Bench::new();
+    for path in [DRIVE, "sfs:segment=1M/page/nand:size=256M,timing=off", "conv:size=64M,ftl=page"] {
+        let answer = bench.flashpath(&["run", "uniform:writes=8M", "--on", path, "--json", "-"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_eq!(answer.stderr.matches("nothing was erased").count(), 1, "{path}: {answer:?}");
+        assert!(!answer.stderr.contains("no steady state was found"), "{path}: {answer:?}");
+        let result = super::bench::only_result(&answer.stdout);
+        assert_eq!(result["flash"]["erased_blocks"], 0, "{path}");
+        assert!(result["warnings"].to_string().contains("nothing was erased"), "{path}");
+        for unknown in [
+            "/wear/lifetime_host_tib",
+            "/wear/lifetime_host_tib_first_block",
+            "/write_amplification/steady",
+            "/write_amplification/steady_from_fraction",
+        ] {
+            assert!(result.pointer(unknown).unwrap().is_null(), "{path} {unknown}");
+        }
+        let table = bench.flashpath(&["run", "uniform:writes=8M", "--on", path]).stdout;
+        assert!(!table.contains("lifetime") && !table.contains("amplification, steady"), "{path}: {table}");
+    }
+    assert!(bench.json("uniform:writes=4x", DRIVE, &[])["wear"]["lifetime_host_tib"].is_number());
+}
+
+/// The JSON of one path was an object and that of several an array, and neither said what had written it, where, or from which
+/// trace.
+#[test]
+fn results_are_an_array_that_names_the_program_the_machine_and_the_trace() {
+    let bench = Bench::new();
+    bench.write("t.csv", format!("{}0,0,write,0,4096,data,0\n", super::bench::HEADER));
+    let answer = bench.flashpath(&["run", "t.csv", "--on", DRIVE, "--json", "-"]);
+    let [result] = &super::bench::results(&answer.stdout)[..] else { panic!("one path: {answer:?}") };
+    assert_eq!(result["schema"], 1);
+    assert_eq!(result["program"]["version"], env!("CARGO_PKG_VERSION"));
+    let sums = std::process::Command::new("sha256sum").arg(bench.path("t.csv")).output().unwrap();
+    let sum = String::from_utf8(sums.stdout).unwrap();
+    assert_eq!(result["input"]["sha256"], sum.split(' ').next().unwrap());
+    assert_eq!(result["input"]["bytes"], bench.path("t.csv").metadata().unwrap().len());
+    assert!(result["machine"]["processors"].as_u64().unwrap() > 0, "{}", result["machine"]);
+    assert!(bench.json("uniform:writes=1M", DRIVE, &[])["input"].is_null());
+    let git =
+        std::process::Command::new("git").args(["rev-parse", "HEAD"]).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+    if let Some(commit) = git.ok().filter(|git| git.status.success()) {
+        let commit = String::from_utf8(commit.stdout).unwrap();
+        let built_from = result["program"]["commit"].as_str().expect("it was built in a repository");
+        assert_eq!(built_from.trim_end_matches("-dirty"), commit.trim());
+    }
+}
+
+/// A schema that takes anything proves nothing.
+#[test]
+fn the_schema_refuses_results_with_fields_missing_or_unknown() {
+    let schema = include_str!("../../../../docs/results.schema.json");
+    let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    let whole = Bench::new().json(MIXED, TIMED, &[]);
+    assert!(schema.is_valid(&serde_json::json!([whole])) && !schema.is_valid(&whole));
+    for field in whole.as_object().unwrap().keys().filter(|field| !["latency_ns", "name"].contains(&field.as_str())) {
+        let mut less = whole.clone();
+        less.as_object_mut().unwrap().remove(field);
+        assert!(!schema.is_valid(&serde_json::json!([less])), "{field} is missing");
+    }
+    for pointer in ["", "/workload", "/flash", "/wear", "/ledger/0", "/latency_ns/write", "/windows/0", "/sums/0"] {
+        let mut more = whole.clone();
+        more.pointer_mut(pointer).unwrap()["renamed"] = 1.into();
+        assert!(!schema.is_valid(&serde_json::json!([more])), "a new field in {pointer}");
+        let mut other = whole.clone();
+        *other.pointer_mut(pointer).unwrap() = "text".into();
+        assert!(!schema.is_valid(&serde_json::json!([other])), "text for {pointer}");
+    }
+    let format = include_str!("../../../../docs/results-format.md");
+    for field in whole.as_object().unwrap().keys() {
+        assert!(format.contains(&format!("`{field}`")), "docs/results-format.md does not name {field}");
+    }
+}
+
+/// A cell of a Parquet file.
+fn json_of(cell: &parquet::record::Field) -> Value {
+    use parquet::record::Field;
+    match cell {
+        Field::Null => Value::Null,
+        Field::Bool(value) => (*value).into(),
+        Field::Long(value) => (*value).into(),
+        Field::Double(value) => (*value).into(),
+        Field::Str(value) => value.as_str().into(),
+        other => panic!("no column has {other}"),
+    }
+}
+
+#[test]
+fn csv_and_parquet_give_the_same_values_flat() {
+    let bench = Bench::new();
+    let second = "page:op=28%/nand:size=64M,timing=off";
+    let named = format!("spare={second}");
+    let arguments = ["run", "uniform:writes=4x", "--on", DRIVE, "--on", &named, "--json", "r.json", "--csv", "r.csv"];
+    let answer = bench.flashpath(&[&arguments[..], &["--parquet", "r.parquet"]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let results = super::bench::results(&std::fs::read_to_string(bench.path("r.json")).unwrap());
+    let text = std::fs::read_to_string(bench.path("r.csv")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(lines[0].starts_with("name,path,workload.name,seed,"), "{}", lines[0]);
+    assert!(
+        lines[1].starts_with(&format!(",\"{DRIVE}\",")) && lines[2].starts_with(&format!("spare,\"{second}\",")),
+        "{text}"
+    );
+    let file = parquet::file::reader::SerializedFileReader::new(std::fs::File::open(bench.path("r.parquet")).unwrap())
+        .unwrap();
+    let rows: Vec<_> =
+        parquet::file::reader::FileReader::get_row_iter(&file, None).unwrap().map(Result::unwrap).collect();
+    let columns: Vec<String> = rows[0].get_column_iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(columns.join(","), lines[0]);
+    for (result, row) in results.iter().zip(&rows) {
+        let value = |name: &str| {
+            let (_, value) =
+                row.get_column_iter().find(|(column, _)| *column == name).unwrap_or_else(|| panic!("{name}"));
+            json_of(value)
+        };
+        for pointer in
+            ["/path", "/seed", "/flash/programmed_pages", "/write_amplification/total", "/wear/lifetime_host_tib"]
+        {
+            assert_eq!(&value(&pointer[1..].replace('/', ".")), result.pointer(pointer).unwrap(), "{pointer}");
+        }
+        for ledger in result["ledger"].as_array().unwrap() {
+            let words = ["station", "cause", "origin", "content"].into_iter().filter_map(|key| ledger[key].as_str());
+            let name = format!("ledger.{}", words.collect::<Vec<_>>().join("."));
+            assert_eq!(value(&name), ledger["blocks"], "{name}");
+        }
+        let windows: Value = serde_json::from_str(value("windows").as_str().unwrap()).unwrap();
+        assert_eq!(windows, result["windows"]);
+    }
+    let printed = bench.flashpath(&["run", "uniform:writes=1M", "--on", DRIVE, "--csv", "-", "--quiet"]);
+    assert_eq!(printed.stdout.lines().count(), 2, "{printed:?}");
+    bench.refuses(&["run", "uniform", "--on", DRIVE, "--csv", "-", "--json", "-"], &["--json and --csv both write -"]);
+    bench.refuses(
+        &["run", "uniform", "--on", DRIVE, "--parquet", "-"],
+        &["--parquet cannot be written to standard output"],
+    );
+    bench.refuses(
+        &["run", "uniform", "--on", DRIVE, "--csv", "x", "--parquet", "x"],
+        &["--csv and --parquet both write x"],
+    );
+}
+
+/// A path of a hundred characters was the heading of each column and the name in each legend.
+#[test]
+fn a_path_may_have_a_short_name() {
+    let bench = Bench::new();
+    let (base, second) = (format!("base={DRIVE}"), "page:op=28%/nand:size=64M,timing=off");
+    let arguments =
+        ["run", "uniform:writes=2x", "--on", &base, "--on", second, "--report", "r.html", "--json", "r.json"];
+    let answer = bench.flashpath(&arguments);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.stdout.contains(&format!("base = {DRIVE}\n")), "the table says what it stands for: {answer:?}");
+    let heading = answer.stdout.lines().find(|line| line.contains("base ") || line.trim_end().ends_with("base"));
+    assert!(heading.is_some(), "{answer:?}");
+    let results = super::bench::results(&std::fs::read_to_string(bench.path("r.json")).unwrap());
+    assert_eq!((&results[0]["name"], &results[0]["path"]), (&"base".into(), &DRIVE.into()));
+    assert!(results[1].get("name").is_none());
+    let page = std::fs::read_to_string(bench.path("r.html")).unwrap();
+    assert!(
+        page.contains("--on 'base=page:") || page.contains("--on &#39;base=page:") || page.contains("--on base=page:")
+    );
+    bench.refuses(&["run", "uniform", "--on", &base, "--on", &base], &["two paths have the name base"]);
+    bench.refuses(&["run", "uniform", "--on", &format!("={DRIVE}")], &["a name has 1 to 64"]);
+    bench.refuses(&["run", "uniform", "--on", "base=pag/nand"], &["did you mean page?"]);
 }

@@ -220,7 +220,7 @@ fn as_many_threads_as_there_can_be_work_in_a_volume_and_in_a_directory() {
         assert_eq!(volume["interrupted"], false, "{workload}");
         let answer = bench.flashpath(&["run", workload, "--in", ".", "--json", "-"]);
         assert_eq!(answer.code, Some(0), "{answer:?}");
-        let directory: Value = serde_json::from_str(&answer.stdout).unwrap();
+        let directory = super::bench::only_result(&answer.stdout);
         assert_eq!(directory["workload"]["requests"], volume["workload"]["requests"], "{workload}");
     }
 }
@@ -239,7 +239,7 @@ fn an_interrupt_ends_simulated_threads_with_their_results_so_far() {
             let answer = Answer::of(child.wait_with_output().unwrap());
             assert_eq!(answer.code, Some(130), "{path}: {answer:?}");
             assert!(answer.stdout.contains("was interrupted"), "{path}: {answer:?}");
-            let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+            let json = bench.result("r.json");
             assert_eq!(json["interrupted"], true, "{path}");
             assert!(json["sums"].as_array().unwrap().iter().all(|sum| sum["holds"] == true), "{path}");
             json["workload"]["requests"].as_u64().unwrap() > 0

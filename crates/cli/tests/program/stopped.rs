@@ -1,7 +1,6 @@
 //! Runs that stop early.
 
 use super::bench::{Answer, Bench, DRIVE};
-use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -34,7 +33,7 @@ fn an_interrupt_ends_a_run_with_its_results_so_far() {
     let answer = Answer::of(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.stdout.contains("was interrupted") && answer.stdout.contains("pages programmed"), "{answer:?}");
-    let json: Value = serde_json::from_slice(&std::fs::read(bench.path("r.json")).unwrap()).unwrap();
+    let json = bench.result("r.json");
     assert_eq!(json["interrupted"], true);
     assert!(json["workload"]["requests"].as_u64().unwrap() > 0);
 }
@@ -51,7 +50,7 @@ fn a_drive_that_wears_out_fails_with_its_results_so_far() {
 #[test]
 fn a_reader_that_goes_away_is_not_an_error() {
     let bench = Bench::new();
-    for arguments in [&["layers"][..], &["run", "uniform", "--on", DRIVE, "--json", "-"]] {
+    for arguments in [&["layers"][..], &["run", "uniform", "--on", DRIVE, "--quiet", "--json", "-"]] {
         let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         // The reader closes the pipe while the program still has output.

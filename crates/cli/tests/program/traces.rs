@@ -146,8 +146,7 @@ fn a_trace_comes_from_standard_input() {
     ] {
         let answer = piped(&script);
         assert_eq!(answer.code, Some(0), "{answer:?}");
-        let results: serde_json::Value = serde_json::from_slice(&std::fs::read(bench.path("out")).unwrap()).unwrap();
-        for result in results.as_array().unwrap() {
+        for result in super::bench::results(&std::fs::read_to_string(bench.path("out")).unwrap()) {
             assert_eq!(result["workload"]["requests"], 600);
         }
     }

@@ -56,7 +56,7 @@ fn a_run_in_which_zones_wear_out_warns_in_its_report() {
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert!(answer.stderr.contains("the zoned device is worn out: "), "{answer:?}");
     assert!(answer.stderr.contains("zones are out of use (zone "), "{answer:?}");
-    let results: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let results = super::bench::only_result(&answer.stdout);
     assert!(results.to_string().contains("has become offline, and is out of use"), "{results}");
 }
 
@@ -73,7 +73,7 @@ fn a_uniform_load_that_wears_out_a_zoned_drive_is_told_why() {
         assert!(answer.stderr.contains(expected), "{expected}: {}", answer.stderr);
     }
     assert!(!answer.stderr.contains("is full"), "{}", answer.stderr);
-    let result: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let result = super::bench::only_result(&answer.stdout);
     let zeros = result["translation"]["events"]["zero_filled_blocks"].as_f64().unwrap();
     let rows = result["ledger"].as_array().unwrap().iter();
     let reclaimed =
