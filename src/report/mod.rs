@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`table`] | a terminal |
 //! | [`json()`] | programs; docs/results-format.md has its fields |
-//! | [`csv`], [`parquet`] | programs: the same as a flat table |
+//! | [`csv`](fn@csv), [`parquet`](fn@parquet) | programs: the same as a flat table |
 //! | [`html()`] | an offline page with charts |
 //!
 //! [`figure`] holds reproduced figures of papers.

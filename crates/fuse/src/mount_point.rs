@@ -213,7 +213,7 @@ mod tests {
             mount.is_of_flashpath()
         };
         let volumes = STATIONS.iter().filter(|row| row.is_volume()).map(|row| row.kind.name);
-        assert_eq!(volumes.filter(|name| is_known(name)).collect::<Vec<_>>(), ["sfs", "tree"]);
+        assert_eq!(volumes.filter(|name| is_known(name)).collect::<Vec<_>>(), ["sfs", "ext", "tree"]);
         assert!(is_known("flashpath"));
         for other in ["ext4", "sshfs", "conv", "sfs2", ""] {
             assert!(!is_known(other), "{other}");

@@ -153,7 +153,7 @@ impl<'a> Lab<'a> {
                 Some(code @ (2 | 130)) => return Err(ReproduceError::Capture(code as u8)),
                 _ => return Err(ReproduceError::failed(format!("the capture of {} failed", experiment.name))),
             }
-            write_file(&file("arguments"), &arguments.join("\n"))?;
+            write_file(&file("arguments"), arguments.join("\n"))?;
         }
         let text = std::fs::read_to_string(&summary)
             .map_err(|error| ReproduceError::failed(format!("cannot read {}: {error}", summary.display())))?;

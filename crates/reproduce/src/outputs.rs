@@ -84,5 +84,5 @@ fn write_markdown(file: &Path, reproductions: &[Reproduction]) -> Result<(), Rep
         let svg = plot(figure).map_err(formatting)?;
         write_file(&folder.join(format!("{}.svg", figure.name)), &svg)?;
     }
-    Ok(write_file(file, &format!("{HEAD}{}", papers.join("\n")))?)
+    Ok(write_file(file, format!("{HEAD}{}", papers.join("\n")))?)
 }

@@ -3,8 +3,10 @@
 //! A page's logical number and its content take 32 bits. Its origin mostly follows from these: what a host wrote, or a
 //! mapping page of the layer. Another origin takes four bits a page, from the first page that has one on.
 //!
+//! ```text
 //!     bits of a word   0                              29 30     31
 //!                      | logical page, or NO_PAGE       | content |
+//! ```
 
 use super::{Geometry, LogicalPage, PhysicalPage};
 use crate::label::{Cause, Content, Label, Provenance, Tally};

@@ -47,7 +47,7 @@ impl Calibrate {
         let machine = machine();
         match &self.json {
             Some(file) if file.as_os_str() == "-" => return crate::print(&as_json(&machine, self.rounds, &measured)),
-            Some(file) => report::write_file(file, &as_json(&machine, self.rounds, &measured))?,
+            Some(file) => report::write_file(file, as_json(&machine, self.rounds, &measured))?,
             None => {}
         }
         crate::print(&as_table(&machine, self.rounds, &measured))
