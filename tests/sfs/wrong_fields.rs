@@ -9,7 +9,7 @@ use super::log_damage::{assert_newest, killed};
 use super::machine::Machine;
 use super::unclean::{checked, repaired};
 use flashpath::fs::Durable;
-use flashpath::fs::sfs::{DirectoryEntry, FileKind, InodeNumber, NewFile, Sfs, SfsError};
+use flashpath::fs::sfs::{FileKind, InodeNumber, NewFile, Sfs, SfsError};
 use flashpath::task::Task;
 use flashpath::time::Time;
 use std::collections::BTreeSet;
