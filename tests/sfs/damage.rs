@@ -512,6 +512,56 @@ fn a_lost_page_of_inodes_stays_away_if_nothing_else_of_the_inode_file_changes() 
     assert!(with_loss >= 4, "{with_loss}");
 }
 
+/// A page of the DAT was lost, and the summary that had the newest record of a block was wiped, so that it looked like
+/// the end of its segment: an older record counted, and the file read as it was before.
+#[test]
+fn an_older_version_does_not_come_back_if_the_summary_of_the_newest_one_was_wiped() {
+    let task = &Task::at(Time::ZERO);
+    let image = Image::of(&Arc::new(vec![0; SIZE]));
+    let mut sfs = create(blocks(image.clone()), "sfs:segment=64K");
+    let new = NewFile {
+        kind: FileKind::Regular,
+        permissions: 0o644,
+        user: 0,
+        group: 0,
+        device: 0,
+        target: b"",
+        attributes: &[],
+    };
+    let inodes: Vec<InodeNumber> =
+        (0..8).map(|file| sfs.make(task, InodeNumber::ROOT, format!("file{file}").as_bytes(), &new).unwrap()).collect();
+    for version in 1..=3 {
+        for inode in &inodes {
+            sfs.write(task, *inode, 0, &vec![version; 9000]).unwrap();
+            task.wait_until(task.now() + 1_000_000_000);
+        }
+        sfs.sync(task).unwrap();
+    }
+    sfs.unmount(task).unwrap();
+    let bytes: Vec<u8> = (0..(SIZE / BLOCK) as u64).flat_map(|block| image.block(block)).collect();
+    let classes = classes(&bytes);
+    let bytes = Arc::new(bytes);
+    let (mut read, mut lost) = (0, 0);
+    for page in &classes[&Class::DatPage] {
+        for summary in &classes[&Class::Summary] {
+            let image = Image::of(&bytes);
+            image.change(*page, |bytes| bytes[100] ^= 1);
+            image.change(*summary, |bytes| bytes.fill(0));
+            let repaired = repair(blocks(image.clone()), &settings("sfs"), IDENTITY).unwrap();
+            assert_eq!(repaired.left, [], "page {page}, summary {summary}");
+            let mut sfs = open(blocks(image.clone()), "sfs");
+            for (path, blocks) in read_all(task, &mut sfs) {
+                for block in blocks {
+                    let is_newest = block.as_ref().is_none_or(|block| block.iter().all(|byte| *byte == 3));
+                    assert!(is_newest, "page {page}, summary {summary}: {path} reads as before");
+                    *(if block.is_some() { &mut read } else { &mut lost }) += 1;
+                }
+            }
+        }
+    }
+    assert!(read > 0 && lost > 0, "{read} blocks are read, and {lost} are not");
+}
+
 #[test]
 fn without_the_newest_superblock_an_older_checkpoint_and_the_log_are_all_there_is() {
     let task = &Task::at(Time::ZERO);
