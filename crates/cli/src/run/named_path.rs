@@ -47,7 +47,7 @@ mod tests {
         for path in ["page:op=7%/nand", "page/nand:size=1G", "page", ""] {
             assert_eq!(read(path), alone(path));
         }
-        for wrong in ["=page/nand", "  =page", "a\n=page", &format!("{}=page", "x".repeat(65))] {
+        for wrong in ["=page/nand", "  =page", "a\nb=page", &format!("{}=page", "x".repeat(65))] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }
