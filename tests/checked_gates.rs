@@ -15,7 +15,8 @@ use flashpath::label::{Content, Label};
 use flashpath::task::{Gate, SharedGate, Task};
 use flashpath::time::Time;
 use flashpath::units::BLOCK_BYTES;
-use shuttle::thread;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, Runner, thread};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
@@ -25,8 +26,15 @@ fn schedules() -> usize {
 
 /// Runs a program under random interleavings, and under ones with few context switches, which show most faults.
 fn check(program: impl Fn() + Send + Sync + Clone + 'static) {
-    shuttle::check_random(program.clone(), schedules());
-    shuttle::check_pct(program, schedules(), 3);
+    run(RandomScheduler::new(schedules()), program.clone());
+    run(PctScheduler::new(3, schedules()), program);
+}
+
+/// Runs a program under one kind of orders. A volume needs more than the 32 KiB of stack that the checker gives a thread.
+fn run(scheduler: impl Scheduler + 'static, program: impl Fn() + Send + Sync + 'static) {
+    let mut config = Config::new();
+    config.stack_size = 1 << 20;
+    Runner::new(scheduler, config).run(program);
 }
 
 /// Runs `threads` threads to their end.
@@ -174,7 +182,7 @@ fn on_each_volume(schedules: usize, program: impl Fn(InProcess) + Copy + Send + 
         Arc::new(ExtSettings::read(&parse_term("ext:journal-size=4M").unwrap()).unwrap()),
     ];
     for settings in kinds {
-        shuttle::check_random(move || program(volume(&*settings)), schedules);
+        run(RandomScheduler::new(schedules), move || program(volume(&*settings)));
     }
 }
 
