@@ -22,6 +22,10 @@ const BLOCK: usize = 4096;
 /// Blocks of a segment of 64 KiB.
 const SEGMENT: usize = 16;
 
+/// A regular file of root.
+const FILE: NewFile<'static> =
+    NewFile { kind: FileKind::Regular, permissions: 0o644, user: 0, group: 0, device: 0, target: b"", attributes: &[] };
+
 /// The content of a device, shared by clones.
 #[derive(Clone)]
 struct Image(Arc<Mutex<Overlay>>);
@@ -127,16 +131,7 @@ fn populate(task: &Task<'_>, seed: u64, is_unmounted: bool) -> Populated {
         }
     }
     // One with a map of two levels, mostly holes, and one with attributes.
-    let new = NewFile {
-        kind: FileKind::Regular,
-        permissions: 0o644,
-        user: 0,
-        group: 0,
-        device: 0,
-        target: b"",
-        attributes: &[],
-    };
-    let large = sfs.make(task, InodeNumber::ROOT, b"large", &new).unwrap();
+    let large = sfs.make(task, InodeNumber::ROOT, b"large", &FILE).unwrap();
     let mut expected = vec![0; 298_000];
     for place in 0..60 {
         let at = place * 5000;
@@ -145,7 +140,7 @@ fn populate(task: &Task<'_>, seed: u64, is_unmounted: bool) -> Populated {
     }
     sfs.set_extended_attribute(task, large, b"user.colour", b"blue", None).unwrap();
     // And one whose attributes take several blocks.
-    let wide = sfs.make(task, InodeNumber::ROOT, b"wide", &new).unwrap();
+    let wide = sfs.make(task, InodeNumber::ROOT, b"wide", &FILE).unwrap();
     sfs.set_extended_attribute(task, wide, b"user.wide", &[7; 20_000], None).unwrap();
     worker.tree.insert("/wide".to_string(), Node::File { bytes: Vec::new(), links: 1 });
     worker.tree.insert("/large".to_string(), Node::File { bytes: expected, links: 1 });
@@ -155,7 +150,7 @@ fn populate(task: &Task<'_>, seed: u64, is_unmounted: bool) -> Populated {
     } else {
         for number in 0..40u8 {
             let path = format!("/synced{number}");
-            let inode = sfs.make(task, InodeNumber::ROOT, &path.as_bytes()[1..], &new).unwrap();
+            let inode = sfs.make(task, InodeNumber::ROOT, &path.as_bytes()[1..], &FILE).unwrap();
             let bytes = vec![number + 1; 9000];
             sfs.write(task, inode, 0, &bytes).unwrap();
             worker.tree.insert(path, Node::File { bytes, links: 1 });
@@ -486,17 +481,8 @@ fn a_lost_page_of_inodes_stays_away_if_nothing_else_of_the_inode_file_changes() 
     let task = &Task::at(Time::ZERO);
     let image = Image::of(&Arc::new(vec![0; SIZE]));
     let mut sfs = create(blocks(image.clone()), "sfs:segment=64K");
-    let new = NewFile {
-        kind: FileKind::Regular,
-        permissions: 0o644,
-        user: 0,
-        group: 0,
-        device: 0,
-        target: b"",
-        attributes: &[],
-    };
     for file in 0..60 {
-        sfs.make(task, InodeNumber::ROOT, format!("file{file}").as_bytes(), &new).unwrap();
+        sfs.make(task, InodeNumber::ROOT, format!("file{file}").as_bytes(), &FILE).unwrap();
     }
     sfs.unmount(task).unwrap();
     let bytes = Arc::new((0..(SIZE / BLOCK) as u64).flat_map(|block| image.block(block)).collect::<Vec<u8>>());
@@ -519,17 +505,9 @@ fn an_older_version_does_not_come_back_if_the_summary_of_the_newest_one_was_wipe
     let task = &Task::at(Time::ZERO);
     let image = Image::of(&Arc::new(vec![0; SIZE]));
     let mut sfs = create(blocks(image.clone()), "sfs:segment=64K");
-    let new = NewFile {
-        kind: FileKind::Regular,
-        permissions: 0o644,
-        user: 0,
-        group: 0,
-        device: 0,
-        target: b"",
-        attributes: &[],
-    };
-    let inodes: Vec<InodeNumber> =
-        (0..8).map(|file| sfs.make(task, InodeNumber::ROOT, format!("file{file}").as_bytes(), &new).unwrap()).collect();
+    let inodes: Vec<InodeNumber> = (0..8)
+        .map(|file| sfs.make(task, InodeNumber::ROOT, format!("file{file}").as_bytes(), &FILE).unwrap())
+        .collect();
     for version in 1..=3 {
         for inode in &inodes {
             sfs.write(task, *inode, 0, &vec![version; 9000]).unwrap();
