@@ -257,7 +257,10 @@ impl Ext {
             check_name(name)?
         }
         let parent = self.node(task, inode_of(directory)?)?;
-        #[expect(clippy::needless_late_init, reason = "its gate is left before it is let go")]
+        #[cfg_attr(
+            not(feature = "checked-gates"),
+            expect(clippy::needless_late_init, reason = "its gate is left before it is let go")
+        )]
         let node;
         let mut gates = Gates::new();
         gates.enter(task, &parent)?;
