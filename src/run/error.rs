@@ -5,8 +5,8 @@ use crate::device::DeviceError;
 use crate::device::station::StationError;
 use crate::expression::ExpressionError;
 use crate::fs::FileSystemError;
-use crate::fs::sfs::SfsError;
 use crate::fs::station::VolumeFault;
+use crate::fs::volume::VolumeError;
 use crate::translation::TranslationError;
 use crate::units::human_size;
 use crate::workload::WorkloadError;
@@ -142,9 +142,9 @@ pub enum RunFault {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The volume of sfs below a block workload failed.
+    /// The volume below a block workload failed.
     #[error(transparent)]
-    Volume(#[from] SfsError),
+    Volume(#[from] VolumeError),
     /// The file system rejected an operation of a file workload.
     #[error(transparent)]
     FileSystem(#[from] FileSystemError),
@@ -220,7 +220,7 @@ fault! {
     WorkloadError => InputFault,
     TranslationError => RunFault,
     DeviceError => RunFault,
-    SfsError => RunFault,
+    VolumeError => RunFault,
     FileSystemError => RunFault,
     ThreadsFault => RunFault,
 }

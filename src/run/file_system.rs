@@ -40,16 +40,14 @@ pub fn simulated_space(path: &Path, seed: u64) -> Result<Space, OpenError> {
     volume.space(&Call::by_root(&Task::at(Time::ZERO))).map_err(failed_call(path))
 }
 
-/// The same of sfs, in which a block workload runs in a file.
-pub(super) fn simulated_sfs(task: &Task<'_>, path: &Path, seed: u64) -> Result<Sfs, OpenError> {
+/// The same of sfs alone, for its own calls by blocks; `None` for another file system.
+pub(super) fn simulated_sfs(task: &Task<'_>, path: &Path, seed: u64) -> Result<Option<Sfs>, OpenError> {
     let settings = settings_of(path)?;
-    let Some(sfs) = path.settings::<SfsSettings>() else {
-        let what = "block workloads run in a file of sfs; this file system takes file workloads, such as varmail";
-        return Err(OpenError::Unfit { path: path.text.clone(), what: what.to_string() });
-    };
+    let Some(sfs) = path.settings::<SfsSettings>() else { return Ok(None) };
     check_simulated(path, settings)?;
     let medium = open_medium(path, Payload::Stamps, seed)?;
-    Sfs::create(task, medium, sfs, Identity { seed, origin: Timestamp(0) }).map_err(|error| failed(path)(error.into()))
+    let sfs = Sfs::create(task, medium, sfs, Identity { seed, origin: Timestamp(0) });
+    sfs.map(Some).map_err(|error| failed(path)(error.into()))
 }
 
 fn check_simulated(path: &Path, settings: &dyn VolumeSettings) -> Result<(), OpenError> {

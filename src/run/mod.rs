@@ -87,8 +87,8 @@ use crate::time::Time;
 use crate::units::BLOCK_BYTES;
 use crate::workload::Workload;
 pub use backend::FileShape;
-use backend::{Backend, DeviceBackend, FileBackend};
-use file_system::simulated_sfs;
+use backend::{Backend, DeviceBackend, SfsBackend, VolumeBackend};
+use file_system::{failed_call, simulated_sfs};
 
 /// A path that is ready to run.
 pub struct Prepared<'a> {
@@ -103,8 +103,10 @@ enum Driven<'a> {
     Drive(&'a DriveSettings),
     /// A device.
     Device(Box<dyn BlockDevice>),
-    /// A file in a volume.
-    File(Box<FileBackend>),
+    /// A file in a volume of sfs.
+    Sfs(Box<SfsBackend>),
+    /// A file in another volume.
+    Volume(Box<VolumeBackend>),
 }
 
 /// Prepares a path: its devices are new, except for images. `seed` is that of their random choices.
@@ -122,12 +124,15 @@ pub fn prepare(path: &Path, seed: u64) -> Result<Prepared<'_>, OpenError> {
     Ok(Prepared { path, seed, driven })
 }
 
-/// Prepares a path with sfs on top for a block workload in a file of this shape.
+/// Prepares a path with a file system on top for a block workload in a file of this shape.
 pub fn prepare_file(path: &Path, seed: u64, shape: FileShape) -> Result<Prepared<'_>, OpenError> {
     let task = &Task::at(Time::ZERO);
-    let volume = simulated_sfs(task, path, seed)?;
-    let file = FileBackend::new(task, volume, shape).map_err(file_system::failed_call(path))?;
-    Ok(Prepared { path, seed, driven: Driven::File(Box::new(file)) })
+    let driven = match simulated_sfs(task, path, seed)? {
+        Some(sfs) => SfsBackend::new(task, sfs, shape).map(|file| Driven::Sfs(Box::new(file))),
+        None => VolumeBackend::new(task, simulated_file_system(path, seed)?, shape)
+            .map(|file| Driven::Volume(Box::new(file))),
+    };
+    Ok(Prepared { path, seed, driven: driven.map_err(failed_call(path))? })
 }
 
 impl<'a> Prepared<'a> {
@@ -141,7 +146,8 @@ impl<'a> Prepared<'a> {
         match &self.driven {
             Driven::Drive(drive) => drive.exported_bytes(),
             Driven::Device(device) => device.blocks() * BLOCK_BYTES,
-            Driven::File(file) => file.exported_bytes(),
+            Driven::Sfs(file) => file.exported_bytes(),
+            Driven::Volume(file) => file.exported_bytes(),
         }
     }
 
@@ -150,7 +156,8 @@ impl<'a> Prepared<'a> {
         match &self.driven {
             Driven::Drive(drive) => drive.nand.latencies.is_some(),
             Driven::Device(device) => device.is_timed(),
-            Driven::File(file) => file.is_timed(),
+            Driven::Sfs(file) => file.is_timed(),
+            Driven::Volume(file) => file.is_timed(),
         }
     }
 
@@ -167,7 +174,8 @@ impl<'a> Prepared<'a> {
         match driven {
             Driven::Drive(drive) => drive.run(options.verify, simulation),
             Driven::Device(device) => simulation.run(DeviceBackend::new(device)),
-            Driven::File(file) => simulation.run(*file),
+            Driven::Sfs(file) => simulation.run(*file),
+            Driven::Volume(file) => simulation.run(*file),
         }
     }
 }

@@ -41,6 +41,8 @@ mod nbd_client;
 mod on_kernel;
 #[path = "program/parts.rs"]
 mod parts;
+#[path = "program/readme.rs"]
+mod readme;
 #[path = "program/refused.rs"]
 mod refused;
 #[path = "program/reproduce.rs"]

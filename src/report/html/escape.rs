@@ -39,6 +39,11 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// Quotes an option of the program with its value, which the first space separates, for a POSIX shell.
+pub fn shell_option(option: &str) -> String {
+    option.splitn(2, ' ').map(shell_word).collect::<Vec<String>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

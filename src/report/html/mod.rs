@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use super::{Percentiles, RunResult, number};
 pub(super) use escape::escape;
-use escape::{escape_path, script_json, shell_word};
+use escape::{escape_path, script_json, shell_option, shell_word};
 
 /// The results as a self-contained HTML page of about 4.7 MB, most of it plotly.js. Its numbers are text too: without
 /// scripts, only the charts are missing.
@@ -223,7 +223,7 @@ fn repeat(results: &[RunResult]) -> String {
     let command = |result: &RunResult, paths: &[&RunResult]| {
         let mut words = vec!["flashpath run".to_string(), shell_word(&result.workload.name)];
         words.push(format!("--seed {}", result.seed));
-        words.extend(result.options.iter().map(|option| shell_word(option)));
+        words.extend(result.options.iter().map(|option| shell_option(option)));
         let place = |path: &&RunResult| if path.is_in_directory() { "--in" } else { "--on" };
         let named = |path: &&RunResult| {
             let name = path.name.as_ref().map_or_else(String::new, |name| format!("{name}="));

@@ -4,16 +4,21 @@
 //! |---|---|
 //! | `drive` | a translation layer on flash |
 //! | `device` | a block device |
-//! | `file` | a file in a volume of sfs |
+//! | `volume` | a file in any volume |
+//! | `sfs` | a file in a volume of sfs, with its census |
+//! | `file_shape` | the size of the file, and the space that it finds used |
 
 mod device;
 mod drive;
-mod file;
+mod file_shape;
+mod sfs;
+mod volume;
 
 pub(super) use device::DeviceBackend;
 pub(super) use drive::DriveBackend;
-pub(super) use file::FileBackend;
-pub use file::FileShape;
+pub use file_shape::FileShape;
+pub(super) use sfs::SfsBackend;
+pub(super) use volume::VolumeBackend;
 
 use super::error::RunError;
 use crate::device::Account;

@@ -8,8 +8,8 @@ use crate::fs::volume::{FileKind, LONGEST_TARGET, Seek, VolumeError};
 use crate::task::Task;
 
 impl Ext {
-    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. Of stamps, no bytes
-    /// can be had: they are zeros.
+    /// Reads from `offset` on, and says how much: less than asked for only at the end of the file. On a device
+    /// of stamps a block reads as its stamp, and zeros behind it.
     pub fn read_file(&self, task: &Task<'_>, file: &File, offset: u64, bytes: &mut [u8]) -> Result<usize, VolumeError> {
         let length = file.inode.size().saturating_sub(offset).min(bytes.len() as u64) as usize;
         let bytes = &mut bytes[..length];
@@ -28,11 +28,21 @@ impl Ext {
             let mut whole = vec![0; (end - first) as usize * self.media.width()];
             self.read_ahead(task, file, first, &mut whole, ahead)?;
             match self.media.holds_stamps() {
-                true => bytes.fill(0),
+                true => self.show_stamps(&whole, head, bytes),
                 false => bytes.copy_from_slice(&whole[head..head + length]),
             }
         }
         Ok(length)
+    }
+
+    /// The bytes of blocks that are known by their stamps, from byte `head` of the first one on.
+    fn show_stamps(&self, stamps: &[u8], head: usize, bytes: &mut [u8]) {
+        bytes.fill(0);
+        for (number, stamp) in stamps.chunks_exact(self.media.width()).enumerate() {
+            let Some(at) = (number * self.shape.block_bytes).checked_sub(head) else { continue };
+            let count = stamp.len().min(bytes.len() - at);
+            bytes[at..at + count].copy_from_slice(&stamp[..count]);
+        }
     }
 
     /// Reads whole blocks from block `first` on, each as wide as on the device.

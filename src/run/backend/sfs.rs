@@ -1,6 +1,7 @@
-//! A file in a volume of sfs as a backend of the engine, like a virtual machine's disk image.
+//! A file in a volume of sfs as a backend of the engine: blocks are stamps and keep the workload's labels, and the live
+//! blocks of each segment are counted.
 
-use super::{Backend, HostWrite};
+use super::{Backend, FileShape, HostWrite};
 use crate::device::{Account, STAMP_BYTES, fill_with_stamp};
 use crate::fs::Durable;
 use crate::fs::sfs::placement::Tick;
@@ -12,34 +13,11 @@ use crate::run::dummy::{PLAIN_FILE, write_dummy};
 use crate::run::error::RunError;
 use crate::task::{CpuTable, Task};
 use crate::time::Time;
-use crate::units::{BLOCK_BYTES, format_size};
+use crate::units::BLOCK_BYTES;
 use std::ops::Range;
 
-/// The space that a block workload finds used in a volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct FileShape {
-    /// The size of the workload's file, in bytes; `None` for nine tenths of the free space.
-    pub bytes: Option<u64>,
-    /// The share of all blocks that the file and a dummy file take together; the dummy file is never overwritten
-    /// (section 4.1 of the SFS paper: dummy blocks). `None` for no dummy file.
-    pub utilization: Option<f64>,
-    /// The number of writes after which the file is synced, besides the workload's own flushes.
-    pub fsync_every: Option<u64>,
-}
-
-impl FileShape {
-    /// The given ones as arguments of the program.
-    pub fn arguments(&self) -> Vec<String> {
-        let mut arguments = Vec::new();
-        arguments.extend(self.bytes.map(|bytes| format!("--size {}", format_size(bytes))));
-        arguments.extend(self.utilization.map(|share| format!("--utilization {share}")));
-        arguments.extend(self.fsync_every.map(|every| format!("--fsync-every {every}")));
-        arguments
-    }
-}
-
-/// A file in a volume as a backend.
-pub struct FileBackend {
+/// A file in a volume of sfs as a backend.
+pub struct SfsBackend {
     volume: Sfs,
     /// The end of the last operation.
     now: Time,
@@ -53,18 +31,16 @@ pub struct FileBackend {
     dummy: Option<Tick>,
 }
 
-impl FileBackend {
+impl SfsBackend {
     /// Makes the files in an empty volume. The dummy file is written once, in order; the workload's file is reserved.
-    pub fn new(task: &Task<'_>, mut volume: Sfs, shape: FileShape) -> Result<FileBackend, SfsError> {
+    pub fn new(task: &Task<'_>, mut volume: Sfs, shape: FileShape) -> Result<SfsBackend, SfsError> {
         let space = volume.space();
-        let bytes = shape.bytes.unwrap_or(space.free_blocks * 9 / 10 * BLOCK_BYTES);
-        let blocks = bytes / BLOCK_BYTES;
+        let blocks = shape.file_blocks(&space);
         let width = volume.block_width();
         let mut last_dummy = None;
-        if let Some(utilization) = shape.utilization {
-            let taken = (space.blocks as f64 * utilization) as u64;
+        if let Some(dummy_blocks) = shape.dummy_blocks(&space) {
             let shared = SfsVolume::new(volume, task.now());
-            write_dummy(&shared, &Call::by_root(task), taken.saturating_sub(blocks + blocks / 64))?;
+            write_dummy(&shared, &Call::by_root(task), dummy_blocks)?;
             volume = shared.into_inner();
             last_dummy = Some(volume.census().tick);
         }
@@ -73,7 +49,7 @@ impl FileBackend {
             volume.allocate(task, file, 0, blocks * BLOCK_BYTES, false)?;
         }
         volume.sync(task)?;
-        Ok(FileBackend {
+        Ok(SfsBackend {
             volume,
             now: task.now(),
             file,
@@ -113,7 +89,7 @@ impl FileBackend {
     }
 }
 
-impl Backend for FileBackend {
+impl Backend for SfsBackend {
     fn is_timed(&self) -> bool {
         self.volume.is_timed()
     }
