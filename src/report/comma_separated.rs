@@ -26,7 +26,7 @@ fn cell(cells: &FlatCells, row: usize) -> String {
 }
 
 /// A cell, in quotes if it would not be read as one without.
-fn quoted(cell: &str) -> String {
+pub fn quoted(cell: &str) -> String {
     match cell.contains([',', '"', '\n', '\r']) || cell.starts_with(' ') || cell.ends_with(' ') {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.to_string(),

@@ -2,7 +2,7 @@
 
 use super::markdown::{heading, scale};
 use super::{Claim, Figure, Reproduction, plot};
-use crate::report::html::escape;
+use crate::report::escape::escape;
 use crate::report::number::{NONE, three_digits};
 
 /// The papers' figures with their pictures, as a self-contained page. Errors are [`plot`]'s.

@@ -1,17 +1,8 @@
 //! The charts that compare all paths: write amplification over time, latencies, wear.
-//!
-//! A chart is plotly.js's input: traces and a layout. Colours are names of the page's CSS properties (`--path-0`),
-//! which the page's script resolves for the current theme.
 
-use serde_json::{Value, json};
-
+use crate::report::chart::{Axis, Chart, Marks, Panel, Scale, Series};
 use crate::report::{Percentiles, RunResult, WearBin, Window, number};
 use crate::units::BLOCK_BYTES;
-
-/// The number of distinct colours and dashes; more paths start over.
-pub const PATH_STYLES: usize = 6;
-
-const DASHES: [&str; PATH_STYLES] = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 
 /// The letter of a path: `A`; a number from the 27th on.
 pub fn path_tag(index: usize) -> String {
@@ -25,55 +16,31 @@ pub fn path_tag(index: usize) -> String {
 /// cover the other lines.
 const MOST_POINTS: usize = 128;
 
-/// A line of the path with this index.
-fn line(index: usize, points: Value, width: f64) -> Value {
-    let style = index % PATH_STYLES;
-    let mut trace = json!({
-        "type": "scatter",
-        "mode": "lines",
-        "name": path_tag(index),
-        "line": { "color": format!("--path-{style}"), "dash": DASHES[style], "width": width },
-    });
-    if let (Value::Object(trace), Value::Object(points)) = (&mut trace, points) {
-        trace.extend(points);
-    }
-    trace
+/// The series of the path with this index.
+fn series(index: usize, result: &RunResult, marks: Marks) -> Series {
+    Series { style: index, tag: path_tag(index), name: number::visible(result.label()), marks }
 }
 
 /// Write amplification by window over the bytes written by the host; `None` if no run has windows. The steady part of a
 /// run is drawn thicker.
-pub fn write_amplification(results: &[RunResult]) -> Option<Value> {
+pub fn write_amplification(results: &[RunResult]) -> Option<Chart> {
     let written = results.iter().filter_map(|result| result.windows.last()).map(|window| window.written_blocks);
     let (divisor, unit) = byte_scale(written.max()? as f64 * BLOCK_BYTES as f64);
-    let mut traces = Vec::new();
-    for (index, result) in results.iter().enumerate() {
-        let points: Vec<(f64, f64)> = joined(&result.windows)
-            .map(|(begin, end, amplification)| {
-                // A window's value is drawn at its middle.
-                let middle = (begin + end) as f64 / 2.0 * BLOCK_BYTES as f64 / divisor;
-                (middle, amplification)
-            })
-            .collect();
+    let x = Axis::linear(&format!("written by the host, {unit}"));
+    let mut panel = Panel::new("", x, Axis::linear("write amplification"));
+    for (index, result) in results.iter().enumerate().filter(|(_, result)| !result.windows.is_empty()) {
+        let points = joined(&result.windows).map(|(begin, end, amplification)| {
+            // A window's value is drawn at its middle.
+            ((begin + end) as f64 / 2.0 * BLOCK_BYTES as f64 / divisor, amplification)
+        });
+        let points: Vec<(f64, f64)> = points.collect();
         let end = result.windows.last().map_or(0.0, |window| window.written_blocks as f64);
-        let steady_from = result.write_amplification.steady_from_fraction.unwrap_or(f64::INFINITY);
-        let steady_from = steady_from * end * BLOCK_BYTES as f64 / divisor;
-        let first_steady = points.iter().position(|(x, _)| *x >= steady_from).unwrap_or(points.len());
-        // The two parts share a point, so that the line is continuous.
-        let hover = format!("{} %{{y:.3f}}<extra></extra>", path_tag(index));
-        let unsteady = &points[..points.len().min(first_steady + 1)];
-        for (part, width, hover) in [(unsteady, 1.5, json!(hover)), (&points[first_steady..], 3.5, json!(hover))] {
-            if !part.is_empty() {
-                traces.push(line(index, json!({ "x": xs(part), "y": ys(part), "hovertemplate": hover }), width));
-            }
-        }
+        let steady = result.write_amplification.steady_from_fraction;
+        let thick_from = steady.map(|from| from * end * BLOCK_BYTES as f64 / divisor);
+        panel.series.push(series(index, result, Marks::Line { points, thick_from }));
     }
-    let layout = json!({
-        "height": 340,
-        "hovermode": "closest",
-        "xaxis": { "title": { "text": format!("written by the host, {unit}") }, "rangemode": "tozero" },
-        "yaxis": { "title": { "text": "write amplification" }, "rangemode": "tozero" },
-    });
-    Some(json!({ "data": traces, "layout": layout }))
+    let summary = "Write amplification over the bytes written by the host, by path";
+    Some(Chart::new("write-amplification", summary, vec![panel]))
 }
 
 /// The windows joined to at most [`MOST_POINTS`] equal parts: the blocks written before and after each part, and the
@@ -91,89 +58,58 @@ fn joined(windows: &[Window]) -> impl Iterator<Item = (u64, u64, f64)> {
     })
 }
 
-/// The cumulative share of requests by latency, on a scale with equal space for each nine; `None` if no run has such
-/// latencies.
-pub fn latency(results: &[RunResult], of: fn(&RunResult) -> Option<&Percentiles>) -> Option<Value> {
-    let mut traces = Vec::new();
-    for (index, result) in results.iter().enumerate() {
-        let Some(percentiles) = of(result) else { continue };
-        let (mut latencies, mut left, mut labels) = (Vec::new(), Vec::new(), Vec::new());
-        for &(nanoseconds, share) in &percentiles.cumulative {
+/// The classes of requests with a panel of latencies.
+type Of = fn(&RunResult) -> Option<&Percentiles>;
+const CLASSES: [(&str, Of); 2] = [
+    ("Writes", |result| result.latency_ns.as_ref()?.write.as_ref()),
+    ("Reads", |result| result.latency_ns.as_ref()?.read.as_ref()),
+];
+
+/// The cumulative share of requests by latency, on a scale with equal space for each nine, in a panel for writes and one
+/// for reads; `None` if no run has latencies.
+pub fn latency(results: &[RunResult]) -> Option<Chart> {
+    let shares =
+        [0.5, 0.1, 0.01, 0.001, 0.000_1, 0.000_01, 0.000_001].map(|left| (left, format!("{} %", nines(1.0 - left))));
+    let mut panels = Vec::new();
+    for (title, of) in CLASSES {
+        let x = Axis::log("latency").labelled(|nanoseconds| {
+            number::latency(nanoseconds.round() as u64).replace(".00 ", " ").replace(".0 ", " ")
+        });
+        let y = Axis::log("requests within it")
+            .with_ticks(shares.to_vec())
+            .labelled(|left| format!("{} %", nines(1.0 - left)));
+        let mut panel = Panel::new(title, x, Axis { scale: Scale::LogDown, ..y });
+        for (index, result) in results.iter().enumerate() {
+            let Some(percentiles) = of(result) else { continue };
             // No request is slower than the last one, and a logarithm cannot show zero: it is drawn at half a request.
             let half_a_request = 0.5 / percentiles.count.max(1) as f64;
-            latencies.push(nanoseconds.max(1));
-            left.push((1.0 - share).max(half_a_request));
-            let took = number::latency(nanoseconds);
-            labels.push(format!("{}: {} % within {took}", path_tag(index), nines(share)));
+            let point =
+                |&(nanoseconds, share): &(u64, f64)| (nanoseconds.max(1) as f64, (1.0 - share).max(half_a_request));
+            let points = percentiles.cumulative.iter().map(point).collect();
+            panel.series.push(series(index, result, Marks::Line { points, thick_from: None }));
         }
-        let points = json!({ "x": latencies, "y": left, "text": labels, "hovertemplate": "%{text}<extra></extra>" });
-        traces.push(line(index, points, 2.0));
+        if !panel.series.is_empty() {
+            panels.push(panel);
+        }
     }
-    if traces.is_empty() {
-        return None;
-    }
-    let (ticks, names) = latency_ticks(results.iter().filter_map(of));
-    let layout = json!({
-        "height": 360,
-        "hovermode": "closest",
-        "xaxis": {
-            "type": "log",
-            "title": { "text": "latency" },
-            "tickvals": ticks,
-            "ticktext": names,
-        },
-        "yaxis": {
-            "type": "log",
-            "autorange": "reversed",
-            "title": { "text": "share of requests" },
-            "tickvals": [0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001],
-            "ticktext": ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"],
-        },
-    });
-    Some(json!({ "data": traces, "layout": layout }))
-}
-
-/// Ticks of a logarithmic axis over all latencies, and their labels: at 1 and 3 of every decade if there are few
-/// decades.
-fn latency_ticks<'a>(all: impl Iterator<Item = &'a Percentiles>) -> (Vec<u64>, Vec<String>) {
-    let ends = all.filter_map(|percentiles| Some((percentiles.cumulative.first()?.0.max(1), percentiles.max.max(1))));
-    let (least, most) = ends.fold((u64::MAX, 1), |(least, most), ends| (least.min(ends.0), most.max(ends.1)));
-    let steps = if most / least < 2_000 { &[1, 3][..] } else { &[1] };
-    let decades = (0..=15).map(|decade| 10u64.pow(decade));
-    let ticks: Vec<u64> = decades.flat_map(|decade| steps.iter().map(move |step| decade * step)).collect();
-    let name = |tick: &u64| number::latency(*tick).replace(".00 ", " ").replace(".0 ", " ");
-    let names = ticks.iter().map(name).collect();
-    (ticks, names)
+    let summary = "The cumulative share of requests by latency, by path";
+    (!panels.is_empty()).then(|| Chart::new("latency", summary, panels))
 }
 
 /// A share in per cent, with all its nines.
 fn nines(share: f64) -> String {
-    let decimals = if share >= 1.0 { 0 } else { (-(1.0 - share).log10()).clamp(0.0, 8.0) as usize };
-    number::decimal(share * 100.0, decimals)
+    let decimals = if share >= 1.0 { 0.0 } else { (-(1.0 - share).log10() - 1e-6).ceil() - 2.0 };
+    number::decimal(share * 100.0, decimals.clamp(0.0, 8.0) as usize)
 }
 
 /// The share of the erase blocks at each erase count; `None` if no run has any.
-pub fn wear(results: &[RunResult]) -> Option<Value> {
-    let mut traces = Vec::new();
+pub fn wear(results: &[RunResult]) -> Option<Chart> {
+    let mut panel = Panel::new("", Axis::linear("erases of a block"), Axis::linear("blocks, % per erase count"));
     for (index, result) in results.iter().enumerate().filter(|(_, result)| !result.wear.histogram.is_empty()) {
-        let outline = outline(&result.wear.histogram);
-        let hover = format!("{} %{{y:.2f}} % of the blocks per erase count<extra></extra>", path_tag(index));
-        let fill = format!("--path-{}-fill", index % PATH_STYLES);
-        let points = json!({
-            "x": xs(&outline), "y": ys(&outline), "hovertemplate": hover, "fill": "tozeroy", "fillcolor": fill,
-        });
-        traces.push(line(index, points, 1.5));
+        panel.series.push(series(index, result, Marks::Area(outline(&result.wear.histogram))));
     }
-    if traces.is_empty() {
-        return None;
-    }
-    let layout = json!({
-        "height": 320,
-        "hovermode": "closest",
-        "xaxis": { "title": { "text": "erases of a block" } },
-        "yaxis": { "title": { "text": "blocks, % per erase count" }, "rangemode": "tozero" },
-    });
-    Some(json!({ "data": traces, "layout": layout }))
+    let summary = "The share of the erase blocks at each erase count, by path";
+    (!panel.series.is_empty()).then(|| Chart::new("wear", summary, vec![panel]))
 }
 
 /// The outline of the bins. A bin's height is its share of the blocks per erase count, so that bins of different widths
@@ -205,28 +141,20 @@ fn byte_scale(bytes: f64) -> (f64, &'static str) {
     fitting.into_iter().find(|(unit, _)| bytes >= 2.0 * unit).unwrap_or((1.0, "bytes"))
 }
 
-fn xs(points: &[(f64, f64)]) -> Vec<f64> {
-    points.iter().map(|point| point.0).collect()
-}
-
-fn ys(points: &[(f64, f64)]) -> Vec<f64> {
-    points.iter().map(|point| point.1).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::sample;
 
     #[test]
-    fn a_run_with_a_steady_part_is_two_lines_that_meet() {
-        let figure = write_amplification(&[sample::page_level("a", 1)]).unwrap();
-        let traces = figure["data"].as_array().unwrap();
-        assert_eq!(traces.len(), 2);
-        let (last, first) = (traces[0]["x"].as_array().unwrap().last().unwrap(), &traces[1]["x"][0]);
-        assert_eq!(last, first);
-        let points: usize = traces.iter().map(|trace| trace["x"].as_array().unwrap().len()).sum();
-        assert_eq!(points, 61);
+    fn the_steady_part_of_a_run_is_thick() {
+        let chart = write_amplification(&[sample::page_level("a", 1)]).unwrap();
+        let Marks::Line { points, thick_from } = &chart.panels[0].series[0].marks else { panic!("a line") };
+        assert_eq!(points.len(), 60);
+        let (first, last) = (points[0].0, points[59].0);
+        assert!(thick_from.is_some_and(|from| first < from && from < last));
+        let svg = chart.svg(crate::report::chart::Width::Wide);
+        assert_eq!(svg.matches("class=\"series\"").count(), 2, "two parts that share a point");
     }
 
     #[test]
@@ -249,7 +177,7 @@ mod tests {
     fn empty_charts_are_omitted() {
         let results = [sample::empty("a")];
         assert!(write_amplification(&results).is_none());
-        assert!(latency(&results, |_| None).is_none());
+        assert!(latency(&results).is_none());
         assert!(write_amplification(&[]).is_none() && wear(&[]).is_none());
     }
 
@@ -263,7 +191,8 @@ mod tests {
 
     #[test]
     fn shares_have_all_their_nines() {
-        for (share, text) in [(0.5, "50"), (0.99, "99.0"), (0.9995, "99.950"), (1.0, "100")] {
+        for (share, text) in [(0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9995, "99.95"), (1.0, "100")]
+        {
             assert_eq!(nines(share), text);
         }
     }

@@ -1,7 +1,7 @@
 //! The runs in files: their stages and operations as tables.
 
-use super::escape::{escape, escape_path};
 use super::parts::{self, table};
+use crate::report::escape::{escape, escape_path};
 use crate::report::{FilesResult, Percentiles, RunResult, number};
 
 /// The stages and operations of each run in files; empty if there is none.

@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 
-use super::escape::escape;
 use crate::report::comparison::{order_of_content, phrase, verb};
+use crate::report::escape::escape;
 use crate::report::{RunResult, number};
 use crate::units::BLOCK_BYTES;
 

@@ -7,14 +7,12 @@
 //! | [`flow`] | the ledger of a path as a flow chart |
 //! | [`charts`] | the charts that compare paths |
 //! | [`files`] | the stages and operations of runs in files |
-//! | [`escape`] | escapes user text |
 //! | `page.css`, `page.js`, `errors.js` | style and scripts, included verbatim |
 //!
 //! The page fetches nothing. It contains plotly.js from the crate `plotly`, whose own types are not used: its flow
-//! charts cannot label links. User text (a path, a warning) passes through [`escape`].
+//! charts cannot label links. User text (a path, a warning) passes through [`escape`](super::escape).
 
 mod charts;
-mod escape;
 mod files;
 mod flow;
 mod parts;
@@ -23,9 +21,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Percentiles, RunResult, number};
-pub(super) use escape::escape;
-use escape::{escape_path, script_json, shell_option, shell_word};
+use super::chart::{self, Chart, embedded};
+use super::escape::{escape, escape_path, script_json, shell_option, shell_word};
+use super::{RunResult, number};
 
 /// The results as a self-contained HTML page of about 4.7 MB, most of it plotly.js. Its numbers are text too: without
 /// scripts, only the charts are missing.
@@ -35,9 +33,9 @@ pub fn html(results: &[RunResult]) -> String {
         notes(results),
         section("Key numbers", &parts::cards(results)),
         flows(results, &mut figures),
-        over_time(results, &mut figures),
-        latencies(results, &mut figures),
-        wear(results, &mut figures),
+        over_time(results),
+        latencies(results),
+        wear(results),
         operations(results),
         section("Comparison", &format!("<div class=\"panel\">{}</div>", parts::comparison(results))),
         section("Checked sums", &format!("<div class=\"panel\">{}</div>", parts::sums(results))),
@@ -54,16 +52,17 @@ pub fn html(results: &[RunResult]) -> String {
          <main>\n{sections}</main>\n<footer>Blocks are 4 KiB. Sizes are binary. A dot (\u{2022}) marks the best of its row. \
          Charts: plotly.js, MIT licence.</footer>\n\
          <script id=\"figures\" type=\"application/json\">{figures}</script>\n\
-         <script>{library}</script>\n<script>\n{script}</script>\n</body>\n</html>\n",
+         <script>{library}</script>\n<script>\n{script}</script>\n<script>\n{charts}</script>\n</body>\n</html>\n",
         title = escape(&workload),
         heading = escape_path(&workload),
-        css = include_str!("page.css"),
+        css = chart::css() + include_str!("page.css"),
         errors = include_str!("errors.js"),
         subtitle = subtitle(results),
         sections = sections.concat(),
         figures = script_json(&figures),
         library = plotly_js(&plotly::Plot::offline_js_sources()),
         script = include_str!("page.js"),
+        charts = chart::SCRIPT,
     )
 }
 
@@ -167,41 +166,31 @@ fn flows(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String
     section("Write path", &(body + "</div>"))
 }
 
-fn over_time(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
+fn over_time(results: &[RunResult]) -> String {
     let Some(figure) = charts::write_amplification(results) else { return String::new() };
-    let drawn =
-        chart(figures, "amplification", figure, "Write amplification over the bytes written by the host, by path");
-    let legend = parts::path_legend(results);
     let is_steady = |result: &RunResult| result.write_amplification.steady_from_fraction.is_some();
     let caption = if results.iter().any(is_steady) {
         "<figcaption>The steady part of a line is thick.</figcaption>"
     } else {
         "<figcaption>No run reached a steady state.</figcaption>"
     };
-    section("Write amplification over time", &format!("{legend}<figure class=\"panel\">{drawn}{caption}</figure>"))
+    section("Write amplification over time", &panel(&figure, caption))
 }
 
-fn latencies(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
-    type Of = fn(&RunResult) -> Option<&Percentiles>;
-    let kinds: [(&str, &str, Of); 2] = [
-        ("latency-write", "Writes", |result| result.latency_ns.as_ref()?.write.as_ref()),
-        ("latency-read", "Reads", |result| result.latency_ns.as_ref()?.read.as_ref()),
-    ];
-    let mut body = String::new();
-    for (name, title, of) in kinds {
-        if let Some(figure) = charts::latency(results, of) {
-            let summary = format!("{title}: the cumulative share of requests by latency, by path");
-            let drawn = chart(figures, name, figure, &summary);
-            body += &format!("<figure class=\"panel\"><h3>{title}</h3>{drawn}</figure>");
-        }
-    }
-    if body.is_empty() {
-        return body;
-    }
-    let legend = parts::path_legend(results);
-    let note = "<p class=\"muted\">The cumulative share of requests by latency, with equal space \
-                for each nine.</p>";
-    section("Latency", &format!("{note}{legend}<div class=\"pair\">{body}</div>"))
+fn latencies(results: &[RunResult]) -> String {
+    let Some(figure) = charts::latency(results) else { return String::new() };
+    let caption =
+        "<figcaption>The cumulative share of requests by latency, with equal space for each nine.</figcaption>";
+    section("Latency", &panel(&figure, caption))
+}
+
+fn wear(results: &[RunResult]) -> String {
+    charts::wear(results).map_or(String::new(), |figure| section("Wear", &panel(&figure, "")))
+}
+
+/// A chart in a box, with a caption.
+fn panel(figure: &Chart, caption: &str) -> String {
+    format!("<figure class=\"panel\">{}{caption}</figure>", embedded(figure))
 }
 
 fn operations(results: &[RunResult]) -> String {
@@ -209,13 +198,6 @@ fn operations(results: &[RunResult]) -> String {
         none if none.is_empty() => none,
         body => section("Operations on files", &body),
     }
-}
-
-fn wear(results: &[RunResult], figures: &mut BTreeMap<String, Value>) -> String {
-    let Some(figure) = charts::wear(results) else { return String::new() };
-    let drawn = chart(figures, "wear", figure, "The share of the erase blocks at each erase count, by path");
-    let legend = parts::path_legend(results);
-    section("Wear", &format!("{legend}<figure class=\"panel\">{drawn}</figure>"))
 }
 
 /// The commands that repeat the runs, with the full paths and drives.

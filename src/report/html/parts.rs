@@ -1,18 +1,16 @@
 //! The text parts of the page: cards, tables, legends.
 
-use super::charts::{PATH_STYLES, path_tag};
-use super::escape::{escape, escape_path};
+use super::charts::path_tag;
 use super::flow::content_colour;
+use crate::report::chart::SeriesStyle;
 use crate::report::comparison::{key_rows, overprovisioning_row, sections, throughput_row};
+use crate::report::escape::{escape, escape_path};
 use crate::report::row::{Cell, Row};
 use crate::report::{RunResult, number};
 
-/// The dashes of the legend's lines, as in the charts.
-const DASH_ARRAYS: [&str; PATH_STYLES] = ["none", "8 4", "2 3", "8 3 2 3", "13 4", "13 3 2 3"];
-
 /// The letter of a path, in its colour.
 pub fn tag(index: usize) -> String {
-    format!("<span class=\"tag\" style=\"--path:var(--path-{})\">{}</span>", index % PATH_STYLES, path_tag(index))
+    format!("<span class=\"tag\" style=\"--path:{}\">{}</span>", SeriesStyle::of(index).colour, path_tag(index))
 }
 
 fn value(cell: &Cell) -> String {
@@ -41,9 +39,9 @@ pub fn cards(results: &[RunResult]) -> String {
             format!("<div class=\"hero\"><b>{value}</b><span class=\"muted\">{label}</span></div>")
         });
         format!(
-            "<article class=\"card\" style=\"--path:var(--path-{})\"><p class=\"path\">{}{interrupted}{}</p>\
+            "<article class=\"card\" style=\"--path:{}\"><p class=\"path\">{}{interrupted}{}</p>\
              {hero}<dl>{}</dl></article>\n",
-            index % PATH_STYLES,
+            SeriesStyle::of(index).colour,
             tag(index),
             escape_path(&result.full_label()),
             others.map(line).collect::<String>(),
@@ -162,20 +160,4 @@ pub fn content_legend(results: &[RunResult]) -> String {
         format!("<li><span class=\"square\" style=\"--content:var({colour})\"></span>{name}</li>")
     };
     format!("<ul class=\"legend\">{}</ul>\n", contents.iter().map(item).collect::<String>())
-}
-
-/// The paths with their line styles.
-pub fn path_legend(results: &[RunResult]) -> String {
-    let item = |(index, result): (usize, &RunResult)| {
-        let style = index % PATH_STYLES;
-        format!(
-            "<li><svg width=\"30\" height=\"8\" aria-hidden=\"true\"><line x1=\"0\" y1=\"4\" x2=\"30\" y2=\"4\" \
-             stroke-width=\"2.5\" stroke-dasharray=\"{}\" style=\"stroke:var(--path-{style})\"/></svg>\
-             <b>{}</b><span class=\"path\">{}</span></li>",
-            DASH_ARRAYS[style],
-            path_tag(index),
-            escape_path(result.label())
-        )
-    };
-    format!("<ul class=\"legend\">{}</ul>\n", results.iter().enumerate().map(item).collect::<String>())
 }

@@ -1,0 +1,177 @@
+//! The frame of a panel: grid lines, ticks and their labels, titles. The margins are as large as the labels need.
+
+use super::panels::Ranges;
+use super::scale::Placed;
+use super::svg::{Anchor, Font, LINE_HEIGHT, SMALL};
+use super::{Colour, Marks, Panel, Svg, text};
+
+/// The distance of labels from their axis.
+const PAD: f64 = 7.0;
+/// Names that do not fit below their slots are turned by this.
+const TURN: f64 = -40.0;
+/// The most lines of a name.
+const NAME_LINES: usize = 3;
+
+/// The room around the marks.
+#[derive(Clone, Copy, Debug)]
+pub struct Margins {
+    /// For the title and the labels of the vertical axis.
+    pub left: f64,
+    /// For the tags at the ends of lines.
+    pub right: f64,
+    /// For the labels and the title of the horizontal axis.
+    pub bottom: f64,
+}
+
+impl Margins {
+    /// The larger of two, side by side.
+    pub fn larger(self, other: Margins) -> Margins {
+        Margins {
+            left: self.left.max(other.left),
+            right: self.right.max(other.right),
+            bottom: self.bottom.max(other.bottom),
+        }
+    }
+}
+
+/// The place of the marks, in pixels.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The left edge.
+    pub left: f64,
+    /// The right edge.
+    pub right: f64,
+    /// The upper edge.
+    pub top: f64,
+    /// The lower edge.
+    pub bottom: f64,
+}
+
+impl Frame {
+    /// The frame in a column of a figure.
+    pub fn new((left, top): (f64, f64), (width, height): (f64, f64), margins: &Margins) -> Frame {
+        Frame { left: left + margins.left, right: left + width - margins.right, top, bottom: top + height }
+    }
+}
+
+/// The number of ticks for so many pixels.
+fn ticks_for(pixels: f64, each: f64) -> usize {
+    ((pixels / each) as usize).clamp(2, 8)
+}
+
+/// The margins that a panel needs in a column of this width.
+pub fn margins(panel: &Panel, ranges: &Ranges, column: f64) -> Margins {
+    let y = Placed { axis: &panel.y, range: ranges.y, pixels: (170.0, 0.0) };
+    let labels = y.ticks(ticks_for(170.0, 40.0)).iter().map(|(_, label)| text::width(label, SMALL)).fold(0.0, f64::max);
+    let title = if panel.y.title.is_empty() { 0.0 } else { LINE_HEIGHT + 3.0 };
+    let left = labels + PAD + title;
+    let tags = panel.series.iter().map(|series| text::width(&series.tag, SMALL)).fold(0.0, f64::max);
+    let right = if tags > 0.0 { tags + 8.0 } else { 6.0 };
+    let slot = (column - left - right) / panel.x.names.len().max(1) as f64;
+    let below = match Names::of(&panel.x.names, slot) {
+        Names::Flat(lines) => lines as f64 * (LINE_HEIGHT - 2.0),
+        Names::Turned(height) => height,
+    };
+    let title = title_lines(panel, column - left - right).len() as f64 * LINE_HEIGHT;
+    Margins { left, right, bottom: PAD + below + title + 4.0 }
+}
+
+fn title_lines(panel: &Panel, room: f64) -> Vec<String> {
+    text::wrapped(&panel.x.title, Font::PLAIN.size, room)
+}
+
+/// How names stand below their slots.
+enum Names {
+    /// In so many lines.
+    Flat(usize),
+    /// Turned, as high as this.
+    Turned(f64),
+}
+
+impl Names {
+    fn of(names: &[String], slot: f64) -> Names {
+        let room = slot - 4.0;
+        let lines = |name: &String| text::wrapped(name, SMALL, room);
+        let is_whole = |name: &String| {
+            let lines = lines(name);
+            lines.len() <= NAME_LINES && !lines.iter().any(|line| line.ends_with('\u{2026}'))
+        };
+        if names.iter().all(is_whole) {
+            return Names::Flat(names.iter().map(|name| lines(name).len()).max().unwrap_or(1).max(1));
+        }
+        let widest = names.iter().map(|name| text::width(name, SMALL)).fold(0.0, f64::max);
+        Names::Turned(widest * TURN.abs().to_radians().sin() + LINE_HEIGHT)
+    }
+}
+
+/// Draws the frame: before the marks, which lie on the grid.
+pub fn draw(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed, frame: &Frame) {
+    for (value, label) in y.ticks(ticks_for(frame.bottom - frame.top, 40.0)) {
+        let at = y.at(value);
+        svg.line((frame.left, at), (frame.right, at), Colour::Grid, 1.0);
+        svg.text((frame.left - PAD, at + 4.0), Anchor::End, Font::SMALL, &label);
+    }
+    let below = if panel.x.names.is_empty() { numbers(svg, x, frame) } else { names(svg, x, frame) };
+    svg.line((frame.left, frame.top), (frame.left, frame.bottom), Colour::Line, 1.0);
+    let zero = if (y.range.0..=y.range.1).contains(&0.0) && has_bars(panel) { y.at(0.0) } else { frame.bottom };
+    svg.line((frame.left, zero), (frame.right, zero), Colour::Line, 1.0);
+    let middle = (frame.left + frame.right) / 2.0;
+    for (number, line) in title_lines(panel, frame.right - frame.left).iter().enumerate() {
+        let baseline = frame.bottom + below + (number + 1) as f64 * LINE_HEIGHT;
+        svg.text((middle, baseline), Anchor::Middle, Font::PLAIN, line);
+    }
+    let (turned, labels) = (
+        (frame.top + frame.bottom) / 2.0,
+        text::fitted(&panel.y.title, Font::PLAIN.size, frame.bottom - frame.top + 20.0),
+    );
+    let left = frame.left - PAD - 6.0 - widest_label(y, frame);
+    svg.turned((left, turned), -90.0, Anchor::Middle, Font::PLAIN, &labels);
+}
+
+fn has_bars(panel: &Panel) -> bool {
+    panel.series.iter().any(|series| matches!(series.marks, Marks::Bars(_)))
+}
+
+fn widest_label(y: &Placed, frame: &Frame) -> f64 {
+    let ticks = y.ticks(ticks_for(frame.bottom - frame.top, 40.0));
+    ticks.iter().map(|(_, label)| text::width(label, SMALL)).fold(0.0, f64::max)
+}
+
+/// The labels of numbers; as many as fit beside each other. Returns their height.
+fn numbers(svg: &mut Svg, x: &Placed, frame: &Frame) -> f64 {
+    let ticks = x.ticks(ticks_for(frame.right - frame.left, 70.0));
+    let mut free_from = f64::NEG_INFINITY;
+    for (value, label) in ticks {
+        let (at, half) = (x.at(value), text::width(&label, SMALL) / 2.0);
+        svg.line((at, frame.bottom), (at, frame.bottom + 4.0), Colour::Line, 1.0);
+        if at - half > free_from {
+            svg.text((at, frame.bottom + PAD + 9.0), Anchor::Middle, Font::SMALL, &label);
+            free_from = at + half + 6.0;
+        }
+    }
+    PAD + LINE_HEIGHT - 2.0
+}
+
+/// The names below their slots. Returns their height.
+fn names(svg: &mut Svg, x: &Placed, frame: &Frame) -> f64 {
+    let shape = Names::of(&x.axis.names, x.slot(0).1);
+    for (number, name) in x.axis.names.iter().enumerate() {
+        let (start, size) = x.slot(number);
+        let middle = start + size / 2.0;
+        match shape {
+            Names::Flat(_) => {
+                for (line, part) in text::wrapped(name, SMALL, size - 4.0).iter().enumerate() {
+                    let baseline = frame.bottom + PAD + 8.0 + line as f64 * (LINE_HEIGHT - 2.0);
+                    svg.text((middle, baseline), Anchor::Middle, Font::SMALL, part);
+                }
+            }
+            Names::Turned(_) => {
+                svg.turned((middle + 4.0, frame.bottom + PAD + 6.0), TURN, Anchor::End, Font::SMALL, name)
+            }
+        }
+    }
+    PAD + match shape {
+        Names::Flat(lines) => lines as f64 * (LINE_HEIGHT - 2.0),
+        Names::Turned(height) => height,
+    }
+}
